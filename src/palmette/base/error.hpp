@@ -1,0 +1,23 @@
+// Errors carry where something is wrong, what was expected and what to do about it.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+#include "palmette/base/text.hpp"
+
+namespace palmette::base {
+
+/// Wrong input from a user or a file. The text names the place (file, line, rank, argument) and the way out.
+/// It never crosses an MPI_* boundary: the runtime turns it into a counted fallback.
+class Error : public std::runtime_error {
+  public:
+    using std::runtime_error::runtime_error;
+};
+
+template <class... Parts>
+[[noreturn]] void fail(const Parts&... parts) {
+    throw Error(cat(parts...));
+}
+
+}  // namespace palmette::base

@@ -1,0 +1,200 @@
+#include "palmette/topology/job.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "palmette/base/error.hpp"
+
+namespace palmette::topology {
+namespace {
+
+using base::fail;
+using base::Json;
+
+constexpr std::string_view node_level = "node";
+
+/// The tree node of `level` that holds `host`: an ancestor, or, where the level is missing on the path, the next one below it.
+std::int32_t group_node(const Machine& machine, std::int32_t host, std::int32_t level) {
+    std::int32_t node = machine.hosts()[static_cast<std::size_t>(host)];
+    while (machine.nodes()[static_cast<std::size_t>(node)].parent >= 0) {
+        const std::int32_t parent = machine.nodes()[static_cast<std::size_t>(node)].parent;
+        if (machine.nodes()[static_cast<std::size_t>(parent)].level < level) break;
+        node = parent;
+    }
+    return node;
+}
+
+}  // namespace
+
+PerGroup::PerGroup(std::vector<double> values) {
+    const bool uniform = std::all_of(values.begin(), values.end(), [&](double v) { return v == values.front(); });
+    if (uniform)
+        uniform_ = values.empty() ? 0 : values.front();
+    else
+        values_ = std::move(values);
+}
+
+void Job::set_order(const std::vector<std::int32_t>& rank_at) {
+    rank_at_ = Permutation(rank_at);
+    std::vector<std::int32_t> position_of(rank_at.size());
+    for (std::size_t i = 0; i < rank_at.size(); ++i) position_of[static_cast<std::size_t>(rank_at[i])] = static_cast<std::int32_t>(i);
+    position_of_ = Permutation(position_of);
+}
+
+void Job::drop_empty_levels() {
+    bool inside = false;
+    std::vector<JobLevel> kept;
+    for (JobLevel& level : levels_) {
+        const bool is_node = level.name == node_level;
+        const bool tells = inside ? !level.groups.all_single() : level.groups.count() > 1;
+        if (is_node || tells) kept.push_back(std::move(level));
+        inside = inside || is_node;
+    }
+    levels_ = std::move(kept);
+}
+
+Job::Job(const Machine& machine, const Placement& placement) {
+    if (placement.empty()) fail("a job needs at least one rank");
+    const auto p = static_cast<std::int32_t>(placement.size());
+    std::vector<std::int32_t> order(placement.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
+        const Seat& x = placement[static_cast<std::size_t>(a)];
+        const Seat& y = placement[static_cast<std::size_t>(b)];
+        return std::pair(x.host, x.slot) < std::pair(y.host, y.slot);
+    });
+    set_order(order);
+    const auto seat = [&](std::int32_t position) -> const Seat& { return placement[static_cast<std::size_t>(order[static_cast<std::size_t>(position)])]; };
+
+    for (std::int32_t index = 0; index < static_cast<std::int32_t>(machine.levels().size()); ++index) {
+        const MachineLevel& of_machine = machine.levels()[static_cast<std::size_t>(index)];
+        const bool inside = index > machine.host_level();
+        // A position's group: the tree node outside of hosts, host and inner group inside of them.
+        const auto key = [&](std::int32_t position) -> std::pair<std::int32_t, std::int32_t> {
+            const Seat& s = seat(position);
+            if (!inside) return {group_node(machine, s.host, index), 0};
+            const auto& group = machine.insides()[static_cast<std::size_t>(machine.host(s.host).inside)].group_of_slot[static_cast<std::size_t>(index)];
+            if (s.slot < 0 || group.empty()) return {s.host, 0};
+            return {s.host, group[static_cast<std::size_t>(s.slot)]};
+        };
+        JobLevel level;
+        level.name = of_machine.name;
+        level.latency_s = of_machine.latency_s;
+        std::vector<std::int32_t> firsts;
+        std::vector<double> capacity;
+        auto last = std::pair<std::int32_t, std::int32_t>(-1, -1);
+        for (std::int32_t position = 0; position < p; ++position) {
+            const auto now = key(position);
+            if (now == last) continue;
+            last = now;
+            firsts.push_back(position);
+            if (inside) continue;
+            const MachineNode& node = machine.nodes()[static_cast<std::size_t>(now.first)];
+            // A deeper node standing in for a missing level has its edge counted at its own level.
+            capacity.push_back(node.level == index ? node.up_bytes_per_s : 0);
+            level.names.push_back(node.name);
+        }
+        level.groups = Partition::from_firsts(p, std::move(firsts));
+        if (!inside) level.up_bytes_per_s = PerGroup(std::move(capacity));
+        levels_.push_back(std::move(level));
+    }
+    drop_empty_levels();
+}
+
+Job Job::regular(const std::vector<std::pair<std::string, std::int32_t>>& levels, bool cyclic) {
+    std::int64_t total = 1;
+    for (const auto& [name, count] : levels) {
+        if (count < 1) fail("level '", name, "' needs at least one group, not ", count);
+        total *= count;
+        if (total > INT32_MAX) fail("a job of ", total, " ranks is too large");
+    }
+    Job job;
+    const auto p = static_cast<std::int32_t>(total);
+    std::int64_t groups = 1;
+    std::int32_t nodes = 0;
+    for (const auto& [name, count] : levels) {
+        groups *= count;
+        job.levels_.push_back({name, Partition::even(p, static_cast<std::int32_t>(p / groups)), 0, {}, {}});
+        if (name == node_level) nodes = static_cast<std::int32_t>(groups);
+    }
+    if (nodes == 0) fail("a job needs a level called 'node'");
+    if (cyclic && nodes > 1 && nodes < p) {
+        const std::int32_t per_node = p / nodes;
+        std::vector<Permutation::Run> rank_at;
+        std::vector<Permutation::Run> position_of;
+        for (std::int32_t n = 0; n < nodes; ++n) rank_at.push_back({n * per_node, n, nodes});
+        for (std::int32_t s = 0; s < per_node; ++s) position_of.push_back({s * nodes, s, per_node});
+        job.rank_at_ = Permutation::from_runs(p, std::move(rank_at));
+        job.position_of_ = Permutation::from_runs(p, std::move(position_of));
+    } else {
+        job.rank_at_ = job.position_of_ = Permutation::identity(p);
+    }
+    job.drop_empty_levels();
+    return job;
+}
+
+Job Job::flat(std::int32_t ranks) {
+    Job job;
+    job.rank_at_ = job.position_of_ = Permutation::identity(ranks);
+    job.levels_.push_back({std::string(node_level), Partition::even(ranks, 1), 0, {}, {}});
+    return job;
+}
+
+Job Job::from_nodes(const std::vector<std::int32_t>& node_of_rank) {
+    std::vector<std::int32_t> colours;
+    std::vector<std::int32_t> index(node_of_rank.size());
+    for (std::size_t r = 0; r < node_of_rank.size(); ++r) {
+        const auto at = std::find(colours.begin(), colours.end(), node_of_rank[r]);
+        index[r] = static_cast<std::int32_t>(at - colours.begin());
+        if (at == colours.end()) colours.push_back(node_of_rank[r]);
+    }
+    std::vector<std::int32_t> order(node_of_rank.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) { return index[static_cast<std::size_t>(a)] < index[static_cast<std::size_t>(b)]; });
+    Job job;
+    job.set_order(order);
+    std::vector<std::int32_t> firsts;
+    for (std::size_t i = 0; i < order.size(); ++i)
+        if (i == 0 || index[static_cast<std::size_t>(order[i])] != index[static_cast<std::size_t>(order[i - 1])]) firsts.push_back(static_cast<std::int32_t>(i));
+    job.levels_.push_back({std::string(node_level), Partition::from_firsts(job.size(), std::move(firsts)), 0, {}, {}});
+    return job;
+}
+
+std::optional<std::size_t> Job::find_level(std::string_view name) const {
+    for (std::size_t i = 0; i < levels_.size(); ++i)
+        if (levels_[i].name == name) return i;
+    return std::nullopt;
+}
+
+const JobLevel& Job::nodes() const { return levels_[*find_level(node_level)]; }
+
+Job Job::restricted_to(const std::vector<Rank>& ranks) const {
+    const auto p = static_cast<std::int32_t>(ranks.size());
+    std::vector<std::int32_t> order(ranks.size());
+    std::iota(order.begin(), order.end(), 0);
+    const auto position = [&](std::int32_t rank) { return position_of(ranks[static_cast<std::size_t>(rank)]).value; };
+    std::sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) { return position(a) < position(b); });
+    Job job;
+    job.set_order(order);
+    for (const JobLevel& level : levels_) {
+        JobLevel restricted{level.name, {}, level.latency_s, {}, {}};
+        std::vector<std::int32_t> firsts;
+        std::vector<double> capacity;
+        std::int32_t last = -1;
+        for (std::int32_t i = 0; i < p; ++i) {
+            const std::int32_t group = level.groups.group_of(position(order[static_cast<std::size_t>(i)]));
+            if (group == last) continue;
+            last = group;
+            firsts.push_back(i);
+            capacity.push_back(level.up_bytes_per_s[group]);
+            if (!level.names.empty()) restricted.names.push_back(level.names[static_cast<std::size_t>(group)]);
+        }
+        restricted.groups = Partition::from_firsts(p, std::move(firsts));
+        restricted.up_bytes_per_s = PerGroup(std::move(capacity));
+        job.levels_.push_back(std::move(restricted));
+    }
+    job.drop_empty_levels();
+    return job;
+}
+
+}  // namespace palmette::topology

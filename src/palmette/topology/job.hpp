@@ -1,0 +1,89 @@
+// The occupied part of a machine: what a plan is made for.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "palmette/base/ids.hpp"
+#include "palmette/base/json.hpp"
+#include "palmette/topology/machine.hpp"
+#include "palmette/topology/partition.hpp"
+#include "palmette/topology/permutation.hpp"
+#include "palmette/topology/placement.hpp"
+
+namespace palmette::topology {
+
+using base::Position;
+using base::Rank;
+
+/// One number per group of a level, kept once where all are equal.
+class PerGroup {
+  public:
+    PerGroup() = default;
+    explicit PerGroup(double uniform) : uniform_(uniform) {}
+    explicit PerGroup(std::vector<double> values);
+    double operator[](std::int32_t group) const { return values_.empty() ? uniform_ : values_[static_cast<std::size_t>(group)]; }
+    const std::vector<double>& values() const { return values_; }
+
+  private:
+    double uniform_ = 0;
+    std::vector<double> values_;
+};
+
+/// One level of the job's tree: contiguous groups of positions.
+struct JobLevel {
+    std::string name;
+    Partition groups;
+    double latency_s = 0;  ///< one way, leaving a group and staying in the parent group; 0: unknown
+    PerGroup up_bytes_per_s;  ///< capacity of the edge out of each group; 0: unknown or not there
+    std::vector<std::string> names;  ///< of the groups; may be empty
+};
+
+/// Ranks in topology order. Levels are nested partitions of the positions, outermost first; a level that has one
+/// group only, or that lies inside of hosts and holds one rank a group, tells nothing and is left out. `node` always stays.
+/// Even partitions and regular placements take constant memory, so a rank can hold the job it is part of.
+class Job {
+  public:
+    Job() = default;
+    Job(const Machine& machine, const Placement& placement);
+
+    /// A regular tree, with names and group counts outermost first: {{"leaf", 64}, {"node", 16}, {"core", 16}}. Memory doesn't
+    /// depend on the number of ranks. `cyclic` deals ranks to nodes one by one; otherwise rank and position are the same.
+    static Job regular(const std::vector<std::pair<std::string, std::int32_t>>& levels, bool cyclic = false);
+    /// p ranks of which nothing is known but their number; one level `node` with one rank each.
+    static Job flat(std::int32_t ranks);
+    /// Nodes only, given by a colour per rank: ranks of one colour share a node. Nodes come in order of their first rank.
+    static Job from_nodes(const std::vector<std::int32_t>& node_of_rank);
+
+    /// What `to_json` wrote: the form in which rank 0 hands the job to the others.
+    static Job from_json(const base::Json& json);
+    base::Json to_json() const;
+
+    std::int32_t size() const { return rank_at_.size(); }
+    Rank rank_at(Position position) const { return {rank_at_[position.value]}; }
+    Position position_of(Rank rank) const { return {position_of_[rank.value]}; }
+    const std::vector<JobLevel>& levels() const { return levels_; }
+    /// Index of a level, or nothing when this job doesn't have it.
+    std::optional<std::size_t> find_level(std::string_view name) const;
+    /// Positions on each host.
+    const JobLevel& nodes() const;
+
+    /// The part of this job that a communicator holds: `ranks[i]` is the rank here of its rank i.
+    Job restricted_to(const std::vector<Rank>& ranks) const;
+
+    /// The same ranks in the order of their numbers, with nothing known of the machine: for algorithms that don't look at it.
+    Job in_rank_order() const { return flat(size()); }
+
+  private:
+    void set_order(const std::vector<std::int32_t>& rank_at);
+    void drop_empty_levels();
+
+    Permutation rank_at_;
+    Permutation position_of_;
+    std::vector<JobLevel> levels_;
+};
+
+}  // namespace palmette::topology

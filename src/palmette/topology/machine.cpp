@@ -1,0 +1,188 @@
+#include "palmette/topology/machine.hpp"
+
+#include <algorithm>
+
+#include "palmette/base/error.hpp"
+
+namespace palmette::topology {
+
+using base::cat;
+using base::fail;
+using base::Json;
+
+void Machine::finish() {
+    for (std::size_t i = 0; i < nodes_.size(); ++i)
+        if (nodes_[i].level == host_level_) hosts_.push_back(static_cast<std::int32_t>(i));
+    if (hosts_.empty()) fail("the machine has no hosts: level 'node' has no entry in the tree");
+    for (std::size_t h = 0; h < hosts_.size(); ++h) by_name_.emplace_back(host(static_cast<std::int32_t>(h)).name, static_cast<std::int32_t>(h));
+    std::sort(by_name_.begin(), by_name_.end());
+    for (std::size_t i = 1; i < by_name_.size(); ++i)
+        if (by_name_[i].first == by_name_[i - 1].first) fail("host '", by_name_[i].first, "' stands twice in the machine's tree");
+}
+
+std::int32_t Machine::slots_of(std::int32_t index) const { return insides_[static_cast<std::size_t>(host(index).inside)].slots; }
+
+std::int64_t Machine::total_slots() const {
+    std::int64_t total = 0;
+    for (std::size_t h = 0; h < hosts_.size(); ++h) total += slots_of(static_cast<std::int32_t>(h));
+    return total;
+}
+
+std::int32_t Machine::find_host(std::string_view name) const {
+    const auto look_up = [this](std::string_view wanted) {
+        const auto at = std::lower_bound(by_name_.begin(), by_name_.end(), wanted, [](const auto& entry, std::string_view w) { return entry.first < w; });
+        return at != by_name_.end() && at->first == wanted ? at->second : -1;
+    };
+    const std::int32_t whole = look_up(name);
+    return whole >= 0 ? whole : look_up(name.substr(0, name.find('.')));
+}
+
+/// Reads the `machine` object of a topology.json.
+class MachineReader {
+  public:
+    Machine read(const Json& document) {
+        const Json* object = document.find("machine");
+        const Json& machine = object ? *object : document;
+        if (!machine.is_object()) fail("machine: expected an object; is this a topology.json written by 'palmette discover'?");
+        if (const Json* version = document.find("version"); object && version && version->integer("version") != 1)
+            fail("version: this palmette reads version 1, the file has ", version->integer("version"), "; write it anew with 'palmette discover'");
+        read_levels(machine);
+        if (const Json* insides = machine.find("insides"))
+            for (const auto& [name, value] : insides->members("machine.insides")) read_inside(name, value);
+        const Json* tree = machine.find("tree");
+        if (!tree) fail("machine.tree: missing");
+        read_node(*tree, -1, -1, "machine.tree");
+        machine_.finish();
+        return std::move(machine_);
+    }
+
+  private:
+    void read_levels(const Json& machine) {
+        const Json* levels = machine.find("levels");
+        if (!levels) fail("machine.levels: missing");
+        for (const Json& item : levels->items("machine.levels")) {
+            const Json* name = item.find("name");
+            if (!name) fail("machine.levels: an entry has no name");
+            MachineLevel level{name->string("machine.levels.name")};
+            if (const Json* latency = item.find("latency_s")) level.latency_s = latency->number("machine.levels.latency_s");
+            machine_.levels_.push_back(std::move(level));
+        }
+        machine_.host_level_ = level_index("node");
+        if (machine_.host_level_ < 0) fail("machine.levels: no level is called 'node', the level of hosts");
+    }
+
+    std::int32_t level_index(std::string_view name) const {
+        for (std::size_t i = 0; i < machine_.levels_.size(); ++i)
+            if (machine_.levels_[i].name == name) return static_cast<std::int32_t>(i);
+        return -1;
+    }
+
+    std::int32_t level_of(const Json& node, std::int32_t above, const std::string& where) const {
+        const Json* name = node.find("level");
+        if (!name) fail(where, ".level: missing");
+        const std::int32_t level = level_index(name->string(where + ".level"));
+        if (level < 0) fail(where, ".level: '", name->string(where), "' is not listed in machine.levels");
+        if (level <= above) fail(where, ".level: '", name->string(where), "' must stand below its parent's level in machine.levels");
+        return level;
+    }
+
+    void read_inside(const std::string& name, const Json& children) {
+        Inside inside;
+        inside.name = name;
+        inside.slots = 0;
+        inside.group_of_slot.resize(machine_.levels_.size());
+        groups_.assign(machine_.levels_.size(), 0);
+        add_children(inside, children, machine_.host_level_, cat("machine.insides.", name));
+        if (inside.slots < 1) fail("machine.insides.", name, ": holds no place for a rank");
+        for (auto& group : inside.group_of_slot)
+            if (!group.empty()) group.resize(static_cast<std::size_t>(inside.slots), group.back());
+        machine_.insides_.push_back(std::move(inside));
+    }
+
+    void add_children(Inside& inside, const Json& children, std::int32_t above, const std::string& where) {
+        for (const Json& child : children.items(where)) {
+            const std::int32_t level = level_of(child, above, where);
+            const Json* count = child.find("count");
+            const std::int64_t times = count ? count->integer(where + ".count") : 1;
+            if (times < 1 || times > 1'000'000) fail(where, ".count: expected 1 to 1000000, found ", times);
+            for (std::int64_t i = 0; i < times; ++i) {
+                const std::int32_t first = inside.slots;
+                const Json* below = child.find("children");
+                if (below && !below->items(where).empty())
+                    add_children(inside, *below, level, where);
+                else
+                    ++inside.slots;
+                auto& group = inside.group_of_slot[static_cast<std::size_t>(level)];
+                // Slots of siblings that lack this level get groups of their own, so that numbers stay ascending.
+                while (static_cast<std::int32_t>(group.size()) < first) group.push_back(groups_[static_cast<std::size_t>(level)]++);
+                group.resize(static_cast<std::size_t>(inside.slots), groups_[static_cast<std::size_t>(level)]++);
+            }
+        }
+    }
+
+    std::int32_t plain_inside(std::int64_t slots) {
+        const std::string name = cat(slots, "slot");
+        for (std::size_t i = 0; i < machine_.insides_.size(); ++i)
+            if (machine_.insides_[i].name == name) return static_cast<std::int32_t>(i);
+        Inside inside;
+        inside.name = name;
+        inside.slots = static_cast<std::int32_t>(slots);
+        inside.group_of_slot.resize(machine_.levels_.size());
+        machine_.insides_.push_back(std::move(inside));
+        return static_cast<std::int32_t>(machine_.insides_.size()) - 1;
+    }
+
+    void read_node(const Json& json, std::int32_t parent, std::int32_t above, const std::string& where) {
+        MachineNode node;
+        node.parent = parent;
+        if (parent >= 0) node.level = level_of(json, above, where);
+        if (const Json* name = json.find("name")) node.name = name->string(where + ".name");
+        const std::string here = node.name.empty() ? where : cat(where, "[", node.name, "]");
+        if (const Json* up = json.find("up_bytes_per_s")) {
+            node.up_bytes_per_s = up->number(here + ".up_bytes_per_s");
+            if (node.up_bytes_per_s < 0) fail(here, ".up_bytes_per_s: must not be negative");
+        }
+        if (const Json* reduce = json.find("can_reduce")) node.can_reduce = reduce->boolean(here + ".can_reduce");
+        if (node.level == machine_.host_level_) {
+            if (node.name.empty()) fail(here, ".name: a host needs a name");
+            node.inside = inside_of(json, here);
+            machine_.nodes_.push_back(std::move(node));
+            return;
+        }
+        if (node.level > machine_.host_level_) fail(here, ": '", machine_.levels_[static_cast<std::size_t>(node.level)].name, "' stands outside of a host; put it into machine.insides");
+        const auto index = static_cast<std::int32_t>(machine_.nodes_.size());
+        const std::int32_t level = node.level;
+        machine_.nodes_.push_back(std::move(node));
+        if (const Json* children = json.find("children"))
+            for (const Json& child : children->items(here + ".children")) read_node(child, index, level, here + ".children");
+    }
+
+    std::int32_t inside_of(const Json& json, const std::string& where) {
+        if (const Json* inside = json.find("inside")) {
+            const std::string& name = inside->string(where + ".inside");
+            for (std::size_t i = 0; i < machine_.insides_.size(); ++i)
+                if (machine_.insides_[i].name == name) return static_cast<std::int32_t>(i);
+            fail(where, ".inside: '", name, "' is not in machine.insides");
+        }
+        const Json* slots = json.find("slots");
+        const std::int64_t count = slots ? slots->integer(where + ".slots") : 1;
+        if (count < 1 || count > 1'000'000) fail(where, ".slots: expected 1 to 1000000, found ", count);
+        return plain_inside(count);
+    }
+
+    Machine machine_;
+    std::vector<std::int32_t> groups_;
+};
+
+Machine Machine::from_json(const Json& document) { return MachineReader().read(document); }
+
+Machine Machine::from_file(const std::string& path) {
+    const Json document = Json::parse_file(path);
+    try {
+        return from_json(document);
+    } catch (const base::Error& error) {
+        fail(path, ": ", error.what());
+    }
+}
+
+}  // namespace palmette::topology

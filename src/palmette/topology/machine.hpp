@@ -1,0 +1,75 @@
+// The tree of levels that a cluster is: switches, hosts, and what is inside of a host.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "palmette/base/json.hpp"
+
+namespace palmette::topology {
+
+/// What is known of a level of the machine as a whole.
+struct MachineLevel {
+    std::string name;
+    double latency_s = 0;  ///< one way, leaving a group of this level and staying in the parent group; 0: unknown
+};
+
+/// A switch group or a host. Children lie in topology order.
+struct MachineNode {
+    std::string name;
+    std::int32_t level = -1;  ///< index into Machine::levels, -1 for the root
+    std::int32_t parent = -1;
+    double up_bytes_per_s = 0;  ///< capacity of the edge to the parent, each direction; 0: unknown
+    bool can_reduce = false;
+    std::int32_t inside = -1;  ///< hosts only: index into Machine::insides
+};
+
+/// The inner levels of a host, shared by all hosts that look alike.
+struct Inside {
+    std::string name;
+    std::int32_t slots = 1;  ///< places for ranks, in topology order
+    /// For each machine level (same index): the group of every slot inside this host, ascending; empty where the level is missing.
+    std::vector<std::vector<std::int32_t>> group_of_slot;
+};
+
+/// The whole machine, down to hosts; ten thousand equal hosts share one `Inside`.
+class Machine {
+  public:
+    /// Reads the synthetic form of docs/reference/topology-json.md. Throws base::Error naming the item at fault.
+    static Machine synthetic(std::string_view spec);
+    /// Reads the `machine` member of a topology.json (or the whole document). Throws base::Error naming the path in the file.
+    static Machine from_json(const base::Json& document);
+    static Machine from_file(const std::string& path);
+
+    /// The `machine` object of a topology.json.
+    base::Json to_json() const;
+
+    const std::vector<MachineLevel>& levels() const { return levels_; }
+    const std::vector<MachineNode>& nodes() const { return nodes_; }
+    const std::vector<Inside>& insides() const { return insides_; }
+    /// Indices into nodes(), in topology order.
+    const std::vector<std::int32_t>& hosts() const { return hosts_; }
+    const MachineNode& host(std::int32_t host) const { return nodes_[static_cast<std::size_t>(hosts_[static_cast<std::size_t>(host)])]; }
+    std::int32_t slots_of(std::int32_t host) const;
+    std::int64_t total_slots() const;
+    /// Index of the host of that name (as it is, then up to the first dot), or -1.
+    std::int32_t find_host(std::string_view name) const;
+    /// Index of the level called `node`.
+    std::int32_t host_level() const { return host_level_; }
+
+  private:
+    friend class MachineReader;
+    friend class SyntheticReader;
+    void finish();
+
+    std::vector<MachineLevel> levels_;
+    std::vector<MachineNode> nodes_;
+    std::vector<Inside> insides_;
+    std::vector<std::int32_t> hosts_;
+    std::vector<std::pair<std::string, std::int32_t>> by_name_;  ///< sorted
+    std::int32_t host_level_ = -1;
+};
+
+}  // namespace palmette::topology

@@ -1,0 +1,35 @@
+// A permutation of 0..n-1 kept as arithmetic runs.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace palmette::topology {
+
+/// Which rank sits at which position, or the reverse. Placements that schedulers make (block, cyclic, whole hosts in any
+/// order) have few runs, so that a rank of a large job doesn't keep a table of the job: memory is 12 bytes a run, a look-up takes log(runs).
+class Permutation {
+  public:
+    struct Run {
+        std::int32_t first_index;  ///< index of the run's first entry
+        std::int32_t first_value;
+        std::int32_t stride;
+    };
+
+    Permutation() = default;
+    static Permutation identity(std::int32_t size);
+    /// Throws base::Error unless `values` holds each of 0..n-1 once.
+    explicit Permutation(const std::vector<std::int32_t>& values);
+    /// As written by `runs()`. Throws base::Error when the runs don't ascend from 0.
+    static Permutation from_runs(std::int32_t size, std::vector<Run> runs);
+
+    std::int32_t size() const { return size_; }
+    std::int32_t operator[](std::int32_t index) const;
+    const std::vector<Run>& runs() const { return runs_; }
+
+  private:
+    std::int32_t size_ = 0;
+    std::vector<Run> runs_;
+};
+
+}  // namespace palmette::topology
