@@ -1,0 +1,64 @@
+# One word for each daily thing. `make` alone builds; `make help` lists the words.
+
+PYTHON ?= python3
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+BIN := $(CURDIR)/.venv/bin
+CMAKE := PATH="$(BIN):$$PATH" $(BIN)/cmake
+
+.DEFAULT_GOAL := build
+.PHONY: build debian demo test lint format bench docs clean distclean help
+
+help:
+	@echo "make build   .venv/bin/palmette, ready to run"
+	@echo "make demo    the main job on this machine: discover, run with and without, page"
+	@echo "make test    C++ tests, then Python and MPI tests; one closing line"
+	@echo "make lint    ruff, mypy, clang-format, the test of the layers"
+	@echo "make format  let ruff and clang-format rewrite the sources"
+	@echo "make bench   the benchmark on the emulated cluster (BENCH='gather --sizes 64K')"
+	@echo "make docs    check the links of the documentation"
+	@echo "make clean   remove what was built; make distclean also .venv and .mpi"
+
+.venv/.stamp-requirements: pyproject.toml tools/setup_venv.sh tools/requirements.py
+	@tools/setup_venv.sh $(PYTHON)
+	@touch $@
+
+.mpi/.stamp: tools/setup_mpi.sh .venv/.stamp-requirements
+	@tools/setup_mpi.sh
+	@touch $@
+
+debian:
+	@tools/setup_debian.sh
+
+# The package is used in place: a .pth file points at python/, where CMake installs what it compiles.
+.venv/.stamp-package: pyproject.toml CMakeLists.txt .venv/.stamp-requirements
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+	  -C wheel.cmake=false -C editable.mode=inplace --editable .
+	@touch $@
+
+build: .venv/.stamp-requirements .mpi/.stamp .venv/.stamp-package
+	@tools/build.sh release $(JOBS)
+
+demo: build debian
+	@$(BIN)/palmette demo
+
+test: build debian
+	@tools/build.sh dev $(JOBS)
+	@$(BIN)/python tools/run_tests.py $(TESTS)
+
+lint: build
+	@$(BIN)/python tools/lint.py
+
+format: .venv/.stamp-requirements
+	@$(BIN)/python tools/lint.py --fix
+
+bench: build debian
+	@$(BIN)/palmette bench $(BENCH)
+
+docs: .venv/.stamp-requirements
+	@$(BIN)/python tools/check_links.py
+
+clean:
+	rm -rf build demo python/palmette/lib python/palmette/bin python/palmette/_core.*
+
+distclean: clean
+	rm -rf .venv .mpi

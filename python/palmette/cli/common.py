@@ -1,0 +1,79 @@
+"""What every command shares: errors of one line, JSON output, the console."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any, NoReturn
+
+import click
+from rich.console import Console
+
+WIDTH = 80
+"""Columns of the output when it doesn't go to a terminal; a narrower terminal is respected."""
+
+
+def _width(stream: object) -> int | None:
+    """Return the fixed width for `stream`, or None for a terminal, whose own width counts."""
+    isatty = getattr(stream, "isatty", None)
+    if "COLUMNS" in os.environ or (isatty is not None and isatty()):
+        return None
+    return WIDTH
+
+
+def make_console(*, stderr: bool = False) -> Console:
+    """Return a console on standard output or standard error, 80 columns wide unless it is a terminal."""
+    stream = sys.stderr if stderr else sys.stdout
+    return Console(stderr=stderr, width=_width(stream), highlight=False, soft_wrap=False)
+
+
+class _LazyConsole:
+    """Forwards to a console made at the first use, so that tests may replace the streams before."""
+
+    def __init__(self, *, stderr: bool) -> None:
+        self._stderr = stderr
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(make_console(stderr=self._stderr), name)
+
+
+console: Any = _LazyConsole(stderr=False)
+"""Rich console on standard output."""
+errors: Any = _LazyConsole(stderr=True)
+"""Rich console on standard error: progress, warnings."""
+
+
+class CliError(click.ClickException):
+    """Bad input or a missing thing, told in one line: `palmette COMMAND: what, where; what to do next`.
+
+    The message says what, where and what to do; the prefix is added here. The exit status is 2 unless `exit_code` says
+    otherwise (1: the command ran, and its answer is bad news).
+    """
+
+    def __init__(self, message: str, *, exit_code: int = 2) -> None:
+        super().__init__(" ".join(message.split()))
+        self.exit_code = exit_code
+        context = click.get_current_context(silent=True)
+        self.command_path = context.command_path if context is not None else "palmette"
+
+    def show(self, file: Any = None) -> None:
+        """Print the line to standard error."""
+        click.echo(f"{self.command_path}: {self.message}", file=file or sys.stderr)
+
+
+def fail(message: str, *, exit_code: int = 2) -> NoReturn:
+    """Raise CliError: shorter where no value is expected."""
+    raise CliError(message, exit_code=exit_code)
+
+
+def emit_json(value: object) -> None:
+    """Print `value` as indented JSON with a newline, in UTF-8, keys in the order given.
+
+    Raises ValueError for NaN and infinities, which JSON does not know.
+    """
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+"""The `--json` option that each command has; its parameter is called `as_json`."""

@@ -1,0 +1,111 @@
+"""The settings, each declared once in settings.json.
+
+The preload library, the command line and the documentation all derive from that file: CMake makes a C++ header of it
+(`palmette/interpose/settings_list.hpp`), and this module reads it for Python.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Literal, get_args
+
+Kind = Literal["flag", "level", "path", "report", "algorithm"]
+"""What a value is: flag 0 or 1; level 0, 1 or 2; report 0, 1 or a path that ends in .json; algorithm an algorithm's
+specification or `mpi`."""
+
+DECLARATIONS = Path(__file__).with_name("settings.json")
+
+
+class SettingError(ValueError):
+    """A variable holds a value that its kind doesn't allow."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One declaration: the variable's name, the kind of its value, its default as text, and a sentence."""
+
+    name: str
+    kind: Kind
+    default: str
+    help: str
+
+    @property
+    def key(self) -> str:
+        """The name without its prefix, in small letters: `topology`."""
+        return self.name.removeprefix("PALMETTE_").lower()
+
+    @property
+    def option(self) -> str:
+        """The option of the command line that sets it: `--topology`."""
+        return "--" + self.key.replace("_", "-")
+
+    def check(self, value: str) -> None:
+        """Raise SettingError unless `value` is one that this setting takes.
+
+        An empty value stands for the default. Whether a file exists or an algorithm is known is not checked here.
+        """
+        if not value:
+            return
+        expected = {
+            "flag": "0 or 1" if value not in ("0", "1") else "",
+            "level": "0, 1 or 2" if value not in ("0", "1", "2") else "",
+            "report": "0, 1 or a path that ends in .json"
+            if value not in ("0", "1") and not value.endswith(".json")
+            else "",
+        }.get(self.kind, "")
+        if expected:
+            raise SettingError(f"{self.name}={value}: expected {expected}")
+
+
+@cache
+def declared() -> tuple[Setting, ...]:
+    """Return all settings in the order of their declaration."""
+    rows = json.loads(DECLARATIONS.read_text(encoding="utf-8"))["settings"]
+    settings = tuple(Setting(**row) for row in rows)
+    for setting in settings:
+        if setting.kind not in get_args(Kind):
+            raise SettingError(f"{DECLARATIONS.name}: {setting.name} has the unknown kind {setting.kind}")
+    return settings
+
+
+def find(key: str) -> Setting:
+    """Return the setting with the given name (`PALMETTE_TOPOLOGY`) or key (`topology`); KeyError if there is none."""
+    for setting in declared():
+        if key in (setting.name, setting.key):
+            return setting
+    raise KeyError(key)
+
+
+@dataclass(frozen=True)
+class Value:
+    """A setting with the text that is in force and where it comes from."""
+
+    setting: Setting
+    text: str
+    origin: Literal["default", "environment"]
+
+
+def values(environment: Mapping[str, str] | None = None) -> tuple[Value, ...]:
+    """Return every setting's value in `environment` (this process's by default).
+
+    Raises SettingError for the first value that isn't allowed.
+    """
+    environment = os.environ if environment is None else environment
+    result = []
+    for setting in declared():
+        text = environment.get(setting.name, "")
+        setting.check(text)
+        result.append(Value(setting, text or setting.default, "environment" if text else "default"))
+    return tuple(result)
+
+
+def unknown(environment: Mapping[str, str] | None = None) -> list[str]:
+    """Return the PALMETTE_ variables of `environment` that no declaration knows, sorted: mostly misspelt names."""
+    environment = os.environ if environment is None else environment
+    known = {setting.name for setting in declared()}
+    return sorted(name for name in environment if name.startswith("PALMETTE_") and name not in known)

@@ -1,0 +1,71 @@
+"""Write the C++ list of settings from python/palmette/settings.json.
+
+Usage: generate_settings_header.py SETTINGS_JSON HEADER
+"""
+
+import json
+import sys
+from pathlib import Path
+
+TEMPLATE = """\
+// Made by tools/generate_settings_header.py from python/palmette/settings.json: change that file.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+namespace palmette::settings {{
+
+struct Setting {{
+  const char* name;             // the environment variable
+  std::string_view kind;        // flag, level, path, report or algorithm
+  std::string_view default_value;
+  std::string_view help;        // one sentence
+}};
+
+inline constexpr std::array<Setting, {count}> all = {{{{
+{rows}
+}}}};
+
+{names}
+
+}}  // namespace palmette::settings
+"""
+
+
+def quoted(text: str) -> str:
+    """Return `text` as a C++ string literal."""
+    return json.dumps(text, ensure_ascii=True)
+
+
+def constant(variable: str) -> str:
+    """Return the C++ name of a setting: PALMETTE_TOPOLOGY becomes topology."""
+    return variable.removeprefix("PALMETTE_").lower()
+
+
+def header(settings: list[dict[str, str]]) -> str:
+    """Return the text of the header."""
+    rows = [
+        "    Setting{{{}, {}, {},\n            {}}},".format(
+            *(quoted(s[key]) for key in ("name", "kind", "default", "help"))
+        )
+        for s in settings
+    ]
+    names = [
+        f"inline constexpr const Setting& {constant(s['name'])} = all[{index}];"
+        for index, s in enumerate(settings)
+    ]
+    return TEMPLATE.format(count=len(settings), rows="\n".join(rows), names="\n".join(names))
+
+
+def main(arguments: list[str]) -> int:
+    """Read the declarations and write the header; touch it only when it changed."""
+    source, target = Path(arguments[0]), Path(arguments[1])
+    text = header(json.loads(source.read_text(encoding="utf-8"))["settings"])
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

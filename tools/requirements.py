@@ -1,0 +1,29 @@
+"""Print the requirements that pyproject.toml declares: the package's own and those of the extra `dev`, one a word.
+
+Reads the two lists itself, for Python 3.10 has no TOML reader and this runs before anything is installed.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+LIST = r"^{name} = \[\n(?P<body>.*?)^\]"
+
+
+def requirements(text: str, name: str) -> list[str]:
+    """Return the strings of the array `name` of a pyproject.toml that spreads it one string a line."""
+    found = re.search(LIST.format(name=re.escape(name)), text, re.MULTILINE | re.DOTALL)
+    if found is None:
+        raise SystemExit(f"pyproject.toml: no list called {name}")
+    return re.findall(r'^\s*"([^"]+)"', found["body"], re.MULTILINE)
+
+
+def main() -> int:
+    """Print both lists on one line."""
+    text = (Path(__file__).parent.parent / "pyproject.toml").read_text(encoding="utf-8")
+    print(" ".join(requirements(text, "dependencies") + requirements(text, "dev")))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

