@@ -1,0 +1,75 @@
+"""What a launcher is asked for, and what each launcher can do."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+
+class LaunchError(ValueError):
+    """A launcher can't express what a job asks for; the message says what and why."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A program and where its ranks go.
+
+    `hosts_of_ranks` names the host of rank 0, 1, ...; `environment` is for the ranks alone; `agent` is a program to use
+    in place of ssh; `options` are passed to the launcher as they are; host files are written to `directory`.
+    """
+
+    argv: Sequence[str]
+    hosts_of_ranks: Sequence[str]
+    directory: Path
+    environment: Mapping[str, str] = field(default_factory=dict)
+    agent: Path | None = None
+    options: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        if not self.argv:
+            raise LaunchError("no program to run")
+        if not self.hosts_of_ranks:
+            raise LaunchError("a job needs at least one rank")
+
+    @property
+    def hosts(self) -> list[str]:
+        """The hosts in order of their first rank."""
+        return list(dict.fromkeys(self.hosts_of_ranks))
+
+    def host_file(self) -> Path:
+        """Write a file with the host of each rank, one a line, and return its path.
+
+        The name comes from the contents, so that equal jobs share a file and concurrent ones don't meet.
+        """
+        text = "".join(f"{host}\n" for host in self.hosts_of_ranks)
+        path = self.directory / f"hosts-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+        self.directory.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=self.directory)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(temporary).replace(path)
+        return path
+
+
+class Launcher(Protocol):
+    """One kind of launcher."""
+
+    def command(self, program: Path, job: Job) -> list[str]:
+        """Return the command line that starts `job` by the launcher at `program`."""
+        ...
+
+    def environment(self, job: Job) -> dict[str, str]:
+        """Return the variables that the launcher itself needs for `job`."""
+        ...
+
+    def pass_environment(self, variables: Mapping[str, str]) -> list[str]:
+        """Return options that set `variables` in the ranks, but not in the launcher or its daemons.
+
+        They go right after the launcher's name. Raises LaunchError for a value that the launcher can't carry.
+        """
+        ...
