@@ -6,14 +6,16 @@ BIN := $(CURDIR)/.venv/bin
 CMAKE := PATH="$(BIN):$$PATH" $(BIN)/cmake
 
 .DEFAULT_GOAL := build
-.PHONY: build debian demo test lint format bench docs clean distclean help
+.PHONY: build debian demo test lint format sanitize tidy bench docs clean distclean help
 
 help:
 	@echo "make build   .venv/bin/palmette, ready to run"
 	@echo "make demo    the main job on this machine: discover, run with and without, page"
 	@echo "make test    C++ tests, then Python and MPI tests; one closing line"
 	@echo "make lint    ruff, mypy, clang-format, the test of the layers"
-	@echo "make format  let ruff and clang-format rewrite the sources"
+	@echo "make format  let ruff and clang-format rewrite FILES='a.py b.cpp'"
+	@echo "make sanitize  C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer"
+	@echo "make tidy    clang-tidy over the C++ sources"
 	@echo "make bench   the benchmark on the emulated cluster (BENCH='gather --sizes 64K')"
 	@echo "make docs    check the links of the documentation"
 	@echo "make clean   remove what was built; make distclean also .venv and .mpi"
@@ -49,7 +51,15 @@ lint: build
 	@$(BIN)/python tools/lint.py
 
 format: .venv/.stamp-requirements
-	@$(BIN)/python tools/lint.py --fix
+	@$(BIN)/python tools/lint.py --fix $(FILES)
+
+sanitize: .venv/.stamp-requirements debian
+	@tools/build.sh asan-ubsan $(JOBS)
+	@$(BIN)/ctest --test-dir build/asan-ubsan --output-on-failure
+
+tidy: .venv/.stamp-requirements .mpi/.stamp debian
+	@$(BIN)/clang-tidy --version >/dev/null 2>&1 || $(BIN)/pip install --quiet --disable-pip-version-check clang-tidy
+	@tools/build.sh tidy $(JOBS)
 
 bench: build debian
 	@$(BIN)/palmette bench $(BENCH)

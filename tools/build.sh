@@ -3,7 +3,7 @@
 # For `release` the package in python/ gets what was compiled.
 #
 # Usage: build.sh PRESET [JOBS]
-set -eu
+set -euo pipefail
 cd "$(dirname "$0")/.."
 preset=$1
 jobs=${2:-2}
@@ -20,12 +20,12 @@ if [ ! -f "$dir/build.ninja" ] || [ CMakePresets.json -nt "$dir/build.ninja" ]; 
   fi
   grep -E 'MPI ABI .* skipped|GoogleTest is missing' "$log" || true
 fi
-cmake --build "$dir" --parallel "$jobs" -- --quiet || {
+# Ninja's and CMake's progress is left out; a command that fails shows as a line FAILED.
+cmake --build "$dir" --parallel "$jobs" -- --quiet 2>&1 | { grep -vE '^(-- |The following files were|  [+-]/)' || true; } || {
   echo "build: $preset failed, see above" >&2
   exit 1
 }
 if [ "$preset" = release ]; then
-  # No --strip: Ninja and the linker have nothing to strip in Release, and stack traces keep their names.
   cmake --install "$dir" --prefix "$PWD/python" --component python >"$dir/install.log" || {
     cat "$dir/install.log" >&2
     exit 1

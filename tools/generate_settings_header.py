@@ -52,8 +52,7 @@ def header(settings: list[dict[str, str]]) -> str:
         for s in settings
     ]
     names = [
-        f"inline constexpr const Setting& {constant(s['name'])} = all[{index}];"
-        for index, s in enumerate(settings)
+        f"inline constexpr const Setting& {constant(s['name'])} = all[{index}];" for index, s in enumerate(settings)
     ]
     return TEMPLATE.format(count=len(settings), rows="\n".join(rows), names="\n".join(names))
 

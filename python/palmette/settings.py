@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 Kind = Literal["flag", "level", "path", "report", "algorithm"]
 """What a value is: flag 0 or 1; level 0, 1 or 2; report 0, 1 or a path that ends in .json; algorithm an algorithm's
@@ -63,10 +63,16 @@ class Setting:
 
 
 @cache
+def _file() -> dict[str, Any]:
+    """Return the contents of settings.json."""
+    contents: dict[str, Any] = json.loads(DECLARATIONS.read_text(encoding="utf-8"))
+    return contents
+
+
+@cache
 def declared() -> tuple[Setting, ...]:
     """Return all settings in the order of their declaration."""
-    rows = json.loads(DECLARATIONS.read_text(encoding="utf-8"))["settings"]
-    settings = tuple(Setting(**row) for row in rows)
+    settings = tuple(Setting(**row) for row in _file()["settings"])
     for setting in settings:
         if setting.kind not in get_args(Kind):
             raise SettingError(f"{DECLARATIONS.name}: {setting.name} has the unknown kind {setting.kind}")
@@ -105,7 +111,15 @@ def values(environment: Mapping[str, str] | None = None) -> tuple[Value, ...]:
 
 
 def unknown(environment: Mapping[str, str] | None = None) -> list[str]:
-    """Return the PALMETTE_ variables of `environment` that no declaration knows, sorted: mostly misspelt names."""
+    """Return the PALMETTE_ variables of `environment` that no declaration knows, sorted: mostly misspelt names.
+
+    Variables that our own programs hand to each other (`internal_prefixes` of settings.json) are left out.
+    """
     environment = os.environ if environment is None else environment
     known = {setting.name for setting in declared()}
-    return sorted(name for name in environment if name.startswith("PALMETTE_") and name not in known)
+    internal = tuple(_file()["internal_prefixes"])
+    return sorted(
+        name
+        for name in environment
+        if name.startswith("PALMETTE_") and name not in known and not name.startswith(internal)
+    )

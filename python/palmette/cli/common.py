@@ -47,13 +47,13 @@ errors: Any = _LazyConsole(stderr=True)
 class CliError(click.ClickException):
     """Bad input or a missing thing, told in one line: `palmette COMMAND: what, where; what to do next`.
 
-    The message says what, where and what to do; the prefix is added here. The exit status is 2 unless `exit_code` says
+    The message says what, where and what to do; the prefix is added here. The exit status is 2 unless `status` says
     otherwise (1: the command ran, and its answer is bad news).
     """
 
-    def __init__(self, message: str, *, exit_code: int = 2) -> None:
+    def __init__(self, message: str, *, status: int = 2) -> None:
         super().__init__(" ".join(message.split()))
-        self.exit_code = exit_code
+        self.status = status
         context = click.get_current_context(silent=True)
         self.command_path = context.command_path if context is not None else "palmette"
 
@@ -62,9 +62,9 @@ class CliError(click.ClickException):
         click.echo(f"{self.command_path}: {self.message}", file=file or sys.stderr)
 
 
-def fail(message: str, *, exit_code: int = 2) -> NoReturn:
+def fail(message: str, *, status: int = 2) -> NoReturn:
     """Raise CliError: shorter where no value is expected."""
-    raise CliError(message, exit_code=exit_code)
+    raise CliError(message, status=status)
 
 
 def emit_json(value: object) -> None:

@@ -8,6 +8,8 @@ from importlib import import_module
 
 import click
 
+from palmette.cli.common import CliError
+
 COMMANDS: dict[str, tuple[str, str, str]] = {
     "discover": ("palmette.cli.discover", "command", "Find out how a cluster is wired; write topology.json."),
     "show": ("palmette.cli.show", "command", "Show a topology as a tree, a picture or JSON."),
@@ -66,6 +68,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         path = error.ctx.command_path if error.ctx is not None else "palmette"
         click.echo(f"{path}: {error.format_message()} (`{path} --help` lists what it takes)", err=True)
         return 2
+    except CliError as error:
+        error.show()
+        return error.status
     except click.ClickException as error:
         error.show()
         return error.exit_code

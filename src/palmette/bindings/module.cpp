@@ -6,7 +6,6 @@
 namespace nb = nanobind;
 
 NB_MODULE(_core, m) {
-  m.doc() = "The C++ core of palmette: topologies, plans, algorithms. No MPI.";
-  m.def(
-      "version", [] { return palmette::version_text; }, "Version of the compiled core.");
+    m.doc() = "The C++ core of palmette: topologies, plans, algorithms. No MPI.";
+    m.def("version", [] { return palmette::version_text; }, "Version of the compiled core.");
 }

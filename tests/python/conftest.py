@@ -1,0 +1,60 @@
+"""Fixtures for all Python tests."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from palmette.cli.main import main
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A developer's PALMETTE_ variables don't change what a test sees; the output is 80 columns wide."""
+    for name in list(os.environ):
+        if name.startswith("PALMETTE_"):
+            monkeypatch.delenv(name)
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
+@pytest.fixture
+def root() -> Path:
+    """The project's root folder."""
+    return ROOT
+
+
+@pytest.fixture
+def fabrics() -> Path:
+    """The folder of real fabric files, which stand beside the project and are no part of it."""
+    folder = ROOT.parent / "shared" / "fabrics"
+    if not folder.is_dir():
+        pytest.skip("no ../shared/fabrics here: the real fabric files are no part of the project")
+    return folder
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a call of the command line gave."""
+
+    status: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def palmette(capsys: pytest.CaptureFixture[str]) -> Callable[..., Result]:
+    """Call the command line in this process: `palmette("show", path)`."""
+
+    def call(*arguments: str | Path) -> Result:
+        capsys.readouterr()
+        status = main([str(argument) for argument in arguments])
+        out, err = capsys.readouterr()
+        return Result(status, out, err)
+
+    return call

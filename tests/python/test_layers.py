@@ -1,0 +1,169 @@
+"""The layers of ARCHITECTURE.md: an #include or an import that points up fails here."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+ORDER = ("base", "topology", "plan", "collectives", "model", "select", "runtime", "interpose")
+"""From the bottom up: a layer may include itself and what stands before it."""
+WITH_MPI = ("runtime", "interpose")
+BINDINGS_TOP = "select"
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*(?P<open>["<])(?P<path>[^">]+)[">]', re.MULTILINE)
+CPP_SUFFIXES = (".hpp", ".cpp", ".h", ".c", ".inc", ".in")
+
+
+@dataclass(frozen=True)
+class Violation:
+    """One forbidden arrow: the file, its line, and why it is forbidden."""
+
+    file: str
+    line: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.reason}"
+
+
+def allowed_layers(layer: str) -> tuple[str, ...]:
+    """Return the layers that `layer` may include, itself among them."""
+    if layer == "bindings":
+        return (*ORDER[: ORDER.index(BINDINGS_TOP) + 1], "bindings")
+    return ORDER[: ORDER.index(layer) + 1]
+
+
+def includes(text: str) -> Iterator[tuple[int, str, bool]]:
+    """Yield line, path and whether quotes (not angle brackets) stand around it, for every #include of a source."""
+    for found in INCLUDE.finditer(text):
+        yield text.count("\n", 0, found.start("path")) + 1, found["path"], found["open"] == '"'
+
+
+def cpp_violations(root: Path) -> list[Violation]:
+    """Check every source in `root`/src/palmette."""
+    sources = root / "src" / "palmette"
+    result = []
+    for file in sorted(sources.rglob("*")):
+        if file.suffix not in CPP_SUFFIXES or not file.is_file():
+            continue
+        name = str(file.relative_to(root))
+        layer = file.relative_to(sources).parts[0]
+        if layer != "bindings" and layer not in ORDER:
+            result.append(Violation(name, 1, f"{layer} is no layer of ARCHITECTURE.md"))
+            continue
+        for line, path, quoted in includes(file.read_text(encoding="utf-8")):
+            parts = path.split("/")
+            if parts[0] == "palmette" and len(parts) > 2 and parts[1] not in allowed_layers(layer):
+                result.append(Violation(name, line, f"{layer} includes {path}: the arrow goes up to {parts[1]}"))
+            elif parts[0] != "palmette" and quoted:
+                result.append(Violation(name, line, f'"{path}" is not from the include root: "palmette/{layer}/..."'))
+            elif parts[-1] == "mpi.h" and layer not in WITH_MPI:
+                result.append(Violation(name, line, f"{layer} includes mpi.h, which is known from runtime on"))
+    return result
+
+
+def imported(tree: ast.Module, package: str) -> Iterator[tuple[int, str]]:
+    """Yield line and absolute module name for each import in a module of `package`, wherever it stands."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, alias.name
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                above = package.split(".")[: len(package.split(".")) - node.level + 1]
+                base = ".".join([*above, base] if base else above)
+            for alias in node.names:
+                yield node.lineno, f"{base}.{alias.name}"
+
+
+def python_violations(root: Path) -> list[Violation]:
+    """Check every module of `root`/python/palmette: only the command line knows the command line; no tests, no MPI."""
+    sources = root / "python"
+    result = []
+    for file in sorted(sources.rglob("*.py")):
+        name = str(file.relative_to(root))
+        package = ".".join(file.relative_to(sources).parts[:-1])
+        tree = ast.parse(file.read_text(encoding="utf-8"), filename=name)
+        inside_cli = (package + ".").startswith("palmette.cli.")
+        for line, module in imported(tree, package):
+            parts = module.split(".")
+            if parts[:2] == ["palmette", "cli"] and not inside_cli:
+                result.append(Violation(name, line, f"imports {module}: only palmette.cli knows the command line"))
+            elif parts[0] in ("tests", "mpi4py"):
+                result.append(Violation(name, line, f"imports {module}, which the package must not need"))
+    return result
+
+
+def violations(root: Path) -> list[Violation]:
+    """Return every forbidden arrow of the tree at `root`."""
+    return cpp_violations(root) + python_violations(root)
+
+
+def test_no_include_or_import_points_up() -> None:
+    assert (ROOT / "src" / "palmette" / "base").is_dir(), "the sources have moved; correct ROOT"
+    found = violations(ROOT)
+    assert not found, "\n" + "\n".join(map(str, found))
+
+
+def make_tree(root: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        file = root / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    return root
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "reason"),
+    [
+        ("src/palmette/base/a.hpp", '#include "palmette/plan/step.hpp"\n', "the arrow goes up to plan"),
+        ("src/palmette/plan/a.cpp", "\n #  include <palmette/select/table.hpp>\n", "the arrow goes up to select"),
+        ("src/palmette/select/a.cpp", '#include "palmette/runtime/state.hpp"\n', "the arrow goes up to runtime"),
+        ("src/palmette/runtime/a.cpp", '#include "palmette/interpose/report.hpp"\n', "the arrow goes up to interpose"),
+        ("src/palmette/model/a.cpp", '#include "palmette/bindings/module.hpp"\n', "the arrow goes up to bindings"),
+        ("src/palmette/bindings/a.cpp", '#include "palmette/runtime/state.hpp"\n', "the arrow goes up to runtime"),
+        ("src/palmette/select/a.cpp", "#include <mpi.h>\n", "known from runtime on"),
+        ("src/palmette/bindings/a.cpp", "#include <mpi.h>\n", "known from runtime on"),
+        ("src/palmette/plan/a.cpp", '#include "step.hpp"\n', "not from the include root"),
+        ("src/palmette/misc/a.cpp", "\n", "no layer"),
+        ("python/palmette/lab/a.py", "from palmette.cli import common\n", "only palmette.cli"),
+        ("python/palmette/lab/a.py", "from ..cli.common import fail\n", "only palmette.cli"),
+        ("python/palmette/a.py", "def f() -> None:\n    import palmette.cli.main\n", "only palmette.cli"),
+        ("python/palmette/a.py", "from . import cli\n", "only palmette.cli"),
+        ("python/palmette/a.py", "import mpi4py.MPI\n", "must not need"),
+    ],
+)
+def test_an_arrow_that_goes_up_is_caught(tmp_path: Path, file: str, text: str, reason: str) -> None:
+    found = violations(make_tree(tmp_path, {file: text}))
+    assert [v.file for v in found] == [file]
+    assert reason in found[0].reason
+
+
+def test_arrows_that_go_down_pass(tmp_path: Path) -> None:
+    tree = make_tree(
+        tmp_path,
+        {
+            "src/palmette/base/a.cpp": '#include "palmette/base/a.hpp"\n#include <vector>\n',
+            "src/palmette/select/a.cpp": '#include "palmette/model/a.hpp"\n#include "palmette/base/a.hpp"\n',
+            "src/palmette/runtime/a.cpp": '#include <mpi.h>\n#include "palmette/select/a.hpp"\n',
+            "src/palmette/interpose/a.cpp": '#include "palmette/runtime/a.hpp"\n',
+            "src/palmette/bindings/a.cpp": '#include <nanobind/nanobind.h>\n#include "palmette/select/a.hpp"\n',
+            "python/palmette/cli/a.py": "from palmette.cli.common import fail\nfrom palmette.lab import up\n",
+            "python/palmette/lab/a.py": "import palmette._core\nfrom . import up\n",
+        },
+    )
+    assert violations(tree) == []
+
+
+def test_a_violation_names_file_and_line(tmp_path: Path) -> None:
+    text = '// one\n#include <vector>\n#include "palmette/plan/step.hpp"\n'
+    (found,) = violations(make_tree(tmp_path, {"src/palmette/topology/a.hpp": text}))
+    assert str(found).startswith("src/palmette/topology/a.hpp:3: topology includes palmette/plan/step.hpp")

@@ -1,0 +1,135 @@
+"""Run every test: the C++ executables of build/dev, then pytest. The last line counts them all.
+
+Usage: run_tests.py [cpp] [python] [mpi] [-- PYTEST-ARGUMENTS]      default: all three
+
+Exits with 1 when a test failed, a runner died, or no test ran.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree as ElementTree
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+CPP_TESTS = ROOT / "build" / "dev" / "tests"
+
+
+@dataclass
+class Count:
+    """How many tests passed, failed and were skipped."""
+
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+    def __add__(self, other: Count) -> Count:
+        """Return the sums."""
+        return Count(self.passed + other.passed, self.failed + other.failed, self.skipped + other.skipped)
+
+    def __str__(self) -> str:
+        """Return the closing line."""
+        return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
+
+
+def count_gtest(report: Path, status: int) -> Count:
+    """Count GoogleTest's JSON report; a runner that died without a report, or after it, counts as one failure."""
+    if not report.is_file():
+        return Count(failed=1)
+    data = json.loads(report.read_text(encoding="utf-8"))
+    skipped = sum(
+        test.get("result") == "SKIPPED" or test.get("status") == "NOTRUN"
+        for suite in data["testsuites"]
+        for test in suite["testsuite"]
+    )
+    failed = int(data["failures"]) + int(data["errors"])
+    if status != 0 and failed == 0:
+        failed = 1
+    return Count(int(data["tests"]) - failed - skipped, failed, skipped)
+
+
+def count_junit(report: Path, status: int) -> Count:
+    """Count pytest's JUnit report; a pytest that died, or failed outside a test, counts as one failure."""
+    count = Count()
+    if report.is_file():
+        for case in ElementTree.parse(report).getroot().iter("testcase"):  # noqa: S314
+            kinds = {child.tag for child in case}
+            if kinds & {"failure", "error"}:
+                count.failed += 1
+            elif "skipped" in kinds:
+                count.skipped += 1
+            else:
+                count.passed += 1
+    if status not in (0, 1, 5) or (status == 1 and count.failed == 0):
+        count.failed += 1
+    return count
+
+
+def run_cpp_one(executable: Path, folder: Path) -> tuple[str, Count]:
+    """Run one C++ test executable; return what to print and its count."""
+    report = folder / f"{executable.name}.json"
+    started = time.monotonic()
+    done = subprocess.run(
+        [str(executable), "--gtest_brief=1", f"--gtest_output=json:{report}"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        check=False,
+        cwd=ROOT,
+    )
+    count = count_gtest(report, done.returncode)
+    line = f"{executable.name}: {count} ({time.monotonic() - started:.1f} s)"
+    if done.returncode < 0:
+        line += f", killed by signal {-done.returncode}"
+    return (done.stdout.rstrip() + "\n" + line if count.failed else line), count
+
+
+def run_cpp(folder: Path) -> Count:
+    """Run the C++ tests, as many executables at a time as there are processors."""
+    executables = sorted(p for p in CPP_TESTS.glob("palmette_test_*") if os.access(p, os.X_OK) and p.is_file())
+    if not executables:
+        print("C++ tests: skipped, none was built; install GoogleTest (libgtest-dev), then make test", flush=True)
+        return Count(skipped=1)
+    total = Count()
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        for text, count in pool.map(lambda executable: run_cpp_one(executable, folder), executables):
+            print(text, flush=True)
+            total += count
+    return total
+
+
+def run_pytest(part: str, extra: list[str], folder: Path) -> Count:
+    """Run tests/`part` with pytest, its output shown as it comes."""
+    if not any((ROOT / "tests" / part).rglob("test_*.py")):
+        return Count()
+    report = folder / f"{part}.xml"
+    command = [sys.executable, "-m", "pytest", "-q", f"--junitxml={report}", f"tests/{part}", *extra]
+    return count_junit(report, subprocess.run(command, cwd=ROOT, check=False).returncode)
+
+
+def main(arguments: list[str]) -> int:
+    """Run the parts asked for and print the closing line."""
+    split = arguments.index("--") if "--" in arguments else len(arguments)
+    parts, extra = arguments[:split] or ["cpp", "python", "mpi"], arguments[split + 1 :]
+    wrong = [part for part in parts if part not in ("cpp", "python", "mpi")]
+    if wrong:
+        print(f"run_tests: {wrong[0]} is no part of the tests; take cpp, python or mpi", file=sys.stderr)
+        return 2
+    total = Count()
+    with tempfile.TemporaryDirectory() as folder:
+        for part in parts:
+            total += run_cpp(Path(folder)) if part == "cpp" else run_pytest(part, extra, Path(folder))
+    print(total, flush=True)
+    return 1 if total.failed or total.passed == 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
