@@ -1,0 +1,147 @@
+"""Taking a lab up and down: the order of steps, and what is undone when one fails."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from palmette.lab import state
+from palmette.lab.backlog import raise_backlog, restore_backlog
+from palmette.lab.errors import LabError
+from palmette.lab.helpers import helper
+from palmette.lab.namespaces import Keeper, check_can_build, start_keeper, write_host_files
+from palmette.lab.network import (
+    Network,
+    host_commands,
+    host_link_command,
+    link_commands,
+    plan_network,
+)
+from palmette.lab.shaping import shaping_lines
+from palmette.lab.spec import Spec
+from palmette.lab.topology import topology_document, write_topology
+
+TABLE = "hosts.table"
+"""What palmette-lab-rsh reads: address, name and PID of each host."""
+
+TOPOLOGY = "topology.json"
+
+_CONGESTION_CONTROLS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+
+_SYSCTLS = {
+    "net/ipv6/conf/all/disable_ipv6": "1",
+    "net/ipv6/conf/default/disable_ipv6": "1",
+    "net/ipv4/tcp_slow_start_after_idle": "0",
+    "net/ipv4/tcp_no_metrics_save": "1",
+    # Small windows: what waits shall wait in the sender, where the MPI sees it, and not in the switches.
+    "net/ipv4/tcp_wmem": "4096 65536 262144",
+    "net/ipv4/tcp_rmem": "4096 131072 262144",
+}
+
+
+def take_up(name: str, text: str, spec: Spec, lifetime_s: float, *, detach: bool) -> tuple[state.LabState, Keeper]:
+    """Make the lab called `name` of `spec`; `text` is what the user wrote for it.
+
+    Not detached, it ends with this process. Whatever goes wrong, Ctrl-C included, nothing is left behind. Raises LabError.
+    """
+    check_can_build()
+    directory = state.lab_directory(name)
+    with state.locked():
+        old = state.read_state(directory)
+        if old is not None and old.is_alive():
+            raise LabError(f"the lab '{name}' is up already; take it down (palmette lab down) or choose another --name")
+        clean_up(directory, old)
+        directory.mkdir()
+        keeper: Keeper | None = None
+        try:
+            network = plan_network(spec)
+            write_host_files(directory, network.addresses)
+            keeper = start_keeper(directory, [host.name for host in spec.hosts], lifetime_s)
+            made = _state(name, text, spec, network, keeper, lifetime_s)
+            made.write(directory)
+            raise_backlog(keeper.process)
+            _wire(network, keeper)
+            set_rates(network, keeper, made.rates)
+            _write_table(directory / TABLE, made)
+            write_topology(directory / TOPOLOGY, topology_document(name, text, spec, made.rates))
+            if detach:
+                keeper.let_go()
+        except BaseException:
+            if keeper is not None:
+                keeper.kill()
+                restore_backlog(keeper.process)
+            state.remove(directory)
+            raise
+    return made, keeper
+
+
+def take_down(name: str) -> bool:
+    """End the lab called `name` and remove all that it left; returns whether there was one. Raises LabError."""
+    directory = state.lab_directory(name)
+    with state.locked():
+        found = directory.is_dir()
+        clean_up(directory, state.read_state(directory))
+    return found
+
+
+def clean_up(directory: Path, old: state.LabState | None) -> None:
+    """End what is left of the lab in `directory`, which may be dead or half made. The caller holds the lock.
+
+    Without a state there is no process to end: a keeper whose maker died before it wrote one has ended by itself.
+    """
+    if old is not None and old.boot_id == state.machine_boot_id():
+        Keeper(old.keeper, {}).kill()
+        restore_backlog(old.keeper)
+    state.remove(directory)
+
+
+def set_rates(network: Network, keeper: Keeper, rates: dict[str, float | None]) -> None:
+    """Give the links their rates, in bits a second by child group; None takes the limit off."""
+    for host, lines in shaping_lines(network.edges, rates).items():
+        keeper.batch(host, "tc", lines)
+
+
+def _state(name: str, text: str, spec: Spec, network: Network, keeper: Keeper, lifetime_s: float) -> state.LabState:
+    return state.LabState(
+        name=name,
+        spec=text,
+        spine_delay_s=spec.spine_delay_s,
+        keeper_pid=keeper.process.pid,
+        keeper_started=keeper.process.started,
+        boot_id=state.machine_boot_id(),
+        created_s=time.time(),
+        lifetime_s=lifetime_s,
+        hosts=[
+            state.HostState(host.name, network.addresses[host.name], keeper.hosts[host.name], host.slots)
+            for host in spec.hosts
+        ],
+        rates={edge.child: edge.line_bits_per_s for edge in network.edges},
+    )
+
+
+def _wire(network: Network, keeper: Keeper) -> None:
+    """Lay the cables, give addresses, start the delay switch."""
+    # -e: a kernel without IPv6 lacks the keys that would switch it off.
+    settings = [f"{key}={value}" for key, value in _SYSCTLS.items()]
+    keeper.run(None, ["sysctl", "-q", "-e", "-w", *settings])
+    host_edges = [edge for edge in network.edges if edge.lower.host is not None]
+    cables = [line for edge in host_edges for line in host_link_command(edge, keeper.hosts[edge.child])]
+    keeper.batch(None, "ip", link_commands(network, congestion_control()) + cables)
+    for host, address in network.addresses.items():
+        keeper.run(host, ["sysctl", "-q", "-e", "-w", *settings])
+        keeper.batch(host, "ip", host_commands(address, congestion_control()))
+    if network.delayed_ports:
+        delay_us = f"{network.spine_delay_s * 1e6:.1f}"
+        keeper.run(None, [str(helper("palmette-lab-delay-switch")), delay_us, *network.delayed_ports, "delayport"])
+
+
+def congestion_control() -> str:
+    """Return the TCP congestion control for the lab: CUBIC, or Reno, which every kernel has.
+
+    The machine's default won't do: BBR finds its rate by pacing and probing, and underuses a link with a long queue.
+    """
+    return "cubic" if "cubic" in _CONGESTION_CONTROLS.read_text(encoding="utf-8").split() else "reno"
+
+
+def _write_table(path: Path, made: state.LabState) -> None:
+    path.write_text("".join(f"{host.address} {host.name} {host.pid}\n" for host in made.hosts), encoding="utf-8")

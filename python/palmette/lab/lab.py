@@ -1,0 +1,209 @@
+"""The lab as an object: what programs use."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+
+from palmette import launch, mpi_install
+from palmette.lab import build, state
+from palmette.lab.errors import LabError
+from palmette.lab.helpers import helper
+from palmette.lab.mpi_settings import lab_settings
+from palmette.lab.namespaces import TMPDIR, Keeper
+from palmette.lab.network import plan_network
+from palmette.lab.running import check_visible, run_to_end
+from palmette.lab.spec import Spec, read_spec
+from palmette.lab.topology import topology_document, write_topology
+from palmette.placement import hosts_of_ranks
+
+DEFAULT_NAME = "default"
+DEFAULT_LIFETIME_S = 7200.0
+DEFAULT_TIMEOUT_S = 600.0
+
+
+class Lab:
+    """An emulated cluster that is up. Made by `up` or found by `attach`; as a context manager it goes down at the end."""
+
+    def __init__(self, made: state.LabState, keeper: Keeper, spec: Spec) -> None:
+        self._state = made
+        self._keeper = keeper
+        self._spec = spec
+        self._network = plan_network(spec)
+
+    @classmethod
+    def up(
+        cls,
+        spec: str,
+        *,
+        name: str = DEFAULT_NAME,
+        spine_delay_s: float | None = None,
+        lifetime_s: float = DEFAULT_LIFETIME_S,
+        detach: bool = False,
+    ) -> Lab:
+        """Make a lab of `spec`: a synthetic machine whose @RATEs are link rates, frames counted, or a topology.json.
+
+        `spine_delay_s` is how long the top switch holds each frame, one way; it overrides the latency that `spec` gives.
+        The lab ends with this process, unless `detach` is given, and after `lifetime_s` seconds anyway. Needs root.
+        Raises LabError, and then nothing is left behind.
+        """
+        machine = read_spec(spec)
+        if spine_delay_s is not None:
+            machine = dataclasses.replace(machine, spine_delay_s=spine_delay_s)
+        if not 0 <= machine.spine_delay_s <= 1:
+            raise LabError(f"a delay of {machine.spine_delay_s} s is not between 0 and 1 s")
+        if lifetime_s <= 0:
+            raise LabError(f"a lifetime of {lifetime_s} s is not above 0")
+        made, keeper = build.take_up(name, spec, machine, lifetime_s, detach=detach)
+        return cls(made, keeper, machine)
+
+    @classmethod
+    def attach(cls, name: str = DEFAULT_NAME) -> Lab:
+        """Return the lab of that name that is up. Raises LabError when there is none."""
+        directory = state.lab_directory(name)
+        found = state.read_state(directory)
+        if found is None or not found.is_alive():
+            raise LabError(f"the lab '{name}' is not up; start it with `palmette lab up SPEC`")
+        # The topology.json of the lab is its machine: the file that the user gave may be gone.
+        machine = dataclasses.replace(read_spec(str(directory / build.TOPOLOGY)), spine_delay_s=found.spine_delay_s)
+        return cls(found, Keeper(found.keeper, {host.name: host.pid for host in found.hosts}), machine)
+
+    def down(self) -> None:
+        """End everything that runs in the lab and remove it. Doing it twice is fine."""
+        self._keeper.kill()
+        build.take_down(self._state.name)
+
+    def __enter__(self) -> Lab:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.down()
+
+    @property
+    def state(self) -> state.LabState:
+        """What is known of the lab: addresses, rates, times."""
+        return self._state
+
+    @property
+    def hosts(self) -> list[str]:
+        """Host names in topology order."""
+        return [host.name for host in self._state.hosts]
+
+    @property
+    def topology_path(self) -> Path:
+        """The topology.json of the lab. Its capacities are TCP payload, 1448/1514 of the link rates."""
+        return state.lab_directory(self._state.name) / build.TOPOLOGY
+
+    def place(self, placement: str, *, ppn: int | None = None, ranks: int | None = None) -> list[str]:
+        """Return the host of each rank for a placement of docs/reference/topology-json.md.
+
+        `ppn` is the number of slots a host (default: the machine's); `ranks` cuts the job. Raises PlacementError.
+        """
+        return hosts_of_ranks([(host.name, ppn or host.slots) for host in self._state.hosts], placement, ranks)
+
+    def command(
+        self,
+        mpi: str | mpi_install.Installation,
+        hosts: Sequence[str],
+        argv: Sequence[str],
+        env: Mapping[str, str] | None = None,
+        options: Sequence[str] = (),
+    ) -> list[str]:
+        """Return the command line that runs `argv` under `mpi` with rank i on `hosts[i]`.
+
+        `env` is set in the ranks only, LD_PRELOAD included (Open MPI gets one more preload, after it). `options` go to
+        mpiexec. The command's descendants die with it, and it dies with the thread that starts it. Raises LabError,
+        MpiNotFoundError.
+        """
+        found = mpi_install.find(mpi) if isinstance(mpi, str) else mpi
+        for host in hosts:
+            if host not in self.hosts:
+                raise LabError(f"no host is called {host}; there are {', '.join(self.hosts)}")
+        check_visible(argv)
+        settings = lab_settings(found, env or {})
+        directory = state.lab_directory(self._state.name)
+        job = launch.Job(
+            argv=argv,
+            hosts_of_ranks=hosts,
+            directory=directory / "runs",
+            environment=settings.ranks,
+            agent=helper("palmette-lab-rsh"),
+            options=[*settings.options, *options],
+        )
+        starter = launch.launcher(found.launcher)
+        variables = {
+            "TMPDIR": TMPDIR,
+            "PALMETTE_LAB_TABLE": str(directory / build.TABLE),
+            **settings.launcher,
+            **starter.environment(job),
+        }
+        assignments = [f"{key}={value}" for key, value in variables.items()]
+        return self._keeper.command(None, ["env", *assignments, *starter.command(found.mpiexec, job)])
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        mpi: str,
+        placement: str = "block",
+        ppn: int | None = None,
+        ranks: int | None = None,
+        env: Mapping[str, str] | None = None,
+        options: Sequence[str] = (),
+        timeout_s: float | None = DEFAULT_TIMEOUT_S,
+        capture: bool = False,
+        stdin: int | None = subprocess.DEVNULL,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run an MPI program and wait for it; its output passes through, or is captured.
+
+        The status is mpiexec's, or 124 when the run was ended at its time limit. After this, and after Ctrl-C, nothing of
+        the run is left on any host. Raises LabError, MpiNotFoundError, PlacementError.
+        """
+        command = self.command(mpi, self.place(placement, ppn=ppn, ranks=ranks), argv, env, options)
+        return run_to_end(command, timeout_s=timeout_s, capture=capture, stdin=stdin)
+
+    def exec_command(self, host: str, argv: Sequence[str]) -> list[str]:
+        """Return the command line that runs `argv` on one host (or on `login`). Raises LabError for an unknown host."""
+        if host not in (*self.hosts, "login"):
+            raise LabError(f"no host is called {host}; there are login, {', '.join(self.hosts)}")
+        return self._keeper.command(host, ["env", f"TMPDIR={TMPDIR}", *argv])
+
+    def set_rates(self, rates: Mapping[str, float | None]) -> None:
+        """Change link rates: bits a second, frames counted, by the name of a level (`node`, `leaf`) or of one group.
+
+        None takes a limit off. The topology.json follows. Raises LabError for a name that the lab doesn't have.
+        """
+        changed = dict(self._state.rates)
+        for key, rate in rates.items():
+            groups = [edge.child for edge in self._network.edges if key in (edge.child, edge.level)]
+            if not groups:
+                raise LabError(f"no level, switch or host is called {key}")
+            changed |= dict.fromkeys(groups, rate)
+        build.set_rates(self._network, self._keeper, changed)
+        self._state = dataclasses.replace(self._state, rates=changed)
+        directory = state.lab_directory(self._state.name)
+        self._state.write(directory)
+        write_topology(
+            directory / build.TOPOLOGY, topology_document(self._state.name, self._state.spec, self._spec, changed)
+        )
+
+    @contextmanager
+    def unlimited(self) -> Iterator[None]:
+        """Take all rates off for a while: a time that is not at least five times longer with them can't be trusted."""
+        build.set_rates(self._network, self._keeper, {})
+        try:
+            yield
+        finally:
+            build.set_rates(self._network, self._keeper, self._state.rates)
+
+    @property
+    def uptime_s(self) -> float:
+        """Seconds since the lab was made."""
+        return time.time() - self._state.created_s

@@ -1,0 +1,129 @@
+"""The plan of a lab's network: which switch, cable and address stands for what. Nothing is touched here.
+
+Every group above the hosts is a bridge in the keeper's network namespace, every edge of the tree a veth pair. Its two ends
+are shaped, each in the direction that it sends to:
+
+    host h0            keeper (login host)
+    eth0 ──────────── p0 [b1] u1 ─────────── d1 [b0]      b0: root of the tree, holds the login host's address
+    up                down    up             down
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from palmette.lab.spec import Group, Spec
+
+LOGIN = "login"
+LOGIN_ADDRESS = "10.77.255.254"
+NETWORK = "10.77.0.0/16"
+ROOT_BRIDGE = "b0"
+
+
+@dataclass(frozen=True)
+class Port:
+    """One end of a cable. `host` is None in the keeper's namespace."""
+
+    host: str | None
+    interface: str
+
+
+@dataclass(frozen=True)
+class Edge:
+    """The link between a group and its parent. `bridge` is the parent's, or None where the delay switch takes its place."""
+
+    child: str
+    level: str
+    lower: Port
+    upper: Port
+    bridge: str | None
+    line_bits_per_s: float | None
+
+
+@dataclass(frozen=True)
+class Network:
+    """Bridges by the group that they stand for, edges in topology order, addresses by host."""
+
+    bridges: dict[str, str]
+    edges: list[Edge]
+    addresses: dict[str, str]
+    spine_delay_s: float
+
+    @property
+    def delayed_ports(self) -> list[str]:
+        """Interfaces that the delay switch joins in place of the root's bridge."""
+        return [edge.upper.interface for edge in self.edges if edge.bridge is None]
+
+
+def plan_network(spec: Spec) -> Network:
+    """Return the network of `spec`: a pure function."""
+    bridges = {spec.root.name: ROOT_BRIDGE}
+    edges: list[Edge] = []
+    addresses: dict[str, str] = {}
+    for parent, child in _edges(spec.root):
+        upper_bridge = None if parent is spec.root and spec.spine_delay_s > 0 else bridges[parent.name]
+        if child.is_host:
+            number = len(addresses)
+            addresses[child.name] = f"10.77.{number // 250}.{number % 250 + 1}"
+            lower, upper = Port(child.name, "eth0"), Port(None, f"p{number}")
+        else:
+            number = len(bridges)
+            bridges[child.name] = f"b{number}"
+            lower, upper = Port(None, f"u{number}"), Port(None, f"d{number}")
+        edges.append(Edge(child.name, child.level, lower, upper, upper_bridge, child.line_bits_per_s))
+    return Network(bridges, edges, addresses, spec.spine_delay_s)
+
+
+def _edges(parent: Group) -> Iterator[tuple[Group, Group]]:
+    for child in parent.children:
+        yield parent, child
+        yield from _edges(child)
+
+
+def link_commands(network: Network, congestion_control: str) -> list[str]:
+    """Return the `ip` batch lines for the keeper's namespace: bridges, cables between them, the login host's address."""
+    lines = ["link set lo up"]
+    for bridge in network.bridges.values():
+        lines += [f"link add {bridge} type bridge stp_state 0 mcast_snooping 0", f"link set {bridge} up"]
+    lines += [f"addr add {LOGIN_ADDRESS}/16 dev {ROOT_BRIDGE}", _route(ROOT_BRIDGE, LOGIN_ADDRESS, congestion_control)]
+    for edge in network.edges:
+        if edge.lower.host is None:
+            lines.append(f"link add {edge.lower.interface} type veth peer name {edge.upper.interface}")
+            lines.append(f"link set {edge.lower.interface} master {network.bridges[edge.child]} up")
+            lines.append(_attach(edge))
+    if network.delayed_ports:
+        # The login host sits behind the delay switch as one more port of it.
+        lines += ["link add loginport type veth peer name delayport", f"link set loginport master {ROOT_BRIDGE} up"]
+        lines.append("link set delayport up")
+    return lines
+
+
+def host_link_command(edge: Edge, pid: int) -> list[str]:
+    """Return the `ip` batch lines that lay the cable of the host whose init is `pid` (as the keeper sees it)."""
+    return [f"link add {edge.upper.interface} type veth peer name {edge.lower.interface} netns {pid}", _attach(edge)]
+
+
+def host_commands(address: str, congestion_control: str) -> list[str]:
+    """Return the `ip` batch lines inside a host."""
+    return [
+        "link set lo up",
+        "link set eth0 up",
+        f"addr add {address}/16 dev eth0",
+        _route("eth0", address, congestion_control),
+    ]
+
+
+def _route(interface: str, address: str, congestion_control: str) -> str:
+    """Return the line that gives the lab's route its TCP settings.
+
+    Short messages shall not wait for slow start: a cluster's connections are warm. The congestion control stands at the
+    route, because the kernel lets a namespace choose by sysctl only among those that the machine has allowed.
+    """
+    tcp = f"initcwnd 64 initrwnd 64 congctl {congestion_control}"
+    return f"route change {NETWORK} dev {interface} src {address} {tcp}"
+
+
+def _attach(edge: Edge) -> str:
+    master = f"master {edge.bridge} " if edge.bridge else ""
+    return f"link set {edge.upper.interface} {master}up"

@@ -1,0 +1,87 @@
+"""Running a command to its end, or to a time limit, with all that it started gone afterwards."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+from palmette.lab.errors import LabError
+
+GRACE_S = 5.0
+"""What a launcher has to end its ranks in order before it is killed, and all with it."""
+
+TIMED_OUT = 124
+"""Exit status of a run that was ended at its time limit, as of timeout(1)."""
+
+
+class _TerminatedError(BaseException):
+    """SIGTERM or SIGHUP came: the run ends as after Ctrl-C."""
+
+
+def run_to_end(
+    command: Sequence[str], *, timeout_s: float | None, capture: bool, stdin: int | None = subprocess.DEVNULL
+) -> subprocess.CompletedProcess[str]:
+    """Run `command`; its output goes where this process's does, or into the result with `capture`.
+
+    At the time limit the run is ended and the status is 124. Ctrl-C and SIGTERM end it too and are raised again.
+    """
+    pipe = subprocess.PIPE if capture else None
+    # In a session of its own: Ctrl-C reaches the launcher once, through us, and not all of its children at the same time.
+    process = subprocess.Popen(
+        command, stdin=stdin, stdout=pipe, stderr=pipe, text=True, errors="replace", start_new_session=True
+    )
+    try:
+        with _terminations_raised():
+            out, err = process.communicate(timeout=timeout_s)
+        return subprocess.CompletedProcess(command, process.returncode, out, err)
+    except subprocess.TimeoutExpired:
+        out, err = _end(process)
+        return subprocess.CompletedProcess(command, TIMED_OUT, out, err)
+    except BaseException:
+        _end(process)
+        raise
+
+
+def check_visible(argv: Sequence[str]) -> None:
+    """Raise LabError for a program or a working directory that hosts don't see: their /dev/shm and /proc are their own."""
+    for path in (Path(argv[0]), Path.cwd()):
+        place = path.absolute()
+        if place.is_relative_to("/dev/shm") or place.is_relative_to("/proc"):  # noqa: S108
+            raise LabError(f"{path} is not visible on the hosts, which have a {place.parts[1]} of their own; move it")
+
+
+def _end(process: subprocess.Popen[str]) -> tuple[str | None, str | None]:
+    """End the run: first in order, then by force, which takes everything that it started with it."""
+    for number, patience_s in ((signal.SIGINT, GRACE_S), (signal.SIGKILL, None)):
+        if process.poll() is None:
+            process.send_signal(number)
+        try:
+            return process.communicate(timeout=patience_s)
+        except subprocess.TimeoutExpired:
+            continue
+    raise AssertionError("unreachable: the last wait has no limit")
+
+
+@contextmanager
+def _terminations_raised() -> Iterator[None]:
+    """Turn SIGTERM and SIGHUP into exceptions while a run is on, in the main thread."""
+
+    def terminate(number: int, frame: FrameType | None) -> None:
+        raise _TerminatedError(number)
+
+    try:
+        previous = {number: signal.signal(number, terminate) for number in (signal.SIGTERM, signal.SIGHUP)}
+    except ValueError:  # another thread than the main one: signals aren't ours to catch
+        yield
+        return
+    try:
+        yield
+    except _TerminatedError as error:
+        raise KeyboardInterrupt(*error.args) from None
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)

@@ -1,0 +1,47 @@
+"""Link rates by the token bucket filter (tbf): which qdisc stands at which end of a cable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from palmette.lab.network import Edge
+
+QUEUE_BYTES = 8_000_000
+"""What waits at a full link before it drops: enough for 16 ranks that send at once, as nothing is dropped on a cluster."""
+
+BURST_S = 100e-6
+"""How much time's worth of bytes may pass at once."""
+
+SMALLEST_BURST_BYTES = 3200
+"""Two full frames. Larger frames (GSO) are cut up by tbf and counted with a header for each piece."""
+
+
+def burst_bytes(line_bits_per_s: float) -> int:
+    """Return the size of the bucket for a link."""
+    return max(SMALLEST_BURST_BYTES, int(line_bits_per_s / 8 * BURST_S))
+
+
+def qdisc_line(interface: str, line_bits_per_s: float) -> str:
+    """Return the `tc` batch line that limits what leaves through `interface`."""
+    return (
+        f"qdisc replace dev {interface} root handle 1: tbf rate {round(line_bits_per_s)}bit"
+        f" burst {burst_bytes(line_bits_per_s)} limit {QUEUE_BYTES}"
+    )
+
+
+def shaping_lines(edges: Iterable[Edge], rates: Mapping[str, float | None]) -> dict[str | None, list[str]]:
+    """Return the `tc` batch lines by host (None: the keeper's namespace) that give every link its rate.
+
+    `rates` are bits a second by child group; a group that it lacks, or has as None, loses its limit.
+    """
+    lines: dict[str | None, list[str]] = {}
+    for edge in edges:
+        rate = rates.get(edge.child)
+        for port in (edge.lower, edge.upper):
+            # There is always a qdisc to delete after this: deleting none would be an error.
+            lines.setdefault(port.host, []).append(
+                qdisc_line(port.interface, rate)
+                if rate
+                else f"qdisc replace dev {port.interface} root handle 1: pfifo limit 100000"
+            )
+    return lines

@@ -1,0 +1,119 @@
+"""What is written down of the labs that are up, one folder each, so that another process can use and end them."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from palmette.lab.errors import LabError
+from palmette.lab.processes import ProcessId
+
+FORMAT = "palmette-lab"
+VERSION = 1
+
+
+def state_root() -> Path:
+    """Return the folder of all labs: PALMETTE_LAB_STATE, or palmette-lab in XDG_RUNTIME_DIR, /run or the temporary one."""
+    if "PALMETTE_LAB_STATE" in os.environ:
+        return Path(os.environ["PALMETTE_LAB_STATE"]).absolute()
+    runtime = Path(os.environ.get("XDG_RUNTIME_DIR") or "/run")
+    base = runtime if os.access(runtime, os.W_OK) else Path(tempfile.gettempdir())
+    return base / "palmette-lab"
+
+
+def lab_directory(name: str) -> Path:
+    """Return the folder of the lab called `name`. Raises LabError for a name that can't be a folder's."""
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}", name):
+        raise LabError(f"'{name}' can't be the name of a lab; use up to 32 letters, digits, hyphens and underscores")
+    return state_root() / name
+
+
+@contextmanager
+def locked() -> Iterator[None]:
+    """Keep other processes from starting or ending a lab meanwhile."""
+    root = state_root()
+    root.mkdir(mode=0o755, parents=True, exist_ok=True)
+    with (root / ".lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+@dataclass(frozen=True)
+class HostState:
+    """A host: its address, the PID of its init (as the keeper sees it) and its slots."""
+
+    name: str
+    address: str
+    pid: int
+    slots: int
+
+
+@dataclass(frozen=True)
+class LabState:
+    """All that another process needs. Times are seconds since the epoch; `rates` as the links have them now."""
+
+    name: str
+    spec: str
+    spine_delay_s: float
+    keeper_pid: int
+    keeper_started: int
+    boot_id: str
+    created_s: float
+    lifetime_s: float
+    hosts: list[HostState]
+    rates: dict[str, float | None]
+
+    @property
+    def keeper(self) -> ProcessId:
+        """The process whose end takes the lab down."""
+        return ProcessId(self.keeper_pid, self.keeper_started)
+
+    def is_alive(self) -> bool:
+        """Whether the lab is up: its keeper runs, on this boot of the machine."""
+        return self.boot_id == machine_boot_id() and self.keeper.is_alive()
+
+    def write(self, directory: Path) -> None:
+        """Write the state into `directory`, all or nothing."""
+        temporary = directory / "state.json.new"
+        document = {"format": FORMAT, "version": VERSION, **asdict(self)}
+        temporary.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+        temporary.replace(directory / "state.json")
+
+
+def read_state(directory: Path) -> LabState | None:
+    """Return the state in `directory`, or None when there is none that makes sense (a lab that died half way up)."""
+    try:
+        document: dict[str, Any] = json.loads((directory / "state.json").read_text(encoding="utf-8"))
+        if (document.pop("format"), document.pop("version")) != (FORMAT, VERSION):
+            return None
+        hosts = [HostState(**host) for host in document.pop("hosts")]
+        return LabState(hosts=hosts, **document)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def known_labs() -> list[str]:
+    """Return the names of all labs that left a folder, dead ones included."""
+    try:
+        return sorted(entry.name for entry in state_root().iterdir() if entry.is_dir())
+    except FileNotFoundError:
+        return []
+
+
+def remove(directory: Path) -> None:
+    """Remove the folder of a lab that is down."""
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+def machine_boot_id() -> str:
+    """Return the identifier of this boot of the machine."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
