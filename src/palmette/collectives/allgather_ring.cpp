@@ -1,0 +1,35 @@
+// allgather, ring: p-1 steps, each rank hands the newest block to the next one.
+//
+//   0 → 1 → 2 → 3 → 4 → 5 → 6 → 7 → 0    closed again inside of every node and leaf, so that no link carries a block twice
+#include "palmette/collectives/allgather_flat.hpp"
+#include "palmette/collectives/rows.hpp"
+
+namespace palmette::collectives {
+namespace {
+
+std::optional<std::string> refuse(const Job&, const Request&, const Spec& spec) {
+    check_keys(spec, {"order", "nested"});
+    spec.word("order", {"topology", "rank"});
+    spec.word("nested", {"yes", "no"});
+    return std::nullopt;
+}
+
+Program make(const Job& job, Rank rank, const Request&, const Spec& spec) {
+    return allgather_among_ranks(job, rank, spec, Pattern{Pattern::Kind::ring}, spec.word("nested", {"yes", "no"}) == "yes");
+}
+
+}  // namespace
+
+const Algorithm allgather_ring{
+    Collective::allgather,
+    "ring",
+    "A ring in topology order that closes inside every node and switch: each link carries each block at most once.",
+    "Chan, Heimlich, Purkayastha, van de Geijn, CCPE 19(13), 2007; the nesting is palmette's",
+    "order=topology|rank, nested=yes|no (yes)",
+    "none",
+    true,
+    refuse,
+    make,
+};
+
+}  // namespace palmette::collectives

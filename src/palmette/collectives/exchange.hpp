@@ -1,0 +1,95 @@
+// The allgather patterns among n participants, apart from who they are and what they hold: peer arithmetic only.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "palmette/plan/program.hpp"
+#include "palmette/topology/partition.hpp"
+
+namespace palmette::collectives {
+
+/// The participants first..first+count-1, counted modulo n.
+struct Range {
+    std::int32_t first = 0;
+    std::int32_t count = 0;
+};
+
+/// One message of one participant. Within a pair of participants tags are unique.
+struct Exchange {
+    bool send = false;
+    std::int32_t peer = 0;
+    Range range;  ///< whose contributions travel
+    std::int32_t tag = 0;
+};
+
+/// In the order in which a participant should start them; a send may only carry what earlier entries brought, or its own.
+using Schedule = std::vector<Exchange>;
+
+/// Ring: n-1 steps to the next participant. Chan, Heimlich, Purkayastha, van de Geijn, CCPE 19(13), 2007.
+///     0 → 1 → 2 → 3 → 4 → 5 → 6 → 7 → 0
+Schedule ring(std::int32_t n, std::int32_t me);
+
+/// Ring that doesn't leave a group twice. `nested`: partitions of the participants, outermost first. A contribution travels round the
+/// ring up to the last member before its own group; inside the group, the group's last member hands it to the first. So the
+/// edge into a group of s carries n-s contributions, which is its lower bound, where the plain ring's carries n-1.
+///     groups {0 1 2} {3 4 5} {6 7}:   0 → 1 → 2 → 3 → 4 → 5 → 6 → 7 → 0   and   2 → 0, 5 → 3, 7 → 6 for the group's own
+Schedule nested_ring(std::int32_t n, std::int32_t me, const std::vector<topology::Partition>& nested);
+
+/// Recursive doubling, n a power of two: lg n steps with partners 1, 2, 4, ... away. Thakur et al., IJHPCA 19(1), 2005.
+Schedule recursive_doubling(std::int32_t n, std::int32_t me);
+
+/// Bruck's algorithm with radix k, any n: ceil(log_k n) steps. Bruck et al., IEEE TPDS 8(11), 1997.
+Schedule bruck(std::int32_t n, std::int32_t me, std::int32_t radix);
+
+/// Neighbour exchange, n even: n/2 steps with the two neighbours in turn. Chen, Zhang, Zhang, Yuan, HPC Asia 2005.
+Schedule neighbor_exchange(std::int32_t n, std::int32_t me);
+
+/// Which of the patterns above, with its parameters.
+struct Pattern {
+    enum class Kind { ring, recursive_doubling, bruck, neighbor_exchange };
+    Kind kind = Kind::ring;
+    std::int32_t radix = 2;
+
+    /// ring, recursive_doubling, bruck, bruck.K or neighbor_exchange. Throws base::Error.
+    static Pattern parse(std::string_view text);
+    /// Why it can't run among n participants, or nothing.
+    std::optional<std::string> refuse(std::int32_t n) const;
+    /// `nested` is used by the ring; empty for the plain one.
+    Schedule schedule(std::int32_t n, std::int32_t me, const std::vector<topology::Partition>& nested) const;
+};
+
+/// Adds a schedule to a program and remembers which step brought what.
+class Exchanger {
+  public:
+    struct Arrival {
+        plan::StepId step;
+        plan::Blocks blocks;
+    };
+    /// `rank_of(i)`: the rank that plays participant i; `blocks_of(range)`: what these participants contribute, empty allowed; `own`: the step after which `me`'s own
+    /// contribution is in place. Tags are shifted by `first_tag`. All data lies in the result buffer.
+    Exchanger(plan::ProgramBuilder& builder, std::function<plan::Rank(std::int32_t)> rank_of, std::function<plan::Blocks(Range)> blocks_of,
+              std::int32_t n, std::int32_t me, std::vector<plan::StepId> own, std::int32_t first_tag)
+        : builder_(builder), rank_of_(std::move(rank_of)), blocks_of_(std::move(blocks_of)), n_(n), me_(me), own_(std::move(own)), first_tag_(first_tag) {}
+
+    void run(const Schedule& schedule);
+    const std::vector<Arrival>& arrivals() const { return arrivals_; }
+
+  private:
+    std::vector<plan::StepId> steps_that_brought(Range range) const;
+
+    plan::ProgramBuilder& builder_;
+    std::function<plan::Rank(std::int32_t)> rank_of_;
+    std::function<plan::Blocks(Range)> blocks_of_;
+    std::int32_t n_, me_;
+    std::vector<plan::StepId> own_;
+    std::int32_t first_tag_;
+    std::vector<Arrival> arrivals_;
+    std::vector<Range> brought_;  ///< by entry of arrivals_
+};
+
+}  // namespace palmette::collectives

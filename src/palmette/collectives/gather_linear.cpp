@@ -1,0 +1,36 @@
+// gather, linear: A star: every rank sends its block to the root directly.
+//
+//   p = 8, root 0:   1 2 3 4 5 6 7
+//                     \ \ \|/ / /      one message each, all at once
+//                          0
+#include "palmette/collectives/rooted.hpp"
+#include "palmette/collectives/rows.hpp"
+
+namespace palmette::collectives {
+namespace {
+
+std::optional<std::string> refuse(const Job&, const Request&, const Spec& spec) {
+    check_keys(spec, {"order"});
+    spec.word("order", {"topology", "rank"});
+    return std::nullopt;
+}
+
+Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+    return gather_along(job, rank, flat_tree(job, rank, request, spec, TreeShape{}));
+}
+
+}  // namespace
+
+const Algorithm gather_linear{
+    Collective::gather,
+    "linear",
+    "Every rank sends its block to the root directly; nothing is stored and forwarded.",
+    "folklore; Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005, section 4",
+    "order=topology|rank",
+    "none",
+    false,
+    refuse,
+    make,
+};
+
+}  // namespace palmette::collectives

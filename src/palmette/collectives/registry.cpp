@@ -1,0 +1,60 @@
+#include "palmette/collectives/registry.hpp"
+
+#include <algorithm>
+
+#include "palmette/base/error.hpp"
+#include "palmette/collectives/rows.hpp"
+
+namespace palmette::collectives {
+
+using base::fail;
+
+const std::vector<Algorithm>& algorithms() {
+    static const std::vector<Algorithm> rows{
+        gather_linear, gather_k_nomial, gather_by_topology,
+        scatter_linear, scatter_k_nomial, scatter_by_topology,
+        allgather_ring, allgather_recursive_doubling, allgather_bruck, allgather_neighbor_exchange, allgather_leaders,
+    };
+    return rows;
+}
+
+const Algorithm& algorithm_named(Collective collective, std::string_view name) {
+    std::string known;
+    for (const Algorithm& row : algorithms()) {
+        if (row.collective != collective) continue;
+        if (row.name == name) return row;
+        known += (known.empty() ? "" : ", ") + std::string(row.name);
+    }
+    fail("algorithm '", name, "' is unknown for ", plan::name_of(collective), ": there are ", known);
+}
+
+Program make_program(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+    if (rank.value < 0 || rank.value >= job.size()) fail("rank ", rank, " is outside of a job of ", job.size(), " ranks");
+    if (request.collective != Collective::allgather && (request.root.value < 0 || request.root.value >= job.size()))
+        fail("root ", request.root, " is outside of a job of ", job.size(), " ranks");
+    const Algorithm& row = algorithm_named(request.collective, spec.name);
+    if (const auto reason = row.refuse(job, request, spec)) fail("algorithm '", spec.text(), "': ", *reason);
+    return row.make(job, rank, request, spec);
+}
+
+plan::Plan make_plan(const Job& job, const Request& request, const Spec& spec) {
+    plan::Plan out{request, spec.text(), {}};
+    out.programs.reserve(static_cast<std::size_t>(job.size()));
+    for (std::int32_t r = 0; r < job.size(); ++r) out.programs.push_back(make_program(job, Rank{r}, request, spec));
+    return out;
+}
+
+void check_keys(const Spec& spec, const std::vector<std::string_view>& known, const Job* levels) {
+    // A table may name levels that this job doesn't have; these are the names that discovery gives.
+    static const std::vector<std::string_view> level_names{"dragonfly", "group", "pod", "block", "rack", "leaf", "chassis", "node", "package", "socket", "numa", "die", "l3", "l2", "core"};
+    for (const auto& [key, value] : spec.options) {
+        const std::string_view name = key;
+        if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+        if (levels && (levels->find_level(name) || name.starts_with("tier") || std::find(level_names.begin(), level_names.end(), name) != level_names.end())) continue;
+        std::string list;
+        for (const std::string_view k : known) list += (list.empty() ? "" : ", ") + std::string(k);
+        fail("algorithm '", spec.text(), "': key '", name, "' is unknown; there ", known.size() == 1 ? "is " : "are ", list.empty() ? "none" : list, levels ? " and the names of levels" : "");
+    }
+}
+
+}  // namespace palmette::collectives

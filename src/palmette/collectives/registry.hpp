@@ -1,0 +1,51 @@
+// Every algorithm is a row: name, one sentence, source, keys, preconditions, and the function that makes a rank's program.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "palmette/collectives/spec.hpp"
+#include "palmette/plan/plan.hpp"
+
+namespace palmette::collectives {
+
+using plan::Collective;
+using plan::Program;
+using plan::Request;
+using topology::Job;
+using topology::Rank;
+
+struct Algorithm {
+    plan::Collective collective;
+    std::string_view name;
+    std::string_view sentence;
+    std::string_view source;         ///< where the method was published
+    std::string_view keys;           ///< what may stand behind the name, for people
+    std::string_view preconditions;  ///< for people; `refuse` checks them
+    /// True when a rank handles blocks of others, whose sizes it may not know (gatherv, scatterv).
+    bool relays;
+    /// Why this algorithm can't serve that job and request with that spec, or nothing. Looks only at what all ranks share. Throws
+    /// base::Error on a spec with an unknown key or a bad value.
+    std::optional<std::string> (*refuse)(const Job& job, const Request& request, const Spec& spec);
+    /// Pure: depends on the arguments only; time and memory grow with the rank's own steps and the depth of the tree.
+    Program (*make)(const Job& job, Rank rank, const Request& request, const Spec& spec);
+};
+
+/// All rows, in the order in which `palmette plan --list` prints them.
+const std::vector<Algorithm>& algorithms();
+
+/// Throws base::Error that lists the names there are.
+const Algorithm& algorithm_named(Collective collective, std::string_view name);
+
+/// The program of one rank. Throws base::Error when the spec is wrong or a precondition doesn't hold.
+Program make_program(const Job& job, Rank rank, const Request& request, const Spec& spec);
+
+/// The programs of all ranks, for tools. Same errors.
+plan::Plan make_plan(const Job& job, const Request& request, const Spec& spec);
+
+/// Throws base::Error unless every key of the spec is one of `known` or, where `levels` is set, the name of a level.
+void check_keys(const Spec& spec, const std::vector<std::string_view>& known, const Job* levels = nullptr);
+
+}  // namespace palmette::collectives

@@ -1,0 +1,34 @@
+// What gather and scatter have in common: a tree over all ranks and the pieces in which blocks go along it.
+#pragma once
+
+#include "palmette/collectives/registry.hpp"
+#include "palmette/collectives/topology_tree.hpp"
+
+namespace palmette::collectives {
+
+/// A tree that one rank looks at, and how its blocks are counted.
+struct RootedTree {
+    Job ranks;  ///< only for order=rank: the job without its topology
+    plan::BlockOrder order = plan::BlockOrder::topology;
+    TreeNeighbours neighbours;
+    Position self;
+    std::uint16_t parts = 1;  ///< slices that every message is cut into
+
+    Rank rank_at(const Job& job, Position position) const { return order == plan::BlockOrder::topology ? job.rank_at(position) : Rank{position.value}; }
+};
+
+/// linear, and k_nomial with key radix: one tree over all ranks, in topology or (order=rank) in rank order.
+RootedTree flat_tree(const Job& job, Rank rank, const Request& request, const Spec& spec, TreeShape shape);
+
+/// by_topology: keys LEVEL=SHAPE for the levels that have leaders (all levels, binomial, when no level is named), top=SHAPE, segment=SIZE,
+/// direct=SIZE (blocks of that size and more go straight to or from the root).
+RootedTree topology_tree(const Job& job, Rank rank, const Request& request, const Spec& spec);
+void check_topology_tree(const Job& job, const Spec& spec);
+
+/// The levels that the spec gives a shape to, outermost first; all with `fallback` when it names none.
+std::vector<LevelShape> level_shapes(const Job& job, const Spec& spec, TreeShape fallback);
+
+Program gather_along(const Job& job, Rank rank, const RootedTree& tree);
+Program scatter_along(const Job& job, Rank rank, const RootedTree& tree);
+
+}  // namespace palmette::collectives

@@ -1,0 +1,42 @@
+// Messages and bytes that a plan puts on every link, without running it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "palmette/plan/plan.hpp"
+
+namespace palmette::plan {
+
+/// What crosses the edge between one group and the rest, each direction apart.
+struct LinkCount {
+    std::int64_t messages_out = 0, messages_in = 0;
+    std::int64_t bytes_out = 0, bytes_in = 0;
+    std::int64_t busiest_bytes() const { return bytes_out > bytes_in ? bytes_out : bytes_in; }
+};
+
+/// One level of the job: a message counts once if it leaves a group of this level.
+struct LevelCount {
+    std::string level;
+    std::int64_t messages = 0;
+    std::int64_t bytes = 0;
+    std::vector<LinkCount> links;  ///< by group
+};
+
+struct PlanCount {
+    std::int64_t messages = 0;
+    std::int64_t bytes = 0;
+    std::int64_t copied_bytes = 0;
+    std::vector<LevelCount> levels;  ///< outermost first, as in the job
+    /// The link that takes longest: seconds where capacities are known, else most bytes. level < 0: nothing crosses any.
+    std::int32_t busiest_level = -1;
+    std::int32_t busiest_group = -1;
+    double busiest_s = 0;            ///< bytes / capacity of that link, 0 where no capacity is known
+    std::int64_t longest_chain = 0;  ///< messages that wait for each other
+};
+
+/// `block_bytes[b]`: length of block b; one entry stands for all. Throws base::Error on a list of another length.
+PlanCount count(const Plan& plan, const Job& job, const std::vector<std::int64_t>& block_bytes);
+
+}  // namespace palmette::plan
