@@ -1,0 +1,45 @@
+"""What one source of discovery yields, and the error that every source raises."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from palmette.topology_model import Fabric, InsideGroup, LeftOut, Machine, Note, Source
+
+MAX_NOTES = 20
+
+
+class DiscoverError(ValueError):
+    """Input that can't be used at all; the text says what, where and what to do next."""
+
+
+@dataclass(slots=True)
+class Inside:
+    """The inside of one host: groups below it, and the host's name where the source tells it."""
+
+    groups: list[InsideGroup]
+    host: str | None = None
+
+
+@dataclass(slots=True)
+class Found:
+    """What one source told. `machine` holds a tree of hosts, `inside` the inside of a host."""
+
+    source: Source
+    machine: Machine | None = None
+    fabric: Fabric | None = None
+    inside: Inside | None = None
+    warnings: list[Note] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)
+    hidden_warnings: int = 0
+
+    def warn(self, message: str, line: int | None = None) -> None:
+        """Keeps the first MAX_NOTES warnings that name a line, counts the rest: a broken file must not flood a screen."""
+        if line is not None and sum(note.line is not None for note in self.warnings) >= MAX_NOTES:
+            self.hidden_warnings += 1
+            return
+        self.warnings.append(Note(message, self.source.path or self.source.kind, line))
+
+    def leave_out(self, count: int, what: str, reason: str) -> None:
+        if count:
+            self.left_out.append(LeftOut(count, what, reason))

@@ -1,0 +1,147 @@
+"""Trees that are told as named groups (Slurm's switches and blocks), as machines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from palmette.discover.found import DiscoverError, Found
+from palmette.discover.ib_names import natural_key
+from palmette.discover.tree import tier_name
+from palmette.topology_model import Level, Machine, TreeNode
+
+
+@dataclass(slots=True)
+class Group:
+    """A switch as a file tells it: hosts and other switches below it, and the line."""
+
+    name: str
+    hosts: list[str] = field(default_factory=list)
+    below: list[str] = field(default_factory=list)
+    line: int | None = None
+
+
+def machine_of_groups(groups: dict[str, Group], found: Found) -> Machine:
+    """The machine of a set of switches that name what is below them.
+
+    A level is a switch's height above hosts: 1 leaf, 2 pod, 3 tier3. Upper switches that list the same children are
+    rails of one group. Raises DiscoverError for a switch below itself and for a file without hosts.
+    """
+    _drop_unknown(groups, found)
+    heights = _heights(groups, found)
+    groups = _join_rails(groups, heights, found)
+    parent: dict[str, str] = {}
+    several = 0
+    for name in sorted(groups, key=lambda name: (heights[name], natural_key(name))):
+        for child in groups[name].below:
+            several += parent.setdefault(child, name) != name
+    if several:
+        found.warn(f"{several} switch(es) stand below several switches; each is kept below the first of the lowest")
+    homes, repeated = _homes(groups, heights)
+    if repeated:
+        found.warn(f"{repeated} host(s) are listed at several switches; each stands at the lowest, first listed")
+    if not homes:
+        raise DiscoverError(f"no host in it, {found.source.path}; it needs lines with Nodes=")
+    at: dict[str, list[str]] = {}
+    for host, home in homes.items():
+        at.setdefault(home, []).append(host)
+    nodes = {name: _node(group, heights[name], at.get(name, [])) for name, group in groups.items()}
+    # Lowest first, so that a switch without hosts below is gone before its parent is looked at.
+    empty = 0
+    for name in sorted(groups, key=lambda name: (heights[name], natural_key(name))):
+        below = [nodes[child] for child in groups[name].below if parent[child] == name and nodes[child].children]
+        nodes[name].children = below + nodes[name].children
+        empty += not nodes[name].children
+    found.leave_out(empty, "switches", "no host is below them")
+    return _machine([nodes[name] for name in groups if name not in parent and nodes[name].children], found)
+
+
+def _machine(tops: list[TreeNode], found: Found) -> Machine:
+    if len(tops) == 1 and tops[0].level != "leaf":
+        root = tops[0]
+        root.level = None
+    else:
+        if len(tops) > 1:
+            found.warn(
+                f"{len(tops)} switches have no common root; a virtual root of unknown capacity joins them"
+            )
+        root = TreeNode("fabric", children=tops)
+    return Machine(level_list(root), root)
+
+
+def level_list(root: TreeNode) -> list[Level]:
+    """Levels of a tree made of tiers and hosts, outermost first."""
+    used = {node.level for node in root.walk()}
+    tallest = len(used) + 1
+    numbers = [int(name[4:]) for name in used if name and name.startswith("tier")]
+    names = [tier_name(number) for number in range(max([tallest, *numbers]), 0, -1)]
+    return [*(Level(name) for name in names if name in used), Level("node")]
+
+
+def _drop_unknown(groups: dict[str, Group], found: Found) -> None:
+    for group in groups.values():
+        unknown = [child for child in group.below if child not in groups]
+        if unknown:
+            found.warn(f'switch "{group.name}" lists {len(unknown)} unknown one(s), the first: {unknown[0]}', group.line)
+            group.below = [child for child in group.below if child in groups]
+
+
+def _heights(groups: dict[str, Group], found: Found) -> dict[str, int]:
+    heights: dict[str, int] = {}
+    open_groups: set[str] = set()
+    for start in groups:
+        stack = [start]
+        while stack:
+            name = stack[-1]
+            if name in heights:
+                stack.pop()
+                continue
+            waiting = [child for child in groups[name].below if child not in heights]
+            if not waiting:
+                heights[name] = 1 + max((heights[child] for child in groups[name].below), default=0)
+                open_groups.discard(name)
+                stack.pop()
+                continue
+            open_groups.add(name)
+            loop = next((child for child in waiting if child in open_groups), None)
+            if loop is not None:
+                place = f"{found.source.path}:{groups[loop].line}" if groups[loop].line else found.source.path
+                raise DiscoverError(f'switch "{loop}" is below itself, {place}; mend its Switches= line')
+            stack.extend(waiting)
+    return heights
+
+
+def _join_rails(groups: dict[str, Group], heights: dict[str, int], found: Found) -> dict[str, Group]:
+    same: dict[frozenset[str], list[str]] = {}
+    for name, group in groups.items():
+        if group.below:
+            same.setdefault(frozenset(group.below), []).append(name)
+    rails = [names for names in same.values() if len(names) > 1]
+    if not rails:
+        return groups
+    gone: dict[str, str] = {}
+    for names in rails:
+        for other in names[1:]:
+            gone[other] = names[0]
+            groups[names[0]].hosts.extend(groups[other].hosts)
+    found.warn(f"{len(gone)} switch(es) list the same switches as another one and are taken as its rails")
+    kept = {name: group for name, group in groups.items() if name not in gone}
+    for group in kept.values():
+        group.below = list(dict.fromkeys(gone.get(child, child) for child in group.below))
+    return kept
+
+
+def _homes(groups: dict[str, Group], heights: dict[str, int]) -> tuple[dict[str, str], int]:
+    """The lowest switch of every host; `scontrol show topology` lists hosts at every switch above them too."""
+    homes: dict[str, str] = {}
+    repeated: set[str] = set()
+    for name in sorted(groups, key=lambda name: heights[name]):
+        for host in groups[name].hosts:
+            first = homes.setdefault(host, name)
+            if first != name and heights[first] == heights[name]:
+                repeated.add(host)
+    return homes, len(repeated)
+
+
+def _node(group: Group, height: int, hosts: list[str]) -> TreeNode:
+    children = [TreeNode(host, "node") for host in sorted(hosts, key=natural_key)]
+    return TreeNode(group.name, tier_name(height), children=children)

@@ -1,0 +1,61 @@
+"""Reads hwloc's XML, versions 1 to 3: which processors form sockets, NUMA nodes, L3 caches and cores."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+from collections import defaultdict
+
+from palmette.discover.cpus import inside_name, nested_groups
+from palmette.discover.found import DiscoverError, Found, Inside
+
+_LEVELS = {"Package": "socket", "Socket": "socket", "NUMANode": "numa", "L3Cache": "l3", "L3": "l3", "Core": "core"}
+
+
+def read_hwloc_xml(text: str, found: Found) -> None:
+    """Puts the inside of the machine that `text` describes into `found`; DiscoverError when it is no hwloc XML."""
+    name = found.source.path or "hwloc"
+    try:
+        # DTDs with entities can blow up a parser; hwloc's has none.
+        if "<!ENTITY" in text:
+            raise DiscoverError(f"{name} defines entities, which hwloc's XML never does; export it again with lstopo")
+        root = ElementTree.fromstring(text.encode())
+    except ElementTree.ParseError as error:
+        line = error.position[0]
+        raise DiscoverError(f"not XML ({error}), {name}:{line}; make it with `lstopo --of xml FILE`") from None
+    if root.tag != "topology" or root.find("object") is None:
+        raise DiscoverError(f"XML, but no hwloc topology, {name}; make it with `lstopo --of xml FILE`")
+    sets: dict[str, list[int]] = defaultdict(list)
+    threads = 0
+    for element in root.iter("object"):
+        kind = element.get("type", "")
+        if kind == "Cache" and element.get("depth") == "3":
+            kind = "L3Cache"
+        threads += kind == "PU"
+        level = _LEVELS.get(kind)
+        if level is not None:
+            sets[level].append(_mask(element.get("cpuset", "")))
+        elif kind == "PU" and "Core" not in sets:
+            sets["pu"].append(_mask(element.get("cpuset", "")))
+    if not sets.get("core"):
+        # Some virtual machines report no cores.
+        sets["core"] = sets["pu"]
+    if not any(sets["core"]):
+        raise DiscoverError(f"no core and no processing unit in it, {name}; export it again with `lstopo --of xml FILE`")
+    groups, crossing = nested_groups(sets)
+    host = next((e.get("value") for e in root.iter("info") if e.get("name") == "HostName"), None)
+    found.inside = Inside(groups, host)
+    cores = len(set(sets["core"]))
+    found.source.detail = f"{inside_name(groups)}, {cores} cores, {threads} hardware threads"
+    for level in crossing:
+        found.leave_out(len(set(sets[level])), f"{level} groups", "they overlap or cut across a level outside them")
+
+
+def _mask(text: str) -> int:
+    """`0x000000ff,0x0000ffff` as a number; 32 bits a part, the highest first. An endless set counts as none."""
+    mask = 0
+    for part in text.split(","):
+        try:
+            mask = mask << 32 | int(part or "0", 16)
+        except ValueError:
+            return 0
+    return mask

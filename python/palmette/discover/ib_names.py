@@ -1,0 +1,52 @@
+"""Names of InfiniBand devices: which host an adapter belongs to, how a switch is called."""
+
+from __future__ import annotations
+
+import re
+
+# Descriptions that adapters carry before (or without) a host's name: part numbers, product names, drivers.
+_NO_HOST = re.compile(
+    r"""^(?: $
+        | MT\d{3,} \b
+        | (?:ConnectX | Connect-IB | InfiniHost | BlueField | Mellanox | NVIDIA | QLogic | Voltaire | Intel | Cornelis
+           | PathScale | Topspin | SilverStorm | IBM) \b
+        | (?:HCA-?|mlx\d_|mlx\d_bond_|qib|hfi1?_|ibp?|mthca|rocep|irdma|efa_)\d+
+        | localhost \b | \(none\) | \(null\) | Infini[sS]cale | Quantum \b | SwitchX | SwitchIB | Spectrum \b
+        )""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_AGGREGATION = re.compile(r"aggregation node", re.IGNORECASE)
+_MANAGED_SWITCH = re.compile(r"^MF0;([^:;]+):([^/]*)/?(.*)$")
+
+
+def host_of(description: str) -> str | None:
+    """The host that an adapter's description names: its first word, or None when it names none."""
+    text = description.strip().strip("'\"").strip()
+    if _NO_HOST.match(text):
+        return None
+    return text.split(maxsplit=1)[0]
+
+
+def is_aggregation_node(description: str) -> bool:
+    """Whether a channel adapter is the reduction engine of a switch (SHARP) and not a host."""
+    return _AGGREGATION.search(description) is not None
+
+
+def switch_name(description: str) -> str:
+    """A switch's name without the decoration of managed switches (`MF0;NAME:MODEL/U1`).
+
+    Chips of one director share NAME; their place in it stays, so that they differ.
+    """
+    text = description.strip().strip("'\"").strip()
+    managed = _MANAGED_SWITCH.match(text)
+    if not managed:
+        return text
+    name, _, place = managed.groups()
+    return name if place in ("", "U1") else f"{name}/{place}"
+
+
+def natural_key(name: str) -> tuple[tuple[int, int, str], ...]:
+    """Sorts n2 before n10; total, so that equal sets of names always give one order."""
+    parts = re.split(r"(\d+)", name)
+    key = [(0, int(part), part) if part.isdigit() and part.isascii() else (1, 0, part) for part in parts if part]
+    return tuple(key)

@@ -1,0 +1,130 @@
+"""Several sources as one topology: the fabric from one, the inside of its nodes from another.
+
+The first source with a tree of hosts gives the tree. A later one fills in capacities and the fabric section where the
+first has none; hosts that only one of them knows are told. Insides go to the hosts that they name, and the first
+inside to all hosts that have none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timezone
+
+from palmette.discover.cpus import inside_levels, inside_name
+from palmette.discover.found import DiscoverError, Found
+from palmette.topology_model import Level, Machine, Topology, TreeNode
+
+
+def merge(founds: Sequence[Found], name: str) -> Topology:
+    """One topology out of what the sources told, in their order. Raises DiscoverError when none tells a host."""
+    trees = [found for found in founds if found.machine is not None and not _only_inside(found, founds)]
+    if trees:
+        base = trees[0]
+    else:
+        base = _host_alone(founds)
+    machine = base.machine
+    assert machine is not None
+    for other in trees[1:]:
+        _fill(base, machine, other)
+    _add_insides(machine, founds, base)
+    fabric = next((found.fabric for found in founds if found.fabric is not None), None)
+    return Topology(
+        name=name,
+        machine=machine,
+        fabric=fabric,
+        created=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        sources=[found.source for found in founds],
+        warnings=[note for found in founds for note in found.warnings],
+        left_out=[item for found in founds for item in found.left_out],
+    )
+
+
+def _only_inside(found: Found, founds: Sequence[Found]) -> bool:
+    """A synthetic machine of one host beside another tree is meant as that tree's inside."""
+    return found.inside is not None and any(
+        other is not found and other.machine is not None and other.inside is None for other in founds
+    )
+
+
+def _host_alone(founds: Sequence[Found]) -> Found:
+    """The machine of hosts that only have an inside."""
+    insides = [found for found in founds if found.inside is not None]
+    if not insides:
+        raise DiscoverError("no source tells any host; add one, for instance --from hwloc")
+    root = TreeNode("machine")
+    for found in insides:
+        assert found.inside is not None
+        host = found.inside.host or f"h{len(root.children)}"
+        if all(child.name != host for child in root.children):
+            root.children.append(TreeNode(host, "node"))
+    insides[0].machine = Machine([Level("node")], root)
+    return insides[0]
+
+
+def _fill(base: Found, machine: Machine, other: Found) -> None:
+    """Capacities that `machine` lacks, from another tree with the same hosts."""
+    assert other.machine is not None
+    theirs = {host.name: host for host in other.machine.tree.hosts()}
+    groups = {_hosts_key(node): node for node in other.machine.tree.walk() if node.level != "node" and node.children}
+    filled = 0
+    mine: set[str] = set()
+    for node in machine.tree.walk():
+        twin = theirs.get(node.name) if node.level == "node" else groups.get(_hosts_key(node))
+        if node.level == "node":
+            mine.add(node.name)
+        if twin is None:
+            continue
+        if node.level is not None and node.up_bytes_per_s is None and twin.up_bytes_per_s is not None:
+            node.up_bytes_per_s = twin.up_bytes_per_s
+            filled += 1
+        node.can_reduce = node.can_reduce or twin.can_reduce
+        node.switches = node.switches or twin.switches
+    first, second = base.source.path or base.source.kind, other.source.path or other.source.kind
+    for names, here, lacking in ((mine - theirs.keys(), first, second), (theirs.keys() - mine, second, first)):
+        if names:
+            other.warn(f"{len(names)} host(s) are in {here} and not in {lacking}, the first: {min(names)}")
+    missing = len(theirs.keys() - mine)
+    other.leave_out(missing, "hosts", f"the tree is that of {first}, which doesn't have them")
+    other.source.detail = f"{other.source.detail or ''}; {filled} capacities taken".lstrip("; ")
+
+
+def _hosts_key(node: TreeNode) -> frozenset[str]:
+    return frozenset(host.name for host in node.hosts())
+
+
+def _add_insides(machine: Machine, founds: Sequence[Found], base: Found) -> None:
+    insides = [found for found in founds if found.inside is not None]
+    if not insides:
+        return
+    by_host = {found.inside.host: found for found in insides if found.inside and found.inside.host}
+    short = {host.split(".")[0]: found for host, found in by_host.items() if host}
+    default = insides[0]
+    guessed = 0
+    for host in machine.tree.hosts():
+        known = by_host.get(host.name) or short.get(host.name.split(".")[0])
+        if host.inside is not None and known is None:
+            continue
+        found = known or default
+        guessed += known is None
+        assert found.inside is not None
+        host.inside = inside_name(found.inside.groups)
+        machine.insides[host.inside] = found.inside.groups
+    listed = {level.name for level in machine.levels}
+    for groups in machine.insides.values():
+        for level in inside_levels(groups):
+            if level not in listed:
+                listed.add(level)
+                machine.levels.append(Level(level))
+    _order_inside_levels(machine)
+    if guessed and default.source.kind == "hwloc":
+        assert default.inside is not None
+        default.warn(f"{guessed} host(s) are taken to be like {default.inside.host or 'this node'} inside")
+
+
+def _order_inside_levels(machine: Machine) -> None:
+    """Levels below `node` in an order in which every inside is nested."""
+    at = next(index for index, level in enumerate(machine.levels) if level.name == "node") + 1
+    known = ["socket", "numa", "l3", "core"]
+    inner = machine.levels[at:]
+    if all(level.name in known for level in inner):
+        machine.levels[at:] = sorted(inner, key=lambda level: known.index(level.name))

@@ -1,0 +1,122 @@
+"""What discovery found and left out, on one screen."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from typing import Any
+
+from palmette.discover.units import plural, rate_text
+from palmette.topology_model import Topology, TreeNode
+
+MAX_WARNINGS = 8
+
+
+def level_table(topology: Topology) -> list[dict[str, Any]]:
+    """For each level of the tree: name, number of groups, fewest and most children, least and most capacity upwards."""
+    groups: dict[str, list[TreeNode]] = {}
+    for node in topology.machine.tree.walk():
+        if node.level is not None:
+            groups.setdefault(node.level, []).append(node)
+    table = []
+    for level in topology.machine.levels:
+        nodes = groups.get(level.name)
+        if not nodes:
+            continue
+        rates = [node.up_bytes_per_s for node in nodes if node.up_bytes_per_s is not None]
+        sizes = [len(node.children) for node in nodes]
+        table.append(
+            {
+                "level": level.name,
+                "groups": len(nodes),
+                "fewest_children": min(sizes),
+                "most_children": max(sizes),
+                "least_up_bytes_per_s": min(rates) if rates else None,
+                "most_up_bytes_per_s": max(rates) if rates else None,
+                "unknown_capacity": len(nodes) - len(rates),
+                "can_reduce": sum(node.can_reduce for node in nodes),
+            }
+        )
+    return table
+
+
+def summary(topology: Topology, output: str | None) -> list[str]:
+    """Lines of at most 80 columns."""
+    lines = []
+    for source in topology.sources:
+        where = source.path or ""
+        if os.path.isabs(where):
+            where = os.path.basename(where)
+        lines += _wrap(f"from {source.kind} {where}: {source.detail or ''}".rstrip(": "), 4)
+    lines += ["", "found"]
+    hosts = sum(1 for _ in topology.machine.tree.hosts())
+    lines.append(f"  {plural(hosts, 'host')} in {plural(len(topology.machine.levels), 'level')}: " + _levels(topology))
+    for row in level_table(topology):
+        lines.append(_cut("  " + _level_line(row)))
+    insides = Counter(host.inside for host in topology.machine.tree.hosts() if host.inside)
+    for name, count in insides.most_common(4):
+        lines.append(_cut(f"  inside of {plural(count, 'host')}: {name}"))
+    if topology.fabric is not None:
+        lines.append("  " + _fabric_line(topology))
+    if topology.left_out:
+        lines += ["", "left out"]
+        width = max(len(f"{item.count:,}") for item in topology.left_out)
+        for item in topology.left_out:
+            lines += _wrap(f"  {item.count:>{width},} {item.what}: {item.reason}", width + 3)
+    if topology.warnings:
+        lines += ["", f"{plural(len(topology.warnings), 'warning')}"]
+        for note in topology.warnings[:MAX_WARNINGS]:
+            place = f"line {note.line}: " if note.line is not None else ""
+            lines += _wrap(f"  {place}{note.message}", 4)
+        if len(topology.warnings) > MAX_WARNINGS:
+            lines.append(f"  and {len(topology.warnings) - MAX_WARNINGS} more; --json lists all")
+    if output:
+        lines += ["", f"wrote {output}; `palmette show {output}` draws it"]
+    return lines
+
+
+def _levels(topology: Topology) -> str:
+    return ", ".join(level.name for level in topology.machine.levels)
+
+
+def _level_line(row: dict[str, Any]) -> str:
+    parts = [f"{row['level']:<8} {row['groups']:>7,}"]
+    if row["most_children"]:
+        few, many = row["fewest_children"], row["most_children"]
+        parts.append(f"of {few}" if few == many else f"of {few} to {many}")
+    low, high = row["least_up_bytes_per_s"], row["most_up_bytes_per_s"]
+    if low is None:
+        parts.append("capacity unknown")
+    else:
+        text = rate_text(low) if low == high else f"{rate_text(low)} to {rate_text(high)}"
+        parts.append(f"up {text} each" + (f", {row['unknown_capacity']} unknown" if row["unknown_capacity"] else ""))
+    if row["can_reduce"]:
+        parts.append(f"{row['can_reduce']} can reduce")
+    return "  ".join(parts)
+
+
+def _fabric_line(topology: Topology) -> str:
+    fabric = topology.fabric
+    assert fabric is not None
+    tiers = Counter(switch.tier for switch in fabric.switches)
+    text = ", ".join(f"{count} of tier {tier}" for tier, count in sorted(tiers.items(), key=lambda t: t[0] or 99) if tier)
+    cables = sum(link.count for link in fabric.links)
+    return f"fabric: {plural(len(fabric.switches), 'switch')} ({text}), {cables:,} cables" if text else (
+        f"fabric: {plural(len(fabric.switches), 'switch')}, {cables:,} cables"
+    )
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= 80 else line[:79] + "…"
+
+
+def _wrap(text: str, indent: int) -> list[str]:
+    lines, line = [], ""
+    lead = len(text) - len(text.lstrip(" "))
+    for word in text.split(" ")[lead:] if lead else text.split(" "):
+        if line and len(line) + 1 + len(word) > 80:
+            lines.append(line)
+            line = " " * indent + word
+        else:
+            line = f"{line} {word}" if line else " " * lead + word
+    return [*lines, line]

@@ -1,0 +1,47 @@
+"""The kinds of source by name, and one call that runs several and merges them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from palmette.discover.found import DiscoverError, Found
+from palmette.discover.hwloc import discover_hwloc
+from palmette.discover.ib_source import discover_ibnetdiscover
+from palmette.discover.merge import merge
+from palmette.discover.slurm import discover_slurm
+from palmette.discover.slurm_env import discover_env
+from palmette.discover.synthetic import discover_synthetic
+from palmette.topology_model import Topology
+
+KINDS: dict[str, tuple[Callable[[str | None], Found], str]] = {
+    "ibnetdiscover": (discover_ibnetdiscover, "FILE or -; without: runs the tool"),
+    "slurm": (discover_slurm, "topology.conf or topology.yaml; without: this cluster's"),
+    "env": (discover_env, "SLURM_TOPOLOGY_ADDR and _PATTERN, or a FILE of them"),
+    "hwloc": (discover_hwloc, "this node, or an hwloc XML file"),
+    "synthetic": (discover_synthetic, 'a form such as "2leaf:4node:2socket:4core"'),
+}
+"""kind -> (reader, what its argument is)."""
+
+
+def discover(sources: Sequence[tuple[str, str | None]], name: str | None = None) -> Topology:
+    """The topology that the sources tell together; each is (kind, argument or None).
+
+    Raises DiscoverError for an unknown kind, unreadable input, or when no source tells a host.
+    """
+    if not sources:
+        raise DiscoverError("no source; for instance --from ibnetdiscover FILE")
+    if sum(argument == "-" for _, argument in sources) > 1:
+        raise DiscoverError("standard input can be read by one source only; give files to the others")
+    founds = []
+    for kind, argument in sources:
+        if kind not in KINDS:
+            raise DiscoverError(f'"{kind}" is no kind of source; choose from {", ".join(KINDS)}')
+        founds.append(KINDS[kind][0](argument))
+    return merge(founds, name or _name(founds[0]))
+
+
+def _name(found: Found) -> str:
+    path = found.source.path or ""
+    last = path.rsplit("/", 1)[-1]
+    stem = last.rsplit(".", 1)[0]
+    return stem if found.source.kind in ("ibnetdiscover", "slurm") and stem and " " not in stem else found.source.kind

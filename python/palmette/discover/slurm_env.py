@@ -1,0 +1,108 @@
+"""The source `env`: where Slurm says that a task's host is, SLURM_TOPOLOGY_ADDR and SLURM_TOPOLOGY_PATTERN.
+
+Each task sees only its own host's path. A file with one `ADDR PATTERN` line per host tells the whole job:
+
+    srun --ntasks-per-node=1 sh -c 'echo $SLURM_TOPOLOGY_ADDR $SLURM_TOPOLOGY_PATTERN' > addr.txt
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+
+from palmette.discover.found import DiscoverError, Found
+from palmette.discover.hostlist import expand
+from palmette.discover.ib_names import natural_key
+from palmette.discover.text import read_text
+from palmette.discover.tree import tier_name
+from palmette.topology_model import Level, Machine, Source, TreeNode
+
+_EVERYBODY = (
+    "srun --ntasks-per-node=1 sh -c 'echo $SLURM_TOPOLOGY_ADDR $SLURM_TOPOLOGY_PATTERN' > addr.txt "
+    "and --from env addr.txt tell all"
+)
+# A period between names; those inside brackets belong to a host list.
+_PERIOD = re.compile(r"\.(?![^\[]*\])")
+
+
+def discover_env(argument: str | None, environment: Mapping[str, str] | None = None) -> Found:
+    """The hosts of a job and the switches above them.
+
+    argument: a file of `ADDR PATTERN` lines, `-`, or None for the environment. Raises DiscoverError when neither tells
+    a topology.
+    """
+    if argument is not None:
+        found = Found(Source("env", "standard input" if argument == "-" else argument))
+        paths = {}
+        for number, line in enumerate(read_text(argument).splitlines(), 1):
+            words = line.split()
+            if not words or line.lstrip().startswith("#"):
+                continue
+            path = _path(words[0], words[1]) if len(words) == 2 else None
+            if path is None:
+                found.warn(f"expected `ADDR PATTERN`, skipped: {line[:40]}", number)
+            else:
+                paths[path[-1][1]] = path[:-1]
+        if not paths:
+            raise DiscoverError(f"no `ADDR PATTERN` line in it, {argument}; make it with {_EVERYBODY}")
+        found.machine = _machine(paths, [])
+        found.source.detail = f"{len(paths)} hosts"
+        return found
+    env = os.environ if environment is None else environment
+    found = Found(Source("env", "SLURM_TOPOLOGY_ADDR"))
+    address, pattern = env.get("SLURM_TOPOLOGY_ADDR", ""), env.get("SLURM_TOPOLOGY_PATTERN", "")
+    if not address:
+        raise DiscoverError(
+            "SLURM_TOPOLOGY_ADDR is not set; run this inside a step of a Slurm job (srun), or give another source"
+        )
+    path = _path(address, pattern)
+    if path is None:
+        raise DiscoverError(f"SLURM_TOPOLOGY_ADDR={address} doesn't fit SLURM_TOPOLOGY_PATTERN={pattern}; are both set?")
+    own = path[-1][1]
+    others = [host for host in expand(env.get("SLURM_JOB_NODELIST", ""), "SLURM_JOB_NODELIST") if host != own]
+    if others:
+        found.warn(f"{len(others)} host(s) of the job stand below the root: only {own}'s switches are known; {_EVERYBODY}")
+    found.machine = _machine({own: path[:-1]}, others)
+    found.source.detail = f"{own} at {address}"
+    return found
+
+
+def _path(address: str, pattern: str) -> list[tuple[str, str]] | None:
+    """(kind, name) of the parts of an address, outermost first and the host last; None when they don't fit.
+
+    Host names may hold periods: what is left over belongs to the last part.
+    """
+    kinds = pattern.split(".") if pattern else ["node"]
+    names = _PERIOD.split(address, maxsplit=len(kinds) - 1)
+    if len(names) != len(kinds) or kinds[-1] != "node" or not all(names):
+        return None
+    return list(zip(kinds, names, strict=True))
+
+
+def _machine(paths: Mapping[str, list[tuple[str, str]]], rootless: list[str]) -> Machine:
+    root = TreeNode("fabric")
+    groups: dict[tuple[tuple[str, str], ...], TreeNode] = {(): root}
+    used: dict[str, int] = {}
+    for host in sorted(paths, key=natural_key):
+        path = tuple(paths[host])
+        parent = root
+        for depth in range(1, len(path) + 1):
+            kind = path[depth - 1][0]
+            height = len(path) - depth + 1
+            level = tier_name(height) if kind == "switch" else kind
+            used[level] = max(used.get(level, 0), height)
+            key = path[:depth]
+            if key not in groups:
+                groups[key] = TreeNode(path[depth - 1][1], level)
+                parent.children.append(groups[key])
+            parent = groups[key]
+        parent.children.append(TreeNode(host, "node"))
+    root.children.extend(TreeNode(host, "node") for host in sorted(rootless, key=natural_key))
+    if len(root.children) == 1 and root.children[0].level not in ("leaf", "node"):
+        # All paths start at one switch: that is the root.
+        root = root.children[0]
+        used.pop(root.level or "", None)
+        root.level = None
+    levels = [Level(name) for name in sorted(used, key=lambda name: -used[name])]
+    return Machine([*levels, Level("node")], root)

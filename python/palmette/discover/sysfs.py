@@ -1,0 +1,59 @@
+"""The inside of this node from /sys, for machines without hwloc."""
+
+from __future__ import annotations
+
+import platform
+import re
+from collections import defaultdict
+from pathlib import Path
+
+from palmette.discover.cpus import inside_name, nested_groups
+from palmette.discover.found import DiscoverError, Found, Inside
+
+
+def read_sysfs(root: Path, found: Found) -> None:
+    """Puts the inside of this node into `found`. root: /sys/devices/system, or a copy of it.
+
+    Raises DiscoverError when there are no processors to be seen.
+    """
+    members: dict[tuple[str, str], int] = defaultdict(int)
+    for cpu in root.glob("cpu/cpu[0-9]*"):
+        bit = 1 << int(cpu.name[3:])
+        package = _read(cpu / "topology/physical_package_id")
+        core = _read(cpu / "topology/core_id")
+        if package is None or core is None:
+            continue  # offline
+        members[("socket", package)] |= bit
+        members[("core", f"{package}/{core}")] |= bit
+        shared = _read(cpu / "cache/index3/shared_cpu_list")
+        if shared is not None:
+            members[("l3", shared)] |= bit
+    for node in root.glob("node/node[0-9]*"):
+        cpus = _cpus(_read(node / "cpulist") or "")
+        if cpus:
+            members[("numa", node.name)] = cpus
+    sets: dict[str, list[int]] = defaultdict(list)
+    for (level, _), mask in members.items():
+        sets[level].append(mask)
+    if not sets["core"]:
+        raise DiscoverError(f"no processors to be seen, {root}; give an hwloc XML file: --from hwloc FILE")
+    groups, crossing = nested_groups(sets)
+    found.inside = Inside(groups, platform.node())
+    found.source.detail = f"{inside_name(groups)}, {len(sets['core'])} cores"
+    for level in crossing:
+        found.leave_out(len(sets[level]), f"{level} groups", "they overlap or cut across a level outside them")
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="ascii").strip()
+    except OSError:
+        return None
+
+
+def _cpus(text: str) -> int:
+    mask = 0
+    for low, high in re.findall(r"(\d+)(?:-(\d+))?", text):
+        for cpu in range(int(low), int(high or low) + 1):
+            mask |= 1 << cpu
+    return mask

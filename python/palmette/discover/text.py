@@ -1,0 +1,53 @@
+"""Opening text inputs that people hand around: marks of byte order, foreign line ends, stray bytes."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+from typing import IO
+
+from palmette.discover.found import DiscoverError
+
+
+def open_text(path: str) -> IO[str]:
+    """Opens a file for reading lines; DiscoverError when that can't be done.
+
+    Bytes that are no UTF-8 are replaced: one stray byte in a description must not cost the fabric.
+    """
+    try:
+        raw = open(path, "rb")  # noqa: SIM115 (closed with the wrapper)
+        head = raw.read(2)
+        raw.seek(0)
+    except FileNotFoundError:
+        raise DiscoverError(f"no such file: {path}; check the path, or give - to read standard input") from None
+    except IsADirectoryError:
+        raise DiscoverError(f"{path} is a directory; give the file in it") from None
+    except OSError as error:
+        if isinstance(error, io.UnsupportedOperation):  # a pipe; it can't have been saved by a Windows shell
+            return io.TextIOWrapper(io.BytesIO(head + raw.read()), encoding="utf-8-sig", errors="replace")
+        raise DiscoverError(f"can't read {path}: {error.strerror}; check its permissions") from None
+    encoding = "utf-16" if head in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    return io.TextIOWrapper(raw, encoding=encoding, errors="replace")
+
+
+def read_text(path: str) -> str:
+    """The whole text of a file, or of standard input for `-`."""
+    if path == "-":
+        return standard_input().read()
+    with open_text(path) as stream:
+        return stream.read()
+
+
+def standard_input() -> IO[str]:
+    """Standard input as text, whatever the locale says."""
+    buffer = getattr(sys.stdin, "buffer", None)
+    return sys.stdin if buffer is None else io.TextIOWrapper(buffer, encoding="utf-8-sig", errors="replace")
+
+
+def exists(path: str | Path) -> bool:
+    """Whether a path is a file that can be asked for."""
+    try:
+        return Path(path).is_file()
+    except OSError:
+        return False

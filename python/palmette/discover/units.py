@@ -1,0 +1,26 @@
+"""Numbers for people: rates with decimal prefixes."""
+
+from __future__ import annotations
+
+
+def rate_text(bytes_per_s: float | None) -> str:
+    """`12.5 GB/s`; three digits; `unknown` for None."""
+    if bytes_per_s is None:
+        return "unknown"
+    for prefix, size in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if bytes_per_s >= size * 0.9995:
+            return f"{bytes_per_s / size:.3g} {prefix}B/s" if bytes_per_s < size * 999.5 else f"{bytes_per_s / size:.0f} {prefix}B/s"
+    return f"{bytes_per_s:.3g} B/s"
+
+
+def plural(count: int, word: str) -> str:
+    """`1 leaf`, `2 leaves`, `1,000 hosts`."""
+    if count == 1:
+        return f"1 {word}"
+    if word.endswith("f"):
+        many = word[:-1] + "ves"
+    elif word.endswith(("s", "x", "ch")):
+        many = word + "es"
+    else:
+        many = word + "s"
+    return f"{count:,} {many}"

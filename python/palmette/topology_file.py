@@ -1,0 +1,67 @@
+"""topology.json, version 1: typed access, reading with checks, writing.
+
+The format is described in docs/reference/topology-json.md and schemas/topology.schema.json.
+Rates are bytes per second and direction, latencies are seconds.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from palmette.topology_model import (
+    FORMAT,
+    VERSION,
+    Fabric,
+    FabricHost,
+    FabricLink,
+    FabricSwitch,
+    InsideGroup,
+    LeftOut,
+    Level,
+    Machine,
+    Note,
+    Source,
+    Topology,
+    TreeNode,
+)
+from palmette.topology_parts import read_topology
+from palmette.topology_reader import Reader, TopologyError
+
+__all__ = [
+    "Fabric", "FabricHost", "FabricLink", "FabricSwitch", "InsideGroup", "LeftOut", "Level",
+    "Machine", "Note", "Source", "Topology", "TopologyError", "TreeNode", "load", "parse",
+]  # fmt: skip
+
+
+def load(path: str | Path) -> Topology:
+    """Reads and checks a topology.json.
+
+    Raises TopologyError naming the file, the JSON path and what to do; also for a file that can't be read.
+    """
+    name = str(path)
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise TopologyError(f"{name}: no such file; `palmette discover -o {name}` writes one") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise TopologyError(f"{name}: can't be read: {error}") from None
+    return parse(text, name)
+
+
+def parse(text: str, name: str = "topology.json") -> Topology:
+    """Reads topology.json from text; `name` stands for the file in errors."""
+    try:
+        document = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise TopologyError(
+            f"{name}:{error.lineno}: not JSON ({error.msg}); write it again with `palmette discover`"
+        ) from None
+    reader = Reader(name)
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise reader.error("$.format", f'expected "{FORMAT}"; is this a topology.json?')
+    if document.get("version") != VERSION:
+        raise reader.error(
+            "$.version", f"expected {VERSION}, found {document.get('version')!r}; this palmette reads version 1"
+        )
+    return read_topology(reader, document)

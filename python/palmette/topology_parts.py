@@ -1,0 +1,172 @@
+"""Reads the parts of topology.json into the classes of palmette.topology_model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from palmette.topology_model import (
+    Fabric,
+    FabricHost,
+    FabricLink,
+    FabricSwitch,
+    InsideGroup,
+    LeftOut,
+    Level,
+    Machine,
+    Note,
+    Source,
+    Topology,
+    TreeNode,
+)
+from palmette.topology_reader import Reader
+
+
+def read_topology(reader: Reader, document: dict[str, Any]) -> Topology:
+    """The whole file; `format` and `version` are checked already."""
+    if "machine" not in document:
+        raise reader.error("$.machine", "missing; planning needs it: write the file with `palmette discover`")
+    fabric = None
+    if document.get("fabric") is not None:
+        fabric = _fabric(reader, reader.object(document["fabric"], "$.fabric"))
+    sources = []
+    for entry, path in _objects(reader, document, "sources", "$"):
+        kind = reader.text(entry, "kind", path)
+        source_path = reader.optional_text(entry, "path", path)
+        sources.append(Source(kind, source_path, reader.optional_text(entry, "detail", path)))
+    warnings = []
+    for entry, path in _objects(reader, document, "warnings", "$"):
+        message = reader.text(entry, "message", path)
+        source_name = reader.optional_text(entry, "source", path)
+        warnings.append(Note(message, source_name, reader.whole(entry, "line", path, 1)))
+    left_out = []
+    for entry, path in _objects(reader, document, "left_out", "$"):
+        count = reader.whole(entry, "count", path, 0) or 0
+        what = reader.text(entry, "what", path)
+        left_out.append(LeftOut(count, what, reader.text(entry, "reason", path)))
+    return Topology(
+        name=reader.optional_text(document, "name", "$") or "machine",
+        machine=_machine(reader, reader.object(document["machine"], "$.machine")),
+        fabric=fabric,
+        created=reader.optional_text(document, "created", "$"),
+        sources=sources,
+        warnings=warnings,
+        left_out=left_out,
+    )
+
+
+def _objects(reader: Reader, holder: dict[str, Any], key: str, path: str) -> list[tuple[dict[str, Any], str]]:
+    entries = []
+    for index, value in enumerate(reader.list(holder, key, path)):
+        place = f"{path}.{key}[{index}]"
+        entries.append((reader.object(value, place), place))
+    return entries
+
+
+def _fabric(reader: Reader, fabric: dict[str, Any]) -> Fabric:
+    result = Fabric(unnamed_adapters=reader.strings(fabric, "unnamed_adapters", "$.fabric"))
+    for entry, path in _objects(reader, fabric, "switches", "$.fabric"):
+        result.switches.append(
+            FabricSwitch(
+                id=reader.text(entry, "id", path),
+                name=reader.optional_text(entry, "name", path) or "",
+                ports=reader.whole(entry, "ports", path, 0),
+                tier=reader.whole(entry, "tier", path, 1),
+                can_reduce=reader.flag(entry, "can_reduce", path),
+            )
+        )
+    for entry, path in _objects(reader, fabric, "hosts", "$.fabric"):
+        result.hosts.append(FabricHost(reader.text(entry, "name", path), reader.strings(entry, "adapters", path)))
+    known = {switch.id for switch in result.switches} | {host.name for host in result.hosts}
+    known |= set(result.unnamed_adapters)
+    for entry, path in _objects(reader, fabric, "links", "$.fabric"):
+        link = FabricLink(
+            a=reader.text(entry, "a", path),
+            b=reader.text(entry, "b", path),
+            count=reader.whole(entry, "count", path, 1) or 1,
+            width=reader.whole(entry, "width", path, 1),
+            speed=reader.optional_text(entry, "speed", path),
+            bytes_per_s=reader.rate(entry, "bytes_per_s", path),
+        )
+        for key, end in (("a", link.a), ("b", link.b)):
+            if end not in known:
+                raise reader.error(f"{path}.{key}", f'"{end}" is no switch id, host name or unnamed adapter')
+        result.links.append(link)
+    return result
+
+
+def _machine(reader: Reader, machine: dict[str, Any]) -> Machine:
+    levels: list[Level] = []
+    for entry, path in _objects(reader, machine, "levels", "$.machine"):
+        name = reader.text(entry, "name", path)
+        if any(level.name == name for level in levels):
+            raise reader.error(f"{path}.name", f'level "{name}" is listed twice')
+        latency_s = reader.seconds(entry, "latency_s", path)
+        levels.append(Level(name, latency_s, reader.optional_text(entry, "source", path)))
+    rank = {level.name: index for index, level in enumerate(levels)}
+    if "node" not in rank:
+        raise reader.error("$.machine.levels", 'no level is called "node", the level of hosts; add it')
+    insides: dict[str, list[InsideGroup]] = {}
+    listed = reader.object(machine.get("insides", {}), "$.machine.insides")
+    for name in listed:
+        path = f'$.machine.insides["{name}"]'
+        groups = enumerate(reader.list(listed, name, "$.machine.insides"))
+        insides[name] = [_inside(reader, group, f"{path}[{i}]", rank, rank["node"]) for i, group in groups]
+    if "tree" not in machine:
+        raise reader.error("$.machine.tree", "missing; expected the root of the machine")
+    hosts: dict[str, str] = {}
+    tree = _tree(reader, machine["tree"], "$.machine.tree", rank, -1, insides, hosts)
+    return Machine(levels, tree, insides)
+
+
+def _level(reader: Reader, name: str, path: str, rank: dict[str, int], outer: int) -> int:
+    if name not in rank:
+        raise reader.error(f"{path}.level", f'"{name}" is not in machine.levels')
+    if rank[name] <= outer:
+        raise reader.error(f"{path}.level", f'"{name}" must stand after its parent\'s level in machine.levels')
+    return rank[name]
+
+
+def _inside(reader: Reader, value: Any, path: str, rank: dict[str, int], outer: int) -> InsideGroup:
+    entry = reader.object(value, path)
+    name = reader.text(entry, "level", path)
+    own = _level(reader, name, path, rank, outer)
+    group = InsideGroup(name, reader.whole(entry, "count", path, 1) or 1)
+    group.up_bytes_per_s = reader.rate(entry, "up_bytes_per_s", path)
+    for index, child in enumerate(reader.list(entry, "children", path)):
+        group.children.append(_inside(reader, child, f"{path}.children[{index}]", rank, own))
+    return group
+
+
+def _tree(
+    reader: Reader,
+    value: Any,
+    path: str,
+    rank: dict[str, int],
+    outer: int,
+    insides: dict[str, list[InsideGroup]],
+    hosts: dict[str, str],
+) -> TreeNode:
+    entry = reader.object(value, path)
+    node = TreeNode(
+        name=reader.text(entry, "name", path),
+        level=reader.optional_text(entry, "level", path),
+        up_bytes_per_s=reader.rate(entry, "up_bytes_per_s", path),
+        can_reduce=reader.flag(entry, "can_reduce", path),
+        inside=reader.optional_text(entry, "inside", path),
+        slots=reader.whole(entry, "slots", path, 1),
+        switches=reader.strings(entry, "switches", path),
+    )
+    own = outer
+    if node.level is not None:
+        own = _level(reader, node.level, path, rank, outer)
+    elif outer >= 0 or path != "$.machine.tree":
+        raise reader.error(f"{path}.level", "missing; only the root has no level")
+    if node.inside is not None and node.inside not in insides:
+        raise reader.error(f"{path}.inside", f'"{node.inside}" is not in machine.insides')
+    if node.level == "node":
+        if node.name in hosts:
+            raise reader.error(f"{path}.name", f'host "{node.name}" is already at {hosts[node.name]}')
+        hosts[node.name] = path
+    for index, child in enumerate(reader.list(entry, "children", path)):
+        node.children.append(_tree(reader, child, f"{path}.children[{index}]", rank, own, insides, hosts))
+    return node
