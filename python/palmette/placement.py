@@ -7,7 +7,7 @@ launcher can be told before anything else is known.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 _MASK = (1 << 64) - 1
@@ -46,6 +46,16 @@ def hosts_of_ranks(hosts: Sequence[tuple[str, int]], form: str, ranks: int | Non
     return seats[:ranks]
 
 
+def splitmix64(seed: int) -> Iterator[int]:
+    """Yield 64-bit numbers without end (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014)."""
+    state = seed
+    while True:
+        state = (state + 0x9E3779B97F4A7C15) & _MASK
+        z = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK
+        yield z ^ (z >> 31)
+
+
 def _block(hosts: Sequence[tuple[str, int]]) -> list[str]:
     return [name for name, slots in hosts for _ in range(slots)]
 
@@ -56,17 +66,12 @@ def _cyclic(hosts: Sequence[tuple[str, int]]) -> list[str]:
 
 
 def _shuffled(hosts: Sequence[tuple[str, int]], seed_text: str) -> list[str]:
-    """Fisher-Yates from the end, driven by splitmix64 (Steele, Lea, Flood, OOPSLA 2014): the same on every machine."""
+    """Fisher-Yates from the end, driven by splitmix64: the same on every machine."""
     if not re.fullmatch(r"[0-9]+", seed_text) or int(seed_text) > _MASK:
         raise PlacementError(f"placement 'random:{seed_text}': the seed must be a whole number, like random:1")
-    state = int(seed_text)
     seats = _block(hosts)
-    for i in range(len(seats) - 1, 0, -1):
-        state = (state + 0x9E3779B97F4A7C15) & _MASK
-        z = state
-        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
-        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK
-        j = (z ^ (z >> 31)) % (i + 1)
+    for i, number in zip(range(len(seats) - 1, 0, -1), splitmix64(int(seed_text)), strict=False):
+        j = number % (i + 1)
         seats[i], seats[j] = seats[j], seats[i]
     return seats
 

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from palmette.lab.processes import ProcessId
 
@@ -27,11 +27,20 @@ def _note() -> Path:
     return (run if os.access(run, os.W_OK) else Path(tempfile.gettempdir())) / "palmette-lab-backlog.json"
 
 
+def _open_locked() -> TextIO:
+    """Open and lock the note; again when the lock was got on a file that its last user has removed meanwhile."""
+    while True:
+        file = _note().open("a+", encoding="utf-8")
+        fcntl.flock(file, fcntl.LOCK_EX)
+        if os.fstat(file.fileno()).st_nlink > 0:
+            return file
+        file.close()
+
+
 @contextmanager
 def _locked() -> Iterator[dict[str, Any]]:
     """Yield the note, {"previous": packets, "keepers": [[pid, started], ...]}, and write it back."""
-    with _note().open("a+", encoding="utf-8") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    with _open_locked() as file:
         file.seek(0)
         text = file.read()
         note: dict[str, Any] = json.loads(text) if text else {"previous": None, "keepers": []}

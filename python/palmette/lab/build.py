@@ -17,6 +17,7 @@ from palmette.lab.network import (
     link_commands,
     plan_network,
 )
+from palmette.lab.processes import ProcessId
 from palmette.lab.shaping import shaping_lines
 from palmette.lab.spec import Spec
 from palmette.lab.topology import topology_document, write_topology
@@ -75,13 +76,18 @@ def take_up(name: str, text: str, spec: Spec, lifetime_s: float, *, detach: bool
     return made, keeper
 
 
-def take_down(name: str) -> bool:
-    """End the lab called `name` and remove all that it left; returns whether there was one. Raises LabError."""
+def take_down(name: str, only: ProcessId | None = None) -> bool:
+    """End the lab called `name` and remove all that it left; returns whether there was one. Raises LabError.
+
+    With `only`, a lab of the same name that another keeper holds is left alone.
+    """
     directory = state.lab_directory(name)
     with state.locked():
-        found = directory.is_dir()
-        clean_up(directory, state.read_state(directory))
-    return found
+        found = state.read_state(directory)
+        if not directory.is_dir() or (only is not None and found is not None and found.keeper != only):
+            return False
+        clean_up(directory, found)
+    return True
 
 
 def clean_up(directory: Path, old: state.LabState | None) -> None:

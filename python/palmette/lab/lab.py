@@ -18,7 +18,7 @@ from palmette.lab.mpi_settings import lab_settings
 from palmette.lab.namespaces import TMPDIR, Keeper
 from palmette.lab.network import plan_network
 from palmette.lab.running import check_visible, run_to_end
-from palmette.lab.spec import Spec, read_spec
+from palmette.lab.spec import Group, Spec, read_spec
 from palmette.lab.topology import topology_document, write_topology
 from palmette.placement import hosts_of_ranks
 
@@ -76,7 +76,7 @@ class Lab:
     def down(self) -> None:
         """End everything that runs in the lab and remove it. Doing it twice is fine."""
         self._keeper.kill()
-        build.take_down(self._state.name)
+        build.take_down(self._state.name, only=self._state.keeper)
 
     def __enter__(self) -> Lab:
         return self
@@ -95,6 +95,10 @@ class Lab:
     def hosts(self) -> list[str]:
         """Host names in topology order."""
         return [host.name for host in self._state.hosts]
+
+    def paths(self) -> list[list[str]]:
+        """Return, for each host, the switches between it and the top one, nearest first."""
+        return list(_paths(self._spec.root, []))
 
     @property
     def topology_path(self) -> Path:
@@ -207,3 +211,11 @@ class Lab:
     def uptime_s(self) -> float:
         """Seconds since the lab was made."""
         return time.time() - self._state.created_s
+
+
+def _paths(group: Group, above: list[str]) -> Iterator[list[str]]:
+    for child in group.children:
+        if child.is_host:
+            yield above
+        else:
+            yield from _paths(child, [child.name, *above])

@@ -69,7 +69,12 @@ class Keeper:
     def run(self, host: str | None, argv: Sequence[str], text: str = "") -> str:
         """Run a short command on `host` with `text` as its input; returns its output. Raises LabError."""
         answer = subprocess.run(
-            self.command(host, argv), input=text, capture_output=True, text=True, timeout=_COMMAND_PATIENCE_S, check=False
+            self.command(host, argv),
+            input=text,
+            capture_output=True,
+            text=True,
+            timeout=_COMMAND_PATIENCE_S,
+            check=False,
         )
         if answer.returncode != 0:
             complaint = answer.stderr.strip().splitlines() or [f"exit status {answer.returncode}"]

@@ -39,8 +39,7 @@ def run_to_end(
             out, err = process.communicate(timeout=timeout_s)
         return subprocess.CompletedProcess(command, process.returncode, out, err)
     except subprocess.TimeoutExpired:
-        out, err = _end(process)
-        return subprocess.CompletedProcess(command, TIMED_OUT, out, err)
+        return subprocess.CompletedProcess(command, TIMED_OUT, *_end(process))
     except BaseException:
         _end(process)
         raise

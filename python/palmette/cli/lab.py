@@ -1,0 +1,258 @@
+"""`palmette lab`: emulate a cluster on this machine."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import click
+from rich.table import Table
+
+from palmette import mpi_install
+from palmette.cli.common import CliError, console, emit_json, json_option
+from palmette.lab import Lab, LabError, build, state
+from palmette.lab.lab import DEFAULT_LIFETIME_S, DEFAULT_NAME, DEFAULT_TIMEOUT_S
+from palmette.lab.namespaces import check_can_build
+from palmette.lab.running import TIMED_OUT
+from palmette.lab.spec import parse_duration
+from palmette.launch import LaunchError
+from palmette.placement import PlacementError
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+@contextmanager
+def _errors_in_one_line() -> Iterator[None]:
+    try:
+        yield
+    except (LabError, LaunchError, PlacementError, mpi_install.MpiNotFoundError) as error:
+        raise CliError(str(error)) from error
+
+
+def _name_option(function: _F) -> _F:
+    return click.option(
+        "--name", default=DEFAULT_NAME, show_default=True, help="Which lab, where several are up at once."
+    )(function)
+
+
+def _duration(context: click.Context, parameter: click.Parameter, value: str | None) -> float | None:
+    if value is None:
+        return None
+    with _errors_in_one_line():
+        return parse_duration(value)
+
+
+@click.group(context_settings={"max_content_width": 80})
+def command() -> None:
+    """Emulate a cluster on this machine: real MPI, real TCP, given link rates.
+
+    Hosts are namespaces, switches are bridges. Needs root.
+    """
+
+
+@command.command(context_settings={"max_content_width": 80})
+@click.argument("spec")
+@_name_option
+@click.option("--spine-delay", callback=_duration, metavar="TIME", help="The top switch holds each frame: 5ms.")
+@click.option(
+    "--lifetime",
+    callback=_duration,
+    metavar="TIME",
+    default=f"{DEFAULT_LIFETIME_S:.0f}s",
+    show_default=True,
+    help="When the lab ends by itself.",
+)
+@json_option
+def up(spec: str, name: str, spine_delay: float | None, lifetime: float, as_json: bool) -> None:
+    """Build the cluster SPEC, like 3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core.
+
+    SPEC may be a topology.json too. Rates of SPEC are link rates with frames counted; the topology.json that is written
+    tells what TCP can carry of them.
+    """
+    with _errors_in_one_line():
+        lab = Lab.up(spec, name=name, spine_delay_s=spine_delay, lifetime_s=lifetime, detach=True)
+    if as_json:
+        emit_json(_describe(lab))
+        return
+    click.echo(f"lab '{name}' is up: {len(lab.hosts)} hosts, {sum(host.slots for host in lab.state.hosts)} slots")
+    click.echo(f"topology: {lab.topology_path}")
+
+
+@command.command(context_settings={"max_content_width": 80})
+@_name_option
+@click.option("--all", "everything", is_flag=True, help="Every lab, dead ones included.")
+@json_option
+def down(name: str, everything: bool, as_json: bool) -> None:
+    """Take the cluster down, with all that runs on it. Twice is fine."""
+    names = state.known_labs() if everything else [name]
+    with _errors_in_one_line():
+        check_can_build()
+        ended = [one for one in names if build.take_down(one)]
+    if as_json:
+        emit_json({"down": ended})
+    elif ended:
+        click.echo("\n".join(f"lab '{one}' is down" for one in ended))
+    else:
+        click.echo("no lab was up" if everything else f"the lab '{name}' was not up")
+
+
+@command.command(context_settings={"max_content_width": 80, "ignore_unknown_options": True})
+@click.argument("argv", nargs=-1, type=click.UNPROCESSED, required=True, metavar="-- PROGRAM [ARGUMENTS]...")
+@_name_option
+@click.option("--mpi", required=True, type=click.Choice(list(mpi_install.NAMES)), help="Which MPI starts it.")
+@click.option(
+    "--placement",
+    default="block",
+    show_default=True,
+    metavar="FORM",
+    help="block, cyclic, random:SEED, hosts=h3,h0,... or a file with one host a line.",
+)
+@click.option("--ppn", type=click.IntRange(1), help="Slots a host, instead of the machine's.")
+@click.option("-n", "ranks", type=click.IntRange(1), help="Number of ranks; default: all slots.")
+@click.option("--env", "assignments", multiple=True, metavar="K=V", help="Set a variable in the ranks (repeatable).")
+@click.option("--option", "options", multiple=True, metavar="WORD", help="Pass a word on to mpiexec (repeatable).")
+@click.option("--timeout", default=f"{DEFAULT_TIMEOUT_S:.0f}s", show_default=True, callback=_duration, metavar="TIME")
+@click.option("--print", "only_print", is_flag=True, help="Show the command, don't run it.")
+@json_option
+def run(
+    argv: tuple[str, ...],
+    name: str,
+    mpi: str,
+    placement: str,
+    ppn: int | None,
+    ranks: int | None,
+    assignments: tuple[str, ...],
+    options: tuple[str, ...],
+    timeout: float,
+    only_print: bool,
+    as_json: bool,
+) -> None:
+    """Run an MPI program on the cluster.
+
+    The exit status is mpiexec's, or 124 at the time limit. With --json the output is captured and told at the end.
+    """
+    env = dict(_assignment(text) for text in assignments)
+    with _errors_in_one_line():
+        lab = Lab.attach(name)
+        hosts = lab.place(placement, ppn=ppn, ranks=ranks)
+        if only_print:
+            words = lab.command(mpi, hosts, argv, env, options)
+            if as_json:
+                emit_json({"command": words, "hosts": hosts})
+            else:
+                click.echo(shlex.join(words))
+            return
+        started = time.monotonic()
+        done = lab.run(
+            argv,
+            mpi=mpi,
+            placement=placement,
+            ppn=ppn,
+            ranks=ranks,
+            env=env,
+            options=options,
+            timeout_s=timeout,
+            capture=as_json,
+            stdin=subprocess.DEVNULL if as_json else None,
+        )
+    if as_json:
+        emit_json(
+            {
+                "status": done.returncode,
+                "seconds": time.monotonic() - started,
+                "hosts": hosts,
+                "stdout": done.stdout,
+                "stderr": done.stderr,
+            }
+        )
+    if done.returncode == TIMED_OUT and time.monotonic() - started >= timeout:
+        click.echo(f"palmette lab run: ended after {timeout:g} s, its time limit; raise it with --timeout", err=True)
+    raise SystemExit(done.returncode)
+
+
+@command.command(
+    "exec", context_settings={"max_content_width": 80, "ignore_unknown_options": True, "allow_interspersed_args": False}
+)
+@_name_option
+@click.argument("host")
+@click.argument("argv", nargs=-1, type=click.UNPROCESSED, required=True, metavar="COMMAND [ARGUMENTS]...")
+def execute(name: str, host: str, argv: tuple[str, ...]) -> None:
+    """Run a command on one HOST, or on `login`."""
+    with _errors_in_one_line():
+        words = Lab.attach(name).exec_command(host, argv)
+    os.execv(words[0], words)  # noqa: S606 - the terminal and its signals are the command's
+
+
+@command.command(context_settings={"max_content_width": 80})
+@_name_option
+@json_option
+def status(name: str, as_json: bool) -> None:
+    """Show hosts, addresses, rates and uptime. Status 1 when the lab is not up."""
+    directory = state.lab_directory(name)
+    found = state.read_state(directory)
+    if found is None or not found.is_alive():
+        if as_json:
+            emit_json({"name": name, "up": False})
+        else:
+            left = "; `palmette lab down` removes what a dead one left" if directory.exists() else ""
+            click.echo(f"the lab '{name}' is not up{left}")
+        raise SystemExit(1)
+    with _errors_in_one_line():
+        lab = Lab.attach(name)
+    if as_json:
+        emit_json(_describe(lab))
+    else:
+        _print(lab)
+
+
+def _describe(lab: Lab) -> dict[str, object]:
+    """Return what `--json` tells of a lab."""
+    known = lab.state
+    return {
+        "name": known.name,
+        "up": True,
+        "spec": known.spec,
+        "spine_delay_s": known.spine_delay_s,
+        "uptime_s": lab.uptime_s,
+        "lifetime_s": known.lifetime_s,
+        "keeper_pid": known.keeper_pid,
+        "topology": str(lab.topology_path),
+        "hosts": [{"name": host.name, "address": host.address, "slots": host.slots} for host in known.hosts],
+        "link_bits_per_s": known.rates,
+    }
+
+
+def _print(lab: Lab) -> None:
+    known = lab.state
+    delay = f", top switch delays {known.spine_delay_s * 1e3:g} ms" if known.spine_delay_s else ""
+    left = max(0.0, known.lifetime_s - lab.uptime_s)
+    click.echo(f"lab '{known.name}': {known.spec}{delay}")
+    click.echo(f"up for {lab.uptime_s:.0f} s, ends by itself in {left:.0f} s; topology: {lab.topology_path}")
+    table = Table(box=None, pad_edge=False)
+    for heading in ("host", "address", "slots", "link", "behind"):
+        table.add_column(heading)
+    for host, path in zip(known.hosts, lab.paths(), strict=True):
+        behind = " < ".join(f"{group} ({_rate(known.rates.get(group))})" for group in path)
+        table.add_row(host.name, host.address, str(host.slots), _rate(known.rates.get(host.name)), behind)
+    console.print(table)
+
+
+def _rate(bits_per_s: float | None) -> str:
+    if bits_per_s is None:
+        return "unlimited"
+    for unit, factor in (("Gbit/s", 1e9), ("Mbit/s", 1e6)):
+        if bits_per_s >= factor:
+            return f"{bits_per_s / factor:.4g} {unit}"
+    return f"{bits_per_s / 1e3:.4g} kbit/s"
+
+
+def _assignment(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise CliError(f"--env {text}: expected NAME=VALUE")
+    return name, value
