@@ -1,0 +1,156 @@
+#include "palmette/select/table.hpp"
+
+#include <array>
+
+#include "palmette/base/error.hpp"
+#include "palmette/base/units.hpp"
+
+namespace palmette::select {
+namespace {
+
+using base::cat;
+using base::fail;
+using base::Json;
+
+constexpr std::array<const char*, function_count> names{"gather", "scatter", "allgather", "gatherv", "scatterv", "allgatherv"};
+
+std::int64_t bytes_from(const Json& value, const std::string& where) {
+    return value.kind() == Json::Kind::string ? base::parse_size(value.string(where)) : value.integer(where);
+}
+
+Row read_row(const Json& json, const std::string& where) {
+    Row row;
+    bool has_function = false;
+    for (const auto& [key, value] : json.members(where)) {
+        const std::string at = where + "." + key;
+        if (key == "function") {
+            row.function = function_named(value.string(at));
+            has_function = true;
+        } else if (key == "min_bytes") {
+            row.min_bytes = bytes_from(value, at);
+        } else if (key == "max_bytes") {
+            row.max_bytes = bytes_from(value, at);
+        } else if (key == "min_ranks") {
+            row.min_ranks = static_cast<std::int32_t>(value.integer(at));
+        } else if (key == "max_ranks") {
+            row.max_ranks = static_cast<std::int32_t>(value.integer(at));
+        } else if (key == "min_nodes") {
+            row.min_nodes = static_cast<std::int32_t>(value.integer(at));
+        } else if (key == "max_nodes") {
+            row.max_nodes = static_cast<std::int32_t>(value.integer(at));
+        } else if (key == "scattered") {
+            row.scattered = value.boolean(at);
+        } else if (key == "algorithm") {
+            if (value.string(at) != "mpi") row.algorithm = Spec::parse(value.string(at));
+        } else if (key == "why") {
+            row.why = value.string(at);
+        } else {
+            fail(at, ": unknown key; there are function, min_bytes, max_bytes, min_ranks, max_ranks, min_nodes, max_nodes, scattered, algorithm and why");
+        }
+    }
+    if (!has_function) fail(where, ".function: missing");
+    if (row.algorithm) {
+        // A spec that is wrong in itself is found now, not in the middle of a run.
+        const Collective collective = collective_of(row.function);
+        try {
+            (void)collectives::algorithm_named(collective, row.algorithm->name).refuse(Job::flat(2), {collective, plan::Rank{0}, 1}, *row.algorithm);
+        } catch (const base::Error& error) {
+            fail(where, ".algorithm: ", error.what());
+        }
+    }
+    return row;
+}
+
+bool matches(const Row& row, Function function, const Job& job, std::int64_t block_bytes) {
+    if (row.function != function) return false;
+    const bool limits_size = row.min_bytes > 0 || row.max_bytes < INT64_MAX;
+    if (block_bytes < 0 ? limits_size : block_bytes < row.min_bytes || block_bytes > row.max_bytes) return false;
+    const std::int32_t nodes = job.nodes().groups.count();
+    if (job.size() < row.min_ranks || job.size() > row.max_ranks || nodes < row.min_nodes || nodes > row.max_nodes) return false;
+    return !row.scattered || *row.scattered == is_scattered(job);
+}
+
+}  // namespace
+
+const char* name_of(Function function) { return names[static_cast<std::size_t>(function)]; }
+
+Function function_named(std::string_view name) {
+    for (std::size_t i = 0; i < names.size(); ++i)
+        if (name == names[i]) return static_cast<Function>(i);
+    fail("'", name, "' is no collective that palmette serves: there are gather, scatter, allgather, gatherv, scatterv and allgatherv");
+}
+
+Collective collective_of(Function function) {
+    switch (function) {
+        case Function::gather:
+        case Function::gatherv: return Collective::gather;
+        case Function::scatter:
+        case Function::scatterv: return Collective::scatter;
+        case Function::allgather:
+        case Function::allgatherv: return Collective::allgather;
+    }
+    return Collective::gather;
+}
+
+bool sizes_unknown(Function function) { return function == Function::gatherv || function == Function::scatterv; }
+
+bool is_scattered(const Job& job) {
+    for (std::int32_t r = 0; r < job.size(); ++r)
+        if (job.position_of(plan::Rank{r}).value != r) return true;
+    return false;
+}
+
+Table Table::from_json(const Json& document) {
+    const Json* format = document.find("format");
+    if (!format || format->string("format") != "palmette-table") fail("format: expected \"palmette-table\"; is this a decision table?");
+    if (const Json* version = document.find("version"); !version || version->integer("version") != 1) fail("version: this palmette reads version 1");
+    const Json* rows = document.find("rows");
+    if (!rows) fail("rows: missing");
+    Table table;
+    for (const Json& row : rows->items("rows")) table.rows_.push_back(read_row(row, cat("rows[", table.rows_.size(), "]")));
+    return table;
+}
+
+Table Table::from_file(const std::string& path) {
+    const Json document = Json::parse_file(path);
+    try {
+        return from_json(document);
+    } catch (const base::Error& error) {
+        fail(path, ": ", error.what());
+    }
+}
+
+Json Table::to_json() const {
+    Json out = Json::object();
+    out.set("format", "palmette-table").set("version", 1);
+    Json rows = Json::array();
+    for (const Row& row : rows_) {
+        Json item = Json::object();
+        item.set("function", name_of(row.function));
+        if (row.min_bytes > 0) item.set("min_bytes", base::format_size(row.min_bytes));
+        if (row.max_bytes < INT64_MAX) item.set("max_bytes", base::format_size(row.max_bytes));
+        if (row.min_ranks > 2) item.set("min_ranks", row.min_ranks);
+        if (row.max_ranks < INT32_MAX) item.set("max_ranks", row.max_ranks);
+        if (row.min_nodes > 1) item.set("min_nodes", row.min_nodes);
+        if (row.max_nodes < INT32_MAX) item.set("max_nodes", row.max_nodes);
+        if (row.scattered) item.set("scattered", *row.scattered);
+        item.set("algorithm", row.algorithm ? row.algorithm->text() : "mpi");
+        if (!row.why.empty()) item.set("why", row.why);
+        rows.push(std::move(item));
+    }
+    out.set("rows", std::move(rows));
+    return out;
+}
+
+Choice Table::choose(Function function, const Job& job, plan::Rank root, std::int64_t block_bytes) const {
+    const Collective collective = collective_of(function);
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+        const Row& row = rows_[i];
+        if (!matches(row, function, job, block_bytes)) continue;
+        if (row.algorithm && collectives::algorithm_named(collective, row.algorithm->name).refuse(job, {collective, root, block_bytes}, *row.algorithm)) continue;
+        return {row.algorithm, cat("table row ", i, row.why.empty() ? "" : ": ", row.why)};
+    }
+    return {std::nullopt, "no table row fits"};
+}
+
+}  // namespace palmette::select

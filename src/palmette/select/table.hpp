@@ -1,0 +1,73 @@
+// The decision table: which algorithm serves which call, as data that people can read and change.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "palmette/base/json.hpp"
+#include "palmette/collectives/registry.hpp"
+
+namespace palmette::select {
+
+using collectives::Spec;
+using plan::Collective;
+using topology::Job;
+
+/// The MPI functions that are served, v forms on their own: their ranks know less of each other.
+enum class Function : std::uint8_t { gather, scatter, allgather, gatherv, scatterv, allgatherv };
+inline constexpr std::size_t function_count = 6;
+
+const char* name_of(Function function);
+/// Throws base::Error that lists the names.
+Function function_named(std::string_view name);
+Collective collective_of(Function function);
+/// True where no rank but the root knows all sizes.
+bool sizes_unknown(Function function);
+
+/// One row. It matches when all its limits hold; where the sizes are unknown only rows without size limits do.
+struct Row {
+    Function function = Function::gather;
+    std::int64_t min_bytes = 0;  ///< of one rank's block (the mean block for allgatherv)
+    std::int64_t max_bytes = INT64_MAX;
+    std::int32_t min_ranks = 2;
+    std::int32_t max_ranks = INT32_MAX;
+    std::int32_t min_nodes = 1;
+    std::int32_t max_nodes = INT32_MAX;
+    std::optional<bool> scattered;  ///< set: rank order and topology order must differ (true) or agree (false)
+    std::optional<Spec> algorithm;  ///< absent: leave the call to the MPI
+    std::string why;                ///< one sentence for people
+};
+
+/// What was chosen and why.
+struct Choice {
+    std::optional<Spec> algorithm;  ///< absent: the MPI's own
+    std::string reason;             ///< "table row 3: ..." or "forced by PALMETTE_GATHER"
+};
+
+class Table {
+  public:
+    /// The table that palmette brings.
+    static const Table& built_in();
+    /// From a JSON document {"format": "palmette-table", "version": 1, "rows": [...]}. Names of algorithms and their keys are checked here.
+    /// Throws base::Error naming the row.
+    static Table from_json(const base::Json& document);
+    static Table from_file(const std::string& path);
+    base::Json to_json() const;
+
+    /// The first row that matches and whose algorithm doesn't refuse the job; the MPI's own where there is none. Depends only on what all
+    /// ranks know, so that all choose the same. `block_bytes` -1: unknown.
+    Choice choose(Function function, const Job& job, plan::Rank root, std::int64_t block_bytes) const;
+
+    const std::vector<Row>& rows() const { return rows_; }
+
+  private:
+    std::vector<Row> rows_;
+};
+
+/// True when ranks are not in topology order.
+bool is_scattered(const Job& job);
+
+}  // namespace palmette::select
