@@ -26,7 +26,6 @@ help:
 
 .mpi/.stamp: tools/setup_mpi.sh .venv/.stamp-requirements
 	@tools/setup_mpi.sh
-	@touch $@
 
 debian:
 	@tools/setup_debian.sh

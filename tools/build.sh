@@ -11,14 +11,28 @@ export PATH="$PWD/.venv/bin:$PATH"
 dir=build/$preset
 log=$dir/configure.log
 
+# Configure anew where CMake can't see by itself that it must: the presets, the MPIs or GoogleTest have come or gone.
+stale() {
+  [ ! -f "$dir/build.ninja" ] || [ CMakePresets.json -nt "$log" ] || [ .mpi/.stamp -nt "$log" ] ||
+    grep -q 'GoogleTest is missing' "$log"
+}
+
 mkdir -p "$dir"
-if [ ! -f "$dir/build.ninja" ] || [ CMakePresets.json -nt "$dir/build.ninja" ]; then
-  if ! cmake --preset "$preset" -DPython_EXECUTABLE="$PWD/.venv/bin/python" >"$log" 2>&1; then
+if stale; then
+  forget=()
+  # What an MPI left behind that isn't there any more would still be found.
+  [ "$preset" = release ] && rm -rf python/palmette/lib
+  [ .mpi/.stamp -nt "$log" ] && forget=(-U 'PALMETTE_MPI_*')
+  if ! cmake --preset "$preset" -DPython_EXECUTABLE="$PWD/.venv/bin/python" "${forget[@]}" >"$log" 2>&1; then
     cat "$log" >&2
-    echo "build: configuring $preset failed, see above and $log" >&2
+    rm -f "$dir/build.ninja"
+    echo "build: configuring $preset failed, see above" >&2
     exit 1
   fi
-  grep -E 'MPI ABI .* skipped|GoogleTest is missing' "$log" || true
+  grep -E 'MPI ABI .* skipped' "$log" | sed 's/^-- /build: /' || true
+  if grep -q 'GoogleTest is missing' "$log"; then
+    echo "build: GoogleTest is missing, the C++ tests are skipped: apt-get install libgtest-dev libgmock-dev"
+  fi
 fi
 # Ninja's and CMake's progress is left out; a command that fails shows as a line FAILED.
 cmake --build "$dir" --parallel "$jobs" -- --quiet 2>&1 | { grep -vE '^(-- |The following files were|  [+-]/)' || true; } || {

@@ -21,7 +21,7 @@ install() {
     return 0
   fi
   rm -rf ".mpi/$name"
-  echo "setup: $name is missing, its tests and benchmarks are skipped: $(grep -m1 ERROR "$log" || tail -n 1 "$log")" >&2
+  echo "setup: $name is missing, so its tests and benchmarks are skipped (again: tools/setup_mpi.sh): $(grep -m1 ERROR "$log" || tail -n 1 "$log")" >&2
   rm -f "$log"
   return 1
 }
@@ -32,3 +32,4 @@ install mpich mpich==5.0.2 || {
   echo "setup: the build needs MPICH's header; see the line above, then run make build again" >&2
   exit 1
 }
+touch .mpi/.stamp

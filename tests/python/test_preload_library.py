@@ -1,0 +1,58 @@
+"""What a preload library must be, whatever it does: it binds to the program's MPI and to nothing else."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+LIBRARIES = sorted((Path(__file__).resolve().parents[2] / "python" / "palmette" / "lib").glob("libpalmette_*.so"))
+SYSTEM = re.compile(r"(libc|libm|libdl|libpthread|librt|ld-linux[\w-]*)\.so\.\d+")
+
+pytestmark = [
+    pytest.mark.skipif(not LIBRARIES, reason="no preload library was built"),
+    pytest.mark.skipif(shutil.which("readelf") is None, reason="readelf is missing (binutils)"),
+]
+each_library = pytest.mark.parametrize("library", LIBRARIES, ids=[file.name for file in LIBRARIES])
+
+
+def readelf(*arguments: str | Path) -> str:
+    return subprocess.run(["readelf", "-W", *arguments], check=True, capture_output=True, text=True).stdout
+
+
+@each_library
+def test_it_needs_only_the_c_library(library: Path) -> None:
+    needed = re.findall(r"\(NEEDED\).*\[(.+)\]", readelf("-d", library))
+    assert [name for name in needed if not SYSTEM.fullmatch(name)] == []
+
+
+@each_library
+def test_it_has_no_rpath(library: Path) -> None:
+    assert not re.search(r"R(UN)?PATH", readelf("-d", library))
+
+
+@each_library
+def test_it_shows_only_mpi_and_palmette_symbols(library: Path) -> None:
+    rows = [line.split() for line in readelf("--dyn-syms", library).splitlines()[3:]]
+    shown = [row[7] for row in rows if len(row) > 7 and row[6] != "UND" and row[4] in ("GLOBAL", "WEAK", "UNIQUE")]
+    assert any(name.startswith("MPI_") for name in shown)
+    assert [name for name in shown if not re.match(r"(MPI|mpi|palmette)_", name)] == []
+
+
+@each_library
+def test_it_takes_every_mpi_symbol_weakly(library: Path) -> None:
+    rows = [line.split() for line in readelf("--dyn-syms", library).splitlines()[3:]]
+    taken = [row for row in rows if len(row) > 7 and row[6] == "UND" and re.match(r"(P?MPI|ompi|OMPI)_", row[7])]
+    assert taken
+    assert [row[7] for row in taken if row[4] != "WEAK"] == []
+
+
+@each_library
+def test_a_program_without_mpi_runs_under_it_in_silence(library: Path) -> None:
+    environment = {**os.environ, "LD_PRELOAD": str(library), "LD_BIND_NOW": "1"}
+    done = subprocess.run(["/bin/echo", "fine"], env=environment, check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "fine\n", "")
