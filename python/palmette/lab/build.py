@@ -20,7 +20,7 @@ from palmette.lab.network import (
 from palmette.lab.processes import ProcessId
 from palmette.lab.shaping import shaping_lines
 from palmette.lab.spec import Spec
-from palmette.lab.topology import topology_document, write_topology
+from palmette.lab.topology import lab_topology, save_topology
 
 TABLE = "hosts.table"
 """What palmette-lab-rsh reads: address, name and PID of each host."""
@@ -64,7 +64,7 @@ def take_up(name: str, text: str, spec: Spec, lifetime_s: float, *, detach: bool
             _wire(network, keeper)
             set_rates(network, keeper, made.rates)
             _write_table(directory / TABLE, made)
-            write_topology(directory / TOPOLOGY, topology_document(name, text, spec, made.rates))
+            save_topology(directory / TOPOLOGY, lab_topology(name, text, spec, made.rates))
             if detach:
                 keeper.let_go()
         except BaseException:
@@ -118,7 +118,7 @@ def _state(name: str, text: str, spec: Spec, network: Network, keeper: Keeper, l
         created_s=time.time(),
         lifetime_s=lifetime_s,
         hosts=[
-            state.HostState(host.name, network.addresses[host.name], keeper.hosts[host.name], host.slots)
+            state.HostState(host.name, network.addresses[host.name], keeper.hosts[host.name], spec.slots(host))
             for host in spec.hosts
         ],
         rates={edge.child: edge.line_bits_per_s for edge in network.edges},

@@ -18,9 +18,10 @@ from palmette.lab.mpi_settings import lab_settings
 from palmette.lab.namespaces import TMPDIR, Keeper
 from palmette.lab.network import plan_network
 from palmette.lab.running import check_visible, run_to_end
-from palmette.lab.spec import Group, Spec, read_spec
-from palmette.lab.topology import topology_document, write_topology
+from palmette.lab.spec import Spec, read_spec
+from palmette.lab.topology import lab_topology, save_topology
 from palmette.placement import hosts_of_ranks
+from palmette.topology_model import TreeNode
 
 DEFAULT_NAME = "default"
 DEFAULT_LIFETIME_S = 7200.0
@@ -98,7 +99,7 @@ class Lab:
 
     def paths(self) -> list[list[str]]:
         """Return, for each host, the switches between it and the top one, nearest first."""
-        return list(_paths(self._spec.root, []))
+        return list(_paths(self._spec.machine.tree, []))
 
     @property
     def topology_path(self) -> Path:
@@ -194,9 +195,8 @@ class Lab:
         self._state = dataclasses.replace(self._state, rates=changed)
         directory = state.lab_directory(self._state.name)
         self._state.write(directory)
-        write_topology(
-            directory / build.TOPOLOGY, topology_document(self._state.name, self._state.spec, self._spec, changed)
-        )
+        topology = lab_topology(self._state.name, self._state.spec, self._spec, changed)
+        save_topology(directory / build.TOPOLOGY, topology)
 
     @contextmanager
     def unlimited(self) -> Iterator[None]:
@@ -213,9 +213,9 @@ class Lab:
         return time.time() - self._state.created_s
 
 
-def _paths(group: Group, above: list[str]) -> Iterator[list[str]]:
+def _paths(group: TreeNode, above: list[str]) -> Iterator[list[str]]:
     for child in group.children:
-        if child.is_host:
+        if child.level == "node":
             yield above
         else:
             yield from _paths(child, [child.name, *above])

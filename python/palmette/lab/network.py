@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from palmette.lab.spec import Group, Spec
+from palmette.lab.spec import Spec
+from palmette.topology_model import TreeNode
 
 LOGIN = "login"
 LOGIN_ADDRESS = "10.77.255.254"
@@ -58,12 +59,13 @@ class Network:
 
 def plan_network(spec: Spec) -> Network:
     """Return the network of `spec`: a pure function."""
-    bridges = {spec.root.name: ROOT_BRIDGE}
+    root = spec.machine.tree
+    bridges = {root.name: ROOT_BRIDGE}
     edges: list[Edge] = []
     addresses: dict[str, str] = {}
-    for parent, child in _edges(spec.root):
-        upper_bridge = None if parent is spec.root and spec.spine_delay_s > 0 else bridges[parent.name]
-        if child.is_host:
+    for parent, child in _edges(root):
+        upper_bridge = None if parent is root and spec.spine_delay_s > 0 else bridges[parent.name]
+        if child.level == "node":
             number = len(addresses)
             addresses[child.name] = f"10.77.{number // 250}.{number % 250 + 1}"
             lower, upper = Port(child.name, "eth0"), Port(None, f"p{number}")
@@ -71,11 +73,12 @@ def plan_network(spec: Spec) -> Network:
             number = len(bridges)
             bridges[child.name] = f"b{number}"
             lower, upper = Port(None, f"u{number}"), Port(None, f"d{number}")
-        edges.append(Edge(child.name, child.level, lower, upper, upper_bridge, child.line_bits_per_s))
+        rate = spec.line_bits_per_s[child.name]
+        edges.append(Edge(child.name, child.level or "", lower, upper, upper_bridge, rate))
     return Network(bridges, edges, addresses, spec.spine_delay_s)
 
 
-def _edges(parent: Group) -> Iterator[tuple[Group, Group]]:
+def _edges(parent: TreeNode) -> Iterator[tuple[TreeNode, TreeNode]]:
     for child in parent.children:
         yield parent, child
         yield from _edges(child)

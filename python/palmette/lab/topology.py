@@ -3,58 +3,41 @@
 from __future__ import annotations
 
 import datetime
-import json
+import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from palmette.lab.spec import PAYLOAD_SHARE, Group, Spec
+from palmette.lab.spec import PAYLOAD_SHARE, Spec
+from palmette.topology_model import Level, Machine, Source, Topology, TreeNode
 
 
-def topology_document(name: str, text: str, spec: Spec, rates: Mapping[str, float | None]) -> dict[str, Any]:
+def lab_topology(name: str, text: str, spec: Spec, rates: Mapping[str, float | None]) -> Topology:
     """Return the topology of the lab called `name`, made from `text`, with links of `rates` bits a second by group.
 
     Capacities are payload: what TCP can carry of a link whose frames are counted. So bounds made from this file can be
     reached.
     """
-    levels: list[dict[str, Any]] = [{"name": level} for level in spec.levels]
+    levels = [Level(level.name) for level in spec.machine.levels]
     if spec.spine_delay_s > 0:
-        levels[0] |= {"latency_s": spec.spine_delay_s, "source": "delay of the lab's top switch"}
-    return {
-        "format": "palmette-topology",
-        "version": 1,
-        "name": f"lab-{name}",
-        "created": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "sources": [
-            {
-                "kind": "lab",
-                "detail": f"{text}; capacities are TCP payload, {PAYLOAD_SHARE:.4f} of the link rates",
-            }
-        ],
-        "warnings": [],
-        "machine": {"levels": levels, "insides": dict(spec.insides), "tree": _node(spec.root, rates)},
-    }
+        levels[0] = Level(levels[0].name, spec.spine_delay_s, "delay of the lab's top switch")
+    detail = f"{text}; capacities are TCP payload, {PAYLOAD_SHARE:.4f} of the link rates"
+    return Topology(
+        name=f"lab-{name}",
+        machine=Machine(levels, _with_rates(spec.machine.tree, rates), spec.machine.insides),
+        created=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        sources=[Source("lab", None, detail)],
+    )
 
 
-def write_topology(path: Path, document: Mapping[str, Any]) -> None:
-    """Write `document`, all or nothing."""
-    temporary = path.with_name(path.name + ".new")
-    temporary.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+def save_topology(path: Path, topology: Topology) -> None:
+    """Write `topology`, all or nothing."""
+    temporary = path.with_name(f"{path.name}.{os.getpid()}")
+    topology.save(temporary)
     temporary.replace(path)
 
 
-def _node(group: Group, rates: Mapping[str, float | None]) -> dict[str, Any]:
-    node: dict[str, Any] = {"name": group.name}
-    if group.level != "fabric":
-        node["level"] = group.level
+def _with_rates(group: TreeNode, rates: Mapping[str, float | None]) -> TreeNode:
     rate = rates.get(group.name)
-    if rate:
-        node["up_bytes_per_s"] = rate / 8 * PAYLOAD_SHARE
-    if group.is_host:
-        if group.inside is not None:
-            node["inside"] = group.inside
-        elif group.slots != 1:
-            node["slots"] = group.slots
-    else:
-        node["children"] = [_node(child, rates) for child in group.children]
-    return node
+    payload = rate / 8 * PAYLOAD_SHARE if rate else None
+    return replace(group, up_bytes_per_s=payload, children=[_with_rates(child, rates) for child in group.children])
