@@ -56,7 +56,7 @@ def read_topology(reader: Reader, document: dict[str, Any]) -> Topology:
 
 def _objects(reader: Reader, holder: dict[str, Any], key: str, path: str) -> list[tuple[dict[str, Any], str]]:
     entries = []
-    for index, value in enumerate(reader.list(holder, key, path)):
+    for index, value in enumerate(reader.items(holder, key, path)):
         place = f"{path}.{key}[{index}]"
         entries.append((reader.object(value, place), place))
     return entries
@@ -109,7 +109,7 @@ def _machine(reader: Reader, machine: dict[str, Any]) -> Machine:
     listed = reader.object(machine.get("insides", {}), "$.machine.insides")
     for name in listed:
         path = f'$.machine.insides["{name}"]'
-        groups = enumerate(reader.list(listed, name, "$.machine.insides"))
+        groups = enumerate(reader.items(listed, name, "$.machine.insides"))
         insides[name] = [_inside(reader, group, f"{path}[{i}]", rank, rank["node"]) for i, group in groups]
     if "tree" not in machine:
         raise reader.error("$.machine.tree", "missing; expected the root of the machine")
@@ -132,7 +132,7 @@ def _inside(reader: Reader, value: Any, path: str, rank: dict[str, int], outer: 
     own = _level(reader, name, path, rank, outer)
     group = InsideGroup(name, reader.whole(entry, "count", path, 1) or 1)
     group.up_bytes_per_s = reader.rate(entry, "up_bytes_per_s", path)
-    for index, child in enumerate(reader.list(entry, "children", path)):
+    for index, child in enumerate(reader.items(entry, "children", path)):
         group.children.append(_inside(reader, child, f"{path}.children[{index}]", rank, own))
     return group
 
@@ -167,6 +167,6 @@ def _tree(
         if node.name in hosts:
             raise reader.error(f"{path}.name", f'host "{node.name}" is already at {hosts[node.name]}')
         hosts[node.name] = path
-    for index, child in enumerate(reader.list(entry, "children", path)):
+    for index, child in enumerate(reader.items(entry, "children", path)):
         node.children.append(_tree(reader, child, f"{path}.children[{index}]", rank, own, insides, hosts))
     return node

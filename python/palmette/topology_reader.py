@@ -24,7 +24,7 @@ class Reader:
             raise self.error(path, f"expected an object, found {_kind(value)}")
         return value
 
-    def list(self, holder: dict[str, Any], key: str, path: str) -> list[Any]:
+    def items(self, holder: dict[str, Any], key: str, path: str) -> list[Any]:
         """The list under `key`; empty when absent."""
         value = holder.get(key)
         if value is None:
@@ -34,7 +34,7 @@ class Reader:
         return value
 
     def strings(self, holder: dict[str, Any], key: str, path: str) -> list[str]:
-        values = self.list(holder, key, path)
+        values = self.items(holder, key, path)
         for index, value in enumerate(values):
             if not isinstance(value, str):
                 raise self.error(f"{path}.{key}[{index}]", f"expected a string, found {_kind(value)}")

@@ -56,11 +56,17 @@ _KINDS_HELP = "\n".join(f"  {kind:<14} {what}" for kind, (_, what) in KINDS.item
 )
 @click.option("--from", "sources", multiple=True, metavar="KIND [ARGUMENT]", help="A source, also as KIND:ARGUMENT.")
 @click.option(
-    "-o", "--output", default="topology.json", show_default=True, metavar="FILE", help="Where to write; - is the screen."
+    "-o",
+    "--output",
+    default="topology.json",
+    show_default=True,
+    metavar="FILE",
+    help="Where to write; - is the screen.",
 )
 @click.option("--name", default=None, help="Name of the cluster in the file.")
 @json_option
 def command(sources: tuple[str, ...], output: str, name: str | None, as_json: bool) -> None:
+    """Discover, write the file, print the summary; the help text is above, because it lists the kinds."""
     if not sources:
         raise CliError("no source given; for instance: palmette discover --from ibnetdiscover FILE -o topology.json")
     if as_json and output == "-":

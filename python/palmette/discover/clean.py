@@ -158,8 +158,6 @@ def _name_hosts(result: CleanFabric, found: Found) -> None:
             result.hosts.setdefault(name, []).append(guid)
     if joined:
         found.warn(f"{joined} adapter(s) without a host's name joined to the host of the same card")
-    localhost = sum(
-        result.adapters[guid].description.lower().startswith("localhost") for guid in result.unnamed
-    )
+    localhost = sum(result.adapters[guid].description.lower().startswith("localhost") for guid in result.unnamed)
     found.leave_out(len(result.unnamed) - localhost, UNNAMED, "hosts that can't be told apart by name hold no ranks")
     found.leave_out(localhost, LOCALHOST, "every host calls itself that until it has a name")

@@ -61,9 +61,7 @@ def _machine(tops: list[TreeNode], found: Found) -> Machine:
         root.level = None
     else:
         if len(tops) > 1:
-            found.warn(
-                f"{len(tops)} switches have no common root; a virtual root of unknown capacity joins them"
-            )
+            found.warn(f"{len(tops)} switches have no common root; a virtual root of unknown capacity joins them")
         root = TreeNode("fabric", children=tops)
     return Machine(level_list(root), root)
 
@@ -81,7 +79,9 @@ def _drop_unknown(groups: dict[str, Group], found: Found) -> None:
     for group in groups.values():
         unknown = [child for child in group.below if child not in groups]
         if unknown:
-            found.warn(f'switch "{group.name}" lists {len(unknown)} unknown one(s), the first: {unknown[0]}', group.line)
+            found.warn(
+                f'switch "{group.name}" lists {len(unknown)} unknown one(s), the first: {unknown[0]}', group.line
+            )
             group.below = [child for child in group.below if child in groups]
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
+from pathlib import PurePath
 from typing import Any
 
-from palmette.discover.units import plural, rate_text
 from palmette.topology_model import Topology, TreeNode
+from palmette.units import plural, rate_text
 
 MAX_WARNINGS = 8
 
@@ -45,8 +45,8 @@ def summary(topology: Topology, output: str | None) -> list[str]:
     lines = []
     for source in topology.sources:
         where = source.path or ""
-        if os.path.isabs(where):
-            where = os.path.basename(where)
+        if PurePath(where).is_absolute():
+            where = PurePath(where).name
         lines += _wrap(f"from {source.kind} {where}: {source.detail or ''}".rstrip(": "), 4)
     lines += ["", "found"]
     hosts = sum(1 for _ in topology.machine.tree.hosts())
@@ -57,7 +57,7 @@ def summary(topology: Topology, output: str | None) -> list[str]:
     for name, count in insides.most_common(4):
         lines.append(_cut(f"  inside of {plural(count, 'host')}: {name}"))
     if topology.fabric is not None:
-        lines.append("  " + _fabric_line(topology))
+        lines += _wrap("  " + _fabric_line(topology), 4)
     if topology.left_out:
         lines += ["", "left out"]
         width = max(len(f"{item.count:,}") for item in topology.left_out)
@@ -99,11 +99,11 @@ def _fabric_line(topology: Topology) -> str:
     fabric = topology.fabric
     assert fabric is not None
     tiers = Counter(switch.tier for switch in fabric.switches)
-    text = ", ".join(f"{count} of tier {tier}" for tier, count in sorted(tiers.items(), key=lambda t: t[0] or 99) if tier)
-    cables = sum(link.count for link in fabric.links)
-    return f"fabric: {plural(len(fabric.switches), 'switch')} ({text}), {cables:,} cables" if text else (
-        f"fabric: {plural(len(fabric.switches), 'switch')}, {cables:,} cables"
+    text = ", ".join(
+        f"{count} of tier {tier}" for tier, count in sorted(tiers.items(), key=lambda t: t[0] or 99) if tier
     )
+    cables = plural(sum(link.count for link in fabric.links), "cable")
+    return f"fabric: {plural(len(fabric.switches), 'switch')}{f' ({text})' if text else ''}, {cables}"
 
 
 def _cut(line: str) -> str:

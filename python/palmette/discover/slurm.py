@@ -46,9 +46,7 @@ def _of_this_cluster() -> tuple[str, str]:
         run = subprocess.run([tool, "show", "topology"], capture_output=True, text=True, check=False)
         if run.returncode == 0 and "=" in run.stdout:
             return "output of scontrol show topology", run.stdout
-    raise DiscoverError(
-        "no topology.conf, topology.yaml or scontrol on this machine; give the file: --from slurm FILE"
-    )
+    raise DiscoverError("no topology.conf, topology.yaml or scontrol on this machine; give the file: --from slurm FILE")
 
 
 def _read_conf(text: str, found: Found) -> None:

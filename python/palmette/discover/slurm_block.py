@@ -44,7 +44,9 @@ def machine_of_blocks(blocks: list[Block], sizes: list[int], found: Found) -> Ma
     for size in sorted(set(sizes[1:])):
         factor = size // base if base > 0 and size % base == 0 else 0
         if factor < 2 or factor & (factor - 1):
-            found.warn(f"BlockSizes has {size}, which is no power of two times the base size {base}; no level made of it")
+            found.warn(
+                f"BlockSizes has {size}, which is no power of two times the base size {base}; no level made of it"
+            )
             continue
         if factor <= done or -(-len(blocks) // factor) < 2:
             continue

@@ -58,11 +58,15 @@ def discover_env(argument: str | None, environment: Mapping[str, str] | None = N
         )
     path = _path(address, pattern)
     if path is None:
-        raise DiscoverError(f"SLURM_TOPOLOGY_ADDR={address} doesn't fit SLURM_TOPOLOGY_PATTERN={pattern}; are both set?")
+        raise DiscoverError(
+            f"SLURM_TOPOLOGY_ADDR={address} doesn't fit SLURM_TOPOLOGY_PATTERN={pattern}; are both set?"
+        )
     own = path[-1][1]
     others = [host for host in expand(env.get("SLURM_JOB_NODELIST", ""), "SLURM_JOB_NODELIST") if host != own]
     if others:
-        found.warn(f"{len(others)} host(s) of the job stand below the root: only {own}'s switches are known; {_EVERYBODY}")
+        found.warn(
+            f"{len(others)} host(s) of the job stand below the root: only {own}'s switches are known; {_EVERYBODY}"
+        )
     found.machine = _machine({own: path[:-1]}, others)
     found.source.detail = f"{own} at {address}"
     return found

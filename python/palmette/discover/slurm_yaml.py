@@ -31,7 +31,9 @@ def read_yaml(text: str, found: Found) -> None:
     shaped = [entry for entry in entries if isinstance(entry.get("tree"), dict) or isinstance(entry.get("block"), dict)]
     if not shaped:
         kinds = sorted({str(key) for entry in entries for key in entry} - {"topology", "cluster_default"})
-        raise DiscoverError(f"no tree and no block in it, only {', '.join(kinds) or 'names'}, {place}; nothing to discover")
+        raise DiscoverError(
+            f"no tree and no block in it, only {', '.join(kinds) or 'names'}, {place}; nothing to discover"
+        )
     chosen = next((entry for entry in shaped if entry.get("cluster_default")), shaped[0])
     name = str(chosen.get("topology", "unnamed"))
     others = [str(entry.get("topology", "unnamed")) for entry in entries if entry is not chosen]

@@ -74,7 +74,9 @@ def discover_synthetic(argument: str | None) -> Found:
 def _level(part: str, form: str) -> _LevelSpec:
     match = _LEVEL.fullmatch(part)
     if match is None:
-        raise DiscoverError(f'"{part}" in {form} is no level; write COUNT NAME [@RATE] [~LATENCY], as in 4node@12.5GB/s')
+        raise DiscoverError(
+            f'"{part}" in {form} is no level; write COUNT NAME [@RATE] [~LATENCY], as in 4node@12.5GB/s'
+        )
     counts = [int(count) for count in match[1].split("+")]
     if 0 in counts:
         raise DiscoverError(f'"{part}" in {form} has a count of zero; a group holds at least one')

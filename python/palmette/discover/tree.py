@@ -138,10 +138,10 @@ class _Builder:
             if not at[group]:
                 empty += 1
                 continue
-            switches = sorted(members[group], key=lambda guid: natural_key(self.fabric.names[guid]))
-            name = self.fabric.names[switches[0]] + (f" +{len(switches) - 1}" if len(switches) > 1 else "")
-            leaf = TreeNode(name, "leaf", ups.get(group), self._can_reduce(switches))
-            leaf.switches = [self.fabric.switches[guid].id for guid in switches]
+            rails = sorted(members[group], key=lambda guid: natural_key(self.fabric.names[guid]))
+            name = self.fabric.names[rails[0]] + (f" +{len(rails) - 1}" if len(rails) > 1 else "")
+            leaf = TreeNode(name, "leaf", ups.get(group), self._can_reduce(rails))
+            leaf.switches = [self.fabric.switches[guid].id for guid in rails]
             leaf.children = [self._host(host) for host in sorted(at[group], key=natural_key)]
             groups[group] = leaf
         self.found.leave_out(empty, "leaf groups", "no host with a name hangs there")
@@ -187,7 +187,8 @@ class _Builder:
                 merged[place] = only
                 continue
             inner.sort(key=_order)
-            here = [guid for guid in members[place] if self.tier[guid] == number]
+            # Cabled leaves have no switch above them.
+            here = [guid for guid in members[place] if self.tier[guid] == number > 1]
             node = TreeNode("", level, up, self._can_reduce(here))
             node.switches = [self.fabric.switches[guid].id for guid in sorted(here)]
             node.children = inner

@@ -9,7 +9,8 @@ def rate_text(bytes_per_s: float | None) -> str:
         return "unknown"
     for prefix, size in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if bytes_per_s >= size * 0.9995:
-            return f"{bytes_per_s / size:.3g} {prefix}B/s" if bytes_per_s < size * 999.5 else f"{bytes_per_s / size:.0f} {prefix}B/s"
+            digits = ".3g" if bytes_per_s < size * 999.5 else ".0f"
+            return f"{bytes_per_s / size:{digits}} {prefix}B/s"
     return f"{bytes_per_s:.3g} B/s"
 
 

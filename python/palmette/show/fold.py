@@ -1,0 +1,116 @@
+"""Folding: equal siblings of a machine tree become one, with a count and their names.
+
+Two groups are equal when they have the same level, capacity, inside and equal children in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from palmette.discover.hostlist import fold as fold_names
+from palmette.topology_model import TreeNode
+
+
+@dataclass(slots=True)
+class Folded:
+    """`count` siblings under each parent, drawn once. `members` are all that it stands for, under all parents.
+
+    alike: False when groups of one level were put together though they differ.
+    """
+
+    level: str | None
+    count: int
+    members: list[TreeNode]
+    children: list[Folded] = field(default_factory=list)
+    alike: bool = True
+    hosts_each: tuple[int, int] = (0, 0)
+
+    @property
+    def names(self) -> str:
+        return fold_names([member.name for member in self.members])
+
+    @property
+    def rates(self) -> tuple[float | None, float | None]:
+        """Least and most capacity upwards; None when none is known."""
+        known = [member.up_bytes_per_s for member in self.members if member.up_bytes_per_s is not None]
+        return (min(known), max(known)) if known else (None, None)
+
+    @property
+    def switches_each(self) -> tuple[int, int]:
+        counts = [len(member.switches) for member in self.members]
+        return min(counts), max(counts)
+
+    @property
+    def can_reduce(self) -> bool:
+        return all(member.can_reduce for member in self.members)
+
+    def inside(self) -> str | None:
+        """The inside that all members share."""
+        names = {member.inside for member in self.members}
+        return next(iter(names)) if len(names) == 1 else None
+
+    def to_json(self) -> dict[str, Any]:
+        low, high = self.rates
+        return {
+            "level": self.level,
+            "count": self.count,
+            "names": self.names,
+            "hosts_each": list(self.hosts_each),
+            "up_bytes_per_s": None if low is None else [low, high],
+            "can_reduce": self.can_reduce,
+            "inside": self.inside(),
+            "children": [child.to_json() for child in self.children],
+        }
+
+
+class Folder:
+    """Folds one tree. The signatures and numbers of hosts of all nodes are worked out once."""
+
+    def __init__(self, root: TreeNode) -> None:
+        self.root = root
+        self._signature: dict[int, int] = {}
+        self._hosts: dict[int, int] = {}
+        interned: dict[Any, int] = {}
+        for node in reversed(list(root.walk())):
+            below = tuple(sorted(self._signature[id(child)] for child in node.children))
+            key = (node.level, node.up_bytes_per_s, node.can_reduce, node.inside, node.slots, len(node.switches), below)
+            self._signature[id(node)] = interned.setdefault(key, len(interned))
+            own = 1 if node.level == "node" else 0
+            self._hosts[id(node)] = own + sum(self._hosts[id(child)] for child in node.children)
+
+    def hosts(self, node: TreeNode) -> int:
+        """Hosts at or below a node."""
+        return self._hosts[id(node)]
+
+    def fold(self, equal: bool = True, by_level_above: int | None = None) -> Folded:
+        """The folded tree.
+
+        equal: fold equal siblings; otherwise only hosts are folded. by_level_above: where a parent has more
+        different children than this, those of one level are put together though they differ.
+        """
+        return self._fold([self.root], 1, equal, by_level_above)
+
+    def _fold(self, members: list[TreeNode], count: int, equal: bool, most: int | None) -> Folded:
+        each = [self._hosts[id(member)] for member in members]
+        folded = Folded(members[0].level, count, members, hosts_each=(min(each), max(each)))
+        folded.alike = len({self._signature[id(member)] for member in members}) == 1
+        groups = self._group(members, equal)
+        if most is not None and len(groups) > most:
+            by_level: dict[Any, list[TreeNode]] = {}
+            for group in groups:
+                by_level.setdefault(group[0].level, []).extend(group)
+            groups = list(by_level.values())
+        for group in groups:
+            per_parent = len(group) // len(members) if len(group) % len(members) == 0 else len(group)
+            folded.children.append(self._fold(group, per_parent, equal, most))
+        return folded
+
+    def _group(self, members: Iterable[TreeNode], equal: bool) -> list[list[TreeNode]]:
+        groups: dict[Any, list[TreeNode]] = {}
+        for member in members:
+            for child in member.children:
+                key = self._signature[id(child)] if equal else ("host" if child.level == "node" else id(child))
+                groups.setdefault(key, []).append(child)
+        return list(groups.values())

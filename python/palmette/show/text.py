@@ -1,0 +1,96 @@
+"""A topology as a tree in text, 80 columns wide."""
+
+from __future__ import annotations
+
+from palmette.show.fold import Folded, Folder
+from palmette.topology_model import Topology
+from palmette.units import plural, rate_text
+
+WIDTH = 80
+_RATE_WIDTH = 20
+_HOSTS_WIDTH = 15
+MOST_DIFFERENT = 16
+"""Different children of one parent that are listed one by one."""
+
+
+def tree_text(topology: Topology, everything: bool = False) -> list[str]:
+    """Lines of the tree. everything: one line for each group and host, nothing folded."""
+    folder = Folder(topology.machine.tree)
+    tree = topology.machine.tree
+    hosts = folder.hosts(tree)
+    levels = ", ".join(level.name for level in topology.machine.levels)
+    lines = [_clip(f"{topology.name}: {plural(hosts, 'host')}; levels {levels}", WIDTH), ""]
+    lines.append(f"{'':<{WIDTH - _RATE_WIDTH - _HOSTS_WIDTH}}{'hosts':>{_HOSTS_WIDTH}}{'capacity up':>{_RATE_WIDTH}}")
+    if everything:
+        _write_all(folder, lines)
+    else:
+        folded = folder.fold(by_level_above=MOST_DIFFERENT)
+        lines.append(_row(tree.name, f"{hosts:,}", ""))
+        for index, child in enumerate(folded.children):
+            _write(child, lines, "", index + 1 == len(folded.children))
+    notes = []
+    if topology.fabric is not None and topology.fabric.unnamed_adapters:
+        notes.append(f"{plural(len(topology.fabric.unnamed_adapters), 'adapter')} without a host's name")
+    if topology.warnings:
+        notes.append(plural(len(topology.warnings), "warning"))
+    if notes:
+        lines += ["", f"{'; '.join(notes)}: see the file, or discover again"]
+    return lines
+
+
+def _write(folded: Folded, lines: list[str], lead: str, last: bool) -> None:
+    label = f"{folded.count:,} x {folded.level}" if folded.count > 1 else f"{folded.level}"
+    if folded.level != "node" and folded.switches_each[1] > 1:
+        low, high = folded.switches_each
+        label += f" ({low} switches)" if low == high else f" ({low} to {high} switches)"
+    if folded.level == "node" and folded.inside():
+        label += f" ({folded.inside()})"
+    label += f"  {folded.names}"
+    few, many = folded.hosts_each
+    hosts = ""
+    if folded.level != "node":
+        hosts = f"{few:,}" if few == many else f"{few:,} to {many:,}"
+        hosts += " each" if folded.count > 1 else ""
+    lines.append(_row(f"{lead}{'└─' if last else '├─'} {label}", hosts, _rates(folded)))
+    inner = lead + ("   " if last else "│  ")
+    for index, child in enumerate(folded.children):
+        _write(child, lines, inner, index + 1 == len(folded.children))
+
+
+def _write_all(folder: Folder, lines: list[str]) -> None:
+    stack = [(folder.root, "", "")]
+    while stack:
+        node, lead, inner = stack.pop()
+        label = f"{node.level}  {node.name}" if node.level else node.name
+        if node.level == "node" and node.inside:
+            label += f"  {node.inside}"
+        hosts = f"{folder.hosts(node):,}" if node.level != "node" else ""
+        rate = rate_text(node.up_bytes_per_s) if node.up_bytes_per_s is not None else ""
+        lines.append(_row(lead + label, hosts, rate))
+        for index, child in reversed(list(enumerate(node.children))):
+            last = index + 1 == len(node.children)
+            stack.append((child, inner + ("└─ " if last else "├─ "), inner + ("   " if last else "│  ")))
+
+
+def _rates(folded: Folded) -> str:
+    low, high = folded.rates
+    if low is None or high is None:
+        return ""
+    if rate_text(low) == rate_text(high):
+        return rate_text(low)
+    return f"{rate_text(low)} - {rate_text(high)}"
+
+
+def _row(label: str, hosts: str, rate: str) -> str:
+    # A long label may use the columns that are empty in its line.
+    right = f"{hosts:>{_HOSTS_WIDTH}}{rate:>{_RATE_WIDTH}}"
+    if not hosts:
+        right = f"{rate:>{_RATE_WIDTH}}"
+        if not rate:
+            right = ""
+    space = WIDTH - len(right)
+    return f"{_clip(label, space - (1 if right.strip() else 0)):<{space}}{right}".rstrip()
+
+
+def _clip(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"
