@@ -1,11 +1,14 @@
 // The extension palmette._core: one register_<topic>.cpp per topic, called from here.
-#include <nanobind/nanobind.h>
-
 #include "palmette/base/version.hpp"
-
-namespace nb = nanobind;
+#include "palmette/bindings/register.hpp"
 
 NB_MODULE(_core, m) {
     m.doc() = "The C++ core of palmette: topologies, plans, algorithms. No MPI.";
     m.def("version", [] { return palmette::version_text; }, "Version of the compiled core.");
+    palmette::bindings::register_base(m);
+    palmette::bindings::register_topology(m);
+    palmette::bindings::register_plan(m);
+    palmette::bindings::register_collectives(m);
+    palmette::bindings::register_model(m);
+    palmette::bindings::register_select(m);
 }

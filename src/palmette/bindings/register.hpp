@@ -1,0 +1,15 @@
+// One function per topic adds its names to the extension module.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace palmette::bindings {
+
+void register_base(nanobind::module_& module);
+void register_topology(nanobind::module_& module);
+void register_collectives(nanobind::module_& module);
+void register_plan(nanobind::module_& module);
+void register_model(nanobind::module_& module);
+void register_select(nanobind::module_& module);
+
+}  // namespace palmette::bindings

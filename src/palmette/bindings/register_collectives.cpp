@@ -1,0 +1,54 @@
+// The registry of algorithms.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include "palmette/bindings/planned.hpp"
+#include "palmette/bindings/register.hpp"
+#include "palmette/collectives/registry.hpp"
+
+namespace palmette::bindings {
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using collectives::Algorithm;
+using collectives::Spec;
+using topology::Job;
+using topology::Rank;
+
+void register_collectives(nb::module_& m) {
+    nb::class_<Algorithm>(m, "Algorithm", "A row of the registry.")
+        .def_prop_ro("collective", [](const Algorithm& self) { return plan::name_of(self.collective); })
+        .def_ro("name", &Algorithm::name)
+        .def_ro("sentence", &Algorithm::sentence)
+        .def_ro("source", &Algorithm::source, "Where the method was published.")
+        .def_ro("keys", &Algorithm::keys, "What may stand behind the name.")
+        .def_ro("preconditions", &Algorithm::preconditions)
+        .def_ro("relays", &Algorithm::relays, "True when a rank handles blocks of others.");
+
+    m.def(
+        "algorithms", [] { return collectives::algorithms(); },
+        "All algorithms, in the order of `palmette plan --list`.");
+    m.def(
+        "refusal",
+        [](const Job& job, std::string_view collective, std::string_view algorithm, std::int32_t root,
+           std::int64_t block_bytes) {
+            const plan::Request request = make_request(job, collective, root, block_bytes);
+            const Spec spec = Spec::parse(algorithm);
+            return collectives::algorithm_named(request.collective, spec.name).refuse(job, request, spec);
+        },
+        "job"_a, "collective"_a, "algorithm"_a, "root"_a = 0, "block_bytes"_a = -1,
+        "Why the algorithm can't serve that job, or None. Raises Error on an unknown name, key or value.");
+    m.def(
+        "make_program",
+        [](const Job& job, std::int32_t rank, std::string_view collective, std::string_view algorithm,
+           std::int32_t root, std::int64_t block_bytes) {
+            const plan::Request request = make_request(job, collective, root, block_bytes);
+            return collectives::make_program(job, Rank{rank}, request, Spec::parse(algorithm));
+        },
+        "job"_a, "rank"_a, "collective"_a, "algorithm"_a, "root"_a = 0, "block_bytes"_a = -1,
+        "One rank's program, made without the others'. Raises Error.");
+}
+
+}  // namespace palmette::bindings

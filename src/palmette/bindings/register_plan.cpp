@@ -1,0 +1,192 @@
+// Plans, their messages and their counts.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/variant.h>
+#include <nanobind/stl/vector.h>
+
+#include "palmette/base/error.hpp"
+#include "palmette/bindings/json_object.hpp"
+#include "palmette/bindings/planned.hpp"
+#include "palmette/bindings/register.hpp"
+#include "palmette/collectives/registry.hpp"
+#include "palmette/plan/count.hpp"
+#include "palmette/plan/verify.hpp"
+
+namespace palmette::bindings {
+namespace {
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using plan::LevelCount;
+using plan::LinkCount;
+using plan::Message;
+using plan::PlanCount;
+using plan::Program;
+using topology::Job;
+using topology::Rank;
+
+void register_program(nb::module_& m) {
+    nb::class_<Program>(m, "Program", "One rank's part of a plan. Its size grows with the rank's own steps.")
+        .def_prop_ro("rank", [](const Program& self) { return self.rank.value; })
+        .def("__len__", [](const Program& self) { return self.steps.size(); })
+        .def_ro("stages", &Program::stages, "Names of the stages, in the order in which the rank comes to them.")
+        .def_prop_ro(
+            "size_bytes",
+            [](const Program& self) {
+                return self.steps.size() * sizeof(plan::Step) + self.regions.size() * sizeof(plan::Region) +
+                       self.waits.size() * sizeof(plan::StepId) +
+                       self.scratch.intervals().size() * sizeof(plan::Interval);
+            },
+            "Memory that steps, regions and waits take.")
+        .def(
+            "text", [](const Program& self) { return plan::to_text(self); }, "One line a step.")
+        .def(
+            "to_json", [](const Program& self) { return to_dict(plan::to_json(self)); },
+            nb::sig("def to_json(self) -> dict[str, typing.Any]"));
+}
+
+void register_message(nb::module_& m) {
+    nb::class_<Message>(m, "Message", "One message of a plan.")
+        .def_prop_ro(
+            "sender", [](const Message& self) { return self.from.value; }, "Rank that sends.")
+        .def_prop_ro(
+            "receiver", [](const Message& self) { return self.to.value; }, "Rank that receives.")
+        .def_ro("tag", &Message::tag)
+        .def_ro("time", &Message::time, "Length of the longest chain of messages that this one waits for.")
+        .def_ro("stage", &Message::stage)
+        .def_prop_ro(
+            "blocks",
+            [](const Message& self) {
+                std::vector<std::pair<std::int64_t, std::int64_t>> out;
+                for (const plan::Interval& i : self.blocks.intervals()) out.emplace_back(i.first, i.count);
+                return out;
+            },
+            "(first, count) of each run of blocks.")
+        .def_prop_ro("block_count", [](const Message& self) { return self.blocks.count(); })
+        .def_prop_ro(
+            "part", [](const Message& self) { return self.slice.index; }, "Which part of each block, of `parts`.")
+        .def_prop_ro("parts", [](const Message& self) { return self.slice.of; })
+        .def(
+            "size_bytes",
+            [](const Message& self, std::int64_t block_bytes) {
+                return self.blocks.count() * plan::slice_length(self.slice, block_bytes);
+            },
+            "block_bytes"_a, "Bytes of the message when every block has `block_bytes`.");
+}
+
+void register_count(nb::module_& m) {
+    nb::class_<LinkCount>(m, "LinkCount", "What crosses the edge between one group and the rest.")
+        .def_ro("messages_out", &LinkCount::messages_out)
+        .def_ro("messages_in", &LinkCount::messages_in)
+        .def_ro("bytes_out", &LinkCount::bytes_out)
+        .def_ro("bytes_in", &LinkCount::bytes_in);
+    nb::class_<LevelCount>(m, "LevelCount", "Messages that leave a group of one level, each counted once.")
+        .def_ro("level", &LevelCount::level)
+        .def_ro("messages", &LevelCount::messages)
+        .def_ro("bytes", &LevelCount::bytes)
+        .def_ro("links", &LevelCount::links, "By group, in topology order.");
+    nb::class_<PlanCount>(m, "PlanCount", "Messages and bytes that a plan puts on every link.")
+        .def_ro("messages", &PlanCount::messages)
+        .def_ro("bytes", &PlanCount::bytes)
+        .def_ro("copied_bytes", &PlanCount::copied_bytes)
+        .def_ro("levels", &PlanCount::levels, "Outermost first, as in the job.")
+        .def_ro("busiest_level", &PlanCount::busiest_level,
+                "Level of the link that takes longest (most bytes where no capacity is known); -1: none is crossed.")
+        .def_ro("busiest_group", &PlanCount::busiest_group)
+        .def_ro("busiest_s", &PlanCount::busiest_s, "Bytes over capacity of that link; 0: no capacity is known.")
+        .def_ro("longest_chain", &PlanCount::longest_chain, "Messages that wait for each other.");
+}
+
+std::vector<std::int64_t> lengths(const Planned& self,
+                                  const std::optional<std::variant<std::int64_t, std::vector<std::int64_t>>>& given) {
+    if (!given) {
+        if (self.plan.request.block_bytes < 0)
+            base::fail("the plan was made without block_bytes: say count(block_bytes=...)");
+        return {self.plan.request.block_bytes};
+    }
+    return lengths_of(*given);
+}
+
+const Program& program_of(const Planned& self, std::int32_t rank) {
+    if (rank < 0 || rank >= self.job.size())
+        base::fail("rank ", rank, " is outside of a job of ", self.job.size(), " ranks");
+    return self.plan.programs[static_cast<std::size_t>(rank)];
+}
+
+plan::BlockOrder order_of(const Planned& self) { return self.plan.programs.front().order; }
+
+}  // namespace
+
+plan::Request make_request(const Job& job, std::string_view collective, std::int32_t root, std::int64_t block_bytes) {
+    if (root < 0 || root >= job.size()) base::fail("root ", root, " is outside of a job of ", job.size(), " ranks");
+    return {plan::collective_named(collective), Rank{root}, block_bytes};
+}
+
+std::vector<std::int64_t> lengths_of(const std::variant<std::int64_t, std::vector<std::int64_t>>& given) {
+    std::vector<std::int64_t> out = given.index() == 0 ? std::vector{std::get<0>(given)} : std::get<1>(given);
+    for (const std::int64_t bytes : out)
+        if (bytes < 0) base::fail("a block can't have ", bytes, " bytes");
+    return out;
+}
+
+void register_plan(nb::module_& m) {
+    register_program(m);
+    register_message(m);
+    register_count(m);
+    nb::class_<Planned>(m, "Plan", "The programs of all ranks of one collective.")
+        .def(
+            "__init__",
+            [](Planned* self, const Job& job, std::string_view collective, std::string_view algorithm,
+               std::int32_t root, std::int64_t block_bytes) {
+                const plan::Request request = make_request(job, collective, root, block_bytes);
+                new (self) Planned{job, collectives::make_plan(job, request, collectives::Spec::parse(algorithm))};
+            },
+            "job"_a, "collective"_a, "algorithm"_a, "root"_a = 0, "block_bytes"_a = -1,
+            "`algorithm` as in docs/reference/algorithm-spec.md; block_bytes -1: sizes are not known to all ranks. "
+            "Raises Error.")
+        .def_ro("job", &Planned::job)
+        .def_prop_ro("collective", [](const Planned& self) { return plan::name_of(self.plan.request.collective); })
+        .def_prop_ro("algorithm", [](const Planned& self) { return self.plan.algorithm; })
+        .def_prop_ro("root", [](const Planned& self) { return self.plan.request.root.value; })
+        .def_prop_ro("block_bytes", [](const Planned& self) { return self.plan.request.block_bytes; })
+        .def_prop_ro(
+            "order",
+            [](const Planned& self) { return order_of(self) == plan::BlockOrder::topology ? "topology" : "rank"; },
+            "What the index of a block counts: 'topology' (positions) or 'rank'.")
+        .def(
+            "owner_of",
+            [](const Planned& self, std::int64_t block) {
+                if (block < 0 || block >= self.job.size())
+                    base::fail("block ", block, " is outside of 0 to ", self.job.size() - 1);
+                return plan::owner_of(self.job, order_of(self), block).value;
+            },
+            "block"_a, "Rank whose contribution a block is. Raises Error.")
+        .def(
+            "verify", [](const Planned& self) { return plan::verify(self.plan, self.job); },
+            "None when the plan is right, else a sentence that names the first wrong rank, step and block.")
+        .def(
+            "count",
+            [](const Planned& self,
+               const std::optional<std::variant<std::int64_t, std::vector<std::int64_t>>>& block_bytes) {
+                return plan::count(self.plan, self.job, lengths(self, block_bytes));
+            },
+            "block_bytes"_a = nb::none(),
+            "Messages and bytes over every link; block_bytes is one number, one for each block, or None for the plan's "
+            "own. Raises Error.")
+        .def(
+            "messages", [](const Planned& self) { return plan::messages_of(self.plan); },
+            "All messages by time, then sender, then receiver.")
+        .def(
+            "program", [](const Planned& self, std::int32_t rank) { return program_of(self, rank); }, "rank"_a,
+            "Raises Error.")
+        .def(
+            "text", [](const Planned& self, std::int32_t rank) { return plan::to_text(program_of(self, rank)); },
+            "rank"_a, "One rank's steps, a line each. Raises Error.")
+        .def(
+            "to_json", [](const Planned& self) { return to_dict(plan::to_json(self.plan, self.job)); },
+            nb::sig("def to_json(self) -> dict[str, typing.Any]"), "Format palmette-plan, version 1.");
+}
+
+}  // namespace palmette::bindings

@@ -1,0 +1,77 @@
+// The decision table.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include "palmette/base/error.hpp"
+#include "palmette/bindings/json_object.hpp"
+#include "palmette/bindings/register.hpp"
+#include "palmette/select/table.hpp"
+
+namespace palmette::bindings {
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using select::Choice;
+using select::Row;
+using select::Table;
+using topology::Job;
+
+namespace {
+
+std::optional<std::string> text_of(const std::optional<collectives::Spec>& spec) {
+    return spec ? std::optional(spec->text()) : std::nullopt;
+}
+
+}  // namespace
+
+void register_select(nb::module_& m) {
+    nb::class_<Choice>(m, "Choice", "What a table chose, and why.")
+        .def_prop_ro(
+            "algorithm", [](const Choice& self) { return text_of(self.algorithm); }, "None: the MPI's own.")
+        .def_ro("reason", &Choice::reason);
+
+    nb::class_<Row>(m, "TableRow", "One row of a table; it matches when all its limits hold.")
+        .def_prop_ro(
+            "function", [](const Row& self) { return select::name_of(self.function); }, "gather, gatherv, ...")
+        .def_ro("min_bytes", &Row::min_bytes, "Of one rank's block.")
+        .def_ro("max_bytes", &Row::max_bytes)
+        .def_ro("min_ranks", &Row::min_ranks)
+        .def_ro("max_ranks", &Row::max_ranks)
+        .def_ro("min_nodes", &Row::min_nodes)
+        .def_ro("max_nodes", &Row::max_nodes)
+        .def_ro("scattered", &Row::scattered, "Set: rank order and topology order must differ (True) or agree (False).")
+        .def_prop_ro(
+            "algorithm", [](const Row& self) { return text_of(self.algorithm); }, "None: leave the call to the MPI.")
+        .def_ro("why", &Row::why);
+
+    nb::class_<Table>(m, "Table", "Which algorithm serves which call.")
+        .def_static(
+            "built_in", [] { return Table::built_in(); }, "The table that palmette brings.")
+        .def_static(
+            "from_json", [](nb::object document) { return Table::from_json(from_python(std::move(document))); },
+            "document"_a, nb::sig("def from_json(document: str | dict[str, typing.Any]) -> Table"),
+            "Format palmette-table, version 1. Raises Error naming the row.")
+        .def_static(
+            "from_file", [](nb::object path) { return Table::from_file(path_text(path)); }, "path"_a,
+            nb::sig("def from_file(path: str | os.PathLike[str]) -> Table"), "Raises Error naming file and row.")
+        .def(
+            "to_json", [](const Table& self) { return to_dict(self.to_json()); },
+            nb::sig("def to_json(self) -> dict[str, typing.Any]"))
+        .def_prop_ro("rows", &Table::rows)
+        .def(
+            "choose",
+            [](const Table& self, std::string_view function, const Job& job, std::int32_t root,
+               std::int64_t block_bytes) {
+                if (root < 0 || root >= job.size())
+                    base::fail("root ", root, " is outside of a job of ", job.size(), " ranks");
+                return self.choose(select::function_named(function), job, plan::Rank{root}, block_bytes);
+            },
+            "function"_a, "job"_a, "root"_a = 0, "block_bytes"_a = -1,
+            "The first row that matches and whose algorithm serves the job; block_bytes -1: unknown. Raises Error.");
+
+    m.def("is_scattered", &select::is_scattered, "job"_a, "True when ranks are not in topology order.");
+}
+
+}  // namespace palmette::bindings

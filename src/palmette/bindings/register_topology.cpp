@@ -1,0 +1,212 @@
+// Machine, Job and its levels.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include "palmette/base/error.hpp"
+#include "palmette/bindings/json_object.hpp"
+#include "palmette/bindings/register.hpp"
+#include "palmette/topology/job.hpp"
+
+namespace palmette::bindings {
+namespace {
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using topology::Job;
+using topology::JobLevel;
+using topology::Machine;
+using topology::Position;
+using topology::Rank;
+
+std::int32_t checked(const char* what, std::int32_t value, std::int32_t size) {
+    if (value < 0 || value >= size) base::fail(what, " ", value, " is outside of 0 to ", size - 1);
+    return value;
+}
+
+std::string group_name(const JobLevel& level, std::int32_t group) {
+    checked("group", group, level.groups.count());
+    return level.names.empty() ? base::cat(level.name, group) : level.names[static_cast<std::size_t>(group)];
+}
+
+template <class Make>
+auto per_group(const JobLevel& level, Make make) {
+    std::vector<decltype(make(0))> out;
+    for (std::int32_t g = 0; g < level.groups.count(); ++g) out.push_back(make(g));
+    return out;
+}
+
+std::string host_of(const Job& job, std::int32_t rank) {
+    const Position position = job.position_of({checked("rank", rank, job.size())});
+    return group_name(job.nodes(), job.nodes().groups.group_of(position.value));
+}
+
+void register_machine(nb::module_& m) {
+    nb::class_<Machine>(m, "Machine", "The tree of levels of a cluster, down to hosts and what is inside of them.")
+        .def_static("synthetic", &Machine::synthetic, "spec"_a,
+                    "From a text such as '3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core'. Raises Error.")
+        .def_static(
+            "from_json", [](nb::object document) { return Machine::from_json(from_python(std::move(document))); },
+            "document"_a, nb::sig("def from_json(document: str | dict[str, typing.Any]) -> Machine"),
+            "From a topology.json, or its member `machine`, as text or as json.loads gives it. Raises Error.")
+        .def_static(
+            "from_file", [](const nb::object& path) { return Machine::from_file(path_text(path)); }, "path"_a,
+            nb::sig("def from_file(path: str | os.PathLike[str]) -> Machine"),
+            "Reads a topology.json. Raises Error naming the file and the place in it.")
+        .def(
+            "to_json", [](const Machine& self) { return to_dict(self.to_json()); },
+            nb::sig("def to_json(self) -> dict[str, typing.Any]"), "The `machine` object of a topology.json.")
+        .def_prop_ro(
+            "hosts",
+            [](const Machine& self) {
+                std::vector<std::string> out;
+                for (const std::int32_t h : self.hosts()) out.push_back(self.nodes()[static_cast<std::size_t>(h)].name);
+                return out;
+            },
+            "Names of the hosts in topology order.")
+        .def_prop_ro(
+            "slots",
+            [](const Machine& self) {
+                std::vector<std::int32_t> out;
+                for (std::size_t h = 0; h < self.hosts().size(); ++h)
+                    out.push_back(self.slots_of(static_cast<std::int32_t>(h)));
+                return out;
+            },
+            "Places for ranks on each host.")
+        .def_prop_ro("total_slots", &Machine::total_slots, "Places for ranks on all hosts.")
+        .def_prop_ro(
+            "levels",
+            [](const Machine& self) {
+                std::vector<std::string> out;
+                for (const topology::MachineLevel& level : self.levels()) out.push_back(level.name);
+                return out;
+            },
+            "Names of the levels, outermost first.")
+        .def(
+            "find_host",
+            [](const Machine& self, std::string_view name) -> std::optional<std::int32_t> {
+                const std::int32_t host = self.find_host(name);
+                return host < 0 ? std::nullopt : std::optional(host);
+            },
+            "name"_a, "Index of a host by its name, whole or up to the first dot, or None.");
+}
+
+void register_level(nb::module_& m) {
+    nb::class_<JobLevel>(m, "JobLevel", "One level of a job's tree: contiguous groups of positions.")
+        .def_ro("name", &JobLevel::name)
+        .def_ro("latency_s", &JobLevel::latency_s,
+                "One way, leaving a group and staying in the parent group; 0: unknown.")
+        .def_prop_ro(
+            "count", [](const JobLevel& self) { return self.groups.count(); }, "Number of groups.")
+        .def_prop_ro(
+            "sizes",
+            [](const JobLevel& self) {
+                return per_group(self, [&](std::int32_t g) { return self.groups.size_of(g); });
+            },
+            "Ranks in each group.")
+        .def_prop_ro(
+            "names",
+            [](const JobLevel& self) { return per_group(self, [&](std::int32_t g) { return group_name(self, g); }); },
+            "Name of each group; level and number where the machine gives none.")
+        .def_prop_ro(
+            "up_bytes_per_s",
+            [](const JobLevel& self) {
+                return per_group(self, [&](std::int32_t g) { return self.up_bytes_per_s[g]; });
+            },
+            "Capacity of the edge out of each group, each direction; 0: unknown.")
+        .def(
+            "first",
+            [](const JobLevel& self, std::int32_t group) {
+                return self.groups.first(checked("group", group, self.groups.count()));
+            },
+            "group"_a, "First position of a group. Raises Error.")
+        .def(
+            "group_of",
+            [](const JobLevel& self, std::int32_t position) {
+                return self.groups.group_of(checked("position", position, self.groups.size()));
+            },
+            "position"_a, "Group of a position. Raises Error.");
+}
+
+void register_job(nb::module_& m) {
+    nb::class_<Job>(m, "Job", "The occupied part of a machine, in topology order: what a plan is made for.")
+        .def(
+            "__init__",
+            [](Job* self, const Machine& machine, std::string_view placement, std::int32_t ranks) {
+                new (self) Job(machine, topology::make_placement(machine, placement, ranks));
+            },
+            "machine"_a, "placement"_a = "block", "ranks"_a = 0,
+            "`placement` is block, cyclic, random:SEED, hosts=A,B,... or a file; ranks=0 takes all places. Raises "
+            "Error.")
+        .def_static(
+            "on_hosts",
+            [](const Machine& machine, const std::vector<std::string>& hosts) {
+                return Job(machine, topology::placement_on_hosts(machine, hosts));
+            },
+            "machine"_a, "hosts"_a, "From the host of each rank, rank 0 first. Raises Error.")
+        .def_static(
+            "regular", &Job::regular, "levels"_a, "cyclic"_a = false,
+            "A regular tree, names and counts outermost first, such as [('leaf', 64), ('node', 16), ('core', 16)]. "
+            "Takes the same memory for any number of ranks. Raises Error.")
+        .def_static("flat", &Job::flat, "ranks"_a, "Ranks of which nothing is known but their number.")
+        .def_static("from_nodes", &Job::from_nodes, "node_of_rank"_a, "Nodes only: ranks with one number share a node.")
+        .def_static(
+            "from_json", [](nb::object document) { return Job::from_json(from_python(std::move(document))); },
+            "document"_a, nb::sig("def from_json(document: str | dict[str, typing.Any]) -> Job"),
+            "What `to_json` gave. Raises Error.")
+        .def(
+            "to_json", [](const Job& self) { return to_dict(self.to_json()); },
+            nb::sig("def to_json(self) -> dict[str, typing.Any]"),
+            "The form in which rank 0 hands the job to the others.")
+        .def_prop_ro("size", &Job::size, "Number of ranks.")
+        .def("__len__", &Job::size)
+        .def_prop_ro("levels", &Job::levels, "Levels that tell ranks apart, outermost first.")
+        .def(
+            "level",
+            [](const Job& self, std::string_view name) -> std::optional<JobLevel> {
+                const auto index = self.find_level(name);
+                return index ? std::optional(self.levels()[*index]) : std::nullopt;
+            },
+            "name"_a, "The level of that name, or None.")
+        .def(
+            "rank_at",
+            [](const Job& self, std::int32_t position) {
+                return self.rank_at({checked("position", position, self.size())}).value;
+            },
+            "position"_a, "Rank at a position in topology order. Raises Error.")
+        .def(
+            "position_of",
+            [](const Job& self, std::int32_t rank) {
+                return self.position_of({checked("rank", rank, self.size())}).value;
+            },
+            "rank"_a, "Position of a rank in topology order. Raises Error.")
+        .def("host_of", &host_of, "rank"_a, "Name of the host of a rank. Raises Error.")
+        .def_prop_ro(
+            "hosts",
+            [](const Job& self) {
+                std::vector<std::string> out;
+                for (std::int32_t r = 0; r < self.size(); ++r) out.push_back(host_of(self, r));
+                return out;
+            },
+            "Name of the host of each rank.")
+        .def(
+            "restricted_to",
+            [](const Job& self, const std::vector<std::int32_t>& ranks) {
+                std::vector<Rank> checked_ranks;
+                for (const std::int32_t rank : ranks) checked_ranks.push_back({checked("rank", rank, self.size())});
+                return self.restricted_to(checked_ranks);
+            },
+            "ranks"_a, "The part that a communicator holds: ranks[i] is the rank here of its rank i. Raises Error.");
+}
+
+}  // namespace
+
+void register_topology(nb::module_& m) {
+    register_machine(m);
+    register_level(m);
+    register_job(m);
+}
+
+}  // namespace palmette::bindings
