@@ -172,7 +172,7 @@ def run(
         )
     if done.returncode == TIMED_OUT and time.monotonic() - started >= timeout:
         click.echo(f"palmette lab run: ended after {timeout:g} s, its time limit; raise it with --timeout", err=True)
-    raise SystemExit(done.returncode)
+    click.get_current_context().exit(done.returncode)
 
 
 @command.command(
@@ -201,7 +201,7 @@ def status(name: str, as_json: bool) -> None:
         else:
             left = "; `palmette lab down` removes what a dead one left" if directory.exists() else ""
             click.echo(f"the lab '{name}' is not up{left}")
-        raise SystemExit(1)
+        click.get_current_context().exit(1)
     with _errors_in_one_line():
         lab = Lab.attach(name)
     if as_json:

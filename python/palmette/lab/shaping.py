@@ -24,7 +24,7 @@ def burst_bytes(line_bits_per_s: float) -> int:
 def qdisc_line(interface: str, line_bits_per_s: float) -> str:
     """Return the `tc` batch line that limits what leaves through `interface`."""
     return (
-        f"qdisc replace dev {interface} root handle 1: tbf rate {round(line_bits_per_s)}bit"
+        f"qdisc replace dev {interface} root tbf rate {round(line_bits_per_s)}bit"
         f" burst {burst_bytes(line_bits_per_s)} limit {QUEUE_BYTES}"
     )
 
@@ -42,6 +42,6 @@ def shaping_lines(edges: Iterable[Edge], rates: Mapping[str, float | None]) -> d
             lines.setdefault(port.host, []).append(
                 qdisc_line(port.interface, rate)
                 if rate
-                else f"qdisc replace dev {port.interface} root handle 1: pfifo limit 100000"
+                else f"qdisc replace dev {port.interface} root pfifo limit 100000"
             )
     return lines

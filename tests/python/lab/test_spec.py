@@ -1,0 +1,110 @@
+"""Machines for the lab, and the network and topology.json that are made of them. No root needed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from palmette import topology_file
+from palmette.lab import LabError
+from palmette.lab.network import link_commands, plan_network
+from palmette.lab.shaping import burst_bytes, shaping_lines
+from palmette.lab.spec import PAYLOAD_SHARE, parse_duration, read_spec
+from palmette.lab.topology import lab_topology, save_topology
+
+EIGHT = "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core"
+
+
+def test_the_synthetic_form_gives_hosts_slots_and_link_rates() -> None:
+    spec = read_spec(EIGHT)
+    assert [host.name for host in spec.hosts] == [f"h{i}" for i in range(8)]
+    assert {spec.slots(host) for host in spec.hosts} == {2}
+    assert spec.line_bits_per_s["leaf2"] == 50e6
+    assert spec.line_bits_per_s["h7"] == 100e6
+
+
+def test_the_latency_of_the_outermost_level_is_the_delay_of_the_top_switch() -> None:
+    assert read_spec("2leaf@50Mbit/s~5ms:2node").spine_delay_s == pytest.approx(5e-3)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("2leaf:2node~5ms", "delays the top switch only"),
+        ("251node", "a lab takes 1 to 250"),
+        ("3leaf:nodes", '"nodes"'),
+        ("no-such-file.json", "no such file"),
+    ],
+)
+def test_a_machine_that_cannot_be_emulated_is_refused_with_its_reason(text: str, complaint: str) -> None:
+    with pytest.raises(LabError, match=complaint):
+        read_spec(text)
+
+
+def test_the_topology_states_payload_and_reads_back_to_the_same_links(tmp_path: Path) -> None:
+    spec = read_spec(EIGHT)
+    path = tmp_path / "topology.json"
+    save_topology(path, lab_topology("x", EIGHT, spec, spec.line_bits_per_s))
+    written = topology_file.load(path)
+    assert written.machine.tree.children[0].up_bytes_per_s == pytest.approx(50e6 / 8 * 1448 / 1514)
+    again = read_spec(str(path))
+    assert again.line_bits_per_s == pytest.approx(spec.line_bits_per_s)
+    assert [again.slots(host) for host in again.hosts] == [2] * 8
+
+
+def test_a_delay_stands_in_the_topology_as_the_latency_of_the_outermost_level(tmp_path: Path) -> None:
+    spec = read_spec("2leaf~5ms:2node")
+    topology = lab_topology("x", "", spec, {})
+    assert [level.latency_s for level in topology.machine.levels] == [pytest.approx(5e-3), None]
+
+
+def test_every_switch_is_a_bridge_and_every_edge_a_cable_shaped_at_both_ends() -> None:
+    spec = read_spec("2tier@80Mbit/s:2leaf@50Mbit/s:2node@100Mbit/s")
+    network = plan_network(spec)
+    assert len(network.bridges) == 1 + 2 + 4
+    assert len(network.edges) == 2 + 4 + 8
+    leaf = next(edge for edge in network.edges if edge.child == "leaf3")
+    assert leaf.bridge == network.bridges["tier1"]
+    lines = shaping_lines(network.edges, spec.line_bits_per_s)
+    assert sum(map(len, lines.values())) == 2 * len(network.edges)
+    assert all("tbf rate 100000000bit" in line for line in lines["h0"])
+
+
+def test_interface_names_and_addresses_are_unique() -> None:
+    network = plan_network(read_spec("25leaf:10node"))
+    ports = [port for edge in network.edges for port in (edge.lower, edge.upper)]
+    assert len(set(ports)) == len(ports)
+    assert len(set(network.addresses.values())) == 250
+    assert all(len(port.interface) <= 15 for port in ports)
+
+
+def test_a_delay_switch_takes_the_place_of_the_top_bridge_only() -> None:
+    network = plan_network(read_spec("2leaf~5ms:2node"))
+    assert network.delayed_ports == ["d1", "d2"]
+    assert "link set d1 up" in link_commands(network, "cubic")
+
+
+def test_hosts_without_switches_hang_on_the_top_one() -> None:
+    network = plan_network(read_spec("3node@1Gbit/s"))
+    assert list(network.bridges.values()) == ["b0"]
+    assert {edge.bridge for edge in network.edges} == {"b0"}
+
+
+def test_a_bucket_holds_two_frames_at_least_and_a_tenth_of_a_millisecond() -> None:
+    assert burst_bytes(1e6) == 3200
+    assert burst_bytes(10e9) == 125_000
+
+
+def test_payload_share_is_that_of_full_frames_with_time_stamps() -> None:
+    assert PAYLOAD_SHARE == (1500 - 20 - 20 - 12) / (1500 + 14)
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("5ms", 5e-3), ("2us", 2e-6), ("1.5 s", 1.5), ("10ns", 1e-8)])
+def test_durations_are_read(text: str, seconds: float) -> None:
+    assert parse_duration(text) == pytest.approx(seconds)
+
+
+def test_a_duration_without_a_unit_is_refused() -> None:
+    with pytest.raises(LabError, match="5ms or 2us"):
+        parse_duration("5")
