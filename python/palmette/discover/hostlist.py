@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hostlist as library
+import hostlist as library  # type: ignore[import-untyped]
 
 from palmette.discover.found import DiscoverError
 
