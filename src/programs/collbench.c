@@ -1,0 +1,274 @@
+/* collbench: the time of collectives under the MPI alone and under whatever is preloaded, in turns in one job.
+ *
+ * A plain MPI program that knows nothing of palmette: it calls each collective as PMPI_X, which no preloaded library changes,
+ * and as MPI_X. Without a preload both are the same, and so must be the times. The time of a call is that of the last rank
+ * to finish, counted from a start that all ranks share. Every result is checked byte for byte before and after the timing.
+ * The output is described in docs/guide/bench.md. */
+#define _GNU_SOURCE
+#include <mpi.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collbench/collectives.h"
+#include "collbench/options.h"
+#include "collbench/timing.h"
+
+enum { GUARD = 64, UNTOUCHED = 0x5a, NAME_BYTES = 128 };
+
+static int my_rank, ranks;
+static const char *const variant_names[] = {"the MPI alone", "the preloaded MPI"};
+
+/* Times of one cell, an entry a pair, by variant; seconds. */
+struct samples {
+    double *time_s[2], *late_s[2];
+    bool *palmette_first;
+};
+
+static void stop(const char *form, ...) {
+    va_list list;
+    va_start(list, form);
+    fprintf(stderr, "collbench: rank %d: ", my_rank);
+    vfprintf(stderr, form, list);
+    fputc('\n', stderr);
+    va_end(list);
+    PMPI_Abort(MPI_COMM_WORLD, 2);
+    exit(2);
+}
+
+static void *room(size_t count, size_t bytes) {
+    void *memory = calloc(count ? count : 1, bytes);
+    if (!memory) stop("no memory for %zu bytes; take smaller sizes or fewer ranks", count * bytes);
+    return memory;
+}
+
+/* --- one cell --- */
+
+static struct work make_work(const struct collective *c, size_t size, int root) {
+    struct work w = {.rank = my_rank,
+                     .ranks = ranks,
+                     .root = root,
+                     .size = size,
+                     .count = (int)size,
+                     .elements = (int)(size / sizeof(unsigned))};
+    w.counts = room((size_t)ranks, sizeof(int));
+    w.offsets = room((size_t)ranks, sizeof(int));
+    size_t sum = 0;
+    for (int r = 0; r < ranks; ++r) {
+        w.counts[r] = (int)block_bytes(c, size, r);
+        w.offsets[r] = (int)sum;
+        sum += (size_t)w.counts[r];
+    }
+    const bool blocks = c->send_shape == BLOCKS || c->recv_shape == BLOCKS;
+    if (blocks && sum > INT_MAX) stop("%s of %zu bytes on %d ranks: more than 2 GiB a rank", c->name, size, ranks);
+    w.send = room(1, shape_bytes(c, c->send_shape, &w) + GUARD);
+    w.recv = room(1, shape_bytes(c, c->recv_shape, &w) + GUARD);
+    put_sent(c, &w);
+    return w;
+}
+
+static void free_work(struct work *w) {
+    free(w->counts);
+    free(w->offsets);
+    free(w->send);
+    free(w->recv);
+}
+
+/* Call once and compare the whole receive buffer, also where nothing may be written. Returns on how many ranks it is wrong;
+ * the first of them says what. */
+static int check(const struct collective *c, const struct work *w, enum variant variant) {
+    const size_t bytes = shape_bytes(c, c->recv_shape, w) + GUARD;
+    unsigned char *expected = room(1, bytes);
+    memset(expected, UNTOUCHED, bytes);
+    memset(w->recv, UNTOUCHED, bytes);
+    put_expected(c, w, expected);
+    put_sent(c, w);
+    const int error = c->call[variant](w);
+    size_t at = 0;
+    while (at < bytes && w->recv[at] == expected[at]) ++at;
+    const int mine = error != MPI_SUCCESS || at < bytes;
+    int wrong = 0, first = mine ? my_rank : ranks, lowest = ranks;
+    PMPI_Allreduce(&mine, &wrong, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    PMPI_Allreduce(&first, &lowest, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    if (lowest == my_rank && at < bytes)
+        fprintf(stderr,
+                "collbench: %s of %zu bytes under %s: rank %d, byte %zu of %zu received: 0x%02x, expected 0x%02x\n",
+                c->name, w->size, variant_names[variant], my_rank, at, bytes - GUARD, w->recv[at], expected[at]);
+    else if (lowest == my_rank)
+        fprintf(stderr, "collbench: %s of %zu bytes under %s: rank %d got MPI error %d\n", c->name, w->size,
+                variant_names[variant], my_rank, error);
+    free(expected);
+    return wrong;
+}
+
+/* Call both variants once, in this order; store the times at index `pair`. Returns false when rank 0 wants no more. */
+static bool time_pair(const struct collective *c, const struct work *w, struct timing *t, struct samples *s, int pair,
+                      bool palmette_first, bool more) {
+    for (int turn = 0; turn < 2; ++turn) {
+        const enum variant variant = (turn == 0) == palmette_first ? PALMETTE : ALONE;
+        double start_s, late_s;
+        if (!start_together(t, more, &start_s, &late_s)) return false;
+        c->call[variant](w);
+        s->time_s[variant][pair] = now_s() - start_s;
+        s->late_s[variant][pair] = late_s;
+    }
+    s->palmette_first[pair] = palmette_first;
+    return true;
+}
+
+/* --- output, by rank 0 --- */
+
+static void put_text(FILE *out, const char *text) {
+    fputc('"', out);
+    for (; *text && *text != '\n'; ++text) {
+        if (*text == '"' || *text == '\\') fputc('\\', out);
+        if ((unsigned char)*text >= ' ') fputc(*text, out);
+    }
+    fputc('"', out);
+}
+
+static void put_times(FILE *out, const char *name, const double *values, int count) {
+    fprintf(out, ",\"%s\":[", name);
+    for (int i = 0; i < count; ++i) fprintf(out, "%s%.7f", i ? "," : "", values[i]);
+    fputc(']', out);
+}
+
+static void put_cell(FILE *out, const struct collective *c, const struct work *w, const struct samples *s, int pairs,
+                     const int wrong[2], double elapsed_s, double window_s) {
+    static const char *const time_names[] = {"alone_s", "palmette_s"}, *const late_names[] = {"alone_late_s",
+                                                                                              "palmette_late_s"};
+    fprintf(out, "{\"event\":\"cell\",\"collective\":\"%s\",\"size_bytes\":%zu,\"root\":%d,\"pairs\":%d", c->name,
+            w->size, w->root, pairs);
+    fprintf(out, ",\"elapsed_s\":%.3f,\"window_s\":%.6f", elapsed_s, window_s);
+    fprintf(out, ",\"wrong_ranks\":{\"alone\":%d,\"palmette\":%d}", wrong[ALONE], wrong[PALMETTE]);
+    if (c->lengths == UNEVEN) {
+        fprintf(out, ",\"block_bytes\":[");
+        for (int r = 0; r < ranks; ++r) fprintf(out, "%s%d", r ? "," : "", w->counts[r]);
+        fputc(']', out);
+    }
+    fprintf(out, ",\"palmette_first\":[");
+    for (int i = 0; i < pairs; ++i) fprintf(out, "%s%d", i ? "," : "", s->palmette_first[i]);
+    fputc(']', out);
+    for (int v = ALONE; v <= PALMETTE; ++v) {
+        put_times(out, time_names[v], s->time_s[v], pairs);
+        put_times(out, late_names[v], s->late_s[v], pairs);
+    }
+    fprintf(out, "}\n");
+    fflush(out);
+}
+
+/* Whether a library of palmette's is mapped into this process. */
+static bool palmette_is_loaded(void) {
+    static const char *const names[] = {"/libpalmette_mpich.so", "/libpalmette_ompi.so", "/libpalmette_abi.so"};
+    FILE *maps = fopen("/proc/self/maps", "r");
+    char line[4096];
+    bool found = false;
+    while (maps && fgets(line, sizeof line, maps))
+        for (size_t i = 0; i < sizeof names / sizeof names[0]; ++i) found = found || strstr(line, names[i]);
+    if (maps) fclose(maps);
+    return found;
+}
+
+/* What the job is: which MPI, which host each rank is on, and on how many ranks palmette is loaded. Collective. */
+static void put_job(FILE *out, const struct options *o) {
+    char version[MPI_MAX_LIBRARY_VERSION_STRING] = "", name[MPI_MAX_PROCESSOR_NAME] = "", mine[NAME_BYTES] = "";
+    int length, loaded = palmette_is_loaded(), loaded_on = 0;
+    PMPI_Get_library_version(version, &length);
+    PMPI_Get_processor_name(name, &length);
+    memcpy(mine, name, (size_t)length < NAME_BYTES ? (size_t)length : NAME_BYTES - 1);
+    char *hosts = room((size_t)ranks, NAME_BYTES);
+    PMPI_Gather(mine, NAME_BYTES, MPI_CHAR, hosts, NAME_BYTES, MPI_CHAR, 0, MPI_COMM_WORLD);
+    PMPI_Reduce(&loaded, &loaded_on, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
+    if (out) {
+        fprintf(out,
+                "{\"event\":\"job\",\"format\":\"collbench\",\"version\":1,\"ranks\":%d,\"clock\":\"%s\",\"seed\":%llu",
+                ranks, o->shared_clock ? "shared" : "barrier", (unsigned long long)o->seed);
+        fprintf(out, ",\"palmette_on_ranks\":%d,\"mpi\":", loaded_on);
+        put_text(out, version);
+        fprintf(out, ",\"hosts\":[");
+        for (int r = 0; r < ranks; ++r) {
+            if (r) fputc(',', out);
+            put_text(out, hosts + (size_t)r * NAME_BYTES);
+        }
+        fprintf(out, "]}\n");
+        fflush(out);
+    }
+    free(hosts);
+}
+
+/* Measure one cell and write it. Returns on how many ranks a result was wrong, summed over the checks. */
+static int run_cell(FILE *out, const struct options *o, const struct collective *c, size_t size, struct timing *t,
+                    struct samples *s, uint64_t *random) {
+    struct work w = make_work(c, size, o->root);
+    int wrong[2] = {check(c, &w, ALONE), check(c, &w, PALMETTE)};
+    for (int i = 0; i < o->warmup; ++i) time_pair(c, &w, t, s, 0, i % 2, true);
+    const double begin_s = now_s();
+    int pairs = 0;
+    for (bool more = true; more;) {
+        more = pairs < o->max_pairs && (pairs < o->min_pairs || now_s() - begin_s < o->seconds);
+        *random = mixed(*random, 1);
+        more = time_pair(c, &w, t, s, pairs < o->max_pairs ? pairs : 0, *random >> 63, more);
+        pairs += more;
+    }
+    const double elapsed_s = now_s() - begin_s;
+    wrong[ALONE] += check(c, &w, ALONE);
+    wrong[PALMETTE] += check(c, &w, PALMETTE);
+    for (int v = ALONE; v <= PALMETTE; ++v) {
+        double *const rows[] = {s->time_s[v], s->late_s[v]};
+        for (int i = 0; i < 2; ++i)
+            PMPI_Reduce(my_rank ? rows[i] : MPI_IN_PLACE, rows[i], pairs, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+    }
+    if (out) put_cell(out, c, &w, s, pairs, wrong, elapsed_s, t->window_s);
+    free_work(&w);
+    return wrong[ALONE] + wrong[PALMETTE];
+}
+
+/* Say what is wrong with the command line, on rank 0, and end all ranks with status 2 (0 after --help and --list). */
+static void explain_and_end(const char *wrong, const char *at, bool list) {
+    if (my_rank == 0 && wrong && *wrong)
+        fprintf(stderr, "collbench: '%s': %s\n", at, wrong);
+    else if (my_rank == 0 && wrong)
+        fputs(usage, stdout);
+    for (int i = 0; my_rank == 0 && !wrong && list && i < COLLECTIVES; ++i) puts(collectives[i].name);
+    MPI_Finalize();
+    exit(wrong && *wrong ? 2 : 0);
+}
+
+int main(int argc, char **argv) {
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &my_rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    struct options o;
+    bool list = false;
+    const char *at = "", *wrong = parse_options(&o, argc, argv, &list, &at);
+    if (!wrong && o.root >= ranks) at = "--root", wrong = "no such rank in this job";
+    for (int i = 0; !wrong && i < o.chosen_count; ++i)
+        for (int j = 0; j < o.size_count; ++j)
+            if (o.chosen[i]->effect == SUM && o.sizes[j] % sizeof(unsigned))
+                at = o.chosen[i]->name, wrong = "adds numbers of 4 bytes; its sizes must be multiples of 4";
+    if (wrong || list) explain_and_end(wrong, at, list);
+
+    FILE *out = my_rank ? NULL : o.output ? fopen(o.output, "w") : stdout;
+    if (my_rank == 0 && !out) stop("can't write %s; choose another file with --output", o.output);
+    put_job(out, &o);
+    struct timing timing = {.shared_clock = o.shared_clock, .window_s = o.window_s, .shortest_window_s = o.window_s};
+    struct samples samples = {.palmette_first = room((size_t)o.max_pairs, sizeof(bool))};
+    for (int v = ALONE; v <= PALMETTE; ++v) {
+        samples.time_s[v] = room((size_t)o.max_pairs, sizeof(double));
+        samples.late_s[v] = room((size_t)o.max_pairs, sizeof(double));
+    }
+    uint64_t random = o.seed;
+    int wrong_ranks = 0;
+    for (int i = 0; i < o.chosen_count; ++i)
+        for (int j = 0; j < o.size_count; ++j)
+            wrong_ranks += run_cell(out, &o, o.chosen[i], o.sizes[j], &timing, &samples, &random);
+    if (out) {
+        fprintf(out, "{\"event\":\"end\",\"wrong\":%s}\n", wrong_ranks ? "true" : "false");
+        fflush(out);
+    }
+    if (out && out != stdout) fclose(out);
+    MPI_Finalize();
+    return wrong_ranks ? 1 : 0;
+}

@@ -1,0 +1,173 @@
+/* The command line of collbench. */
+#ifndef COLLBENCH_OPTIONS_H
+#define COLLBENCH_OPTIONS_H
+
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collectives.h"
+
+enum { MOST_SIZES = 64 };
+
+struct options {
+    const struct collective* chosen[COLLECTIVES];
+    int chosen_count;
+    size_t sizes[MOST_SIZES];
+    int size_count;
+    double seconds;
+    int min_pairs, max_pairs, warmup;
+    double window_s;
+    uint64_t seed;
+    int root;
+    bool shared_clock;
+    const char* output; /* NULL: standard output */
+};
+
+static const char usage[] =
+    "Usage: collbench [OPTION]...   under mpiexec\n"
+    "Times collectives called as PMPI_X (the MPI alone) and as MPI_X (what is preloaded), in turns in one job.\n"
+    "  --collectives A,B,...   default gather,scatter,allgather; --list names all\n"
+    "  --sizes N,N,...         bytes a block; default 64,1024,16384,65536,262144\n"
+    "  --seconds S             time a cell, 2; it goes on to --min-iterations pairs of calls, 8,\n"
+    "                          and stops at --max-iterations, 1000\n"
+    "  --warmup N              pairs of calls before, 6: some MPIs change their mind after 5\n"
+    "  --root R                default 0\n"
+    "  --clock shared|barrier  shared: all ranks read one CLOCK_MONOTONIC and start at an agreed time;\n"
+    "                          barrier: each rank times itself after a barrier, which hides part of the time\n"
+    "  --window-us U           from agreeing on a start to the start, at least; 2000\n"
+    "  --seed N                of the order within the pairs, 1\n"
+    "  --output FILE           JSON lines, written by rank 0; default standard output\n";
+
+static bool parse_number(const char* text, double low, double high, double* value) {
+    char* end;
+    errno = 0;
+    *value = strtod(text, &end);
+    return errno == 0 && end != text && *end == 0 && *value >= low && *value <= high;
+}
+
+static bool parse_whole(const char* text, double low, double high, double* value) {
+    return parse_number(text, low, high, value) && *value == (double)(long long)*value;
+}
+
+static const char* parse_collectives(struct options* o, char* list) {
+    o->chosen_count = 0;
+    for (char *save, *word = strtok_r(list, ",", &save); word; word = strtok_r(NULL, ",", &save)) {
+        const struct collective* c = find_collective(word);
+        if (!c) return "unknown collective; --list names those that there are";
+        for (int i = 0; i < o->chosen_count; ++i)
+            if (o->chosen[i] == c) return "a collective is named twice";
+        o->chosen[o->chosen_count++] = c;
+    }
+    return o->chosen_count ? NULL : "no collective is named";
+}
+
+static const char* parse_sizes(struct options* o, char* list) {
+    o->size_count = 0;
+    for (char *save, *word = strtok_r(list, ",", &save); word; word = strtok_r(NULL, ",", &save)) {
+        double value;
+        if (!parse_whole(word, 1, INT_MAX / 2, &value)) return "a size is a whole number of bytes, 1 to 1073741823";
+        if (o->size_count == MOST_SIZES) return "more than 64 sizes";
+        o->sizes[o->size_count++] = (size_t)value;
+    }
+    return o->size_count ? NULL : "no size is given";
+}
+
+/* Set `o` from the command line. Returns NULL, or what is wrong with the option in *at. Does no output. */
+static const char* parse_options(struct options* o, int argc, char** argv, bool* list, const char** at) {
+    static const struct option known[] = {{"collectives", 1, NULL, 'c'},    {"sizes", 1, NULL, 's'},
+                                          {"seconds", 1, NULL, 't'},        {"min-iterations", 1, NULL, 'm'},
+                                          {"max-iterations", 1, NULL, 'M'}, {"warmup", 1, NULL, 'w'},
+                                          {"root", 1, NULL, 'r'},           {"clock", 1, NULL, 'k'},
+                                          {"window-us", 1, NULL, 'W'},      {"seed", 1, NULL, 'S'},
+                                          {"output", 1, NULL, 'o'},         {"list", 0, NULL, 'l'},
+                                          {"help", 0, NULL, 'h'},           {NULL, 0, NULL, 0}};
+    *o = (struct options){.chosen = {&collectives[0], &collectives[1], &collectives[2]},
+                          .chosen_count = 3,
+                          .sizes = {64, 1024, 16384, 65536, 262144},
+                          .size_count = 5,
+                          .seconds = 2,
+                          .min_pairs = 8,
+                          .max_pairs = 1000,
+                          .warmup = 6,
+                          .window_s = 2e-3,
+                          .seed = 1,
+                          .root = 0,
+                          .shared_clock = true};
+    opterr = 0;
+    double value;
+    const char* wrong = NULL;
+    for (int option; !wrong && (option = getopt_long(argc, argv, "", known, NULL)) != -1;) {
+        *at = optarg ? optarg : argv[optind - 1];
+        switch (option) {
+            case 'c':
+                wrong = parse_collectives(o, optarg);
+                break;
+            case 's':
+                wrong = parse_sizes(o, optarg);
+                break;
+            case 't':
+                if (!parse_number(optarg, 0, 1e6, &o->seconds)) wrong = "--seconds takes a number, 0 or more";
+                break;
+            case 'm':
+                if (!parse_whole(optarg, 1, 1e6, &value))
+                    wrong = "--min-iterations takes 1 to 1000000";
+                else
+                    o->min_pairs = (int)value;
+                break;
+            case 'M':
+                if (!parse_whole(optarg, 1, 1e6, &value))
+                    wrong = "--max-iterations takes 1 to 1000000";
+                else
+                    o->max_pairs = (int)value;
+                break;
+            case 'w':
+                if (!parse_whole(optarg, 0, 1e6, &value))
+                    wrong = "--warmup takes 0 to 1000000";
+                else
+                    o->warmup = (int)value;
+                break;
+            case 'r':
+                if (!parse_whole(optarg, 0, INT_MAX, &value))
+                    wrong = "--root takes a rank";
+                else
+                    o->root = (int)value;
+                break;
+            case 'k':
+                o->shared_clock = strcmp(optarg, "shared") == 0;
+                if (!o->shared_clock && strcmp(optarg, "barrier") != 0) wrong = "--clock takes shared or barrier";
+                break;
+            case 'W':
+                if (!parse_number(optarg, 1, 250e3, &value))
+                    wrong = "--window-us takes 1 to 250000";
+                else
+                    o->window_s = value * 1e-6;
+                break;
+            case 'S':
+                if (!parse_whole(optarg, 0, 1e15, &value))
+                    wrong = "--seed takes a whole number";
+                else
+                    o->seed = (uint64_t)value;
+                break;
+            case 'o':
+                o->output = optarg;
+                break;
+            case 'l':
+                *list = true;
+                break;
+            case 'h':
+                return "";
+            default:
+                wrong = "unknown option, or one without its value; --help lists what there is";
+        }
+    }
+    if (!wrong && optind < argc) *at = argv[optind], wrong = "an argument that belongs to no option";
+    if (!wrong && o->min_pairs > o->max_pairs) *at = "--min-iterations", wrong = "more than --max-iterations";
+    return wrong;
+}
+
+#endif
