@@ -253,7 +253,8 @@ int main(int argc, char **argv) {
     FILE *out = my_rank ? NULL : o.output ? fopen(o.output, "w") : stdout;
     if (my_rank == 0 && !out) stop("can't write %s; choose another file with --output", o.output);
     put_job(out, &o);
-    struct timing timing = {.shared_clock = o.shared_clock, .window_s = o.window_s, .shortest_window_s = o.window_s};
+    struct timing timing = {
+        .shared_clock = o.shared_clock, .spin = o.spin, .window_s = o.window_s, .shortest_window_s = o.window_s};
     struct samples samples = {.palmette_first = room((size_t)o.max_pairs, sizeof(bool))};
     for (int v = ALONE; v <= PALMETTE; ++v) {
         samples.time_s[v] = room((size_t)o.max_pairs, sizeof(double));

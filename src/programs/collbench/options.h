@@ -24,7 +24,7 @@ struct options {
     double window_s;
     uint64_t seed;
     int root;
-    bool shared_clock;
+    bool shared_clock, spin;
     const char* output; /* NULL: standard output */
 };
 
@@ -39,6 +39,7 @@ static const char usage[] =
     "  --root R                default 0\n"
     "  --clock shared|barrier  shared: all ranks read one CLOCK_MONOTONIC and start at an agreed time;\n"
     "                          barrier: each rank times itself after a barrier, which hides part of the time\n"
+    "  --wait sleep|spin       for the start: spin only with a core for each rank; default sleep\n"
     "  --window-us U           from agreeing on a start to the start, at least; 2000\n"
     "  --seed N                of the order within the pairs, 1\n"
     "  --output FILE           JSON lines, written by rank 0; default standard output\n";
@@ -57,6 +58,7 @@ static bool parse_whole(const char* text, double low, double high, double* value
 static const char* parse_collectives(struct options* o, char* list) {
     o->chosen_count = 0;
     for (char *save, *word = strtok_r(list, ",", &save); word; word = strtok_r(NULL, ",", &save)) {
+        *at = word;
         const struct collective* c = find_collective(word);
         if (!c) return "unknown collective; --list names those that there are";
         for (int i = 0; i < o->chosen_count; ++i)
@@ -69,6 +71,7 @@ static const char* parse_collectives(struct options* o, char* list) {
 static const char* parse_sizes(struct options* o, char* list) {
     o->size_count = 0;
     for (char *save, *word = strtok_r(list, ",", &save); word; word = strtok_r(NULL, ",", &save)) {
+        *at = word;
         double value;
         if (!parse_whole(word, 1, INT_MAX / 2, &value)) return "a size is a whole number of bytes, 1 to 1073741823";
         if (o->size_count == MOST_SIZES) return "more than 64 sizes";
@@ -79,13 +82,12 @@ static const char* parse_sizes(struct options* o, char* list) {
 
 /* Set `o` from the command line. Returns NULL, or what is wrong with the option in *at. Does no output. */
 static const char* parse_options(struct options* o, int argc, char** argv, bool* list, const char** at) {
-    static const struct option known[] = {{"collectives", 1, NULL, 'c'},    {"sizes", 1, NULL, 's'},
-                                          {"seconds", 1, NULL, 't'},        {"min-iterations", 1, NULL, 'm'},
-                                          {"max-iterations", 1, NULL, 'M'}, {"warmup", 1, NULL, 'w'},
-                                          {"root", 1, NULL, 'r'},           {"clock", 1, NULL, 'k'},
-                                          {"window-us", 1, NULL, 'W'},      {"seed", 1, NULL, 'S'},
-                                          {"output", 1, NULL, 'o'},         {"list", 0, NULL, 'l'},
-                                          {"help", 0, NULL, 'h'},           {NULL, 0, NULL, 0}};
+    static const struct option known[] = {
+        {"collectives", 1, NULL, 'c'},    {"sizes", 1, NULL, 's'},          {"seconds", 1, NULL, 't'},
+        {"min-iterations", 1, NULL, 'm'}, {"max-iterations", 1, NULL, 'M'}, {"warmup", 1, NULL, 'w'},
+        {"root", 1, NULL, 'r'},           {"clock", 1, NULL, 'k'},          {"wait", 1, NULL, 'p'},
+        {"window-us", 1, NULL, 'W'},      {"seed", 1, NULL, 'S'},           {"output", 1, NULL, 'o'},
+        {"list", 0, NULL, 'l'},           {"help", 0, NULL, 'h'},           {NULL, 0, NULL, 0}};
     *o = (struct options){.chosen = {&collectives[0], &collectives[1], &collectives[2]},
                           .chosen_count = 3,
                           .sizes = {64, 1024, 16384, 65536, 262144},
@@ -105,10 +107,10 @@ static const char* parse_options(struct options* o, int argc, char** argv, bool*
         *at = optarg ? optarg : argv[optind - 1];
         switch (option) {
             case 'c':
-                wrong = parse_collectives(o, optarg);
+                wrong = parse_collectives(o, optarg, at);
                 break;
             case 's':
-                wrong = parse_sizes(o, optarg);
+                wrong = parse_sizes(o, optarg, at);
                 break;
             case 't':
                 if (!parse_number(optarg, 0, 1e6, &o->seconds)) wrong = "--seconds takes a number, 0 or more";
@@ -140,6 +142,10 @@ static const char* parse_options(struct options* o, int argc, char** argv, bool*
             case 'k':
                 o->shared_clock = strcmp(optarg, "shared") == 0;
                 if (!o->shared_clock && strcmp(optarg, "barrier") != 0) wrong = "--clock takes shared or barrier";
+                break;
+            case 'p':
+                o->spin = strcmp(optarg, "spin") == 0;
+                if (!o->spin && strcmp(optarg, "sleep") != 0) wrong = "--wait takes sleep or spin";
                 break;
             case 'W':
                 if (!parse_number(optarg, 1, 250e3, &value))

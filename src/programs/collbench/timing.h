@@ -10,6 +10,7 @@
 #include <time.h>
 
 static const double longest_window_s = 0.25;
+static const double woken_before_s = 300e-6;
 
 struct timing {
     bool shared_clock; /* CLOCK_MONOTONIC is one clock for all ranks */
@@ -27,11 +28,16 @@ static double now_s(void) {
 static void sleep_until(double time_s) {
     struct timespec t = {.tv_sec = (time_t)time_s, .tv_nsec = 0};
     t.tv_nsec = (long)((time_s - (double)t.tv_sec) * 1e9);
-    /* Sleeping and not spinning: ranks may outnumber cores. The kernel may wake a sleeper 50 us late to save power, which
-     * would count as time of the call. Only here: the naps of a polling MPI shall stay naps. */
+    /* The kernel may wake a sleeper 50 us late to save power, which would count as time of the call. Only here: the naps of
+     * a polling MPI shall stay naps. */
     prctl(PR_SET_TIMERSLACK, 1L, 0L, 0L, 0L);
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR) continue;
     prctl(PR_SET_TIMERSLACK, 0L, 0L, 0L, 0L);
+}
+
+static void wait_until(double time_s, bool spin) {
+    sleep_until(spin ? time_s - woken_before_s : time_s);
+    while (spin && now_s() < time_s) continue;
 }
 
 /* Agree with all ranks on one more call: `more` counts on rank 0. Returns whether there is one, the time when it started in
@@ -57,7 +63,7 @@ static bool start_together(struct timing* t, bool more, double* start_s, double*
         return true;
     }
     if (now_s() > start) t->missed_s = now_s() - start;
-    sleep_until(start);
+    wait_until(start, t->spin);
     *start_s = start;
     *late_s = now_s() - start;
     return true;
