@@ -55,7 +55,7 @@ static bool parse_whole(const char* text, double low, double high, double* value
     return parse_number(text, low, high, value) && *value == (double)(long long)*value;
 }
 
-static const char* parse_collectives(struct options* o, char* list) {
+static const char* parse_collectives(struct options* o, char* list, const char** at) {
     o->chosen_count = 0;
     for (char *save, *word = strtok_r(list, ",", &save); word; word = strtok_r(NULL, ",", &save)) {
         *at = word;
@@ -68,7 +68,7 @@ static const char* parse_collectives(struct options* o, char* list) {
     return o->chosen_count ? NULL : "no collective is named";
 }
 
-static const char* parse_sizes(struct options* o, char* list) {
+static const char* parse_sizes(struct options* o, char* list, const char** at) {
     o->size_count = 0;
     for (char *save, *word = strtok_r(list, ",", &save); word; word = strtok_r(NULL, ",", &save)) {
         *at = word;

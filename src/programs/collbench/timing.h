@@ -14,6 +14,7 @@ static const double woken_before_s = 300e-6;
 
 struct timing {
     bool shared_clock; /* CLOCK_MONOTONIC is one clock for all ranks */
+    bool spin;         /* there is a core for each rank: wait for the start without sleeping to the end */
     double window_s;   /* from rank 0's decision to the start; grows while ranks miss it. Rank 0's counts. */
     double shortest_window_s;
     double missed_s; /* how much too late this rank heard of the last start */
