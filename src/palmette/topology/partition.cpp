@@ -31,7 +31,7 @@ Partition Partition::from_firsts(std::int32_t size, std::vector<std::int32_t> fi
 }
 
 std::int32_t Partition::count() const {
-    if (even_size_ > 0) return (size_ + even_size_ - 1) / even_size_;
+    if (even_size_ > 0) return size_ / even_size_ + (size_ % even_size_ > 0);
     return static_cast<std::int32_t>(firsts_.size());
 }
 
@@ -41,7 +41,7 @@ std::int32_t Partition::group_of(std::int32_t position) const {
 }
 
 std::int32_t Partition::first(std::int32_t group) const {
-    if (even_size_ > 0) return std::min(static_cast<std::int32_t>(std::int64_t{group} * even_size_), size_);
+    if (even_size_ > 0) return static_cast<std::int32_t>(std::min<std::int64_t>(std::int64_t{group} * even_size_, size_));
     return group < static_cast<std::int32_t>(firsts_.size()) ? firsts_[static_cast<std::size_t>(group)] : size_;
 }
 

@@ -1,0 +1,97 @@
+#include <gmock/gmock.h>
+
+#include "palmette/topology/machine.hpp"
+#include "support/errors.hpp"
+
+namespace palmette::topology {
+namespace {
+
+using base::Json;
+using test::error_of;
+using testing::HasSubstr;
+
+std::string round_trip(const Machine& machine) { return Machine::from_json(machine.to_json()).to_json().dump(2); }
+
+Machine read(std::string_view tree, std::string_view insides = "{}") {
+    return Machine::from_json(Json::parse(base::cat(
+        R"({"levels": [{"name": "pod"}, {"name": "leaf"}, {"name": "node"}, {"name": "socket"}, {"name": "core"}], "insides": )",
+        insides, R"(, "tree": )", tree, "}")));
+}
+
+TEST(MachineJson, synthetic_machines_read_back_the_same) {
+    for (const char* spec :
+         {"1node", "33node", "2leaf:4node:2socket:4core", "3leaf@50Mbit/s~5ms:3+3+2node@100Mbit/s:2core",
+          "4leaf:1+5+2+3node:1+4+3core", "2pod:2+3leaf:2+1+3node:2socket:2+3core"}) {
+        const Machine machine = Machine::synthetic(spec);
+        EXPECT_EQ(round_trip(machine), machine.to_json().dump(2)) << spec;
+        EXPECT_EQ(Machine::from_json(machine.to_json()).total_slots(), machine.total_slots()) << spec;
+    }
+}
+
+TEST(MachineJson, a_level_may_be_missing_on_a_path) {
+    const Machine machine = read(R"({"children": [
+        {"level": "pod", "name": "p0", "children": [
+            {"level": "leaf", "name": "l0", "children": [{"level": "node", "name": "a", "slots": 2}]},
+            {"level": "node", "name": "b"}]},
+        {"level": "node", "name": "c", "up_bytes_per_s": 100}]})");
+    ASSERT_EQ(machine.hosts().size(), 3U);
+    EXPECT_EQ(machine.total_slots(), 4);
+    EXPECT_DOUBLE_EQ(machine.host(2).up_bytes_per_s, 100);
+    EXPECT_EQ(round_trip(machine), machine.to_json().dump(2));
+}
+
+TEST(MachineJson, an_inside_may_be_uneven_and_lack_a_level) {
+    const Machine machine = read(
+        R"({"children": [{"level": "node", "name": "a", "inside": "odd"}]})",
+        R"({"odd": [{"level": "socket", "children": [{"level": "core", "count": 3}]}, {"level": "core"}, {"level": "socket", "children": [{"level": "core", "count": 2}]}]})");
+    EXPECT_EQ(machine.total_slots(), 6);
+    const auto& groups = machine.insides().front().group_of_slot;
+    EXPECT_THAT(groups[4], testing::ElementsAre(0, 1, 2, 3, 4, 5));
+    // The lone core between the sockets is a group of its own at the level of sockets.
+    const std::vector<std::int32_t>& sockets = groups[3];
+    EXPECT_EQ(sockets[0], sockets[2]);
+    EXPECT_NE(sockets[2], sockets[3]);
+    EXPECT_NE(sockets[3], sockets[4]);
+    EXPECT_EQ(sockets[4], sockets[5]);
+}
+
+TEST(MachineJson, finds_hosts_by_whole_name_and_up_to_the_first_dot) {
+    const Machine machine =
+        read(R"({"children": [{"level": "node", "name": "a"}, {"level": "node", "name": "b.local"}]})");
+    EXPECT_EQ(machine.find_host("a"), 0);
+    EXPECT_EQ(machine.find_host("a.cluster.example"), 0);
+    EXPECT_EQ(machine.find_host("b.local"), 1);
+    EXPECT_EQ(machine.find_host("b"), -1);
+    EXPECT_EQ(machine.find_host("c"), -1);
+}
+
+TEST(MachineJson, errors_name_the_path_in_the_file) {
+    EXPECT_THAT(error_of([] { Machine::from_json(Json(3)); }), HasSubstr("is this a topology.json"));
+    EXPECT_THAT(error_of([] { Machine::from_json(Json::parse(R"({"version": 2, "machine": {"levels": []}})")); }),
+                HasSubstr("this palmette reads version 1, the file has 2"));
+    EXPECT_THAT(error_of([] { Machine::from_json(Json::parse(R"({"levels": [{"name": "leaf"}], "tree": {}})")); }),
+                HasSubstr("no level is called 'node'"));
+    EXPECT_THAT(error_of([] { read(R"({"children": []})"); }), HasSubstr("the machine has no hosts"));
+    EXPECT_THAT(error_of([] { read(R"({"children": [{"level": "rack", "name": "r"}]})"); }),
+                HasSubstr("machine.tree.children.level: 'rack' is not listed"));
+    EXPECT_THAT(
+        error_of([] {
+            read(R"({"children": [{"level": "leaf", "name": "l", "children": [{"level": "pod", "name": "p"}]}]})");
+        }),
+        HasSubstr("[l].children.level: 'pod' must stand below"));
+    EXPECT_THAT(error_of([] { read(R"({"children": [{"level": "node"}]})"); }), HasSubstr("a host needs a name"));
+    EXPECT_THAT(error_of([] { read(R"({"children": [{"level": "node", "name": "a", "inside": "x"}]})"); }),
+                HasSubstr("[a].inside: 'x' is not in machine.insides"));
+    EXPECT_THAT(error_of([] { read(R"({"children": [{"level": "node", "name": "a", "slots": 0}]})"); }),
+                HasSubstr("[a].slots: expected 1 to 1000000"));
+    EXPECT_THAT(
+        error_of([] { read(R"({"children": [{"level": "node", "name": "a"}, {"level": "node", "name": "a"}]})"); }),
+        HasSubstr("host 'a' stands twice"));
+    EXPECT_THAT(error_of([] { read(R"({"children": [{"level": "socket", "name": "s"}]})"); }),
+                HasSubstr("put it into machine.insides"));
+    EXPECT_THAT(error_of([] { read(R"({"children": [{"level": "node", "name": "a", "up_bytes_per_s": -1}]})"); }),
+                HasSubstr("[a].up_bytes_per_s: must not be negative"));
+}
+
+}  // namespace
+}  // namespace palmette::topology

@@ -1,0 +1,57 @@
+#include <gmock/gmock.h>
+
+#include "palmette/topology/machine.hpp"
+#include "support/errors.hpp"
+
+namespace palmette::topology {
+namespace {
+
+using test::error_of;
+using testing::HasSubstr;
+
+std::vector<std::int32_t> slots(const Machine& machine) {
+    std::vector<std::int32_t> out;
+    for (std::size_t h = 0; h < machine.hosts().size(); ++h)
+        out.push_back(machine.slots_of(static_cast<std::int32_t>(h)));
+    return out;
+}
+
+TEST(SyntheticMachine, has_the_counts_rates_and_latencies_of_its_text) {
+    const Machine machine = Machine::synthetic("3leaf@50Mbit/s~5ms:3+3+2node@100Mbit/s:2core");
+    ASSERT_EQ(machine.hosts().size(), 8U);
+    EXPECT_EQ(machine.total_slots(), 16);
+    EXPECT_DOUBLE_EQ(machine.levels()[0].latency_s, 5e-3);
+    EXPECT_DOUBLE_EQ(machine.host(0).up_bytes_per_s, 12.5e6);
+    const MachineNode& leaf = machine.nodes()[static_cast<std::size_t>(machine.host(7).parent)];
+    EXPECT_EQ(leaf.name, "leaf2");
+    EXPECT_DOUBLE_EQ(leaf.up_bytes_per_s, 6.25e6);
+    EXPECT_EQ(machine.host(7).name, "h7");
+}
+
+TEST(SyntheticMachine, the_innermost_level_is_the_host_when_none_is_called_node) {
+    const Machine machine = Machine::synthetic("2leaf:4host");
+    EXPECT_EQ(machine.hosts().size(), 8U);
+    EXPECT_EQ(machine.levels()[1].name, "node");
+    EXPECT_EQ(machine.total_slots(), 8);
+}
+
+TEST(SyntheticMachine, lists_of_counts_repeat_over_parents_in_order) {
+    EXPECT_THAT(slots(Machine::synthetic("2leaf:3node:1+4core")), testing::ElementsAre(1, 4, 1, 4, 1, 4));
+    EXPECT_THAT(slots(Machine::synthetic("2node:2socket:1+3core")), testing::ElementsAre(4, 4));
+    EXPECT_EQ(Machine::synthetic("1000leaf:16node:64core").insides().size(), 1U) << "equal hosts share their inside";
+}
+
+TEST(SyntheticMachine, names_the_item_at_fault) {
+    EXPECT_THAT(error_of([] { Machine::synthetic(""); }), HasSubstr("write it like 2leaf:4node:2socket:4core"));
+    EXPECT_THAT(error_of([] { Machine::synthetic("2leaf:node"); }),
+                HasSubstr("'node' must begin with a count of at least 1"));
+    EXPECT_THAT(error_of([] { Machine::synthetic("2leaf:0node"); }), HasSubstr("'0node' must begin with a count"));
+    EXPECT_THAT(error_of([] { Machine::synthetic("2leaf:4"); }), HasSubstr("'4' names no level"));
+    EXPECT_THAT(error_of([] { Machine::synthetic("2node:2node"); }), HasSubstr("level 'node' stands twice"));
+    EXPECT_THAT(error_of([] { Machine::synthetic("2leaf@fast:2node"); }), HasSubstr("'fast' is not a rate"));
+    EXPECT_THAT(error_of([] { Machine::synthetic("2leaf!:2node"); }), HasSubstr("expected @RATE or ~LATENCY"));
+    EXPECT_THAT(error_of([] { Machine::synthetic("9000leaf:9000node"); }), HasSubstr("more than four million"));
+}
+
+}  // namespace
+}  // namespace palmette::topology
