@@ -26,14 +26,11 @@ class _FromCommand(click.Command):
         joined: list[str] = []
         while words:
             word = words.pop(0)
-            if word == "--from" and words and words[0] in KINDS:
-                kind = words.pop(0)
-                given = bool(words) and (words[0] == "-" or not words[0].startswith("-"))
-                joined += ["--from", f"{kind}:{words.pop(0)}" if given else kind]
-            elif word.startswith("--from=") and word[7:] in KINDS and words and _is_value(words[0]):
-                joined.append(f"{word}:{words.pop(0)}")
-            else:
-                joined.append(word)
+            if word == "--from" and words:
+                word = f"--from={words.pop(0)}"
+            if word.startswith("--from=") and ":" not in word and words and _is_value(words[0]):
+                word = f"{word}:{words.pop(0)}"
+            joined.append(word)
         return super().parse_args(ctx, joined)
 
 

@@ -21,7 +21,7 @@ def nested_groups(sets: Mapping[str, Sequence[int]]) -> tuple[list[InsideGroup],
     whole = 0
     for name in ORDER:
         masks = sorted({mask for mask in sets.get(name, ()) if mask}, key=_lowest)
-        if not masks:
+        if not masks or (name in ("numa", "l3") and len(masks) == 1):
             continue
         # Heterogeneous memory gives several NUMA nodes the same processors: one place is enough.
         if any(a & b for index, a in enumerate(masks) for b in masks[index + 1 :]) or any(
@@ -30,7 +30,7 @@ def nested_groups(sets: Mapping[str, Sequence[int]]) -> tuple[list[InsideGroup],
             crossing.append(name)
             continue
         divides = not levels or any(mask not in levels[-1][1] for mask in masks)
-        if name in ("numa", "l3") and (not divides or len(masks) == 1):
+        if name in ("numa", "l3") and not divides:
             continue
         for mask in masks:
             whole |= mask

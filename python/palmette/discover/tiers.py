@@ -11,7 +11,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
 from statistics import median
 
-FEW = 4
+FEW = 2
 """A switch serves few hosts when it serves fewer than 1/FEW of what the median of all host-serving switches does."""
 
 

@@ -1,0 +1,181 @@
+"""The inside of a node: hwloc's XML, libhwloc, /sys, and synthetic machines."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from palmette.discover import hwloc
+from palmette.discover.cpus import inside_name, nested_groups
+from palmette.discover.found import DiscoverError, Found
+from palmette.discover.hwloc import discover_hwloc
+from palmette.discover.synthetic import discover_synthetic
+from palmette.discover.sysfs import read_sysfs
+from palmette.topology_model import Source
+
+
+def name_of(found: Found) -> str:
+    assert found.inside is not None
+    return inside_name(found.inside.groups)
+
+
+def cores(first: int, count: int) -> list[int]:
+    return [1 << core for core in range(first, first + count)]
+
+
+def test_levels_that_divide_nothing_are_left_out() -> None:
+    sets = {"socket": [0xFF, 0xFF00], "numa": [0xFF, 0xFF00], "l3": [0xF, 0xF0, 0xF00, 0xF000], "core": cores(0, 16)}
+    groups, crossing = nested_groups(sets)
+    assert (inside_name(groups), crossing) == ("2socket:2l3:4core", [])
+
+
+def test_numa_nodes_inside_sockets_are_a_level() -> None:
+    groups, _ = nested_groups({"socket": [0xFF], "numa": [0xF, 0xF0], "l3": [0xFF], "core": cores(0, 8)})
+    assert inside_name(groups) == "1socket:2numa:4core"
+
+
+def test_a_numa_node_over_two_sockets_is_left_out_and_told() -> None:
+    groups, crossing = nested_groups({"socket": [0xF, 0xF0], "numa": [0xFF], "core": cores(0, 8)})
+    assert (inside_name(groups), crossing) == ("2socket:4core", [])
+    groups, crossing = nested_groups({"socket": [0xF, 0xF0], "numa": [0x3F, 0xC0], "core": cores(0, 8)})
+    assert (inside_name(groups), crossing) == ("2socket:4core", ["numa"])
+
+
+def test_uneven_sockets_stay_uneven() -> None:
+    groups, _ = nested_groups({"socket": [0xF, 0x30], "core": cores(0, 6)})
+    assert inside_name(groups) == "1socket:4core+1socket:2core"
+
+
+def package(first: int, memory: str = "") -> str:
+    mask = f"0x{0xF << first:08x}"
+    inner = "".join(f'<object type="Core" cpuset="0x{3 << pu:08x}"/>' for pu in (first, first + 2))
+    return f'<object type="Package" cpuset="{mask}">{memory.format(mask=mask)}{inner}</object>'
+
+
+def xml(body: str, host: str = "n7") -> str:
+    return (
+        '<?xml version="1.0"?>\n<topology version="2.0"><object type="Machine" cpuset="0x000000ff">'
+        f'<info name="HostName" value="{host}"/>{body}</object></topology>'
+    )
+
+
+def test_an_xml_of_hwloc_2_gives_sockets_cores_and_the_hosts_name(tmp_path: Path) -> None:
+    path = tmp_path / "node.xml"
+    path.write_text(xml(package(0, '<object type="NUMANode" cpuset="{mask}"/>') + package(4)))
+    found = discover_hwloc(str(path))
+    assert name_of(found) == "2socket:2core"
+    assert found.inside is not None
+    assert found.inside.host == "n7"
+
+
+def test_an_xml_of_hwloc_1_says_socket_and_cache(tmp_path: Path) -> None:
+    path = tmp_path / "node.xml"
+    text = xml(package(0) + package(4)).replace("Package", "Socket")
+    text = text.replace("</topology>", '<object type="Cache" depth="3" cpuset="0x0000000f"/></topology>')
+    path.write_text(text)
+    assert name_of(discover_hwloc(str(path))) == "2socket:2core"
+
+
+def test_masks_of_more_than_32_processors_are_read_in_parts(tmp_path: Path) -> None:
+    path = tmp_path / "node.xml"
+    path.write_text(xml("".join(f'<object type="Core" cpuset="0x{1 << i:08x},0x0"/>' for i in range(3))))
+    assert name_of(discover_hwloc(str(path))) == "3core"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("hello", "not XML"),
+        ("<a/>", "no hwloc topology"),
+        (xml(""), "no core and no processing unit"),
+        ('<!DOCTYPE x [<!ENTITY a "b">]><topology/>', "entities"),
+    ],
+)
+def test_a_file_that_is_no_hwloc_xml_is_an_error(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "node.xml"
+    path.write_text(text)
+    with pytest.raises(DiscoverError, match=message):
+        discover_hwloc(str(path))
+
+
+def test_this_node_by_libhwloc_agrees_with_lstopo(tmp_path: Path) -> None:
+    lstopo = shutil.which("lstopo-no-graphics") or shutil.which("lstopo")
+    if lstopo is None or "libhwloc" not in (discover_hwloc(None).source.path or ""):
+        pytest.skip("libhwloc or lstopo is not installed")
+    path = tmp_path / "node.xml"
+    subprocess.run([lstopo, "--of", "xml", str(path)], check=True)
+    assert name_of(discover_hwloc(None)) == name_of(discover_hwloc(str(path)))
+
+
+def test_without_hwloc_this_node_comes_from_sys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hwloc, "_libraries", lambda: iter(["/nowhere/libhwloc.so.15"]))
+    monkeypatch.setattr(shutil, "which", lambda *_: None)
+    found = discover_hwloc(None)
+    assert name_of(found).endswith("core")
+    assert "come from /sys" in found.warnings[0].message
+
+
+def test_a_path_in_palmette_hwloc_that_does_not_exist_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PALMETTE_HWLOC", "/nowhere/libhwloc.so.15")
+    with pytest.raises(DiscoverError, match="PALMETTE_HWLOC=/nowhere"):
+        discover_hwloc(None)
+
+
+def test_sys_files_give_sockets_numa_nodes_and_cores_with_two_threads(tmp_path: Path) -> None:
+    for cpu in range(16):
+        folder = tmp_path / f"cpu/cpu{cpu}"
+        (folder / "topology").mkdir(parents=True)
+        (folder / "cache/index3").mkdir(parents=True)
+        core = cpu % 8
+        (folder / "topology/physical_package_id").write_text(f"{core // 4}\n")
+        (folder / "topology/core_id").write_text(f"{core % 4}\n")
+        (folder / "cache/index3/shared_cpu_list").write_text(f"{core // 4 * 4}-{core // 4 * 4 + 3}\n")
+    (tmp_path / "cpu/cpufreq").mkdir()
+    for node in range(4):
+        folder = tmp_path / f"node/node{node}"
+        folder.mkdir(parents=True)
+        (folder / "cpulist").write_text(f"{2 * node}-{2 * node + 1},{2 * node + 8}-{2 * node + 9}\n")
+    found = Found(Source("hwloc", "sys"))
+    read_sysfs(tmp_path, found)
+    assert name_of(found) == "2socket:2numa:2core"
+
+
+def test_a_synthetic_machine_has_uneven_groups_rates_and_latencies() -> None:
+    found = discover_synthetic("3leaf@50Mbit/s~5ms:3+3+2node@12.5MB/s:2socket:4core")
+    machine = found.machine
+    assert machine is not None
+    assert [[host.name for host in leaf.children] for leaf in machine.tree.children] == [
+        ["h0", "h1", "h2"], ["h3", "h4", "h5"], ["h6", "h7"]
+    ]  # fmt: skip
+    assert machine.tree.children[0].up_bytes_per_s == pytest.approx(6.25e6)
+    assert machine.tree.children[0].children[0].up_bytes_per_s == pytest.approx(12.5e6)
+    assert machine.levels[0].latency_s == pytest.approx(5e-3)
+    assert list(machine.insides) == ["2socket:4core"]
+
+
+def test_counts_are_repeated_when_there_are_more_parents_and_the_innermost_level_is_the_node() -> None:
+    machine = discover_synthetic("4leaf:1+2rack").machine
+    assert machine is not None
+    assert [len(leaf.children) for leaf in machine.tree.children] == [1, 2, 1, 2]
+    assert [level.name for level in machine.levels] == ["leaf", "node"]
+
+
+@pytest.mark.parametrize(
+    ("form", "message"),
+    [
+        ("", "needs a form"),
+        ("2leaf:x", '"x" in 2leaf:x is no level'),
+        ("2leaf:0node", "count of zero"),
+        ("2leaf:3leaf", "stands twice"),
+        ("2leaf@fast:2node", "is no rate"),
+        ("2leaf@-1GB/s:2node", "is no rate"),
+        ("2leaf~soon:2node", "is no time"),
+        ("5000leaf:5000node", "more than 1,000,000 hosts"),
+    ],
+)
+def test_a_bad_synthetic_form_names_the_part(form: str, message: str) -> None:
+    with pytest.raises(DiscoverError, match=message):
+        discover_synthetic(form)
