@@ -1,0 +1,80 @@
+"""The three MPI ABIs: how a program's libraries tell its ABI, and which preload library serves it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+from palmette.launch.identify import LauncherKind
+from palmette.run.errors import RunError
+
+Abi = Literal["mpich", "ompi", "abi"]
+ABIS: tuple[Abi, ...] = get_args(Abi)
+
+SONAMES: dict[Abi, str] = {"mpich": "libmpi.so.12", "ompi": "libmpi.so.40", "abi": "libmpi_abi.so.1"}
+MEANING: dict[Abi, str] = {
+    "mpich": "MPICH, Intel MPI, MVAPICH, Cray MPICH",
+    "ompi": "Open MPI 4 and 5",
+    "abi": "the standard ABI of MPI 5",
+}
+
+# Cray and others name MPICH's library after the compiler that made it.
+_MPICH = re.compile(r"libmpi(?:_(?:cray|gnu|intel|nvidia|amd|aocc|pgi)\w*)?\.so\.12$")
+# libmpi of any other kind: old Open MPI (.so.1, .so.20), MPI with 64-bit integers. Not the Fortran or C++ layers.
+_UNKNOWN = re.compile(r"libmpi(?:ch|_ilp64)?\.so(?:\.\d+)*$")
+
+_OF_LAUNCHER: dict[LauncherKind, Abi] = {"hydra": "mpich", "intel_hydra": "mpich", "prrte": "ompi"}
+
+LIBRARIES = Path(__file__).resolve().parent.parent / "lib"
+"""Where the build puts the preload libraries."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """An ABI and how it became known, as half a sentence: `it needs libmpi.so.12`."""
+
+    abi: Abi
+    because: str
+
+
+def is_mpi(name: str) -> bool:
+    """Return whether a library of that name is an MPI itself, of a known ABI or not."""
+    return abi_of(name) is not None or _UNKNOWN.match(name) is not None
+
+
+def abi_of(name: str) -> Abi | None:
+    """Return the ABI of the MPI library called `name`, or None when it is no MPI or one of another ABI."""
+    for abi, soname in SONAMES.items():
+        if name == soname:
+            return abi
+    return "mpich" if _MPICH.match(name) else None
+
+
+def abi_of_launcher(kind: LauncherKind) -> Abi | None:
+    """Return the ABI of the MPI that brings that launcher; None for srun, which starts all."""
+    return _OF_LAUNCHER.get(kind)
+
+
+def fits_launcher(abi: Abi, kind: LauncherKind) -> bool:
+    """Return whether that launcher can start programs of that ABI as one job."""
+    return kind == "srun" or (abi == "ompi") == (kind == "prrte")
+
+
+def preload_library(abi: Abi, folder: Path = LIBRARIES) -> Path:
+    """Return the preload library for `abi`. Raises RunError when it wasn't built."""
+    path = folder / f"libpalmette_{abi}.so"
+    if not path.is_file():
+        raise RunError(
+            f"{path.name}, the preload for {SONAMES[abi]}, is not built: configure with PALMETTE_MPI_{abi.upper()} "
+            "pointed at such an MPI and build again (`palmette doctor` lists what there is)"
+        )
+    return path
+
+
+def built(folder: Path = LIBRARIES) -> dict[Abi, Path]:
+    """Return the preload libraries that are there."""
+    paths: Iterable[tuple[Abi, Path]] = ((abi, folder / f"libpalmette_{abi}.so") for abi in ABIS)
+    return {abi: path for abi, path in paths if path.is_file()}

@@ -1,0 +1,170 @@
+"""Reading a launcher's command line: where its programs begin, and what it gives to the ranks' environment."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from palmette.launch.identify import LauncherKind
+from palmette.run.errors import RunError
+from palmette.run.options import DIRECTORIES, FILES, VALUES
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """A variable for the ranks that the command line sets: the words `first` to `last` (exclusive) do so.
+
+    `value` is None where only the name is given, and the launcher takes the value from its own environment.
+    """
+
+    name: str
+    value: str | None
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class Part:
+    """One program of the command line; more than one stand with `:` between them.
+
+    `start` is the word at which the part's options begin; `program` and `arguments` are as typed.
+    """
+
+    start: int
+    program: str
+    arguments: tuple[str, ...]
+    directory: str | None = None
+
+
+@dataclass(frozen=True)
+class CommandLine:
+    """A launcher's command line, read. `words[0]` is the launcher."""
+
+    kind: LauncherKind
+    words: tuple[str, ...]
+    parts: tuple[Part, ...]
+    assignments: tuple[Assignment, ...] = field(default=())
+
+
+def read_command_line(kind: LauncherKind, words: Sequence[str]) -> CommandLine:
+    """Return what `words` say to a launcher of that kind.
+
+    Raises RunError when no program is found, or when the programs stand in a file that palmette doesn't read.
+    """
+    parts: list[Part] = []
+    assignments: list[Assignment] = []
+    at = 1
+    while at < len(words):
+        part, at = _read_part(kind, words, at, assignments)
+        parts.extend(part)
+    if not parts:
+        raise RunError(f"no program in the command line of {Path(words[0]).name}: add it after the launcher's options")
+    return CommandLine(kind, tuple(words), tuple(parts), tuple(assignments))
+
+
+def _read_part(
+    kind: LauncherKind, words: Sequence[str], start: int, assignments: list[Assignment]
+) -> tuple[list[Part], int]:
+    """Read one program with the options before it; return it and the index behind the `:` that ends it."""
+    at = start
+    directory = None
+    multiple: str | None = None
+    while at < len(words) and words[at].startswith("-") and words[at] != "-":
+        word = words[at]
+        if word == "--":
+            at += 1
+            break
+        name, values, following = _read_option(kind, words, at)
+        if name in FILES[kind]:
+            raise RunError(
+                f"{word} {values[0]}: palmette doesn't read programs from a file; say --abi, and it isn't looked at"
+            )
+        if name in DIRECTORIES and values:
+            directory = values[0]
+        if kind == "srun" and name == "multi-prog":
+            multiple = word
+        assignments.extend(_assignments(kind, name, values, at, following))
+        at = following
+    end = _end(kind, words, at)
+    if at >= end:
+        if end < len(words) or at > start:
+            raise RunError(f"no program after `{shlex.join(words[start:at])}`: add it")
+        return [], len(words)
+    if multiple is not None:
+        return _multiple(words[at], start, directory), len(words)
+    return [Part(start, words[at], tuple(words[at + 1 : end]), directory)], end + 1
+
+
+def _end(kind: LauncherKind, words: Sequence[str], at: int) -> int:
+    for index in range(at, len(words)):
+        if words[index] == ":":
+            return index
+    return len(words)
+
+
+def _read_option(kind: LauncherKind, words: Sequence[str], at: int) -> tuple[str, tuple[str, ...], int]:
+    """Return the option's name without dashes, its values, and the index of the word after them."""
+    word = words[at]
+    body = word.lstrip("-")
+    name, equals, attached = body.partition("=")
+    count = VALUES[kind].get(name, 0)
+    if kind == "srun" and not word.startswith("--"):
+        return _read_letters(words, at, body)
+    if equals:
+        return name, (attached,), at + 1
+    # hydra takes `-genv NAME VALUE` and `-genv NAME=VALUE`.
+    if name in ("env", "genv") and at + 1 < len(words) and "=" in words[at + 1]:
+        count = 1
+    if at + count >= len(words):
+        raise RunError(f"{word} at the end of the command line lacks its value or the program: add it")
+    return name, tuple(words[at + 1 : at + 1 + count]), at + 1 + count
+
+
+def _read_letters(words: Sequence[str], at: int, body: str) -> tuple[str, tuple[str, ...], int]:
+    """Read srun's short options: `-n4`, `-n 4`, `-ln4`."""
+    for index, letter in enumerate(body):
+        if letter in VALUES["srun"]:
+            if body[index + 1 :]:
+                return letter, (body[index + 1 :],), at + 1
+            if at + 1 >= len(words):
+                raise RunError(f"-{letter} at the end of the command line lacks its value: add it")
+            return letter, (words[at + 1],), at + 2
+        if letter in "IKk":  # their value is optional and stands right behind
+            break
+    return body, (), at + 1
+
+
+def _assignments(kind: LauncherKind, name: str, values: tuple[str, ...], first: int, last: int) -> list[Assignment]:
+    if kind == "srun":
+        if name != "export" or not values:
+            return []
+        pairs = [entry.partition("=") for entry in values[0].split(",")]
+        return [Assignment(key, value if equals else None, first, last) for key, equals, value in pairs]
+    if kind == "prrte":
+        if name != "x" or not values:
+            return []
+        key, equals, value = values[0].partition("=")
+        return [Assignment(key, value if equals else None, first, last)]
+    if name not in ("env", "genv"):
+        return []
+    key, value = values if len(values) == 2 else values[0].split("=", 1)
+    return [Assignment(key, value, first, last)]
+
+
+def _multiple(path: str, start: int, directory: str | None) -> list[Part]:
+    """Read srun's --multi-prog file: lines of a list of ranks, a program and its arguments."""
+    try:
+        lines = Path(path).read_text(encoding="utf-8").replace("\\\n", " ").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise RunError(f"--multi-prog {path} can't be read: {error}; correct the name, or say --abi") from None
+    parts = []
+    for number, line in enumerate(lines, 1):
+        try:
+            entry = shlex.split(line, comments=True)
+        except ValueError as error:
+            raise RunError(f"{path}:{number}: {error}; correct the line") from None
+        if len(entry) > 1:
+            parts.append(Part(start, entry[1], tuple(entry[2:]), directory))
+    return parts

@@ -1,0 +1,29 @@
+"""LD_PRELOAD: our library beside those that the user preloads."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from palmette.run.elf import defines
+
+NAME = "LD_PRELOAD"
+
+
+def with_preload(library: Path, present: str | None) -> str:
+    """Return the value of LD_PRELOAD that adds `library` to the value that is there.
+
+    The user's libraries keep the first places, which sanitizers insist on and allocators may; but ours goes before the
+    first that replaces MPI functions itself (a profiler), for such a library calls PMPI_ and we would never be asked.
+    """
+    words = [word for word in re.split("[: ]+", present or "") if word and word != str(library)]
+    place = next((index for index, word in enumerate(words) if _replaces_mpi(word)), len(words))
+    return ":".join([*words[:place], str(library), *words[place:]])
+
+
+def _replaces_mpi(word: str) -> bool:
+    path = Path(word)
+    try:
+        return path.is_absolute() and any(defines(path, name) for name in ("MPI_Init", "MPI_Gather"))
+    except OSError:
+        return False

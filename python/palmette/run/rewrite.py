@@ -1,0 +1,91 @@
+"""Giving variables to the ranks of a job, and not to its launcher, through the launcher's own options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from palmette.launch import launcher
+from palmette.run.command_line import Assignment, CommandLine
+from palmette.run.preload import NAME as LD_PRELOAD
+from palmette.run.preload import with_preload
+
+Rewritten = tuple[tuple[str, ...], dict[str, str]]
+"""A command line, and variables to set in the launcher's environment."""
+
+
+def rewrite(
+    line: CommandLine, variables: Mapping[str, str], preload: Path, environment: Mapping[str, str]
+) -> Rewritten:
+    """Return the command line that gives `variables` and LD_PRELOAD with `preload` to the ranks.
+
+    What the user's own words set stays as it is, only LD_PRELOAD gets our library added to it.
+    """
+    if line.kind == "srun":
+        return _srun(line, variables, preload, environment)
+    words = list(line.words)
+    theirs = {assignment.name for assignment in line.assignments}
+    for assignment in line.assignments:
+        if assignment.name == LD_PRELOAD:
+            present = assignment.value if assignment.value is not None else environment.get(LD_PRELOAD)
+            words[assignment.first : assignment.last] = _same_length(line, assignment, with_preload(preload, present))
+    ours = {name: value for name, value in variables.items() if name not in theirs}
+    ours[LD_PRELOAD] = with_preload(preload, environment.get(LD_PRELOAD))
+    # Open MPI's -x belongs to one part of the command line, hydra's -genv to all of it.
+    places = [part.start for part in line.parts] if line.kind == "prrte" else [1]
+    for place in reversed(places or [1]):
+        taken = _set_by_user(line, place)
+        words[place:place] = launcher(line.kind).pass_environment(
+            {name: value for name, value in ours.items() if name not in taken}
+        )
+    return tuple(words), {}
+
+
+def _set_by_user(line: CommandLine, place: int) -> set[str]:
+    """Return the variables that the user's words set where ours would go, so that ours would be in the way.
+
+    PRRTE keeps the first of two -x of a name in a part, hydra the last -genv; a local -env goes before any -genv.
+    """
+    if line.kind == "prrte":
+        end = min((part.start for part in line.parts if part.start > place), default=len(line.words))
+        return {a.name for a in line.assignments if place <= a.first < end}
+    return {a.name for a in line.assignments if line.words[a.first].lstrip("-").startswith("genv")}
+
+
+def _same_length(line: CommandLine, assignment: Assignment, value: str) -> list[str]:
+    """Return the words of the assignment with another value; as many as before, so that indices stay true."""
+    words = list(line.words[assignment.first : assignment.last])
+    if line.kind == "prrte" or "=" in words[-1]:
+        joined = f"{assignment.name}={value}"
+        if len(words) == 1:  # --x=NAME=VALUE
+            return [f"{words[0].partition('=')[0]}={joined}"]
+        return [words[0], joined]
+    return [*words[:-1], value]
+
+
+def _srun(line: CommandLine, variables: Mapping[str, str], preload: Path, environment: Mapping[str, str]) -> Rewritten:
+    """srun: everything but LD_PRELOAD goes into its environment, which does it no harm and may hold commas.
+
+    --export then names the variables, for an --export of the user's may leave the environment out.
+    """
+    value = with_preload(preload, environment.get(LD_PRELOAD))
+    exports = {(a.first, a.last) for a in line.assignments}
+    theirs = {a.name for a in line.assignments}
+    ours = {name: text for name, text in variables.items() if name not in theirs}
+    words = list(line.words)
+    if not exports:
+        for place in reversed([part.start for part in line.parts] or [1]):
+            words.insert(place, ",".join(["--export=ALL", f"{LD_PRELOAD}={value}"]))
+        return tuple(words), ours
+    for first, last in sorted(exports, reverse=True):
+        entries = []
+        for a in line.assignments:
+            if (a.first, a.last) != (first, last) or a.name in ("NONE", "NIL"):
+                continue
+            if a.name == LD_PRELOAD:
+                value = with_preload(preload, a.value if a.value is not None else environment.get(LD_PRELOAD))
+            else:
+                entries.append(a.name if a.value is None else f"{a.name}={a.value}")
+        named = [] if "ALL" in entries else list(ours)
+        words[first:last] = ["--export=" + ",".join([*entries, *named, f"{LD_PRELOAD}={value}"])]
+    return tuple(words), ours

@@ -1,0 +1,100 @@
+"""From the options of `palmette run` to the variables that the preload library reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from palmette import settings
+from palmette.run.errors import RunError
+from palmette.topology_file import TopologyError, load
+
+INTERNAL = "PALMETTE_LAB_"
+"""Variables that programs of the lab hand to each other: none of the ranks' business."""
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What the options say; None and empty leave a setting to the environment.
+
+    `report` is `1` or a path that ends in .json; `force` maps MPI functions (`gather`) to algorithms, `mpi` for its own.
+    """
+
+    topology: Path | None = None
+    table: Path | None = None
+    report: str | None = None
+    force: Mapping[str, str] = field(default_factory=dict)
+    off: bool = False
+    verbose: int = 0
+
+
+def variables(choices: Choices, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the PALMETTE_ variables for the ranks: those of `environment`, with the options over them.
+
+    All are passed on explicitly: launchers forward an environment to this host's ranks only, and ranks that see
+    different settings would choose differently. Paths become absolute. Raises RunError for a value that can't be used.
+    """
+    result = {
+        name: value
+        for name, value in environment.items()
+        if name.startswith("PALMETTE_") and not name.startswith(INTERNAL) and value
+    }
+    if choices.topology is not None:
+        result["PALMETTE_TOPOLOGY"] = str(choices.topology)
+    if choices.table is not None:
+        result["PALMETTE_TABLE"] = str(choices.table)
+    if choices.report is not None:
+        result["PALMETTE_REPORT"] = choices.report
+    if choices.off:
+        result["PALMETTE_ENABLE"] = "0"
+    if choices.verbose:
+        result["PALMETTE_VERBOSE"] = str(min(choices.verbose, 2))
+    for function, algorithm in choices.force.items():
+        result[f"PALMETTE_{_function(function)}"] = algorithm
+    try:
+        settings.values(result)
+    except settings.SettingError as error:
+        raise RunError(f"{error}; `palmette settings` explains each") from None
+    _make_paths_absolute(result)
+    _check_topology(result)
+    _check_table(result)
+    return result
+
+
+def _function(name: str) -> str:
+    """Return the setting's key in capitals. Raises RunError for a name that no function has."""
+    known = [setting.key for setting in settings.declared() if setting.kind == "algorithm"]
+    plain = name.lower().removeprefix("mpi_")
+    if plain not in known:
+        raise RunError(f"--force {name}: no such collective; take one of {', '.join(known)}")
+    return plain.upper()
+
+
+def _make_paths_absolute(values: dict[str, str]) -> None:
+    """Ranks may run in another directory than the caller (`-wdir`)."""
+    for setting in settings.declared():
+        value = values.get(setting.name, "")
+        if setting.kind == "path" and value:
+            values[setting.name] = str(Path(value).absolute())
+        elif setting.kind == "report" and value.endswith(".json"):
+            path = Path(value).absolute()
+            if not path.parent.is_dir():
+                raise RunError(f"{setting.name}={value}: the folder {path.parent} isn't there; make it first")
+            values[setting.name] = str(path)
+
+
+def _check_topology(values: Mapping[str, str]) -> None:
+    path = values.get("PALMETTE_TOPOLOGY")
+    if path is None:
+        return
+    try:
+        load(path)
+    except TopologyError as error:
+        raise RunError(str(error)) from None
+
+
+def _check_table(values: Mapping[str, str]) -> None:
+    path = values.get("PALMETTE_TABLE")
+    if path is not None and not Path(path).is_file():
+        raise RunError(f"PALMETTE_TABLE={path}: no such file; correct the name, or leave it out for the built-in table")
