@@ -59,7 +59,7 @@ def discover_synthetic(argument: str | None) -> Found:
         most *= max(spec.counts)
         if most > MAX_HOSTS:
             raise DiscoverError(f"{argument} has more than {MAX_HOSTS:,} hosts; make it smaller")
-    root = TreeNode("machine")
+    root = TreeNode("fabric")
     insides: dict[str, list[InsideGroup]] = {}
     _grow(root, specs, split, 0, insides)
     levels = [Level(spec.name, spec.latency_s, "typed" if spec.latency_s is not None else None) for spec in specs]

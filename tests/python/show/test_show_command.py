@@ -77,8 +77,12 @@ def test_show_reads_what_discover_wrote(palmette: Palmette, tmp_path: Path) -> N
 
 @pytest.mark.parametrize(
     ("words", "message"),
-    [(["none.json"], "none.json: no such file"), (["bad.json"], "$.format"), (["good.json", "--svg", "/nowhere/x.svg"], "can't write")],
-)  # fmt: skip
+    [
+        (["none.json"], "none.json: no such file"),
+        (["bad.json"], "$.format"),
+        (["good.json", "--svg", "/nowhere/x.svg"], "can't write"),
+    ],
+)
 def test_bad_input_is_one_line_and_status_2(
     palmette: Palmette, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], message: str
 ) -> None:
