@@ -1,12 +1,13 @@
 /* palmette-lab-delay-switch DELAY_US INTERFACE...
  *
- * An Ethernet switch in user space that holds every frame for DELAY_US: it stands in for a bridge where a lab wants a far
- * spine and the kernel has no netem. Frames are read and written whole (GSO frames too, with their virtio header), so that
- * its cost goes with frames and not with packets.
+ * An Ethernet switch in user space that holds every frame for DELAY_US: it stands in for a bridge where a lab wants a
+ * far spine and the kernel has no netem. Frames are read and written whole (GSO frames too, with their virtio header),
+ * so that its cost goes with frames and not with packets.
  *
- * A frame is due DELAY_US after the kernel's receive time stamp. So it is enough to look at the ports when the first held
- * frame is due: whatever came meanwhile is due later still. The process sleeps otherwise, and a few frames that are due
- * within `slack_s` share one wake-up. Goes to the background once all ports are open, and runs until it is killed. */
+ * A frame is due DELAY_US after the kernel's receive time stamp. So it is enough to look at the ports when the first
+ * held frame is due: whatever came meanwhile is due later still. The process sleeps otherwise, and a few frames that
+ * are due within `slack_s` share one wake-up. Goes to the background once all ports are open, and runs until it is
+ * killed. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -27,8 +28,8 @@
 enum {
     max_ports = 256,
     max_addresses = 4096,
-    queue_length = 16384,                                        /* frames held per port: 1 GiB of GSO frames at most */
-    header_bytes = sizeof(struct virtio_net_hdr),                /* stands in front of every frame */
+    queue_length = 16384,                         /* frames held per port: 1 GiB of GSO frames at most */
+    header_bytes = sizeof(struct virtio_net_hdr), /* stands in front of every frame */
     max_frame_bytes = header_bytes + ETH_HLEN + 4 + (1 << 16),
     socket_buffer_bytes = 64 << 20,
 };
@@ -116,7 +117,9 @@ static void take_in(int index, double delay_s) {
     for (;;) {
         char control[256];
         struct iovec part = {buffer, sizeof buffer};
-        struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+        struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+        message.msg_control = control;
+        message.msg_controllen = sizeof control;
         const ssize_t size = recvmsg(port->fd, &message, 0);
         if (size < 0) return;
         if (size < header_bytes + ETH_HLEN) continue;
@@ -191,7 +194,7 @@ int main(int argc, char **argv) {
         perror("cannot go to the background");
         return 1;
     }
-    /* Being late adds to the delay of every frame, so go before the ranks where that is allowed; it sleeps nearly always. */
+    /* Being late adds to the delay of every frame, so go before the ranks where that is allowed. */
     const struct sched_param priority = {.sched_priority = 5};
     sched_setscheduler(0, SCHED_FIFO, &priority);
     prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);

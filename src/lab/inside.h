@@ -4,14 +4,15 @@
 
 #include <sys/types.h>
 
-/* Moves the caller into all namespaces of TARGET (for the PID namespace: its future children), keeping the working directory
- * where it exists there. Returns 0, or -1 with errno. */
+/* Moves the caller into all namespaces of TARGET (for the PID namespace: its future children), keeping the working
+ * directory where it exists there. Returns 0, or -1 with errno. */
 int enter_namespaces(pid_t target);
 
 /* fork() whose child is killed when the caller's thread ends: nothing outlives its launcher. */
 pid_t fork_bound_to_me(void);
 
-/* Waits for CHILD; returns its exit status as a shell would say it (128 + signal). Collects other children on the way. */
+/* Waits for CHILD; returns its exit status as a shell would say it (128 + signal). Collects other children on the
+ * way. */
 int wait_for(pid_t child);
 
 #endif

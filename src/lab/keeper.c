@@ -1,16 +1,17 @@
 /* palmette-lab-keeper LIFETIME_S DIRECTORY LOGIN HOST...
  *
- * Makes the namespaces of an emulated cluster and keeps them. One PID namespace holds the whole lab; its init, the keeper, is
- * also the login host, in whose network namespace the switches live. Every HOST is a child with namespaces of its own (net,
- * uts, ipc, mnt and a nested pid one). So the kernel itself takes everything down when the keeper ends, however it ends:
+ * Makes the namespaces of an emulated cluster and keeps them. One PID namespace holds the whole lab; its init, the
+ * keeper, is also the login host, in whose network namespace the switches live. Every HOST is a child with namespaces
+ * of its own (net, uts, ipc, mnt and a nested pid one). So the kernel itself takes everything down when the keeper
+ * ends, however it ends:
  *
  *   - LIFETIME_S seconds have passed,
  *   - standard input reached its end before a byte "k" (keep) came: the process that asked for the lab is gone,
  *   - it is killed.
  *
- * DIRECTORY holds `etc_hosts` and, for each host, `boot_id.HOST`. Standard output gets "keeper PID" (as seen by the caller), a
- * line "host NAME PID" for each host (PID as seen by the keeper), and "ready". A failure is one line on standard error and
- * exit status 1; exit status 3 says that the kernel refused the namespaces. */
+ * DIRECTORY holds `etc_hosts` and, for each host, `boot_id.HOST`. Standard output gets "keeper PID" (as seen by the
+ * caller), a line "host NAME PID" for each host (PID as seen by the keeper), and "ready". A failure is one line on
+ * standard error and exit status 1; exit status 3 says that the kernel refused the namespaces. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -39,9 +40,7 @@ static void fail(const char *what, int status) {
 }
 
 /* fork() whose child starts in new namespaces; the caller stays in its own. */
-static pid_t fork_into_new_namespaces(void) {
-    return (pid_t)syscall(SYS_clone, all_namespaces | SIGCHLD, 0, 0, 0, 0);
-}
+static pid_t fork_into_new_namespaces(void) { return (pid_t)syscall(SYS_clone, all_namespaces | SIGCHLD, 0, 0, 0, 0); }
 
 /* Gives the calling process, which is alone in new namespaces, the looks of a host. */
 static void become_host(const char *name, const char *directory) {

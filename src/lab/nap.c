@@ -1,8 +1,8 @@
 /* Preload that turns sched_yield() into a short sleep.
  *
- * Open MPI yields while it polls; with more ranks than cores a yield only hands the core to the next poller, and the ranks
- * that have work wait for all of them. PALMETTE_NAP_US is the length of the sleep in microseconds (default 50; 0 yields as
- * usual). Nothing else is replaced, so that it stands beside other preloads. */
+ * Open MPI yields while it polls; with more ranks than cores a yield only hands the core to the next poller, and the
+ * ranks that have work wait for all of them. PALMETTE_NAP_US is the length of the sleep in microseconds (default 50; 0
+ * yields as usual). Nothing else is replaced, so that it stands beside other preloads. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <sys/syscall.h>

@@ -1,10 +1,11 @@
 /* palmette-lab-rsh [OPTIONS] HOST COMMAND...
  *
- * Stands in for ssh inside a lab: runs COMMAND (joined by blanks, read by /bin/sh, as ssh does) on HOST, which is a name or
- * an address of the table that PALMETTE_LAB_TABLE names (lines "ADDRESS NAME PID"; PID as the login host sees it).
+ * Stands in for ssh inside a lab: runs COMMAND (joined by blanks, read by /bin/sh, as ssh does) on HOST, which is a
+ * name or an address of the table that PALMETTE_LAB_TABLE names (lines "ADDRESS NAME PID"; PID as the login host sees
+ * it).
  *
- * Each call is a container of its own on the host, a nested PID namespace with its own /proc and /dev/shm: when this process
- * ends, for whatever reason, everything that it started on the host is gone, daemons included.
+ * Each call is a container of its own on the host, a nested PID namespace with its own /proc and /dev/shm: when this
+ * process ends, for whatever reason, everything that it started on the host is gone, daemons included.
  *
  *     this process ── on the host's PIDs ── init of the call ── /bin/sh -c COMMAND
  *

@@ -1,8 +1,8 @@
 """The one setting of the machine itself that a lab changes: net.core.netdev_max_backlog.
 
 All frames between namespaces of one machine pass through a queue per CPU. Its usual length of 1000 overflows when the
-CPUs are busy, and TCP then stalls for seconds. The setting is global, so the labs that are up share a note of what it was
-before the first of them, and the last one puts it back.
+CPUs are busy, and TCP then stalls for seconds. The setting is global, so the labs that are up share a note of what it
+was before the first of them, and the last one puts it back.
 """
 
 from __future__ import annotations

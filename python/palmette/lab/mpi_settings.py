@@ -1,7 +1,7 @@
 """What each MPI must be told on a lab: the network to use, and to wait politely.
 
-A lab runs many ranks on few cores. An MPI that polls without giving way then measures the scheduler and not the network:
-a barrier of 16 ranks on 2 cores takes 10 to 200 times longer. Every setting gives way to what the user passes.
+A lab runs many ranks on few cores. An MPI that polls without giving way then measures the scheduler and not the
+network: a barrier of 16 ranks on 2 cores takes 10 to 200 times longer. Every setting gives way to what the user passes.
 """
 
 from __future__ import annotations

@@ -35,8 +35,8 @@ def check_can_build() -> None:
 class Keeper:
     """The process that holds a lab: killing it ends everything that runs in the lab.
 
-    `hosts` are the PIDs of the hosts' inits as the keeper sees them. `hold` is the pipe whose end ends the lab, too, until
-    `let_go` is called; None for a lab that somebody else started.
+    `hosts` are the PIDs of the hosts' inits as the keeper sees them. `hold` is the pipe whose end ends the lab, too,
+    until `let_go` is called; None for a lab that somebody else started.
     """
 
     process: ProcessId

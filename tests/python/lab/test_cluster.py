@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -49,40 +50,37 @@ def machine_looks() -> tuple[str, str]:
     return names, Path("/proc/self/mounts").read_text()
 
 
-def namespaces_below(pid: int) -> set[str]:
-    """The namespaces of the keeper `pid` and of everything in its PID namespace."""
-    own = os.readlink(f"/proc/{pid}/ns/pid")
-    found = set()
-    parents = {pid}
-    grown = True
-    while grown:
-        grown = False
-        for entry in Path("/proc").iterdir():
-            if not entry.name.isdigit() or int(entry.name) in parents - {pid}:
-                continue
-            try:
-                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-                if int(entry.name) == pid or parent in parents:
-                    found |= {os.readlink(entry / "ns" / kind) for kind in ("net", "uts", "ipc", "mnt", "pid")}
-                    grown = grown or int(entry.name) not in parents
-                    parents.add(int(entry.name))
-            except OSError:
-                continue
-    assert own in found
+KINDS = ("net", "uts", "ipc", "mnt", "pid")
+
+
+def processes() -> dict[int, int]:
+    """All processes of the machine, each with its parent."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                found[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
     return found
+
+
+def namespaces_of(pids: Iterable[int]) -> set[str]:
+    """All namespaces that the processes are in."""
+    found = set()
+    for pid in pids:
+        for kind in KINDS:
+            with contextlib.suppress(OSError):
+                found.add(str(Path(f"/proc/{pid}/ns/{kind}").readlink()))
+    return found
+
+
+def with_children(pid: int) -> list[int]:
+    """The keeper `pid` and the inits of its hosts."""
+    return [pid, *(child for child, parent in processes().items() if parent == pid)]
 
 
 def used_namespaces() -> set[str]:
     """All namespaces that a process of the machine is in."""
-    found = set()
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            for kind in ("net", "uts", "ipc", "mnt", "pid"):
-                try:
-                    found.add(os.readlink(entry / "ns" / kind))
-                except OSError:
-                    continue
-    return found
+    return namespaces_of(processes())
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
@@ -98,8 +96,8 @@ def test_up_and_down_leave_nothing_behind(lab_state: Path) -> None:
     before = machine_looks()
     lab = Lab.up(EIGHT)
     keeper = lab.state.keeper
-    made = namespaces_below(keeper.pid)
-    assert len(made) == 5 * (1 + 8)
+    made = namespaces_of(with_children(keeper.pid))
+    assert len(made) == len(KINDS) * (1 + 8)
     assert machine_looks() == before
     lab.down()
     assert not keeper.is_alive()
@@ -219,31 +217,24 @@ def test_a_lab_ends_by_itself_after_its_lifetime(lab_state: Path) -> None:
 
 
 def test_a_build_that_fails_half_way_is_undone(lab_state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    keepers: list[ProcessId] = []
+    found: list[state.LabState | None] = []
 
     def fail(*arguments: object) -> None:
-        keepers.append(found.keeper)  # the state is written before the first cable
+        found.append(state.read_state(lab_state / "default"))  # written before the first cable is laid
         raise KeyboardInterrupt
 
-    real = state.LabState.write
-
-    def write(self: state.LabState, directory: Path) -> None:
-        nonlocal found
-        found = self
-        real(self, directory)
-
-    found: state.LabState
-    monkeypatch.setattr(state.LabState, "write", write)
     monkeypatch.setattr(namespaces.Keeper, "batch", fail)
     with pytest.raises(KeyboardInterrupt):
         Lab.up("2node")
-    assert len(keepers) == 1
-    assert not keepers[0].is_alive()
+    assert found[0] is not None
+    assert not found[0].keeper.is_alive()
     assert state.known_labs() == []
 
 
 def test_a_lab_ends_with_the_process_that_made_it_even_if_that_is_killed(lab_state: Path) -> None:
-    code = "from palmette.lab import Lab; import time; print(Lab.up('2node').state.keeper_pid, flush=True); time.sleep(60)"
+    code = (
+        "from palmette.lab import Lab; import time; print(Lab.up('2node').state.keeper_pid, flush=True); time.sleep(60)"
+    )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as maker:
         assert maker.stdout is not None
         keeper = ProcessId.of(int(maker.stdout.readline()))

@@ -129,7 +129,9 @@ def test_an_mpi_in_path_is_found_last(tmp_path: Path, monkeypatch: pytest.Monkey
     assert [found.name for found in mpi_install.find_all()] == ["mpich"]
 
 
-def test_a_preload_of_the_user_stands_before_the_one_of_the_lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_preload_of_the_user_stands_before_the_one_of_the_lab(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "libpalmette_nap.so").touch()
     monkeypatch.setenv("PALMETTE_LAB_BIN", str(tmp_path))
     mpi = Installation("openmpi", tmp_path, tmp_path / "mpiexec", None, "5")
