@@ -207,7 +207,9 @@ class Topology:
 
 def _present(item: Any, keep: tuple[str, ...] = ()) -> dict[str, Any]:
     values = ((name, getattr(item, name)) for name in type(item).__slots__)
-    return {name: value for name, value in values if name in keep or (value not in (None, False, []))}
+    return {
+        name: value for name, value in values if name in keep or not (value is None or value is False or value == [])
+    }
 
 
 def _inside(group: InsideGroup) -> dict[str, Any]:

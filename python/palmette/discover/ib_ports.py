@@ -36,7 +36,7 @@ def read_port_line(line: str, fabric: RawFabric) -> bool:
         return True
     peer = _device(fabric, port[7], port[10], "")
     peer.peer_name = peer.peer_name or port[12].strip()
-    fabric.add_end(device, number, peer, int(port[9]), int(port[5]), speed_name(port[6]))
+    fabric.add_end(device, number, peer, int(port[9]), int(port[5]) or None, speed_name(port[6]))
     return True
 
 

@@ -120,7 +120,7 @@ class _Parser:
     def _header(self, header: re.Match[str]) -> None:
         device = self.fabric.device(_KINDS[header[1]], int(header[4], 16))
         device.has_record = True
-        device.ports = int(header[2])
+        device.ports = int(header[2]) or None
         if self.system_guid is not None:
             device.system_guid = self.system_guid
         quoted = _QUOTED.search(header[5] or "")
@@ -142,7 +142,7 @@ class _Parser:
                 peer.peer_name = comment[comment.find('"') + 1 : name_end].strip()
             rate = _RATE.search(comment, name_end + 1)
             if rate is not None:
-                width, speed = int(rate[1]), speed_name(rate[2])
+                width, speed = int(rate[1]) or None, speed_name(rate[2])
         self.fabric.add_end(self.current, int(port), peer, int(peer_port), width, speed)
 
     def _unreadable(self, number: int, line: str) -> None:

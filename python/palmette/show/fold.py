@@ -15,17 +15,29 @@ from palmette.topology_model import TreeNode
 
 @dataclass(slots=True)
 class Folded:
-    """`count` siblings under each parent, drawn once. `members` are all that it stands for, under all parents.
+    """Siblings that are drawn once. `members` are all that it stands for, under all parents.
 
-    alike: False when groups of one level were put together though they differ.
+    each: fewest and most of them under one parent. alike: False when groups of one level were put together though
+    they differ.
     """
 
     level: str | None
-    count: int
+    each: tuple[int, int]
     members: list[TreeNode]
     children: list[Folded] = field(default_factory=list)
     alike: bool = True
     hosts_each: tuple[int, int] = (0, 0)
+
+    @property
+    def count(self) -> int:
+        """The most of them under one parent."""
+        return self.each[1]
+
+    @property
+    def count_text(self) -> str:
+        """`4`, or `2 to 4` where parents differ."""
+        few, many = self.each
+        return f"{many:,}" if few == many else f"{few:,} to {many:,}"
 
     @property
     def names(self) -> str:
@@ -55,7 +67,7 @@ class Folded:
         low, high = self.rates
         return {
             "level": self.level,
-            "count": self.count,
+            "count": list(self.each),
             "names": self.names,
             "hosts_each": list(self.hosts_each),
             "up_bytes_per_s": None if low is None else [low, high],
@@ -90,11 +102,11 @@ class Folder:
         equal: fold equal siblings; otherwise only hosts are folded. by_level_above: where a parent has more
         different children than this, those of one level are put together though they differ.
         """
-        return self._fold([self.root], 1, equal, by_level_above)
+        return self._fold([self.root], (1, 1), equal, by_level_above)
 
-    def _fold(self, members: list[TreeNode], count: int, equal: bool, most: int | None) -> Folded:
-        each = [self._hosts[id(member)] for member in members]
-        folded = Folded(members[0].level, count, members, hosts_each=(min(each), max(each)))
+    def _fold(self, members: list[TreeNode], each: tuple[int, int], equal: bool, most: int | None) -> Folded:
+        hosts = [self._hosts[id(member)] for member in members]
+        folded = Folded(members[0].level, each, members, hosts_each=(min(hosts), max(hosts)))
         folded.alike = len({self._signature[id(member)] for member in members}) == 1
         groups = self._group(members, equal)
         if most is not None and len(groups) > most:
@@ -102,9 +114,12 @@ class Folder:
             for group in groups:
                 by_level.setdefault(group[0].level, []).extend(group)
             groups = list(by_level.values())
+        parent = {id(child): index for index, member in enumerate(members) for child in member.children}
         for group in groups:
-            per_parent = len(group) // len(members) if len(group) % len(members) == 0 else len(group)
-            folded.children.append(self._fold(group, per_parent, equal, most))
+            counts = [0] * len(members)
+            for child in group:
+                counts[parent[id(child)]] += 1
+            folded.children.append(self._fold(group, (min(counts), max(counts)), equal, most))
         return folded
 
     def _group(self, members: Iterable[TreeNode], equal: bool) -> list[list[TreeNode]]:

@@ -87,7 +87,7 @@ def _card(folded: Folded) -> Card:
     if kind == "node":
         return _host_card(folded)
     names = folded.names
-    title = f"{folded.count:,} × {kind}" if folded.count > 1 else names
+    title = f"{folded.count_text} × {kind}" if folded.count > 1 else names
     lines = [names] if folded.count > 1 else ([kind] if folded.level else [])
     few, many = folded.hosts_each
     hosts = plural(few, "host") if few == many else f"{few:,} to {many:,} hosts"
@@ -109,7 +109,9 @@ def _card(folded: Folded) -> Card:
 
 def _host_card(folded: Folded) -> Card:
     count = folded.count
-    title = plural(count, "host") + (" in each" if len(folded.members) > count else "")
+    title = (plural(count, "host") if folded.each[0] == count else f"{folded.count_text} hosts") + (
+        " in each" if len(folded.members) > count else ""
+    )
     lines = [folded.names]
     inside = folded.inside()
     if inside:

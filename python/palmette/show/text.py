@@ -39,7 +39,7 @@ def tree_text(topology: Topology, everything: bool = False) -> list[str]:
 
 
 def _write(folded: Folded, lines: list[str], lead: str, last: bool) -> None:
-    label = f"{folded.count:,} x {folded.level}" if folded.count > 1 else f"{folded.level}"
+    label = f"{folded.count_text} x {folded.level}" if folded.count > 1 else f"{folded.level}"
     if folded.level != "node" and folded.switches_each[1] > 1:
         low, high = folded.switches_each
         label += f" ({low} switches)" if low == high else f" ({low} to {high} switches)"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
 
 from discover.listing import Listing, discover_text, left_out, tree_of, two_leaves, up
 from palmette.discover.found import DiscoverError
+from palmette.discover.merge import merge
+from palmette.topology_file import load
 
 CLEAN = two_leaves().text()
 
@@ -203,3 +206,24 @@ def test_what_is_no_fabric_gets_one_clear_error(tmp_path: Path, text: str) -> No
 def test_a_list_of_nodes_is_told_from_a_listing_of_links(tmp_path: Path) -> None:
     with pytest.raises(DiscoverError, match="without -l"):
         discover_text(tmp_path, 'Switch\t: 0x0002c90000000001 ports 36 devid 0xbd36 vendid 0x2c9 "sw1"\n')
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_any_damage_costs_warnings_or_one_error_and_what_is_left_is_a_valid_file(tmp_path: Path, seed: int) -> None:
+    generator = random.Random(seed)
+    text = list(CLEAN)
+    for _ in range(generator.choice([1, 10, 100, 1000])):
+        at = generator.randrange(len(text))
+        if generator.random() < 0.5:
+            text[at] = generator.choice('0aZ"[]()#- \n\t\0xS')
+        elif generator.random() < 0.5:
+            del text[at : at + generator.choice([1, 30])]
+        else:
+            text[at:at] = text[generator.randrange(len(text)) :][: generator.choice([1, 300])]
+    try:
+        found = discover_text(tmp_path, "".join(text))
+    except DiscoverError:
+        return
+    topology = merge([found], "damaged")
+    topology.save(tmp_path / "topology.json")
+    assert load(tmp_path / "topology.json") == topology

@@ -58,6 +58,12 @@ def test_real_fabrics_fit_the_schema(fabrics: Path) -> None:
         VALIDATOR.validate(discover([("ibnetdiscover", str(fabrics / name))]).to_json())
 
 
+def test_a_latency_of_zero_is_written_and_read() -> None:
+    topology = discover([("synthetic", "2leaf~0s:2node")])
+    assert topology.to_json()["machine"]["levels"][0]["latency_s"] == 0.0
+    assert parse(json.dumps(topology.to_json())) == topology
+
+
 def test_the_example_in_the_reference_is_a_valid_file() -> None:
     page = Path(__file__).resolve().parents[3] / "docs" / "reference" / "topology-json.md"
     example = page.read_text().split("```json\n")[1].split("```")[0]

@@ -71,7 +71,7 @@ def test_show_reads_what_discover_wrote(palmette: Palmette, tmp_path: Path) -> N
     ElementTree.parse(tmp_path / "t.svg")
     answer = json.loads(palmette("show", path, "--json").out)
     assert answer["hosts"] == 18
-    assert answer["tree"]["children"][0]["count"] == 2
+    assert answer["tree"]["children"][0]["count"] == [2, 2]
     assert answer["tree"]["children"][0]["children"][0]["up_bytes_per_s"] == [8e9, 8e9]
 
 
@@ -166,6 +166,12 @@ def test_folding_counts_the_hosts_of_every_group() -> None:
     assert [(child.count, child.hosts_each) for child in folded.children] == [(2, (2, 2)), (2, (3, 3))]
     together = folder.fold(by_level_above=1)
     assert [(child.count, child.hosts_each, child.alike) for child in together.children] == [(4, (2, 3), False)]
+
+
+def test_uneven_groups_that_are_drawn_once_say_how_uneven() -> None:
+    text = "\n".join(tree_text(synthetic(FORMS[-1])))
+    assert "40 x leaf" in text
+    assert "1 to 20 x node" in text
 
 
 def test_numbers_for_people() -> None:
