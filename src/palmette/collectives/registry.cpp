@@ -44,6 +44,12 @@ plan::Plan make_plan(const Job& job, const Request& request, const Spec& spec) {
     return out;
 }
 
+std::int64_t tag_limit(const Job& job, const Spec& spec) {
+    // Trees use one tag a slice, flat exchanges at most one a rank, leaders twice as many a rail.
+    constexpr std::int64_t slices = 64;
+    return slices + spec.integer("leaders", 1) * (2 * std::int64_t{job.size()} + 2);
+}
+
 void check_keys(const Spec& spec, const std::vector<std::string_view>& known, const Job* levels) {
     // A table may name levels that this job doesn't have; these are the names that discovery gives.
     static const std::vector<std::string_view> level_names{"dragonfly", "group", "pod", "block", "rack", "leaf", "chassis", "node", "package", "socket", "numa", "die", "l3", "l2", "core"};

@@ -45,6 +45,9 @@ Program make_program(const Job& job, Rank rank, const Request& request, const Sp
 /// The programs of all ranks, for tools. Same errors.
 plan::Plan make_plan(const Job& job, const Request& request, const Spec& spec);
 
+/// More tags than any message of the algorithm uses: an upper bound from what all ranks share.
+std::int64_t tag_limit(const Job& job, const Spec& spec);
+
 /// Throws base::Error unless every key of the spec is one of `known` or, where `levels` is set, the name of a level.
 void check_keys(const Spec& spec, const std::vector<std::string_view>& known, const Job* levels = nullptr);
 

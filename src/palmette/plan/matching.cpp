@@ -51,11 +51,16 @@ std::optional<std::string> for_each_in_order(const Plan& plan,
     std::vector<std::vector<StepRef>> partner(ranks);
     for (std::uint32_t r = 0; r < ranks; ++r) partner[r].resize(plan.programs[r].steps.size());
     for (std::size_t i = 0; i < ends.size(); i += 2) {
-        const bool pair = i + 1 < ends.size() && ends[i].key() == ends[i + 1].key() && ends[i].kind != ends[i + 1].kind;
-        if (!pair) return base::cat(describe(plan, ends[i].ref), ": no other rank has the matching step");
-        if (i + 2 < ends.size() && ends[i + 2].key() == ends[i].key())
-            return base::cat(describe(plan, ends[i + 2].ref),
+        const auto same_key = [&](std::size_t other) {
+            return other < ends.size() && ends[other].key() == ends[i].key();
+        };
+        // Sorted by kind within a key: one send and one recv stand next to each other, anything else doesn't.
+        const bool pair = same_key(i + 1) && ends[i].kind != ends[i + 1].kind;
+        const std::size_t second = pair ? i + 2 : i + 1;
+        if (same_key(second))
+            return base::cat(describe(plan, ends[second].ref),
                              ": a second message with the same tag between the same two ranks");
+        if (!pair) return base::cat(describe(plan, ends[i].ref), ": no other rank has the matching step");
         partner[ends[i].ref.rank][ends[i].ref.step] = ends[i + 1].ref;
         partner[ends[i + 1].ref.rank][ends[i + 1].ref.step] = ends[i].ref;
     }

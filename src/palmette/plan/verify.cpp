@@ -1,5 +1,6 @@
 #include "palmette/plan/verify.hpp"
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <numeric>
@@ -14,6 +15,7 @@ using base::cat;
 using Complaint = std::optional<std::string>;
 
 constexpr std::int64_t undefined = -1;
+constexpr std::int64_t most_parts = 1 << 16;
 
 std::string at(const Program& program, StepId step) {
     return cat("rank ", program.rank, ", step ", step, " (", name_of(program.steps[step].kind), ", ",
@@ -92,16 +94,11 @@ std::vector<std::pair<Buffer, std::int64_t>> sequence(Span<Region> regions) {
 
 class Verifier {
   public:
-    Verifier(const Plan& plan, const Job& job) : plan_(plan), job_(job) {
-        for (const Program& program : plan.programs) {
-            rights_.emplace_back(plan, job, program);
-            for (const Step& step : program.steps) parts_ = std::lcm(parts_, std::int64_t{step.slice.of});
-        }
-    }
+    Verifier(const Plan& plan, const Job& job) : plan_(plan), job_(job) {}
 
     Complaint run() {
-        if (static_cast<std::int32_t>(plan_.programs.size()) != job_.size())
-            return cat("the plan has ", plan_.programs.size(), " programs for a job of ", job_.size(), " ranks");
+        if (Complaint complaint = check_frame()) return complaint;
+        for (const Program& program : plan_.programs) rights_.emplace_back(plan_, job_, program);
         for (std::size_t r = 0; r < plan_.programs.size(); ++r)
             if (Complaint complaint = check_program(r)) return complaint;
         if (Complaint complaint = play()) return complaint;
@@ -111,19 +108,39 @@ class Verifier {
     }
 
   private:
+    /// What must hold before steps can be looked at.
+    Complaint check_frame() {
+        if (static_cast<std::int32_t>(plan_.programs.size()) != job_.size())
+            return cat("the plan has ", plan_.programs.size(), " programs for a job of ", job_.size(), " ranks");
+        const Rank root = plan_.request.root;
+        if (plan_.request.collective != Collective::allgather && (root.value < 0 || root.value >= job_.size()))
+            return cat("root ", root, " is outside of a job of ", job_.size(), " ranks");
+        for (std::size_t r = 0; r < plan_.programs.size(); ++r) {
+            const Program& program = plan_.programs[r];
+            if (program.rank.value != static_cast<std::int32_t>(r))
+                return cat("program ", r, " is made for rank ", program.rank);
+            if (program.order != plan_.programs.front().order)
+                return cat("rank ", program.rank, " counts its blocks in another order than rank 0");
+            for (StepId s = 0; s < program.steps.size(); ++s) {
+                const Slice slice = program.steps[s].slice;
+                if (slice.of < 1 || slice.index >= slice.of)
+                    return cat(at(program, s), ": part ", slice.index, " of ", slice.of, " is no part");
+                parts_ = std::lcm(parts_, std::int64_t{slice.of});
+                if (parts_ > most_parts)
+                    return cat(at(program, s), ": blocks are cut in so many ways that they have more than ", most_parts,
+                               " common parts");
+            }
+        }
+        return std::nullopt;
+    }
+
     Complaint check_program(std::size_t index) const {
         const Program& program = plan_.programs[index];
-        if (program.rank.value != static_cast<std::int32_t>(index))
-            return cat("program ", index, " is made for rank ", program.rank);
-        if (program.order != plan_.programs.front().order)
-            return cat("rank ", program.rank, " counts its blocks in another order than rank 0");
         const std::int64_t own = block_of(job_, program.order, program.rank);
         const bool has_both =
             rights_[index].covers({Buffer::send, {own, 1}}) && rights_[index].covers({Buffer::recv, {own, 1}});
         for (StepId s = 0; s < program.steps.size(); ++s) {
             const Step& step = program.steps[s];
-            if (step.slice.of < 1 || step.slice.index >= step.slice.of)
-                return cat(at(program, s), ": part ", step.slice.index, " of ", step.slice.of, " is no part");
             for (const Region& region : program.regions_of(step))
                 if (!rights_[index].covers(region))
                     return cat(at(program, s), ": touches ", name_of(region.buffer), " blocks ", region.blocks.first,
@@ -136,14 +153,18 @@ class Verifier {
                     return cat(at(program, s), ": writes the caller's input, block ", region.blocks.first);
                 const bool own_result = has_both && region.buffer == Buffer::recv && region.blocks.first <= own &&
                                         own < region.blocks.end();
-                const bool from_input =
-                    step.kind == StepKind::copy && program.sources_of(step)[0].buffer == Buffer::send;
-                if (own_result && !from_input)
+                if (own_result && !copies_input(program, step))
                     return cat(at(program, s), ": writes the rank's own block ", own,
                                " of the result, which is its input with MPI_IN_PLACE");
             }
         }
         return std::nullopt;
+    }
+
+    static bool copies_input(const Program& program, const Step& step) {
+        if (step.kind != StepKind::copy) return false;
+        const Span<Region> sources = program.sources_of(step);
+        return std::all_of(sources.begin(), sources.end(), [](const Region& r) { return r.buffer == Buffer::send; });
     }
 
     Complaint play() {
@@ -167,7 +188,10 @@ class Verifier {
         const Step& recv = receiver.steps[to.step];
         const auto sent = sequence(sender.regions_of(send));
         const auto taken = sequence(receiver.regions_of(recv));
-        if (sent.size() != taken.size() || !(send.slice == recv.slice))
+        if (!(send.slice == recv.slice))
+            return cat(at(receiver, to.step), ": takes part ", recv.slice.index + 1, '/', recv.slice.of, " where ",
+                       at(sender, from.step), " sends part ", send.slice.index + 1, '/', send.slice.of);
+        if (sent.size() != taken.size())
             return cat(at(receiver, to.step), ": takes ", taken.size(), " blocks where ", at(sender, from.step),
                        " sends ", sent.size());
         for (std::size_t i = 0; i < sent.size(); ++i)

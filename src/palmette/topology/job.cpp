@@ -1,6 +1,7 @@
 #include "palmette/topology/job.hpp"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 #include "palmette/base/error.hpp"
@@ -140,23 +141,27 @@ Job Job::flat(std::int32_t ranks) {
     return job;
 }
 
-Job Job::from_nodes(const std::vector<std::int32_t>& node_of_rank) {
-    std::vector<std::int32_t> colours;
-    std::vector<std::int32_t> index(node_of_rank.size());
-    for (std::size_t r = 0; r < node_of_rank.size(); ++r) {
-        const auto at = std::find(colours.begin(), colours.end(), node_of_rank[r]);
-        index[r] = static_cast<std::int32_t>(at - colours.begin());
-        if (at == colours.end()) colours.push_back(node_of_rank[r]);
-    }
-    std::vector<std::int32_t> order(node_of_rank.size());
+Job Job::from_groups(const std::vector<std::string>& names, const std::vector<std::vector<std::int32_t>>& key_of_rank) {
+    const auto p = static_cast<std::int32_t>(key_of_rank.size());
+    std::map<std::int32_t, std::int32_t> first_rank;
+    for (std::int32_t r = 0; r < p; ++r) first_rank.try_emplace(key_of_rank[static_cast<std::size_t>(r)].front(), r);
+    auto keys = key_of_rank;
+    for (auto& key : keys) key.front() = first_rank[key.front()];
+    std::vector<std::int32_t> order(key_of_rank.size());
     std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) { return index[static_cast<std::size_t>(a)] < index[static_cast<std::size_t>(b)]; });
+    const auto key_at = [&](std::int32_t position) -> const std::vector<std::int32_t>& { return keys[static_cast<std::size_t>(order[static_cast<std::size_t>(position)])]; };
+    std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) { return keys[static_cast<std::size_t>(a)] < keys[static_cast<std::size_t>(b)]; });
     Job job;
     job.set_order(order);
-    std::vector<std::int32_t> firsts;
-    for (std::size_t i = 0; i < order.size(); ++i)
-        if (i == 0 || index[static_cast<std::size_t>(order[i])] != index[static_cast<std::size_t>(order[i - 1])]) firsts.push_back(static_cast<std::int32_t>(i));
-    job.levels_.push_back({std::string(node_level), Partition::from_firsts(job.size(), std::move(firsts)), 0, {}, {}});
+    for (std::size_t level = 0; level < names.size(); ++level) {
+        std::vector<std::int32_t> firsts;
+        const auto depth = static_cast<std::ptrdiff_t>(level + 1);
+        for (std::int32_t i = 0; i < p; ++i)
+            if (i == 0 || !std::equal(key_at(i).begin(), key_at(i).begin() + depth, key_at(i - 1).begin())) firsts.push_back(i);
+        job.levels_.push_back({names[level], Partition::from_firsts(p, std::move(firsts)), 0, {}, {}});
+    }
+    job.drop_empty_levels();
+    if (!job.find_level(node_level)) fail("a job needs a level called 'node'");
     return job;
 }
 

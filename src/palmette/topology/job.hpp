@@ -55,8 +55,10 @@ class Job {
     static Job regular(const std::vector<std::pair<std::string, std::int32_t>>& levels, bool cyclic = false);
     /// p ranks of which nothing is known but their number; one level `node` with one rank each.
     static Job flat(std::int32_t ranks);
-    /// Nodes only, given by a colour per rank: ranks of one colour share a node. Nodes come in order of their first rank.
-    static Job from_nodes(const std::vector<std::int32_t>& node_of_rank);
+    /// From what ranks know of themselves: `key_of_rank[r][l]` is the group of rank r at level `names[l]`, outermost first. Groups of
+    /// the first level come in order of their first rank, groups below by their key; equal keys in different parents are
+    /// different groups. One level must be called `node`.
+    static Job from_groups(const std::vector<std::string>& names, const std::vector<std::vector<std::int32_t>>& key_of_rank);
 
     /// What `to_json` wrote: the form in which rank 0 hands the job to the others.
     static Job from_json(const base::Json& json);

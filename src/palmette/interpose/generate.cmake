@@ -1,0 +1,16 @@
+# Wrappers for the functions of functions.txt, from the prototypes in this ABI's mpi.h. Included by cmake/PalmetteMpi.cmake with abi, include_dir,
+# definitions and _generated set.
+set(_wrapper_flags "")
+foreach(_definition IN LISTS definitions)
+  list(APPEND _wrapper_flags "-D${_definition}")
+endforeach()
+set(_wrapper_list "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/interpose/functions.txt")
+set(_wrapper_tool "${CMAKE_CURRENT_SOURCE_DIR}/tools/generate_wrappers.py")
+add_custom_command(
+  OUTPUT "${_generated}/palmette/interpose/wrappers.hpp" "${_generated}/wrappers.cpp"
+  COMMAND "${Python_EXECUTABLE}" "${_wrapper_tool}" "${_wrapper_list}" "${_generated}" "${CMAKE_C_COMPILER}" "-I${include_dir}" ${_wrapper_flags}
+  DEPENDS "${_wrapper_tool}" "${_wrapper_list}" "${include_dir}/mpi.h"
+  COMMENT "Wrappers for the ABI ${abi}"
+  VERBATIM)
+list(APPEND PALMETTE_INTERPOSE_GENERATED "${_generated}/wrappers.cpp" "${_generated}/palmette/interpose/wrappers.hpp")
+target_include_directories(palmette_mpi_flags_${abi} INTERFACE "${_generated}")

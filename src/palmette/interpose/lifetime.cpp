@@ -1,0 +1,59 @@
+// From MPI_Init to MPI_Finalize.
+#include <mpi.h>
+
+#include "palmette/interpose/guard.hpp"
+#include "palmette/interpose/settings.hpp"
+#include "palmette/interpose/wrappers.hpp"
+#include "palmette/runtime/process.hpp"
+
+namespace palmette::interpose {
+
+thread_local bool Guard::inside_ = false;
+
+bool started() {
+    runtime::Process& process = runtime::Process::instance();
+    if (process.started()) return true;
+    int initialized = 0;
+    int finalized = 0;
+    PMPI_Initialized(&initialized);
+    PMPI_Finalized(&finalized);
+    // After MPI_Init this is a library that was loaded too late; its ranks may not all have it, so nothing is served.
+    if (initialized || finalized) return false;
+#if MPI_VERSION >= 4
+    process.start_without_world(settings_from_environment());
+    return true;
+#else
+    return false;
+#endif
+}
+
+namespace {
+
+void start() {
+    const Guard guard;
+    if (guard.entered()) runtime::Process::instance().start(settings_from_environment());
+}
+
+}  // namespace
+
+int on_MPI_Init(int* argc, char*** argv) {
+    const int code = next::MPI_Init(argc, argv);
+    if (code == MPI_SUCCESS) start();
+    return code;
+}
+
+int on_MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
+    const int code = next::MPI_Init_thread(argc, argv, required, provided);
+    if (code == MPI_SUCCESS) start();
+    return code;
+}
+
+int on_MPI_Finalize() {
+    {
+        const Guard guard;
+        if (guard.entered()) runtime::Process::instance().finish();
+    }
+    return next::MPI_Finalize();
+}
+
+}  // namespace palmette::interpose

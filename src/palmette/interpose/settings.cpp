@@ -1,0 +1,89 @@
+#include "palmette/interpose/settings.hpp"
+
+#include <cctype>
+#include <cstdlib>
+#include <string>
+
+#include "palmette/base/error.hpp"
+#include "palmette/collectives/registry.hpp"
+#include "palmette/interpose/settings_list.hpp"
+
+namespace palmette::interpose {
+namespace {
+
+using runtime::Settings;
+
+std::string value_of(const settings::Setting& setting) {
+    const char* value = std::getenv(setting.name);
+    return value && *value ? std::string(value) : std::string(setting.default_value);
+}
+
+void complain(Settings& settings, const std::string& text) { settings.complaints += (settings.complaints.empty() ? "" : "; ") + text; }
+
+/// FNV-1a.
+void mix(std::uint64_t& hash, std::string_view text) {
+    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3U;
+    hash = (hash ^ 0xFF) * 0x100000001B3U;
+}
+
+bool flag(Settings& settings, const settings::Setting& setting) {
+    const std::string value = value_of(setting);
+    if (value == "1" || value == "true" || value == "yes" || value == "on") return true;
+    if (value == "0" || value == "false" || value == "no" || value == "off") return false;
+    complain(settings, base::cat(setting.name, "='", value, "' is neither 1 nor 0; taken as ", setting.default_value));
+    return setting.default_value == "1";
+}
+
+void read_forced(Settings& settings, select::Function function) {
+    std::string name = "PALMETTE_";
+    for (const char* c = select::name_of(function); *c; ++c) name += static_cast<char>(std::toupper(static_cast<unsigned char>(*c)));
+    const char* value = std::getenv(name.c_str());
+    if (!value || !*value) return;
+    mix(settings.hash, name + "=" + value);
+    auto& forced = settings.forced[static_cast<std::size_t>(function)];
+    if (std::string_view(value) == "mpi") {
+        forced = {std::nullopt, name};
+        return;
+    }
+    try {
+        const select::Spec spec = select::Spec::parse(value);
+        const plan::Collective collective = select::collective_of(function);
+        (void)collectives::algorithm_named(collective, spec.name).refuse(topology::Job::flat(2), {collective, plan::Rank{0}, 1}, spec);
+        forced = {spec, name};
+    } catch (const base::Error& error) {
+        complain(settings, base::cat(name, ": ", error.what(), "; the setting is ignored"));
+    }
+}
+
+}  // namespace
+
+Settings settings_from_environment() {
+    Settings out;
+    out.hash = 0xCBF29CE484222325U;
+    out.enable = flag(out, settings::enable);
+    mix(out.hash, out.enable ? "on" : "off");
+    out.topology = value_of(settings::topology);
+    mix(out.hash, out.topology);
+    if (const std::string path = value_of(settings::table); !path.empty()) {
+        try {
+            out.table = select::Table::from_file(path);
+        } catch (const base::Error& error) {
+            complain(out, base::cat("PALMETTE_TABLE: ", error.what(), "; the built-in table is used"));
+        }
+    }
+    mix(out.hash, out.table.to_json().dump());
+    for (std::size_t f = 0; f < select::function_count; ++f) read_forced(out, static_cast<select::Function>(f));
+    const std::string report = value_of(settings::report);
+    out.report = report == "0" ? std::string() : report;
+    mix(out.hash, out.report.empty() ? "no report" : "report");
+    const std::string verbose = value_of(settings::verbose);
+    out.verbose = verbose == "1" ? 1 : verbose == "2" ? 2 : 0;
+    if (verbose != "0" && out.verbose == 0) complain(out, base::cat(settings::verbose.name, "='", verbose, "' is none of 0, 1 and 2; taken as 0"));
+    if (const char* hosts = std::getenv("PALMETTE_FAKE_HOSTS"); hosts && *hosts) {
+        out.pretended_hosts = hosts;
+        mix(out.hash, hosts);
+    }
+    return out;
+}
+
+}  // namespace palmette::interpose

@@ -1,0 +1,11 @@
+// Settings from the environment.
+#pragma once
+
+#include "palmette/runtime/settings.hpp"
+
+namespace palmette::interpose {
+
+/// Reads the PALMETTE_ variables. Values that can't be used are left out and told in Settings::complaints; nothing is thrown.
+runtime::Settings settings_from_environment();
+
+}  // namespace palmette::interpose

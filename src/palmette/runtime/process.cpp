@@ -1,0 +1,230 @@
+#include "palmette/runtime/process.hpp"
+
+#include <array>
+#include <cstdio>
+#include <fstream>
+#include <new>
+#include <vector>
+
+#include "palmette/base/error.hpp"
+#include "palmette/runtime/discovery.hpp"
+
+namespace palmette::runtime {
+namespace {
+
+/// While alive, errors on `comm` come back as codes instead of ending the job.
+class ErrorsReturn {
+  public:
+    explicit ErrorsReturn(MPI_Comm comm) : comm_(comm) {
+        PMPI_Comm_get_errhandler(comm, &handler_);
+        PMPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    }
+    ErrorsReturn(const ErrorsReturn&) = delete;
+    ErrorsReturn& operator=(const ErrorsReturn&) = delete;
+    ~ErrorsReturn() {
+        PMPI_Comm_set_errhandler(comm_, handler_);
+        PMPI_Errhandler_free(&handler_);
+    }
+
+  private:
+    MPI_Comm comm_;
+    MPI_Errhandler handler_ = MPI_ERRHANDLER_NULL;
+};
+
+/// What all ranks of a communicator must agree on, as minima: two numbers of opposite sign are equal everywhere or not at all.
+struct Agreement {
+    bool settings_agree = false;
+    bool world_known = false;
+    bool room = false;
+};
+
+std::optional<Agreement> agree(MPI_Comm comm, std::uint64_t hash, bool world_known, bool room) {
+    const auto number = static_cast<long long>(hash >> 1);
+    std::array<long long, 4> mine{number, -number, world_known, room};
+    std::array<long long, 4> lowest{};
+    if (PMPI_Allreduce(mine.data(), lowest.data(), static_cast<int>(mine.size()), MPI_LONG_LONG, MPI_MIN, comm) != MPI_SUCCESS) return std::nullopt;
+    return Agreement{lowest[0] == -lowest[1], lowest[2] != 0, lowest[3] != 0};
+}
+
+/// The ranks in MPI_COMM_WORLD of a communicator's ranks; empty when one of them is not in this process's world.
+std::vector<topology::Rank> ranks_in_world(MPI_Comm comm) {
+    MPI_Group group = MPI_GROUP_NULL;
+    MPI_Group world = MPI_GROUP_NULL;
+    PMPI_Comm_group(comm, &group);
+    PMPI_Comm_group(MPI_COMM_WORLD, &world);
+    int size = 0;
+    PMPI_Group_size(group, &size);
+    std::vector<int> ranks(static_cast<std::size_t>(size));
+    std::vector<int> in_world(ranks.size());
+    for (int i = 0; i < size; ++i) ranks[static_cast<std::size_t>(i)] = i;
+    PMPI_Group_translate_ranks(group, size, ranks.data(), world, in_world.data());
+    PMPI_Group_free(&group);
+    PMPI_Group_free(&world);
+    std::vector<topology::Rank> out;
+    for (const int rank : in_world) {
+        if (rank == MPI_UNDEFINED) return {};
+        out.push_back({rank});
+    }
+    return out;
+}
+
+}  // namespace
+
+Process& Process::instance() {
+    // Never destroyed: the program's own destructors may still call MPI.
+    static Process* process = new Process;
+    return *process;
+}
+
+void Process::prepare(Settings settings) {
+    settings_ = std::move(settings);
+    PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &Process::forget, &keyval_, nullptr);
+    start_time_ = PMPI_Wtime();
+    if (!settings_.enable) off_ = Refusal::switched_off;
+}
+
+void Process::start(Settings settings) {
+    const std::lock_guard lock(mutex_);
+    if (started_) return;
+    off_ = std::nullopt;
+    prepare(std::move(settings));
+    int* tag_limit = nullptr;
+    int found = 0;
+    PMPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &tag_limit, &found);
+    if (found) tag_limit_ = *tag_limit;
+    int rank = 0;
+    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (!settings_.complaints.empty()) {
+        report_.note(settings_.complaints);
+        if (rank == 0) std::fprintf(stderr, "palmette: %s\n", settings_.complaints.c_str());
+    }
+    const ErrorsReturn guard(MPI_COMM_WORLD);
+    const auto agreement = agree(MPI_COMM_WORLD, settings_.hash, true, true);
+    if (!agreement || !agreement->settings_agree) {
+        off_ = Refusal::settings_differ;
+        if (rank == 0) std::fprintf(stderr, "palmette: PALMETTE_ settings or the table's contents differ between ranks, so nothing is served; give all ranks the same environment\n");
+    }
+    if (!off_) {
+        try {
+            Discovered found_job = discover(MPI_COMM_WORLD, settings_);
+            if (!found_job.note.empty()) {
+                report_.note(found_job.note);
+                if (rank == 0) std::fprintf(stderr, "palmette: %s\n", found_job.note.c_str());
+            }
+            world_ = std::move(found_job.job);
+        } catch (const std::exception& error) {
+            report_.note(error.what());
+        }
+    }
+    started_.store(true, std::memory_order_release);
+}
+
+void Process::start_without_world(Settings settings) {
+    const std::lock_guard lock(mutex_);
+    if (started_) return;
+    off_ = std::nullopt;
+    prepare(std::move(settings));
+    started_.store(true, std::memory_order_release);
+}
+
+int Process::forget(MPI_Comm, int, void* attribute, void*) {
+    auto* state = static_cast<Communicator*>(attribute);
+    Process& process = instance();
+    // Inside of MPI_Finalize the MPI takes its communicators down itself.
+    if (MPI_Comm hidden = state->hidden(); hidden != MPI_COMM_NULL && !process.finished_) {
+        PMPI_Comm_free(&hidden);
+        --process.hidden_count_;
+    }
+    delete state;
+    return MPI_SUCCESS;
+}
+
+Communicator* Process::communicator(MPI_Comm comm, Refusal& refusal) {
+    Communicator* state = nullptr;
+    int found = 0;
+    PMPI_Comm_get_attr(comm, keyval_, &state, &found);
+    if (!found) state = make_communicator(comm, refusal);
+    if (state && state->unusable) refusal = *state->unusable;
+    return state && !state->unusable ? state : nullptr;
+}
+
+topology::Job Process::job_for(MPI_Comm comm, const std::vector<topology::Rank>& members, bool from_world) {
+    return from_world ? world_->restricted_to(members) : discover(comm, settings_).job;
+}
+
+Communicator* Process::make_communicator(MPI_Comm comm, Refusal& refusal) {
+    int rank = 0;
+    PMPI_Comm_rank(comm, &rank);
+    const ErrorsReturn guard(comm);
+    refusal = Refusal::no_state;
+    const std::vector<topology::Rank> members = world_ ? ranks_in_world(comm) : std::vector<topology::Rank>();
+    const auto agreement = agree(comm, settings_.hash, !members.empty(), hidden_count_ < most_hidden);
+    if (!agreement) return nullptr;
+    std::unique_ptr<Communicator> state;
+    if (agreement->settings_agree && agreement->room) {
+        // A duplicate would call the program's attribute callbacks; a communicator made from the group has none.
+        MPI_Group group = MPI_GROUP_NULL;
+        MPI_Comm hidden = MPI_COMM_NULL;
+        PMPI_Comm_group(comm, &group);
+        const int error = PMPI_Comm_create(comm, group, &hidden);
+        PMPI_Group_free(&group);
+        if (error == MPI_SUCCESS && hidden != MPI_COMM_NULL) {
+            ++hidden_count_;
+            PMPI_Comm_set_errhandler(hidden, MPI_ERRORS_RETURN);
+            topology::Job job;
+            bool known = true;
+            try {
+                job = job_for(comm, members, agreement->world_known);
+            } catch (const base::Error& problem) {
+                // The same on all ranks of the communicator.
+                report_.note(problem.what());
+                known = false;
+            }
+            state = std::make_unique<Communicator>(hidden, std::move(job), rank, tag_limit_);
+            if (!known) state->unusable = Refusal::no_state;
+        }
+    }
+    if (!state) {
+        state = std::make_unique<Communicator>(MPI_COMM_NULL, topology::Job::flat(1), rank, tag_limit_);
+        state->unusable = agreement->settings_agree ? Refusal::no_state : Refusal::settings_differ;
+    }
+    if (PMPI_Comm_set_attr(comm, keyval_, state.get()) != MPI_SUCCESS) return nullptr;
+    return state.release();
+}
+
+void Process::write_report() {
+    int rank = 0;
+    int size = 1;
+    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    PMPI_Comm_size(MPI_COMM_WORLD, &size);
+    const double seconds = PMPI_Wtime() - start_time_;
+    // Messages of the program that nobody has received must not get in between.
+    MPI_Group group = MPI_GROUP_NULL;
+    MPI_Comm apart = MPI_COMM_NULL;
+    PMPI_Comm_group(MPI_COMM_WORLD, &group);
+    const int error = PMPI_Comm_create(MPI_COMM_WORLD, group, &apart);
+    PMPI_Group_free(&group);
+    if (error != MPI_SUCCESS || apart == MPI_COMM_NULL) return;
+    report_.merge_to_root(apart);
+    PMPI_Comm_free(&apart);
+    if (rank != 0) return;
+    if (settings_.report == "1") {
+        std::fputs(report_.page(size, seconds).c_str(), stderr);
+        return;
+    }
+    std::ofstream out(settings_.report);
+    out << report_.to_json(size, seconds, world_ ? world_->to_json() : base::Json()).dump(1) << '\n';
+    if (!out.flush()) std::fprintf(stderr, "palmette: %s: the report can't be written; check the path and its permissions\n", settings_.report.c_str());
+}
+
+void Process::finish() {
+    if (!started_ || finished_) return;
+    if (!settings_.report.empty() && off_ != Refusal::settings_differ) {
+        const ErrorsReturn guard(MPI_COMM_WORLD);
+        write_report();
+    }
+    finished_ = true;
+    off_ = Refusal::before_init_or_after_finalize;
+}
+
+}  // namespace palmette::runtime

@@ -1,0 +1,60 @@
+// What palmette keeps per process: settings, the world's job, the report.
+#pragma once
+
+#include <mpi.h>
+
+#include <atomic>
+#include <mutex>
+#include <optional>
+
+#include "palmette/runtime/communicator.hpp"
+
+namespace palmette::runtime {
+
+class Process {
+  public:
+    /// The one of this process: a preload library can't be handed anything by the program.
+    static Process& instance();
+
+    /// Collective over MPI_COMM_WORLD, right after MPI_Init: compares the settings of all ranks and finds out where they sit. Never fails the program: what
+    /// goes wrong is noted and calls pass through.
+    void start(Settings settings);
+    /// For programs that use sessions only and never call MPI_Init.
+    void start_without_world(Settings settings);
+    bool started() const { return started_.load(std::memory_order_acquire); }
+
+    /// Collective over MPI_COMM_WORLD, right before MPI_Finalize: merges and writes the report. Calls pass through from here on.
+    void finish();
+
+    /// Why nothing at all is served, or nothing.
+    std::optional<Refusal> off() const { return off_; }
+    const Settings& settings() const { return settings_; }
+    Report& report() { return report_; }
+
+    /// The state of a communicator, made collectively when it has none yet. Null where it can't have one: `refusal` says why.
+    Communicator* communicator(MPI_Comm comm, Refusal& refusal);
+
+  private:
+    void prepare(Settings settings);
+    Communicator* make_communicator(MPI_Comm comm, Refusal& refusal);
+    topology::Job job_for(MPI_Comm comm, const std::vector<topology::Rank>& members, bool from_world);
+    void write_report();
+    static int forget(MPI_Comm comm, int keyval, void* attribute, void* extra);
+
+    /// Hidden communicators that may live at once: MPIs have about two thousand context ids, most of them for the program.
+    static constexpr int most_hidden = 512;
+
+    std::mutex mutex_;
+    std::atomic<bool> started_{false};
+    std::atomic<bool> finished_{false};
+    std::atomic<int> hidden_count_{0};
+    Settings settings_;
+    std::optional<Refusal> off_ = Refusal::before_init_or_after_finalize;
+    std::optional<topology::Job> world_;
+    Report report_;
+    int keyval_ = MPI_KEYVAL_INVALID;
+    int tag_limit_ = 32767;
+    double start_time_ = 0;
+};
+
+}  // namespace palmette::runtime

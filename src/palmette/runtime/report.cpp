@@ -1,0 +1,186 @@
+#include "palmette/runtime/report.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdio>
+#include <vector>
+
+#include "palmette/base/units.hpp"
+
+namespace palmette::runtime {
+namespace {
+
+using base::Json;
+
+constexpr std::array<const char*, static_cast<std::size_t>(Refusal::count)> sentences{
+    "palmette is switched off",
+    "called outside of MPI_Init and MPI_Finalize",
+    "an inter-communicator",
+    "a communicator of one rank",
+    "PALMETTE_ settings differ between ranks",
+    "arguments that the MPI must judge",
+    "left to the MPI",
+    "no table row fits",
+    "the algorithm's precondition doesn't hold",
+    "nothing to move",
+    "more message tags than the MPI has",
+    "no memory for the plan",
+    "the communicator's state could not be made",
+};
+
+int size_class(std::int64_t bytes) { return bytes <= 0 ? 0 : static_cast<int>(std::bit_width(static_cast<std::uint64_t>(bytes - 1))) + 1; }
+
+std::int64_t integer(const Json& json, const char* name) { return json.find(name)->integer(name); }
+
+}  // namespace
+
+const char* sentence_of(Refusal refusal) { return sentences[static_cast<std::size_t>(refusal)]; }
+
+void Report::served(Function function, std::int64_t block_bytes, const std::string& algorithm, const std::string& reason, double seconds, bool leads) {
+    const std::lock_guard lock(mutex_);
+    Served& row = served_[{static_cast<std::uint8_t>(function), size_class(block_bytes), algorithm}];
+    ++row.rank_calls;
+    row.operations += leads;
+    row.min_bytes = std::min(row.min_bytes, block_bytes);
+    row.max_bytes = std::max(row.max_bytes, block_bytes);
+    row.seconds += seconds;
+    row.max_seconds = std::max(row.max_seconds, seconds);
+    if (row.reason.empty()) row.reason = reason;
+}
+
+void Report::refused(Function function, Refusal refusal, const std::string& detail, bool leads) {
+    const std::lock_guard lock(mutex_);
+    Refused& row = refused_[{static_cast<std::uint8_t>(function), static_cast<std::uint8_t>(refusal), detail}];
+    ++row.rank_calls;
+    row.operations += leads;
+}
+
+void Report::note(const std::string& text) {
+    const std::lock_guard lock(mutex_);
+    ++notes_[text];
+}
+
+Json Report::pack() const {
+    Json out = Json::object();
+    Json served = Json::array();
+    for (const auto& [key, row] : served_) {
+        Json item = Json::object();
+        item.set("f", static_cast<int>(std::get<0>(key))).set("c", std::get<1>(key)).set("a", std::get<2>(key));
+        item.set("n", row.operations).set("k", row.rank_calls).set("l", row.min_bytes).set("h", row.max_bytes).set("s", row.seconds).set("m", row.max_seconds).set("r", row.reason);
+        served.push(std::move(item));
+    }
+    Json refused = Json::array();
+    for (const auto& [key, row] : refused_) {
+        Json item = Json::object();
+        item.set("f", static_cast<int>(std::get<0>(key))).set("w", static_cast<int>(std::get<1>(key))).set("d", std::get<2>(key)).set("n", row.operations).set("k", row.rank_calls);
+        refused.push(std::move(item));
+    }
+    Json notes = Json::array();
+    for (const auto& [text, times] : notes_) notes.push(text);
+    out.set("served", std::move(served)).set("refused", std::move(refused)).set("notes", std::move(notes));
+    return out;
+}
+
+void Report::absorb(const Json& other) {
+    for (const Json& item : other.find("served")->items("served")) {
+        Served& row = served_[{static_cast<std::uint8_t>(integer(item, "f")), static_cast<int>(integer(item, "c")), item.find("a")->string("a")}];
+        row.operations += integer(item, "n");
+        row.rank_calls += integer(item, "k");
+        row.min_bytes = std::min(row.min_bytes, integer(item, "l"));
+        row.max_bytes = std::max(row.max_bytes, integer(item, "h"));
+        row.seconds += item.find("s")->number("s");
+        row.max_seconds = std::max(row.max_seconds, item.find("m")->number("m"));
+        if (row.reason.empty()) row.reason = item.find("r")->string("r");
+    }
+    for (const Json& item : other.find("refused")->items("refused")) {
+        Refused& row = refused_[{static_cast<std::uint8_t>(integer(item, "f")), static_cast<std::uint8_t>(integer(item, "w")), item.find("d")->string("d")}];
+        row.operations += integer(item, "n");
+        row.rank_calls += integer(item, "k");
+    }
+    for (const Json& text : other.find("notes")->items("notes")) ++notes_[text.string("notes")];
+}
+
+void Report::merge_to_root(MPI_Comm comm) {
+    int rank = 0;
+    int size = 1;
+    PMPI_Comm_rank(comm, &rank);
+    PMPI_Comm_size(comm, &size);
+    constexpr int tag = 7;
+    for (int distance = 1; distance < size; distance *= 2) {
+        if (rank % (2 * distance) != 0) {
+            const std::string text = pack().dump();
+            PMPI_Send(text.data(), static_cast<int>(text.size()), MPI_CHAR, rank - distance, tag, comm);
+            return;
+        }
+        if (rank + distance >= size) continue;
+        MPI_Status status;
+        int length = 0;
+        PMPI_Probe(rank + distance, tag, comm, &status);
+        PMPI_Get_count(&status, MPI_CHAR, &length);
+        std::vector<char> text(static_cast<std::size_t>(length));
+        PMPI_Recv(text.data(), length, MPI_CHAR, rank + distance, tag, comm, MPI_STATUS_IGNORE);
+        absorb(Json::parse({text.data(), text.size()}));
+    }
+}
+
+Json Report::to_json(int ranks, double seconds, const Json& job) const {
+    Json out = Json::object();
+    out.set("format", "palmette-report").set("version", 1).set("ranks", ranks).set("seconds", seconds);
+    Json calls = Json::array();
+    for (const auto& [key, row] : served_) {
+        Json item = Json::object();
+        item.set("function", select::name_of(static_cast<Function>(std::get<0>(key)))).set("min_bytes", row.min_bytes).set("max_bytes", row.max_bytes);
+        item.set("algorithm", std::get<2>(key)).set("reason", row.reason).set("calls", row.operations).set("rank_calls", row.rank_calls);
+        item.set("rank_seconds", row.seconds).set("mean_seconds", row.seconds / static_cast<double>(std::max<std::int64_t>(row.rank_calls, 1))).set("max_seconds", row.max_seconds);
+        calls.push(std::move(item));
+    }
+    Json fallbacks = Json::array();
+    for (const auto& [key, row] : refused_) {
+        Json item = Json::object();
+        item.set("function", select::name_of(static_cast<Function>(std::get<0>(key)))).set("reason", sentence_of(static_cast<Refusal>(std::get<1>(key))));
+        if (!std::get<2>(key).empty()) item.set("detail", std::get<2>(key));
+        item.set("calls", row.operations).set("rank_calls", row.rank_calls);
+        fallbacks.push(std::move(item));
+    }
+    Json notes = Json::array();
+    for (const auto& [text, times] : notes_) notes.push(text);
+    out.set("calls", std::move(calls)).set("fallbacks", std::move(fallbacks)).set("notes", std::move(notes)).set("job", job);
+    return out;
+}
+
+std::string Report::page(int ranks, double seconds) const {
+    std::string out;
+    std::array<char, 512> line{};
+    const auto print = [&](const char* format, auto... values) {
+        std::snprintf(line.data(), line.size(), format, values...);
+        out += line.data();
+    };
+    print("palmette: %d ranks, %.3g s between MPI_Init and MPI_Finalize\n", ranks, seconds);
+    if (served_.empty()) print("  no call was served\n");
+    if (!served_.empty()) print("  %-11s %15s %9s %10s %10s\n", "collective", "block bytes", "calls", "mean", "max");
+    for (const auto& [key, row] : served_) {
+        const std::string low = base::format_size(row.min_bytes);
+        const std::string bytes = row.min_bytes == row.max_bytes ? low : low + ".." + base::format_size(row.max_bytes);
+        const double mean = row.seconds / static_cast<double>(std::max<std::int64_t>(row.rank_calls, 1));
+        print("  %-11s %15s %9lld %10s %10s\n", select::name_of(static_cast<Function>(std::get<0>(key))), bytes.c_str(), static_cast<long long>(row.operations), base::format_duration(mean).c_str(), base::format_duration(row.max_seconds).c_str());
+        print("      by %.70s\n", std::get<2>(key).c_str());
+    }
+    if (!refused_.empty()) print("  left to the MPI:\n");
+    for (const auto& [key, row] : refused_) {
+        const std::string why = std::string(sentence_of(static_cast<Refusal>(std::get<1>(key)))) + (std::get<2>(key).empty() ? "" : ": " + std::get<2>(key));
+        print("  %-11s %9lld calls  ", select::name_of(static_cast<Function>(std::get<0>(key))), static_cast<long long>(row.operations));
+        // 50 columns remain; the rest of the reason goes on below.
+        std::string_view rest = why;
+        for (bool first = true; !rest.empty(); first = false) {
+            std::size_t cut = rest.size() <= 48 ? rest.size() : rest.rfind(' ', 48);
+            if (cut == std::string_view::npos || cut == 0) cut = std::min<std::size_t>(rest.size(), 48);
+            print("%s%.*s\n", first ? "" : "                                ", static_cast<int>(cut), rest.data());
+            rest.remove_prefix(std::min(rest.size(), cut + 1));
+        }
+    }
+    for (const auto& [text, times] : notes_) print("  note: %.400s\n", text.c_str());
+    return out;
+}
+
+}  // namespace palmette::runtime

@@ -1,0 +1,75 @@
+// What was served, what was left to the MPI and why.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <tuple>
+
+#include "palmette/base/json.hpp"
+#include "palmette/select/table.hpp"
+
+namespace palmette::runtime {
+
+/// Why a call went to the MPI. One sentence each in `sentence_of`.
+enum class Refusal : std::uint8_t {
+    switched_off,
+    before_init_or_after_finalize,
+    intercommunicator,
+    one_rank,
+    settings_differ,
+    erroneous_arguments,
+    chosen,           ///< the table or a setting says so
+    no_row,
+    precondition,
+    nothing_to_move,
+    too_many_tags,
+    no_memory,
+    no_state,
+    count,
+};
+const char* sentence_of(Refusal refusal);
+
+/// Counts of one process, merged over all ranks at the end. Safe to use from several threads.
+class Report {
+  public:
+    using Function = select::Function;
+
+    /// One call served. `leads`: this rank is rank 0 of the communicator, so the operation is counted once.
+    void served(Function function, std::int64_t block_bytes, const std::string& algorithm, const std::string& reason, double seconds, bool leads);
+    void refused(Function function, Refusal refusal, const std::string& detail, bool leads);
+    void note(const std::string& text);
+
+    /// Collective over `comm`: brings all ranks' counts together at rank 0 along a binomial tree. Messages grow with the kinds of calls, not with ranks.
+    void merge_to_root(MPI_Comm comm);
+
+    base::Json to_json(int ranks, double seconds, const base::Json& job) const;
+    /// The page, at most 80 columns.
+    std::string page(int ranks, double seconds) const;
+
+  private:
+    struct Served {
+        std::int64_t operations = 0, rank_calls = 0;
+        std::int64_t min_bytes = INT64_MAX, max_bytes = 0;
+        double seconds = 0, max_seconds = 0;
+        std::string reason;
+    };
+    struct Refused {
+        std::int64_t operations = 0, rank_calls = 0;
+    };
+    using ServedKey = std::tuple<std::uint8_t, int, std::string>;  ///< function, size class, algorithm
+    using RefusedKey = std::tuple<std::uint8_t, std::uint8_t, std::string>;  ///< function, refusal, detail
+
+    base::Json pack() const;
+    void absorb(const base::Json& other);
+
+    mutable std::mutex mutex_;
+    std::map<ServedKey, Served> served_;
+    std::map<RefusedKey, Refused> refused_;
+    std::map<std::string, int> notes_;
+};
+
+}  // namespace palmette::runtime
