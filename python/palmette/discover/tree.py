@@ -184,6 +184,10 @@ class _Builder:
                 if up is not None and only.up_bytes_per_s is not None:
                     up = min(up, only.up_bytes_per_s)
                 only.up_bytes_per_s = up
+                if only.level != "leaf":
+                    # Switches above the only group still belong to it.
+                    above_it = sorted(guid for guid in members[place] if self.tier[guid] == number > 1)
+                    only.switches += [self.fabric.switches[guid].id for guid in above_it]
                 merged[place] = only
                 continue
             inner.sort(key=_order)

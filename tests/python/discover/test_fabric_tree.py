@@ -174,3 +174,15 @@ def test_chips_of_one_director_keep_names_of_their_own(tmp_path: Path) -> None:
     fabric.cable("l1", "s1")
     fabric.cable("l2", "s1")
     assert tree_of(discover_text(tmp_path, fabric.text()))["fabric"] == ["director/L01/U1", "director/L02/U1"]
+
+
+def test_switches_that_group_nothing_by_themselves_stay_with_the_group_below(tmp_path: Path) -> None:
+    fabric = two_leaves()
+    for number in range(2):
+        fabric.host(f"storage{number}", "spine1")
+    found = discover_text(tmp_path, fabric.text())
+    assert found.machine is not None
+    assert tree_of(found)["fabric"] == ["leaf1", "leaf2", "spine1"], (
+        "with as many hosts as the leaves it is one of them"
+    )
+    assert found.machine.tree.switches == [fabric.id("spine2")]
