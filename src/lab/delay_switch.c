@@ -6,7 +6,7 @@
  *
  * A frame is due DELAY_US after the kernel's receive time stamp. So it is enough to look at the ports when the first
  * held frame is due: whatever came meanwhile is due later still. The process sleeps otherwise, and a few frames that
- * are due within `slack_s` share one wake-up. Goes to the background once all ports are open, and runs until it is
+ * are due within the slack share one wake-up. Goes to the background once all ports are open, and runs until it is
  * killed. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -34,7 +34,8 @@ enum {
     socket_buffer_bytes = 64 << 20,
 };
 
-static const double slack_s = 20e-6;
+/* How early a frame may leave, as a share of the delay: frames that are due together share one wake-up. */
+static const double slack = 0.02;
 
 struct frame {
     double due;
@@ -150,7 +151,7 @@ static void deliver(int from, const struct frame *frame) {
 }
 
 /* Sends what is due by `now`; returns when the next frame is due, or 0 when none is held. */
-static double give_out(double now) {
+static double give_out(double now, double slack_s) {
     double next = 0;
     for (int i = 0; i < port_count; ++i) {
         struct port *port = &ports[i];
@@ -200,7 +201,7 @@ int main(int argc, char **argv) {
     prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
     for (;;) {
         for (int i = 0; i < port_count; ++i) take_in(i, delay_s);
-        const double next = give_out(seconds(CLOCK_MONOTONIC));
+        const double next = give_out(seconds(CLOCK_MONOTONIC), slack * delay_s);
         if (next > 0)
             sleep_until(next);
         else
