@@ -14,11 +14,12 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "discover": ("palmette.cli.discover", "command", "Find out how a cluster is wired; write topology.json."),
     "show": ("palmette.cli.show", "command", "Show a topology as a tree, a picture or JSON."),
     "plan": ("palmette.cli.plan", "command", "Make, verify, count and draw the plan of a collective."),
-    "explain": ("palmette.cli.explain", "command", "Say which algorithm would be chosen, and why."),
     "run": ("palmette.cli.run", "command", "Run an MPI program with faster collectives."),
     "bench": ("palmette.cli.bench", "command", "Measure collectives with and without palmette."),
     "lab": ("palmette.cli.lab", "command", "Emulate a cluster on this machine."),
+    "report": ("palmette.cli.report", "command", "Write stored benchmark runs as a page."),
     "demo": ("palmette.cli.demo", "command", "Show the main job on this machine."),
+    "doctor": ("palmette.cli.doctor", "command", "Say what palmette finds on this machine."),
     "settings": ("palmette.cli.settings", "command", "List the PALMETTE_ variables and their values."),
 }
 """name -> (module, attribute, one-line help). Help and completion read this table without importing the modules."""

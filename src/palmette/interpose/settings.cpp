@@ -18,7 +18,9 @@ std::string value_of(const settings::Setting& setting) {
     return value && *value ? std::string(value) : std::string(setting.default_value);
 }
 
-void complain(Settings& settings, const std::string& text) { settings.complaints += (settings.complaints.empty() ? "" : "; ") + text; }
+void complain(Settings& settings, const std::string& text) {
+    settings.complaints += (settings.complaints.empty() ? "" : "; ") + text;
+}
 
 /// FNV-1a.
 void mix(std::uint64_t& hash, std::string_view text) {
@@ -36,7 +38,8 @@ bool flag(Settings& settings, const settings::Setting& setting) {
 
 void read_forced(Settings& settings, select::Function function) {
     std::string name = "PALMETTE_";
-    for (const char* c = select::name_of(function); *c; ++c) name += static_cast<char>(std::toupper(static_cast<unsigned char>(*c)));
+    for (const char* c = select::name_of(function); *c; ++c)
+        name += static_cast<char>(std::toupper(static_cast<unsigned char>(*c)));
     const char* value = std::getenv(name.c_str());
     if (!value || !*value) return;
     mix(settings.hash, name + "=" + value);
@@ -48,7 +51,8 @@ void read_forced(Settings& settings, select::Function function) {
     try {
         const select::Spec spec = select::Spec::parse(value);
         const plan::Collective collective = select::collective_of(function);
-        (void)collectives::algorithm_named(collective, spec.name).refuse(topology::Job::flat(2), {collective, plan::Rank{0}, 1}, spec);
+        (void)collectives::algorithm_named(collective, spec.name)
+            .refuse(topology::Job::flat(2), {collective, plan::Rank{0}, 1}, spec);
         forced = {spec, name};
     } catch (const base::Error& error) {
         complain(settings, base::cat(name, ": ", error.what(), "; the setting is ignored"));
@@ -78,7 +82,8 @@ Settings settings_from_environment() {
     mix(out.hash, out.report.empty() ? "no report" : "report");
     const std::string verbose = value_of(settings::verbose);
     out.verbose = verbose == "1" ? 1 : verbose == "2" ? 2 : 0;
-    if (verbose != "0" && out.verbose == 0) complain(out, base::cat(settings::verbose.name, "='", verbose, "' is none of 0, 1 and 2; taken as 0"));
+    if (verbose != "0" && out.verbose == 0)
+        complain(out, base::cat(settings::verbose.name, "='", verbose, "' is none of 0, 1 and 2; taken as 0"));
     if (const char* hosts = std::getenv("PALMETTE_FAKE_HOSTS"); hosts && *hosts) {
         out.pretended_hosts = hosts;
         mix(out.hash, hosts);

@@ -15,10 +15,10 @@ struct Bound {
     /// link: the edge of one group; links: the edges of all groups of a level together; latency: a message's way; none: nothing is known
     std::string kind = "none";
     std::string level;
-    std::int32_t group = -1;    ///< for link
-    std::string group_name;     ///< for link, where names are known
-    bool outwards = false;      ///< for link: bytes that leave the group, else bytes that enter
-    std::int64_t bytes = 0;     ///< that have to cross
+    std::int32_t group = -1;  ///< for link
+    std::string group_name;   ///< for link, where names are known
+    bool outwards = false;    ///< for link: bytes that leave the group, else bytes that enter
+    std::int64_t bytes = 0;   ///< that have to cross
     double capacity_bytes_per_s = 0;
 };
 

@@ -14,7 +14,8 @@ using plan::StepKind;
 
 class Binder {
   public:
-    Binder(const Program& program, const topology::Job& job, const Layout& layout) : program_(program), job_(job), layout_(layout) {
+    Binder(const Program& program, const topology::Job& job, const Layout& layout)
+        : program_(program), job_(job), layout_(layout) {
         for (const plan::Interval& interval : program.scratch.intervals()) {
             scratch_at_.push_back(out_.scratch_bytes);
             out_.scratch_bytes += length_of(interval);
@@ -32,7 +33,9 @@ class Binder {
 
     bool uniform() const { return !layout_.lengths && !layout_.some_lengths; }
 
-    std::int64_t length(std::int64_t block) const { return uniform() ? layout_.uniform_bytes : layout_.length(owner(block)); }
+    std::int64_t length(std::int64_t block) const {
+        return uniform() ? layout_.uniform_bytes : layout_.length(owner(block));
+    }
 
     std::int64_t length_of(const plan::Interval& interval) const {
         if (uniform()) return interval.count * layout_.uniform_bytes;
@@ -43,7 +46,8 @@ class Binder {
 
     std::int64_t scratch_offset(std::int64_t block) const {
         const auto& intervals = program_.scratch.intervals();
-        const auto after = std::upper_bound(intervals.begin(), intervals.end(), block, [](std::int64_t b, const plan::Interval& i) { return b < i.first; });
+        const auto after = std::upper_bound(intervals.begin(), intervals.end(), block,
+                                            [](std::int64_t b, const plan::Interval& i) { return b < i.first; });
         const auto index = static_cast<std::size_t>(after - intervals.begin()) - 1;
         return scratch_at_[index] + length_of({intervals[index].first, block - intervals[index].first});
     }
@@ -85,12 +89,14 @@ class Binder {
         bound.staging = -1;
         bound.first_piece = static_cast<std::uint32_t>(out_.pieces.size());
         if (step.kind == StepKind::copy) {
-            for (const Region& region : program_.sources_of(step)) bound.bytes += add_region(region, step.slice, bound.first_piece);
+            for (const Region& region : program_.sources_of(step))
+                bound.bytes += add_region(region, step.slice, bound.first_piece);
             bound.source_count = static_cast<std::uint32_t>(out_.pieces.size()) - bound.first_piece;
             const std::size_t targets = out_.pieces.size();
             for (const Region& region : program_.targets_of(step)) add_region(region, step.slice, targets);
         } else {
-            for (const Region& region : program_.regions_of(step)) bound.bytes += add_region(region, step.slice, bound.first_piece);
+            for (const Region& region : program_.regions_of(step))
+                bound.bytes += add_region(region, step.slice, bound.first_piece);
             ++out_.most_requests;
             out_.most_requests += bound.bytes / most_message_bytes;
         }
@@ -131,10 +137,13 @@ class Binder {
 std::int64_t Layout::length(std::int32_t rank) const {
     if (lengths) return lengths[rank];
     if (!some_lengths) return uniform_bytes;
-    const auto at = std::lower_bound(some_lengths->begin(), some_lengths->end(), rank, [](const auto& entry, std::int32_t r) { return entry.first < r; });
+    const auto at = std::lower_bound(some_lengths->begin(), some_lengths->end(), rank,
+                                     [](const auto& entry, std::int32_t r) { return entry.first < r; });
     return at != some_lengths->end() && at->first == rank ? at->second : 0;
 }
 
-BoundProgram bind(const Program& program, const topology::Job& job, const Layout& layout) { return Binder(program, job, layout).bind(); }
+BoundProgram bind(const Program& program, const topology::Job& job, const Layout& layout) {
+    return Binder(program, job, layout).bind();
+}
 
 }  // namespace palmette::runtime

@@ -39,7 +39,7 @@ struct BoundStep {
     std::int64_t bytes;
     std::uint32_t first_piece, piece_count;  ///< of a message, or a copy's sources and then its targets
     std::uint32_t source_count;              ///< copy: how many pieces are sources
-    std::int64_t staging;                    ///< offset in the staging area of a message in several pieces; -1: sent in place
+    std::int64_t staging;  ///< offset in the staging area of a message in several pieces; -1: sent in place
     std::uint32_t waits;
     std::uint32_t first_waiter, waiter_count;
 };

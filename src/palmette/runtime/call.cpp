@@ -10,7 +10,8 @@ std::nullopt_t Call::refuse(Refusal refusal, const std::string& detail) {
     int rank = 0;
     if (state_)
         rank = state_->rank();
-    else if (comm_ != MPI_COMM_NULL && refusal != Refusal::erroneous_arguments && refusal != Refusal::before_init_or_after_finalize)
+    else if (comm_ != MPI_COMM_NULL && refusal != Refusal::erroneous_arguments &&
+             refusal != Refusal::before_init_or_after_finalize)
         PMPI_Comm_rank(comm_, &rank);
     process_.report().refused(function_, refusal, detail, rank == 0);
     return std::nullopt;
@@ -52,9 +53,12 @@ const CachedPlan* Call::plan(int root, std::int64_t block_bytes) {
 
 void Call::close(const CachedPlan& plan, int code, double begin) {
     const bool leads = rank() == 0;
-    process_.report().served(function_, plan.block_bytes, plan.algorithm, plan.reason, timed() ? PMPI_Wtime() - begin : 0, leads);
+    process_.report().served(function_, plan.block_bytes, plan.algorithm, plan.reason,
+                             timed() ? PMPI_Wtime() - begin : 0, leads);
     if (process_.settings().verbose > 1 && leads)
-        std::fprintf(stderr, "palmette: %s of %s on %d ranks by %s (%s)\n", select::name_of(function_), plan.block_bytes < 0 ? "unknown size" : base::format_size(plan.block_bytes).c_str(), size(), plan.algorithm.c_str(), plan.reason.c_str());
+        std::fprintf(stderr, "palmette: %s of %s on %d ranks by %s (%s)\n", select::name_of(function_),
+                     plan.block_bytes < 0 ? "unknown size" : base::format_size(plan.block_bytes).c_str(), size(),
+                     plan.algorithm.c_str(), plan.reason.c_str());
     if (code == MPI_SUCCESS) return;
     // After a failed transfer the hidden communicator can't be trusted; later calls go to the MPI.
     state_->unusable = Refusal::no_state;

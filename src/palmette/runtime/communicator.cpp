@@ -5,7 +5,8 @@
 
 namespace palmette::runtime {
 
-const CachedPlan& Communicator::plan_for(select::Function function, std::int32_t root, std::int64_t block_bytes, const Settings& settings) {
+const CachedPlan& Communicator::plan_for(select::Function function, std::int32_t root, std::int64_t block_bytes,
+                                         const Settings& settings) {
     for (const auto& plan : plans_)
         if (plan->function == function && plan->root == root && plan->block_bytes == block_bytes) return *plan;
     auto made = std::make_unique<CachedPlan>();
@@ -55,7 +56,8 @@ void Communicator::fill(CachedPlan& plan, const Settings& settings) const {
         plan.reason = error.what();
         return;
     }
-    const bool uniform = plan.function == select::Function::gather || plan.function == select::Function::scatter || plan.function == select::Function::allgather;
+    const bool uniform = plan.function == select::Function::gather || plan.function == select::Function::scatter ||
+                         plan.function == select::Function::allgather;
     if (!uniform) return;
     Layout layout;
     layout.uniform_bytes = plan.block_bytes;

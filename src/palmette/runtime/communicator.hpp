@@ -32,7 +32,8 @@ struct CachedPlan {
 /// Hangs on the communicator as an attribute: made in the first collective that may be served, freed with it.
 class Communicator {
   public:
-    Communicator(MPI_Comm hidden, topology::Job job, int rank, int tag_limit) : job_(std::move(job)), hidden_(hidden), rank_(rank), tag_limit_(tag_limit) {}
+    Communicator(MPI_Comm hidden, topology::Job job, int rank, int tag_limit)
+        : job_(std::move(job)), hidden_(hidden), rank_(rank), tag_limit_(tag_limit) {}
 
     MPI_Comm hidden() const { return hidden_; }
     const topology::Job& job() const { return job_; }
@@ -44,7 +45,8 @@ class Communicator {
     std::optional<Refusal> unusable;
 
     /// The plan for a call, made on first use. Depends only on what all ranks know, so all get the same. `block_bytes` -1: unknown.
-    const CachedPlan& plan_for(select::Function function, std::int32_t root, std::int64_t block_bytes, const Settings& settings);
+    const CachedPlan& plan_for(select::Function function, std::int32_t root, std::int64_t block_bytes,
+                               const Settings& settings);
 
     /// Work space of calls whose types have holes or whose sizes differ.
     std::vector<char> packed_send, packed_recv;

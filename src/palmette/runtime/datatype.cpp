@@ -16,12 +16,16 @@ bool in_order(MPI_Datatype type) {
     MPI_Datatype inner = MPI_DATATYPE_NULL;
     if (PMPI_Type_get_contents(type, integers, addresses, 1, &count, &address, &inner) != MPI_SUCCESS) return false;
     const bool ordered = in_order(inner);
-    if (PMPI_Type_get_envelope(inner, &integers, &addresses, &types, &combiner) == MPI_SUCCESS && combiner != MPI_COMBINER_NAMED) PMPI_Type_free(&inner);
+    if (PMPI_Type_get_envelope(inner, &integers, &addresses, &types, &combiner) == MPI_SUCCESS &&
+        combiner != MPI_COMBINER_NAMED)
+        PMPI_Type_free(&inner);
     return ordered;
 }
 
 /// Elements that go into one call of MPI_Pack.
-std::int64_t at_once(const TypeShape& shape) { return std::max<std::int64_t>(1, (std::int64_t{1} << 30) / std::max<std::int64_t>(shape.size, 1)); }
+std::int64_t at_once(const TypeShape& shape) {
+    return std::max<std::int64_t>(1, (std::int64_t{1} << 30) / std::max<std::int64_t>(shape.size, 1));
+}
 
 }  // namespace
 
@@ -40,13 +44,15 @@ bool shape_of(MPI_Datatype type, TypeShape& shape) {
     return true;
 }
 
-int pack(const char* typed, std::int64_t count, MPI_Datatype type, const TypeShape& shape, char* packed, MPI_Comm comm) {
+int pack(const char* typed, std::int64_t count, MPI_Datatype type, const TypeShape& shape, char* packed,
+         MPI_Comm comm) {
     for (std::int64_t left = count; left > 0;) {
         const std::int64_t elements = std::min(left, at_once(shape));
         const std::int64_t bytes = elements * shape.size;
         if (bytes > INT32_MAX) return MPI_ERR_COUNT;
         int position = 0;
-        const int error = PMPI_Pack(typed, static_cast<int>(elements), type, packed, static_cast<int>(bytes), &position, comm);
+        const int error =
+            PMPI_Pack(typed, static_cast<int>(elements), type, packed, static_cast<int>(bytes), &position, comm);
         if (error != MPI_SUCCESS) return error;
         if (position != bytes) return MPI_ERR_INTERN;
         typed += elements * shape.extent;
@@ -56,13 +62,15 @@ int pack(const char* typed, std::int64_t count, MPI_Datatype type, const TypeSha
     return MPI_SUCCESS;
 }
 
-int unpack(const char* packed, std::int64_t count, MPI_Datatype type, const TypeShape& shape, char* typed, MPI_Comm comm) {
+int unpack(const char* packed, std::int64_t count, MPI_Datatype type, const TypeShape& shape, char* typed,
+           MPI_Comm comm) {
     for (std::int64_t left = count; left > 0;) {
         const std::int64_t elements = std::min(left, at_once(shape));
         const std::int64_t bytes = elements * shape.size;
         if (bytes > INT32_MAX) return MPI_ERR_COUNT;
         int position = 0;
-        const int error = PMPI_Unpack(packed, static_cast<int>(bytes), &position, typed, static_cast<int>(elements), type, comm);
+        const int error =
+            PMPI_Unpack(packed, static_cast<int>(bytes), &position, typed, static_cast<int>(elements), type, comm);
         if (error != MPI_SUCCESS) return error;
         typed += elements * shape.extent;
         packed += bytes;

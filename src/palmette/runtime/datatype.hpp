@@ -20,6 +20,7 @@ bool shape_of(MPI_Datatype type, TypeShape& shape);
 /// `count` elements from `typed` into `packed`, size * count bytes. Counts past int go in several calls. Returns an MPI code.
 int pack(const char* typed, std::int64_t count, MPI_Datatype type, const TypeShape& shape, char* packed, MPI_Comm comm);
 /// The reverse of pack.
-int unpack(const char* packed, std::int64_t count, MPI_Datatype type, const TypeShape& shape, char* typed, MPI_Comm comm);
+int unpack(const char* packed, std::int64_t count, MPI_Datatype type, const TypeShape& shape, char* typed,
+           MPI_Comm comm);
 
 }  // namespace palmette::runtime

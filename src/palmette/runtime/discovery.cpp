@@ -68,7 +68,13 @@ Whereabouts whereabouts(MPI_Comm comm, int rank, const Settings& settings) {
 /// A slot whose inner groups agree with what is known of the rank's place, not taken yet where possible; -1 when nothing is known.
 std::int32_t slot_for(const Machine& machine, std::int32_t host, const NodePlace& place, std::vector<bool>& taken) {
     const topology::Inside& inside = machine.insides()[static_cast<std::size_t>(machine.host(host).inside)];
-    const auto number_of = [&](std::string_view level) { return level == "socket" || level == "package" ? place.socket : level == "numa" ? place.numa : level == "l3" ? place.l3 : level == "core" ? place.core : -1; };
+    const auto number_of = [&](std::string_view level) {
+        return level == "socket" || level == "package" ? place.socket
+               : level == "numa"                       ? place.numa
+               : level == "l3"                         ? place.l3
+               : level == "core"                       ? place.core
+                                                       : -1;
+    };
     std::int32_t fallback = -1;
     bool anything = false;
     for (std::int32_t slot = 0; slot < inside.slots; ++slot) {
@@ -105,7 +111,8 @@ Job job_from_file(const std::string& path, const std::vector<Whereabouts>& ranks
 
 Job job_from_nodes(const std::vector<Whereabouts>& ranks) {
     std::vector<std::vector<std::int32_t>> keys;
-    for (const Whereabouts& rank : ranks) keys.push_back({rank.node_colour, rank.place.socket, rank.place.numa, rank.place.l3});
+    for (const Whereabouts& rank : ranks)
+        keys.push_back({rank.node_colour, rank.place.socket, rank.place.numa, rank.place.l3});
     return Job::from_groups({"node", "socket", "numa", "l3"}, keys);
 }
 
@@ -118,7 +125,8 @@ std::string job_text(const Settings& settings, const std::vector<Whereabouts>& r
             return out.dump();
         } catch (const base::Error& error) {
             out = base::Json::object();
-            out.set("note", base::cat(error.what(), "; only nodes are told apart. Make it anew with 'palmette discover'."));
+            out.set("note",
+                    base::cat(error.what(), "; only nodes are told apart. Make it anew with 'palmette discover'."));
         }
     } else {
         out.set("note", "");

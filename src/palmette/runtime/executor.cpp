@@ -23,9 +23,12 @@ void Executor::prepare(const BoundProgram& program) {
 
 char* Executor::address(const Piece& piece, const Bases& bases) {
     switch (piece.buffer) {
-        case plan::Buffer::send: return bases.send + piece.offset;
-        case plan::Buffer::recv: return bases.recv + piece.offset;
-        case plan::Buffer::scratch: return scratch_.data() + piece.offset;
+        case plan::Buffer::send:
+            return bases.send + piece.offset;
+        case plan::Buffer::recv:
+            return bases.recv + piece.offset;
+        case plan::Buffer::scratch:
+            return scratch_.data() + piece.offset;
     }
     return nullptr;
 }
@@ -71,8 +74,9 @@ int Executor::start_message(const BoundStep& step, std::uint32_t index, char* da
     do {
         const int count = static_cast<int>(std::min(left, most_message_bytes));
         MPI_Request& request = requests_[static_cast<std::size_t>(active_)];
-        const int error = step.kind == StepKind::send ? PMPI_Isend(data, count, MPI_BYTE, step.peer, step.tag, comm, &request)
-                                                      : PMPI_Irecv(data, count, MPI_BYTE, step.peer, step.tag, comm, &request);
+        const int error = step.kind == StepKind::send
+                              ? PMPI_Isend(data, count, MPI_BYTE, step.peer, step.tag, comm, &request)
+                              : PMPI_Irecv(data, count, MPI_BYTE, step.peer, step.tag, comm, &request);
         if (error != MPI_SUCCESS) return error;
         step_of_request_[static_cast<std::size_t>(active_++)] = index;
         ++left_[index];
@@ -83,7 +87,8 @@ int Executor::start_message(const BoundStep& step, std::uint32_t index, char* da
 }
 
 int Executor::run_last(const BoundStep& step, char* data, MPI_Comm comm) {
-    if (step.kind == StepKind::send) return PMPI_Send(data, static_cast<int>(step.bytes), MPI_BYTE, step.peer, step.tag, comm);
+    if (step.kind == StepKind::send)
+        return PMPI_Send(data, static_cast<int>(step.bytes), MPI_BYTE, step.peer, step.tag, comm);
     return PMPI_Recv(data, static_cast<int>(step.bytes), MPI_BYTE, step.peer, step.tag, comm, MPI_STATUS_IGNORE);
 }
 
@@ -94,7 +99,9 @@ int Executor::start(const BoundProgram& program, std::uint32_t index, const Base
         complete(program, index, bases);
         return MPI_SUCCESS;
     }
-    char* data = step.staging >= 0 ? staging_.data() + step.staging : step.piece_count == 1 ? address(program.pieces[step.first_piece], bases) : nullptr;
+    char* data = step.staging >= 0       ? staging_.data() + step.staging
+                 : step.piece_count == 1 ? address(program.pieces[step.first_piece], bases)
+                                         : nullptr;
     if (step.kind == StepKind::send && step.staging >= 0) collect(program, step, bases, true);
     // The one message that is left needs no request.
     if (active_ == 0 && done_ + 1 == program.steps.size() && step.bytes <= most_message_bytes) {
@@ -127,9 +134,12 @@ int Executor::run(const BoundProgram& program, Bases bases, MPI_Comm comm) {
             if (const int error = start(program, ready_[started++], bases, comm); error != MPI_SUCCESS) return error;
         if (done_ == program.steps.size()) break;
         int count = 0;
-        if (const int error = PMPI_Waitsome(active_, requests_.data(), &count, finished_.data(), MPI_STATUSES_IGNORE); error != MPI_SUCCESS) return error;
+        if (const int error = PMPI_Waitsome(active_, requests_.data(), &count, finished_.data(), MPI_STATUSES_IGNORE);
+            error != MPI_SUCCESS)
+            return error;
         for (int i = 0; i < count; ++i) {
-            const std::uint32_t step = step_of_request_[static_cast<std::size_t>(finished_[static_cast<std::size_t>(i)])];
+            const std::uint32_t step =
+                step_of_request_[static_cast<std::size_t>(finished_[static_cast<std::size_t>(i)])];
             if (--left_[step] == 0) complete(program, step, bases);
         }
         // Keep the open requests together, in order.

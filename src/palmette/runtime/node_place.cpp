@@ -94,9 +94,11 @@ NodePlace find_node_place() {
     const auto online_text = first_line("/sys/devices/system/cpu/online");
     if (allowed.empty() || !online_text) return place;
     const std::vector<int> online = processor_list(*online_text);
-    place.socket = common_group(online, allowed, [](int cpu) { return first_line(of_cpu(cpu, "topology/physical_package_id")); });
+    place.socket =
+        common_group(online, allowed, [](int cpu) { return first_line(of_cpu(cpu, "topology/physical_package_id")); });
     place.numa = common_numa_node(allowed);
-    place.l3 = common_group(online, allowed, [](int cpu) { return first_line(of_cpu(cpu, "cache/index3/shared_cpu_list")); });
+    place.l3 =
+        common_group(online, allowed, [](int cpu) { return first_line(of_cpu(cpu, "cache/index3/shared_cpu_list")); });
     place.core = common_group(online, allowed, [](int cpu) -> std::optional<std::string> {
         const auto package = first_line(of_cpu(cpu, "topology/physical_package_id"));
         const auto core = first_line(of_cpu(cpu, "topology/core_id"));

@@ -42,7 +42,9 @@ std::optional<Agreement> agree(MPI_Comm comm, std::uint64_t hash, bool world_kno
     const auto number = static_cast<long long>(hash >> 1);
     std::array<long long, 4> mine{number, -number, world_known, room};
     std::array<long long, 4> lowest{};
-    if (PMPI_Allreduce(mine.data(), lowest.data(), static_cast<int>(mine.size()), MPI_LONG_LONG, MPI_MIN, comm) != MPI_SUCCESS) return std::nullopt;
+    if (PMPI_Allreduce(mine.data(), lowest.data(), static_cast<int>(mine.size()), MPI_LONG_LONG, MPI_MIN, comm) !=
+        MPI_SUCCESS)
+        return std::nullopt;
     return Agreement{lowest[0] == -lowest[1], lowest[2] != 0, lowest[3] != 0};
 }
 
@@ -102,7 +104,10 @@ void Process::start(Settings settings) {
     const auto agreement = agree(MPI_COMM_WORLD, settings_.hash, true, true);
     if (!agreement || !agreement->settings_agree) {
         off_ = Refusal::settings_differ;
-        if (rank == 0) std::fprintf(stderr, "palmette: PALMETTE_ settings or the table's contents differ between ranks, so nothing is served; give all ranks the same environment\n");
+        if (rank == 0)
+            std::fprintf(stderr,
+                         "palmette: PALMETTE_ settings or the table's contents differ between ranks, so nothing is "
+                         "served; give all ranks the same environment\n");
     }
     if (!off_) {
         try {
@@ -214,7 +219,9 @@ void Process::write_report() {
     }
     std::ofstream out(settings_.report);
     out << report_.to_json(size, seconds, world_ ? world_->to_json() : base::Json()).dump(1) << '\n';
-    if (!out.flush()) std::fprintf(stderr, "palmette: %s: the report can't be written; check the path and its permissions\n", settings_.report.c_str());
+    if (!out.flush())
+        std::fprintf(stderr, "palmette: %s: the report can't be written; check the path and its permissions\n",
+                     settings_.report.c_str());
 }
 
 void Process::finish() {

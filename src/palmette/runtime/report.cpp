@@ -20,7 +20,7 @@ constexpr std::array<const char*, static_cast<std::size_t>(Refusal::count)> sent
     "a communicator of one rank",
     "PALMETTE_ settings differ between ranks",
     "arguments that the MPI must judge",
-    "left to the MPI",
+    "chosen",
     "no table row fits",
     "the algorithm's precondition doesn't hold",
     "nothing to move",
@@ -29,7 +29,9 @@ constexpr std::array<const char*, static_cast<std::size_t>(Refusal::count)> sent
     "the communicator's state could not be made",
 };
 
-int size_class(std::int64_t bytes) { return bytes <= 0 ? 0 : static_cast<int>(std::bit_width(static_cast<std::uint64_t>(bytes - 1))) + 1; }
+int size_class(std::int64_t bytes) {
+    return bytes <= 0 ? 0 : static_cast<int>(std::bit_width(static_cast<std::uint64_t>(bytes - 1))) + 1;
+}
 
 std::int64_t integer(const Json& json, const char* name) { return json.find(name)->integer(name); }
 
@@ -37,7 +39,8 @@ std::int64_t integer(const Json& json, const char* name) { return json.find(name
 
 const char* sentence_of(Refusal refusal) { return sentences[static_cast<std::size_t>(refusal)]; }
 
-void Report::served(Function function, std::int64_t block_bytes, const std::string& algorithm, const std::string& reason, double seconds, bool leads) {
+void Report::served(Function function, std::int64_t block_bytes, const std::string& algorithm,
+                    const std::string& reason, double seconds, bool leads) {
     const std::lock_guard lock(mutex_);
     Served& row = served_[{static_cast<std::uint8_t>(function), size_class(block_bytes), algorithm}];
     ++row.rank_calls;
@@ -67,13 +70,23 @@ Json Report::pack() const {
     for (const auto& [key, row] : served_) {
         Json item = Json::object();
         item.set("f", static_cast<int>(std::get<0>(key))).set("c", std::get<1>(key)).set("a", std::get<2>(key));
-        item.set("n", row.operations).set("k", row.rank_calls).set("l", row.min_bytes).set("h", row.max_bytes).set("s", row.seconds).set("m", row.max_seconds).set("r", row.reason);
+        item.set("n", row.operations)
+            .set("k", row.rank_calls)
+            .set("l", row.min_bytes)
+            .set("h", row.max_bytes)
+            .set("s", row.seconds)
+            .set("m", row.max_seconds)
+            .set("r", row.reason);
         served.push(std::move(item));
     }
     Json refused = Json::array();
     for (const auto& [key, row] : refused_) {
         Json item = Json::object();
-        item.set("f", static_cast<int>(std::get<0>(key))).set("w", static_cast<int>(std::get<1>(key))).set("d", std::get<2>(key)).set("n", row.operations).set("k", row.rank_calls);
+        item.set("f", static_cast<int>(std::get<0>(key)))
+            .set("w", static_cast<int>(std::get<1>(key)))
+            .set("d", std::get<2>(key))
+            .set("n", row.operations)
+            .set("k", row.rank_calls);
         refused.push(std::move(item));
     }
     Json notes = Json::array();
@@ -84,7 +97,8 @@ Json Report::pack() const {
 
 void Report::absorb(const Json& other) {
     for (const Json& item : other.find("served")->items("served")) {
-        Served& row = served_[{static_cast<std::uint8_t>(integer(item, "f")), static_cast<int>(integer(item, "c")), item.find("a")->string("a")}];
+        Served& row = served_[{static_cast<std::uint8_t>(integer(item, "f")), static_cast<int>(integer(item, "c")),
+                               item.find("a")->string("a")}];
         row.operations += integer(item, "n");
         row.rank_calls += integer(item, "k");
         row.min_bytes = std::min(row.min_bytes, integer(item, "l"));
@@ -94,7 +108,8 @@ void Report::absorb(const Json& other) {
         if (row.reason.empty()) row.reason = item.find("r")->string("r");
     }
     for (const Json& item : other.find("refused")->items("refused")) {
-        Refused& row = refused_[{static_cast<std::uint8_t>(integer(item, "f")), static_cast<std::uint8_t>(integer(item, "w")), item.find("d")->string("d")}];
+        Refused& row = refused_[{static_cast<std::uint8_t>(integer(item, "f")),
+                                 static_cast<std::uint8_t>(integer(item, "w")), item.find("d")->string("d")}];
         row.operations += integer(item, "n");
         row.rank_calls += integer(item, "k");
     }
@@ -130,22 +145,33 @@ Json Report::to_json(int ranks, double seconds, const Json& job) const {
     Json calls = Json::array();
     for (const auto& [key, row] : served_) {
         Json item = Json::object();
-        item.set("function", select::name_of(static_cast<Function>(std::get<0>(key)))).set("min_bytes", row.min_bytes).set("max_bytes", row.max_bytes);
-        item.set("algorithm", std::get<2>(key)).set("reason", row.reason).set("calls", row.operations).set("rank_calls", row.rank_calls);
-        item.set("rank_seconds", row.seconds).set("mean_seconds", row.seconds / static_cast<double>(std::max<std::int64_t>(row.rank_calls, 1))).set("max_seconds", row.max_seconds);
+        item.set("function", select::name_of(static_cast<Function>(std::get<0>(key))))
+            .set("min_bytes", row.min_bytes)
+            .set("max_bytes", row.max_bytes);
+        item.set("algorithm", std::get<2>(key))
+            .set("reason", row.reason)
+            .set("calls", row.operations)
+            .set("rank_calls", row.rank_calls);
+        item.set("rank_seconds", row.seconds)
+            .set("mean_seconds", row.seconds / static_cast<double>(std::max<std::int64_t>(row.rank_calls, 1)))
+            .set("max_seconds", row.max_seconds);
         calls.push(std::move(item));
     }
     Json fallbacks = Json::array();
     for (const auto& [key, row] : refused_) {
         Json item = Json::object();
-        item.set("function", select::name_of(static_cast<Function>(std::get<0>(key)))).set("reason", sentence_of(static_cast<Refusal>(std::get<1>(key))));
+        item.set("function", select::name_of(static_cast<Function>(std::get<0>(key))))
+            .set("reason", sentence_of(static_cast<Refusal>(std::get<1>(key))));
         if (!std::get<2>(key).empty()) item.set("detail", std::get<2>(key));
         item.set("calls", row.operations).set("rank_calls", row.rank_calls);
         fallbacks.push(std::move(item));
     }
     Json notes = Json::array();
     for (const auto& [text, times] : notes_) notes.push(text);
-    out.set("calls", std::move(calls)).set("fallbacks", std::move(fallbacks)).set("notes", std::move(notes)).set("job", job);
+    out.set("calls", std::move(calls))
+        .set("fallbacks", std::move(fallbacks))
+        .set("notes", std::move(notes))
+        .set("job", job);
     return out;
 }
 
@@ -160,16 +186,20 @@ std::string Report::page(int ranks, double seconds) const {
     if (served_.empty()) print("  no call was served\n");
     if (!served_.empty()) print("  %-11s %15s %9s %10s %10s\n", "collective", "block bytes", "calls", "mean", "max");
     for (const auto& [key, row] : served_) {
-        const std::string low = base::format_size(row.min_bytes);
+        const std::string low = row.min_bytes < 0 ? "differing" : base::format_size(row.min_bytes);
         const std::string bytes = row.min_bytes == row.max_bytes ? low : low + ".." + base::format_size(row.max_bytes);
         const double mean = row.seconds / static_cast<double>(std::max<std::int64_t>(row.rank_calls, 1));
-        print("  %-11s %15s %9lld %10s %10s\n", select::name_of(static_cast<Function>(std::get<0>(key))), bytes.c_str(), static_cast<long long>(row.operations), base::format_duration(mean).c_str(), base::format_duration(row.max_seconds).c_str());
+        print("  %-11s %15s %9lld %10s %10s\n", select::name_of(static_cast<Function>(std::get<0>(key))), bytes.c_str(),
+              static_cast<long long>(row.operations), base::format_duration(mean).c_str(),
+              base::format_duration(row.max_seconds).c_str());
         print("      by %.70s\n", std::get<2>(key).c_str());
     }
     if (!refused_.empty()) print("  left to the MPI:\n");
     for (const auto& [key, row] : refused_) {
-        const std::string why = std::string(sentence_of(static_cast<Refusal>(std::get<1>(key)))) + (std::get<2>(key).empty() ? "" : ": " + std::get<2>(key));
-        print("  %-11s %9lld calls  ", select::name_of(static_cast<Function>(std::get<0>(key))), static_cast<long long>(row.operations));
+        const std::string why = std::string(sentence_of(static_cast<Refusal>(std::get<1>(key)))) +
+                                (std::get<2>(key).empty() ? "" : ": " + std::get<2>(key));
+        print("  %-11s %9lld calls  ", select::name_of(static_cast<Function>(std::get<0>(key))),
+              static_cast<long long>(row.operations));
         // 50 columns remain; the rest of the reason goes on below.
         std::string_view rest = why;
         for (bool first = true; !rest.empty(); first = false) {

@@ -22,7 +22,7 @@ enum class Refusal : std::uint8_t {
     one_rank,
     settings_differ,
     erroneous_arguments,
-    chosen,           ///< the table or a setting says so
+    chosen,  ///< the table or a setting says so
     no_row,
     precondition,
     nothing_to_move,
@@ -39,7 +39,8 @@ class Report {
     using Function = select::Function;
 
     /// One call served. `leads`: this rank is rank 0 of the communicator, so the operation is counted once.
-    void served(Function function, std::int64_t block_bytes, const std::string& algorithm, const std::string& reason, double seconds, bool leads);
+    void served(Function function, std::int64_t block_bytes, const std::string& algorithm, const std::string& reason,
+                double seconds, bool leads);
     void refused(Function function, Refusal refusal, const std::string& detail, bool leads);
     void note(const std::string& text);
 
@@ -53,14 +54,14 @@ class Report {
   private:
     struct Served {
         std::int64_t operations = 0, rank_calls = 0;
-        std::int64_t min_bytes = INT64_MAX, max_bytes = 0;
+        std::int64_t min_bytes = INT64_MAX, max_bytes = INT64_MIN;  ///< -1: the ranks don't know
         double seconds = 0, max_seconds = 0;
         std::string reason;
     };
     struct Refused {
         std::int64_t operations = 0, rank_calls = 0;
     };
-    using ServedKey = std::tuple<std::uint8_t, int, std::string>;  ///< function, size class, algorithm
+    using ServedKey = std::tuple<std::uint8_t, int, std::string>;            ///< function, size class, algorithm
     using RefusedKey = std::tuple<std::uint8_t, std::uint8_t, std::string>;  ///< function, refusal, detail
 
     base::Json pack() const;

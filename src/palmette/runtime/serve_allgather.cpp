@@ -5,7 +5,8 @@ namespace palmette::runtime {
 
 using select::Function;
 
-std::optional<int> serve_allgather(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount, MPI_Datatype recvtype, MPI_Comm comm) {
+std::optional<int> serve_allgather(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf,
+                                   int recvcount, MPI_Datatype recvtype, MPI_Comm comm) {
     Call call(Function::allgather, comm);
     if (!call.open()) return std::nullopt;
     const bool in_place = sendbuf == MPI_IN_PLACE;
@@ -39,19 +40,22 @@ std::optional<int> serve_allgather(const void* sendbuf, int sendcount, MPI_Datat
         } else {
             state.packed_send.resize(static_cast<std::size_t>(block));
             bases.send = state.packed_send.data();
-            if (const int error = pack(static_cast<const char*>(sendbuf), sendcount, sendtype, sent, bases.send, comm)) return error;
+            if (const int error = pack(static_cast<const char*>(sendbuf), sendcount, sendtype, sent, bases.send, comm))
+                return error;
         }
         state.executor().prepare(plan->bound);
         if (const int error = state.executor().run(plan->bound, bases, state.hidden())) return error;
         for (int r = 0; through && r < call.size(); ++r) {
             if (in_place && r == me) continue;
-            if (const int error = unpack(bases.recv + r * block, recvcount, recvtype, received, block_in(r), comm)) return error;
+            if (const int error = unpack(bases.recv + r * block, recvcount, recvtype, received, block_in(r), comm))
+                return error;
         }
         return MPI_SUCCESS;
     });
 }
 
-std::optional<int> serve_allgatherv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, const int* recvcounts, const int* displs, MPI_Datatype recvtype, MPI_Comm comm) {
+std::optional<int> serve_allgatherv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf,
+                                    const int* recvcounts, const int* displs, MPI_Datatype recvtype, MPI_Comm comm) {
     Call call(Function::allgatherv, comm);
     if (!call.open()) return std::nullopt;
     const bool in_place = sendbuf == MPI_IN_PLACE;
@@ -63,7 +67,8 @@ std::optional<int> serve_allgatherv(const void* sendbuf, int sendcount, MPI_Data
         if (recvcounts[r] < 0) return call.refuse(Refusal::erroneous_arguments);
         total += recvcounts[r] * received.size;
     }
-    if (!in_place && sendcount * sent.size != recvcounts[call.rank()] * received.size) return call.refuse(Refusal::erroneous_arguments);
+    if (!in_place && sendcount * sent.size != recvcounts[call.rank()] * received.size)
+        return call.refuse(Refusal::erroneous_arguments);
     if (total == 0) return call.refuse(Refusal::nothing_to_move);
     // All ranks know all lengths: their mean chooses.
     const CachedPlan* plan = call.plan(0, (total + call.size() - 1) / call.size());
@@ -97,19 +102,23 @@ std::optional<int> serve_allgatherv(const void* sendbuf, int sendcount, MPI_Data
         if (in_place) {
             bases.send = bases.recv + state.offsets[me];
             if (through)
-                if (const int error = pack(block_in(me), recvcounts[me], recvtype, received, bases.send, comm)) return error;
+                if (const int error = pack(block_in(me), recvcounts[me], recvtype, received, bases.send, comm))
+                    return error;
         } else if (sent.dense) {
             bases.send = static_cast<char*>(const_cast<void*>(sendbuf));
         } else {
             state.packed_send.resize(static_cast<std::size_t>(state.lengths[me]) + 1);
             bases.send = state.packed_send.data();
-            if (const int error = pack(static_cast<const char*>(sendbuf), sendcount, sendtype, sent, bases.send, comm)) return error;
+            if (const int error = pack(static_cast<const char*>(sendbuf), sendcount, sendtype, sent, bases.send, comm))
+                return error;
         }
         state.executor().prepare(bound);
         if (const int error = state.executor().run(bound, bases, state.hidden())) return error;
         for (std::size_t r = 0; through && r < p; ++r) {
             if (in_place && r == me) continue;
-            if (const int error = unpack(bases.recv + state.offsets[r], recvcounts[r], recvtype, received, block_in(r), comm)) return error;
+            if (const int error =
+                    unpack(bases.recv + state.offsets[r], recvcounts[r], recvtype, received, block_in(r), comm))
+                return error;
         }
         return MPI_SUCCESS;
     });

@@ -6,7 +6,8 @@ namespace palmette::runtime {
 
 using select::Function;
 
-std::optional<int> serve_scatter(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm) {
+std::optional<int> serve_scatter(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf,
+                                 int recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm) {
     Call call(Function::scatter, comm);
     if (!call.open()) return std::nullopt;
     if (root < 0 || root >= call.size()) return call.refuse(Refusal::erroneous_arguments);
@@ -14,7 +15,8 @@ std::optional<int> serve_scatter(const void* sendbuf, int sendcount, MPI_Datatyp
     const bool in_place = at_root && recvbuf == MPI_IN_PLACE;
     TypeShape sent, received;
     // With MPI_IN_PLACE neither recvcount nor recvtype means anything.
-    if (!in_place && (recvcount < 0 || recvbuf == MPI_IN_PLACE || !shape_of(recvtype, received))) return call.refuse(Refusal::erroneous_arguments);
+    if (!in_place && (recvcount < 0 || recvbuf == MPI_IN_PLACE || !shape_of(recvtype, received)))
+        return call.refuse(Refusal::erroneous_arguments);
     if (at_root && (sendcount < 0 || !shape_of(sendtype, sent))) return call.refuse(Refusal::erroneous_arguments);
     const std::int64_t block = at_root ? sendcount * sent.size : recvcount * received.size;
     if (at_root && !in_place && recvcount * received.size != block) return call.refuse(Refusal::erroneous_arguments);
@@ -31,7 +33,8 @@ std::optional<int> serve_scatter(const void* sendbuf, int sendcount, MPI_Datatyp
             bases.send = state.packed_send.data();
             for (int r = 0; r < call.size(); ++r) {
                 const char* source = static_cast<const char*>(sendbuf) + r * sendcount * sent.extent;
-                if (const int error = pack(source, sendcount, sendtype, sent, bases.send + r * block, comm)) return error;
+                if (const int error = pack(source, sendcount, sendtype, sent, bases.send + r * block, comm))
+                    return error;
             }
         } else if (at_root) {
             bases.send = static_cast<char*>(const_cast<void*>(sendbuf));
@@ -47,22 +50,26 @@ std::optional<int> serve_scatter(const void* sendbuf, int sendcount, MPI_Datatyp
         }
         state.executor().prepare(plan->bound);
         if (const int error = state.executor().run(plan->bound, bases, state.hidden())) return error;
-        return through ? unpack(bases.recv, recvcount, recvtype, received, static_cast<char*>(recvbuf), comm) : MPI_SUCCESS;
+        return through ? unpack(bases.recv, recvcount, recvtype, received, static_cast<char*>(recvbuf), comm)
+                       : MPI_SUCCESS;
     });
 }
 
-std::optional<int> serve_scatterv(const void* sendbuf, const int* sendcounts, const int* displs, MPI_Datatype sendtype, void* recvbuf, int recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm) {
+std::optional<int> serve_scatterv(const void* sendbuf, const int* sendcounts, const int* displs, MPI_Datatype sendtype,
+                                  void* recvbuf, int recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm) {
     Call call(Function::scatterv, comm);
     if (!call.open()) return std::nullopt;
     if (root < 0 || root >= call.size()) return call.refuse(Refusal::erroneous_arguments);
     const bool at_root = call.rank() == root;
     const bool in_place = at_root && recvbuf == MPI_IN_PLACE;
     TypeShape sent, received;
-    if (!in_place && (recvcount < 0 || recvbuf == MPI_IN_PLACE || !shape_of(recvtype, received))) return call.refuse(Refusal::erroneous_arguments);
+    if (!in_place && (recvcount < 0 || recvbuf == MPI_IN_PLACE || !shape_of(recvtype, received)))
+        return call.refuse(Refusal::erroneous_arguments);
     if (at_root && !shape_of(sendtype, sent)) return call.refuse(Refusal::erroneous_arguments);
     for (int r = 0; at_root && r < call.size(); ++r)
         if (sendcounts[r] < 0) return call.refuse(Refusal::erroneous_arguments);
-    if (at_root && !in_place && recvcount * received.size != sendcounts[root] * sent.size) return call.refuse(Refusal::erroneous_arguments);
+    if (at_root && !in_place && recvcount * received.size != sendcounts[root] * sent.size)
+        return call.refuse(Refusal::erroneous_arguments);
     const CachedPlan* plan = call.plan(root, -1);
     if (!plan) return std::nullopt;
 
@@ -99,7 +106,8 @@ std::optional<int> serve_scatterv(const void* sendbuf, const int* sendcounts, co
             for (std::size_t r = 0; r < p; ++r) {
                 if (in_place && static_cast<int>(r) == root) continue;
                 const char* source = static_cast<const char*>(sendbuf) + displs[r] * sent.extent;
-                if (const int error = pack(source, sendcounts[r], sendtype, sent, bases.send + state.offsets[r], comm)) return error;
+                if (const int error = pack(source, sendcounts[r], sendtype, sent, bases.send + state.offsets[r], comm))
+                    return error;
             }
         } else if (at_root) {
             bases.send = static_cast<char*>(const_cast<void*>(sendbuf));
@@ -115,7 +123,8 @@ std::optional<int> serve_scatterv(const void* sendbuf, const int* sendcounts, co
         }
         state.executor().prepare(bound);
         if (const int error = state.executor().run(bound, bases, state.hidden())) return error;
-        return through ? unpack(bases.recv, recvcount, recvtype, received, static_cast<char*>(recvbuf), comm) : MPI_SUCCESS;
+        return through ? unpack(bases.recv, recvcount, recvtype, received, static_cast<char*>(recvbuf), comm)
+                       : MPI_SUCCESS;
     });
 }
 

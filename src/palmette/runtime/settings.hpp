@@ -12,7 +12,7 @@ namespace palmette::runtime {
 
 struct Settings {
     bool enable = true;
-    std::string topology;      ///< path of a topology.json, read by rank 0 only
+    std::string topology;  ///< path of a topology.json, read by rank 0 only
     select::Table table = select::Table::built_in();
     /// By function: a spec, or `mpi` (present without a spec) to leave the calls to the MPI.
     struct Forced {
@@ -20,11 +20,11 @@ struct Settings {
         std::string source;  ///< the setting's name
     };
     std::array<std::optional<Forced>, select::function_count> forced;
-    std::string report;        ///< empty: none; "1": a page on standard error; otherwise a path for JSON
+    std::string report;  ///< empty: none; "1": a page on standard error; otherwise a path for JSON
     int verbose = 0;
     std::string pretended_hosts;  ///< for tests: comma-separated host of each rank, so that one machine looks like many
-    std::string complaints;    ///< settings that could not be used; told once by rank 0
-    std::uint64_t hash = 0;    ///< of all that influences choices; must agree between ranks
+    std::string complaints;       ///< settings that could not be used; told once by rank 0
+    std::uint64_t hash = 0;       ///< of all that influences choices; must agree between ranks
 };
 
 }  // namespace palmette::runtime

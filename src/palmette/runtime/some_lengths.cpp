@@ -6,7 +6,8 @@
 namespace palmette::runtime {
 
 void SomeLengths::set(std::int32_t rank, std::int64_t bytes) {
-    const auto at = std::lower_bound(entries_.begin(), entries_.end(), rank, [](const auto& entry, std::int32_t r) { return entry.first < r; });
+    const auto at = std::lower_bound(entries_.begin(), entries_.end(), rank,
+                                     [](const auto& entry, std::int32_t r) { return entry.first < r; });
     if (at != entries_.end() && at->first == rank)
         at->second = bytes;
     else

@@ -12,7 +12,8 @@ using base::cat;
 using base::fail;
 using base::Json;
 
-constexpr std::array<const char*, function_count> names{"gather", "scatter", "allgather", "gatherv", "scatterv", "allgatherv"};
+constexpr std::array<const char*, function_count> names{"gather",  "scatter",  "allgather",
+                                                        "gatherv", "scatterv", "allgatherv"};
 
 std::int64_t bytes_from(const Json& value, const std::string& where) {
     return value.kind() == Json::Kind::string ? base::parse_size(value.string(where)) : value.integer(where);
@@ -45,7 +46,9 @@ Row read_row(const Json& json, const std::string& where) {
         } else if (key == "why") {
             row.why = value.string(at);
         } else {
-            fail(at, ": unknown key; there are function, min_bytes, max_bytes, min_ranks, max_ranks, min_nodes, max_nodes, scattered, algorithm and why");
+            fail(at,
+                 ": unknown key; there are function, min_bytes, max_bytes, min_ranks, max_ranks, min_nodes, max_nodes, "
+                 "scattered, algorithm and why");
         }
     }
     if (!has_function) fail(where, ".function: missing");
@@ -53,7 +56,8 @@ Row read_row(const Json& json, const std::string& where) {
         // A spec that is wrong in itself is found now, not in the middle of a run.
         const Collective collective = collective_of(row.function);
         try {
-            (void)collectives::algorithm_named(collective, row.algorithm->name).refuse(Job::flat(2), {collective, plan::Rank{0}, 1}, *row.algorithm);
+            (void)collectives::algorithm_named(collective, row.algorithm->name)
+                .refuse(Job::flat(2), {collective, plan::Rank{0}, 1}, *row.algorithm);
         } catch (const base::Error& error) {
             fail(where, ".algorithm: ", error.what());
         }
@@ -66,7 +70,8 @@ bool matches(const Row& row, Function function, const Job& job, std::int64_t blo
     const bool limits_size = row.min_bytes > 0 || row.max_bytes < INT64_MAX;
     if (block_bytes < 0 ? limits_size : block_bytes < row.min_bytes || block_bytes > row.max_bytes) return false;
     const std::int32_t nodes = job.nodes().groups.count();
-    if (job.size() < row.min_ranks || job.size() > row.max_ranks || nodes < row.min_nodes || nodes > row.max_nodes) return false;
+    if (job.size() < row.min_ranks || job.size() > row.max_ranks || nodes < row.min_nodes || nodes > row.max_nodes)
+        return false;
     return !row.scattered || *row.scattered == is_scattered(job);
 }
 
@@ -77,17 +82,22 @@ const char* name_of(Function function) { return names[static_cast<std::size_t>(f
 Function function_named(std::string_view name) {
     for (std::size_t i = 0; i < names.size(); ++i)
         if (name == names[i]) return static_cast<Function>(i);
-    fail("'", name, "' is no collective that palmette serves: there are gather, scatter, allgather, gatherv, scatterv and allgatherv");
+    fail("'", name,
+         "' is no collective that palmette serves: there are gather, scatter, allgather, gatherv, scatterv and "
+         "allgatherv");
 }
 
 Collective collective_of(Function function) {
     switch (function) {
         case Function::gather:
-        case Function::gatherv: return Collective::gather;
+        case Function::gatherv:
+            return Collective::gather;
         case Function::scatter:
-        case Function::scatterv: return Collective::scatter;
+        case Function::scatterv:
+            return Collective::scatter;
         case Function::allgather:
-        case Function::allgatherv: return Collective::allgather;
+        case Function::allgatherv:
+            return Collective::allgather;
     }
     return Collective::gather;
 }
@@ -102,12 +112,15 @@ bool is_scattered(const Job& job) {
 
 Table Table::from_json(const Json& document) {
     const Json* format = document.find("format");
-    if (!format || format->string("format") != "palmette-table") fail("format: expected \"palmette-table\"; is this a decision table?");
-    if (const Json* version = document.find("version"); !version || version->integer("version") != 1) fail("version: this palmette reads version 1");
+    if (!format || format->string("format") != "palmette-table")
+        fail("format: expected \"palmette-table\"; is this a decision table?");
+    if (const Json* version = document.find("version"); !version || version->integer("version") != 1)
+        fail("version: this palmette reads version 1");
     const Json* rows = document.find("rows");
     if (!rows) fail("rows: missing");
     Table table;
-    for (const Json& row : rows->items("rows")) table.rows_.push_back(read_row(row, cat("rows[", table.rows_.size(), "]")));
+    for (const Json& row : rows->items("rows"))
+        table.rows_.push_back(read_row(row, cat("rows[", table.rows_.size(), "]")));
     return table;
 }
 
@@ -147,7 +160,9 @@ Choice Table::choose(Function function, const Job& job, plan::Rank root, std::in
     for (std::size_t i = 0; i < rows_.size(); ++i) {
         const Row& row = rows_[i];
         if (!matches(row, function, job, block_bytes)) continue;
-        if (row.algorithm && collectives::algorithm_named(collective, row.algorithm->name).refuse(job, {collective, root, block_bytes}, *row.algorithm)) continue;
+        if (row.algorithm && collectives::algorithm_named(collective, row.algorithm->name)
+                                 .refuse(job, {collective, root, block_bytes}, *row.algorithm))
+            continue;
         return {row.algorithm, cat("table row ", i, row.why.empty() ? "" : ": ", row.why)};
     }
     return {std::nullopt, "no table row fits"};
