@@ -1,0 +1,7 @@
+"""The error of the benchmark."""
+
+from __future__ import annotations
+
+
+class BenchError(Exception):
+    """A benchmark can't be done or a stored run can't be read; one line that says what, where and what to do next."""

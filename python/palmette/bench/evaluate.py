@@ -1,0 +1,183 @@
+"""From raw samples to what is told: a row for each MPI, placement, collective and size."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from palmette.bench.results import Cell, Job, Limit, Run
+from palmette.bench.statistics import Ratio, Summary, Times, compare_pairs, in_time, summarize
+
+TRUSTED_FROM_S = 10e-3
+TRUSTED_ABOVE_FLOOR = 5.0
+
+Key = tuple[str, str, str, int]
+"""MPI, placement, collective, bytes."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One cell of a benchmark, all repetitions together.
+
+    `floor_*_s`: medians with the lab's rates off. `left_out`: pairs that started too late, of `pairs`. `wrong`: a result was
+    wrong, alone or with palmette, and the times mean nothing. `algorithm`: what palmette took, where it reported it.
+    """
+
+    mpi: str
+    mpi_version: str
+    placement: str
+    collective: str
+    size_bytes: int
+    alone: Summary
+    palmette: Summary
+    ratio: Ratio
+    bound: Limit | None
+    floor_alone_s: float | None
+    floor_palmette_s: float | None
+    pairs: int
+    left_out: int
+    wrong: bool
+    algorithm: str | None
+
+    @property
+    def alone_multiple(self) -> float | None:
+        """Time of the MPI alone in physical bounds."""
+        return self.alone.median_s / self.bound.seconds if self.bound else None
+
+    @property
+    def palmette_multiple(self) -> float | None:
+        """Time with palmette in physical bounds."""
+        return self.palmette.median_s / self.bound.seconds if self.bound else None
+
+    @property
+    def trusted(self) -> bool:
+        """Whether the links and not the machine under them set both times: 10 ms at least, and 5 times the floor.
+
+        A floor that wasn't measured doesn't count.
+        """
+        return all(
+            time >= TRUSTED_FROM_S and (floor is None or time >= TRUSTED_ABOVE_FLOOR * floor)
+            for time, floor in (
+                (self.alone.median_s, self.floor_alone_s),
+                (self.palmette.median_s, self.floor_palmette_s),
+            )
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the row as JSON knows it."""
+        return {
+            "mpi": self.mpi,
+            "mpi_version": self.mpi_version,
+            "placement": self.placement,
+            "collective": self.collective,
+            "size_bytes": self.size_bytes,
+            "alone": _summary(self.alone),
+            "palmette": _summary(self.palmette),
+            "ratio": self.ratio.value if math.isfinite(self.ratio.value) else None,
+            "ratio_low": self.ratio.low,
+            "ratio_high": self.ratio.high if math.isfinite(self.ratio.high) else None,
+            "verdict": self.ratio.verdict,
+            "bound_s": self.bound.seconds if self.bound else None,
+            "bound_reason": self.bound.reason if self.bound else None,
+            "alone_multiple": self.alone_multiple,
+            "palmette_multiple": self.palmette_multiple,
+            "floor_alone_s": self.floor_alone_s,
+            "floor_palmette_s": self.floor_palmette_s,
+            "trusted": self.trusted,
+            "pairs": self.pairs,
+            "left_out": self.left_out,
+            "wrong": self.wrong,
+            "algorithm": self.algorithm,
+        }
+
+
+def _summary(summary: Summary) -> dict[str, Any]:
+    return {
+        "median_s": summary.median_s,
+        "low_quartile_s": summary.low_s,
+        "high_quartile_s": summary.high_s,
+        "samples": summary.count,
+    }
+
+
+def evaluate(run: Run) -> list[Row]:
+    """Return the rows of a run in the order in which they were measured."""
+    rows = []
+    for key, cells in group(run.jobs, "measure").items():
+        floor = [cell for _, cell in group(run.jobs, "floor").get(key, [])]
+        rows.append(_row(key, cells, floor))
+    return rows
+
+
+def group(jobs: Iterable[Job], kind: str) -> dict[Key, list[tuple[Job, Cell]]]:
+    """Return the cells of the jobs of a kind, repetitions together."""
+    groups: dict[Key, list[tuple[Job, Cell]]] = {}
+    for job in jobs:
+        if job.kind == kind:
+            for cell in job.cells:
+                groups.setdefault((job.mpi, job.placement, cell.collective, cell.size_bytes), []).append((job, cell))
+    return groups
+
+
+def usable_pairs(cell: Cell) -> tuple[Times, Times]:
+    """Return the samples alone and with palmette of the pairs in which all ranks started in time."""
+    alone, palmette = np.array(cell.alone_s, dtype=np.float64), np.array(cell.palmette_s, dtype=np.float64)
+    good = in_time(alone, np.array(cell.alone_late_s)) & in_time(palmette, np.array(cell.palmette_late_s))
+    return alone[good], palmette[good]
+
+
+def _row(key: Key, found: list[tuple[Job, Cell]], floor: list[Cell]) -> Row:
+    mpi, placement, collective, size = key
+    pairs = [usable_pairs(cell) for _, cell in found]
+    total = sum(len(cell.alone_s) for _, cell in found)
+    usable = sum(alone.size for alone, _ in pairs)
+    if usable == 0:
+        # Nothing started in time: show the times as they are, and judge nothing.
+        shown = [(np.array(cell.alone_s), np.array(cell.palmette_s)) for _, cell in found]
+    else:
+        shown = pairs
+    job, cell = found[0]
+    ratio = compare_pairs(pairs)
+    if usable < total / 2:
+        ratio = Ratio(ratio.value, ratio.low, ratio.high, "ambiguous")
+    return Row(
+        mpi=mpi,
+        mpi_version=job.mpi_version,
+        placement=placement,
+        collective=collective,
+        size_bytes=size,
+        alone=summarize(np.concatenate([alone for alone, _ in shown])),
+        palmette=summarize(np.concatenate([palmette for _, palmette in shown])),
+        ratio=ratio,
+        bound=cell.bound,
+        floor_alone_s=_median([one.alone_s for one in floor]),
+        floor_palmette_s=_median([one.palmette_s for one in floor]),
+        pairs=total,
+        left_out=total - usable,
+        wrong=any(one.wrong_alone or one.wrong_palmette for _, one in found),
+        algorithm=_algorithm(job, cell),
+    )
+
+
+def _median(samples: list[list[float]]) -> float | None:
+    flat = [value for values in samples for value in values]
+    return float(np.median(flat)) if flat else None
+
+
+def _algorithm(job: Job, cell: Cell) -> str | None:
+    """Return what the preload says that it took for this collective and size: several, where calls differ; `mpi` for none."""
+    if job.report is None:
+        return None
+    sizes = cell.block_bytes or [cell.size_bytes]
+    served = {
+        str(call.get("algorithm"))
+        for call in job.report.get("calls", [])
+        if call.get("function") == cell.collective
+        and call.get("min_bytes", 0) <= max(sizes)
+        and call.get("max_bytes", -1) >= min(sizes)
+    }
+    return ", ".join(sorted(served)) or "mpi"

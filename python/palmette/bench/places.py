@@ -1,0 +1,141 @@
+"""Where a benchmark runs: on a lab, or as local ranks."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from palmette import launch, topology_file
+from palmette.bench.errors import BenchError
+from palmette.lab import Lab
+from palmette.lab.running import run_to_end
+from palmette.mpi_install import Installation
+
+
+class Place(Protocol):
+    """Something that runs MPI programs with ranks on chosen hosts."""
+
+    @property
+    def description(self) -> str:
+        """One line for people: what it is."""
+        ...
+
+    @property
+    def topology_path(self) -> Path | None:
+        """The topology.json of the place, None where nothing is known."""
+        ...
+
+    @property
+    def spins(self) -> bool:
+        """Whether there is a core for each rank, so that ranks may wait spinning."""
+        ...
+
+    def place(self, placement: str, ppn: int | None, ranks: int | None) -> list[str]:
+        """Return the host of each rank."""
+        ...
+
+    def run(
+        self, mpi: Installation, hosts: Sequence[str], argv: Sequence[str], env: Mapping[str, str], timeout_s: float
+    ) -> subprocess.CompletedProcess[str]:
+        """Run `argv` with rank i on `hosts[i]` and `env` in the ranks; status 124 at the time limit."""
+        ...
+
+    def unlimited(self) -> Any:
+        """Return a context in which links have no rate limit. Raises BenchError where there is none."""
+        ...
+
+
+class LabPlace:
+    """An emulated cluster that is up."""
+
+    spins = False
+
+    def __init__(self, lab: Lab) -> None:
+        self.lab = lab
+
+    @property
+    def description(self) -> str:
+        delay = self.lab.state.spine_delay_s
+        return f"lab {self.lab.state.spec}" + (f", spine delay {delay * 1e3:g} ms" if delay else "")
+
+    @property
+    def topology_path(self) -> Path:
+        return self.lab.topology_path
+
+    def place(self, placement: str, ppn: int | None, ranks: int | None) -> list[str]:
+        """Return the host of each rank. Raises PlacementError."""
+        return self.lab.place(placement, ppn=ppn, ranks=ranks)
+
+    def run(
+        self, mpi: Installation, hosts: Sequence[str], argv: Sequence[str], env: Mapping[str, str], timeout_s: float
+    ) -> subprocess.CompletedProcess[str]:
+        """Run `argv` on the lab. Raises LabError."""
+        return run_to_end(self.lab.command(mpi, hosts, argv, env), timeout_s=timeout_s, capture=True)
+
+    @contextmanager
+    def unlimited(self) -> Iterator[None]:
+        """Take the rates off for a while."""
+        with self.lab.unlimited():
+            yield
+
+
+class LocalPlace:
+    """Ranks on this machine alone; there is nothing to place and no link to wait for."""
+
+    topology_path = None
+
+    def __init__(self, ranks: int, directory: Path) -> None:
+        self.ranks = ranks
+        self.directory = directory
+        self.spins = ranks <= len(os.sched_getaffinity(0))
+
+    @property
+    def description(self) -> str:
+        return f"{self.ranks} local ranks"
+
+    def place(self, placement: str, ppn: int | None, ranks: int | None) -> list[str]:
+        """Return this machine for each rank."""
+        return ["localhost"] * (ranks or self.ranks)
+
+    def run(
+        self, mpi: Installation, hosts: Sequence[str], argv: Sequence[str], env: Mapping[str, str], timeout_s: float
+    ) -> subprocess.CompletedProcess[str]:
+        """Run `argv` here."""
+        polite = {} if self.spins else _POLITE[mpi.name]
+        job = launch.Job(argv, hosts, self.directory, {**mpi.environment(), **polite, **env})
+        starter = launch.launcher(mpi.launcher)
+        variables = {**mpi.environment(), **starter.environment(job)}
+        command = starter.command(mpi.mpiexec, job)
+        return run_to_end(
+            ["env", *(f"{k}={v}" for k, v in variables.items()), *command], timeout_s=timeout_s, capture=True
+        )
+
+    def unlimited(self) -> Any:
+        """Raise BenchError: no rates are set here."""
+        raise BenchError("--floor needs a lab: local ranks have no link rates to take off; leave it out or give --lab")
+
+
+_POLITE: dict[str, dict[str, str]] = {
+    "mpich": {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1", "MPIR_CVAR_POLLS_BEFORE_YIELD": "1"},
+    "impi": {"I_MPI_WAIT_MODE": "1", "I_MPI_PIN": "0"},
+    "openmpi": {"OMPI_MCA_mpi_yield_when_idle": "1"},
+}
+"""With more ranks than cores, polling without giving way measures the scheduler."""
+
+
+def program(abi: str) -> Path:
+    """Return the benchmark program for an ABI. Raises BenchError when it isn't built."""
+    path = Path(sys.modules["palmette"].__path__[0]) / "bin" / f"collbench.{abi}"
+    if not os.access(path, os.X_OK):
+        raise BenchError(f"{path.name} is not built; run `make build` with an MPI of that ABI")
+    return path.absolute()
+
+
+def read_topology(path: Path | None) -> dict[str, Any] | None:
+    """Return a topology.json as a dictionary, checked. Raises TopologyError."""
+    return topology_file.load(path).to_json() if path is not None else None

@@ -1,0 +1,75 @@
+"""What a benchmark brings: runs of jobs of cells of samples. Times are seconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Kind = Literal["measure", "floor"]
+"""floor: measured with the lab's link rates off."""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The physical bound of a cell and what sets it, as a sentence."""
+
+    seconds: float
+    reason: str
+
+
+@dataclass
+class Cell:
+    """The samples of one collective and size in one job.
+
+    The lists have one entry a pair: the time of the call under the MPI alone and with palmette, from the common start to the
+    last rank's end; how late the latest rank started; and whether palmette's call came first. `wrong_*`: on how many ranks a
+    result was wrong, summed over the checks.
+    """
+
+    collective: str
+    size_bytes: int
+    root: int
+    wrong_alone: int
+    wrong_palmette: int
+    window_s: float
+    palmette_first: list[bool]
+    alone_s: list[float]
+    palmette_s: list[float]
+    alone_late_s: list[float]
+    palmette_late_s: list[float]
+    block_bytes: list[int] | None = None
+    bound: Limit | None = None
+
+
+@dataclass
+class Job:
+    """One mpiexec: an MPI and a placement, all collectives and sizes.
+
+    `hosts` by rank, as the ranks say. `error` is one line when the job failed; the cells that it finished are kept.
+    `palmette_ranks`: on how many ranks the preload was loaded. `report` is what it wrote at the end (PALMETTE_REPORT).
+    """
+
+    mpi: str
+    mpi_version: str
+    placement: str
+    repeat: int
+    kind: Kind
+    hosts: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+    error: str | None = None
+    palmette_ranks: int = 0
+    report: dict[str, Any] | None = None
+    cells: list[Cell] = field(default_factory=list)
+
+
+@dataclass
+class Run:
+    """A whole benchmark. `started` is UTC, ISO 8601; `topology` is the topology.json; `id` is None until it is stored."""
+
+    started: str
+    machine: dict[str, Any]
+    place: str
+    settings: dict[str, Any]
+    topology: dict[str, Any] | None = None
+    jobs: list[Job] = field(default_factory=list)
+    id: int | None = None

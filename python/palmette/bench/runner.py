@@ -1,0 +1,198 @@
+"""Doing a benchmark: one job for each MPI, placement and repetition, then its bounds."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from palmette import mpi_install
+from palmette.bench.collbench import Output, count_cells, read_output
+from palmette.bench.limits import limits
+from palmette.bench.machine import describe_machine
+from palmette.bench.places import Place, program, read_topology
+from palmette.bench.results import Job, Kind, Run
+from palmette.bench.settings import Settings
+from palmette.lab.running import TIMED_OUT
+from palmette.mpi_install import Installation
+from palmette.run.abi import abi_of_launcher, preload_library
+
+_PEEK_S = 0.3
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A job to do."""
+
+    mpi: Installation
+    placement: str
+    repeat: int
+    kind: Kind
+
+    @property
+    def label(self) -> str:
+        """A few words for the progress display."""
+        what = f"{self.mpi.name} {self.placement}" + (f" #{self.repeat + 1}" if self.repeat else "")
+        return f"{what}, rates off" if self.kind == "floor" else what
+
+
+class Watcher:
+    """Is told how a benchmark goes on; this one keeps silent."""
+
+    def job_starts(self, job: Planned, number: int, jobs: int) -> None:
+        """Job `number` of `jobs` (from 0) starts."""
+
+    def cells_done(self, cells: int) -> None:
+        """The current job has finished that many cells."""
+
+    def job_ends(self, job: Job) -> None:
+        """The current job is over."""
+
+
+def plan_jobs(settings: Settings) -> list[Planned]:
+    """Return the jobs in the order in which they are done: repetitions outermost, so that drift hits all MPIs alike.
+
+    Raises MpiNotFoundError.
+    """
+    found = [mpi_install.find(name) for name in settings.mpis]
+    kinds: tuple[Kind, ...] = ("floor", "measure") if settings.floor else ("measure",)
+    return [
+        Planned(mpi, placement, repeat, kind)
+        for repeat in range(settings.repeat)
+        for placement in settings.placements
+        for mpi in found
+        for kind in (kinds if repeat == 0 else ("measure",))
+    ]
+
+
+def measure(
+    settings: Settings, place: Place, watcher: Watcher | None = None, keep: Callable[[Run, Job], None] | None = None
+) -> Run:
+    """Do all jobs and return the run.
+
+    `keep` is called after each job, so that an interrupted run loses only the job at hand. A job that fails is kept with its
+    error, and the next ones are done. Raises BenchError, LabError, PlacementError, RunError, TopologyError.
+    """
+    watcher = watcher or Watcher()
+    jobs = plan_jobs(settings)
+    for planned in jobs:  # what must fail shall fail before anything is measured
+        _preload(planned.mpi, settings)
+        place.place(planned.placement, settings.ppn, settings.ranks)
+    run = Run(
+        started=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        machine=describe_machine(),
+        place=place.description,
+        settings=settings.to_json(),
+        topology=read_topology(place.topology_path),
+    )
+    for number, planned in enumerate(jobs):
+        watcher.job_starts(planned, number, len(jobs))
+        job = _do(planned, settings, place, run.topology, watcher)
+        run.jobs.append(job)
+        watcher.job_ends(job)
+        if keep is not None:
+            keep(run, job)
+    return run
+
+
+def _preload(mpi: Installation, settings: Settings) -> dict[str, str]:
+    abi = abi_of_launcher(mpi.launcher)
+    assert abi is not None, "every MPI of mpi_install has a launcher of its own"
+    return {"LD_PRELOAD": str(preload_library(abi))} if settings.preload else {}
+
+
+def _do(planned: Planned, settings: Settings, place: Place, topology: dict[str, Any] | None, watcher: Watcher) -> Job:
+    hosts = place.place(planned.placement, settings.ppn, settings.ranks)
+    mpi = planned.mpi
+    job = Job(mpi.name, mpi.version, planned.placement, planned.repeat, planned.kind, hosts)
+    abi = abi_of_launcher(mpi.launcher)
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="palmette-bench-") as folder:
+        samples, report = Path(folder) / "samples.jsonl", Path(folder) / "report.json"
+        env = {**_preload(mpi, settings), "PALMETTE_REPORT": str(report)}
+        if place.topology_path is not None:
+            env["PALMETTE_TOPOLOGY"] = str(place.topology_path)
+        arguments = settings.program_arguments(str(samples), spin=place.spins, floor=planned.kind == "floor")
+        argv = [str(program(str(abi))), *arguments]
+        with _watched(samples, watcher), _rates(place, planned.kind):
+            done = place.run(mpi, hosts, argv, {**env, **settings.env}, settings.job_timeout_s)
+        output = read_output(samples)
+        job.report = _read_report(report)
+    job.seconds = time.monotonic() - started
+    job.cells = output.cells
+    job.palmette_ranks = output.palmette_ranks
+    job.error = _complaint(done, output, settings, hosts)
+    if topology is not None and output.hosts:
+        for cell, limit in zip(job.cells, limits(topology, hosts, job.cells), strict=True):
+            cell.bound = limit
+    return job
+
+
+@contextmanager
+def _rates(place: Place, kind: Kind) -> Iterator[None]:
+    if kind == "measure":
+        yield
+        return
+    with place.unlimited():
+        yield
+
+
+@contextmanager
+def _watched(samples: Path, watcher: Watcher) -> Iterator[None]:
+    """Tell the watcher of finished cells while the job runs."""
+    over = threading.Event()
+
+    def peek() -> None:
+        while not over.wait(_PEEK_S):
+            watcher.cells_done(count_cells(samples))
+
+    thread = threading.Thread(target=peek, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def _read_report(path: Path) -> dict[str, Any] | None:
+    """Return the preload's report; None where it wrote none or not to its end."""
+    try:
+        report = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return report if isinstance(report, dict) and report.get("format") == "palmette-report" else None
+
+
+def _complaint(
+    done: subprocess.CompletedProcess[str], output: Output, settings: Settings, hosts: list[str]
+) -> str | None:
+    """Return what is wrong with a finished job in one line, or None."""
+    wrong = [f"{c.collective} {c.size_bytes}" for c in output.cells if c.wrong_alone or c.wrong_palmette]
+    if wrong:
+        return f"wrong results in {', '.join(wrong[:4])}{' and more' if len(wrong) > 4 else ''}: {_last_line(done)}"
+    if done.returncode == TIMED_OUT and not output.ended:
+        return f"ended at its time limit of {settings.job_timeout_s:.0f} s after {len(output.cells)} cells"
+    if done.returncode != 0 or not output.ended:
+        return f"mpiexec ended with status {done.returncode} after {len(output.cells)} cells: {_last_line(done)}"
+    if settings.preload and output.palmette_ranks < len(hosts):
+        return f"the preload was loaded on {output.palmette_ranks} of {len(hosts)} ranks only; the launcher drops LD_PRELOAD"
+    named = [host for host in hosts if host != "localhost"]
+    if named and [host.split(".")[0] for host in output.hosts] != [host.split(".")[0] for host in hosts]:
+        return "the ranks are not on the hosts that the placement says; the launcher placed them otherwise"
+    return None
+
+
+def _last_line(done: subprocess.CompletedProcess[str]) -> str:
+    """Return the most telling line of the job's output: the first of the benchmark itself, else the last."""
+    lines = [line.strip() for line in f"{done.stdout}\n{done.stderr}".splitlines() if line.strip()]
+    ours = [line for line in lines if line.startswith(("collbench:", "palmette:"))]
+    return (ours[:1] or lines[-1:] or ["no output"])[0][:300]

@@ -1,0 +1,137 @@
+"""What a benchmark measures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from palmette import _core, mpi_install
+from palmette.bench.errors import BenchError
+
+COLLECTIVES = (
+    "gather",
+    "scatter",
+    "allgather",
+    "gatherv",
+    "scatterv",
+    "allgatherv",
+    "bcast",
+    "alltoall",
+    "reduce",
+    "allreduce",
+    "reduce_scatter_block",
+)
+"""The rows of src/programs/collbench/collectives.h; a test compares."""
+
+DEFAULT_SIZES = (64, 1024, 16384, 65536, 262144)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Cells are the product of collectives, sizes, placements and MPIs; each job measures all cells of an MPI and a placement.
+
+    `env` is set in the ranks. `ppn` and `ranks`: None takes the machine's slots, all of them. `floor`: measure once more with
+    the lab's rates off. `preload`: False compares the MPI with itself.
+    """
+
+    collectives: tuple[str, ...] = ("gather", "scatter", "allgather")
+    sizes: tuple[int, ...] = DEFAULT_SIZES
+    placements: tuple[str, ...] = ("block", "cyclic", "random:1")
+    mpis: tuple[str, ...] = ("mpich",)
+    ppn: int | None = None
+    ranks: int | None = None
+    root: int = 0
+    repeat: int = 1
+    seconds: float = 2.0
+    min_pairs: int = 8
+    max_pairs: int = 1000
+    warmup: int = 6
+    seed: int = 1
+    clock: str = "shared"
+    env: dict[str, str] = field(default_factory=dict)
+    floor: bool = False
+    preload: bool = True
+    timeout_s: float | None = None
+
+    def __post_init__(self) -> None:
+        """Raise BenchError for what can't be measured."""
+        for name in self.collectives:
+            if name not in COLLECTIVES:
+                raise BenchError(f"collective '{name}' is unknown; there are {', '.join(COLLECTIVES)}")
+        for name in self.mpis:
+            if name not in mpi_install.NAMES:
+                raise BenchError(f"MPI '{name}' is unknown; there are {', '.join(mpi_install.NAMES)}")
+        for what, values in (
+            ("collective", self.collectives),
+            ("size", self.sizes),
+            ("placement", self.placements),
+            ("MPI", self.mpis),
+        ):
+            if not values:
+                raise BenchError(f"no {what} to measure; name one at least")
+            if len(set(values)) < len(values):
+                raise BenchError(f"a {what} is named twice in {', '.join(map(str, values))}; name it once")
+
+    @property
+    def cells_per_job(self) -> int:
+        """Cells that one job measures."""
+        return len(self.collectives) * len(self.sizes)
+
+    @property
+    def job_timeout_s(self) -> float:
+        """When a job that doesn't end is ended: far beyond what its cells should take, unless given."""
+        return self.timeout_s or 120 + self.cells_per_job * (60 + 10 * self.seconds)
+
+    def program_arguments(self, output: str, *, spin: bool, floor: bool) -> list[str]:
+        """Return the arguments of collbench; a floor takes a fifth of the time."""
+        seconds = self.seconds / 5 if floor else self.seconds
+        return [
+            *("--collectives", ",".join(self.collectives)),
+            *("--sizes", ",".join(map(str, self.sizes))),
+            *("--seconds", f"{seconds:g}"),
+            *("--min-iterations", str(min(self.min_pairs, self.max_pairs))),
+            *("--max-iterations", str(self.max_pairs)),
+            *("--warmup", str(self.warmup)),
+            *("--root", str(self.root)),
+            *("--clock", self.clock),
+            *("--wait", "spin" if spin else "sleep"),
+            *("--seed", str(self.seed)),
+            *("--output", output),
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the settings as JSON knows them."""
+        return asdict(self)
+
+
+def split(text: str) -> tuple[str, ...]:
+    """Return the words of a list like `gather,scatter`."""
+    return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def split_placements(text: str) -> tuple[str, ...]:
+    """Return the placements of a list; `hosts=A,B,...` keeps its commas and ends at the next known form."""
+    placements: list[str] = []
+    for word in split(text):
+        inside = bool(placements) and placements[-1].startswith("hosts=")
+        known = word in ("block", "cyclic") or word.startswith(("random:", "hosts=")) or "/" in word
+        if inside and not known:
+            placements[-1] += f",{word}"
+        else:
+            placements.append(word)
+    return tuple(placements)
+
+
+def parse_sizes(words: Sequence[str]) -> tuple[int, ...]:
+    """Return bytes for sizes like 64 or 16K (powers of 1024). Raises BenchError."""
+    sizes = []
+    for word in words:
+        try:
+            size = _core.parse_size(word)
+        except _core.Error as error:
+            raise BenchError(str(error)) from None
+        if not 1 <= size < 1 << 30:
+            raise BenchError(f"size '{word}' is not between 1 byte and 1G")
+        sizes.append(size)
+    return tuple(sizes)

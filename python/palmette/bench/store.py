@@ -1,0 +1,223 @@
+"""runs.sqlite: every run with its raw samples. docs/reference/runs-sqlite.md describes the tables."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from palmette.bench.errors import BenchError
+from palmette.bench.results import Cell, Job, Limit, Run
+
+SCHEMA_VERSION = 1
+DEFAULT_PATH = Path("runs.sqlite")
+
+_SCHEMA = """
+CREATE TABLE runs (
+  id INTEGER PRIMARY KEY,
+  started TEXT NOT NULL,            -- UTC, ISO 8601
+  machine TEXT NOT NULL,            -- name of the machine
+  cpu TEXT NOT NULL,
+  cores INTEGER NOT NULL,
+  kernel TEXT NOT NULL,
+  palmette_version TEXT NOT NULL,
+  git_commit TEXT,                  -- of the checkout that palmette was used from; + when files differed
+  place TEXT NOT NULL,              -- what the ranks ran on, for people
+  details TEXT NOT NULL,            -- JSON: all that is known of the machine
+  settings TEXT NOT NULL,           -- JSON
+  topology TEXT                     -- topology.json
+) STRICT;
+CREATE TABLE jobs (
+  id INTEGER PRIMARY KEY,
+  run_id INTEGER NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
+  mpi TEXT NOT NULL,                -- mpich, openmpi, impi
+  mpi_version TEXT NOT NULL,
+  placement TEXT NOT NULL,
+  repeat INTEGER NOT NULL,          -- from 0
+  kind TEXT NOT NULL CHECK (kind IN ('measure', 'floor')),
+  hosts TEXT NOT NULL,              -- JSON: host of each rank
+  palmette_ranks INTEGER NOT NULL,  -- ranks that had the preload
+  seconds REAL NOT NULL,
+  error TEXT,                       -- one line; NULL: none
+  report TEXT                       -- JSON: what the preload reported
+) STRICT;
+CREATE TABLE cells (
+  id INTEGER PRIMARY KEY,
+  job_id INTEGER NOT NULL REFERENCES jobs(id) ON DELETE CASCADE,
+  collective TEXT NOT NULL,
+  size_bytes INTEGER NOT NULL,      -- of a block, see docs/guide/bench.md
+  root INTEGER NOT NULL,
+  block_bytes TEXT,                 -- JSON: by rank, where they differ
+  wrong_alone INTEGER NOT NULL,     -- ranks with a wrong result, summed over the checks
+  wrong_palmette INTEGER NOT NULL,
+  window_s REAL NOT NULL,
+  bound_s REAL,                     -- physical bound; NULL: unknown
+  bound_reason TEXT,
+  UNIQUE (job_id, collective, size_bytes)
+) STRICT;
+CREATE TABLE samples (
+  cell_id INTEGER NOT NULL REFERENCES cells(id) ON DELETE CASCADE,
+  pair INTEGER NOT NULL,            -- in the order of time, from 0
+  palmette_first INTEGER NOT NULL,
+  alone_s REAL NOT NULL,            -- common start to the last rank's end
+  palmette_s REAL NOT NULL,
+  alone_late_s REAL NOT NULL,       -- how late the latest rank started
+  palmette_late_s REAL NOT NULL,
+  PRIMARY KEY (cell_id, pair)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX jobs_of_run ON jobs(run_id);
+"""
+
+
+class Store:
+    """An open runs.sqlite."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self._db = connection
+        self.path = path
+
+    def add(self, run: Run, job: Job) -> None:
+        """Add a finished job, and its run when it isn't there yet; sets `run.id`. All or nothing."""
+        with self._db:
+            if run.id is None:
+                run.id = self._add_run(run)
+            self._add_job(run.id, job)
+
+    def _add_run(self, run: Run) -> int:
+        machine = run.machine
+        row = (
+            run.started, machine["name"], machine["cpu"], machine["cores"], machine["kernel"], machine["palmette"],
+            machine["commit"], run.place, json.dumps(machine), json.dumps(run.settings), _json(run.topology),
+        )  # fmt: skip
+        return self._insert(
+            "runs (started, machine, cpu, cores, kernel, palmette_version, git_commit, place, details, settings, topology)",
+            row,
+        )
+
+    def _add_job(self, run_id: int, job: Job) -> None:
+        row = (
+            run_id, job.mpi, job.mpi_version, job.placement, job.repeat, job.kind, json.dumps(job.hosts),
+            job.palmette_ranks, job.seconds, job.error, _json(job.report),
+        )  # fmt: skip
+        job_id = self._insert(
+            "jobs (run_id, mpi, mpi_version, placement, repeat, kind, hosts, palmette_ranks, seconds, error, report)",
+            row,
+        )
+        for cell in job.cells:
+            bound = (cell.bound.seconds, cell.bound.reason) if cell.bound else (None, None)
+            cell_id = self._insert(
+                "cells (job_id, collective, size_bytes, root, block_bytes, wrong_alone, wrong_palmette, window_s,"
+                " bound_s, bound_reason)",
+                (
+                    job_id,
+                    cell.collective,
+                    cell.size_bytes,
+                    cell.root,
+                    _json(cell.block_bytes),
+                    cell.wrong_alone,
+                    cell.wrong_palmette,
+                    cell.window_s,
+                    *bound,
+                ),
+            )
+            columns = (cell.palmette_first, cell.alone_s, cell.palmette_s, cell.alone_late_s, cell.palmette_late_s)
+            self._db.executemany(
+                "INSERT INTO samples VALUES (?, ?, ?, ?, ?, ?, ?)",
+                ((cell_id, pair, *values) for pair, values in enumerate(zip(*columns, strict=True))),
+            )
+
+    def _insert(self, target: str, row: tuple[Any, ...]) -> int:
+        # `target` is a text of this file.
+        cursor = self._db.execute(f"INSERT INTO {target} VALUES ({', '.join('?' * len(row))})", row)  # noqa: S608
+        assert cursor.lastrowid is not None
+        return cursor.lastrowid
+
+    def load(self, name: str) -> Run:
+        """Return the run called `name`: its number, `last`, or `last~N` for the Nth before it. Raises BenchError."""
+        row = self._db.execute("SELECT * FROM runs WHERE id = ?", (self._find(name),)).fetchone()
+        run = Run(
+            started=row["started"],
+            machine=json.loads(row["details"]),
+            place=row["place"],
+            settings=json.loads(row["settings"]),
+            topology=json.loads(row["topology"]) if row["topology"] else None,
+            id=row["id"],
+        )
+        run.jobs = [
+            self._job(job) for job in self._db.execute("SELECT * FROM jobs WHERE run_id = ? ORDER BY id", (run.id,))
+        ]
+        return run
+
+    def _job(self, row: sqlite3.Row) -> Job:
+        names = ("mpi", "mpi_version", "placement", "repeat", "kind", "palmette_ranks", "seconds", "error")
+        job = Job(**{name: row[name] for name in names}, hosts=json.loads(row["hosts"]))
+        job.report = json.loads(row["report"]) if row["report"] else None
+        job.cells = [
+            self._cell(cell)
+            for cell in self._db.execute("SELECT * FROM cells WHERE job_id = ? ORDER BY id", (row["id"],))
+        ]
+        return job
+
+    def _cell(self, row: sqlite3.Row) -> Cell:
+        pairs = self._db.execute("SELECT * FROM samples WHERE cell_id = ? ORDER BY pair", (row["id"],)).fetchall()
+        names = ("collective", "size_bytes", "root", "wrong_alone", "wrong_palmette", "window_s")
+        return Cell(
+            **{name: row[name] for name in names},
+            palmette_first=[bool(pair["palmette_first"]) for pair in pairs],
+            alone_s=[pair["alone_s"] for pair in pairs],
+            palmette_s=[pair["palmette_s"] for pair in pairs],
+            alone_late_s=[pair["alone_late_s"] for pair in pairs],
+            palmette_late_s=[pair["palmette_late_s"] for pair in pairs],
+            block_bytes=json.loads(row["block_bytes"]) if row["block_bytes"] else None,
+            bound=Limit(row["bound_s"], row["bound_reason"]) if row["bound_s"] is not None else None,
+        )
+
+    def _find(self, name: str) -> int:
+        runs = [row["id"] for row in self._db.execute("SELECT id FROM runs ORDER BY id DESC")]
+        if not runs:
+            raise BenchError(f"{self.path} holds no run; `palmette bench` makes one")
+        back = name.removeprefix("last~") if name.startswith("last~") else "0" if name == "last" else None
+        if back is not None and back.isdigit() and int(back) < len(runs):
+            return int(runs[int(back)])
+        if name.isdigit() and int(name) in runs:
+            return int(name)
+        shown = ", ".join(str(run) for run in runs[:8]) + (", ..." if len(runs) > 8 else "")
+        raise BenchError(f"{self.path} holds no run '{name}'; take one of {shown}, or last, last~1, ...")
+
+
+def _json(value: object) -> str | None:
+    return None if value is None else json.dumps(value)
+
+
+@contextmanager
+def open_store(path: Path, *, create: bool) -> Iterator[Store]:
+    """Open `path`, made anew where `create` says so. Raises BenchError for a file that is no store of this version."""
+    if not create and not path.is_file():
+        raise BenchError(f"{path}: no such file; `palmette bench` writes one, or name another with --store")
+    try:
+        connection = sqlite3.connect(path)
+    except sqlite3.Error as error:
+        raise BenchError(f"{path} can't be opened: {error}; name another file with --store") from None
+    try:
+        connection.row_factory = sqlite3.Row
+        _prepare(connection, path)
+        yield Store(connection, path)
+    except sqlite3.Error as error:
+        raise BenchError(f"{path}: {error}; name another file with --store") from None
+    finally:
+        connection.close()
+
+
+def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+    connection.execute("PRAGMA foreign_keys = ON")
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    if tables == 0:
+        connection.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
+    elif version != SCHEMA_VERSION:
+        raise BenchError(
+            f"{path} is of version {version}, this palmette reads {SCHEMA_VERSION}; name another file with --store"
+        )

@@ -1,0 +1,137 @@
+"""The tables of a benchmark, 80 columns wide, and the words that they are made of."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+from rich.table import Table
+
+from palmette import _core
+from palmette.bench.compare import Change
+from palmette.bench.evaluate import Row
+from palmette.bench.results import Run
+from palmette.bench.statistics import Ratio, Summary, Verdict
+
+MPI_NAMES = {"mpich": "MPICH", "openmpi": "Open MPI", "impi": "Intel MPI"}
+VERDICTS: tuple[Verdict, ...] = ("faster", "same", "ambiguous", "slower")
+STYLES: dict[str, str] = {"faster": "green", "slower": "bold red", "ambiguous": "yellow", "same": ""}
+
+
+def time_text(seconds: float) -> str:
+    """`13.2 ms`: three digits."""
+    for unit, factor in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
+        if seconds * factor >= 0.9995 or unit == "us":
+            value = seconds * factor
+            return f"{value:.0f} {unit}" if value >= 99.95 else f"{value:.3g} {unit}"
+    raise AssertionError("unreachable: the last unit takes everything")
+
+
+def spread_text(summary: Summary) -> str:
+    """`13.2 ms ±2%`: median and half the distance of the quartiles."""
+    return f"{time_text(summary.median_s)} ±{100 * summary.spread:.0f}%"
+
+
+def ratio_text(ratio: Ratio) -> str:
+    """`0.51 0.49-0.53`: the ratio of medians and its interval."""
+    if not math.isfinite(ratio.value):
+        return "-"
+    return f"{ratio.value:.2f} {ratio.low:.2f}-{ratio.high:.2f}"
+
+
+def multiple_text(row: Row) -> str:
+    """`1.04x`: palmette's time in bounds; in brackets where the links may not have set it."""
+    multiple = row.palmette_multiple
+    if multiple is None:
+        return "-"
+    text = f"{multiple:.2f}x" if multiple < 99.95 else f"{multiple:.0f}x"
+    return text if row.trusted else f"({text})"
+
+
+def size_text(size_bytes: int) -> str:
+    """`64K`, `64 B`."""
+    text = _core.format_size(size_bytes)
+    return f"{text} B" if text.isdigit() else text
+
+
+def mpi_text(row: Row) -> str:
+    """`MPICH 5.0.2`."""
+    return f"{MPI_NAMES.get(row.mpi, row.mpi)} {row.mpi_version}"
+
+
+def tables(rows: Iterable[Row]) -> list[Table]:
+    """Return one table for each MPI and placement."""
+    result = []
+    for _, group in groupby(rows, key=lambda row: (row.mpi, row.placement)):
+        cells = list(group)
+        table = Table(
+            title=f"{mpi_text(cells[0])}, {cells[0].placement}",
+            title_justify="left",
+            title_style="bold",
+            box=None,
+            pad_edge=False,
+            padding=(0, 1, 0, 0),
+        )
+        table.add_column("collective", no_wrap=True)
+        for heading in ("size", "MPI alone", "palmette", "ratio, 95 % CI", "bound"):
+            table.add_column(heading, justify="right", no_wrap=True)
+        table.add_column("verdict", no_wrap=True)
+        for row in cells:
+            verdict = "WRONG" if row.wrong else row.ratio.verdict
+            table.add_row(
+                _short(row.collective),
+                size_text(row.size_bytes),
+                spread_text(row.alone),
+                spread_text(row.palmette),
+                ratio_text(row.ratio),
+                multiple_text(row),
+                f"[{STYLES.get(verdict) or 'default'}]{verdict}[/]" if verdict != "WRONG" else "[bold red]WRONG[/]",
+            )
+        result.append(table)
+    return result
+
+
+def _short(collective: str) -> str:
+    return "red_scat_blk" if collective == "reduce_scatter_block" else collective
+
+
+def summary_lines(run: Run, rows: Sequence[Row]) -> list[str]:
+    """Return what stands below the tables: counts of verdicts, how to read them, what went wrong."""
+    counts = Counter(row.ratio.verdict for row in rows if not row.wrong)
+    lines = [f"{len(rows)} cells: " + ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS)]
+    lines.append("ratio: palmette / MPI alone; bound: time in physical bounds, () where under 10 ms or not")
+    lines.append("5 times the time with rates off; ±: half the distance of the quartiles.")
+    if not run.settings.get("preload", True):
+        lines.append("No preload: both columns are the MPI alone, and every verdict should be `same`.")
+    left_out = sum(row.left_out for row in rows)
+    if left_out:
+        lines.append(f"{left_out} of {sum(row.pairs for row in rows)} pairs left out: a rank started too late.")
+    lines += [f"failed: {job.mpi} {job.placement} ({job.kind}): {job.error}" for job in run.jobs if job.error]
+    return lines
+
+
+def change_table(changes: Sequence[Change], first: Run, second: Run) -> Table:
+    """Return the table of a comparison of two runs."""
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    for heading in ("MPI", "placement", "collective"):
+        table.add_column(heading, no_wrap=True, overflow="ellipsis")
+    for heading in ("size", f"run {first.id}", f"run {second.id}", "ratio", "control"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    for change in changes:
+        verdict = change.palmette.verdict
+        doubt = "" if change.alone.verdict == "same" else " ?"
+        table.add_row(
+            change.mpi,
+            change.placement,
+            _short(change.collective),
+            size_text(change.size_bytes),
+            time_text(change.before.median_s),
+            time_text(change.after.median_s),
+            f"{change.palmette.value:.2f}",
+            f"{change.alone.value:.2f}",
+            f"[{STYLES[verdict] or 'default'}]{verdict}{doubt}[/]",
+        )
+    return table
