@@ -26,6 +26,11 @@ class Place(Protocol):
         ...
 
     @property
+    def options(self) -> list[str]:
+        """Options of `palmette bench` that name the place."""
+        ...
+
+    @property
     def topology_path(self) -> Path | None:
         """The topology.json of the place, None where nothing is known."""
         ...
@@ -64,6 +69,11 @@ class LabPlace:
         return f"lab {self.lab.state.spec}" + (f", spine delay {delay * 1e3:g} ms" if delay else "")
 
     @property
+    def options(self) -> list[str]:
+        delay = self.lab.state.spine_delay_s
+        return ["--lab", self.lab.state.spec, *(["--spine-delay", f"{delay * 1e3:g}ms"] if delay else [])]
+
+    @property
     def topology_path(self) -> Path:
         return self.lab.topology_path
 
@@ -97,6 +107,10 @@ class LocalPlace:
     @property
     def description(self) -> str:
         return f"{self.ranks} local ranks"
+
+    @property
+    def options(self) -> list[str]:
+        return ["--local", str(self.ranks)]
 
     def place(self, placement: str, ppn: int | None, ranks: int | None) -> list[str]:
         """Return this machine for each rank."""

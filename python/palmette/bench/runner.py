@@ -90,7 +90,7 @@ def measure(
         started=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         machine=describe_machine(),
         place=place.description,
-        settings=settings.to_json(),
+        settings={**settings.to_json(), "place": place.options},
         topology=read_topology(place.topology_path),
     )
     for number, planned in enumerate(jobs):

@@ -1,0 +1,3 @@
+"""The page of a benchmark: one HTML file that needs nothing else."""
+
+from __future__ import annotations

@@ -1,0 +1,263 @@
+"""What stands on the page, as plain values for the template."""
+
+from __future__ import annotations
+
+import shlex
+import statistics
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from palmette.bench.evaluate import Row
+from palmette.bench.results import Job, Run
+from palmette.bench.statistics import MARGIN
+from palmette.bench.text import MPI_NAMES, VERDICTS, mpi_text, size_text, time_text
+from palmette.report.charts import chart, time_range
+
+Series = tuple[str, str]
+"""An MPI and a placement."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The numbers at the top. `steps`: median multiple of the bound, alone and with palmette, over trusted cells."""
+
+    verdicts: list[tuple[str, int]]
+    cells: int
+    best: str | None
+    best_where: str
+    steps: tuple[float, float] | None
+    trusted: int
+
+
+def facts(rows: Sequence[Row]) -> Facts:
+    """Count and pick what a reader wants to know first."""
+    counts = Counter("wrong" if row.wrong else row.ratio.verdict for row in rows)
+    names = [*VERDICTS, *(["wrong"] if counts["wrong"] else [])]
+    won = [row for row in rows if row.ratio.verdict == "faster" and not row.wrong]
+    best = min(won, key=lambda row: row.ratio.value, default=None)
+    trusted = [row for row in rows if row.trusted and row.bound and not row.wrong]
+    steps = None
+    if trusted:
+        alone = statistics.median(row.alone_multiple or 0 for row in trusted)
+        palmette = statistics.median(row.palmette_multiple or 0 for row in trusted)
+        steps = (alone, palmette)
+    return Facts(
+        verdicts=[(name, counts[name]) for name in names],
+        cells=len(rows),
+        best=f"{1 / best.ratio.value:.1f}×" if best else None,
+        best_where=f"{best.collective} {size_text(best.size_bytes)}, {mpi_text(best)}, {best.placement}"
+        if best
+        else "",
+        steps=steps,
+        trusted=len(trusted),
+    )
+
+
+@dataclass(frozen=True)
+class HeatCell:
+    """One cell of the overview: its class, the change of time, and both multiples of the bound.
+
+    `shade` is how strong the colour is, 0 to 1.
+    """
+
+    verdict: str
+    shade: float
+    change: str
+    multiples: str
+    tip: str
+
+
+@dataclass(frozen=True)
+class HeatRow:
+    """One collective and size over all series; `first`: the first size of its collective, of `span`."""
+
+    collective: str
+    size: str
+    first: bool
+    span: int
+    cells: list[HeatCell | None]
+
+
+def series_of(rows: Sequence[Row]) -> list[Series]:
+    """Return the MPIs and placements, those of one MPI together."""
+    mpis = list(dict.fromkeys(row.mpi for row in rows))
+    placements = list(dict.fromkeys(row.placement for row in rows))
+    there = {(row.mpi, row.placement) for row in rows}
+    return [(mpi, placement) for mpi in mpis for placement in placements if (mpi, placement) in there]
+
+
+def heat(rows: Sequence[Row]) -> list[HeatRow]:
+    """Return the overview: a row for each collective and size, a cell for each series."""
+    series = series_of(rows)
+    by_key = {(row.collective, row.size_bytes, row.mpi, row.placement): row for row in rows}
+    result = []
+    for collective in dict.fromkeys(row.collective for row in rows):
+        sizes = sorted({row.size_bytes for row in rows if row.collective == collective})
+        for index, size in enumerate(sizes):
+            found = [by_key.get((collective, size, *one)) for one in series]
+            cells = [_heat_cell(row) if row else None for row in found]
+            result.append(HeatRow(collective, size_text(size), index == 0, len(sizes), cells))
+    return result
+
+
+def _heat_cell(row: Row) -> HeatCell:
+    value = row.ratio.value
+    verdict = "wrong" if row.wrong else row.ratio.verdict
+    judged = value == value  # not NaN
+    change = "wrong" if row.wrong else _change(value) if judged else "–"
+    multiples = ""
+    if row.alone_multiple is not None and row.palmette_multiple is not None:
+        multiples = f"{_short(row.alone_multiple)} → {_short(row.palmette_multiple)}"
+        multiples = multiples if row.trusted else f"({multiples})"
+    # From the margin to three times as fast or slow the colour grows; beyond it stays.
+    strength = max(value, 1 / value) if judged and value > 0 else 1.0
+    shade = min(1.0, max(0.0, (strength - MARGIN) / (3 - MARGIN)))
+    tip = f"MPI alone {time_text(row.alone.median_s)}, palmette {time_text(row.palmette.median_s)}"
+    tip += f"; ratio {row.ratio.low:.2f} to {row.ratio.high:.2f}; {row.pairs} pairs"
+    return HeatCell(verdict, round(0.25 + 0.75 * shade, 2), change, multiples, tip)
+
+
+def _change(ratio: float) -> str:
+    percent = round(100 * (ratio - 1))
+    return f"{percent:+d} %".replace("-", "−") if percent else "0 %"
+
+
+def _short(multiple: float) -> str:
+    return f"{multiple:.2f}" if multiple < 9.95 else f"{multiple:.0f}"
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One chart with its caption."""
+
+    title: str
+    svg: str
+
+
+def panels(rows: Sequence[Row]) -> list[tuple[str, list[Panel]]]:
+    """Return for each collective its charts, all with the same time axis."""
+    result = []
+    for collective in dict.fromkeys(row.collective for row in rows):
+        mine = [row for row in rows if row.collective == collective and not row.wrong]
+        times = time_range(mine)
+        charts = []
+        for mpi, placement in series_of(mine):
+            cells = [row for row in mine if (row.mpi, row.placement) == (mpi, placement)]
+            title = f"{MPI_NAMES.get(mpi, mpi)} · {placement}"
+            charts.append(Panel(title, chart(cells, times, f"{collective}: time against size, {title}")))
+        result.append((collective, charts))
+    return result
+
+
+@dataclass(frozen=True)
+class Seat:
+    """A host with its ranks; `group` counts the switches below the top one, for the colour."""
+
+    host: str
+    group: int
+    ranks: list[int]
+
+
+def seats(run: Run) -> list[tuple[str, list[Seat]]]:
+    """Return for each placement which ranks sit on which host, in topology order; nothing without a topology."""
+    if run.topology is None:
+        return []
+    order: list[tuple[str, int]] = []
+    children = run.topology["machine"]["tree"].get("children", [])
+    for number, child in enumerate(children):
+        order += [(name, number) for name in _hosts_below(child)]
+    result: dict[str, list[Seat]] = {}
+    for job in run.jobs:
+        if job.placement not in result and job.hosts:
+            ranks = {host: [rank for rank, at in enumerate(job.hosts) if at == host] for host, _ in order}
+            result[job.placement] = [Seat(host, group, ranks[host]) for host, group in order]
+    return list(result.items())
+
+
+def _hosts_below(node: dict[str, Any]) -> list[str]:
+    if node.get("level") == "node":
+        return [str(node["name"])]
+    return [name for child in node.get("children", []) for name in _hosts_below(child)]
+
+
+def choices(jobs: Sequence[Job]) -> list[dict[str, Any]]:
+    """Return what the preload served: function, sizes, algorithm, why, and in which jobs; equal ones once."""
+    merged: dict[tuple[str, ...], dict[str, Any]] = {}
+    for job in jobs:
+        for call in (job.report or {}).get("calls", []):
+            sizes = _sizes(call.get("min_bytes"), call.get("max_bytes"))
+            key = (str(call.get("function", "?")), sizes, str(call.get("algorithm", "?")), str(call.get("reason", "")))
+            row = merged.setdefault(key, {"calls": 0, "jobs": [], "low": call.get("min_bytes") or 0})
+            row["calls"] += call.get("calls", 0)
+            row["jobs"].append(_job_text(job))
+    rows = [
+        {"function": key[0], "sizes": key[1], "algorithm": key[2], "reason": key[3], **row}
+        for key, row in merged.items()
+    ]
+    functions = list(dict.fromkeys(row["function"] for row in rows))
+    rows.sort(key=lambda row: (functions.index(row["function"]), row["low"]))
+    return _with_where(rows, jobs)
+
+
+def refusals(jobs: Sequence[Job]) -> list[dict[str, Any]]:
+    """Return what the preload left to the MPI: function, reason, how often, in which jobs."""
+    merged: dict[tuple[str, str], dict[str, Any]] = {}
+    for job in jobs:
+        for fallback in (job.report or {}).get("fallbacks", []):
+            detail = fallback.get("detail")
+            reason = str(fallback.get("reason", "?")) + (f": {detail}" if detail else "")
+            row = merged.setdefault((str(fallback.get("function", "?")), reason), {"calls": 0, "jobs": []})
+            row["calls"] += fallback.get("calls", 0)
+            row["jobs"].append(_job_text(job))
+    return _with_where([{"function": key[0], "reason": key[1], **row} for key, row in merged.items()], jobs)
+
+
+def notes(jobs: Sequence[Job]) -> list[str]:
+    """Return the preload's notes, each once."""
+    return list(dict.fromkeys(str(note) for job in jobs for note in (job.report or {}).get("notes", [])))
+
+
+def _with_where(rows: list[dict[str, Any]], jobs: Sequence[Job]) -> list[dict[str, Any]]:
+    everywhere = {_job_text(job) for job in jobs if job.report is not None}
+    for row in rows:
+        named = list(dict.fromkeys(row.pop("jobs")))
+        row["where"] = "everywhere" if set(named) == everywhere else ", ".join(named)
+    return rows
+
+
+def _job_text(job: Job) -> str:
+    return f"{MPI_NAMES.get(job.mpi, job.mpi)} {job.placement}"
+
+
+def _sizes(low: Any, high: Any) -> str:
+    if not isinstance(low, int) or not isinstance(high, int) or low < 0:
+        return "any"
+    return size_text(low) if low == high else f"{size_text(low)} to {size_text(high)}"
+
+
+def command_line(run: Run) -> str:
+    """Return the command that measures the same again."""
+    settings = run.settings
+    words = ["palmette", "bench", ",".join(settings["collectives"])]
+    words += ["--sizes", ",".join(size_text(size).removesuffix(" B") for size in settings["sizes"])]
+    words += ["--mpi", ",".join(settings["mpis"]), *settings.get("place", [])]
+    if "--local" not in words:
+        words += ["--placement", ",".join(settings["placements"])]
+    for option, name, usual in (
+        ("--ppn", "ppn", None),
+        ("--ranks", "ranks", None),
+        ("--root", "root", 0),
+        ("--repeat", "repeat", 1),
+        ("--seconds", "seconds", 2.0),
+        ("--min-iterations", "min_pairs", 8),
+        ("--max-iterations", "max_pairs", 1000),
+    ):
+        if settings.get(name, usual) != usual:
+            value = settings[name]
+            words += [option, f"{value:g}" if isinstance(value, float) else str(value)]
+    words += [word for key, value in settings.get("env", {}).items() for word in ("--env", f"{key}={value}")]
+    words += ["--floor"] if settings.get("floor") else []
+    words += [] if settings.get("preload", True) else ["--no-preload"]
+    return shlex.join(words)

@@ -1,0 +1,102 @@
+"""Writing the page of a benchmark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+
+import jinja2
+from markupsafe import Markup
+
+from palmette.bench.errors import BenchError
+from palmette.bench.evaluate import Row
+from palmette.bench.results import Run
+from palmette.bench.text import MPI_NAMES, mpi_text, multiple_text, ratio_text, size_text, spread_text, time_text
+from palmette.report import content
+from palmette.show.svg import svg
+from palmette.topology_file import parse
+
+_FOLDER = Path(__file__).parent
+
+
+def write_page(path: Path, run: Run, rows: Sequence[Row]) -> None:
+    """Write the page to `path`; its folder is made. Raises BenchError when that can't be done."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(render(run, rows), encoding="utf-8")
+    except OSError as error:
+        raise BenchError(f"can't write {path}: {error.strerror}; choose another file") from None
+
+
+def render(run: Run, rows: Sequence[Row]) -> str:
+    """Return the page as HTML. It needs no other file and no network."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_FOLDER),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.filters.update(time=time_text, size=size_text)
+    # A table wide enough for all cells of an MPI and placement; rows of one stand together.
+    by_series = [
+        {"title": f"{mpi_text(cells[0])}, {cells[0].placement}", "rows": [_table_row(row) for row in cells]}
+        for cells in (list(group) for _, group in groupby(rows, key=lambda row: (row.mpi, row.placement)))
+    ]
+    series = content.series_of(rows)
+    measured = [job for job in run.jobs if job.kind == "measure"]
+    return environment.get_template("page.html.j2").render(
+        run=run,
+        machine=run.machine,
+        settings=run.settings,
+        style=Markup((_FOLDER / "style.css").read_text(encoding="utf-8")),  # noqa: S704 - a file of ours
+        versions=list(dict.fromkeys(mpi_text(row) for row in rows)),
+        facts=content.facts(rows),
+        tree=_tree(run),
+        seats=content.seats(run),
+        mpis=[(MPI_NAMES.get(mpi, mpi), len(list(group))) for mpi, group in groupby(series, key=lambda one: one[0])],
+        placements=[placement for _, placement in series],
+        heat=content.heat(rows),
+        panels=[
+            (name, [(panel.title, Markup(panel.svg)) for panel in charts])  # noqa: S704 - escaped where it is made
+            for name, charts in content.panels(rows)
+        ],
+        tables=by_series,
+        choices=content.choices(measured),
+        refusals=content.refusals(measured),
+        notes=content.notes(measured),
+        reported=any(job.report is not None for job in measured),
+        failures=[job for job in run.jobs if job.error],
+        left_out=sum(row.left_out for row in rows),
+        pairs=sum(row.pairs for row in rows),
+        command=content.command_line(run),
+        # Inside of a script element only `<` could end it.
+        data=Markup(json.dumps([row.to_json() for row in rows]).replace("<", "\\u003c")),  # noqa: S704
+    )
+
+
+def _tree(run: Run) -> Markup | None:
+    """Return the picture of the topology, None where nothing is known of it."""
+    if run.topology is None:
+        return None
+    return Markup(svg(parse(json.dumps(run.topology), "topology of the run")))  # noqa: S704 - palmette.show escapes names
+
+
+def _table_row(row: Row) -> dict[str, str | bool]:
+    multiple = f"{row.alone_multiple:.2f}×" if row.alone_multiple is not None else "–"
+    return {
+        "collective": row.collective,
+        "size": size_text(row.size_bytes),
+        "alone": spread_text(row.alone),
+        "palmette": spread_text(row.palmette),
+        "ratio": ratio_text(row.ratio).replace("-", "–"),
+        "bound": time_text(row.bound.seconds) if row.bound else "–",
+        "reason": row.bound.reason if row.bound else "",
+        "alone_multiple": multiple if row.trusted or not row.bound else f"({multiple})",
+        "palmette_multiple": multiple_text(row).replace("x", "×").replace("-", "–"),
+        "verdict": "wrong" if row.wrong else row.ratio.verdict,
+        "algorithm": row.algorithm or "–",
+        "pairs": f"{row.pairs - row.left_out}" + (f" of {row.pairs}" if row.left_out else ""),
+    }
