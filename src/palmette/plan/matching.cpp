@@ -46,8 +46,9 @@ std::optional<std::string> for_each_in_order(const Plan& plan,
                 ends.push_back({step.peer.value, self, step.tag, step.kind, ref});
         }
     }
-    std::sort(ends.begin(), ends.end(),
-              [](const End& a, const End& b) { return std::tuple(a.key(), a.kind) < std::tuple(b.key(), b.kind); });
+    std::sort(ends.begin(), ends.end(), [](const End& a, const End& b) {
+        return std::tuple(a.key(), a.kind, a.ref.step) < std::tuple(b.key(), b.kind, b.ref.step);
+    });
     std::vector<std::vector<StepRef>> partner(ranks);
     for (std::uint32_t r = 0; r < ranks; ++r) partner[r].resize(plan.programs[r].steps.size());
     for (std::size_t i = 0; i < ends.size(); i += 2) {

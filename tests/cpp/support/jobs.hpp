@@ -15,7 +15,7 @@ inline const std::vector<std::string>& machines() {
         "1node:33core",
         "33node",
         "3leaf:3+3+3node:4core",
-        "4leaf:1+5+2+3node:1+4+3core",
+        "4leaf:1+5+2+3node:2+4+3core",
         "2pod:2+3leaf:2+1+3node:2socket:2+3core",
     };
     return specs;

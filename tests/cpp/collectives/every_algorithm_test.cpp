@@ -1,0 +1,87 @@
+// Every algorithm is proved right on every kind of job: 1 to 33 ranks, uneven trees, three placements, every root.
+#include <gmock/gmock.h>
+
+#include <set>
+
+#include "palmette/collectives/registry.hpp"
+#include "palmette/plan/verify.hpp"
+#include "support/jobs.hpp"
+#include "support/specs.hpp"
+
+namespace palmette::collectives {
+namespace {
+
+using test::job_on;
+
+/// Verifies one plan; false when the algorithm refuses the job.
+bool expect_right(const Job& job, const test::NamedSpec& named, std::int32_t root, std::string_view where) {
+    const Request request{named.first, Rank{root}, 64};
+    const Spec spec = Spec::parse(named.second);
+    if (algorithm_named(named.first, spec.name).refuse(job, request, spec)) return false;
+    const auto complaint = plan::verify(make_plan(job, request, spec), job);
+    EXPECT_EQ(complaint, std::nullopt) << plan::name_of(named.first) << ' ' << named.second << " on " << where << ", "
+                                       << job.size() << " ranks, root " << root;
+    return true;
+}
+
+/// All roots of small jobs, five of larger ones.
+std::vector<std::int32_t> roots(Collective collective, std::int32_t p) {
+    if (collective == Collective::allgather) return {0};
+    std::set<std::int32_t> out;
+    for (std::int32_t r = 0; r < p; ++r)
+        if (p <= 17 || r % (p / 4) == 0 || r == p - 1) out.insert(r);
+    return {out.begin(), out.end()};
+}
+
+class EveryAlgorithm : public testing::TestWithParam<std::string> {};
+
+TEST_P(EveryAlgorithm, is_right_for_1_to_33_ranks_in_every_placement_and_for_every_root) {
+    std::set<test::NamedSpec> used;
+    for (const std::string& placement : test::placements())
+        for (std::int32_t p = 1; p <= 33; ++p) {
+            const Job job = job_on(GetParam(), placement, p);
+            for (const test::NamedSpec& named : test::every_spec())
+                for (const std::int32_t root : roots(named.first, p)) {
+                    if (expect_right(job, named, root, GetParam() + ", " + placement)) used.insert(named);
+                    if (HasFailure()) return;
+                }
+        }
+    // One rank a node is too few for the layouts that need two leaders in each.
+    const std::size_t never = GetParam() == "33node" ? 2 : 0;
+    EXPECT_EQ(used.size(), test::every_spec().size() - never)
+        << "a specification was refused for every number of ranks";
+}
+
+INSTANTIATE_TEST_SUITE_P(Machines, EveryAlgorithm, testing::ValuesIn(test::machines()), [](const auto& made) {
+    std::string name;
+    for (const char c : made.param) name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+    return name;
+});
+
+TEST(LargeJobs, are_right_on_uneven_trees) {
+    for (const auto& [machine, p] :
+         std::vector<std::pair<const char*, std::int32_t>>{{"3leaf:5+9+7node:8core", 128},
+                                                           {"2pod:2+3leaf:7+5node:4+9core", 173},
+                                                           {"3leaf:5+9+7node:2socket:6+7core", 256}})
+        for (const char* placement : {"block", "random:9"})
+            for (const test::NamedSpec& named : test::every_spec()) {
+                const Job job = job_on(machine, placement, p);
+                for (const std::int32_t root : {p / 3})
+                    if (!HasFailure()) expect_right(job, named, root, machine);
+            }
+}
+
+TEST(LargeJobs, of_512_ranks_are_right) {
+    const Job job = job_on("4leaf:16+15+14+19node:8core", "random:1", 512);
+    for (const test::NamedSpec& named : {test::NamedSpec{Collective::gather, "by_topology"},
+                                         {Collective::scatter, "by_topology:node=linear,leaf=binomial"},
+                                         {Collective::gather, "k_nomial:radix=3,segment=16"},
+                                         {Collective::allgather, "ring"},
+                                         {Collective::allgather, "bruck:radix=4"},
+                                         {Collective::allgather, "recursive_doubling"},
+                                         {Collective::allgather, "leaders:leaders=4,between=bruck"}})
+        EXPECT_TRUE(expect_right(job, named, 311, "512 ranks"));
+}
+
+}  // namespace
+}  // namespace palmette::collectives

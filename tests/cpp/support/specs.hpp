@@ -1,0 +1,39 @@
+// Every algorithm with several specifications each.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "palmette/plan/program.hpp"
+
+namespace palmette::test {
+
+using NamedSpec = std::pair<plan::Collective, std::string>;
+
+inline const std::vector<NamedSpec>& every_spec() {
+    static const std::vector<NamedSpec> specs = [] {
+        using plan::Collective;
+        std::vector<NamedSpec> out;
+        for (const Collective c : {Collective::gather, Collective::scatter})
+            for (const char* text :
+                 {"linear", "linear:order=rank", "k_nomial", "k_nomial:radix=3",
+                  "k_nomial:radix=4,order=rank,segment=24", "by_topology", "by_topology:node=linear,top=linear",
+                  "by_topology:node=linear,leaf=k_nomial.3,top=binomial,segment=20", "by_topology:leaf=linear",
+                  "by_topology:node=binomial,direct=64"})
+                out.emplace_back(c, text);
+        for (const char* text :
+             {"ring", "ring:nested=no", "ring:order=rank", "recursive_doubling", "recursive_doubling:order=rank",
+              "bruck", "bruck:radix=3", "bruck:radix=8,order=rank", "neighbor_exchange", "neighbor_exchange:order=rank",
+              "leaders", "leaders:leaders=2,between=bruck", "leaders:leaders=3,between=ring,inside=binomial",
+              "leaders:leaders=2,between=recursive_doubling,layout=rail_major",
+              "leaders:leaders=2,between=bruck.3,layout=node_major,inside=binomial",
+              "leaders:between=neighbor_exchange,inside=k_nomial.3", "leaders:level=leaf,between=ring",
+              "leaders:level=leaf,leaders=2,between=bruck,inside=binomial"})
+            out.emplace_back(Collective::allgather, text);
+        return out;
+    }();
+    return specs;
+}
+
+}  // namespace palmette::test
