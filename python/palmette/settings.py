@@ -14,8 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-Kind = Literal["flag", "level", "path", "report", "algorithm"]
-"""What a value is: flag 0 or 1; level 0, 1 or 2; report 0, 1 or a path that ends in .json; algorithm an algorithm's
+Kind = Literal["flag", "level", "path", "report", "wait", "algorithm"]
+"""What a value is: flag 0 or 1; wait auto, mpi or poll; level 0, 1 or 2; report 0, 1 or a path that ends in .json; algorithm an algorithm's
 specification or `mpi`."""
 
 DECLARATIONS = Path(__file__).with_name("settings.json")
@@ -54,6 +54,7 @@ class Setting:
         expected = {
             "flag": "0 or 1" if value not in ("0", "1") else "",
             "level": "0, 1 or 2" if value not in ("0", "1", "2") else "",
+            "wait": "auto, mpi or poll" if value not in ("auto", "mpi", "poll") else "",
             "report": "0, 1 or a path that ends in .json"
             if value not in ("0", "1") and not value.endswith(".json")
             else "",

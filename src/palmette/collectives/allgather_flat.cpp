@@ -4,7 +4,8 @@
 
 namespace palmette::collectives {
 
-Program allgather_among_ranks(const Job& job, Rank rank, const Spec& spec, const Pattern& pattern, bool nested) {
+Program allgather_among_ranks(const Job& job, Rank rank, const Spec& spec, const Pattern& pattern, bool nested,
+                              std::uint16_t parts) {
     const bool by_rank = spec.word("order", {"topology", "rank"}) == "rank";
     const std::int32_t n = job.size();
     const std::int32_t me = by_rank ? rank.value : job.position_of(rank).value;
@@ -23,7 +24,7 @@ Program allgather_among_ranks(const Job& job, Rank rank, const Spec& spec, const
         blocks.insert({0, range.count - straight});
         return blocks;
     };
-    Exchanger(builder, rank_of, blocks_of, n, me, {own}, 0).run(pattern.schedule(n, me, levels));
+    Exchanger(builder, rank_of, blocks_of, n, me, {own}, 0, parts).run(pattern.schedule(n, me, levels));
     return builder.finish();
 }
 

@@ -8,14 +8,15 @@ namespace palmette::collectives {
 namespace {
 
 std::optional<std::string> refuse(const Job&, const Request&, const Spec& spec) {
-    check_keys(spec, {"order", "nested"});
+    check_keys(spec, {"order", "nested", "segment"});
+    spec.size("segment", 0);
     spec.word("order", {"topology", "rank"});
     spec.word("nested", {"yes", "no"});
     return std::nullopt;
 }
 
-Program make(const Job& job, Rank rank, const Request&, const Spec& spec) {
-    return allgather_among_ranks(job, rank, spec, Pattern{Pattern::Kind::ring}, spec.word("nested", {"yes", "no"}) == "yes");
+Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+    return allgather_among_ranks(job, rank, spec, Pattern{Pattern::Kind::ring}, spec.word("nested", {"yes", "no"}) == "yes", slices_of(request, spec));
 }
 
 }  // namespace
@@ -25,7 +26,7 @@ const Algorithm allgather_ring{
     "ring",
     "A ring in topology order that closes inside every node and switch: each link carries each block at most once.",
     "Chan, Heimlich, Purkayastha, van de Geijn, CCPE 19(13), 2007; the nesting is palmette's",
-    "order=topology|rank, nested=yes|no (yes)",
+    "order=topology|rank, nested=yes|no (yes), segment=SIZE",
     "none",
     true,
     refuse,

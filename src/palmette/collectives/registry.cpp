@@ -44,10 +44,20 @@ plan::Plan make_plan(const Job& job, const Request& request, const Spec& spec) {
     return out;
 }
 
+namespace {
+constexpr std::int64_t most_slices = 64;
+}
+
+std::uint16_t slices_of(const Request& request, const Spec& spec) {
+    const std::int64_t segment = spec.size("segment", 0);
+    if (segment == 0 || request.block_bytes <= segment) return 1;
+    return static_cast<std::uint16_t>(std::min(most_slices, (request.block_bytes + segment - 1) / segment));
+}
+
 std::int64_t tag_limit(const Job& job, const Spec& spec) {
-    // Trees use one tag a slice, flat exchanges at most one a rank, leaders twice as many a rail.
-    constexpr std::int64_t slices = 64;
-    return slices + spec.integer("leaders", 1) * (2 * std::int64_t{job.size()} + 2);
+    // Trees use one tag a slice, flat exchanges at most one a rank and slice, leaders twice as many a rail.
+    const std::int64_t slices = spec.find("segment") ? most_slices : 1;
+    return slices * (job.size() + 1) + spec.integer("leaders", 1) * (2 * std::int64_t{job.size()} + 2);
 }
 
 void check_keys(const Spec& spec, const std::vector<std::string_view>& known, const Job* levels) {

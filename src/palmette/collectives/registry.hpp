@@ -45,6 +45,9 @@ Program make_program(const Job& job, Rank rank, const Request& request, const Sp
 /// The programs of all ranks, for tools. Same errors.
 plan::Plan make_plan(const Job& job, const Request& request, const Spec& spec);
 
+/// Slices that key segment=SIZE cuts every block into: 1 without the key, at most 64.
+std::uint16_t slices_of(const Request& request, const Spec& spec);
+
 /// More tags than any message of the algorithm uses: an upper bound from what all ranks share.
 std::int64_t tag_limit(const Job& job, const Spec& spec);
 

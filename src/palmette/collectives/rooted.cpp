@@ -5,21 +5,9 @@
 #include "palmette/base/error.hpp"
 
 namespace palmette::collectives {
-namespace {
-
-constexpr std::int64_t most_parts = 64;
-
-std::uint16_t parts_of(const Request& request, const Spec& spec) {
-    const std::int64_t segment = spec.size("segment", 0);
-    if (segment == 0 || request.block_bytes <= segment) return 1;
-    return static_cast<std::uint16_t>(std::min(most_parts, (request.block_bytes + segment - 1) / segment));
-}
-
-}  // namespace
-
 RootedTree flat_tree(const Job& job, Rank rank, const Request& request, const Spec& spec, TreeShape shape) {
     RootedTree tree;
-    tree.parts = parts_of(request, spec);
+    tree.parts = slices_of(request, spec);
     if (spec.word("order", {"topology", "rank"}) == "rank") {
         tree.ranks = job.in_rank_order();
         tree.order = plan::BlockOrder::rank;
@@ -59,7 +47,7 @@ RootedTree topology_tree(const Job& job, Rank rank, const Request& request, cons
     const bool straight = direct > 0 && request.block_bytes >= direct;
     const auto top = spec.find("top");
     const TreeShape shape = straight ? TreeShape{} : top ? TreeShape::parse(*top) : TreeShape{2};
-    tree.parts = straight ? std::uint16_t{1} : parts_of(request, spec);
+    tree.parts = straight ? std::uint16_t{1} : slices_of(request, spec);
     tree.neighbours = TopologyTree(job, {0, job.size()}, job.position_of(request.root), straight ? std::vector<LevelShape>() : level_shapes(job, spec, {2}), shape).of(tree.self);
     return tree;
 }

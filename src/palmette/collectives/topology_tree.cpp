@@ -21,6 +21,14 @@ Interval TopologyTree::group_around(std::int64_t position, int depth) const {
 
 std::int64_t TopologyTree::leader(const Interval& group) const { return root_ >= group.first && root_ < group.end() ? root_ : group.first; }
 
+std::size_t TopologyTree::outermost_crossed(Position a, Position b) const {
+    std::size_t level = 0;
+    while (level < job_.levels().size() &&
+           job_.levels()[level].groups.group_of(a.value) == job_.levels()[level].groups.group_of(b.value))
+        ++level;
+    return level;
+}
+
 TreeNeighbours TopologyTree::of(Position position) const {
     TreeNeighbours out;
     // From the whole range inwards, so that links across the outermost level come first.
@@ -58,8 +66,15 @@ TreeNeighbours TopologyTree::of(Position position) const {
             return blocks;
         };
         const std::int32_t me = (index_of(position.value) - first - turn + n) % n;
+        const std::size_t before = out.children.size();
         for (const SubTree& child : shape.children(me, n))
             out.children.push_back({{static_cast<std::int32_t>(leader(member_group(child.first)))}, blocks_of(child), stage});
+        // A star is served from afar to near: what must cross the slow outer links is under way first.
+        if (shape.radix == 0)
+            std::stable_sort(out.children.begin() + static_cast<std::ptrdiff_t>(before), out.children.end(),
+                             [&](const TreeLink& a, const TreeLink& b) {
+                                 return outermost_crossed(position, a.peer) < outermost_crossed(position, b.peer);
+                             });
         if (const auto parent = shape.parent(me))
             out.parent = TreeLink{{static_cast<std::int32_t>(leader(member_group(*parent)))}, blocks_of(shape.subtree(me, n)), stage};
     }

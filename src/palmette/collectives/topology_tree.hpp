@@ -29,7 +29,7 @@ struct TreeLink {
 
 struct TreeNeighbours {
     std::optional<TreeLink> parent;
-    std::vector<TreeLink> children;  ///< outermost level first, the largest subtree first within a level
+    std::vector<TreeLink> children;  ///< outermost level first; within a level the largest subtree first, in a star the farthest
 };
 
 /// A tree over the positions first..first+count-1, rooted anywhere. Every group of a chosen level has one leader: the root where it is
@@ -49,6 +49,8 @@ class TopologyTree {
     /// Group `index` of the chosen level `depth`; depth -1 is the whole range, depth levels_.size() single positions.
     plan::Interval group_around(std::int64_t position, int depth) const;
     std::int64_t leader(const plan::Interval& group) const;
+    /// The outermost level at which two positions are in different groups; the number of levels where there is none.
+    std::size_t outermost_crossed(Position a, Position b) const;
 
     const Job& job_;
     plan::Interval range_;

@@ -84,6 +84,11 @@ Settings settings_from_environment() {
     out.verbose = verbose == "1" ? 1 : verbose == "2" ? 2 : 0;
     if (verbose != "0" && out.verbose == 0)
         complain(out, base::cat(settings::verbose.name, "='", verbose, "' is none of 0, 1 and 2; taken as 0"));
+    const std::string wait = value_of(settings::wait);
+    using Policy = runtime::Waiting::Policy;
+    out.waiting = wait == "mpi" ? Policy::mpi : wait == "poll" ? Policy::poll : Policy::automatic;
+    if (wait != "auto" && out.waiting == Policy::automatic)
+        complain(out, base::cat(settings::wait.name, "='", wait, "' is none of auto, mpi and poll; taken as auto"));
     if (const char* hosts = std::getenv("PALMETTE_FAKE_HOSTS"); hosts && *hosts) {
         out.pretended_hosts = hosts;
         mix(out.hash, hosts);

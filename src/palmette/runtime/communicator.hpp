@@ -32,8 +32,8 @@ struct CachedPlan {
 /// Hangs on the communicator as an attribute: made in the first collective that may be served, freed with it.
 class Communicator {
   public:
-    Communicator(MPI_Comm hidden, topology::Job job, int rank, int tag_limit)
-        : job_(std::move(job)), hidden_(hidden), rank_(rank), tag_limit_(tag_limit) {}
+    Communicator(MPI_Comm hidden, topology::Job job, int rank, int tag_limit, Waiting waiting)
+        : job_(std::move(job)), hidden_(hidden), rank_(rank), tag_limit_(tag_limit), executor_(waiting) {}
 
     MPI_Comm hidden() const { return hidden_; }
     const topology::Job& job() const { return job_; }

@@ -134,8 +134,7 @@ int Executor::run(const BoundProgram& program, Bases bases, MPI_Comm comm) {
             if (const int error = start(program, ready_[started++], bases, comm); error != MPI_SUCCESS) return error;
         if (done_ == program.steps.size()) break;
         int count = 0;
-        if (const int error = PMPI_Waitsome(active_, requests_.data(), &count, finished_.data(), MPI_STATUSES_IGNORE);
-            error != MPI_SUCCESS)
+        if (const int error = waiting_.some(active_, requests_.data(), &count, finished_.data()); error != MPI_SUCCESS)
             return error;
         for (int i = 0; i < count; ++i) {
             const std::uint32_t step =

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "palmette/runtime/binding.hpp"
+#include "palmette/runtime/waiting.hpp"
 
 namespace palmette::runtime {
 
@@ -19,6 +20,8 @@ struct Bases {
 /// Work space that one communicator keeps between calls, so that a repeated call allocates nothing.
 class Executor {
   public:
+    explicit Executor(Waiting waiting) : waiting_(waiting) {}
+
     /// Room for a program. Throws std::bad_alloc; call it before any rank has sent anything.
     void prepare(const BoundProgram& program);
 
@@ -38,6 +41,7 @@ class Executor {
     void copy(const BoundProgram& program, const BoundStep& step, const Bases& bases);
     void complete(const BoundProgram& program, std::uint32_t step, const Bases& bases);
 
+    Waiting waiting_;
     std::vector<char> scratch_, staging_;
     std::vector<std::uint32_t> waits_, left_, ready_;
     std::vector<MPI_Request> requests_;

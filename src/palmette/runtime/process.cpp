@@ -82,6 +82,7 @@ void Process::prepare(Settings settings) {
     settings_ = std::move(settings);
     PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &Process::forget, &keyval_, nullptr);
     start_time_ = PMPI_Wtime();
+    waiting_ = Waiting(settings_.waiting);
     if (!settings_.enable) off_ = Refusal::switched_off;
 }
 
@@ -185,12 +186,12 @@ Communicator* Process::make_communicator(MPI_Comm comm, Refusal& refusal) {
                 report_.note(problem.what());
                 known = false;
             }
-            state = std::make_unique<Communicator>(hidden, std::move(job), rank, tag_limit_);
+            state = std::make_unique<Communicator>(hidden, std::move(job), rank, tag_limit_, waiting_);
             if (!known) state->unusable = Refusal::no_state;
         }
     }
     if (!state) {
-        state = std::make_unique<Communicator>(MPI_COMM_NULL, topology::Job::flat(1), rank, tag_limit_);
+        state = std::make_unique<Communicator>(MPI_COMM_NULL, topology::Job::flat(1), rank, tag_limit_, waiting_);
         state->unusable = agreement->settings_agree ? Refusal::no_state : Refusal::settings_differ;
     }
     if (PMPI_Comm_set_attr(comm, keyval_, state.get()) != MPI_SUCCESS) return nullptr;

@@ -55,6 +55,7 @@ class Process {
     int keyval_ = MPI_KEYVAL_INVALID;
     int tag_limit_ = 32767;
     double start_time_ = 0;
+    Waiting waiting_{Waiting::Policy::mpi};  ///< copied into each communicator's executor
 };
 
 }  // namespace palmette::runtime

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "palmette/runtime/waiting.hpp"
 #include "palmette/select/table.hpp"
 
 namespace palmette::runtime {
@@ -22,6 +23,7 @@ struct Settings {
     std::array<std::optional<Forced>, select::function_count> forced;
     std::string report;  ///< empty: none; "1": a page on standard error; otherwise a path for JSON
     int verbose = 0;
+    Waiting::Policy waiting = Waiting::Policy::automatic;
     std::string pretended_hosts;  ///< for tests: comma-separated host of each rank, so that one machine looks like many
     std::string complaints;       ///< settings that could not be used; told once by rank 0
     std::uint64_t hash = 0;       ///< of all that influences choices; must agree between ranks
