@@ -21,7 +21,7 @@ enum { GUARD = 64, UNTOUCHED = 0x5a, NAME_BYTES = 128 };
 static int my_rank, ranks;
 static const char *const variant_names[] = {"the MPI alone", "the preloaded MPI"};
 
-/* Times of one cell, an entry a pair, by variant; seconds. */
+/* Times of one cell, an entry a pair, by variant; seconds. Rank 0's count. */
 struct samples {
     double *time_s[2], *late_s[2];
     bool *palmette_first;
@@ -103,18 +103,15 @@ static int check(const struct collective *c, const struct work *w, enum variant 
     return wrong;
 }
 
-/* Call both variants once, in this order; store the times at index `pair`. Returns false when rank 0 wants no more. */
-static bool time_pair(const struct collective *c, const struct work *w, struct timing *t, struct samples *s, int pair,
-                      bool palmette_first, bool more) {
+/* Call both variants once. Returns false when rank 0 wants no more; else rank 0 has the slowest rank's times by variant. */
+static bool time_pair(const struct collective *c, const struct work *w, struct timing *t, bool palmette_first,
+                      bool more, struct call worst[2]) {
     for (int turn = 0; turn < 2; ++turn) {
         const enum variant variant = (turn == 0) == palmette_first ? PALMETTE : ALONE;
-        double start_s, late_s;
-        if (!start_together(t, more, &start_s, &late_s)) return false;
+        if (!start_together(t, more)) return false;
         c->call[variant](w);
-        s->time_s[variant][pair] = now_s() - start_s;
-        s->late_s[variant][pair] = late_s;
+        worst[variant] = finish_together(t);
     }
-    s->palmette_first[pair] = palmette_first;
     return true;
 }
 
@@ -203,23 +200,27 @@ static int run_cell(FILE *out, const struct options *o, const struct collective 
                     struct samples *s, uint64_t *random) {
     struct work w = make_work(c, size, o->root);
     int wrong[2] = {check(c, &w, ALONE), check(c, &w, PALMETTE)};
-    for (int i = 0; i < o->warmup; ++i) time_pair(c, &w, t, s, 0, i % 2, true);
+    struct call worst[2];
+    for (int i = 0; i < o->warmup; ++i) time_pair(c, &w, t, i % 2, true, worst);
     const double begin_s = now_s();
     int pairs = 0;
-    for (bool more = true; more;) {
-        more = pairs < o->max_pairs && (pairs < o->min_pairs || now_s() - begin_s < o->seconds);
+    for (int good = 0;; ++pairs) {
+        /* Rank 0 decides. Where ranks keep starting late, it gives up after four times as many pairs as asked for. */
+        const bool short_of_pairs = good < o->min_pairs && pairs < 4 * (double)o->min_pairs;
+        const bool more = pairs < o->max_pairs && (short_of_pairs || now_s() - begin_s < o->seconds);
         *random = mixed(*random, 1);
-        more = time_pair(c, &w, t, s, pairs < o->max_pairs ? pairs : 0, *random >> 63, more);
-        pairs += more;
+        const bool palmette_first = *random >> 63;
+        if (!time_pair(c, &w, t, palmette_first, more, worst)) break;
+        good += in_time(worst[ALONE]) && in_time(worst[PALMETTE]);
+        s->palmette_first[pairs] = palmette_first;
+        for (int v = ALONE; v <= PALMETTE; ++v) {
+            s->time_s[v][pairs] = worst[v].time_s;
+            s->late_s[v][pairs] = worst[v].late_s;
+        }
     }
     const double elapsed_s = now_s() - begin_s;
     wrong[ALONE] += check(c, &w, ALONE);
     wrong[PALMETTE] += check(c, &w, PALMETTE);
-    for (int v = ALONE; v <= PALMETTE; ++v) {
-        double *const rows[] = {s->time_s[v], s->late_s[v]};
-        for (int i = 0; i < 2; ++i)
-            PMPI_Reduce(my_rank ? rows[i] : MPI_IN_PLACE, rows[i], pairs, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
-    }
     if (out) put_cell(out, c, &w, s, pairs, wrong, elapsed_s, t->window_s);
     free_work(&w);
     return wrong[ALONE] + wrong[PALMETTE];

@@ -141,9 +141,6 @@ def _row(key: Key, found: list[tuple[Job, Cell]], floor: list[Cell]) -> Row:
     else:
         shown = pairs
     job, cell = found[0]
-    ratio = compare_pairs(pairs)
-    if usable < total / 2:
-        ratio = Ratio(ratio.value, ratio.low, ratio.high, "ambiguous")
     return Row(
         mpi=mpi,
         mpi_version=job.mpi_version,
@@ -152,7 +149,7 @@ def _row(key: Key, found: list[tuple[Job, Cell]], floor: list[Cell]) -> Row:
         size_bytes=size,
         alone=summarize(np.concatenate([alone for alone, _ in shown])),
         palmette=summarize(np.concatenate([palmette for _, palmette in shown])),
-        ratio=ratio,
+        ratio=compare_pairs(pairs),
         bound=cell.bound,
         floor_alone_s=_median([one.alone_s for one in floor]),
         floor_palmette_s=_median([one.palmette_s for one in floor]),

@@ -150,8 +150,7 @@ def _bound(cells: Sequence[Row], axes: _Axes) -> list[str]:
         assert row.bound is not None
         tip = f"physical bound, {row.collective} {size_text(row.size_bytes)}\n"
         tip += f"{time_text(row.bound.seconds)}: {row.bound.reason}"
-        mark = f'<path class="line bound" d="M{x - 5:.1f} {y:.1f} H{x + 5:.1f}"/>'
-        parts.append(f'<g>{mark}<circle class="hit" cx="{x:.1f}" cy="{y:.1f}" r="8"/><title>{escape(tip)}</title></g>')
+        parts.append(f'<g><circle class="hit" cx="{x:.1f}" cy="{y:.1f}" r="8"/><title>{escape(tip)}</title></g>')
     return parts
 
 

@@ -198,7 +198,20 @@ def choices(jobs: Sequence[Job]) -> list[dict[str, Any]]:
     ]
     functions = list(dict.fromkeys(row["function"] for row in rows))
     rows.sort(key=lambda row: (functions.index(row["function"]), row["low"]))
-    return _with_where(rows, jobs)
+    return _sizes_together(_with_where(rows, jobs))
+
+
+def _sizes_together(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Make one row of those that differ in sizes only."""
+    merged: dict[tuple[str, ...], dict[str, Any]] = {}
+    for row in rows:
+        key = (row["function"], row["algorithm"], row["reason"], row["where"])
+        if key in merged:
+            merged[key]["sizes"] += f", {row['sizes']}"
+            merged[key]["calls"] += row["calls"]
+        else:
+            merged[key] = row
+    return list(merged.values())
 
 
 def refusals(jobs: Sequence[Job]) -> list[dict[str, Any]]:

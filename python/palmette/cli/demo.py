@@ -1,0 +1,167 @@
+"""`palmette demo`: the main job on this machine, in a few minutes."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from palmette import mpi_install, topology_file
+from palmette.bench.evaluate import evaluate
+from palmette.bench.places import LabPlace, LocalPlace, Place
+from palmette.bench.results import Run
+from palmette.bench.settings import Settings
+from palmette.bench.store import open_store
+from palmette.bench.text import size_text
+from palmette.cli.bench import DEFAULT_LAB, one_line_errors, run_with_progress, show_run
+from palmette.cli.common import CliError, console, errors, json_option
+from palmette.discover.found import DiscoverError
+from palmette.discover.run import discover
+from palmette.lab import Lab, LabError
+from palmette.lab.namespaces import check_can_build
+from palmette.report.page import write_page
+from palmette.show.svg import svg
+from palmette.show.text import tree_text
+from palmette.topology_model import Topology
+
+PLACEMENT = "random:1"
+
+
+@click.command(context_settings={"max_content_width": 80})
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("demo"),
+    show_default=True,
+    help="Where topology, picture, samples and page go.",
+)
+@click.option("--mpi", type=click.Choice(list(mpi_install.NAMES)), help="Which MPI. [default: the first installed]")
+@click.option("--local", is_flag=True, help="Local ranks, also where a cluster could be emulated.")
+@json_option
+def command(folder: Path, mpi: str | None, local: bool, as_json: bool) -> None:
+    """Show the main job on this machine.
+
+    Emulates a cluster of 8 hosts behind 3 leaf switches (as root; else takes local ranks), writes down how it is wired,
+    runs a benchmark program with and without palmette on scattered ranks, and leaves a page.
+    """
+    started = time.monotonic()
+    say = (
+        (lambda text="": errors.print(text, markup=False))
+        if as_json
+        else (lambda text="": console.print(text, markup=False))
+    )
+    reason = "asked for with --local" if local else _why_no_lab()
+    with one_line_errors():
+        if mpi is None:
+            installed = mpi_install.find_all()
+            if not installed:
+                raise CliError("no MPI is installed; run `make build`, or set PALMETTE_MPI_MPICH to the prefix of one")
+            mpi = installed[0].name
+        _make(folder)
+        say("1. The machine")
+        with _place(reason) as place:
+            if reason:
+                say(f"   {place.description}: {reason}.")
+                say("   Without a network there is no wiring to fit: placements, link traffic and the physical")
+                say("   bound can't be shown, and nothing is won. As root, this builds a cluster of 8 hosts.")
+            else:
+                say(f"   an emulated cluster: {DEFAULT_LAB}")
+                say("   8 hosts in network namespaces, 3 leaf switches, real TCP at 100 and 50 Mbit/s")
+            say("\n2. How it is wired")
+            topology = _topology(place)
+            _write_topology(folder, topology)
+            for line in tree_text(topology):
+                say(f"   {line}".rstrip())
+            settings = _settings(mpi, place, local=bool(reason))
+            say(
+                f"\n3. {', '.join(settings.collectives)} of {', '.join(map(size_text, settings.sizes))}: {mpi} alone and with palmette"
+            )
+            where = "" if reason else f", ranks scattered over the hosts ({PLACEMENT})"
+            say(f"   in turns in one job of {len(place.place(PLACEMENT, None, None))} ranks{where}; about a minute\n")
+            store = folder / "runs.sqlite"
+            with open_store(store, create=True) as kept:
+                run = run_with_progress(settings, place, kept)
+        rows = evaluate(run)
+        page = folder / "report.html"
+        write_page(page, run, rows)
+    show_run(run, rows, store, page, as_json=as_json)
+    _check(run)
+    say(f"\nDone in {time.monotonic() - started:.0f} s. Open {page}. Next:")
+    for line in _next(folder, bool(reason)):
+        say(f"   {line}")
+
+
+def _why_no_lab() -> str:
+    """Return why no cluster can be emulated here, or nothing."""
+    try:
+        check_can_build()
+    except LabError as error:
+        return str(error)
+    return ""
+
+
+@contextmanager
+def _place(reason: str) -> Iterator[Place]:
+    if reason:
+        cores = len(os.sched_getaffinity(0))
+        with tempfile.TemporaryDirectory(prefix="palmette-demo-") as folder:
+            yield LocalPlace(max(2, min(4, cores)), Path(folder))
+    else:
+        with Lab.up(DEFAULT_LAB, name=f"demo-{os.getpid()}") as lab:
+            yield LabPlace(lab)
+
+
+def _settings(mpi: str, place: Place, *, local: bool) -> Settings:
+    return Settings(
+        sizes=(64, 16384, 65536),
+        placements=("block",) if local else (PLACEMENT,),
+        mpis=(mpi,),
+        seconds=1.0,
+    )
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CliError(f"can't make the folder {folder}: {error.strerror}; choose another with --folder") from None
+
+
+def _topology(place: Place) -> Topology:
+    """Return the lab's own description, or what hwloc finds on this node."""
+    if place.topology_path is not None:
+        return topology_file.load(place.topology_path)
+    try:
+        return discover([("hwloc", None)], None)
+    except DiscoverError as error:
+        raise CliError(str(error)) from None
+
+
+def _write_topology(folder: Path, topology: Topology) -> None:
+    try:
+        topology.save(folder / "topology.json")
+        (folder / "topology.svg").write_text(svg(topology), encoding="utf-8")
+    except OSError as error:
+        raise CliError(f"can't write to {folder}: {error.strerror}; choose another folder with --folder") from None
+
+
+def _check(run: Run) -> None:
+    failed = [job for job in run.jobs if job.error]
+    if failed:
+        raise CliError(f"the job failed: {failed[0].error}", status=1)
+
+
+def _next(folder: Path, local: bool) -> list[str]:
+    topology = folder / "topology.json"
+    commands = [
+        f"palmette plan gather --machine {topology} --placement {PLACEMENT} --count",
+        "palmette bench allgather --mpi all --page report.html",
+        "palmette discover --from ibnetdiscover fabric.txt      your cluster's wiring",
+        f"palmette run --topology {topology} mpiexec -n 4 ./app   your program",
+    ]
+    return commands[2:] if local else commands
