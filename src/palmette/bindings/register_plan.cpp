@@ -27,9 +27,14 @@ using plan::Program;
 using topology::Job;
 using topology::Rank;
 
+const char* name_of(plan::BlockOrder order) { return order == plan::BlockOrder::topology ? "topology" : "rank"; }
+
 void register_program(nb::module_& m) {
     nb::class_<Program>(m, "Program", "One rank's part of a plan. Its size grows with the rank's own steps.")
         .def_prop_ro("rank", [](const Program& self) { return self.rank.value; })
+        .def_prop_ro(
+            "order", [](const Program& self) { return name_of(self.order); },
+            "What the index of a block counts: 'topology' (positions) or 'rank'.")
         .def("__len__", [](const Program& self) { return self.steps.size(); })
         .def_ro("stages", &Program::stages, "Names of the stages, in the order in which the rank comes to them.")
         .def_prop_ro(
@@ -152,8 +157,7 @@ void register_plan(nb::module_& m) {
         .def_prop_ro("root", [](const Planned& self) { return self.plan.request.root.value; })
         .def_prop_ro("block_bytes", [](const Planned& self) { return self.plan.request.block_bytes; })
         .def_prop_ro(
-            "order",
-            [](const Planned& self) { return order_of(self) == plan::BlockOrder::topology ? "topology" : "rank"; },
+            "order", [](const Planned& self) { return name_of(order_of(self)); },
             "What the index of a block counts: 'topology' (positions) or 'rank'.")
         .def(
             "owner_of",

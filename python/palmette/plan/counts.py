@@ -1,0 +1,117 @@
+"""Messages and bytes of a plan over the machine's links, as a table and as JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from palmette import _core
+from palmette.plan.crossing import many
+from palmette.units import plural
+
+
+def count_json(plan: _core.Plan) -> dict[str, Any]:
+    """Return the counts with the names of levels and groups, and the physical bound beside the busiest link."""
+    counted = plan.count()
+    bound = _core.bound(plan.job, plan.collective, plan.block_bytes, plan.root)
+    return {
+        "messages": counted.messages,
+        "bytes": counted.bytes,
+        "copied_bytes": counted.copied_bytes,
+        "longest_chain": counted.longest_chain,
+        "levels": [
+            {
+                "level": level.level,
+                "messages": level.messages,
+                "bytes": level.bytes,
+                "links": [
+                    {
+                        "group": name,
+                        "messages_out": link.messages_out,
+                        "messages_in": link.messages_in,
+                        "bytes_out": link.bytes_out,
+                        "bytes_in": link.bytes_in,
+                    }
+                    for name, link in zip(of_job.names, level.links, strict=True)
+                ],
+            }
+            for of_job, level in zip(plan.job.levels, counted.levels, strict=True)
+        ],
+        "busiest": _busiest(plan, counted),
+        "bound_s": bound.seconds if bound.seconds > 0 else None,
+    }
+
+
+def _busiest(plan: _core.Plan, counted: _core.PlanCount) -> dict[str, Any] | None:
+    if counted.busiest_level < 0:
+        return None
+    level = plan.job.levels[counted.busiest_level]
+    link = counted.levels[counted.busiest_level].links[counted.busiest_group]
+    outwards = link.bytes_out > link.bytes_in
+    return {
+        "level": level.name,
+        "group": level.names[counted.busiest_group],
+        "direction": "out" if outwards else "in",
+        "messages": link.messages_out if outwards else link.messages_in,
+        "bytes": link.bytes_out if outwards else link.bytes_in,
+        "seconds": counted.busiest_s if counted.busiest_s > 0 else None,
+    }
+
+
+def count_lines(plan: _core.Plan) -> list[str]:
+    """The same as lines: one a level with its busiest link, then the busiest of all and what bounds it."""
+    counts = count_json(plan)
+    rows = [("between", "messages", "bytes", "busiest link", "out", "in")]
+    for level in counts["levels"]:
+        busiest = max(level["links"], key=lambda link: max(link["bytes_out"], link["bytes_in"]))
+        rows.append(
+            (
+                many(level["level"]),
+                f"{level['messages']:,}",
+                bytes_text(level["bytes"]),
+                busiest["group"],
+                bytes_text(busiest["bytes_out"]),
+                bytes_text(busiest["bytes_in"]),
+            )
+        )
+    rows.append(("ranks", f"{counts['messages']:,}", bytes_text(counts["bytes"]), "", "", ""))
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        cells = [
+            cell.ljust(width) if column in (0, 3) else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append("  ".join(cells).rstrip())
+    lines.append(f"longest chain of messages that wait for each other: {counts['longest_chain']:,}")
+    lines.append(f"copied inside of ranks: {bytes_text(counts['copied_bytes'])}")
+    return lines + _busiest_lines(counts)
+
+
+def _busiest_lines(counts: dict[str, Any]) -> list[str]:
+    busiest = counts["busiest"]
+    if busiest is None:
+        return []
+    direction = "out of" if busiest["direction"] == "out" else "into"
+    load = f"{bytes_text(busiest['bytes'])} in {plural(busiest['messages'], 'message')}"
+    what = f"busiest link: {direction} {busiest['group']}, {load}"
+    if busiest["seconds"] is None:
+        return [f"{what}; capacities are not known"]
+    lines = [f"{what}, {_core.format_duration(busiest['seconds'])} at its capacity"]
+    if counts["bound_s"]:
+        times = busiest["seconds"] / counts["bound_s"]
+        lines.append(
+            f"physical bound: {_core.format_duration(counts['bound_s'])}; the busiest link takes {times:.3g} times that"
+        )
+    return lines
+
+
+def bytes_text(size_bytes: int) -> str:
+    """`0`, `1000`, `64K`, `2.3M`: exact where a unit divides it, else three digits from 10K on."""
+    exact = _core.format_size(size_bytes)
+    if not exact.isdigit() or size_bytes < 10_240:
+        return exact
+    for unit, length in (("G", 1 << 30), ("M", 1 << 20), ("K", 1 << 10)):
+        if size_bytes >= length:
+            value = size_bytes / length
+            return f"{value:.3g}{unit}" if value < 1000 else f"{value:.0f}{unit}"
+    return exact

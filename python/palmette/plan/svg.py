@@ -1,0 +1,286 @@
+"""A plan as an SVG picture: ranks in topology order downwards, time to the right, an arrow for each message."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from xml.sax.saxutils import escape
+
+from palmette import _core
+from palmette.plan.crossing import Crossings
+from palmette.units import plural
+
+MOST_RANKS = 256
+MOST_TIMES = 64
+
+_INK, _MUTED, _LANE, _BAND = "#1f2a44", "#5b6578", "#d5dae3", "#f3f5f9"
+_INSIDE = "#9aa5b8"
+_OUTER = ("#d1495b", "#2274a5", "#e09f3e", "#6a4c93", "#3c896d")
+"""Colours of levels, outermost first; they stay apart for colour-blind readers by their lightness too."""
+_MARGIN = 32.0
+_HEADER = 104.0
+
+
+class TooLargeError(ValueError):
+    """The plan has more ranks or times than a picture can show."""
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """Where ranks and times are."""
+
+    left: float
+    row: float
+    column: float
+    tops: list[float]
+    times: int
+
+    def y(self, position: int) -> float:
+        return self.tops[position]
+
+    def x(self, time: float) -> float:
+        return self.left + time * self.column
+
+    @property
+    def right(self) -> float:
+        return self.x(self.times)
+
+    @property
+    def bottom(self) -> float:
+        return self.tops[-1] + self.row / 2
+
+
+def svg(plan: _core.Plan) -> str:
+    """Return the picture as a complete SVG document. Raises TooLargeError past 256 ranks or 64 times."""
+    job = plan.job
+    if job.size > MOST_RANKS:
+        raise TooLargeError(f"{job.size} ranks don't fit in a picture of at most {MOST_RANKS}; draw fewer with --ranks")
+    messages = plan.messages()
+    times = max((message.time + 1 for message in messages), default=1)
+    if times > MOST_TIMES:
+        raise TooLargeError(
+            f"{times} times don't fit in a picture of at most {MOST_TIMES}; draw fewer ranks with --ranks"
+        )
+    crossings = Crossings(job)
+    frame = _frame(plan, times)
+    colors = _colors(crossings)
+    width = max(frame.right + _MARGIN + 8, 760.0)
+    legend = _legend(plan, messages, crossings, colors, frame.bottom + 40, width)
+    height = frame.bottom + 40 + legend.height + _MARGIN
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
+        f'viewBox="0 0 {width:.0f} {height:.0f}" font-family="Inter, \'DejaVu Sans\', Helvetica, Arial, sans-serif">',
+        f"<title>{escape(plan.collective)} {escape(plan.algorithm)}</title>",
+        f'<rect width="{width:.0f}" height="{height:.0f}" fill="#ffffff"/>',
+        _text(_MARGIN, 40, plan.collective, 22, _INK, weight=700),
+        _text(_MARGIN + 13 * len(plan.collective) + 14, 40, _clipped(plan.algorithm, 15, width - 280), 15, _MUTED),
+        _text(_MARGIN, 62, _subtitle(plan), 12, _MUTED),
+    ]
+    parts += _groups(plan, frame)
+    parts += _grid(plan, frame)
+    parts += _arrows(plan, messages, crossings, frame, colors)
+    return "\n".join([*parts, *legend.parts, "</svg>", ""])
+
+
+def _subtitle(plan: _core.Plan) -> str:
+    levels = [plural(level.count, level.name) for level in plan.job.levels]
+    parts = [plural(plan.job.size, "rank"), *reversed(levels)]
+    if plan.collective != "allgather":
+        parts.append(f"root {plan.root}")
+    if plan.block_bytes >= 0:
+        parts.append(f"{_core.format_size(plan.block_bytes)} a block")
+    return "  ·  ".join(parts)
+
+
+def _frame(plan: _core.Plan, times: int) -> _Frame:
+    """Ranks of one node stand close together, nodes and outer groups apart."""
+    job = plan.job
+    row = max(5.0, min(20.0, 1100.0 / job.size))
+    outer = [level for level in job.levels if level.name == "node" or not _is_inner(plan, level.name)]
+    tops: list[float] = []
+    y = _HEADER + row
+    for position in range(job.size):
+        if position:
+            apart = sum(level.group_of(position) != level.group_of(position - 1) for level in outer)
+            y += row + apart * (row * 0.35 if job.size > 64 else row * 0.45)
+        tops.append(y)
+    named = sum(level.count > 1 or level.name == "node" for level in outer)
+    column = max(26.0, min(150.0, 900.0 / times))
+    return _Frame(_MARGIN + 92.0 * named + 44.0, row, column, tops, times)
+
+
+def _is_inner(plan: _core.Plan, name: str) -> bool:
+    names = [level.name for level in plan.job.levels]
+    return names.index(name) > names.index("node")
+
+
+def _groups(plan: _core.Plan, frame: _Frame) -> list[str]:
+    """Bands of nodes with the names of their outer groups to the left."""
+    parts: list[str] = []
+    outer = [level for level in plan.job.levels if not _is_inner(plan, level.name)]
+    for depth, level in enumerate(outer):
+        x = _MARGIN + depth * 92.0
+        names, sizes = level.names, level.sizes
+        for group, (name, size) in enumerate(zip(names, sizes, strict=True)):
+            first = level.first(group)
+            top, bottom = frame.y(first) - frame.row / 2, frame.y(first + size - 1) + frame.row / 2
+            if level.name == "node":
+                parts.append(_rect(x, top, frame.right - x + 8, bottom - top, _BAND, 4))
+            else:
+                parts.append(
+                    f'<path d="M{x + 84:.1f} {top:.1f}h-6v{bottom - top:.1f}h6" fill="none" stroke="{_MUTED}"/>'
+                )
+            if bottom - top >= 9:
+                anchor_x = x + 6 if level.name == "node" else x + 72
+                anchor = "start" if level.name == "node" else "end"
+                parts.append(
+                    _text(
+                        anchor_x,
+                        (top + bottom) / 2 + 4,
+                        _clipped(name, 11, 70),
+                        11,
+                        _INK if depth == 0 else _MUTED,
+                        anchor,
+                    )
+                )
+    return parts
+
+
+def _grid(plan: _core.Plan, frame: _Frame) -> list[str]:
+    parts = []
+    every = max(1, math.ceil(22 / frame.column))
+    for time in range(frame.times + 1):
+        x = frame.x(time)
+        parts.append(
+            f'<line x1="{x:.1f}" y1="{_HEADER - 4:.1f}" x2="{x:.1f}" y2="{frame.bottom + 6:.1f}" stroke="{_LANE}" '
+            'stroke-width="0.8" stroke-dasharray="2 4"/>'
+        )
+        if time < frame.times and time % every == 0:
+            parts.append(_text(x + frame.column / 2, _HEADER - 10, f"{time + 1}", 11, _MUTED, "middle"))
+    parts.append(_text(frame.left, _HEADER - 26, "time, in messages that wait for each other →", 11, _MUTED))
+    labelled = frame.row >= 9
+    if labelled:
+        parts.append(_text(frame.left - 10, _HEADER - 10, "rank", 11, _MUTED, "end"))
+    for position in range(plan.job.size):
+        y, rank = frame.y(position), plan.job.rank_at(position)
+        is_root = plan.collective != "allgather" and rank == plan.root
+        color = _INK if is_root else _LANE
+        parts.append(
+            f'<line x1="{frame.left:.1f}" y1="{y:.1f}" x2="{frame.right:.1f}" y2="{y:.1f}" stroke="{color}" '
+            f'stroke-width="{1.4 if is_root else 0.8}"/>'
+        )
+        if labelled or is_root:
+            size = min(11.0, max(8.0, frame.row * 0.62))
+            parts.append(_text(frame.left - 10, y + size * 0.36, str(rank), size, _INK, "end", 700 if is_root else 400))
+    return parts
+
+
+def _colors(crossings: Crossings) -> dict[str | None, str]:
+    colors: dict[str | None, str] = {None: _INSIDE}
+    for index, level in enumerate(crossings.levels):
+        colors[level] = _OUTER[index % len(_OUTER)]
+    return colors
+
+
+def _stroke(message: _core.Message) -> float:
+    """Width by the logarithm of the blocks that travel, whole blocks and parts alike."""
+    blocks = message.block_count / message.parts
+    return max(0.8, min(5.0, 1.2 + 0.55 * math.log2(max(blocks, 0.5))))
+
+
+def _arrows(
+    plan: _core.Plan,
+    messages: list[_core.Message],
+    crossings: Crossings,
+    frame: _Frame,
+    colors: dict[str | None, str],
+) -> list[str]:
+    order: list[str | None] = [None, *reversed(crossings.levels)]
+    drawn: list[tuple[int, str]] = []
+    fade = 0.55 if len(messages) > 400 else 0.85
+    for message in messages:
+        level = crossings.between(message.sender, message.receiver)
+        y1, y2 = (frame.y(plan.job.position_of(rank)) for rank in (message.sender, message.receiver))
+        x1, x2 = frame.x(message.time) + 2, frame.x(message.time + 1) - 2
+        stroke, color = _stroke(message), colors[level]
+        angle = math.atan2(y2 - y1, x2 - x1)
+        head = min(5.0 + stroke, frame.row * 0.6 + 2, frame.column * 0.3)
+        tip = [
+            (x2 - head * math.cos(angle + side * 0.42), y2 - head * math.sin(angle + side * 0.42)) for side in (1, -1)
+        ]
+        points = f"{x2:.1f},{y2:.1f} " + " ".join(f"{x:.1f},{y:.1f}" for x, y in tip)
+        end_x, end_y = x2 - head * 0.7 * math.cos(angle), y2 - head * 0.7 * math.sin(angle)
+        note = (
+            f"{message.sender} to {message.receiver}: {plural(message.block_count, 'block')}"
+            + (f", part {message.part + 1}/{message.parts}" if message.parts > 1 else "")
+            + f", {message.stage}"
+        )
+        drawn.append(
+            (
+                order.index(level),
+                f'<g opacity="{fade}"><title>{escape(note)}</title>'
+                f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{end_x:.1f}" y2="{end_y:.1f}" stroke="{color}" '
+                f'stroke-width="{stroke:.2f}"/><polygon points="{points}" fill="{color}"/></g>',
+            )
+        )
+    # Outer levels are few and matter most: they lie on top.
+    return [part for _, part in sorted(drawn, key=lambda item: item[0])]
+
+
+@dataclass(frozen=True)
+class _Legend:
+    parts: list[str]
+    height: float
+
+
+def _legend(
+    plan: _core.Plan,
+    messages: list[_core.Message],
+    crossings: Crossings,
+    colors: dict[str | None, str],
+    top: float,
+    width: float,
+) -> _Legend:
+    counts: dict[str | None, int] = {}
+    for message in messages:
+        level = crossings.between(message.sender, message.receiver)
+        counts[level] = counts.get(level, 0) + 1
+    parts: list[str] = []
+    x, y = _MARGIN, top
+    entries = [(level, counts[level]) for level in [*crossings.levels, None] if level in counts]
+    for level, count in entries:
+        text = f"{crossings.phrase(level)}: {plural(count, 'message')}"
+        needed = 40 + 6.6 * len(text) + 24
+        if x + needed > width - _MARGIN and x > _MARGIN:
+            x, y = _MARGIN, y + 22
+        parts.append(
+            f'<line x1="{x:.1f}" y1="{y:.1f}" x2="{x + 28:.1f}" y2="{y:.1f}" stroke="{colors[level]}" stroke-width="3"/>'
+        )
+        parts.append(_text(x + 36, y + 4, text, 12, _INK))
+        x += needed
+    blocks = sorted({message.block_count for message in messages})
+    if blocks:
+        y += 24
+        text = (
+            f"every message carries {plural(blocks[0], 'block')}"
+            if blocks[0] == blocks[-1]
+            else f"the thicker an arrow, the more blocks it carries: {blocks[0]} to {blocks[-1]}"
+        )
+        parts.append(_text(_MARGIN, y + 4, text, 12, _MUTED))
+    return _Legend(parts, y - top + 10)
+
+
+def _rect(x: float, y: float, width: float, height: float, fill: str, radius: float) -> str:
+    return f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" rx="{radius:g}" fill="{fill}"/>'
+
+
+def _text(x: float, y: float, text: str, size: float, color: str, anchor: str = "start", weight: int = 400) -> str:
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size:g}" fill="{color}" text-anchor="{anchor}" '
+        f'font-weight="{weight}">{escape(text)}</text>'
+    )
+
+
+def _clipped(text: str, size: float, width: float) -> str:
+    most = int(width / (size * 0.6))
+    return text if len(text) <= most else text[: max(1, most - 1)] + "\u2026"
