@@ -66,6 +66,7 @@ class Unit {
         for (int i = 0; i < members; ++i) members_.push_back(shared.pick(basics));
     }
 
+    int members() const { return static_cast<int>(members_.size()); }
     /// Bytes that a unit carries.
     int size_bytes() const {
         int sum = 0;
