@@ -101,13 +101,18 @@ def summary_lines(run: Run, rows: Sequence[Row]) -> list[str]:
     """Return what stands below the tables: counts of verdicts, how to read them, what went wrong."""
     counts = Counter(row.ratio.verdict for row in rows if not row.wrong)
     lines = [f"{len(rows)} cells: " + ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS)]
-    lines.append("ratio: palmette / MPI alone; bound: time in physical bounds, () where under 10 ms or not")
-    lines.append("5 times the time with rates off; ±: half the distance of the quartiles.")
+    lines.append("±: half the distance of the quartiles. ratio: palmette / MPI alone.")
+    if any(row.bound for row in rows):
+        lines.append("bound: time in physical bounds; in brackets where it is under 10 ms, or under 5")
+        lines.append(
+            f"times what it is with the link rates off{'' if run.settings.get('floor') else ' (not measured: --floor)'}."
+        )
     if not run.settings.get("preload", True):
         lines.append("No preload: both columns are the MPI alone, and every verdict should be `same`.")
     left_out = sum(row.left_out for row in rows)
     if left_out:
-        lines.append(f"{left_out} of {sum(row.pairs for row in rows)} pairs left out: a rank started too late.")
+        pairs = sum(row.pairs for row in rows)
+        lines.append(f"{left_out} of {pairs} pairs left out: a rank started too late, the machine was busy.")
     lines += [f"failed: {job.mpi} {job.placement} ({job.kind}): {job.error}" for job in run.jobs if job.error]
     return lines
 

@@ -17,9 +17,9 @@ from palmette.bench.places import LabPlace, LocalPlace, Place
 from palmette.bench.results import Run
 from palmette.bench.settings import Settings
 from palmette.bench.store import open_store
-from palmette.bench.text import size_text
+from palmette.bench.text import MPI_NAMES, size_text
 from palmette.cli.bench import DEFAULT_LAB, one_line_errors, run_with_progress, show_run
-from palmette.cli.common import CliError, console, errors, json_option
+from palmette.cli.common import CliError, json_option
 from palmette.discover.found import DiscoverError
 from palmette.discover.run import discover
 from palmette.lab import Lab, LabError
@@ -50,11 +50,10 @@ def command(folder: Path, mpi: str | None, local: bool, as_json: bool) -> None:
     runs a benchmark program with and without palmette on scattered ranks, and leaves a page.
     """
     started = time.monotonic()
-    say = (
-        (lambda text="": errors.print(text, markup=False))
-        if as_json
-        else (lambda text="": console.print(text, markup=False))
-    )
+
+    def say(text: str = "") -> None:
+        click.echo(text, err=as_json)
+
     reason = "asked for with --local" if local else _why_no_lab()
     with one_line_errors():
         if mpi is None:
@@ -65,24 +64,18 @@ def command(folder: Path, mpi: str | None, local: bool, as_json: bool) -> None:
         _make(folder)
         say("1. The machine")
         with _place(reason) as place:
-            if reason:
-                say(f"   {place.description}: {reason}.")
-                say("   Without a network there is no wiring to fit: placements, link traffic and the physical")
-                say("   bound can't be shown, and nothing is won. As root, this builds a cluster of 8 hosts.")
-            else:
-                say(f"   an emulated cluster: {DEFAULT_LAB}")
-                say("   8 hosts in network namespaces, 3 leaf switches, real TCP at 100 and 50 Mbit/s")
+            for line in _machine_lines(place, reason):
+                say(line)
             say("\n2. How it is wired")
             topology = _topology(place)
             _write_topology(folder, topology)
-            for line in tree_text(topology):
-                say(f"   {line}".rstrip())
-            settings = _settings(mpi, place, local=bool(reason))
-            say(
-                f"\n3. {', '.join(settings.collectives)} of {', '.join(map(size_text, settings.sizes))}: {mpi} alone and with palmette"
-            )
-            where = "" if reason else f", ranks scattered over the hosts ({PLACEMENT})"
-            say(f"   in turns in one job of {len(place.place(PLACEMENT, None, None))} ranks{where}; about a minute\n")
+            say("\n".join(tree_text(topology)))
+            settings = _settings(mpi, local=bool(reason))
+            sizes = ", ".join(map(size_text, settings.sizes))
+            say(f"\n3. {', '.join(settings.collectives)} of {sizes}, with and without palmette")
+            ranks = len(place.place(settings.placements[0], None, None))
+            where = "" if reason else f" scattered over the hosts ({PLACEMENT})"
+            say(f"   {MPI_NAMES[mpi]}, {ranks} ranks{where}; this takes about a minute\n")
             store = folder / "runs.sqlite"
             with open_store(store, create=True) as kept:
                 run = run_with_progress(settings, place, kept)
@@ -93,7 +86,20 @@ def command(folder: Path, mpi: str | None, local: bool, as_json: bool) -> None:
     _check(run)
     say(f"\nDone in {time.monotonic() - started:.0f} s. Open {page}. Next:")
     for line in _next(folder, bool(reason)):
-        say(f"   {line}")
+        say(f"  {line}")
+
+
+def _machine_lines(place: Place, reason: str) -> list[str]:
+    if not reason:
+        return [
+            f"   an emulated cluster: {DEFAULT_LAB}",
+            "   hosts are network namespaces; 3 leaf switches, real TCP at these link rates",
+        ]
+    return [
+        f"   {place.description}, no emulated cluster: {reason}",
+        "   Without links there is no wiring to fit: placements, what crosses which link",
+        "   and the physical bound can't be shown, and there is nothing to win.",
+    ]
 
 
 def _why_no_lab() -> str:
@@ -116,7 +122,7 @@ def _place(reason: str) -> Iterator[Place]:
             yield LabPlace(lab)
 
 
-def _settings(mpi: str, place: Place, *, local: bool) -> Settings:
+def _settings(mpi: str, *, local: bool) -> Settings:
     return Settings(
         sizes=(64, 16384, 65536),
         placements=("block",) if local else (PLACEMENT,),
@@ -158,10 +164,14 @@ def _check(run: Run) -> None:
 
 def _next(folder: Path, local: bool) -> list[str]:
     topology = folder / "topology.json"
-    commands = [
-        f"palmette plan gather --machine {topology} --placement {PLACEMENT} --count",
-        "palmette bench allgather --mpi all --page report.html",
-        "palmette discover --from ibnetdiscover fabric.txt      your cluster's wiring",
-        f"palmette run --topology {topology} mpiexec -n 4 ./app   your program",
+    own = [
+        "palmette discover --from ibnetdiscover fabric.txt    # how your cluster is wired",
+        "palmette run --topology topology.json mpiexec -n 64 ./app       # your program",
     ]
-    return commands[2:] if local else commands
+    if local:
+        return own
+    lab = [
+        f"palmette plan gather --machine {topology} --placement {PLACEMENT}",
+        "palmette bench allgather --mpi all --page report.html",
+    ]
+    return lab + own
