@@ -48,9 +48,8 @@ class Communicator {
     const CachedPlan& plan_for(select::Function function, std::int32_t root, std::int64_t block_bytes,
                                const Settings& settings);
 
-    /// Work space of calls whose types have holes or whose sizes differ.
+    /// Where calls go through whose types have holes.
     std::vector<char> packed_send, packed_recv;
-    std::vector<std::int64_t> lengths, offsets;
 
   private:
     void fill(CachedPlan& plan, const Settings& settings) const;

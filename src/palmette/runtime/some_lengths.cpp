@@ -14,21 +14,22 @@ void SomeLengths::set(std::int32_t rank, std::int64_t bytes) {
         entries_.insert(at, {rank, bytes});
 }
 
-int learn_lengths(Communicator& state, const CachedPlan& plan, std::int64_t own, SomeLengths& some) {
+int learn_lengths(Communicator& state, const CachedPlan& plan, std::int64_t own, const std::int64_t* all,
+                  SomeLengths& some) {
     const bool gathers = select::collective_of(plan.function) == plan::Collective::gather;
     Layout layout;
     layout.uniform_bytes = sizeof(std::int64_t);
     layout.all_ranks = gathers ? plan::Buffer::recv : plan::Buffer::send;
     const BoundProgram bound = bind(plan.program, state.job(), layout);
     const bool at_root = state.rank() == plan.root;
-    std::vector<std::int64_t> all(gathers && at_root ? static_cast<std::size_t>(state.size()) : 0);
+    std::vector<std::int64_t> arriving(gathers && at_root ? static_cast<std::size_t>(state.size()) : 0);
     std::int64_t told = own;
     Bases bases;
     if (gathers) {
         bases.send = reinterpret_cast<char*>(&own);
-        bases.recv = reinterpret_cast<char*>(all.data());
+        bases.recv = reinterpret_cast<char*>(arriving.data());
     } else {
-        bases.send = reinterpret_cast<char*>(state.lengths.data());
+        bases.send = reinterpret_cast<char*>(const_cast<std::int64_t*>(all));
         bases.recv = reinterpret_cast<char*>(&told);
     }
     state.executor().prepare(bound);

@@ -19,9 +19,10 @@ class SomeLengths {
     std::vector<std::pair<std::int32_t, std::int64_t>> entries_;
 };
 
-/// In gatherv and scatterv a rank knows only its own length. Where blocks are stored and forwarded, their lengths go the same way first: the
-/// plan itself is run on blocks of eight bytes. `own`: this rank's length (gatherv), overwritten by what the root says (scatterv); the
-/// root of a scatterv has all of them in `state.lengths`. Collective. Returns an MPI code.
-int learn_lengths(Communicator& state, const CachedPlan& plan, std::int64_t own, SomeLengths& some);
+/// In gatherv and scatterv a rank knows only its own length. Where blocks are stored and forwarded, their lengths go the
+/// same way first: the plan itself is run on blocks of eight bytes. `own`: this rank's length; `all`: all lengths by rank, at the root of a scatterv
+/// only. Collective. Returns an MPI code.
+int learn_lengths(Communicator& state, const CachedPlan& plan, std::int64_t own, const std::int64_t* all,
+                  SomeLengths& some);
 
 }  // namespace palmette::runtime

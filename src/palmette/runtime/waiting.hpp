@@ -1,0 +1,29 @@
+// How a rank waits for its messages.
+#pragma once
+
+#include <mpi.h>
+
+namespace palmette::runtime {
+
+/// Polite where ranks outnumber cores, without being told: a yield that takes long shows that others want the core.
+///
+/// Open MPI and Intel MPI wait as they were set up to (spin, yield or block) in MPI_Waitsome too. MPICH gives way in MPI_Wait only: with 16 ranks on 2
+/// cores its MPI_Waitsome took 70 ms for a collective that takes 8 ms (docs/decisions/0005), so there we test and give way ourselves.
+class Waiting {
+  public:
+    enum class Policy { automatic, mpi, poll };
+
+    /// `automatic` asks the MPI who it is.
+    explicit Waiting(Policy policy = Policy::automatic);
+
+    /// As MPI_Waitsome: at least one of `count` open requests is complete on return. Returns an MPI code.
+    int some(int count, MPI_Request* requests, int* finished_count, int* finished);
+
+  private:
+    int poll(int count, MPI_Request* requests, int* finished_count, int* finished);
+
+    bool polls_;
+    int crowded_ = 0;  ///< above 0: others lately wanted this core
+};
+
+}  // namespace palmette::runtime
