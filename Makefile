@@ -39,10 +39,10 @@ debian:
 build: .venv/.stamp-requirements .mpi/.stamp .venv/.stamp-package
 	@tools/build.sh release $(JOBS)
 
-demo: build debian
+demo: debian build
 	@$(BIN)/palmette demo
 
-test: build debian
+test: debian build
 	@tools/build.sh dev $(JOBS)
 	@$(BIN)/python tools/run_tests.py $(TESTS)
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "palmette/base/text.hpp"
+#include "palmette/runtime/hwloc_place.hpp"
 
 namespace palmette::runtime {
 namespace {
@@ -89,6 +90,7 @@ std::int32_t common_numa_node(const std::vector<int>& allowed) {
 }  // namespace
 
 NodePlace find_node_place() {
+    if (const auto place = hwloc_place()) return *place;
     NodePlace place;
     const std::vector<int> allowed = allowed_processors();
     const auto online_text = first_line("/sys/devices/system/cpu/online");
