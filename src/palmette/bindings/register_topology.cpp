@@ -151,7 +151,8 @@ void register_job(nb::module_& m) {
             "A regular tree, names and counts outermost first, such as [('leaf', 64), ('node', 16), ('core', 16)]. "
             "Takes the same memory for any number of ranks. Raises Error.")
         .def_static("flat", &Job::flat, "ranks"_a, "Ranks of which nothing is known but their number.")
-        .def_static("from_nodes", &Job::from_nodes, "node_of_rank"_a, "Nodes only: ranks with one number share a node.")
+        .def_static("from_groups", &Job::from_groups, "names"_a, "key_of_rank"_a,
+                    "From the group of each rank at each level, outermost first.")
         .def_static(
             "from_json", [](nb::object document) { return Job::from_json(from_python(std::move(document))); },
             "document"_a, nb::sig("def from_json(document: str | dict[str, typing.Any]) -> Job"),
