@@ -128,7 +128,7 @@ static void put_text(FILE *out, const char *text) {
 
 static void put_times(FILE *out, const char *name, const double *values, int count) {
     fprintf(out, ",\"%s\":[", name);
-    for (int i = 0; i < count; ++i) fprintf(out, "%s%.7f", i ? "," : "", values[i]);
+    for (int i = 0; i < count; ++i) fprintf(out, "%s%.9f", i ? "," : "", values[i]);
     fputc(']', out);
 }
 

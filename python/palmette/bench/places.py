@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from palmette import launch, topology_file
 from palmette.bench.errors import BenchError
 from palmette.lab import Lab
+from palmette.lab import state as lab_state
 from palmette.lab.running import run_to_end
 from palmette.mpi_install import Installation
 
@@ -140,6 +141,12 @@ _POLITE: dict[str, dict[str, str]] = {
     "openmpi": {"OMPI_MCA_mpi_yield_when_idle": "1"},
 }
 """With more ranks than cores, polling without giving way measures the scheduler."""
+
+
+def free_lab_name(wanted: str) -> str:
+    """Return `wanted`, or a name made of it where a lab of that name is up."""
+    found = lab_state.read_state(lab_state.lab_directory(wanted))
+    return f"{wanted}-{os.getpid()}" if found is not None and found.is_alive() else wanted
 
 
 def program(abi: str) -> Path:

@@ -102,7 +102,7 @@ class Settings:
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings as JSON knows them."""
-        return asdict(self)
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
 
 
 def split(text: str) -> tuple[str, ...]:

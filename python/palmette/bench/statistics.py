@@ -99,7 +99,7 @@ def compare_groups(numerator: Times, denominator: Times) -> Ratio:
 
 def _ratio(numerator: Times, denominator: Times, above: Times, below: Times) -> Ratio:
     """`above`, `below`: resampled times, a row each."""
-    if min(numerator.size, denominator.size) == 0:
+    if min(numerator.size, denominator.size) == 0 or below.min() <= 0:
         return Ratio(float("nan"), 0.0, float("inf"), "ambiguous")
     value = float(np.median(numerator) / np.median(denominator))
     ratios = np.median(above, axis=1) / np.median(below, axis=1)

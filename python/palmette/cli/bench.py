@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +12,7 @@ from palmette import _core, mpi_install
 from palmette.bench.compare import compare_runs, differences
 from palmette.bench.errors import BenchError
 from palmette.bench.evaluate import Row, evaluate
-from palmette.bench.places import LabPlace, LocalPlace, Place
+from palmette.bench.places import LabPlace, LocalPlace, Place, free_lab_name
 from palmette.bench.results import Job, Run
 from palmette.bench.runner import measure
 from palmette.bench.settings import Settings, parse_sizes, split, split_placements
@@ -279,7 +278,7 @@ def _place(
         yield LabPlace(Lab.attach(lab_name))
     else:
         # A name of its own: somebody's lab may be up.
-        with Lab.up(lab_spec or DEFAULT_LAB, name=f"bench-{os.getpid()}", spine_delay_s=spine_delay) as lab:
+        with Lab.up(lab_spec or DEFAULT_LAB, name=free_lab_name("bench"), spine_delay_s=spine_delay) as lab:
             yield LabPlace(lab)
 
 

@@ -13,7 +13,7 @@ import click
 
 from palmette import mpi_install, topology_file
 from palmette.bench.evaluate import evaluate
-from palmette.bench.places import LabPlace, LocalPlace, Place
+from palmette.bench.places import LabPlace, LocalPlace, Place, free_lab_name
 from palmette.bench.results import Run
 from palmette.bench.settings import Settings
 from palmette.bench.store import open_store
@@ -75,7 +75,7 @@ def command(folder: Path, mpi: str | None, local: bool, as_json: bool) -> None:
             say(f"\n3. {', '.join(settings.collectives)} of {sizes}, with and without palmette")
             ranks = len(place.place(settings.placements[0], None, None))
             where = "" if reason else f" scattered over the hosts ({PLACEMENT})"
-            say(f"   {MPI_NAMES[mpi]}, {ranks} ranks{where}; this takes about a minute\n")
+            say(f"   {MPI_NAMES[mpi]}, {ranks} ranks{where}; about a minute\n")
             store = folder / "runs.sqlite"
             with open_store(store, create=True) as kept:
                 run = run_with_progress(settings, place, kept)
@@ -118,7 +118,7 @@ def _place(reason: str) -> Iterator[Place]:
         with tempfile.TemporaryDirectory(prefix="palmette-demo-") as folder:
             yield LocalPlace(max(2, min(4, cores)), Path(folder))
     else:
-        with Lab.up(DEFAULT_LAB, name=f"demo-{os.getpid()}") as lab:
+        with Lab.up(DEFAULT_LAB, name=free_lab_name("demo")) as lab:
             yield LabPlace(lab)
 
 
@@ -165,8 +165,8 @@ def _check(run: Run) -> None:
 def _next(folder: Path, local: bool) -> list[str]:
     topology = folder / "topology.json"
     own = [
-        "palmette discover --from ibnetdiscover fabric.txt    # how your cluster is wired",
-        "palmette run --topology topology.json mpiexec -n 64 ./app       # your program",
+        "palmette discover --from ibnetdiscover fabric.txt   # your wiring",
+        "palmette run --topology topology.json mpiexec -n 64 ./app      # your program",
     ]
     if local:
         return own

@@ -137,18 +137,24 @@ class Panel:
 
 
 def panels(rows: Sequence[Row]) -> list[tuple[str, list[Panel]]]:
-    """Return for each collective its charts, all with the same time axis."""
-    result = []
-    for collective in dict.fromkeys(row.collective for row in rows):
-        mine = [row for row in rows if row.collective == collective and not row.wrong]
+    """Return for each collective its charts, all with the same time axis.
+
+    With one MPI and placement only, the charts of all collectives stand together under no heading.
+    """
+    measured = [row for row in rows if not row.wrong]
+    several = len(series_of(measured)) > 1
+    result: list[tuple[str, list[Panel]]] = []
+    for collective in dict.fromkeys(row.collective for row in measured):
+        mine = [row for row in measured if row.collective == collective]
         times = time_range(mine)
         charts = []
         for mpi, placement in series_of(mine):
             cells = [row for row in mine if (row.mpi, row.placement) == (mpi, placement)]
-            title = f"{MPI_NAMES.get(mpi, mpi)} · {placement}"
-            charts.append(Panel(title, chart(cells, times, f"{collective}: time against size, {title}")))
+            series = f"{MPI_NAMES.get(mpi, mpi)} · {placement}"
+            label = f"{collective}: time against size, {series}"
+            charts.append(Panel(series if several else f"{collective} · {series}", chart(cells, times, label)))
         result.append((collective, charts))
-    return result
+    return result if several else [("", [panel for _, charts in result for panel in charts])] if result else []
 
 
 @dataclass(frozen=True)

@@ -135,5 +135,5 @@ def samples_file(tmp_path: Path) -> Path:
     }  # fmt: skip
     lines = [{**job, "mpi": "MPICH", "hosts": ["a", "b"]}, cell, {"event": "end", "wrong": False}]
     path = tmp_path / "samples.jsonl"
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    path.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines), encoding="utf-8")
     return path

@@ -1,0 +1,77 @@
+"""Errors of `palmette bench`, `palmette report` and `palmette demo`: one line, status 2."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from palmette.bench.results import Run
+from palmette.bench.store import open_store
+
+Palmette = Callable[..., Any]
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("gether", "-n", "2"), "collective 'gether' is unknown"),
+        (("gather", "-n", "2", "--sizes", "12Q"), "12Q"),
+        (("gather", "-n", "2", "--mpi", "lam"), "MPI 'lam' is unknown"),
+        (("gather", "-n", "2", "--lab", "2node:1core"), "--lab and --local name different places"),
+        (("gather", "-n", "2", "--placement", "cyclic"), "no meaning for local ranks"),
+        (("gather", "-n", "2", "--env", "A"), "--env A: expected NAME=VALUE"),
+        (("gather", "--lab-name", "nobody", "--mpi", "mpich"), "the lab 'nobody' is not up"),
+        (("--compare", "1", "2"), "runs.sqlite: no such file"),
+    ],
+)
+def test_bad_input_gets_one_line_and_status_2(palmette: Palmette, arguments: tuple[str, ...], message: str) -> None:
+    result = palmette("bench", *arguments)
+    assert result.status == 2
+    assert result.err.startswith("palmette bench: ")
+    assert result.err.count("\n") == 1
+    assert message in result.err
+    assert result.out == ""
+
+
+def test_a_comparison_of_stored_runs_fits_80_columns(palmette: Palmette, made_run: Callable[..., Run]) -> None:
+    with open_store(Path("runs.sqlite"), create=True) as store:
+        for factor in (0.5, 0.8):
+            run = made_run(lambda *_, factor=factor: factor)
+            for job in run.jobs:
+                store.add(run, job)
+    result = palmette("bench", "--compare", "1", "2")
+    assert result.status == 0
+    assert result.out.count("slower") == 12
+    assert max(map(len, result.out.splitlines())) <= 80
+    assert palmette("bench", "--compare", "1", "7").err.startswith("palmette bench: runs.sqlite holds no run '7'")
+
+
+def test_a_report_of_no_run_says_what_to_do(palmette: Palmette) -> None:
+    result = palmette("report")
+    assert (result.status, result.err.count("\n")) == (2, 1)
+    assert "palmette bench" in result.err
+
+
+def test_a_page_that_can_not_be_written_is_told(palmette: Palmette, made_run: Callable[..., Run]) -> None:
+    with open_store(Path("runs.sqlite"), create=True) as store:
+        run = made_run()
+        store.add(run, run.jobs[0])
+    Path("file").write_text("")
+    result = palmette("report", "-o", "file/page.html")
+    assert result.status == 2
+    assert "choose another file" in result.err
+
+
+def test_a_demo_folder_that_can_not_be_made_is_told(palmette: Palmette) -> None:
+    Path("file").write_text("")
+    result = palmette("demo", "--local", "--folder", "file/demo")
+    assert result.status == 2
+    assert "choose another with --folder" in result.err

@@ -1,0 +1,83 @@
+"""runs.sqlite: what is written comes back."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from palmette.bench.errors import BenchError
+from palmette.bench.results import Run
+from palmette.bench.store import open_store
+
+MakeRun = Callable[..., Run]
+
+
+def save(path: Path, run: Run) -> None:
+    with open_store(path, create=True) as store:
+        for job in run.jobs:
+            store.add(run, job)
+
+
+def test_a_run_comes_back_as_it_was(made_run: MakeRun, tmp_path: Path) -> None:
+    run = made_run(mpis=("mpich", "impi"))
+    run.jobs[0].error = "it failed"
+    run.jobs[1].report = None
+    run.jobs[0].cells[0].block_bytes = [32, 64, 96]
+    save(tmp_path / "runs.sqlite", run)
+    with open_store(tmp_path / "runs.sqlite", create=False) as store:
+        assert store.load("last") == run
+        assert store.load("1") == run
+
+
+def test_runs_are_found_by_number_and_counted_back_from_the_last(made_run: MakeRun, tmp_path: Path) -> None:
+    path = tmp_path / "runs.sqlite"
+    for size in (1, 2, 3):
+        save(path, made_run(sizes=(size,), placements=("block",)))
+    with open_store(path, create=False) as store:
+        assert [store.load(name).id for name in ("last", "last~1", "last~2", "2")] == [3, 2, 1, 2]
+        for name in ("last~3", "4", "first", "last~x"):
+            with pytest.raises(BenchError, match="holds no run"):
+                store.load(name)
+
+
+def test_an_empty_store_says_how_to_fill_it(tmp_path: Path) -> None:
+    with open_store(tmp_path / "runs.sqlite", create=True) as store, pytest.raises(BenchError, match="palmette bench"):
+        store.load("last")
+
+
+def test_a_missing_store_is_not_made_by_reading(tmp_path: Path) -> None:
+    with pytest.raises(BenchError, match="no such file"), open_store(tmp_path / "runs.sqlite", create=False):
+        pass
+    assert not (tmp_path / "runs.sqlite").exists()
+
+
+def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "runs.sqlite"
+    path.write_text("nothing of the kind\n" * 100)
+    with pytest.raises(BenchError, match="not a database"), open_store(path, create=True):
+        pass
+
+
+def test_another_version_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "runs.sqlite"
+    with sqlite3.connect(path) as database:
+        database.executescript("CREATE TABLE runs (id); PRAGMA user_version = 99;")
+    database.close()
+    with pytest.raises(BenchError, match="version 99"), open_store(path, create=True):
+        pass
+
+
+def test_samples_can_be_read_with_sql_alone(made_run: MakeRun, tmp_path: Path) -> None:
+    path = tmp_path / "runs.sqlite"
+    save(path, made_run(lambda *_: 0.5))
+    database = sqlite3.connect(path)
+    rows = database.execute(
+        "SELECT placement, collective, size_bytes, avg(palmette_s) / avg(alone_s), bound_s FROM samples"
+        " JOIN cells ON cells.id = cell_id JOIN jobs ON jobs.id = job_id GROUP BY cells.id"
+    ).fetchall()
+    database.close()
+    assert len(rows) == 12
+    assert all(0.45 < ratio < 0.55 and bound > 0 for *_, ratio, bound in rows)
