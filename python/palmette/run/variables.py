@@ -10,8 +10,8 @@ from palmette import settings
 from palmette.run.errors import RunError
 from palmette.topology_file import TopologyError, load
 
-INTERNAL = "PALMETTE_LAB_"
-"""Variables that programs of the lab hand to each other: none of the ranks' business."""
+INTERNAL = ("PALMETTE_LAB_", "PALMETTE_MPI_")
+"""Variables of the lab and of the search for MPIs: none of the ranks' business."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,8 @@ def _make_paths_absolute(values: dict[str, str]) -> None:
     """Ranks may run in another directory than the caller (`-wdir`)."""
     for setting in settings.declared():
         value = values.get(setting.name, "")
-        if setting.kind == "path" and value:
+        # A library's bare name is looked for by the loader, not in the working directory.
+        if setting.kind == "path" and value and ("/" in value or setting.name != "PALMETTE_HWLOC"):
             values[setting.name] = str(Path(value).absolute())
         elif setting.kind == "report" and value.endswith(".json"):
             path = Path(value).absolute()

@@ -1,0 +1,233 @@
+"""Running the programs of tests/mpi on the MPIs that are installed, with and without the preload library."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from palmette import _core
+from palmette.mpi_install import Installation, MpiNotFoundError, find
+from palmette.run import prepare
+from palmette.run.abi import LIBRARIES, Abi
+
+ROOT = Path(__file__).resolve().parents[3]
+BUILD = Path(os.environ.get("PALMETTE_TEST_BUILD", ROOT / "build" / "release"))
+"""Another build may be tested: the sanitizers' (docs/guide/run.md)."""
+PROGRAMS = BUILD / "tests" / "mpi"
+PRELOADS = BUILD / "lib" if "PALMETTE_TEST_BUILD" in os.environ else LIBRARIES
+FIRST_PRELOAD = os.environ.get("PALMETTE_TEST_FIRST_PRELOAD", "")
+"""What must stand first in LD_PRELOAD: a sanitizer's own library."""
+SOAK = int(os.environ.get("PALMETTE_TEST_SOAK", "1"))
+"""Multiplies the number of cases: 20 runs for an hour or so."""
+
+TIMEOUT_S = 120.0 * max(1, SOAK)
+
+_POSIX = ("BARRIER", "BCAST", "REDUCE", "ALLREDUCE")
+# Sixteen ranks on two cores: an MPI that polls without giving way takes minutes (see palmette.lab.mpi_settings).
+POLITE: dict[str, dict[str, str]] = {
+    "mpich": {
+        "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1",
+        "MPIR_CVAR_POLLS_BEFORE_YIELD": "1",
+        **{f"MPIR_CVAR_{name}_POSIX_INTRA_ALGORITHM": "mpir" for name in _POSIX},
+    },
+    "impi": {"I_MPI_WAIT_MODE": "1", "I_MPI_PIN": "0", "I_MPI_FABRICS": "shm", "FI_PROVIDER": "tcp"},
+    "openmpi": {"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "self,sm"},
+}
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a program ended, what it said, and palmette's report of it (None: it wrote none)."""
+
+    status: int
+    out: str
+    err: str
+    report: dict[str, Any] | None
+
+    @property
+    def text(self) -> str:
+        return f"status {self.status}\n{self.out}\n{self.err}"
+
+    def closing_lines(self) -> list[tuple[int, int]]:
+        """Return (cases, wrong) of every closing line."""
+        return [(int(m[1]), int(m[2])) for m in re.finditer(r"^(\d+) cases, (\d+) wrong$", self.out, re.MULTILINE)]
+
+    def assert_right(self, lines: int = 1) -> None:
+        """Fail unless the program ended well and checked something."""
+        closing = self.closing_lines()
+        assert self.status == 0, self.text
+        assert len(closing) == lines, self.text
+        assert all(cases > 0 and wrong == 0 for cases, wrong in closing), self.text
+
+    def served(self) -> dict[str, dict[str, int]]:
+        """Return function -> algorithm -> number of calls that palmette served."""
+        assert self.report is not None, f"no report was written\n{self.text}"
+        result: dict[str, dict[str, int]] = {}
+        for row in self.report["calls"]:
+            counts = result.setdefault(row["function"], {})
+            counts[row["algorithm"]] = counts.get(row["algorithm"], 0) + row["calls"]
+        return result
+
+    def fallbacks(self) -> dict[str, set[str]]:
+        """Return function -> reasons for which calls were left to the MPI."""
+        assert self.report is not None, f"no report was written\n{self.text}"
+        result: dict[str, set[str]] = {}
+        for row in self.report["fallbacks"]:
+            result.setdefault(row["function"], set()).add(row["reason"])
+        return result
+
+
+@dataclass(frozen=True)
+class Mpi:
+    """An installed MPI, and the ABI for which the programs that run on it were built."""
+
+    installation: Installation
+    abi: Abi
+    directory: Path
+    counter: list[int] = field(default_factory=lambda: [0])
+
+    @property
+    def name(self) -> str:
+        return self.installation.name
+
+    def environment(self) -> dict[str, str]:
+        """Return the environment of the launcher, and with it of local ranks."""
+        environment = {
+            name: value for name, value in os.environ.items() if not name.startswith(("PALMETTE_", "OMPI_", "I_MPI_"))
+        }
+        environment.update(self.installation.environment(environment))
+        environment.update(POLITE[self.name])
+        first = [FIRST_PRELOAD] if FIRST_PRELOAD else []
+        if self.name == "openmpi":
+            first.append(str(ROOT / "python" / "palmette" / "bin" / "libpalmette_nap.so"))
+        if first:
+            environment["LD_PRELOAD"] = ":".join([*first, *filter(None, environment.get("LD_PRELOAD", "").split(":"))])
+        return environment
+
+    def program(self, name: str) -> Path:
+        path = PROGRAMS / f"{name}.{self.abi}"
+        if not path.is_file():
+            pytest.fail(f"{path} isn't built: run `make build`")
+        return path
+
+    def launch(self, ranks: int) -> list[str]:
+        """Return the beginning of a command line."""
+        options: list[str] = []
+        if self.name == "openmpi":
+            options = ["--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
+            options += ["--allow-run-as-root"] if os.geteuid() == 0 else []
+        return [str(self.installation.mpiexec), *options, "-n", str(ranks)]
+
+    def run(
+        self,
+        ranks: int,
+        program: str | Path,
+        *arguments: object,
+        settings: Mapping[str, str] | None = None,
+        preload: bool = True,
+        timeout_s: float = TIMEOUT_S,
+    ) -> Ran:
+        """Run a test program (by name) or another one (by path) under palmette with these PALMETTE_ settings."""
+        path = self.program(program) if isinstance(program, str) else program
+        words = [*self.launch(ranks), str(path), *map(str, arguments)]
+        environment = self.environment()
+        self.counter[0] += 1
+        report = self.directory / f"report-{self.counter[0]}.json"
+        if preload:
+            variables = {"PALMETTE_REPORT": str(report), **(settings or {})}
+            prepared = prepare(words, variables, environment, libraries=PRELOADS)
+            assert prepared.evidence.abi == self.abi, "the wrong preload library was picked"
+            words = list(prepared.command)
+            environment.update(prepared.environment)
+        return _run(words, environment, report, timeout_s)
+
+
+def _run(words: Sequence[str], environment: Mapping[str, str], report: Path, timeout_s: float) -> Ran:
+    try:
+        done = subprocess.run(
+            words,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=timeout_s,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as late:
+        pytest.fail(f"no end after {timeout_s:g} s: {' '.join(words)}\n{late.stdout!r}\n{late.stderr!r}")
+    text = report.read_text(encoding="utf-8") if report.is_file() else None
+    return Ran(done.returncode, done.stdout, done.stderr, json.loads(text) if text is not None else None)
+
+
+VARIANTS: dict[str, tuple[str, Abi]] = {
+    "mpich": ("mpich", "mpich"),
+    "mpich-abi": ("mpich", "abi"),
+    "openmpi": ("openmpi", "ompi"),
+    "impi": ("impi", "mpich"),
+    "impi-abi": ("impi", "abi"),
+}
+
+
+def _installed(variant: str, directory: Path) -> Mpi:
+    name, abi = VARIANTS[variant]
+    try:
+        return Mpi(find(name), abi, directory)
+    except MpiNotFoundError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(params=["mpich", "mpich-abi", "openmpi", "impi"])
+def mpi(request: pytest.FixtureRequest, tmp_path: Path) -> Mpi:
+    """Each MPI with its own ABI, and MPICH with the standard one."""
+    return _installed(request.param, tmp_path)
+
+
+@pytest.fixture
+def mpi_called(tmp_path: Path) -> Callable[[str], Mpi]:
+    """Return an MPI by the name of a variant; skips where it isn't installed."""
+    return lambda variant: _installed(variant, tmp_path)
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A cluster to pretend: its file and its hosts."""
+
+    path: Path
+    hosts: list[str]
+
+    def settings(self, ranks: int, order: str = "scattered") -> dict[str, str]:
+        """Return the settings that put `ranks` on the hosts: in blocks, or scattered and unevenly."""
+        if order == "block":
+            hosts = [rank * len(self.hosts) // ranks for rank in range(ranks)]
+        else:
+            hosts = [(3 * rank + rank // 4) % len(self.hosts) for rank in range(ranks)]
+        names = ",".join(self.hosts[host] for host in hosts)
+        return {"PALMETTE_TOPOLOGY": str(self.path), "PALMETTE_FAKE_HOSTS": names}
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Cluster:
+    """Two leaves with three and two hosts of two sockets."""
+    machine = _core.Machine.synthetic("2leaf@50Mbit/s:3+2node@100Mbit/s:2socket:4core")
+    path = tmp_path / "topology.json"
+    path.write_text(
+        json.dumps({"format": "palmette-topology", "version": 1, "machine": machine.to_json()}), encoding="utf-8"
+    )
+    return Cluster(path, machine.hosts)
+
+
+def forced(**specs: str) -> dict[str, str]:
+    """Return settings that force algorithms: forced(gather="linear")."""
+    return {f"PALMETTE_{function.upper()}": spec for function, spec in specs.items()}
+
+
+FUNCTIONS = ("gather", "gatherv", "scatter", "scatterv", "allgather", "allgatherv")
