@@ -26,8 +26,12 @@ enum class Layout { rails, rail_major, node_major };
 class Leaders {
   public:
     Leaders(const Job& job, const Spec& spec)
-        : job_(job), layout_(layout_of(spec)), leaders_(spec.integer("leaders", 1)), pattern_(Pattern::parse(spec.find("between").value_or("ring"))),
-          inside_(TreeShape::parse(spec.find("inside").value_or("linear"))), level_(level_of(job, spec)) {}
+        : job_(job),
+          layout_(layout_of(spec)),
+          leaders_(spec.integer("leaders", 1)),
+          pattern_(Pattern::parse(spec.find("between").value_or("ring"))),
+          inside_(TreeShape::parse(spec.find("inside").value_or("linear"))),
+          level_(level_of(job, spec)) {}
 
     static Layout layout_of(const Spec& spec) {
         const std::string_view word = spec.word("layout", {"rails", "rail_major", "node_major"});
@@ -64,7 +68,10 @@ class Leaders {
         const std::int32_t n = groups().count();
         if (layout_ == Layout::rails) return pattern_.refuse(n);
         for (std::int32_t g = 0; g < n; ++g)
-            if (groups().size_of(g) < leaders_) return base::cat("layout ", layout_ == Layout::rail_major ? "rail_major" : "node_major", " needs at least ", leaders_, " ranks in each group, group ", g, " has ", groups().size_of(g));
+            if (groups().size_of(g) < leaders_)
+                return base::cat("layout ", layout_ == Layout::rail_major ? "rail_major" : "node_major",
+                                 " needs at least ", leaders_, " ranks in each group, group ", g, " has ",
+                                 groups().size_of(g));
         return pattern_.refuse(n * leaders_);
     }
 
@@ -102,34 +109,56 @@ class Leaders {
     GatherSteps gather(plan::ProgramBuilder& builder, std::int64_t me, std::int32_t g, StepId own) const {
         const std::int32_t rail = rail_of(g, me);
         builder.stage("gather to leader");
-        const TreeNeighbours near = TopologyTree(job_, part(g, rail), as_position(leader(g, rail)), inner_levels(), inside_).of(as_position(me));
+        const TreeNeighbours near =
+            TopologyTree(job_, part(g, rail), as_position(leader(g, rail)), inner_levels(), inside_)
+                .of(as_position(me));
         GatherSteps steps;
         steps.complete.push_back(own);
-        for (const TreeLink& child : near.children) steps.complete.push_back(builder.recv(job_.rank_at(child.peer), 0, Buffer::recv, child.blocks, {}));
+        for (const TreeLink& child : near.children)
+            steps.complete.push_back(builder.recv(job_.rank_at(child.peer), 0, Buffer::recv, child.blocks, {}));
         steps.all = steps.complete;
-        if (near.parent) steps.all.push_back(builder.send(job_.rank_at(near.parent->peer), 0, Buffer::recv, near.parent->blocks, steps.complete));
+        if (near.parent)
+            steps.all.push_back(
+                builder.send(job_.rank_at(near.parent->peer), 0, Buffer::recv, near.parent->blocks, steps.complete));
         return steps;
     }
 
     std::int32_t participants() const { return groups().count() * (layout_ == Layout::rails ? 1 : leaders_); }
     std::pair<std::int32_t, std::int32_t> group_and_rail(std::int32_t participant, std::int32_t rail) const {
         switch (layout_) {
-            case Layout::rails: return {participant, rail};
-            case Layout::rail_major: return {participant % groups().count(), participant / groups().count()};
-            case Layout::node_major: return {participant / leaders_, participant % leaders_};
+            case Layout::rails:
+                return {participant, rail};
+            case Layout::rail_major:
+                return {participant % groups().count(), participant / groups().count()};
+            case Layout::node_major:
+                return {participant / leaders_, participant % leaders_};
         }
         return {0, 0};
     }
     std::int32_t participant_of(std::int32_t g, std::int32_t rail) const {
         switch (layout_) {
-            case Layout::rails: return g;
-            case Layout::rail_major: return rail * groups().count() + g;
-            case Layout::node_major: return g * leaders_ + rail;
+            case Layout::rails:
+                return g;
+            case Layout::rail_major:
+                return rail * groups().count() + g;
+            case Layout::node_major:
+                return g * leaders_ + rail;
         }
         return 0;
     }
     Blocks blocks_of(Range range, std::int32_t rail) const {
         Blocks blocks;
+        if (leaders_ == 1) {
+            // Participants are whole groups in order, so their blocks are one run, or two where the range wraps round.
+            const std::int32_t straight = std::min(range.count, groups().count() - range.first);
+            const auto run = [&](std::int32_t first, std::int32_t count) {
+                const std::int32_t begin = groups().first(first);
+                blocks.insert({begin, groups().first(first + count) - begin});
+            };
+            run(range.first, straight);
+            run(0, range.count - straight);
+            return blocks;
+        }
         for (std::int32_t i = 0; i < range.count; ++i) {
             const auto [g, r] = group_and_rail((range.first + i) % participants(), rail);
             blocks.insert(part(g, r));
@@ -148,7 +177,8 @@ class Leaders {
                 out.push_back(topology::Partition::even(n, level.even_size() / groups().even_size()));
                 continue;
             }
-            for (std::int32_t outer = 0; outer < level.count(); ++outer) firsts.push_back(groups().group_of(level.first(outer)));
+            for (std::int32_t outer = 0; outer < level.count(); ++outer)
+                firsts.push_back(groups().group_of(level.first(outer)));
             out.push_back(topology::Partition::from_firsts(n, std::move(firsts)));
         }
         return out;
@@ -156,43 +186,60 @@ class Leaders {
 
     /// What one rail does for the group: its leader exchanges with the other leaders and hands each arrival on at once. The
     /// other ranks know from the leader's schedule what will come.
-    void serve_rail(plan::ProgramBuilder& builder, std::int64_t me, std::int32_t g, std::int32_t rail, const GatherSteps& gathered) const {
+    void serve_rail(plan::ProgramBuilder& builder, std::int64_t me, std::int32_t g, std::int32_t rail,
+                    const GatherSteps& gathered) const {
         const std::int32_t n = participants();
         const std::int64_t lead = leader(g, rail);
         const std::int32_t self = participant_of(g, rail);
         const Schedule schedule = pattern_.schedule(n, self, outer_levels());
         // With rails the whole group listens to each leader; in the one long list every leader gets all and serves its part.
         const Interval listeners = layout_ == Layout::rails ? group(g) : part(g, rail);
-        const TreeNeighbours near = TopologyTree(job_, listeners, as_position(lead), inner_levels(), inside_).of(as_position(me));
+        const TreeNeighbours near =
+            TopologyTree(job_, listeners, as_position(lead), inner_levels(), inside_).of(as_position(me));
         const Blocks own_part(part(g, rail).first, part(g, rail).count);
         // Tag 0 gathers; each rail then has n + 1 tags for the exchange (tags are at most n) and n for what is handed out.
         const std::int32_t first_tag = 1 + (layout_ == Layout::rails ? rail * (2 * n + 1) : 0);
         std::int32_t tag = first_tag + n + 1;
         if (me == lead) {
-            builder.stage(layout_ == Layout::rails && leaders_ > 1 ? base::cat("between leaders, rail ", rail) : std::string("between leaders"));
+            builder.stage(layout_ == Layout::rails && leaders_ > 1 ? base::cat("between leaders, rail ", rail)
+                                                                   : std::string("between leaders"));
             Exchanger exchanger(
-                builder, [&](std::int32_t i) { const auto [other, r] = group_and_rail(i, rail); return at(leader(other, r)); },
+                builder,
+                [&](std::int32_t i) {
+                    const auto [other, r] = group_and_rail(i, rail);
+                    return at(leader(other, r));
+                },
                 [&](Range range) { return blocks_of(range, rail); }, n, self, gathered.complete, first_tag);
             exchanger.run(schedule);
             builder.stage("hand out");
             hand_out(builder, near, tag, own_part, gathered.complete);
-            for (const Exchanger::Arrival& arrival : exchanger.arrivals()) hand_out(builder, near, ++tag, arrival.blocks, {arrival.step});
+            for (const Exchanger::Arrival& arrival : exchanger.arrivals())
+                hand_out(builder, near, ++tag, arrival.blocks, {arrival.step});
             return;
         }
         builder.stage("hand out");
         take_and_hand_out(builder, near, tag, own_part, me, gathered.all);
         for (const Exchange& exchange : schedule)
-            if (const Blocks blocks = blocks_of(exchange.range, rail); !exchange.send && !blocks.empty()) take_and_hand_out(builder, near, ++tag, blocks, me, {});
+            if (const Blocks blocks = blocks_of(exchange.range, rail); !exchange.send && !blocks.empty())
+                take_and_hand_out(builder, near, ++tag, blocks, me, {});
     }
 
     /// A rank never gets its own block: it has it, and with MPI_IN_PLACE nothing else may write there.
-    void hand_out(plan::ProgramBuilder& builder, const TreeNeighbours& near, std::int32_t tag, const Blocks& blocks, const std::vector<StepId>& after) const {
-        for (const TreeLink& child : near.children)
-            if (const Blocks wanted = blocks.without(child.peer.value); !wanted.empty()) builder.send(job_.rank_at(child.peer), tag, Buffer::recv, wanted, after);
+    void hand_out(plan::ProgramBuilder& builder, const TreeNeighbours& near, std::int32_t tag, const Blocks& blocks,
+                  const std::vector<StepId>& after) const {
+        if (blocks.empty()) return;
+        for (const TreeLink& child : near.children) {
+            if (!blocks.contains(child.peer.value))
+                builder.send(job_.rank_at(child.peer), tag, Buffer::recv, blocks, after);
+            else if (const Blocks wanted = blocks.without(child.peer.value); !wanted.empty())
+                builder.send(job_.rank_at(child.peer), tag, Buffer::recv, wanted, after);
+        }
     }
-    void take_and_hand_out(plan::ProgramBuilder& builder, const TreeNeighbours& near, std::int32_t tag, const Blocks& blocks, std::int64_t me, std::vector<StepId> after) const {
+    void take_and_hand_out(plan::ProgramBuilder& builder, const TreeNeighbours& near, std::int32_t tag,
+                           const Blocks& blocks, std::int64_t me, std::vector<StepId> after) const {
         const Blocks wanted = blocks.without(me);
-        if (!wanted.empty()) after.push_back(builder.recv(job_.rank_at(near.parent->peer), tag, Buffer::recv, wanted, after));
+        if (!wanted.empty())
+            after.push_back(builder.recv(job_.rank_at(near.parent->peer), tag, Buffer::recv, wanted, after));
         hand_out(builder, near, tag, blocks, after);
     }
 
@@ -216,11 +263,14 @@ Program make(const Job& job, Rank rank, const Request&, const Spec& spec) { retu
 const Algorithm allgather_leaders{
     Collective::allgather,
     "leaders",
-    "One or more leaders per node (or other level) exchange over rails; members give to them and get each arrival at once.",
+    "One or more leaders per node (or other level) exchange over rails; members give to them and get each arrival at "
+    "once.",
     "Kandalla et al., IPDPS workshops 2009 (multi-leader allgather); the order of leaders as in docs/decisions/0004",
-    "leaders=L (1), between=ring|recursive_doubling|bruck[.K]|neighbor_exchange (ring), inside=linear|binomial|k_nomial.K (linear), "
+    "leaders=L (1), between=ring|recursive_doubling|bruck[.K]|neighbor_exchange (ring), "
+    "inside=linear|binomial|k_nomial.K (linear), "
     "layout=rails|rail_major|node_major (rails), level=LEVEL (node)",
-    "the pattern between leaders suits their number; rail_major and node_major need as many ranks as leaders in every group",
+    "the pattern between leaders suits their number; rail_major and node_major need as many ranks as leaders in every "
+    "group",
     true,
     refuse,
     make,

@@ -6,6 +6,10 @@ namespace palmette::plan {
 
 void Blocks::insert(Interval interval) {
     if (interval.count <= 0) return;
+    if (intervals_.empty() || intervals_.back().end() < interval.first) {
+        intervals_.push_back(interval);
+        return;
+    }
     auto at = std::lower_bound(intervals_.begin(), intervals_.end(), interval.first,
                                [](const Interval& i, std::int64_t first) { return i.first < first; });
     if (at != intervals_.begin() && (at - 1)->end() == interval.first) {
@@ -35,6 +39,12 @@ Blocks Blocks::without(std::int64_t block) const {
         out.insert({block + 1, interval.end() - block - 1});
     }
     return out;
+}
+
+bool Blocks::contains(std::int64_t block) const {
+    const auto after = std::upper_bound(intervals_.begin(), intervals_.end(), block,
+                                        [](std::int64_t b, const Interval& i) { return b < i.first; });
+    return after != intervals_.begin() && block < (after - 1)->end();
 }
 
 std::int64_t Blocks::count() const {

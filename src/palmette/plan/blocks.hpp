@@ -27,6 +27,7 @@ class Blocks {
     /// Without one block.
     Blocks without(std::int64_t block) const;
 
+    bool contains(std::int64_t block) const;
     bool empty() const { return intervals_.empty(); }
     std::int64_t count() const;
     const std::vector<Interval>& intervals() const { return intervals_; }

@@ -84,17 +84,35 @@ void ProgramBuilder::add_regions(Buffer buffer, const Blocks& blocks) {
     program_.steps.back().region_count += static_cast<std::uint32_t>(blocks.intervals().size());
 }
 
+void ProgramBuilder::add_message_regions(Buffer buffer, const Blocks& blocks) {
+    // A leader hands the same blocks to many: the list of the step before is used again where it is equal.
+    if (program_.steps.size() > 1) {
+        const Step& before = program_.steps[program_.steps.size() - 2];
+        const Span<Region> list = program_.regions_of(before);
+        const auto equal = [buffer](const Region& region, const Interval& interval) {
+            return region.buffer == buffer && region.blocks == interval;
+        };
+        if (before.kind != StepKind::copy &&
+            std::equal(list.begin(), list.end(), blocks.intervals().begin(), blocks.intervals().end(), equal)) {
+            program_.steps.back().first_region = before.first_region;
+            program_.steps.back().region_count = before.region_count;
+            return;
+        }
+    }
+    add_regions(buffer, blocks);
+}
+
 StepId ProgramBuilder::send(Rank to, std::int32_t tag, Buffer buffer, const Blocks& blocks,
                             const std::vector<StepId>& waits, Slice slice) {
     const StepId id = add(StepKind::send, to, tag, waits, slice);
-    add_regions(buffer, blocks);
+    add_message_regions(buffer, blocks);
     return id;
 }
 
 StepId ProgramBuilder::recv(Rank from, std::int32_t tag, Buffer buffer, const Blocks& blocks,
                             const std::vector<StepId>& waits, Slice slice) {
     const StepId id = add(StepKind::recv, from, tag, waits, slice);
-    add_regions(buffer, blocks);
+    add_message_regions(buffer, blocks);
     return id;
 }
 

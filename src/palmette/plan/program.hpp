@@ -55,7 +55,7 @@ struct Step {
     Slice slice;
     Rank peer;  ///< send, recv: the other rank; copy: -1
     std::int32_t tag = 0;
-    std::uint32_t first_region = 0;  ///< into Program::regions
+    std::uint32_t first_region = 0;  ///< into Program::regions; steps may share a list
     std::uint32_t region_count = 0;
     std::uint32_t target_count = 0;  ///< copy: the last `target_count` regions are written, the others read
     std::uint32_t first_wait = 0;    ///< into Program::waits
@@ -116,6 +116,7 @@ class ProgramBuilder {
   private:
     StepId add(StepKind kind, Rank peer, std::int32_t tag, const std::vector<StepId>& waits, Slice slice);
     void add_regions(Buffer buffer, const Blocks& blocks);
+    void add_message_regions(Buffer buffer, const Blocks& blocks);
 
     Program program_;
     std::uint8_t stage_ = 0;

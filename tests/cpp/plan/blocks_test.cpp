@@ -38,5 +38,12 @@ TEST(Blocks, taking_one_out_cuts_an_interval) {
     EXPECT_TRUE(Blocks(2, 1).without(2).empty());
 }
 
+TEST(Blocks, know_what_they_contain) {
+    Blocks blocks(2, 3);
+    blocks.insert({8, 1});
+    for (std::int64_t b = 0; b < 11; ++b) EXPECT_EQ(blocks.contains(b), (b >= 2 && b < 5) || b == 8) << b;
+    EXPECT_FALSE(Blocks().contains(0));
+}
+
 }  // namespace
 }  // namespace palmette::plan

@@ -47,6 +47,24 @@ TEST(Program, a_stage_named_again_is_the_same_stage) {
     EXPECT_EQ(program.steps[0].stage, program.steps[2].stage);
 }
 
+TEST(Program, equal_lists_of_blocks_in_a_row_are_kept_once) {
+    ProgramBuilder builder(Rank{0}, BlockOrder::topology);
+    builder.stage("hand out");
+    Blocks scattered(0, 2);
+    scattered.insert({5, 1});
+    for (std::int32_t peer = 1; peer < 4; ++peer) builder.send(Rank{peer}, 0, Buffer::recv, scattered, {});
+    builder.send(Rank{4}, 0, Buffer::scratch, scattered, {});
+    builder.send(Rank{5}, 0, Buffer::scratch, Blocks(0, 2), {});
+    const Program program = builder.finish();
+    EXPECT_EQ(program.regions.size(), 5U);
+    EXPECT_EQ(to_text(program),
+              "0 send to 1 tag 0: recv[0..1] recv[5]\n"
+              "1 send to 2 tag 0: recv[0..1] recv[5]\n"
+              "2 send to 3 tag 0: recv[0..1] recv[5]\n"
+              "3 send to 4 tag 0: scratch[0..1] scratch[5]\n"
+              "4 send to 5 tag 0: scratch[0..1]\n");
+}
+
 TEST(Program, json_holds_every_step) {
     EXPECT_EQ(
         to_json(example()).dump(),
