@@ -58,14 +58,16 @@ class Library {
 };
 
 /// The logical number of the object of a type that holds the whole set, or -1.
-std::int32_t object_around(const Library& hwloc, hwloc_topology_t topology, hwloc_const_bitmap_t set, hwloc_obj_type_t type) {
+std::int32_t object_around(const Library& hwloc, hwloc_topology_t topology, hwloc_const_bitmap_t set,
+                           hwloc_obj_type_t type) {
     const int depth = hwloc.get_type_depth(topology, type);
     // NUMA nodes stand at a depth of their own, which is negative too, like the errors.
     if (depth == HWLOC_TYPE_DEPTH_UNKNOWN || depth == HWLOC_TYPE_DEPTH_MULTIPLE) return -1;
     const unsigned count = hwloc.get_nbobjs_by_depth(topology, depth);
     for (unsigned i = 0; i < count; ++i) {
         const hwloc_obj_t object = hwloc.get_obj_by_depth(topology, depth, i);
-        if (object && object->cpuset && hwloc.bitmap_isincluded(set, object->cpuset)) return static_cast<std::int32_t>(i);
+        if (object && object->cpuset && hwloc.bitmap_isincluded(set, object->cpuset))
+            return static_cast<std::int32_t>(i);
     }
     return -1;
 }

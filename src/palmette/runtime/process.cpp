@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "palmette/base/error.hpp"
+#include "palmette/runtime/agreement.hpp"
 #include "palmette/runtime/discovery.hpp"
 
 namespace palmette::runtime {
@@ -30,23 +31,6 @@ class ErrorsReturn {
     MPI_Comm comm_;
     MPI_Errhandler handler_ = MPI_ERRHANDLER_NULL;
 };
-
-/// What all ranks of a communicator must agree on, as minima: two numbers of opposite sign are equal everywhere or not at all.
-struct Agreement {
-    bool settings_agree = false;
-    bool world_known = false;
-    bool room = false;
-};
-
-std::optional<Agreement> agree(MPI_Comm comm, std::uint64_t hash, bool world_known, bool room) {
-    const auto number = static_cast<long long>(hash >> 1);
-    std::array<long long, 4> mine{number, -number, world_known, room};
-    std::array<long long, 4> lowest{};
-    if (PMPI_Allreduce(mine.data(), lowest.data(), static_cast<int>(mine.size()), MPI_LONG_LONG, MPI_MIN, comm) !=
-        MPI_SUCCESS)
-        return std::nullopt;
-    return Agreement{lowest[0] == -lowest[1], lowest[2] != 0, lowest[3] != 0};
-}
 
 /// The ranks in MPI_COMM_WORLD of a communicator's ranks; empty when one of them is not in this process's world.
 std::vector<topology::Rank> ranks_in_world(MPI_Comm comm) {
@@ -102,7 +86,8 @@ void Process::start(Settings settings) {
         if (rank == 0) std::fprintf(stderr, "palmette: %s\n", settings_.complaints.c_str());
     }
     const ErrorsReturn guard(MPI_COMM_WORLD);
-    const auto agreement = agree(MPI_COMM_WORLD, settings_.hash, true, true);
+    // Nothing of the program's can be under way yet.
+    const auto agreement = agree(MPI_COMM_WORLD, {settings_.hash, true, true, true});
     if (!agreement || !agreement->settings_agree) {
         off_ = Refusal::settings_differ;
         if (rank == 0)
@@ -154,48 +139,50 @@ Communicator* Process::communicator(MPI_Comm comm, Refusal& refusal) {
     return state && !state->unusable ? state : nullptr;
 }
 
-topology::Job Process::job_for(MPI_Comm comm, const std::vector<topology::Rank>& members, bool from_world) {
-    return from_world ? world_->restricted_to(members) : discover(comm, settings_).job;
-}
-
 Communicator* Process::make_communicator(MPI_Comm comm, Refusal& refusal) {
     int rank = 0;
     PMPI_Comm_rank(comm, &rank);
     const ErrorsReturn guard(comm);
     refusal = Refusal::no_state;
-    const std::vector<topology::Rank> members = world_ ? ranks_in_world(comm) : std::vector<topology::Rank>();
-    const auto agreement = agree(comm, settings_.hash, !members.empty(), hidden_count_ < most_hidden);
-    if (!agreement) return nullptr;
-    std::unique_ptr<Communicator> state;
-    if (agreement->settings_agree && agreement->room) {
-        // A duplicate would call the program's attribute callbacks; a communicator made from the group has none.
-        MPI_Group group = MPI_GROUP_NULL;
-        MPI_Comm hidden = MPI_COMM_NULL;
-        PMPI_Comm_group(comm, &group);
-        const int error = PMPI_Comm_create(comm, group, &hidden);
-        PMPI_Group_free(&group);
-        if (error == MPI_SUCCESS && hidden != MPI_COMM_NULL) {
+    // A duplicate would call the program's attribute callbacks; a communicator made from the group has none.
+    MPI_Group group = MPI_GROUP_NULL;
+    MPI_Comm hidden = MPI_COMM_NULL;
+    PMPI_Comm_group(comm, &group);
+    const int error = PMPI_Comm_create(comm, group, &hidden);
+    PMPI_Group_free(&group);
+    std::optional<Refusal> unusable;
+    topology::Job job = topology::Job::flat(1);
+    if (error != MPI_SUCCESS || hidden == MPI_COMM_NULL) {
+        hidden = MPI_COMM_NULL;
+        unusable = Refusal::no_state;
+    } else {
+        PMPI_Comm_set_errhandler(hidden, MPI_ERRORS_RETURN);
+        unusable = settle(comm, hidden, job);
+        if (unusable)
+            PMPI_Comm_free(&hidden);
+        else
             ++hidden_count_;
-            PMPI_Comm_set_errhandler(hidden, MPI_ERRORS_RETURN);
-            topology::Job job;
-            bool known = true;
-            try {
-                job = job_for(comm, members, agreement->world_known);
-            } catch (const base::Error& problem) {
-                // The same on all ranks of the communicator.
-                report_.note(problem.what());
-                known = false;
-            }
-            state = std::make_unique<Communicator>(hidden, std::move(job), rank, tag_limit_, waiting_);
-            if (!known) state->unusable = Refusal::no_state;
-        }
     }
-    if (!state) {
-        state = std::make_unique<Communicator>(MPI_COMM_NULL, topology::Job::flat(1), rank, tag_limit_, waiting_);
-        state->unusable = agreement->settings_agree ? Refusal::no_state : Refusal::settings_differ;
-    }
+    auto state = std::make_unique<Communicator>(hidden, std::move(job), rank, tag_limit_, waiting_);
+    state->unusable = unusable;
     if (PMPI_Comm_set_attr(comm, keyval_, state.get()) != MPI_SUCCESS) return nullptr;
     return state.release();
+}
+
+std::optional<Refusal> Process::settle(MPI_Comm comm, MPI_Comm hidden, topology::Job& job) {
+    const std::vector<topology::Rank> members = world_ ? ranks_in_world(comm) : std::vector<topology::Rank>();
+    const auto agreement = agree(hidden, {settings_.hash, true, !members.empty(), hidden_count_ < most_hidden});
+    if (!agreement) return Refusal::no_state;
+    if (!agreement->settings_agree) return Refusal::settings_differ;
+    if (!agreement->room) return Refusal::too_many_communicators;
+    try {
+        job = agreement->world_known ? world_->restricted_to(members) : discover(hidden, settings_).job;
+    } catch (const base::Error& problem) {
+        // The same on all ranks of the communicator.
+        report_.note(problem.what());
+        return Refusal::no_state;
+    }
+    return std::nullopt;
 }
 
 void Process::write_report() {

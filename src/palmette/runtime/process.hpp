@@ -37,7 +37,8 @@ class Process {
   private:
     void prepare(Settings settings);
     Communicator* make_communicator(MPI_Comm comm, Refusal& refusal);
-    topology::Job job_for(MPI_Comm comm, const std::vector<topology::Rank>& members, bool from_world);
+    /// Collective: whether and how a new communicator is served.
+    std::optional<Refusal> settle(MPI_Comm comm, MPI_Comm hidden, topology::Job& job);
     void write_report();
     static int forget(MPI_Comm comm, int keyval, void* attribute, void* extra);
 

@@ -27,6 +27,7 @@ constexpr std::array<const char*, static_cast<std::size_t>(Refusal::count)> sent
     "more message tags than the MPI has",
     "no memory for the plan",
     "the communicator's state could not be made",
+    "512 communicators are served already, which is the most",
 };
 
 int size_class(std::int64_t bytes) {

@@ -29,6 +29,7 @@ enum class Refusal : std::uint8_t {
     too_many_tags,
     no_memory,
     no_state,
+    too_many_communicators,
     count,
 };
 const char* sentence_of(Refusal refusal);

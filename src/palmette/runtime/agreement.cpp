@@ -1,0 +1,52 @@
+#include "palmette/runtime/agreement.hpp"
+
+#include <algorithm>
+
+namespace palmette::runtime {
+namespace {
+
+using Numbers = std::array<long long, 4>;
+constexpr int count = static_cast<int>(Numbers().size());
+constexpr int tag = 11;
+
+/// Entry by entry the smallest over all ranks, on all ranks. False on an MPI error.
+bool minimum(MPI_Comm comm, Numbers& numbers) {
+    int rank = 0;
+    int size = 1;
+    PMPI_Comm_rank(comm, &rank);
+    PMPI_Comm_size(comm, &size);
+    int parent_distance = 1;
+    while (parent_distance < size && rank % (2 * parent_distance) == 0) {
+        if (rank + parent_distance < size) {
+            Numbers other{};
+            if (PMPI_Recv(other.data(), count, MPI_LONG_LONG, rank + parent_distance, tag, comm, MPI_STATUS_IGNORE) !=
+                MPI_SUCCESS)
+                return false;
+            for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = std::min(numbers[i], other[i]);
+        }
+        parent_distance *= 2;
+    }
+    if (rank != 0) {
+        const int parent = rank - parent_distance;
+        if (PMPI_Send(numbers.data(), count, MPI_LONG_LONG, parent, tag, comm) != MPI_SUCCESS) return false;
+        if (PMPI_Recv(numbers.data(), count, MPI_LONG_LONG, parent, tag, comm, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+            return false;
+    }
+    for (int distance = parent_distance / 2; distance >= 1; distance /= 2)
+        if (rank + distance < size)
+            if (PMPI_Send(numbers.data(), count, MPI_LONG_LONG, rank + distance, tag, comm) != MPI_SUCCESS)
+                return false;
+    return true;
+}
+
+}  // namespace
+
+std::optional<Agreement> agree(MPI_Comm comm, const Agreement& mine) {
+    // A number and its negative have minima of opposite sign only where all ranks brought the same.
+    const auto hash = static_cast<long long>(mine.settings_hash >> 1);
+    Numbers numbers{hash, -hash, mine.world_known, mine.room};
+    if (!minimum(comm, numbers)) return std::nullopt;
+    return Agreement{mine.settings_hash, numbers[0] == -numbers[1], numbers[2] != 0, numbers[3] != 0};
+}
+
+}  // namespace palmette::runtime

@@ -1,0 +1,24 @@
+// What the ranks of a communicator must agree on before one of them serves a call.
+#pragma once
+
+#include <mpi.h>
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+namespace palmette::runtime {
+
+/// What one rank brings along, or what all have in common.
+struct Agreement {
+    std::uint64_t settings_hash = 0;
+    bool settings_agree = true;  ///< result: all hashes are equal
+    bool world_known = false;    ///< result: on all ranks
+    bool room = false;           ///< result: on all ranks
+};
+
+/// Collective over `comm`, on which nobody else may have messages under way. By messages along a binomial tree, up and down: MPI_Allreduce would make Intel MPI set
+/// up shared memory for collectives on each communicator, of which it has room for some 500. Nothing on an MPI error.
+std::optional<Agreement> agree(MPI_Comm comm, const Agreement& mine);
+
+}  // namespace palmette::runtime
