@@ -18,7 +18,13 @@ bool expect_right(const Job& job, const test::NamedSpec& named, std::int32_t roo
     const Request request{named.first, Rank{root}, 64};
     const Spec spec = Spec::parse(named.second);
     if (algorithm_named(named.first, spec.name).refuse(job, request, spec)) return false;
-    const auto complaint = plan::verify(make_plan(job, request, spec), job);
+    const plan::Plan plan = make_plan(job, request, spec);
+    const std::int64_t limit = tag_limit(job, spec);
+    for (const Program& program : plan.programs)
+        for (const plan::Step& step : program.steps)
+            if (step.tag < 0 || step.tag >= limit)
+                ADD_FAILURE() << named.second << ": tag " << step.tag << " is not below " << limit;
+    const auto complaint = plan::verify(plan, job);
     EXPECT_EQ(complaint, std::nullopt) << plan::name_of(named.first) << ' ' << named.second << " on " << where << ", "
                                        << job.size() << " ranks, root " << root;
     return true;

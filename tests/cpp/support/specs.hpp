@@ -22,14 +22,26 @@ inline const std::vector<NamedSpec>& every_spec() {
                   "by_topology:node=linear,leaf=k_nomial.3,top=binomial,segment=20", "by_topology:leaf=linear",
                   "by_topology:node=binomial,direct=64"})
                 out.emplace_back(c, text);
-        for (const char* text :
-             {"ring", "ring:nested=no", "ring:order=rank", "recursive_doubling", "recursive_doubling:order=rank",
-              "bruck", "bruck:radix=3", "bruck:radix=8,order=rank", "neighbor_exchange", "neighbor_exchange:order=rank",
-              "leaders", "leaders:leaders=2,between=bruck", "leaders:leaders=3,between=ring,inside=binomial",
-              "leaders:leaders=2,between=recursive_doubling,layout=rail_major",
-              "leaders:leaders=2,between=bruck.3,layout=node_major,inside=binomial",
-              "leaders:between=neighbor_exchange,inside=k_nomial.3", "leaders:level=leaf,between=ring",
-              "leaders:level=leaf,leaders=2,between=bruck,inside=binomial"})
+        for (const char* text : {"ring",
+                                 "ring:nested=no",
+                                 "ring:segment=20",
+                                 "ring:order=rank,segment=40",
+                                 "ring:order=rank",
+                                 "recursive_doubling",
+                                 "recursive_doubling:order=rank",
+                                 "bruck",
+                                 "bruck:radix=3",
+                                 "bruck:radix=8,order=rank",
+                                 "neighbor_exchange",
+                                 "neighbor_exchange:order=rank",
+                                 "leaders",
+                                 "leaders:leaders=2,between=bruck",
+                                 "leaders:leaders=3,between=ring,inside=binomial",
+                                 "leaders:leaders=2,between=recursive_doubling,layout=rail_major",
+                                 "leaders:leaders=2,between=bruck.3,layout=node_major,inside=binomial",
+                                 "leaders:between=neighbor_exchange,inside=k_nomial.3",
+                                 "leaders:level=leaf,between=ring",
+                                 "leaders:level=leaf,leaders=2,between=bruck,inside=binomial"})
             out.emplace_back(Collective::allgather, text);
         return out;
     }();
