@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -93,13 +93,8 @@ def _delay(context: click.Context, parameter: click.Parameter, value: str | None
 @click.option(
     "--page", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write the HTML page, too."
 )
-@click.option(
-    "--fail-if-slower",
-    type=click.Choice(["trusted", "any"]),
-    is_flag=False,
-    flag_value="trusted",
-    help="Exit with 1 when a trusted cell (or any) is slower by more than 5 %.",
-)
+@click.option("--fail-if-slower", is_flag=True, help="Exit with 1 when a trusted cell is slower by more than 5 %.")
+@click.option("--fail-if-any-slower", is_flag=True, help="The same for all cells, trusted or not.")
 @click.option(
     "--compare", nargs=2, metavar="RUN1 RUN2", help="Measure nothing: compare stored runs (5 12, last~1 last)."
 )
@@ -126,7 +121,8 @@ def command(
     timeout: float | None,
     store: Path,
     page: Path | None,
-    fail_if_slower: str | None,
+    fail_if_slower: bool,
+    fail_if_any_slower: bool,
     compare: tuple[str, str] | None,
     as_json: bool,
 ) -> None:
@@ -170,7 +166,8 @@ def command(
         if page is not None:
             write_page(page, run, rows)
     show_run(run, rows, store, page, as_json=as_json)
-    _set_status(run, rows, fail_if_slower)
+    counted = rows if fail_if_any_slower else [row for row in rows if row.trusted] if fail_if_slower else []
+    _set_status(run, counted)
 
 
 def run_with_progress(settings: Settings, place: Place, store: Store | None) -> Run:
@@ -291,10 +288,9 @@ def _mpis(text: str | None) -> tuple[str, ...]:
     return found if text == "all" else found[:1]
 
 
-def _set_status(run: Run, rows: Sequence[Row], fail_if_slower: str | None) -> None:
-    """Exit with 1 when a job failed, or a cell is slower and that was asked for."""
-    bad: Callable[[Row], bool] = lambda row: row.ratio.verdict == "slower" and (row.trusted or fail_if_slower == "any")  # noqa: E731
-    slower = [row for row in rows if bad(row)] if fail_if_slower else []
+def _set_status(run: Run, counted: Sequence[Row]) -> None:
+    """Exit with 1 when a job failed, or one of the cells that count is slower."""
+    slower = [row for row in counted if row.ratio.verdict == "slower"]
     failed = [job for job in run.jobs if job.error]
     if failed:
         raise CliError(

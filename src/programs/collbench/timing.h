@@ -77,6 +77,6 @@ static struct call finish_together(struct timing* t) {
 }
 
 /* Whether a call started in time on all ranks: palmette.bench.statistics leaves out those that didn't. */
-static bool in_time(struct call worst) { return worst.late_s <= 1e-3 || worst.late_s <= 0.05 * worst.time_s; }
+static bool in_time(struct call worst) { return worst.late_s <= 2e-3 || worst.late_s <= 0.1 * worst.time_s; }
 
 #endif

@@ -75,3 +75,43 @@ def test_a_demo_folder_that_can_not_be_made_is_told(palmette: Palmette) -> None:
     result = palmette("demo", "--local", "--folder", "file/demo")
     assert result.status == 2
     assert "choose another with --folder" in result.err
+
+
+@pytest.mark.parametrize(
+    ("options", "status"), [((), 0), (("--fail-if-slower",), 0), (("--fail-if-any-slower",), 1), (("--json",), 0)]
+)
+def test_a_slower_cell_fails_the_command_where_that_is_asked_for(
+    palmette: Palmette,
+    made_run: Callable[..., Run],
+    monkeypatch: pytest.MonkeyPatch,
+    options: tuple[str, ...],
+    status: int,
+) -> None:
+    # Cells of 64 bytes take about 1 ms here: slower, but not trusted.
+    run = made_run(lambda *_: 1.5, sizes=(64,))
+    monkeypatch.setattr("palmette.cli.bench.measure", lambda *_: run)
+    result = palmette("bench", "gather", "-n", "2", "--mpi", "mpich", *options)
+    assert result.status == status, result.err
+    assert ("cells are slower" in result.err) is (status == 1)
+
+
+def test_trusted_cells_that_are_slower_fail_the_command(
+    palmette: Palmette, made_run: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = made_run(lambda *_: 1.5, sizes=(262144,))
+    monkeypatch.setattr("palmette.cli.bench.measure", lambda *_: run)
+    assert palmette("bench", "gather", "-n", "2", "--mpi", "mpich", "--fail-if-slower").status == 1
+    assert palmette("bench", "gather", "-n", "2", "--mpi", "mpich").status == 0
+
+
+def test_the_table_fits_80_columns_and_marks_what_is_not_trusted(
+    palmette: Palmette, made_run: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = made_run(mpis=("mpich", "openmpi"))
+    run.jobs[0].error = "it failed"
+    monkeypatch.setattr("palmette.cli.bench.measure", lambda *_: run)
+    result = palmette("bench", "gather", "-n", "2", "--mpi", "mpich")
+    assert (result.status, "failed: mpich block" in result.out) == (1, True)
+    assert max(map(len, result.out.splitlines())) <= 80
+    small = next(line for line in result.out.splitlines() if line.startswith("gather") and " 64 B " in line)
+    assert "x)" in small
