@@ -75,7 +75,8 @@ void try_all(MPI_Comm comm, const char* handler, bool counted, Outcome& outcome)
         const auto function = static_cast<Function>(f);
         for (const Mistake& mistake : mistakes(size)) {
             if (!applies(mistake, function)) continue;
-            Call call{function, send.data(), 1, MPI_INT, recv.data(), 1, MPI_INT, counts.data(), displs.data(), 0, comm};
+            Call call{function,      send.data(),   1, MPI_INT, recv.data(), 1, MPI_INT,
+                      counts.data(), displs.data(), 0, comm};
             mistake.make(call);
             std::snprintf(doing, sizeof doing, "%s of %d with %s, %s", function_names[f], size, mistake.name.c_str(),
                           handler);

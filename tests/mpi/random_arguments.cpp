@@ -197,7 +197,8 @@ class Case {
         describe(function, one, many, mine, root, place_now);
 
         std::vector<int> block_bytes;
-        for (int units : blocks.units) block_bytes.push_back(units * (mode_.plain ? unit.plain_bytes() : unit.size_bytes()));
+        for (int units : blocks.units)
+            block_bytes.push_back(units * (mode_.plain ? unit.plain_bytes() : unit.size_bytes()));
         const int naps = shared_.one_in(6) ? own_.below(3) : 0;
         const bool mpi_first = shared_.one_in(2);
         const bool large = shared_.one_in(5) && !mode_.by_packing;  // not served: they would meet the MPI's limits

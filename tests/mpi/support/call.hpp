@@ -9,9 +9,7 @@ namespace test {
 
 enum class Function { gather, gatherv, scatter, scatterv, allgather, allgatherv };
 inline const char* const function_names[] = {"gather", "gatherv", "scatter", "scatterv", "allgather", "allgatherv"};
-inline bool is_v(Function f) {
-    return f == Function::gatherv || f == Function::scatterv || f == Function::allgatherv;
-}
+inline bool is_v(Function f) { return f == Function::gatherv || f == Function::scatterv || f == Function::allgatherv; }
 inline bool is_rooted(Function f) { return f != Function::allgather && f != Function::allgatherv; }
 inline bool is_scatter(Function f) { return f == Function::scatter || f == Function::scatterv; }
 
@@ -31,27 +29,27 @@ struct Call {
     MPI_Comm comm = MPI_COMM_NULL;
 };
 
-#define TEST_DISPATCH(PREFIX, c)                                                                                      \
-    switch ((c).function) {                                                                                           \
-        case Function::gather:                                                                                        \
-            return PREFIX##Gather((c).sendbuf, (c).sendcount, (c).sendtype, (c).recvbuf, (c).recvcount, (c).recvtype, \
-                                  (c).root, (c).comm);                                                                \
-        case Function::gatherv:                                                                                       \
-            return PREFIX##Gatherv((c).sendbuf, (c).sendcount, (c).sendtype, (c).recvbuf, (c).counts, (c).displs,     \
-                                   (c).recvtype, (c).root, (c).comm);                                                 \
-        case Function::scatter:                                                                                       \
-            return PREFIX##Scatter((c).sendbuf, (c).sendcount, (c).sendtype, (c).recvbuf, (c).recvcount,              \
-                                   (c).recvtype, (c).root, (c).comm);                                                 \
-        case Function::scatterv:                                                                                      \
-            return PREFIX##Scatterv((c).sendbuf, (c).counts, (c).displs, (c).sendtype, (c).recvbuf, (c).recvcount,    \
-                                    (c).recvtype, (c).root, (c).comm);                                                \
-        case Function::allgather:                                                                                     \
-            return PREFIX##Allgather((c).sendbuf, (c).sendcount, (c).sendtype, (c).recvbuf, (c).recvcount,            \
-                                     (c).recvtype, (c).comm);                                                         \
-        case Function::allgatherv:                                                                                    \
-            return PREFIX##Allgatherv((c).sendbuf, (c).sendcount, (c).sendtype, (c).recvbuf, (c).counts, (c).displs,  \
-                                      (c).recvtype, (c).comm);                                                        \
-    }                                                                                                                 \
+#define TEST_DISPATCH(PREFIX, c)                                                                                       \
+    switch ((c).function) {                                                                                            \
+        case Function::gather:                                                                                         \
+            return PREFIX##Gather((c).sendbuf, (c).sendcount, (c).sendtype, (c).recvbuf, (c).recvcount, (c).recvtype,  \
+                                  (c).root, (c).comm);                                                                 \
+        case Function::gatherv:                                                                                        \
+            return PREFIX##Gatherv((c).sendbuf, (c).sendcount, (c).sendtype, (c).recvbuf, (c).counts, (c).displs,      \
+                                   (c).recvtype, (c).root, (c).comm);                                                  \
+        case Function::scatter:                                                                                        \
+            return PREFIX##Scatter((c).sendbuf, (c).sendcount, (c).sendtype, (c).recvbuf, (c).recvcount, (c).recvtype, \
+                                   (c).root, (c).comm);                                                                \
+        case Function::scatterv:                                                                                       \
+            return PREFIX##Scatterv((c).sendbuf, (c).counts, (c).displs, (c).sendtype, (c).recvbuf, (c).recvcount,     \
+                                    (c).recvtype, (c).root, (c).comm);                                                 \
+        case Function::allgather:                                                                                      \
+            return PREFIX##Allgather((c).sendbuf, (c).sendcount, (c).sendtype, (c).recvbuf, (c).recvcount,             \
+                                     (c).recvtype, (c).comm);                                                          \
+        case Function::allgatherv:                                                                                     \
+            return PREFIX##Allgatherv((c).sendbuf, (c).sendcount, (c).sendtype, (c).recvbuf, (c).counts, (c).displs,   \
+                                      (c).recvtype, (c).comm);                                                         \
+    }                                                                                                                  \
     return MPI_ERR_OTHER
 
 /// Through the symbols that a preload may replace.
@@ -94,11 +92,10 @@ inline int call_by_packing(const Call& c, const std::vector<int>& bytes, int ran
     const bool in_place = c.sendbuf == MPI_IN_PLACE;
     PMPI_Pack(in_place ? place(rank) : c.sendbuf, in_place ? count(rank) : c.sendcount,
               in_place ? many_type : c.sendtype, own.data(), all, &at, c.comm);
-    const int code = is_rooted(c.function)
-                         ? PMPI_Gatherv(own.data(), size, MPI_BYTE, whole.data(), bytes.data(), offsets.data(), MPI_BYTE,
-                                        c.root, c.comm)
-                         : PMPI_Allgatherv(own.data(), size, MPI_BYTE, whole.data(), bytes.data(), offsets.data(),
-                                           MPI_BYTE, c.comm);
+    const int code = is_rooted(c.function) ? PMPI_Gatherv(own.data(), size, MPI_BYTE, whole.data(), bytes.data(),
+                                                          offsets.data(), MPI_BYTE, c.root, c.comm)
+                                           : PMPI_Allgatherv(own.data(), size, MPI_BYTE, whole.data(), bytes.data(),
+                                                             offsets.data(), MPI_BYTE, c.comm);
     at = 0;
     for (int r = 0; holds_all && r < static_cast<int>(bytes.size()); ++r) {
         PMPI_Unpack(whole.data(), all, &at, place(r), count(r), many_type, c.comm);
@@ -124,7 +121,8 @@ inline int call_large(const Call& c, int size) {
         case Function::gatherv:
             return MPI_Gatherv_c(c.sendbuf, c.sendcount, c.sendtype, c.recvbuf, n, d, c.recvtype, c.root, c.comm);
         case Function::scatter:
-            return MPI_Scatter_c(c.sendbuf, c.sendcount, c.sendtype, c.recvbuf, c.recvcount, c.recvtype, c.root, c.comm);
+            return MPI_Scatter_c(c.sendbuf, c.sendcount, c.sendtype, c.recvbuf, c.recvcount, c.recvtype, c.root,
+                                 c.comm);
         case Function::scatterv:
             return MPI_Scatterv_c(c.sendbuf, n, d, c.sendtype, c.recvbuf, c.recvcount, c.recvtype, c.root, c.comm);
         case Function::allgather:

@@ -59,9 +59,9 @@ class Layout {
 class Unit {
   public:
     explicit Unit(Rng& shared) {
-        static const std::vector<MPI_Datatype> basics = {
-            MPI_CHAR,  MPI_SHORT,  MPI_INT,           MPI_LONG,      MPI_FLOAT,
-            MPI_DOUBLE, MPI_BYTE, MPI_UNSIGNED_CHAR, MPI_LONG_LONG, MPI_UNSIGNED_SHORT};
+        static const std::vector<MPI_Datatype> basics = {MPI_CHAR,      MPI_SHORT,         MPI_INT,  MPI_LONG,
+                                                         MPI_FLOAT,     MPI_DOUBLE,        MPI_BYTE, MPI_UNSIGNED_CHAR,
+                                                         MPI_LONG_LONG, MPI_UNSIGNED_SHORT};
         const int members = shared.one_in(3) ? shared.between(2, 3) : 1;
         for (int i = 0; i < members; ++i) members_.push_back(shared.pick(basics));
     }
