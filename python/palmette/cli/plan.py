@@ -97,7 +97,7 @@ def command(
     else:
         click.echo("\n".join(_lines(asked, plan, verify, complaint, counted, picture, everything)))
     if complaint is not None:
-        raise SystemExit(1)
+        click.get_current_context().exit(1)
 
 
 @dataclass(frozen=True)

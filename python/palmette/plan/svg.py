@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
@@ -15,8 +16,9 @@ MOST_TIMES = 64
 
 _INK, _MUTED, _LANE, _BAND = "#1f2a44", "#5b6578", "#d5dae3", "#f3f5f9"
 _INSIDE = "#9aa5b8"
-_OUTER = ("#d1495b", "#2274a5", "#e09f3e", "#6a4c93", "#3c896d")
-"""Colours of levels, outermost first; they stay apart for colour-blind readers by their lightness too."""
+_OUTWARDS = ("#2274a5", "#d1495b", "#e09f3e", "#6a4c93")
+_INWARDS = ("#3c896d", "#7c9a45")
+"""Colours of levels, from nodes outwards and from nodes inwards: a level looks the same in every picture."""
 _MARGIN = 32.0
 _HEADER = 104.0
 
@@ -34,6 +36,7 @@ class _Frame:
     column: float
     tops: list[float]
     times: int
+    labels: list[float]  # where the names of each outer level begin
 
     def y(self, position: int) -> float:
         return self.tops[position]
@@ -104,9 +107,11 @@ def _frame(plan: _core.Plan, times: int) -> _Frame:
             apart = sum(level.group_of(position) != level.group_of(position - 1) for level in outer)
             y += row + apart * (row * 0.35 if job.size > 64 else row * 0.45)
         tops.append(y)
-    named = sum(level.count > 1 or level.name == "node" for level in outer)
+    labels = [_MARGIN]
+    for level in outer:
+        labels.append(labels[-1] + min(max(len(name) for name in level.names) * 6.8, 110.0) + 26)
     column = max(26.0, min(150.0, 900.0 / times))
-    return _Frame(_MARGIN + 92.0 * named + 44.0, row, column, tops, times)
+    return _Frame(labels[-1] + 36.0, row, column, tops, times, labels)
 
 
 def _is_inner(plan: _core.Plan, name: str) -> bool:
@@ -119,29 +124,22 @@ def _groups(plan: _core.Plan, frame: _Frame) -> list[str]:
     parts: list[str] = []
     outer = [level for level in plan.job.levels if not _is_inner(plan, level.name)]
     for depth, level in enumerate(outer):
-        x = _MARGIN + depth * 92.0
-        names, sizes = level.names, level.sizes
-        for group, (name, size) in enumerate(zip(names, sizes, strict=True)):
+        x, end = frame.labels[depth], frame.labels[depth + 1]
+        for group, (name, size) in enumerate(zip(level.names, level.sizes, strict=True)):
             first = level.first(group)
             top, bottom = frame.y(first) - frame.row / 2, frame.y(first + size - 1) + frame.row / 2
-            if level.name == "node":
+            is_node = level.name == "node"
+            if is_node:
                 parts.append(_rect(x, top, frame.right - x + 8, bottom - top, _BAND, 4))
             else:
                 parts.append(
-                    f'<path d="M{x + 84:.1f} {top:.1f}h-6v{bottom - top:.1f}h6" fill="none" stroke="{_MUTED}"/>'
+                    f'<path d="M{end - 6:.1f} {top:.1f}h-6v{bottom - top:.1f}h6" fill="none" stroke="{_MUTED}"/>'
                 )
             if bottom - top >= 9:
-                anchor_x = x + 6 if level.name == "node" else x + 72
-                anchor = "start" if level.name == "node" else "end"
+                label = _clipped(name, 11, end - x - 22)
+                middle = (top + bottom) / 2 + 4
                 parts.append(
-                    _text(
-                        anchor_x,
-                        (top + bottom) / 2 + 4,
-                        _clipped(name, 11, 70),
-                        11,
-                        _INK if depth == 0 else _MUTED,
-                        anchor,
-                    )
+                    _text(x + 6 if is_node else end - 18, middle, label, 11, _INK, "start" if is_node else "end")
                 )
     return parts
 
@@ -177,8 +175,10 @@ def _grid(plan: _core.Plan, frame: _Frame) -> list[str]:
 
 def _colors(crossings: Crossings) -> dict[str | None, str]:
     colors: dict[str | None, str] = {None: _INSIDE}
+    node = crossings.levels.index("node")
     for index, level in enumerate(crossings.levels):
-        colors[level] = _OUTER[index % len(_OUTER)]
+        palette, away = (_OUTWARDS, node - index) if index <= node else (_INWARDS, index - node - 1)
+        colors[level] = palette[away % len(palette)]
     return colors
 
 
@@ -198,10 +198,16 @@ def _arrows(
     order: list[str | None] = [None, *reversed(crossings.levels)]
     drawn: list[tuple[int, str]] = []
     fade = 0.55 if len(messages) > 400 else 0.85
+    alike = Counter((message.sender, message.receiver, message.time) for message in messages)
+    seen: Counter[tuple[int, int, int]] = Counter()
     for message in messages:
+        # Parts of one message, or several between the same two ranks at one time, lie side by side.
+        way = (message.sender, message.receiver, message.time)
+        before, after = (count / alike[way] * frame.column * 0.25 for count in (seen[way], alike[way] - 1 - seen[way]))
+        seen[way] += 1
         level = crossings.between(message.sender, message.receiver)
         y1, y2 = (frame.y(plan.job.position_of(rank)) for rank in (message.sender, message.receiver))
-        x1, x2 = frame.x(message.time) + 2, frame.x(message.time + 1) - 2
+        x1, x2 = frame.x(message.time) + 2 + before, frame.x(message.time + 1) - 2 - after
         stroke, color = _stroke(message), colors[level]
         angle = math.atan2(y2 - y1, x2 - x1)
         head = min(5.0 + stroke, frame.row * 0.6 + 2, frame.column * 0.3)
