@@ -26,8 +26,9 @@ FEWEST_PAIRS = 5
 
 LATE_S = 2e-3
 LATE_SHARE = 0.1
-"""Sixteen ranks that wake on two cores at once take up to 1 ms for it; what is far beyond is a disturbance. A late start can only
-lengthen a sample."""
+"""Sixteen ranks that wake on two cores at once take up to 1 ms for it; what is far beyond is a disturbance.
+
+A late start can only lengthen a sample."""
 
 
 @dataclass(frozen=True)
