@@ -107,16 +107,21 @@ def _heat_cell(row: Row) -> HeatCell:
     verdict = "wrong" if row.wrong else row.ratio.verdict
     judged = value == value  # not NaN
     change = "wrong" if row.wrong else _change(value) if judged else "–"
-    multiples = ""
-    if row.alone_multiple is not None and row.palmette_multiple is not None:
-        multiples = f"{_short(row.alone_multiple)} → {_short(row.palmette_multiple)}"
-        multiples = multiples if row.trusted else f"({multiples})"
+    multiples = multiples_text(row)
     # From the margin to three times as fast or slow the colour grows; beyond it stays.
     strength = max(value, 1 / value) if judged and value > 0 else 1.0
     shade = min(1.0, max(0.0, (strength - MARGIN) / (3 - MARGIN)))
     tip = f"MPI alone {time_text(row.alone.median_s)}, palmette {time_text(row.palmette.median_s)}"
     tip += f"; ratio {row.ratio.low:.2f} to {row.ratio.high:.2f}; {row.pairs} pairs"
     return HeatCell(verdict, round(0.25 + 0.75 * shade, 2), change, multiples, tip)
+
+
+def multiples_text(row: Row) -> str:
+    """Return both times in physical bounds, `1.71 → 1.01`, in brackets where not trusted; nothing without a bound."""
+    if row.alone_multiple is None or row.palmette_multiple is None:
+        return ""
+    text = f"{_short(row.alone_multiple)} → {_short(row.palmette_multiple)}"
+    return text if row.trusted else f"({text})"
 
 
 def _change(ratio: float) -> str:

@@ -13,7 +13,7 @@ from markupsafe import Markup
 from palmette.bench.errors import BenchError
 from palmette.bench.evaluate import Row
 from palmette.bench.results import Run
-from palmette.bench.text import MPI_NAMES, mpi_text, multiple_text, ratio_text, size_text, spread_text, time_text
+from palmette.bench.text import MPI_NAMES, mpi_text, ratio_text, size_text, spread_text, time_text
 from palmette.report import content
 from palmette.show.svg import svg
 from palmette.topology_file import parse
@@ -85,7 +85,6 @@ def _tree(run: Run) -> Markup | None:
 
 
 def _table_row(row: Row) -> dict[str, str | bool]:
-    multiple = f"{row.alone_multiple:.2f}×" if row.alone_multiple is not None else "–"
     return {
         "collective": row.collective,
         "size": size_text(row.size_bytes),
@@ -94,8 +93,7 @@ def _table_row(row: Row) -> dict[str, str | bool]:
         "ratio": ratio_text(row.ratio).replace("-", "–"),
         "bound": time_text(row.bound.seconds) if row.bound else "–",
         "reason": row.bound.reason if row.bound else "",
-        "alone_multiple": multiple if row.trusted or not row.bound else f"({multiple})",
-        "palmette_multiple": multiple_text(row).replace("x", "×").replace("-", "–"),
+        "multiples": content.multiples_text(row) or "–",
         "verdict": "wrong" if row.wrong else row.ratio.verdict,
         "algorithm": row.algorithm or "–",
         "pairs": f"{row.pairs - row.left_out}" + (f" of {row.pairs}" if row.left_out else ""),
