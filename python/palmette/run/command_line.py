@@ -59,8 +59,10 @@ def read_command_line(kind: LauncherKind, words: Sequence[str]) -> CommandLine:
     while at < len(words):
         part, at = _read_part(kind, words, at, assignments)
         parts.extend(part)
-    if not parts:
-        raise RunError(f"no program in the command line of {Path(words[0]).name}: add it after the launcher's options")
+    if not parts or words[-1] == ":":
+        raise RunError(
+            f"no program in the command line of {Path(words[0]).name}, or none after its last `:`; add it after the options"
+        )
     return CommandLine(kind, tuple(words), tuple(parts), tuple(assignments))
 
 

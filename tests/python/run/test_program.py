@@ -1,0 +1,148 @@
+"""Which MPI a program uses, told by its file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from palmette.run.errors import RunError
+from palmette.run.program import check_privileges, find_program, mpi_behind, mpi_of
+
+Build = Callable[..., Path]
+PATH = {"PATH": os.environ["PATH"]}
+
+
+def abi(path: Path, environment: dict[str, str] | None = None) -> str | None:
+    environment = {**PATH, **(environment or {})}
+    evidence = mpi_of(find_program(str(path), environment, path.parent), environment)
+    return evidence.abi if evidence else None
+
+
+@pytest.mark.parametrize(
+    ("library", "expected"),
+    [
+        ("libmpi.so.12", "mpich"),
+        ("libmpi_cray.so.12", "mpich"),
+        ("libmpi_gnu_123.so.12", "mpich"),
+        ("libmpi.so.40", "ompi"),
+        ("libmpi_abi.so.1", "abi"),
+        ("libmpicxx.so.12", None),
+        ("libmpi_mpifh.so.40", None),
+        ("libm.so.6", None),
+    ],
+)
+def test_the_library_tells_the_abi(build: Build, library: str, expected: str | None) -> None:
+    assert abi(build("app", needs=[library])) == expected
+
+
+@pytest.mark.parametrize("library", ["libmpi.so.20", "libmpi.so.1", "libmpich.so.10", "libmpi_ilp64.so.4"])
+def test_an_mpi_of_an_unknown_abi_is_refused(build: Build, library: str) -> None:
+    with pytest.raises(RunError, match=f"needs {library}, an MPI that palmette has no library for"):
+        abi(build("app", needs=[library]))
+
+
+def test_a_library_that_needs_mpi_is_followed_along_ld_library_path(build: Build, tmp_path: Path) -> None:
+    folder = tmp_path / "elsewhere"
+    build("libsolver.so", needs=["libmpi.so.40"], library=True, where=folder)
+    app = build("app", needs=["libsolver.so"])
+    assert abi(app) is None
+    assert abi(app, {"LD_LIBRARY_PATH": f"/nowhere:{folder}"}) == "ompi"
+
+
+@pytest.mark.parametrize("tags", ["--enable-new-dtags", "--disable-new-dtags"])
+def test_a_library_is_followed_along_the_programs_own_path(build: Build, tmp_path: Path, tags: str) -> None:
+    build("libsolver.so", needs=["libmpi_abi.so.1"], library=True, where=tmp_path / "built" / "deep" / "lib")
+    app = build("bin/app", needs=["libsolver.so"], options=[f"-Wl,{tags},-rpath,$ORIGIN/../deep/lib"])
+    assert abi(app) == "abi"
+
+
+def test_an_rpath_serves_the_libraries_of_libraries_and_a_runpath_does_not(build: Build, tmp_path: Path) -> None:
+    folder = tmp_path / "built" / "lib"
+    build("libinner.so", needs=["libmpi.so.12"], library=True, where=folder)
+    build("libouter.so", needs=["libinner.so"], library=True, where=folder)
+    for tags, expected in (("--disable-new-dtags", "mpich"), ("--enable-new-dtags", None)):
+        app = build(f"app{tags}", needs=["libouter.so"], options=[f"-Wl,{tags},-rpath,{folder}"])
+        assert abi(app) == expected
+
+
+def test_libraries_that_need_each_other_end_the_search(build: Build, tmp_path: Path) -> None:
+    folder = tmp_path / "circle"
+    build("liba.so", needs=["libb.so"], library=True, where=folder)
+    build("libb.so", needs=["liba.so", "libmpi.so.12"], library=True, where=folder)
+    assert abi(build("app", needs=["liba.so"]), {"LD_LIBRARY_PATH": str(folder)}) == "mpich"
+
+
+def test_two_mpis_in_one_program_are_refused(build: Build, tmp_path: Path) -> None:
+    build("libold.so", needs=["libmpi.so.40"], library=True, where=tmp_path)
+    app = build("app", needs=["libmpi.so.12", "libold.so"])
+    with pytest.raises(RunError, match=r"needs two MPIs, libmpi.so.12 \(for app\) and libmpi.so.40 \(for libold.so\)"):
+        abi(app, {"LD_LIBRARY_PATH": str(tmp_path)})
+
+
+def test_a_static_program_is_refused(build: Build) -> None:
+    app = build("app", options=["-static", "-nostdlib"], source="void _start(void) { for (;;) {} }")
+    with pytest.raises(RunError, match="is linked statically"):
+        abi(app)
+
+
+def test_an_mpi_inside_of_the_program_is_refused(build: Build) -> None:
+    source = "int MPI_Init(int *a, char ***b) { return !a + !b; } int main(void) { return MPI_Init(0, 0); }"
+    with pytest.raises(RunError, match="holds its MPI in itself"):
+        abi(build("app", source=source))
+
+
+def test_a_script_is_run_by_its_interpreter(build: Build, tmp_path: Path) -> None:
+    interpreter = build("mpipython", needs=["libmpi.so.40"])
+    script = tmp_path / "script"
+    script.write_text(f"#!{interpreter} -u\n", encoding="utf-8")
+    script.chmod(0o755)
+    assert abi(script) == "ompi"
+    script.write_text("#!/usr/bin/env -S mpipython -u\n", encoding="utf-8")
+    assert abi(script, {"PATH": f"{interpreter.parent}:{os.environ['PATH']}"}) == "ompi"
+    assert find_program(str(script), {"PATH": str(interpreter.parent)}, tmp_path).is_script
+
+
+def test_scripts_that_run_each_other_are_refused(tmp_path: Path) -> None:
+    script = tmp_path / "snake"
+    script.write_text(f"#!{script}\n", encoding="utf-8")
+    script.chmod(0o755)
+    with pytest.raises(RunError, match="interpreters stand behind it"):
+        find_program(str(script), PATH, tmp_path)
+
+
+@pytest.mark.parametrize("contents", [b"", b"no program", b"\x7fELF", b"\x7fELF" + b"\0" * 60, b"#!\n"])
+def test_a_file_that_is_no_program_is_refused(tmp_path: Path, contents: bytes) -> None:
+    path = tmp_path / "thing"
+    path.write_bytes(contents)
+    path.chmod(0o755)
+    with pytest.raises(RunError, match="neither a program"):
+        find_program("./thing", PATH, tmp_path)
+
+
+def test_a_program_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=r"\./app: no such program here"):
+        find_program("./app", PATH, tmp_path)
+
+
+def test_a_wrapper_is_looked_behind(build: Build) -> None:
+    app = build("app", needs=["libmpi.so.12"])
+    wrapper = find_program("env", PATH, app.parent)
+    assert mpi_of(wrapper, PATH) is None
+    evidence = mpi_behind(wrapper, ["A=1", "-u", "no such thing", "./app", "7"], PATH, app.parent)
+    assert evidence is not None
+    assert evidence.abi == "mpich"
+    assert mpi_behind(wrapper, ["ls"], PATH, app.parent) is None
+
+
+@pytest.mark.parametrize("mode", [0o4755, 0o2755])
+def test_a_program_with_more_rights_than_its_caller_is_refused(build: Build, mode: int) -> None:
+    app = build("app", needs=["libmpi.so.12"])
+    check_privileges(find_program(str(app), PATH, app.parent))
+    app.chmod(mode)
+    if app.stat().st_mode & 0o6000 == 0:
+        pytest.skip("this file system keeps no set-user-ID bit")
+    with pytest.raises(RunError, match="set-user-ID"):
+        check_privileges(find_program(str(app), PATH, app.parent))
