@@ -37,6 +37,20 @@ std::string leaders(std::int32_t number, const char* layout) {
     return base::cat("leaders:leaders=", number, ",between=recursive_doubling,layout=", layout);
 }
 
+TEST(LeadersOf16RanksANode, send_the_least_over_rails_with_every_exchange_between_them) {
+    const auto text = [](std::int32_t number, const char* layout, const char* between) {
+        return base::cat("leaders:leaders=", number, ",between=", between, ",layout=", layout);
+    };
+    for (const char* between : {"ring", "bruck", "recursive_doubling", "neighbor_exchange"})
+        for (const std::int32_t number : {1, 2, 4, 16})
+            EXPECT_EQ(out_of_a_node(8, false, text(number, "rails", between)), 112) << between;
+    // One list of all leaders can't have it both ways: what suits recursive doubling and Bruck is worst for a ring.
+    EXPECT_EQ(out_of_a_node(8, false, text(4, "rail_major", "bruck")), 112);
+    EXPECT_EQ(out_of_a_node(8, false, text(4, "node_major", "bruck")), 468);
+    EXPECT_EQ(out_of_a_node(8, false, text(4, "rail_major", "ring")), 496);
+    EXPECT_EQ(out_of_a_node(8, false, text(4, "node_major", "ring")), 124);
+}
+
 struct Table {
     std::int32_t nodes;
     std::int64_t recursive_doubling_block, recursive_doubling_cyclic, ring_block, ring_cyclic;
