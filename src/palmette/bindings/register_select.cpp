@@ -63,13 +63,14 @@ void register_select(nb::module_& m) {
         .def(
             "choose",
             [](const Table& self, std::string_view function, const Job& job, std::int32_t root,
-               std::int64_t block_bytes) {
+               std::int64_t block_bytes, std::string_view mpi) {
                 if (root < 0 || root >= job.size())
                     base::fail("root ", root, " is outside of a job of ", job.size(), " ranks");
-                return self.choose(select::function_named(function), job, plan::Rank{root}, block_bytes);
+                return self.choose(select::function_named(function), job, plan::Rank{root}, block_bytes, mpi);
             },
-            "function"_a, "job"_a, "root"_a = 0, "block_bytes"_a = -1,
-            "The first row that matches and whose algorithm serves the job; block_bytes -1: unknown. Raises Error.");
+            "function"_a, "job"_a, "root"_a = 0, "block_bytes"_a = -1, "mpi"_a = "",
+            "The first row that matches and whose algorithm serves the job; block_bytes -1: unknown; mpi: mpich, openmpi or "
+            "impi. Raises Error.");
 
     m.def("is_scattered", &select::is_scattered, "job"_a, "True when ranks are not in topology order.");
 }

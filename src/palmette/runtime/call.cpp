@@ -13,7 +13,7 @@ std::nullopt_t Call::refuse(Refusal refusal, const std::string& detail) {
     else if (comm_ != MPI_COMM_NULL && refusal != Refusal::erroneous_arguments &&
              refusal != Refusal::before_init_or_after_finalize)
         PMPI_Comm_rank(comm_, &rank);
-    process_.report().refused(function_, refusal, detail, rank == 0);
+    Report::refused(process_.report().refused_row(function_, refusal, detail), rank == 0);
     return std::nullopt;
 }
 
@@ -26,16 +26,6 @@ bool Call::open() {
         refuse(Refusal::erroneous_arguments);
         return false;
     }
-    int inter = 0;
-    int size = 0;
-    if (PMPI_Comm_test_inter(comm_, &inter) != MPI_SUCCESS || PMPI_Comm_size(comm_, &size) != MPI_SUCCESS) {
-        refuse(Refusal::erroneous_arguments);
-        return false;
-    }
-    if (inter || size < 2) {
-        refuse(inter ? Refusal::intercommunicator : Refusal::one_rank);
-        return false;
-    }
     Refusal refusal = Refusal::no_state;
     state_ = process_.communicator(comm_, refusal);
     if (!state_) refuse(refusal);
@@ -43,18 +33,20 @@ bool Call::open() {
 }
 
 const CachedPlan* Call::plan(int root, std::int64_t block_bytes) {
-    const CachedPlan& plan = state_->plan_for(function_, root, block_bytes, process_.settings());
-    if (plan.refusal) {
-        refuse(*plan.refusal, plan.reason);
-        return nullptr;
+    CachedPlan& plan = state_->plan_for(function_, root, block_bytes, process_.settings());
+    if (!plan.refusal) {
+        if (!plan.served)
+            plan.served = &process_.report().served_row(function_, block_bytes, plan.algorithm, plan.reason);
+        return &plan;
     }
-    return &plan;
+    if (!plan.refused) plan.refused = &process_.report().refused_row(function_, *plan.refusal, plan.reason);
+    Report::refused(*plan.refused, rank() == 0);
+    return nullptr;
 }
 
 void Call::close(const CachedPlan& plan, int code, double begin) {
     const bool leads = rank() == 0;
-    process_.report().served(function_, plan.block_bytes, plan.algorithm, plan.reason,
-                             timed() ? PMPI_Wtime() - begin : 0, leads);
+    process_.report().served(*plan.served, timed() ? PMPI_Wtime() - begin : 0, leads);
     if (process_.settings().verbose > 1 && leads)
         std::fprintf(stderr, "palmette: %s of %s on %d ranks by %s (%s)\n", select::name_of(function_),
                      plan.block_bytes < 0 ? "unknown size" : base::format_size(plan.block_bytes).c_str(), size(),

@@ -5,8 +5,8 @@
 
 namespace palmette::runtime {
 
-const CachedPlan& Communicator::plan_for(select::Function function, std::int32_t root, std::int64_t block_bytes,
-                                         const Settings& settings) {
+CachedPlan& Communicator::plan_for(select::Function function, std::int32_t root, std::int64_t block_bytes,
+                                   const Settings& settings) {
     for (const auto& plan : plans_)
         if (plan->function == function && plan->root == root && plan->block_bytes == block_bytes) return *plan;
     auto made = std::make_unique<CachedPlan>();
@@ -29,7 +29,7 @@ void Communicator::fill(CachedPlan& plan, const Settings& settings) const {
     if (const auto& forced = settings.forced[static_cast<std::size_t>(plan.function)]) {
         choice = {forced->algorithm, "forced by " + forced->source};
     } else {
-        choice = settings.table.choose(plan.function, job_, request.root, plan.block_bytes);
+        choice = settings.table.choose(plan.function, job_, request.root, plan.block_bytes, settings.mpi);
     }
     plan.reason = choice.reason;
     if (!choice.algorithm) {

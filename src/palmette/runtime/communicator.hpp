@@ -22,8 +22,10 @@ struct CachedPlan {
     std::int64_t block_bytes = 0;
 
     std::optional<Refusal> refusal;
-    std::string reason;     ///< why this was chosen, or the detail of the refusal
-    std::string algorithm;  ///< its specification as text
+    std::string reason;                  ///< why this was chosen, or the detail of the refusal
+    std::string algorithm;               ///< its specification as text
+    Report::Served* served = nullptr;    ///< its row in the report
+    Report::Refused* refused = nullptr;  ///< the same, where palmette doesn't serve
     bool relays = false;
     plan::Program program;
     BoundProgram bound;  ///< for uniform block_bytes
@@ -45,8 +47,8 @@ class Communicator {
     std::optional<Refusal> unusable;
 
     /// The plan for a call, made on first use. Depends only on what all ranks know, so all get the same. `block_bytes` -1: unknown.
-    const CachedPlan& plan_for(select::Function function, std::int32_t root, std::int64_t block_bytes,
-                               const Settings& settings);
+    CachedPlan& plan_for(select::Function function, std::int32_t root, std::int64_t block_bytes,
+                         const Settings& settings);
 
     /// Where calls go through whose types have holes.
     std::vector<char> packed_send, packed_recv;

@@ -66,6 +66,7 @@ void Process::prepare(Settings settings) {
     settings_ = std::move(settings);
     PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &Process::forget, &keyval_, nullptr);
     start_time_ = PMPI_Wtime();
+    settings_.mpi = name_of_mpi();
     waiting_ = Waiting(settings_.waiting);
     if (!settings_.enable) off_ = Refusal::switched_off;
 }
@@ -134,7 +135,16 @@ Communicator* Process::communicator(MPI_Comm comm, Refusal& refusal) {
     Communicator* state = nullptr;
     int found = 0;
     PMPI_Comm_get_attr(comm, keyval_, &state, &found);
-    if (!found) state = make_communicator(comm, refusal);
+    if (!found) {
+        int inter = 0;
+        int size = 0;
+        refusal = Refusal::erroneous_arguments;
+        if (PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS || PMPI_Comm_size(comm, &size) != MPI_SUCCESS)
+            return nullptr;
+        refusal = inter ? Refusal::intercommunicator : Refusal::one_rank;
+        if (inter || size < 2) return nullptr;
+        state = make_communicator(comm, refusal);
+    }
     if (state && state->unusable) refusal = *state->unusable;
     return state && !state->unusable ? state : nullptr;
 }

@@ -40,24 +40,27 @@ std::int64_t integer(const Json& json, const char* name) { return json.find(name
 
 const char* sentence_of(Refusal refusal) { return sentences[static_cast<std::size_t>(refusal)]; }
 
-void Report::served(Function function, std::int64_t block_bytes, const std::string& algorithm,
-                    const std::string& reason, double seconds, bool leads) {
+Report::Served& Report::served_row(Function function, std::int64_t block_bytes, const std::string& algorithm,
+                                   const std::string& reason) {
     const std::lock_guard lock(mutex_);
     Served& row = served_[{static_cast<std::uint8_t>(function), size_class(block_bytes), algorithm}];
-    ++row.rank_calls;
-    row.operations += leads;
     row.min_bytes = std::min(row.min_bytes, block_bytes);
     row.max_bytes = std::max(row.max_bytes, block_bytes);
-    row.seconds += seconds;
-    row.max_seconds = std::max(row.max_seconds, seconds);
     if (row.reason.empty()) row.reason = reason;
+    return row;
 }
 
-void Report::refused(Function function, Refusal refusal, const std::string& detail, bool leads) {
+Report::Refused& Report::refused_row(Function function, Refusal refusal, const std::string& detail) {
     const std::lock_guard lock(mutex_);
-    Refused& row = refused_[{static_cast<std::uint8_t>(function), static_cast<std::uint8_t>(refusal), detail}];
+    return refused_[{static_cast<std::uint8_t>(function), static_cast<std::uint8_t>(refusal), detail}];
+}
+
+void Report::served(Served& row, double seconds, bool leads) {
+    const std::lock_guard lock(mutex_);
     ++row.rank_calls;
     row.operations += leads;
+    row.seconds += seconds;
+    row.max_seconds = std::max(row.max_seconds, seconds);
 }
 
 void Report::note(const std::string& text) {
@@ -86,8 +89,8 @@ Json Report::pack() const {
         item.set("f", static_cast<int>(std::get<0>(key)))
             .set("w", static_cast<int>(std::get<1>(key)))
             .set("d", std::get<2>(key))
-            .set("n", row.operations)
-            .set("k", row.rank_calls);
+            .set("n", row.operations.load())
+            .set("k", row.rank_calls.load());
         refused.push(std::move(item));
     }
     Json notes = Json::array();
@@ -164,7 +167,7 @@ Json Report::to_json(int ranks, double seconds, const Json& job) const {
         item.set("function", select::name_of(static_cast<Function>(std::get<0>(key))))
             .set("reason", sentence_of(static_cast<Refusal>(std::get<1>(key))));
         if (!std::get<2>(key).empty()) item.set("detail", std::get<2>(key));
-        item.set("calls", row.operations).set("rank_calls", row.rank_calls);
+        item.set("calls", row.operations.load()).set("rank_calls", row.rank_calls.load());
         fallbacks.push(std::move(item));
     }
     Json notes = Json::array();
@@ -200,7 +203,7 @@ std::string Report::page(int ranks, double seconds) const {
         const std::string why = std::string(sentence_of(static_cast<Refusal>(std::get<1>(key)))) +
                                 (std::get<2>(key).empty() ? "" : ": " + std::get<2>(key));
         print("  %-11s %9lld calls  ", select::name_of(static_cast<Function>(std::get<0>(key))),
-              static_cast<long long>(row.operations));
+              static_cast<long long>(row.operations.load()));
         // 50 columns remain; the rest of the reason goes on below.
         std::string_view rest = why;
         for (bool first = true; !rest.empty(); first = false) {

@@ -3,6 +3,7 @@
 
 #include <mpi.h>
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -39,10 +40,26 @@ class Report {
   public:
     using Function = select::Function;
 
-    /// One call served. `leads`: this rank is rank 0 of the communicator, so the operation is counted once.
-    void served(Function function, std::int64_t block_bytes, const std::string& algorithm, const std::string& reason,
-                double seconds, bool leads);
-    void refused(Function function, Refusal refusal, const std::string& detail, bool leads);
+    /// Calls of one kind that were served, or that were not. Rows stay where they are, so that plans can point at theirs.
+    struct Served {
+        std::int64_t operations = 0, rank_calls = 0;
+        std::int64_t min_bytes = INT64_MAX, max_bytes = INT64_MIN;  ///< -1: the ranks don't know
+        double seconds = 0, max_seconds = 0;
+        std::string reason;
+    };
+    struct Refused {
+        std::atomic<std::int64_t> operations{0}, rank_calls{0};
+    };
+    Served& served_row(Function function, std::int64_t block_bytes, const std::string& algorithm,
+                       const std::string& reason);
+    Refused& refused_row(Function function, Refusal refusal, const std::string& detail);
+
+    /// Counts one call. `leads`: this rank is rank 0 of the communicator, so the operation is counted once.
+    void served(Served& row, double seconds, bool leads);
+    static void refused(Refused& row, bool leads) {
+        row.rank_calls.fetch_add(1, std::memory_order_relaxed);
+        if (leads) row.operations.fetch_add(1, std::memory_order_relaxed);
+    }
     void note(const std::string& text);
 
     /// Collective over `comm`: brings all ranks' counts together at rank 0 along a binomial tree. Messages grow with the kinds of calls, not with ranks.
@@ -53,15 +70,6 @@ class Report {
     std::string page(int ranks, double seconds) const;
 
   private:
-    struct Served {
-        std::int64_t operations = 0, rank_calls = 0;
-        std::int64_t min_bytes = INT64_MAX, max_bytes = INT64_MIN;  ///< -1: the ranks don't know
-        double seconds = 0, max_seconds = 0;
-        std::string reason;
-    };
-    struct Refused {
-        std::int64_t operations = 0, rank_calls = 0;
-    };
     using ServedKey = std::tuple<std::uint8_t, int, std::string>;            ///< function, size class, algorithm
     using RefusedKey = std::tuple<std::uint8_t, std::uint8_t, std::string>;  ///< function, refusal, detail
 

@@ -13,6 +13,7 @@ namespace palmette::runtime {
 
 struct Settings {
     bool enable = true;
+    std::string mpi;       ///< which MPI this is: mpich, openmpi, impi or empty; filled in at the start
     std::string topology;  ///< path of a topology.json, read by rank 0 only
     select::Table table = select::Table::built_in();
     /// By function: a spec, or `mpi` (present without a spec) to leave the calls to the MPI.

@@ -24,17 +24,21 @@ constexpr int tests_between_yields = 16;
 constexpr microseconds shortest_nap{50};
 constexpr microseconds longest_nap{200};
 
-bool is_mpich() {
-    std::array<char, MPI_MAX_LIBRARY_VERSION_STRING + 1> text{};
-    int length = 0;
-    if (PMPI_Get_library_version(text.data(), &length) != MPI_SUCCESS) return false;
-    const std::string_view version(text.data(), static_cast<std::size_t>(length));
-    return version.find("MPICH") != std::string_view::npos && version.find("Intel") == std::string_view::npos;
-}
-
 }  // namespace
 
-Waiting::Waiting(Policy policy) : polls_(policy == Policy::poll || (policy == Policy::automatic && is_mpich())) {}
+std::string name_of_mpi() {
+    std::array<char, MPI_MAX_LIBRARY_VERSION_STRING + 1> text{};
+    int length = 0;
+    if (PMPI_Get_library_version(text.data(), &length) != MPI_SUCCESS) return {};
+    const std::string_view version(text.data(), static_cast<std::size_t>(length));
+    // Intel MPI names MPICH too.
+    if (version.find("Intel") != std::string_view::npos) return "impi";
+    if (version.find("Open MPI") != std::string_view::npos) return "openmpi";
+    return version.find("MPICH") != std::string_view::npos ? "mpich" : "";
+}
+
+Waiting::Waiting(Policy policy)
+    : polls_(policy == Policy::poll || (policy == Policy::automatic && name_of_mpi() == "mpich")) {}
 
 int Waiting::some(int count, MPI_Request* requests, int* finished_count, int* finished) {
     if (polls_) return poll(count, requests, finished_count, finished);

@@ -39,6 +39,10 @@ Row read_row(const Json& json, const std::string& where) {
             row.min_nodes = static_cast<std::int32_t>(value.integer(at));
         } else if (key == "max_nodes") {
             row.max_nodes = static_cast<std::int32_t>(value.integer(at));
+        } else if (key == "mpi") {
+            row.mpi = value.string(at);
+            if (row.mpi != "mpich" && row.mpi != "openmpi" && row.mpi != "impi")
+                fail(at, ": expected mpich, openmpi or impi, found '", row.mpi, "'");
         } else if (key == "scattered") {
             row.scattered = value.boolean(at);
         } else if (key == "algorithm") {
@@ -48,7 +52,7 @@ Row read_row(const Json& json, const std::string& where) {
         } else {
             fail(at,
                  ": unknown key; there are function, min_bytes, max_bytes, min_ranks, max_ranks, min_nodes, max_nodes, "
-                 "scattered, algorithm and why");
+                 "mpi, scattered, algorithm and why");
         }
     }
     if (!has_function) fail(where, ".function: missing");
@@ -65,8 +69,8 @@ Row read_row(const Json& json, const std::string& where) {
     return row;
 }
 
-bool matches(const Row& row, Function function, const Job& job, std::int64_t block_bytes) {
-    if (row.function != function) return false;
+bool matches(const Row& row, Function function, const Job& job, std::int64_t block_bytes, std::string_view mpi) {
+    if (row.function != function || (!row.mpi.empty() && row.mpi != mpi)) return false;
     const bool limits_size = row.min_bytes > 0 || row.max_bytes < INT64_MAX;
     if (block_bytes < 0 ? limits_size : block_bytes < row.min_bytes || block_bytes > row.max_bytes) return false;
     const std::int32_t nodes = job.nodes().groups.count();
@@ -146,6 +150,7 @@ Json Table::to_json() const {
         if (row.max_ranks < INT32_MAX) item.set("max_ranks", row.max_ranks);
         if (row.min_nodes > 1) item.set("min_nodes", row.min_nodes);
         if (row.max_nodes < INT32_MAX) item.set("max_nodes", row.max_nodes);
+        if (!row.mpi.empty()) item.set("mpi", row.mpi);
         if (row.scattered) item.set("scattered", *row.scattered);
         item.set("algorithm", row.algorithm ? row.algorithm->text() : "mpi");
         if (!row.why.empty()) item.set("why", row.why);
@@ -155,11 +160,12 @@ Json Table::to_json() const {
     return out;
 }
 
-Choice Table::choose(Function function, const Job& job, plan::Rank root, std::int64_t block_bytes) const {
+Choice Table::choose(Function function, const Job& job, plan::Rank root, std::int64_t block_bytes,
+                     std::string_view mpi) const {
     const Collective collective = collective_of(function);
     for (std::size_t i = 0; i < rows_.size(); ++i) {
         const Row& row = rows_[i];
-        if (!matches(row, function, job, block_bytes)) continue;
+        if (!matches(row, function, job, block_bytes, mpi)) continue;
         if (row.algorithm && collectives::algorithm_named(collective, row.algorithm->name)
                                  .refuse(job, {collective, root, block_bytes}, *row.algorithm))
             continue;

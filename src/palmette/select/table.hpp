@@ -36,6 +36,7 @@ struct Row {
     std::int32_t max_ranks = INT32_MAX;
     std::int32_t min_nodes = 1;
     std::int32_t max_nodes = INT32_MAX;
+    std::string mpi;                ///< the MPI underneath: mpich, openmpi or impi; empty: any
     std::optional<bool> scattered;  ///< set: rank order and topology order must differ (true) or agree (false)
     std::optional<Spec> algorithm;  ///< absent: leave the call to the MPI
     std::string why;                ///< one sentence for people
@@ -59,7 +60,9 @@ class Table {
 
     /// The first row that matches and whose algorithm doesn't refuse the job; the MPI's own where there is none. Depends only on what all
     /// ranks know, so that all choose the same. `block_bytes` -1: unknown.
-    Choice choose(Function function, const Job& job, plan::Rank root, std::int64_t block_bytes) const;
+    /// `mpi`: as in Row, empty where it is not known; rows that ask for one then don't match.
+    Choice choose(Function function, const Job& job, plan::Rank root, std::int64_t block_bytes,
+                  std::string_view mpi = {}) const;
 
     const std::vector<Row>& rows() const { return rows_; }
 
