@@ -90,8 +90,9 @@ def defines(path: Path, symbol: str) -> bool:
 
 def _holds(table: SymbolTableSection, name: str) -> bool:
     strings: bytes = table.stringtable.data()
-    # Most programs don't know the name at all; walking through all symbols in Python would take seconds.
-    if b"\0" + name.encode() + b"\0" not in strings:
+    # Most programs don't know the name at all; walking through all symbols in Python would take seconds. A name may be
+    # the end of another one (PMPI_Init), which linkers store once.
+    if name.encode() + b"\0" not in strings:
         return False
     return any(_is_definition(entry) for entry in _named(table, name))
 

@@ -1,0 +1,155 @@
+"""What palmette finds on this machine: MPIs, preload libraries, and what else its commands need."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from palmette import _core, settings
+from palmette.lab.errors import LabError
+from palmette.lab.helpers import helper
+from palmette.lab.namespaces import check_can_build
+from palmette.mpi_install import NAMES, Installation, MpiNotFoundError, find
+from palmette.run.abi import ABIS, LIBRARIES, MEANING, SONAMES, Abi
+from palmette.run.elf import defines
+from palmette.topology_file import TopologyError, load
+
+_LAB_HELPERS = (
+    "palmette-lab-keeper",
+    "palmette-lab-enter",
+    "palmette-lab-rsh",
+    "palmette-lab-delay-switch",
+    "libpalmette_nap.so",
+)
+
+
+@dataclass(frozen=True)
+class FoundMpi:
+    """An MPI by the name that `--mpi` takes. `problem` says why it can't be used; then the rest is empty."""
+
+    name: str
+    version: str = ""
+    prefix: str = ""
+    mpiexec: str = ""
+    abis: tuple[Abi, ...] = ()
+    problem: str | None = None
+
+
+@dataclass(frozen=True)
+class Check:
+    """A thing that is there or not, and a sentence about it."""
+
+    name: str
+    ok: bool
+    detail: str
+
+
+@dataclass(frozen=True)
+class Findings:
+    """All that was found. `mistakes` are settings that won't do what they say."""
+
+    mpis: list[FoundMpi]
+    preloads: list[Check]
+    checks: list[Check]
+    mistakes: list[str]
+
+    @property
+    def can_run(self) -> bool:
+        """Whether `palmette run` can serve any program, with the settings as they are."""
+        return any(check.ok for check in self.preloads) and not self.mistakes
+
+    def to_json(self) -> dict[str, object]:
+        """Return everything as JSON values."""
+        return {**asdict(self), "can_run": self.can_run}
+
+
+def examine(environment: Mapping[str, str] | None = None, libraries: Path = LIBRARIES) -> Findings:
+    """Look at everything; nothing is changed, and nothing is started but launchers with `--version`."""
+    environment = os.environ if environment is None else environment
+    return Findings(
+        mpis=[_mpi(name) for name in NAMES],
+        preloads=[_preload(abi, libraries) for abi in ABIS],
+        checks=[_topology(environment), _hwloc(environment), _lab()],
+        mistakes=_mistakes(environment),
+    )
+
+
+def _mpi(name: str) -> FoundMpi:
+    try:
+        found = find(name)
+    except MpiNotFoundError as error:
+        return FoundMpi(name, problem=str(error))
+    return FoundMpi(name, found.version, str(found.prefix), str(found.mpiexec), _abis(found))
+
+
+def _abis(found: Installation) -> tuple[Abi, ...]:
+    """Return the ABIs for which the MPI brings a library; of one that the system's loader finds, its own."""
+    if found.library_dir is None:
+        return ("ompi",) if found.name == "openmpi" else ("mpich",)
+    return tuple(abi for abi, soname in SONAMES.items() if (found.library_dir / soname).exists())
+
+
+def _preload(abi: Abi, libraries: Path) -> Check:
+    path = libraries / f"libpalmette_{abi}.so"
+    what = f"for {SONAMES[abi]}: {MEANING[abi]}"
+    if not path.is_file():
+        return Check(path.name, False, f"not built ({what})")
+    try:
+        whole = defines(path, "MPI_Gather")
+    except OSError as error:
+        return Check(path.name, False, f"can't be read: {error.strerror}")
+    return Check(path.name, whole, what if whole else "damaged; build it again")
+
+
+def _topology(environment: Mapping[str, str]) -> Check:
+    name = "topology"
+    path = environment.get("PALMETTE_TOPOLOGY", "")
+    if not path:
+        return Check(name, True, "no PALMETTE_TOPOLOGY: levels come from the MPI and hwloc")
+    try:
+        load(path)
+        machine = _core.Machine.from_file(path)
+    except (TopologyError, _core.Error) as error:
+        return Check(name, False, str(error))
+    host = socket.gethostname()
+    known = "this host is in it" if machine.find_host(host) is not None else f"this host, {host}, is not in it"
+    levels = ", ".join(machine.levels)
+    return Check(name, True, f"{path}: {len(machine.hosts)} hosts, levels {levels}; {known}")
+
+
+def _hwloc(environment: Mapping[str, str]) -> Check:
+    """Try what the preload library tries."""
+    for library in filter(None, (environment.get("PALMETTE_HWLOC"), "libhwloc.so.15")):
+        try:
+            version = int(ctypes.CDLL(library).hwloc_get_api_version())
+        except (OSError, AttributeError):
+            continue
+        return Check("hwloc", True, f"{library}, API {version >> 16}.{(version >> 8) & 0xFF}.{version & 0xFF}")
+    return Check("hwloc", False, "no libhwloc.so.15; the inside of a node is read from /sys instead")
+
+
+def _lab() -> Check:
+    try:
+        check_can_build()
+        for name in _LAB_HELPERS:
+            helper(name)
+    except LabError as error:
+        return Check("lab", False, str(error))
+    return Check("lab", True, "`palmette lab up` can work here: root, iproute2 and the helpers are there")
+
+
+def _mistakes(environment: Mapping[str, str]) -> list[str]:
+    found = [f"{name} is set, but no setting has that name" for name in settings.unknown(environment)]
+    for setting in settings.declared():
+        try:
+            setting.check(environment.get(setting.name, ""))
+        except settings.SettingError as error:
+            found.append(str(error))
+    table = environment.get("PALMETTE_TABLE", "")
+    if table and not Path(table).is_file():
+        found.append(f"PALMETTE_TABLE={table}: no such file")
+    return found

@@ -1,0 +1,79 @@
+"""What `palmette doctor` finds and says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from palmette import _core
+from palmette.run.abi import ABIS
+from palmette.run.examine import examine
+
+Build = Callable[..., Path]
+GATHER = "int MPI_Gather(void) { return 0; }"
+
+
+def test_preload_libraries_are_told_built_missing_and_damaged(build: Build, tmp_path: Path) -> None:
+    folder = tmp_path / "lib"
+    build("libpalmette_mpich.so", library=True, where=folder, source=GATHER)
+    (folder / "libpalmette_ompi.so").write_bytes(b"\x7fELF no more")
+    findings = examine({}, folder)
+    assert [check.ok for check in findings.preloads] == [True, False, False]
+    assert "MPICH" in findings.preloads[0].detail
+    assert "damaged" in findings.preloads[1].detail
+    assert "not built" in findings.preloads[2].detail
+    assert findings.can_run
+
+
+def test_without_any_preload_library_nothing_can_run(tmp_path: Path) -> None:
+    assert not examine({}, tmp_path).can_run
+
+
+def test_the_topology_in_force_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "topology.json"
+    machine = _core.Machine.synthetic("2leaf:3node:4core").to_json()
+    path.write_text(json.dumps({"format": "palmette-topology", "version": 1, "machine": machine}), encoding="utf-8")
+
+    def check(value: str) -> tuple[bool, str]:
+        found = next(c for c in examine({"PALMETTE_TOPOLOGY": value}, tmp_path).checks if c.name == "topology")
+        return found.ok, found.detail
+
+    ok, detail = check(str(path))
+    assert ok
+    assert "6 hosts, levels leaf, node, core; this host, " in detail
+    assert detail.endswith("is not in it")
+    ok, detail = check(str(tmp_path / "none.json"))
+    assert not ok
+    assert "no such file" in detail
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("PALMETTE_TOPLOGY", "x", "no setting has that name"),
+        ("PALMETTE_VERBOSE", "9", "expected 0, 1 or 2"),
+        ("PALMETTE_TABLE", "/none.json", "no such file"),
+    ],
+)
+def test_settings_that_do_not_work_are_told(build: Build, tmp_path: Path, name: str, value: str, message: str) -> None:
+    build("libpalmette_mpich.so", library=True, where=tmp_path, source=GATHER)
+    findings = examine({name: value}, tmp_path)
+    assert len(findings.mistakes) == 1
+    assert name in findings.mistakes[0]
+    assert message in findings.mistakes[0]
+    assert not findings.can_run
+
+
+def test_the_command_prints_and_gives_json(palmette: Callable[..., Any]) -> None:
+    text = palmette("doctor")
+    assert text.status in (0, 1)
+    assert text.err == ""
+    assert all(len(line) <= 80 for line in text.out.splitlines())
+    found = json.loads(palmette("doctor", "--json").out)
+    assert [mpi["name"] for mpi in found["mpis"]] == ["mpich", "openmpi", "impi"]
+    assert len(found["preloads"]) == len(ABIS)
+    assert {check["name"] for check in found["checks"]} == {"topology", "hwloc", "lab"}

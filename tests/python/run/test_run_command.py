@@ -1,0 +1,117 @@
+"""The command `palmette run`: its options, what it prints, what it refuses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from palmette import _core
+from palmette.run import prepared
+from palmette.run.abi import preload_library
+
+Call = Callable[..., Any]
+
+
+@pytest.fixture
+def app(build: Callable[..., Path], libraries: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A program, with preload libraries for all ABIs in place."""
+    monkeypatch.setattr(prepared, "preload_library", lambda abi, folder: preload_library(abi, libraries))
+    return str(build("app", needs=["libmpi.so.12"]))
+
+
+@pytest.fixture
+def topology(tmp_path: Path) -> Path:
+    path = tmp_path / "topology.json"
+    machine = _core.Machine.synthetic("2leaf:2node").to_json()
+    path.write_text(json.dumps({"format": "palmette-topology", "version": 1, "machine": machine}), encoding="utf-8")
+    return path
+
+
+def environment(result: Any) -> dict[str, str]:
+    assert result.status == 0, result.err
+    found: dict[str, str] = json.loads(result.out)["environment"]
+    found.pop("LD_PRELOAD")
+    return found
+
+
+def test_options_become_settings_with_absolute_paths(
+    palmette: Call, app: str, topology: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "table.json").write_text("{}", encoding="utf-8")
+    result = palmette(
+        "run", "--json", "--topology", "topology.json", "--table", "table.json", "--report", "out.json", "-vv",
+        "--force", "gather=linear", "--force", "MPI_Allgather=ring:segment=4096,order=rank", app,
+    )  # fmt: skip
+    assert environment(result) == {
+        "PALMETTE_TOPOLOGY": str(topology),
+        "PALMETTE_TABLE": str(tmp_path / "table.json"),
+        "PALMETTE_REPORT": str(tmp_path / "out.json"),
+        "PALMETTE_VERBOSE": "2",
+        "PALMETTE_GATHER": "linear",
+        "PALMETTE_ALLGATHER": "ring:segment=4096,order=rank",
+    }
+
+
+@pytest.mark.parametrize("form", [["--report"], ["--report=1"], ["--report", "--off"]])
+def test_a_report_without_a_file_is_the_page(palmette: Call, app: str, form: list[str]) -> None:
+    assert environment(palmette("run", "--json", *form, app))["PALMETTE_REPORT"] == "1"
+
+
+def test_off_passes_all_calls_through(palmette: Call, app: str) -> None:
+    assert environment(palmette("run", "--json", "--off", app)) == {"PALMETTE_ENABLE": "0"}
+
+
+def test_settings_of_the_environment_go_to_the_ranks_and_options_go_over_them(
+    palmette: Call, app: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PALMETTE_SCATTER", "linear")
+    monkeypatch.setenv("PALMETTE_GATHER", "linear")
+    monkeypatch.setenv("PALMETTE_LAB_BIN", "/x")
+    found = environment(palmette("run", "--json", "--force", "gather=k_nomial", app))
+    assert found == {"PALMETTE_SCATTER": "linear", "PALMETTE_GATHER": "k_nomial"}
+
+
+def test_options_of_the_program_are_its_own(palmette: Call, app: str) -> None:
+    result = palmette("run", "--json", "--", app, "--report", "--json", "-v")
+    assert json.loads(result.out)["command"] == [app, "--report", "--json", "-v"]
+    assert environment(result) == {}
+
+
+def test_print_gives_a_line_for_a_shell(palmette: Call, app: str, launchers: dict[str, str]) -> None:
+    result = palmette("run", "--print", "--off", launchers["hydra"], "-n", "2", app, "two words")
+    assert result.status == 0
+    assert result.out.startswith(f"{launchers['hydra']} -genv PALMETTE_ENABLE 0 -genv LD_PRELOAD ")
+    assert result.out.endswith(f"-n 2 {app} 'two words'\n")
+
+
+def test_a_warning_goes_to_standard_error(palmette: Call, app: str, launchers: dict[str, str]) -> None:
+    result = palmette("run", "--print", launchers["prrte"], "-n", "2", app)
+    assert result.err.startswith("palmette run: warning: app needs libmpi.so.12, but ")
+    assert result.out.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "Missing argument"),
+        (["--force", "gather", "app"], "--force gather: expected COLLECTIVE=SPEC"),
+        (["--force", "bcast=linear", "app"], "--force bcast: no such collective; take one of gather"),
+        (["--topology", "/none.json", "app"], "/none.json: no such file"),
+        (["--table", "/none.json", "app"], "PALMETTE_TABLE=/none.json: no such file"),
+        (["--report", "/none/x.json", "app"], "the folder /none isn't there"),
+        (["--report=page", "app"], "PALMETTE_REPORT=page: expected 0, 1 or a path that ends in .json"),
+        (["--abi", "mpt", "app"], "--abi"),
+        (["./no-such-app"], "no such program"),
+    ],
+)
+def test_bad_input_is_told_in_one_line_with_status_2(palmette: Call, arguments: list[str], message: str) -> None:
+    result = palmette("run", *arguments)
+    assert result.status == 2
+    assert message in result.err
+    assert result.err.startswith("palmette run: ")
+    assert result.err.count("\n") == 1
