@@ -26,7 +26,9 @@ def declared_functions(preprocessed: str, names: list[str]) -> list[Prototype]:
     """Return the prototypes of `names` in the text of a preprocessed mpi.h, in the order of `names`."""
     found = []
     for name in names:
-        match = re.search(rf"\bint\s+{name}\s*\(([^;]*?)\)\s*(?:__attribute__\s*\(\(.*?\)\)\s*)*;", preprocessed, re.DOTALL)
+        match = re.search(
+            rf"\bint\s+{name}\s*\(([^;]*?)\)\s*(?:__attribute__\s*\(\(.*?\)\)\s*)*;", preprocessed, re.DOTALL
+        )
         if not match:
             continue
         parameters = " ".join(match.group(1).split())
@@ -68,7 +70,13 @@ namespace next {{
 
 def source(prototypes: list[Prototype]) -> str:
     """Return the text of wrappers.cpp."""
-    parts = ["// Made by tools/generate_wrappers.py.", '#include "palmette/interpose/wrappers.hpp"', "", "#include <dlfcn.h>", ""]
+    parts = [
+        "// Made by tools/generate_wrappers.py.",
+        '#include "palmette/interpose/wrappers.hpp"',
+        "",
+        "#include <dlfcn.h>",
+        "",
+    ]
     for p in prototypes:
         parts.append(f"""\
 namespace palmette::interpose::next {{
@@ -95,7 +103,11 @@ def main(arguments: list[str]) -> int:
     lines = (line.split("#")[0].strip() for line in listed.read_text(encoding="utf-8").splitlines())
     names = [line for line in lines if line]
     text = subprocess.run(
-        [*compiler, "-E", "-P", "-x", "c", "-"], input="#include <mpi.h>\n", text=True, check=True, stdout=subprocess.PIPE
+        [*compiler, "-E", "-P", "-x", "c", "-"],
+        input="#include <mpi.h>\n",
+        text=True,
+        check=True,
+        stdout=subprocess.PIPE,
     ).stdout
     prototypes = declared_functions(text, names)
     if not prototypes:

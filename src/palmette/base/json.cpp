@@ -40,7 +40,9 @@ class Parser {
     }
 
     void skip_space() {
-        while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n' || text_[at_] == '\r')) ++at_;
+        while (at_ < text_.size() &&
+               (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n' || text_[at_] == '\r'))
+            ++at_;
     }
 
     bool take(char wanted) {
@@ -61,10 +63,14 @@ class Parser {
         skip_space();
         if (at_ >= text_.size()) complain("a value");
         switch (text_[at_]) {
-            case '{': return parse_object(depth);
-            case '[': return parse_array(depth);
-            case '"': return Json(parse_string());
-            default: break;
+            case '{':
+                return parse_object(depth);
+            case '[':
+                return parse_array(depth);
+            case '"':
+                return Json(parse_string());
+            default:
+                break;
         }
         if (take_word("true")) return Json(true);
         if (take_word("false")) return Json(false);
@@ -125,7 +131,8 @@ class Parser {
         } else if (code < 0x10000) {
             put(0xE0 | code >> 12), put(0x80 | (code >> 6 & 0x3F)), put(0x80 | (code & 0x3F));
         } else {
-            put(0xF0 | code >> 18), put(0x80 | (code >> 12 & 0x3F)), put(0x80 | (code >> 6 & 0x3F)), put(0x80 | (code & 0x3F));
+            put(0xF0 | code >> 18), put(0x80 | (code >> 12 & 0x3F)), put(0x80 | (code >> 6 & 0x3F)),
+                put(0x80 | (code & 0x3F));
         }
     }
 
@@ -143,19 +150,35 @@ class Parser {
             }
             if (at_ >= text_.size()) complain("an escaped character");
             switch (const char escaped = text_[at_++]) {
-                case '"': case '\\': case '/': out.push_back(escaped); break;
-                case 'b': out.push_back('\b'); break;
-                case 'f': out.push_back('\f'); break;
-                case 'n': out.push_back('\n'); break;
-                case 'r': out.push_back('\r'); break;
-                case 't': out.push_back('\t'); break;
+                case '"':
+                case '\\':
+                case '/':
+                    out.push_back(escaped);
+                    break;
+                case 'b':
+                    out.push_back('\b');
+                    break;
+                case 'f':
+                    out.push_back('\f');
+                    break;
+                case 'n':
+                    out.push_back('\n');
+                    break;
+                case 'r':
+                    out.push_back('\r');
+                    break;
+                case 't':
+                    out.push_back('\t');
+                    break;
                 case 'u': {
                     unsigned code = parse_hex4();
-                    if (code >= 0xD800 && code < 0xDC00 && take_word("\\u")) code = 0x10000 + ((code - 0xD800) << 10) + (parse_hex4() & 0x3FF);
+                    if (code >= 0xD800 && code < 0xDC00 && take_word("\\u"))
+                        code = 0x10000 + ((code - 0xD800) << 10) + (parse_hex4() & 0x3FF);
                     append_utf8(out, code);
                     break;
                 }
-                default: complain("a known escape");
+                default:
+                    complain("a known escape");
             }
         }
     }
@@ -190,7 +213,8 @@ void write_number(std::string& out, double value) {
     out += text.data();
 }
 
-constexpr std::array<std::string_view, 6> kind_names{"null", "a boolean", "a number", "a string", "a list", "an object"};
+constexpr std::array<std::string_view, 6> kind_names{"null",     "a boolean", "a number",
+                                                     "a string", "a list",    "an object"};
 
 [[noreturn]] void wrong_kind(std::string_view where, std::string_view wanted, Json::Kind kind) {
     fail(where, ": expected ", wanted, ", found ", kind_names[static_cast<std::size_t>(kind)]);
@@ -270,10 +294,18 @@ void Json::write(std::string& out, int indent, int depth) const {
         }
     };
     switch (kind_) {
-        case Kind::null: out += "null"; break;
-        case Kind::boolean: out += number_ != 0 ? "true" : "false"; break;
-        case Kind::number: write_number(out, number_); break;
-        case Kind::string: write_string(out, text_); break;
+        case Kind::null:
+            out += "null";
+            break;
+        case Kind::boolean:
+            out += number_ != 0 ? "true" : "false";
+            break;
+        case Kind::number:
+            write_number(out, number_);
+            break;
+        case Kind::string:
+            write_string(out, text_);
+            break;
         case Kind::array: {
             out.push_back('[');
             bool first = true;

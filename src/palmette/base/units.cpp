@@ -24,8 +24,8 @@ double take_number(std::string_view& text, std::string_view what, std::string_vi
 }
 
 template <std::size_t N>
-double unit_factor(const std::array<std::pair<std::string_view, double>, N>& units, std::string_view unit, std::string_view whole,
-                   std::string_view what, std::string_view example) {
+double unit_factor(const std::array<std::pair<std::string_view, double>, N>& units, std::string_view unit,
+                   std::string_view whole, std::string_view what, std::string_view example) {
     for (const auto& [name, factor] : units)
         if (unit == name) return factor;
     fail("'", whole, "' is not a ", what, ": unit '", unit, "' is unknown; write it like ", example);
@@ -41,10 +41,21 @@ std::string with_unit(double value, const char* unit) {
 
 std::int64_t parse_size(std::string_view text) {
     static constexpr std::array<std::pair<std::string_view, double>, 15> units{{
-        {"", 1}, {"B", 1},
-        {"K", 0x1p10}, {"k", 0x1p10}, {"KB", 0x1p10}, {"KiB", 0x1p10},
-        {"M", 0x1p20}, {"m", 0x1p20}, {"MB", 0x1p20}, {"MiB", 0x1p20},
-        {"G", 0x1p30}, {"g", 0x1p30}, {"GB", 0x1p30}, {"GiB", 0x1p30}, {"T", 0x1p40},
+        {"", 1},
+        {"B", 1},
+        {"K", 0x1p10},
+        {"k", 0x1p10},
+        {"KB", 0x1p10},
+        {"KiB", 0x1p10},
+        {"M", 0x1p20},
+        {"m", 0x1p20},
+        {"MB", 0x1p20},
+        {"MiB", 0x1p20},
+        {"G", 0x1p30},
+        {"g", 0x1p30},
+        {"GB", 0x1p30},
+        {"GiB", 0x1p30},
+        {"T", 0x1p40},
     }};
     const std::string_view whole = text;
     const double value = take_number(text, "size", "64, 16K or 1M");
@@ -56,8 +67,18 @@ std::int64_t parse_size(std::string_view text) {
 
 double parse_rate(std::string_view text) {
     static constexpr std::array<std::pair<std::string_view, double>, 12> units{{
-        {"B/s", 1}, {"kB/s", 1e3}, {"KB/s", 1e3}, {"MB/s", 1e6}, {"GB/s", 1e9}, {"TB/s", 1e12},
-        {"bit/s", 1 / 8.}, {"kbit/s", 1e3 / 8}, {"Kbit/s", 1e3 / 8}, {"Mbit/s", 1e6 / 8}, {"Gbit/s", 1e9 / 8}, {"Tbit/s", 1e12 / 8},
+        {"B/s", 1},
+        {"kB/s", 1e3},
+        {"KB/s", 1e3},
+        {"MB/s", 1e6},
+        {"GB/s", 1e9},
+        {"TB/s", 1e12},
+        {"bit/s", 1 / 8.},
+        {"kbit/s", 1e3 / 8},
+        {"Kbit/s", 1e3 / 8},
+        {"Mbit/s", 1e6 / 8},
+        {"Gbit/s", 1e9 / 8},
+        {"Tbit/s", 1e12 / 8},
     }};
     const std::string_view whole = text;
     const double value = take_number(text, "rate", "100Mbit/s or 12.5GB/s");
@@ -67,14 +88,16 @@ double parse_rate(std::string_view text) {
 }
 
 double parse_duration(std::string_view text) {
-    static constexpr std::array<std::pair<std::string_view, double>, 4> units{{{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}}};
+    static constexpr std::array<std::pair<std::string_view, double>, 4> units{
+        {{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}}};
     const std::string_view whole = text;
     const double value = take_number(text, "duration", "5ms or 2us");
     return value * unit_factor(units, text, whole, "duration", "5ms or 2us");
 }
 
 std::string format_size(std::int64_t bytes) {
-    static constexpr std::array<std::pair<std::int64_t, const char*>, 3> units{{{std::int64_t{1} << 30, "G"}, {1 << 20, "M"}, {1 << 10, "K"}}};
+    static constexpr std::array<std::pair<std::int64_t, const char*>, 3> units{
+        {{std::int64_t{1} << 30, "G"}, {1 << 20, "M"}, {1 << 10, "K"}}};
     for (const auto& [unit, name] : units)
         if (bytes >= unit && bytes % unit == 0) return std::to_string(bytes / unit) + name;
     return std::to_string(bytes);

@@ -69,7 +69,8 @@ void register_select(nb::module_& m) {
                 return self.choose(select::function_named(function), job, plan::Rank{root}, block_bytes, mpi);
             },
             "function"_a, "job"_a, "root"_a = 0, "block_bytes"_a = -1, "mpi"_a = "",
-            "The first row that matches and whose algorithm serves the job; block_bytes -1: unknown; mpi: mpich, openmpi or "
+            "The first row that matches and whose algorithm serves the job; block_bytes -1: unknown; mpi: mpich, "
+            "openmpi or "
             "impi. Raises Error.");
 
     m.def("is_scattered", &select::is_scattered, "job"_a, "True when ranks are not in topology order.");

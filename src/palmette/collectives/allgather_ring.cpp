@@ -16,7 +16,8 @@ std::optional<std::string> refuse(const Job&, const Request&, const Spec& spec) 
 }
 
 Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
-    return allgather_among_ranks(job, rank, spec, Pattern{Pattern::Kind::ring}, spec.word("nested", {"yes", "no"}) == "yes", slices_of(request, spec));
+    return allgather_among_ranks(job, rank, spec, Pattern{Pattern::Kind::ring},
+                                 spec.word("nested", {"yes", "no"}) == "yes", slices_of(request, spec));
 }
 
 }  // namespace

@@ -6,7 +6,9 @@ namespace palmette::collectives {
 
 std::vector<plan::StepId> Exchanger::steps_that_brought(Range range, std::uint16_t part) const {
     // Ranges are circular: two overlap when either's first lies in the other.
-    const auto inside = [this](std::int32_t participant, Range r) { return (participant - r.first + n_) % n_ < r.count; };
+    const auto inside = [this](std::int32_t participant, Range r) {
+        return (participant - r.first + n_) % n_ < r.count;
+    };
     const auto overlap = [&](Range a, Range b) { return inside(a.first, b) || inside(b.first, a); };
     std::vector<plan::StepId> steps;
     if (inside(me_, range)) steps = own_;
@@ -33,7 +35,8 @@ void Exchanger::run(const Schedule& schedule) {
             // The slices of an arrival are consecutive steps.
             plan::StepId first = 0;
             for (std::uint16_t part = 0; part < parts_; ++part) {
-                const plan::StepId step = builder_.recv(rank_of_(exchange.peer), first_tag + part, plan::Buffer::recv, blocks, {}, {part, parts_});
+                const plan::StepId step = builder_.recv(rank_of_(exchange.peer), first_tag + part, plan::Buffer::recv,
+                                                        blocks, {}, {part, parts_});
                 if (part == 0) first = step;
             }
             arrivals_.push_back({first, blocks});
@@ -41,7 +44,8 @@ void Exchanger::run(const Schedule& schedule) {
             continue;
         }
         for (std::uint16_t part = 0; part < parts_; ++part)
-            builder_.send(rank_of_(exchange.peer), first_tag + part, plan::Buffer::recv, blocks, steps_that_brought(exchange.range, part), {part, parts_});
+            builder_.send(rank_of_(exchange.peer), first_tag + part, plan::Buffer::recv, blocks,
+                          steps_that_brought(exchange.range, part), {part, parts_});
     }
 }
 

@@ -73,9 +73,17 @@ class Exchanger {
     /// `rank_of(i)`: the rank that plays participant i; `blocks_of(range)`: what these participants contribute, empty allowed; `own`: the step after which `me`'s own
     /// contribution is in place. Tags are shifted by `first_tag`; with
     /// `parts` above 1 every message goes in so many slices, each with a tag of its own. All data lies in the result buffer.
-    Exchanger(plan::ProgramBuilder& builder, std::function<plan::Rank(std::int32_t)> rank_of, std::function<plan::Blocks(Range)> blocks_of,
-              std::int32_t n, std::int32_t me, std::vector<plan::StepId> own, std::int32_t first_tag, std::uint16_t parts = 1)
-        : builder_(builder), rank_of_(std::move(rank_of)), blocks_of_(std::move(blocks_of)), n_(n), me_(me), own_(std::move(own)), first_tag_(first_tag), parts_(parts) {}
+    Exchanger(plan::ProgramBuilder& builder, std::function<plan::Rank(std::int32_t)> rank_of,
+              std::function<plan::Blocks(Range)> blocks_of, std::int32_t n, std::int32_t me,
+              std::vector<plan::StepId> own, std::int32_t first_tag, std::uint16_t parts = 1)
+        : builder_(builder),
+          rank_of_(std::move(rank_of)),
+          blocks_of_(std::move(blocks_of)),
+          n_(n),
+          me_(me),
+          own_(std::move(own)),
+          first_tag_(first_tag),
+          parts_(parts) {}
 
     void run(const Schedule& schedule);
     const std::vector<Arrival>& arrivals() const { return arrivals_; }

@@ -30,7 +30,9 @@ Schedule nested_ring(std::int32_t n, std::int32_t me, const std::vector<topology
     for (auto level = nested.rbegin(); level != nested.rend(); ++level) {
         const std::int32_t group = level->group_of(me);
         const std::int32_t first = level->first(group);
-        if (level->end(group) - 1 == me && first != me && std::find(targets.begin(), targets.end(), first) == targets.end()) targets.push_back(first);
+        if (level->end(group) - 1 == me && first != me &&
+            std::find(targets.begin(), targets.end(), first) == targets.end())
+            targets.push_back(first);
     }
     Schedule out;
     // By distance from the source, as contributions come in; the tag is the receiver's distance.
@@ -104,18 +106,24 @@ Pattern Pattern::parse(std::string_view text) {
 }
 
 std::optional<std::string> Pattern::refuse(std::int32_t n) const {
-    if (kind == Kind::recursive_doubling && (n & (n - 1)) != 0) return base::cat("recursive doubling needs a power of two participants, not ", n);
-    if (kind == Kind::neighbor_exchange && n > 1 && n % 2 != 0) return base::cat("neighbour exchange needs an even number of participants, not ", n);
+    if (kind == Kind::recursive_doubling && (n & (n - 1)) != 0)
+        return base::cat("recursive doubling needs a power of two participants, not ", n);
+    if (kind == Kind::neighbor_exchange && n > 1 && n % 2 != 0)
+        return base::cat("neighbour exchange needs an even number of participants, not ", n);
     return std::nullopt;
 }
 
 Schedule Pattern::schedule(std::int32_t n, std::int32_t me, const std::vector<topology::Partition>& nested) const {
     if (n < 2) return {};
     switch (kind) {
-        case Kind::ring: return nested.empty() ? ring(n, me) : nested_ring(n, me, nested);
-        case Kind::recursive_doubling: return recursive_doubling(n, me);
-        case Kind::bruck: return bruck(n, me, radix);
-        case Kind::neighbor_exchange: return neighbor_exchange(n, me);
+        case Kind::ring:
+            return nested.empty() ? ring(n, me) : nested_ring(n, me, nested);
+        case Kind::recursive_doubling:
+            return recursive_doubling(n, me);
+        case Kind::bruck:
+            return bruck(n, me, radix);
+        case Kind::neighbor_exchange:
+            return neighbor_exchange(n, me);
     }
     return {};
 }

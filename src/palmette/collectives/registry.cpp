@@ -11,9 +11,12 @@ using base::fail;
 
 const std::vector<Algorithm>& algorithms() {
     static const std::vector<Algorithm> rows{
-        gather_linear, gather_k_nomial, gather_by_topology,
-        scatter_linear, scatter_k_nomial, scatter_by_topology,
-        allgather_ring, allgather_recursive_doubling, allgather_bruck, allgather_neighbor_exchange, allgather_leaders,
+        gather_linear,      gather_k_nomial,
+        gather_by_topology, scatter_linear,
+        scatter_k_nomial,   scatter_by_topology,
+        allgather_ring,     allgather_recursive_doubling,
+        allgather_bruck,    allgather_neighbor_exchange,
+        allgather_leaders,
     };
     return rows;
 }
@@ -29,7 +32,8 @@ const Algorithm& algorithm_named(Collective collective, std::string_view name) {
 }
 
 Program make_program(const Job& job, Rank rank, const Request& request, const Spec& spec) {
-    if (rank.value < 0 || rank.value >= job.size()) fail("rank ", rank, " is outside of a job of ", job.size(), " ranks");
+    if (rank.value < 0 || rank.value >= job.size())
+        fail("rank ", rank, " is outside of a job of ", job.size(), " ranks");
     if (request.collective != Collective::allgather && (request.root.value < 0 || request.root.value >= job.size()))
         fail("root ", request.root, " is outside of a job of ", job.size(), " ranks");
     const Algorithm& row = algorithm_named(request.collective, spec.name);
@@ -62,14 +66,19 @@ std::int64_t tag_limit(const Job& job, const Spec& spec) {
 
 void check_keys(const Spec& spec, const std::vector<std::string_view>& known, const Job* levels) {
     // A table may name levels that this job doesn't have; these are the names that discovery gives.
-    static const std::vector<std::string_view> level_names{"dragonfly", "group", "pod", "block", "rack", "leaf", "chassis", "node", "package", "socket", "numa", "die", "l3", "l2", "core"};
+    static const std::vector<std::string_view> level_names{"dragonfly", "group",   "pod",  "block",   "rack",
+                                                           "leaf",      "chassis", "node", "package", "socket",
+                                                           "numa",      "die",     "l3",   "l2",      "core"};
     for (const auto& [key, value] : spec.options) {
         const std::string_view name = key;
         if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-        if (levels && (levels->find_level(name) || name.starts_with("tier") || std::find(level_names.begin(), level_names.end(), name) != level_names.end())) continue;
+        if (levels && (levels->find_level(name) || name.starts_with("tier") ||
+                       std::find(level_names.begin(), level_names.end(), name) != level_names.end()))
+            continue;
         std::string list;
         for (const std::string_view k : known) list += (list.empty() ? "" : ", ") + std::string(k);
-        fail("algorithm '", spec.text(), "': key '", name, "' is unknown; there ", known.size() == 1 ? "is " : "are ", list.empty() ? "none" : list, levels ? " and the names of levels" : "");
+        fail("algorithm '", spec.text(), "': key '", name, "' is unknown; there ", known.size() == 1 ? "is " : "are ",
+             list.empty() ? "none" : list, levels ? " and the names of levels" : "");
     }
 }
 

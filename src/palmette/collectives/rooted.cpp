@@ -48,7 +48,9 @@ RootedTree topology_tree(const Job& job, Rank rank, const Request& request, cons
     const auto top = spec.find("top");
     const TreeShape shape = straight ? TreeShape{} : top ? TreeShape::parse(*top) : TreeShape{2};
     tree.parts = straight ? std::uint16_t{1} : slices_of(request, spec);
-    tree.neighbours = TopologyTree(job, {0, job.size()}, job.position_of(request.root), straight ? std::vector<LevelShape>() : level_shapes(job, spec, {2}), shape).of(tree.self);
+    tree.neighbours = TopologyTree(job, {0, job.size()}, job.position_of(request.root),
+                                   straight ? std::vector<LevelShape>() : level_shapes(job, spec, {2}), shape)
+                          .of(tree.self);
     return tree;
 }
 
@@ -93,7 +95,8 @@ Program scatter_along(const Job& job, Rank rank, const RootedTree& tree) {
         std::vector<plan::StepId> arrived;
         if (!root) {
             builder.stage("scatter from " + near.parent->stage + " leader");
-            arrived.push_back(builder.recv(tree.rank_at(job, near.parent->peer), part, here, near.parent->blocks, {}, slice));
+            arrived.push_back(
+                builder.recv(tree.rank_at(job, near.parent->peer), part, here, near.parent->blocks, {}, slice));
         }
         for (const TreeLink& child : near.children) {
             builder.stage("scatter from " + child.stage + " leader");

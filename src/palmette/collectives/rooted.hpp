@@ -14,7 +14,9 @@ struct RootedTree {
     Position self;
     std::uint16_t parts = 1;  ///< slices that every message is cut into
 
-    Rank rank_at(const Job& job, Position position) const { return order == plan::BlockOrder::topology ? job.rank_at(position) : Rank{position.value}; }
+    Rank rank_at(const Job& job, Position position) const {
+        return order == plan::BlockOrder::topology ? job.rank_at(position) : Rank{position.value};
+    }
 };
 
 /// linear, and k_nomial with key radix: one tree over all ranks, in topology or (order=rank) in rank order.

@@ -7,6 +7,7 @@ namespace palmette::collectives {
 
 extern const Algorithm gather_linear, gather_k_nomial, gather_by_topology;
 extern const Algorithm scatter_linear, scatter_k_nomial, scatter_by_topology;
-extern const Algorithm allgather_ring, allgather_recursive_doubling, allgather_bruck, allgather_neighbor_exchange, allgather_leaders;
+extern const Algorithm allgather_ring, allgather_recursive_doubling, allgather_bruck, allgather_neighbor_exchange,
+    allgather_leaders;
 
 }  // namespace palmette::collectives

@@ -15,12 +15,14 @@ Spec Spec::parse(std::string_view text) {
     Spec spec;
     const std::size_t colon = whole.find(':');
     spec.name = base::trim(whole.substr(0, colon));
-    if (spec.name.empty()) fail("algorithm '", text, "' has no name; 'palmette plan --list' prints those that there are");
+    if (spec.name.empty())
+        fail("algorithm '", text, "' has no name; 'palmette plan --list' prints those that there are");
     if (colon == std::string_view::npos) return spec;
     for (const std::string_view option : base::split(whole.substr(colon + 1), ',')) {
         const std::size_t equals = option.find('=');
         const std::string_view key = base::trim(option.substr(0, equals));
-        if (equals == std::string_view::npos || key.empty()) fail("algorithm '", whole, "': '", option, "' is not KEY=VALUE");
+        if (equals == std::string_view::npos || key.empty())
+            fail("algorithm '", whole, "': '", option, "' is not KEY=VALUE");
         if (spec.find(key)) fail("algorithm '", whole, "': key '", key, "' stands twice");
         spec.options.emplace_back(key, base::trim(option.substr(equals + 1)));
     }

@@ -19,7 +19,9 @@ Interval TopologyTree::group_around(std::int64_t position, int depth) const {
     return {first, std::min<std::int64_t>(groups.end(group), range_.end()) - first};
 }
 
-std::int64_t TopologyTree::leader(const Interval& group) const { return root_ >= group.first && root_ < group.end() ? root_ : group.first; }
+std::int64_t TopologyTree::leader(const Interval& group) const {
+    return root_ >= group.first && root_ < group.end() ? root_ : group.first;
+}
 
 std::size_t TopologyTree::outermost_crossed(Position a, Position b) const {
     std::size_t level = 0;
@@ -37,12 +39,16 @@ TreeNeighbours TopologyTree::of(Position position) const {
         if (leader(mine) != position.value) continue;
         const Interval group = group_around(position.value, depth);
         const TreeShape shape = depth < 0 ? top_ : levels_[static_cast<std::size_t>(depth)].shape;
-        const std::string stage = depth < 0 ? "top" : job_.levels()[levels_[static_cast<std::size_t>(depth)].level].name;
+        const std::string stage =
+            depth < 0 ? "top" : job_.levels()[levels_[static_cast<std::size_t>(depth)].level].name;
 
         // The subgroups are numbered from the one of the group's leader on, round and round.
         const bool single = depth + 1 >= static_cast<int>(levels_.size());
-        const topology::Partition* inner = single ? nullptr : &job_.levels()[levels_[static_cast<std::size_t>(depth + 1)].level].groups;
-        const auto index_of = [&](std::int64_t at) { return inner ? inner->group_of(static_cast<std::int32_t>(at)) : static_cast<std::int32_t>(at); };
+        const topology::Partition* inner =
+            single ? nullptr : &job_.levels()[levels_[static_cast<std::size_t>(depth + 1)].level].groups;
+        const auto index_of = [&](std::int64_t at) {
+            return inner ? inner->group_of(static_cast<std::int32_t>(at)) : static_cast<std::int32_t>(at);
+        };
         const std::int32_t first = index_of(group.first);
         const std::int32_t n = index_of(group.end() - 1) - first + 1;
         const std::int32_t turn = index_of(leader(group)) - first;
@@ -68,7 +74,8 @@ TreeNeighbours TopologyTree::of(Position position) const {
         const std::int32_t me = (index_of(position.value) - first - turn + n) % n;
         const std::size_t before = out.children.size();
         for (const SubTree& child : shape.children(me, n))
-            out.children.push_back({{static_cast<std::int32_t>(leader(member_group(child.first)))}, blocks_of(child), stage});
+            out.children.push_back(
+                {{static_cast<std::int32_t>(leader(member_group(child.first)))}, blocks_of(child), stage});
         // A star is served from afar to near: what must cross the slow outer links is under way first.
         if (shape.radix == 0)
             std::stable_sort(out.children.begin() + static_cast<std::ptrdiff_t>(before), out.children.end(),
@@ -76,7 +83,8 @@ TreeNeighbours TopologyTree::of(Position position) const {
                                  return outermost_crossed(position, a.peer) < outermost_crossed(position, b.peer);
                              });
         if (const auto parent = shape.parent(me))
-            out.parent = TreeLink{{static_cast<std::int32_t>(leader(member_group(*parent)))}, blocks_of(shape.subtree(me, n)), stage};
+            out.parent = TreeLink{
+                {static_cast<std::int32_t>(leader(member_group(*parent)))}, blocks_of(shape.subtree(me, n)), stage};
     }
     return out;
 }

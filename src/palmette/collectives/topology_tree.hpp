@@ -29,7 +29,8 @@ struct TreeLink {
 
 struct TreeNeighbours {
     std::optional<TreeLink> parent;
-    std::vector<TreeLink> children;  ///< outermost level first; within a level the largest subtree first, in a star the farthest
+    std::vector<TreeLink>
+        children;  ///< outermost level first; within a level the largest subtree first, in a star the farthest
 };
 
 /// A tree over the positions first..first+count-1, rooted anywhere. Every group of a chosen level has one leader: the root where it is

@@ -33,7 +33,9 @@ TreeShape TreeShape::parse(std::string_view text) {
     base::fail("'", text, "' is no tree: there are linear, binomial and k_nomial.K with K of at least 2");
 }
 
-std::string TreeShape::text() const { return radix == 0 ? "linear" : radix == 2 ? "binomial" : base::cat("k_nomial.", radix); }
+std::string TreeShape::text() const {
+    return radix == 0 ? "linear" : radix == 2 ? "binomial" : base::cat("k_nomial.", radix);
+}
 
 std::optional<std::int32_t> TreeShape::parent(std::int32_t member) const {
     if (member == 0) return std::nullopt;
@@ -58,7 +60,9 @@ std::vector<SubTree> TreeShape::children(std::int32_t member, std::int32_t n) co
     for (std::int64_t weight = lowest_weight(member, radix, n) / radix; weight >= 1; weight /= radix)
         for (std::int64_t digit = 1; digit < radix; ++digit) {
             const std::int64_t child = member + digit * weight;
-            if (child < n) out.push_back({static_cast<std::int32_t>(child), static_cast<std::int32_t>(std::min(weight, n - child))});
+            if (child < n)
+                out.push_back(
+                    {static_cast<std::int32_t>(child), static_cast<std::int32_t>(std::min(weight, n - child))});
         }
     return out;
 }

@@ -38,7 +38,8 @@ PerGroup::PerGroup(std::vector<double> values) {
 void Job::set_order(const std::vector<std::int32_t>& rank_at) {
     rank_at_ = Permutation(rank_at);
     std::vector<std::int32_t> position_of(rank_at.size());
-    for (std::size_t i = 0; i < rank_at.size(); ++i) position_of[static_cast<std::size_t>(rank_at[i])] = static_cast<std::int32_t>(i);
+    for (std::size_t i = 0; i < rank_at.size(); ++i)
+        position_of[static_cast<std::size_t>(rank_at[i])] = static_cast<std::int32_t>(i);
     position_of_ = Permutation(position_of);
 }
 
@@ -65,7 +66,9 @@ Job::Job(const Machine& machine, const Placement& placement) {
         return std::pair(x.host, x.slot) < std::pair(y.host, y.slot);
     });
     set_order(order);
-    const auto seat = [&](std::int32_t position) -> const Seat& { return placement[static_cast<std::size_t>(order[static_cast<std::size_t>(position)])]; };
+    const auto seat = [&](std::int32_t position) -> const Seat& {
+        return placement[static_cast<std::size_t>(order[static_cast<std::size_t>(position)])];
+    };
 
     for (std::int32_t index = 0; index < static_cast<std::int32_t>(machine.levels().size()); ++index) {
         const MachineLevel& of_machine = machine.levels()[static_cast<std::size_t>(index)];
@@ -74,7 +77,8 @@ Job::Job(const Machine& machine, const Placement& placement) {
         const auto key = [&](std::int32_t position) -> std::pair<std::int32_t, std::int32_t> {
             const Seat& s = seat(position);
             if (!inside) return {group_node(machine, s.host, index), 0};
-            const auto& group = machine.insides()[static_cast<std::size_t>(machine.host(s.host).inside)].group_of_slot[static_cast<std::size_t>(index)];
+            const auto& group = machine.insides()[static_cast<std::size_t>(machine.host(s.host).inside)]
+                                    .group_of_slot[static_cast<std::size_t>(index)];
             if (s.slot < 0 || group.empty()) return {s.host, 0};
             return {s.host, group[static_cast<std::size_t>(s.slot)]};
         };
@@ -149,15 +153,20 @@ Job Job::from_groups(const std::vector<std::string>& names, const std::vector<st
     for (auto& key : keys) key.front() = first_rank[key.front()];
     std::vector<std::int32_t> order(key_of_rank.size());
     std::iota(order.begin(), order.end(), 0);
-    const auto key_at = [&](std::int32_t position) -> const std::vector<std::int32_t>& { return keys[static_cast<std::size_t>(order[static_cast<std::size_t>(position)])]; };
-    std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) { return keys[static_cast<std::size_t>(a)] < keys[static_cast<std::size_t>(b)]; });
+    const auto key_at = [&](std::int32_t position) -> const std::vector<std::int32_t>& {
+        return keys[static_cast<std::size_t>(order[static_cast<std::size_t>(position)])];
+    };
+    std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
+        return keys[static_cast<std::size_t>(a)] < keys[static_cast<std::size_t>(b)];
+    });
     Job job;
     job.set_order(order);
     for (std::size_t level = 0; level < names.size(); ++level) {
         std::vector<std::int32_t> firsts;
         const auto depth = static_cast<std::ptrdiff_t>(level + 1);
         for (std::int32_t i = 0; i < p; ++i)
-            if (i == 0 || !std::equal(key_at(i).begin(), key_at(i).begin() + depth, key_at(i - 1).begin())) firsts.push_back(i);
+            if (i == 0 || !std::equal(key_at(i).begin(), key_at(i).begin() + depth, key_at(i - 1).begin()))
+                firsts.push_back(i);
         job.levels_.push_back({names[level], Partition::from_firsts(p, std::move(firsts)), 0, {}, {}});
     }
     job.drop_empty_levels();

@@ -25,7 +25,9 @@ class PerGroup {
     PerGroup() = default;
     explicit PerGroup(double uniform) : uniform_(uniform) {}
     explicit PerGroup(std::vector<double> values);
-    double operator[](std::int32_t group) const { return values_.empty() ? uniform_ : values_[static_cast<std::size_t>(group)]; }
+    double operator[](std::int32_t group) const {
+        return values_.empty() ? uniform_ : values_[static_cast<std::size_t>(group)];
+    }
     const std::vector<double>& values() const { return values_; }
 
   private:
@@ -37,8 +39,8 @@ class PerGroup {
 struct JobLevel {
     std::string name;
     Partition groups;
-    double latency_s = 0;  ///< one way, leaving a group and staying in the parent group; 0: unknown
-    PerGroup up_bytes_per_s;  ///< capacity of the edge out of each group; 0: unknown or not there
+    double latency_s = 0;            ///< one way, leaving a group and staying in the parent group; 0: unknown
+    PerGroup up_bytes_per_s;         ///< capacity of the edge out of each group; 0: unknown or not there
     std::vector<std::string> names;  ///< of the groups; may be empty
 };
 
@@ -58,7 +60,8 @@ class Job {
     /// From what ranks know of themselves: `key_of_rank[r][l]` is the group of rank r at level `names[l]`, outermost first. Groups of
     /// the first level come in order of their first rank, groups below by their key; equal keys in different parents are
     /// different groups. One level must be called `node`.
-    static Job from_groups(const std::vector<std::string>& names, const std::vector<std::vector<std::int32_t>>& key_of_rank);
+    static Job from_groups(const std::vector<std::string>& names,
+                           const std::vector<std::vector<std::int32_t>>& key_of_rank);
 
     /// What `to_json` wrote: the form in which rank 0 hands the job to the others.
     static Job from_json(const base::Json& json);

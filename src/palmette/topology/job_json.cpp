@@ -69,20 +69,23 @@ JobLevel read_level(const Json& json, std::int32_t size) {
         level.groups = Partition::even(size, small(*even, "job.levels.even_size"));
     } else {
         std::vector<std::int32_t> firsts;
-        for (const Json& first : member(json, "firsts").items("job.levels.firsts")) firsts.push_back(small(first, "job.levels.firsts"));
+        for (const Json& first : member(json, "firsts").items("job.levels.firsts"))
+            firsts.push_back(small(first, "job.levels.firsts"));
         level.groups = Partition::from_firsts(size, std::move(firsts));
     }
     if (const Json* up = json.find("up_bytes_per_s")) {
         if (up->is_array()) {
             std::vector<double> values;
-            for (const Json& value : up->items("job.levels.up_bytes_per_s")) values.push_back(value.number("job.levels.up_bytes_per_s"));
+            for (const Json& value : up->items("job.levels.up_bytes_per_s"))
+                values.push_back(value.number("job.levels.up_bytes_per_s"));
             level.up_bytes_per_s = PerGroup(std::move(values));
         } else {
             level.up_bytes_per_s = PerGroup(up->number("job.levels.up_bytes_per_s"));
         }
     }
     if (const Json* names = json.find("names"))
-        for (const Json& name : names->items("job.levels.names")) level.names.push_back(name.string("job.levels.names"));
+        for (const Json& name : names->items("job.levels.names"))
+            level.names.push_back(name.string("job.levels.names"));
     return level;
 }
 

@@ -14,13 +14,17 @@ void Machine::finish() {
     for (std::size_t i = 0; i < nodes_.size(); ++i)
         if (nodes_[i].level == host_level_) hosts_.push_back(static_cast<std::int32_t>(i));
     if (hosts_.empty()) fail("the machine has no hosts: level 'node' has no entry in the tree");
-    for (std::size_t h = 0; h < hosts_.size(); ++h) by_name_.emplace_back(host(static_cast<std::int32_t>(h)).name, static_cast<std::int32_t>(h));
+    for (std::size_t h = 0; h < hosts_.size(); ++h)
+        by_name_.emplace_back(host(static_cast<std::int32_t>(h)).name, static_cast<std::int32_t>(h));
     std::sort(by_name_.begin(), by_name_.end());
     for (std::size_t i = 1; i < by_name_.size(); ++i)
-        if (by_name_[i].first == by_name_[i - 1].first) fail("host '", by_name_[i].first, "' stands twice in the machine's tree");
+        if (by_name_[i].first == by_name_[i - 1].first)
+            fail("host '", by_name_[i].first, "' stands twice in the machine's tree");
 }
 
-std::int32_t Machine::slots_of(std::int32_t index) const { return insides_[static_cast<std::size_t>(host(index).inside)].slots; }
+std::int32_t Machine::slots_of(std::int32_t index) const {
+    return insides_[static_cast<std::size_t>(host(index).inside)].slots;
+}
 
 std::int64_t Machine::total_slots() const {
     std::int64_t total = 0;
@@ -30,7 +34,8 @@ std::int64_t Machine::total_slots() const {
 
 std::int32_t Machine::find_host(std::string_view name) const {
     const auto look_up = [this](std::string_view wanted) {
-        const auto at = std::lower_bound(by_name_.begin(), by_name_.end(), wanted, [](const auto& entry, std::string_view w) { return entry.first < w; });
+        const auto at = std::lower_bound(by_name_.begin(), by_name_.end(), wanted,
+                                         [](const auto& entry, std::string_view w) { return entry.first < w; });
         return at != by_name_.end() && at->first == wanted ? at->second : -1;
     };
     const std::int32_t whole = look_up(name);
@@ -43,9 +48,11 @@ class MachineReader {
     Machine read(const Json& document) {
         const Json* object = document.find("machine");
         const Json& machine = object ? *object : document;
-        if (!machine.is_object()) fail("machine: expected an object; is this a topology.json written by 'palmette discover'?");
+        if (!machine.is_object())
+            fail("machine: expected an object; is this a topology.json written by 'palmette discover'?");
         if (const Json* version = document.find("version"); object && version && version->integer("version") != 1)
-            fail("version: this palmette reads version 1, the file has ", version->integer("version"), "; write it anew with 'palmette discover'");
+            fail("version: this palmette reads version 1, the file has ", version->integer("version"),
+                 "; write it anew with 'palmette discover'");
         read_levels(machine);
         if (const Json* insides = machine.find("insides"))
             for (const auto& [name, value] : insides->members("machine.insides")) read_inside(name, value);
@@ -64,7 +71,8 @@ class MachineReader {
             const Json* name = item.find("name");
             if (!name) fail("machine.levels: an entry has no name");
             MachineLevel level{name->string("machine.levels.name")};
-            if (const Json* latency = item.find("latency_s")) level.latency_s = latency->number("machine.levels.latency_s");
+            if (const Json* latency = item.find("latency_s"))
+                level.latency_s = latency->number("machine.levels.latency_s");
             machine_.levels_.push_back(std::move(level));
         }
         machine_.host_level_ = level_index("node");
@@ -82,7 +90,8 @@ class MachineReader {
         if (!name) fail(where, ".level: missing");
         const std::int32_t level = level_index(name->string(where + ".level"));
         if (level < 0) fail(where, ".level: '", name->string(where), "' is not listed in machine.levels");
-        if (level <= above) fail(where, ".level: '", name->string(where), "' must stand below its parent's level in machine.levels");
+        if (level <= above)
+            fail(where, ".level: '", name->string(where), "' must stand below its parent's level in machine.levels");
         return level;
     }
 
@@ -114,7 +123,8 @@ class MachineReader {
                     ++inside.slots;
                 auto& group = inside.group_of_slot[static_cast<std::size_t>(level)];
                 // Slots of siblings that lack this level get groups of their own, so that numbers stay ascending.
-                while (static_cast<std::int32_t>(group.size()) < first) group.push_back(groups_[static_cast<std::size_t>(level)]++);
+                while (static_cast<std::int32_t>(group.size()) < first)
+                    group.push_back(groups_[static_cast<std::size_t>(level)]++);
                 group.resize(static_cast<std::size_t>(inside.slots), groups_[static_cast<std::size_t>(level)]++);
             }
         }
@@ -149,12 +159,15 @@ class MachineReader {
             machine_.nodes_.push_back(std::move(node));
             return;
         }
-        if (node.level > machine_.host_level_) fail(here, ": '", machine_.levels_[static_cast<std::size_t>(node.level)].name, "' stands outside of a host; put it into machine.insides");
+        if (node.level > machine_.host_level_)
+            fail(here, ": '", machine_.levels_[static_cast<std::size_t>(node.level)].name,
+                 "' stands outside of a host; put it into machine.insides");
         const auto index = static_cast<std::int32_t>(machine_.nodes_.size());
         const std::int32_t level = node.level;
         machine_.nodes_.push_back(std::move(node));
         if (const Json* children = json.find("children"))
-            for (const Json& child : children->items(here + ".children")) read_node(child, index, level, here + ".children");
+            for (const Json& child : children->items(here + ".children"))
+                read_node(child, index, level, here + ".children");
     }
 
     std::int32_t inside_of(const Json& json, const std::string& where) {

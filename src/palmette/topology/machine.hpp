@@ -51,7 +51,9 @@ class Machine {
     const std::vector<Inside>& insides() const { return insides_; }
     /// Indices into nodes(), in topology order.
     const std::vector<std::int32_t>& hosts() const { return hosts_; }
-    const MachineNode& host(std::int32_t host) const { return nodes_[static_cast<std::size_t>(hosts_[static_cast<std::size_t>(host)])]; }
+    const MachineNode& host(std::int32_t host) const {
+        return nodes_[static_cast<std::size_t>(hosts_[static_cast<std::size_t>(host)])];
+    }
     std::int32_t slots_of(std::int32_t host) const;
     std::int64_t total_slots() const;
     /// Index of the host of that name (as it is, then up to the first dot), or -1.

@@ -7,7 +7,8 @@ namespace {
 using base::Json;
 
 /// The subtree of the slots [begin, end) of an inside, from `level` on.
-Json inside_children(const Machine& machine, const Inside& inside, std::size_t level, std::int32_t begin, std::int32_t end) {
+Json inside_children(const Machine& machine, const Inside& inside, std::size_t level, std::int32_t begin,
+                     std::int32_t end) {
     while (level < inside.group_of_slot.size() && inside.group_of_slot[level].empty()) ++level;
     Json out = Json::array();
     if (level >= inside.group_of_slot.size()) return out;
@@ -59,7 +60,8 @@ Json node_json(const Machine& machine, const std::vector<std::vector<std::int32_
     }
     if (!children[static_cast<std::size_t>(index)].empty()) {
         Json list = Json::array();
-        for (const std::int32_t child : children[static_cast<std::size_t>(index)]) list.push(node_json(machine, children, child));
+        for (const std::int32_t child : children[static_cast<std::size_t>(index)])
+            list.push(node_json(machine, children, child));
         out.set("children", std::move(list));
     }
     return out;
@@ -84,7 +86,8 @@ Json Machine::to_json() const {
     }
     out.set("insides", std::move(insides));
     std::vector<std::vector<std::int32_t>> children(nodes_.size());
-    for (std::size_t i = 1; i < nodes_.size(); ++i) children[static_cast<std::size_t>(nodes_[i].parent)].push_back(static_cast<std::int32_t>(i));
+    for (std::size_t i = 1; i < nodes_.size(); ++i)
+        children[static_cast<std::size_t>(nodes_[i].parent)].push_back(static_cast<std::int32_t>(i));
     out.set("tree", node_json(*this, children, 0));
     return out;
 }

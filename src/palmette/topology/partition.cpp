@@ -17,8 +17,10 @@ Partition Partition::even(std::int32_t size, std::int32_t group_size) {
 Partition Partition::from_firsts(std::int32_t size, std::vector<std::int32_t> firsts) {
     if (size > 0 && (firsts.empty() || firsts.front() != 0)) base::fail("groups of positions must begin at 0");
     for (std::size_t i = 1; i < firsts.size(); ++i)
-        if (firsts[i] <= firsts[i - 1]) base::fail("groups of positions must ascend: group ", i, " begins at ", firsts[i]);
-    if (!firsts.empty() && firsts.back() >= size) base::fail("group ", firsts.size() - 1, " begins past the last position");
+        if (firsts[i] <= firsts[i - 1])
+            base::fail("groups of positions must ascend: group ", i, " begins at ", firsts[i]);
+    if (!firsts.empty() && firsts.back() >= size)
+        base::fail("group ", firsts.size() - 1, " begins past the last position");
     const std::int32_t group = firsts.size() > 1 ? firsts[1] : std::max(size, 1);
     bool even = true;
     for (std::size_t i = 0; i < firsts.size(); ++i) even = even && firsts[i] == static_cast<std::int32_t>(i) * group;
@@ -41,7 +43,8 @@ std::int32_t Partition::group_of(std::int32_t position) const {
 }
 
 std::int32_t Partition::first(std::int32_t group) const {
-    if (even_size_ > 0) return static_cast<std::int32_t>(std::min<std::int64_t>(std::int64_t{group} * even_size_, size_));
+    if (even_size_ > 0)
+        return static_cast<std::int32_t>(std::min<std::int64_t>(std::int64_t{group} * even_size_, size_));
     return group < static_cast<std::int32_t>(firsts_.size()) ? firsts_[static_cast<std::size_t>(group)] : size_;
 }
 

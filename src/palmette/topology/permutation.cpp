@@ -34,10 +34,12 @@ Permutation::Permutation(const std::vector<std::int32_t>& values) : size_(static
 Permutation Permutation::from_runs(std::int32_t size, std::vector<Run> runs) {
     std::int32_t previous = -1;
     for (const Run& run : runs) {
-        if (run.first_index <= previous || run.first_index >= size) base::fail("runs of a permutation must ascend below ", size);
+        if (run.first_index <= previous || run.first_index >= size)
+            base::fail("runs of a permutation must ascend below ", size);
         previous = run.first_index;
     }
-    if (size > 0 && (runs.empty() || runs.front().first_index != 0)) base::fail("runs of a permutation must begin at 0");
+    if (size > 0 && (runs.empty() || runs.front().first_index != 0))
+        base::fail("runs of a permutation must begin at 0");
     Permutation out;
     out.size_ = size;
     out.runs_ = std::move(runs);
@@ -45,7 +47,8 @@ Permutation Permutation::from_runs(std::int32_t size, std::vector<Run> runs) {
 }
 
 std::int32_t Permutation::operator[](std::int32_t index) const {
-    const auto after = std::upper_bound(runs_.begin(), runs_.end(), index, [](std::int32_t i, const Run& run) { return i < run.first_index; });
+    const auto after = std::upper_bound(runs_.begin(), runs_.end(), index,
+                                        [](std::int32_t i, const Run& run) { return i < run.first_index; });
     const Run& run = *(after - 1);
     return run.first_value + (index - run.first_index) * run.stride;
 }

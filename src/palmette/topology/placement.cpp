@@ -49,7 +49,8 @@ Placement shuffled(const Machine& machine, std::string_view seed_text) {
 
 std::vector<std::string> hosts_in_file(std::string_view path) {
     std::ifstream in{std::string(path)};
-    if (!in) fail("placement '", path, "' is neither block, cyclic, random:SEED, hosts=A,B,... nor a file that can be read");
+    if (!in)
+        fail("placement '", path, "' is neither block, cyclic, random:SEED, hosts=A,B,... nor a file that can be read");
     std::vector<std::string> hosts;
     std::string line;
     for (int number = 1; std::getline(in, line); ++number) {
@@ -76,7 +77,9 @@ Placement placement_on_hosts(const Machine& machine, const std::vector<std::stri
     std::vector<std::int32_t> used(machine.hosts().size(), 0);
     for (std::size_t rank = 0; rank < hosts.size(); ++rank) {
         const std::int32_t host = machine.find_host(hosts[rank]);
-        if (host < 0) fail("rank ", rank, " sits on host '", hosts[rank], "', which the topology doesn't have; discover the fabric anew or correct the name");
+        if (host < 0)
+            fail("rank ", rank, " sits on host '", hosts[rank],
+                 "', which the topology doesn't have; discover the fabric anew or correct the name");
         seats.push_back({host, used[static_cast<std::size_t>(host)]++ % machine.slots_of(host)});
     }
     return seats;

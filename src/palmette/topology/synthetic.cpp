@@ -19,7 +19,8 @@ class SyntheticReader {
         std::size_t host = items_.size();
         for (std::size_t i = 0; i < items_.size(); ++i) {
             for (std::size_t j = 0; j < i; ++j)
-                if (items_[i].name == items_[j].name) fail("machine '", spec, "': level '", items_[i].name, "' stands twice");
+                if (items_[i].name == items_[j].name)
+                    fail("machine '", spec, "': level '", items_[i].name, "' stands twice");
             if (items_[i].name == "node") host = i;
         }
         if (host == items_.size()) items_[--host].name = "node";
@@ -46,14 +47,17 @@ class SyntheticReader {
         for (;;) {
             std::int32_t count = 0;
             const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), count);
-            if (error != std::errc() || count < 1) fail("machine '", spec, "': '", text, "' must begin with a count of at least 1, like 4node");
+            if (error != std::errc() || count < 1)
+                fail("machine '", spec, "': '", text, "' must begin with a count of at least 1, like 4node");
             item.counts.push_back(count);
             rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
             if (rest.empty() || rest.front() != '+') break;
             rest.remove_prefix(1);
         }
         std::size_t letters = 0;
-        while (letters < rest.size() && (std::isalnum(static_cast<unsigned char>(rest[letters])) || rest[letters] == '_')) ++letters;
+        while (letters < rest.size() &&
+               (std::isalnum(static_cast<unsigned char>(rest[letters])) || rest[letters] == '_'))
+            ++letters;
         if (letters == 0) fail("machine '", spec, "': '", text, "' names no level, write it like 4node");
         item.name = rest.substr(0, letters);
         rest.remove_prefix(letters);
@@ -83,7 +87,8 @@ class SyntheticReader {
         if (parents_seen_.empty()) parents_seen_.assign(items_.size(), 0);
         const std::int32_t count = next_count(level);
         for (std::int32_t i = 0; i < count; ++i) {
-            if (machine_.nodes_.size() > 4'000'000) fail("the synthetic machine has more than four million hosts and switches");
+            if (machine_.nodes_.size() > 4'000'000)
+                fail("the synthetic machine has more than four million hosts and switches");
             MachineNode node;
             node.name = cat(level == host ? "h" : items_[level].name, made_[level]++);
             node.level = static_cast<std::int32_t>(level);
@@ -107,7 +112,8 @@ class SyntheticReader {
         else
             made.slots = 1;
         for (std::size_t i = 0; i < machine_.insides_.size(); ++i)
-            if (machine_.insides_[i].group_of_slot == made.group_of_slot && machine_.insides_[i].slots == made.slots) return static_cast<std::int32_t>(i);
+            if (machine_.insides_[i].group_of_slot == made.group_of_slot && machine_.insides_[i].slots == made.slots)
+                return static_cast<std::int32_t>(i);
         made.name = cat("inside", machine_.insides_.size());
         machine_.insides_.push_back(std::move(made));
         return static_cast<std::int32_t>(machine_.insides_.size()) - 1;
