@@ -103,9 +103,13 @@ function(_palmette_preload abi include_dir definitions)
     LIBRARY_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/lib")
   # The C++ library inside, nothing of it visible: the program may bring another one. -z defs turns a call that is
   # neither PMPI_ nor ours into an error of the build; -z lazy leaves MPI calls unresolved until they are made.
+  set(_no_undefined -Wl,-z,defs)
+  if(PALMETTE_SANITIZE)
+    set(_no_undefined "")
+  endif()
   target_link_options(palmette_${abi} PRIVATE
     -static-libstdc++ -static-libgcc "-Wl,--version-script=${_exports}" -Wl,--exclude-libs,ALL
-    -Wl,-z,lazy $<$<NOT:$<BOOL:${PALMETTE_SANITIZE}>>:-Wl,-z,defs>)
+    -Wl,-z,lazy ${_no_undefined})
   install(TARGETS palmette_${abi} LIBRARY DESTINATION palmette/lib COMPONENT python)
 endfunction()
 

@@ -10,14 +10,6 @@
 namespace palmette::collectives {
 namespace {
 
-std::optional<std::string> refuse(const Job&, const Request&, const Spec& spec) {
-    check_keys(spec, {"radix", "order", "segment"});
-    spec.integer("radix", 2, 2);
-    spec.word("order", {"topology", "rank"});
-    spec.size("segment", 0);
-    return std::nullopt;
-}
-
 Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
     return gather_along(job, rank, flat_tree(job, rank, request, spec, TreeShape{spec.integer("radix", 2, 2)}));
 }
@@ -32,7 +24,7 @@ const Algorithm gather_k_nomial{
     "radix=K (2), order=topology|rank, segment=SIZE",
     "none",
     true,
-    refuse,
+    refuse_k_nomial,
     make,
 };
 

@@ -9,12 +9,6 @@
 namespace palmette::collectives {
 namespace {
 
-std::optional<std::string> refuse(const Job&, const Request&, const Spec& spec) {
-    check_keys(spec, {"order"});
-    spec.word("order", {"topology", "rank"});
-    return std::nullopt;
-}
-
 Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
     return gather_along(job, rank, flat_tree(job, rank, request, spec, TreeShape{}));
 }
@@ -29,7 +23,7 @@ const Algorithm gather_linear{
     "order=topology|rank",
     "none",
     false,
-    refuse,
+    refuse_linear,
     make,
 };
 

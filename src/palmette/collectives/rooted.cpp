@@ -32,12 +32,27 @@ std::vector<LevelShape> level_shapes(const Job& job, const Spec& spec, TreeShape
     return any ? named : all;
 }
 
-void check_topology_tree(const Job& job, const Spec& spec) {
+std::optional<std::string> refuse_linear(const Job&, const Request&, const Spec& spec) {
+    check_keys(spec, {"order"});
+    spec.word("order", {"topology", "rank"});
+    return std::nullopt;
+}
+
+std::optional<std::string> refuse_k_nomial(const Job&, const Request&, const Spec& spec) {
+    check_keys(spec, {"radix", "order", "segment"});
+    spec.integer("radix", 2, 2);
+    spec.word("order", {"topology", "rank"});
+    spec.size("segment", 0);
+    return std::nullopt;
+}
+
+std::optional<std::string> refuse_by_topology(const Job& job, const Request&, const Spec& spec) {
     check_keys(spec, {"top", "segment", "direct"}, &job);
     for (const auto& [key, value] : spec.options)
         if (key != "segment" && key != "direct") TreeShape::parse(value);
     spec.size("segment", 0);
     spec.size("direct", 0);
+    return std::nullopt;
 }
 
 RootedTree topology_tree(const Job& job, Rank rank, const Request& request, const Spec& spec) {

@@ -12,11 +12,6 @@
 namespace palmette::collectives {
 namespace {
 
-std::optional<std::string> refuse(const Job& job, const Request&, const Spec& spec) {
-    check_topology_tree(job, spec);
-    return std::nullopt;
-}
-
 Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
     return scatter_along(job, rank, topology_tree(job, rank, request, spec));
 }
@@ -31,7 +26,7 @@ const Algorithm scatter_by_topology{
     "LEVEL=linear|binomial|k_nomial.K for each level with leaders (all, binomial), top=..., segment=SIZE, direct=SIZE",
     "none",
     true,
-    refuse,
+    refuse_by_topology,
     make,
 };
 
