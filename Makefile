@@ -60,7 +60,9 @@ tidy: .venv/.stamp-requirements .mpi/.stamp debian
 	@$(BIN)/clang-tidy --version >/dev/null 2>&1 || $(BIN)/pip install --quiet --disable-pip-version-check clang-tidy
 	@tools/build.sh tidy $(JOBS)
 
-bench: build debian
+bench: debian build
+	@$(BIN)/python bench/discover_10k.py
+	@$(BIN)/python bench/program_million.py
 	@$(BIN)/palmette bench $(BENCH)
 
 docs: .venv/.stamp-requirements

@@ -34,11 +34,18 @@ if stale; then
     echo "build: GoogleTest is missing, the C++ tests are skipped: apt-get install libgtest-dev libgmock-dev"
   fi
 fi
-# Ninja's and CMake's progress is left out; a command that fails shows as a line FAILED.
-cmake --build "$dir" --parallel "$jobs" -- --quiet 2>&1 | { grep -vE '^(-- |The following files were|  [+-]/)' || true; } || {
-  echo "build: $preset failed, see above" >&2
-  exit 1
-}
+# On a terminal ninja shows one line that counts; elsewhere one line says that something long is under way.
+quiet=--quiet
+[ -t 1 ] && quiet=
+echo "build: $preset (some minutes the first time)"
+if [ -z "$quiet" ]; then
+  cmake --build "$dir" --parallel "$jobs" || { echo "build: $preset failed, see above" >&2; exit 1; }
+else
+  cmake --build "$dir" --parallel "$jobs" -- --quiet 2>&1 | { grep -vE '^(-- |The following files were|  [+-]/)' || true; } || {
+    echo "build: $preset failed, see above" >&2
+    exit 1
+  }
+fi
 if [ "$preset" = release ]; then
   cmake --install "$dir" --prefix "$PWD/python" --component python >"$dir/install.log" || {
     cat "$dir/install.log" >&2

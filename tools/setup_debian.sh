@@ -30,6 +30,7 @@ if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
 fi
 
 export DEBIAN_FRONTEND=noninteractive
+echo "setup: Debian packages ${missing[*]}"
 apt_log=$(mktemp)
 trap 'rm -f "$apt_log"' EXIT
 apt-get update -q >"$apt_log" 2>&1 || true

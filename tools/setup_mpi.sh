@@ -11,6 +11,7 @@ install() {
   local name=$1 log
   shift
   [ "$(cat ".mpi/$name/.installed" 2>/dev/null)" = "$*" ] && return 0
+  echo "setup: $name into .mpi/$name"
   rm -rf ".mpi/$name"
   mkdir -p .mpi
   log=$(mktemp)

@@ -11,6 +11,7 @@ command -v "$python" >/dev/null || { echo "setup: $python is missing; install Py
   echo "setup: $("$python" --version) is too old; palmette needs 3.10 or later: make build PYTHON=python3.12" >&2
   exit 1
 }
+echo "setup: Python packages into .venv (about a minute the first time)"
 if [ ! -x .venv/bin/pip ]; then
   if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
     tools/setup_debian.sh python3-venv python3-dev
