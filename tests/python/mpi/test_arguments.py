@@ -86,11 +86,21 @@ def test_each_algorithm_gives_the_right_bytes(
     mpi_called: Callable[[str], Mpi], cluster: Cluster, variant: str, name: str, order: str
 ) -> None:
     ranks = 8 if order == "block" else 7
-    if name in ("doubling", "neighbours") and order == "scattered":
-        ranks = 8
+    # These refuse some numbers of ranks and leave smaller communicators to the MPI, which must then not meet ranks with
+    # different types.
+    picky = name in ("doubling", "neighbours")
+    ranks = 8 if picky else ranks
     settings = {**SPECS[name], **cluster.settings(ranks, order)}
     ran = mpi_called(variant).run(
-        ranks, "random_arguments", "--by-packing", 1, "--seed", len(name), "--cases", 60 * SOAK, settings=settings
+        ranks,
+        "random_arguments",
+        "--by-packing",
+        int(not picky),
+        "--seed",
+        len(name),
+        "--cases",
+        60 * SOAK,
+        settings=settings,
     )
     ran.assert_right()
     served = ran.served()
