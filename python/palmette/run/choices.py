@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from palmette import settings
+from palmette import _core, settings
 from palmette.run.errors import RunError
 from palmette.topology_file import TopologyError, load
 
@@ -56,6 +56,7 @@ def variables(choices: Choices, environment: Mapping[str, str]) -> dict[str, str
         settings.values(result)
     except settings.SettingError as error:
         raise RunError(f"{error}; `palmette settings` explains each") from None
+    _check_algorithms(result)
     _make_paths_absolute(result)
     _check_topology(result)
     _check_table(result)
@@ -69,6 +70,21 @@ def _function(name: str) -> str:
     if plain not in known:
         raise RunError(f"--force {name}: no such collective; take one of {', '.join(known)}")
     return plain.upper()
+
+
+def _check_algorithms(values: Mapping[str, str]) -> None:
+    """Check names only: which keys and levels fit depends on the job, and the ranks tell when they don't."""
+    for setting in settings.declared():
+        value = values.get(setting.name, "")
+        if setting.kind != "algorithm" or not value or value == "mpi":
+            continue
+        collective = setting.key.removesuffix("v")
+        known = [row.name for row in _core.algorithms() if row.collective == collective]
+        if value.partition(":")[0] not in known:
+            raise RunError(
+                f"{setting.name}={value}: no such algorithm for {collective}; take one of {', '.join(known)} or mpi "
+                "(`palmette plan --list` explains them)"
+            )
 
 
 def _make_paths_absolute(values: dict[str, str]) -> None:

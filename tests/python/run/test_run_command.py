@@ -101,6 +101,7 @@ def test_a_warning_goes_to_standard_error(palmette: Call, app: str, launchers: d
         ([], "Missing argument"),
         (["--force", "gather", "app"], "--force gather: expected COLLECTIVE=SPEC"),
         (["--force", "bcast=linear", "app"], "--force bcast: no such collective; take one of gather"),
+        (["--force", "gather=ring", "app"], "PALMETTE_GATHER=ring: no such algorithm for gather; take one of linear"),
         (["--topology", "/none.json", "app"], "/none.json: no such file"),
         (["--table", "/none.json", "app"], "PALMETTE_TABLE=/none.json: no such file"),
         (["--report", "/none/x.json", "app"], "the folder /none isn't there"),
