@@ -17,15 +17,17 @@ bool OneBlock::set(const void* buffer, int count, MPI_Datatype type) {
     buffer_ = writable(buffer);
     count_ = count;
     type_ = type;
-    return count >= 0 && buffer != MPI_IN_PLACE && shape_of(type, shape_);
+    return count >= 0 && buffer != MPI_IN_PLACE && size_of(type, shape_);
 }
 
 int OneBlock::open_to_read(std::vector<char>& room, MPI_Comm comm, char*& base) {
+    if (const int error = complete(type_, shape_)) return error;
     base = shape_.dense ? buffer_ : make_room(room, bytes());
     return shape_.dense ? MPI_SUCCESS : pack(buffer_, count_, type_, shape_, base, comm);
 }
 
 int OneBlock::open_to_write(std::vector<char>& room, char*& base) {
+    if (const int error = complete(type_, shape_)) return error;
     base = shape_.dense ? buffer_ : make_room(room, bytes());
     return MPI_SUCCESS;
 }
@@ -39,7 +41,7 @@ bool AllBlocks::set(const void* buffer, int count, MPI_Datatype type, int ranks)
     ranks_ = ranks;
     count_ = count;
     type_ = type;
-    if (count < 0 || buffer == MPI_IN_PLACE || !shape_of(type, shape_)) return false;
+    if (count < 0 || buffer == MPI_IN_PLACE || !size_of(type, shape_)) return false;
     total_ = ranks * bytes(0);
     return true;
 }
@@ -50,14 +52,24 @@ bool AllBlocks::set(const void* buffer, const int* counts, const int* displaceme
     counts_ = counts;
     displacements_ = displacements;
     type_ = type;
-    if (!counts || !displacements || buffer == MPI_IN_PLACE || !shape_of(type, shape_)) return false;
+    if (!counts || !displacements || buffer == MPI_IN_PLACE || !size_of(type, shape_)) return false;
     for (int r = 0; r < ranks; ++r) {
         if (counts[r] < 0) return false;
-        lengths_.push_back(bytes(r));
-        offsets_.push_back(shape_.dense ? displacements[r] * shape_.extent : total_);
         total_ += bytes(r);
     }
     return true;
+}
+
+int AllBlocks::prepare() {
+    if (const int error = complete(type_, shape_)) return error;
+    if (!counts_) return MPI_SUCCESS;
+    std::int64_t packed = 0;
+    for (int r = 0; r < ranks_; ++r) {
+        lengths_.push_back(bytes(r));
+        offsets_.push_back(shape_.dense ? displacements_[r] * shape_.extent : packed);
+        packed += bytes(r);
+    }
+    return MPI_SUCCESS;
 }
 
 char* AllBlocks::typed(int rank) const {

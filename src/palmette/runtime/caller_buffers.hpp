@@ -42,6 +42,9 @@ class AllBlocks {
     std::int64_t bytes(int rank) const { return count(rank) * shape_.size; }
     std::int64_t total() const { return total_; }
 
+    /// Finds out how the blocks lie; before anything below. Returns an MPI code.
+    int prepare();
+
     /// As in OneBlock. `skip`: a block that is not the caller's to give (MPI_IN_PLACE), -1 for none.
     int open_to_read(std::vector<char>& room, MPI_Comm comm, int skip, char*& base);
     int open_to_write(std::vector<char>& room, char*& base);

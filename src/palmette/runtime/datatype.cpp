@@ -29,19 +29,22 @@ std::int64_t at_once(const TypeShape& shape) {
 
 }  // namespace
 
-bool shape_of(MPI_Datatype type, TypeShape& shape) {
-    if (type == MPI_DATATYPE_NULL) return false;
+bool size_of(MPI_Datatype type, TypeShape& shape) {
     int size = 0;
-    MPI_Aint lower = 0, extent = 0, true_lower = 0, true_extent = 0;
-    if (PMPI_Type_size(type, &size) != MPI_SUCCESS || size == MPI_UNDEFINED || size < 0) return false;
-    if (PMPI_Type_get_extent(type, &lower, &extent) != MPI_SUCCESS) return false;
+    if (type == MPI_DATATYPE_NULL || PMPI_Type_size(type, &size) != MPI_SUCCESS || size == MPI_UNDEFINED || size < 0)
+        return false;
     shape.size = size;
-    shape.extent = static_cast<std::int64_t>(extent);
-    shape.dense = false;
-    if (shape.extent != shape.size || lower != 0) return true;
-    if (PMPI_Type_get_true_extent(type, &true_lower, &true_extent) != MPI_SUCCESS) return false;
-    shape.dense = true_lower == 0 && static_cast<std::int64_t>(true_extent) == shape.size && in_order(type);
     return true;
+}
+
+int complete(MPI_Datatype type, TypeShape& shape) {
+    MPI_Aint lower = 0, extent = 0, true_lower = 0, true_extent = 0;
+    if (const int error = PMPI_Type_get_extent(type, &lower, &extent)) return error;
+    shape.extent = static_cast<std::int64_t>(extent);
+    if (shape.extent != shape.size || lower != 0) return MPI_SUCCESS;
+    if (const int error = PMPI_Type_get_true_extent(type, &true_lower, &true_extent)) return error;
+    shape.dense = true_lower == 0 && static_cast<std::int64_t>(true_extent) == shape.size && in_order(type);
+    return MPI_SUCCESS;
 }
 
 int pack(const char* typed, std::int64_t count, MPI_Datatype type, const TypeShape& shape, char* packed,

@@ -14,8 +14,12 @@ struct TypeShape {
     bool dense = false;       ///< the elements lie one after the other without holes, in the order of the type map
 };
 
-/// False when the MPI can't tell (null or uncommitted types, sizes past int): the call is the MPI's to judge.
-bool shape_of(MPI_Datatype type, TypeShape& shape);
+/// The size alone, which is all that a choice needs. False when the MPI can't tell (null or uncommitted types, sizes past int): the
+/// call is the MPI's to judge.
+bool size_of(MPI_Datatype type, TypeShape& shape);
+
+/// The rest. Returns an MPI code.
+int complete(MPI_Datatype type, TypeShape& shape);
 
 /// `count` elements from `typed` into `packed`, size * count bytes. Counts past int go in several calls. Returns an MPI code.
 int pack(const char* typed, std::int64_t count, MPI_Datatype type, const TypeShape& shape, char* packed, MPI_Comm comm);

@@ -38,7 +38,10 @@ std::optional<int> serve_allgather(const void* sendbuf, int sendcount, MPI_Datat
     if (all.total() == 0) return call.refuse(Refusal::nothing_to_move);
     const CachedPlan* plan = call.plan(0, all.bytes(0));
     if (!plan) return std::nullopt;
-    return call.run(*plan, [&] { return run_allgather(call, in_place, own, all, plan->bound); });
+    return call.run(*plan, [&]() -> int {
+        if (const int error = all.prepare()) return error;
+        return run_allgather(call, in_place, own, all, plan->bound);
+    });
 }
 
 std::optional<int> serve_allgatherv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf,
@@ -55,7 +58,8 @@ std::optional<int> serve_allgatherv(const void* sendbuf, int sendcount, MPI_Data
     // All ranks know all lengths: their mean chooses.
     const CachedPlan* plan = call.plan(0, (all.total() + call.size() - 1) / call.size());
     if (!plan) return std::nullopt;
-    return call.run(*plan, [&] {
+    return call.run(*plan, [&]() -> int {
+        if (const int error = all.prepare()) return error;
         const BoundProgram bound = bind(plan->program, call.state().job(), all.layout(plan::Buffer::recv));
         return run_allgather(call, in_place, own, all, bound);
     });

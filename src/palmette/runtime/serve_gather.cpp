@@ -33,6 +33,8 @@ struct Gather {
     /// The program is bound anew, since counts may differ from call to call.
     int run_with_own_counts(const CachedPlan& plan) {
         Communicator& state = call.state();
+        if (at_root)
+            if (const int error = all.prepare()) return error;
         const std::int64_t own_bytes = in_place ? all.bytes(root) : own.bytes();
         SomeLengths some;
         if (plan.relays)
@@ -64,7 +66,11 @@ std::optional<int> serve_gather(const void* sendbuf, int sendcount, MPI_Datatype
     if (block == 0) return call.refuse(Refusal::nothing_to_move);
     const CachedPlan* plan = call.plan(root, block);
     if (!plan) return std::nullopt;
-    return call.run(*plan, [&] { return gather.run(plan->bound); });
+    return call.run(*plan, [&]() -> int {
+        if (at_root)
+            if (const int error = gather.all.prepare()) return error;
+        return gather.run(plan->bound);
+    });
 }
 
 std::optional<int> serve_gatherv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf,

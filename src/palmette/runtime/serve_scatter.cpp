@@ -34,6 +34,8 @@ struct Scatter {
     /// The program is bound anew, since counts may differ from call to call.
     int run_with_own_counts(const CachedPlan& plan) {
         Communicator& state = call.state();
+        if (at_root)
+            if (const int error = all.prepare()) return error;
         const std::int64_t own_bytes = at_root ? all.bytes(root) : own.bytes();
         Layout layout = at_root ? all.layout(plan::Buffer::send) : Layout();
         layout.all_ranks = plan::Buffer::send;
@@ -65,7 +67,11 @@ std::optional<int> serve_scatter(const void* sendbuf, int sendcount, MPI_Datatyp
     if (block == 0) return call.refuse(Refusal::nothing_to_move);
     const CachedPlan* plan = call.plan(root, block);
     if (!plan) return std::nullopt;
-    return call.run(*plan, [&] { return scatter.run(plan->bound); });
+    return call.run(*plan, [&]() -> int {
+        if (at_root)
+            if (const int error = scatter.all.prepare()) return error;
+        return scatter.run(plan->bound);
+    });
 }
 
 std::optional<int> serve_scatterv(const void* sendbuf, const int* sendcounts, const int* displs, MPI_Datatype sendtype,

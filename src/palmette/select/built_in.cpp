@@ -8,10 +8,12 @@ constexpr std::string_view text = R"({
 "format": "palmette-table", "version": 1,
 "rows": [
   {"function": "gather", "max_nodes": 1, "algorithm": "mpi", "why": "inside one node the MPI's shared memory is faster than messages"},
+  {"function": "gather", "max_bytes": "2K", "mpi": "impi", "algorithm": "mpi", "why": "small blocks: Intel MPI's direct messages cost as little as a leader's"},
   {"function": "gather", "max_bytes": "2K", "min_ranks": 4, "algorithm": "by_topology:node=linear,top=linear", "why": "small blocks: one message per node instead of one per rank"},
   {"function": "gather", "algorithm": "linear", "min_bytes": 2049, "why": "large blocks: the root's link is the limit, and nothing is stored and forwarded"},
 
   {"function": "scatter", "max_nodes": 1, "algorithm": "mpi", "why": "inside one node the MPI's shared memory is faster than messages"},
+  {"function": "scatter", "max_bytes": "2K", "mpi": "impi", "algorithm": "mpi", "why": "small blocks: Intel MPI's direct messages cost as little as a leader's"},
   {"function": "scatter", "max_bytes": "2K", "min_ranks": 4, "algorithm": "by_topology:node=linear,top=linear", "why": "small blocks: one message per node instead of one per rank"},
   {"function": "scatter", "algorithm": "linear", "min_bytes": 2049, "why": "large blocks: the root's link is the limit, and nothing is stored and forwarded"},
 
