@@ -53,9 +53,8 @@ SPECS: dict[str, dict[str, str]] = {
         allgather="leaders:leaders=3,layout=rails",
         allgatherv="leaders:between=bruck.3",
     ),
-    # Here and below, functions that the test is not about are forced as well: the table leaves some to the MPI, and Intel
-    # MPI's own
-    # gather frees memory twice for some derived types (docs/guide/run.md).
+    # Here and below, functions that the test is not about are forced as well: the table leaves some to the MPI, and
+    # Intel MPI's own gather frees memory twice for some derived types (docs/guide/run.md).
     "doubling": forced(
         gather="linear", scatter="linear", allgather="recursive_doubling", allgatherv="recursive_doubling:order=rank"
     ),
