@@ -21,6 +21,8 @@ if [ ! -x .venv/bin/pip ]; then
     exit 1
   }
 fi
+# The pip that comes with older Pythons can't pass settings on to a build.
+.venv/bin/pip install --quiet --disable-pip-version-check 'pip>=23.1'
 # From pyproject.toml, so that a dependency is named once.
 requirements=$(.venv/bin/python tools/requirements.py)
 # shellcheck disable=SC2086  # one requirement a word
