@@ -22,9 +22,24 @@ bool in_order(MPI_Datatype type) {
     return ordered;
 }
 
-/// Elements that go into one call of MPI_Pack.
+/// Elements that go into one call of MPI_Pack or MPI_Unpack, whose counts are int.
 std::int64_t at_once(const TypeShape& shape) {
     return std::max<std::int64_t>(1, (std::int64_t{1} << 30) / std::max<std::int64_t>(shape.size, 1));
+}
+
+/// Calls `some(typed offset, packed offset, elements, bytes)` until all elements are through, or the first MPI error.
+template <class Some>
+int in_pieces(std::int64_t count, const TypeShape& shape, Some some) {
+    std::int64_t elements = 0;
+    for (std::int64_t done = 0; done < count; done += elements) {
+        elements = std::min(count - done, at_once(shape));
+        const std::int64_t bytes = elements * shape.size;
+        if (bytes > INT32_MAX) return MPI_ERR_COUNT;
+        if (const int error =
+                some(done * shape.extent, done * shape.size, static_cast<int>(elements), static_cast<int>(bytes)))
+            return error;
+    }
+    return MPI_SUCCESS;
 }
 
 }  // namespace
@@ -49,37 +64,19 @@ int complete(MPI_Datatype type, TypeShape& shape) {
 
 int pack(const char* typed, std::int64_t count, MPI_Datatype type, const TypeShape& shape, char* packed,
          MPI_Comm comm) {
-    for (std::int64_t left = count; left > 0;) {
-        const std::int64_t elements = std::min(left, at_once(shape));
-        const std::int64_t bytes = elements * shape.size;
-        if (bytes > INT32_MAX) return MPI_ERR_COUNT;
+    return in_pieces(count, shape, [&](std::int64_t from, std::int64_t to, int elements, int bytes) -> int {
         int position = 0;
-        const int error =
-            PMPI_Pack(typed, static_cast<int>(elements), type, packed, static_cast<int>(bytes), &position, comm);
-        if (error != MPI_SUCCESS) return error;
-        if (position != bytes) return MPI_ERR_INTERN;
-        typed += elements * shape.extent;
-        packed += bytes;
-        left -= elements;
-    }
-    return MPI_SUCCESS;
+        const int error = PMPI_Pack(typed + from, elements, type, packed + to, bytes, &position, comm);
+        return error == MPI_SUCCESS && position != bytes ? MPI_ERR_INTERN : error;
+    });
 }
 
 int unpack(const char* packed, std::int64_t count, MPI_Datatype type, const TypeShape& shape, char* typed,
            MPI_Comm comm) {
-    for (std::int64_t left = count; left > 0;) {
-        const std::int64_t elements = std::min(left, at_once(shape));
-        const std::int64_t bytes = elements * shape.size;
-        if (bytes > INT32_MAX) return MPI_ERR_COUNT;
+    return in_pieces(count, shape, [&](std::int64_t to, std::int64_t from, int elements, int bytes) -> int {
         int position = 0;
-        const int error =
-            PMPI_Unpack(packed, static_cast<int>(bytes), &position, typed, static_cast<int>(elements), type, comm);
-        if (error != MPI_SUCCESS) return error;
-        typed += elements * shape.extent;
-        packed += bytes;
-        left -= elements;
-    }
-    return MPI_SUCCESS;
+        return PMPI_Unpack(packed + from, bytes, &position, typed + to, elements, type, comm);
+    });
 }
 
 }  // namespace palmette::runtime

@@ -21,11 +21,9 @@ constexpr std::array<const char*, static_cast<std::size_t>(Refusal::count)> sent
     "PALMETTE_ settings differ between ranks",
     "arguments that the MPI must judge",
     "chosen",
-    "no table row fits",
     "the algorithm's precondition doesn't hold",
     "nothing to move",
     "more message tags than the MPI has",
-    "no memory for the plan",
     "the communicator's state could not be made",
     "512 communicators are served already, which is the most",
 };

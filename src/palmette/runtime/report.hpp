@@ -24,11 +24,9 @@ enum class Refusal : std::uint8_t {
     settings_differ,
     erroneous_arguments,
     chosen,  ///< the table or a setting says so
-    no_row,
     precondition,
     nothing_to_move,
     too_many_tags,
-    no_memory,
     no_state,
     too_many_communicators,
     count,
