@@ -1,0 +1,82 @@
+// Vectorised loops of the predefined reductions: target[i] = left[i] op right[i]. No MPI in here.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace palmette::runtime {
+
+/// The predefined operations, named as MPI names them (MPI 5.0, section 6.9.2).
+enum class Operator : std::uint8_t { sum, prod, min, max, land, lor, lxor, band, bor, bxor, minloc, maxloc };
+
+/// What one element is in memory. Fortran's types are those of C with the same bits; a pair is a struct of C, with its
+/// holes.
+enum class Element : std::uint8_t {
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+    float16,   ///< IEEE 754 binary16
+    bfloat16,  ///< the upper half of a float
+    float32,
+    float64,
+    long_double,
+    complex_float,
+    complex_double,
+    complex_long_double,
+    logical8,  ///< C's _Bool and Fortran's logical of one byte: 0 is false, the rest true; results are 0 and 1
+    logical16,
+    logical32,
+    logical64,
+    byte,
+    float_int,  ///< struct { float value; int index; }
+    double_int,
+    long_int,
+    int_int,
+    short_int,
+    long_double_int,
+    float_float,
+    double_double,
+    int64_int64,
+};
+
+inline constexpr std::size_t operator_count = static_cast<std::size_t>(Operator::maxloc) + 1;
+inline constexpr std::size_t element_count = static_cast<std::size_t>(Element::int64_int64) + 1;
+
+/// Bytes of an element: `size` of data, without the holes of a pair, and `extent` from one element to the next.
+struct ElementBytes {
+    std::size_t size = 0;
+    std::size_t extent = 0;
+};
+ElementBytes bytes_of(Element element);
+
+std::string_view name_of(Operator op);
+std::string_view name_of(Element element);
+
+/// `count` elements, at any alignment. `target` may be `left` or `right` itself; otherwise the three don't overlap.
+/// Holes of `target` are left alone. The result of an element depends on its two operands only: neither on the
+/// instruction set, nor on where it stands.
+using Kernel = void (*)(const void* left, const void* right, void* target, std::size_t count);
+
+enum class InstructionSet : std::uint8_t { baseline, avx2, avx512 };
+std::string_view name_of(InstructionSet set);
+
+/// Those that this processor and its operating system can run, the best one last.
+std::span<const InstructionSet> instruction_sets();
+
+/// The best loop that this processor can run. Null where MPI doesn't define the operation on such elements.
+Kernel kernel_for(Operator op, Element element);
+/// The loop of one of instruction_sets().
+Kernel kernel_for(Operator op, Element element, InstructionSet set);
+
+/// Whether any order and any grouping of the operands give the same bits.
+bool is_exact(Operator op, Element element);
+
+}  // namespace palmette::runtime
