@@ -40,9 +40,12 @@ void register_program(nb::module_& m) {
         .def_prop_ro(
             "size_bytes",
             [](const Program& self) {
-                return self.steps.size() * sizeof(plan::Step) + self.regions.size() * sizeof(plan::Region) +
-                       self.waits.size() * sizeof(plan::StepId) +
-                       self.scratch.intervals().size() * sizeof(plan::Interval);
+                std::size_t bytes = self.steps.size() * sizeof(plan::Step) +
+                                    self.regions.size() * sizeof(plan::Region) +
+                                    self.waits.size() * sizeof(plan::StepId);
+                for (const plan::Blocks& layer : self.scratch)
+                    bytes += layer.intervals().size() * sizeof(plan::Interval);
+                return bytes;
             },
             "Memory that steps, regions and waits take.")
         .def(
@@ -73,6 +76,7 @@ void register_message(nb::module_& m) {
         .def_prop_ro(
             "part", [](const Message& self) { return self.slice.index; }, "Which part of each block, of `parts`.")
         .def_prop_ro("parts", [](const Message& self) { return self.slice.of; })
+        .def_ro("pulled", &Message::pulled, "True for what a rank reads in the memory of another one of its node.")
         .def(
             "size_bytes",
             [](const Message& self, std::int64_t block_bytes) {
@@ -95,7 +99,9 @@ void register_count(nb::module_& m) {
     nb::class_<PlanCount>(m, "PlanCount", "Messages and bytes that a plan puts on every link.")
         .def_ro("messages", &PlanCount::messages)
         .def_ro("bytes", &PlanCount::bytes)
-        .def_ro("copied_bytes", &PlanCount::copied_bytes)
+        .def_ro("copied_bytes", &PlanCount::copied_bytes, "Inside of ranks.")
+        .def_ro("pulled_bytes", &PlanCount::pulled_bytes, "Read from the memory of other ranks of the node.")
+        .def_ro("reduced_bytes", &PlanCount::reduced_bytes, "Results of reduce and pull_reduce.")
         .def_ro("levels", &PlanCount::levels, "Outermost first, as in the job.")
         .def_ro("busiest_level", &PlanCount::busiest_level,
                 "Level of the link that takes longest (most bytes where no capacity is known); -1: none is crossed.")

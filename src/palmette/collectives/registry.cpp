@@ -4,20 +4,27 @@
 
 #include "palmette/base/error.hpp"
 #include "palmette/collectives/rows.hpp"
+#include "palmette/plan/space.hpp"
 
 namespace palmette::collectives {
 
 using base::fail;
 
 const std::vector<Algorithm>& algorithms() {
-    static const std::vector<Algorithm> rows{
-        gather_linear,      gather_k_nomial,
-        gather_by_topology, scatter_linear,
-        scatter_k_nomial,   scatter_by_topology,
-        allgather_ring,     allgather_recursive_doubling,
-        allgather_bruck,    allgather_neighbor_exchange,
-        allgather_leaders,
-    };
+    static const std::vector<Algorithm> rows = [] {
+        std::vector<Algorithm> all{
+            gather_linear,      gather_k_nomial,
+            gather_by_topology, scatter_linear,
+            scatter_k_nomial,   scatter_by_topology,
+            allgather_ring,     allgather_recursive_doubling,
+            allgather_bruck,    allgather_neighbor_exchange,
+            allgather_leaders,
+        };
+        for (const auto family : {allgather_more_rows, bcast_rows, reduce_rows, allreduce_rows, reduce_scatter_rows,
+                                  alltoall_rows, barrier_rows, scan_rows, exscan_rows, shared_rows})
+            for (const Algorithm& row : family()) all.push_back(row);
+        return all;
+    }();
     return rows;
 }
 
@@ -34,7 +41,7 @@ const Algorithm& algorithm_named(Collective collective, std::string_view name) {
 Program make_program(const Job& job, Rank rank, const Request& request, const Spec& spec) {
     if (rank.value < 0 || rank.value >= job.size())
         fail("rank ", rank, " is outside of a job of ", job.size(), " ranks");
-    if (request.collective != Collective::allgather && (request.root.value < 0 || request.root.value >= job.size()))
+    if (plan::is_rooted(request.collective) && (request.root.value < 0 || request.root.value >= job.size()))
         fail("root ", request.root, " is outside of a job of ", job.size(), " ranks");
     const Algorithm& row = algorithm_named(request.collective, spec.name);
     if (const auto reason = row.refuse(job, request, spec)) fail("algorithm '", spec.text(), "': ", *reason);
@@ -48,17 +55,15 @@ plan::Plan make_plan(const Job& job, const Request& request, const Spec& spec) {
     return out;
 }
 
-namespace {
-constexpr std::int64_t most_slices = 64;
-}
-
-std::uint16_t slices_of(const Request& request, const Spec& spec) {
+std::uint16_t slices_of(const Request& request, const Spec& spec, std::int64_t cut) {
     const std::int64_t segment = spec.size("segment", 0);
-    if (segment == 0 || request.block_bytes <= segment) return 1;
-    return static_cast<std::uint16_t>(std::min(most_slices, (request.block_bytes + segment - 1) / segment));
+    const std::int64_t block = request.block_bytes < 0 ? -1 : (request.block_bytes + cut - 1) / cut;
+    if (segment == 0 || block <= segment) return 1;
+    return static_cast<std::uint16_t>(std::min(most_slices, (block + segment - 1) / segment));
 }
 
-std::int64_t tag_limit(const Job& job, const Spec& spec) {
+std::int64_t tag_limit(const Job& job, const Request& request, const Spec& spec) {
+    if (const auto tags = algorithm_named(request.collective, spec.name).tags) return tags(job, request, spec);
     // Trees use one tag a slice, flat exchanges at most one a rank and slice, leaders twice as many a rail.
     const std::int64_t slices = spec.find("segment") ? most_slices : 1;
     return slices * (job.size() + 1) + spec.integer("leaders", 1) * (2 * std::int64_t{job.size()} + 2);

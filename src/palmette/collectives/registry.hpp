@@ -31,6 +31,8 @@ struct Algorithm {
     std::optional<std::string> (*refuse)(const Job& job, const Request& request, const Spec& spec);
     /// Pure: depends on the arguments only; time and memory grow with the rank's own steps and the depth of the tree.
     Program (*make)(const Job& job, Rank rank, const Request& request, const Spec& spec);
+    /// More tags than any message of a plan uses, from what all ranks share; null: the bound that suits trees and allgather patterns.
+    std::int64_t (*tags)(const Job& job, const Request& request, const Spec& spec) = nullptr;
 };
 
 /// All rows, in the order in which `palmette plan --list` prints them.
@@ -45,11 +47,13 @@ Program make_program(const Job& job, Rank rank, const Request& request, const Sp
 /// The programs of all ranks, for tools. Same errors.
 plan::Plan make_plan(const Job& job, const Request& request, const Spec& spec);
 
-/// Slices that key segment=SIZE cuts every block into: 1 without the key, at most 64.
-std::uint16_t slices_of(const Request& request, const Spec& spec);
+inline constexpr std::int64_t most_slices = 64;
+/// Slices that key segment=SIZE cuts every block into: 1 without the key, at most most_slices. `cut`: blocks that the vector is cut in, where the
+/// request's bytes are a whole vector's.
+std::uint16_t slices_of(const Request& request, const Spec& spec, std::int64_t cut = 1);
 
 /// More tags than any message of the algorithm uses: an upper bound from what all ranks share.
-std::int64_t tag_limit(const Job& job, const Spec& spec);
+std::int64_t tag_limit(const Job& job, const Request& request, const Spec& spec);
 
 /// Throws base::Error unless every key of the spec is one of `known` or, where `levels` is set, the name of a level.
 void check_keys(const Spec& spec, const std::vector<std::string_view>& known, const Job* levels = nullptr);

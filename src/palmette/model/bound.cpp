@@ -26,8 +26,9 @@ Traffic must_cross(Collective collective, bool root_inside, std::int64_t inside,
             return root_inside ? Traffic{total - inside, 0} : Traffic{0, inside};
         case Collective::allgather:
             return {inside, total - inside};
+        default:
+            return {};  // not known yet
     }
-    return {};
 }
 
 /// Sums of block lengths over ranges of positions.

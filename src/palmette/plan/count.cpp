@@ -2,23 +2,10 @@
 
 #include <algorithm>
 
-#include "palmette/base/error.hpp"
+#include "palmette/plan/space.hpp"
 
 namespace palmette::plan {
 namespace {
-
-std::int64_t bytes_of(Span<Region> regions, Slice slice, const std::vector<std::int64_t>& block_bytes) {
-    std::int64_t total = 0;
-    for (const Region& region : regions) {
-        if (block_bytes.size() == 1) {
-            total += region.blocks.count * slice_length(slice, block_bytes[0]);
-            continue;
-        }
-        for (std::int64_t b = region.blocks.first; b < region.blocks.end(); ++b)
-            total += slice_length(slice, block_bytes[static_cast<std::size_t>(b)]);
-    }
-    return total;
-}
 
 void find_busiest(PlanCount& out, const Job& job) {
     std::int64_t most = 0;
@@ -39,8 +26,7 @@ void find_busiest(PlanCount& out, const Job& job) {
 }  // namespace
 
 PlanCount count(const Plan& plan, const Job& job, const std::vector<std::int64_t>& block_bytes) {
-    if (block_bytes.size() != 1 && block_bytes.size() != static_cast<std::size_t>(job.size()))
-        base::fail("sizes: expected one, or one for each of ", job.size(), " ranks, found ", block_bytes.size());
+    const BlockLengths lengths(plan.request, job, plan.programs.empty() ? 1 : plan.programs.front().cut, block_bytes);
     PlanCount out;
     for (const topology::JobLevel& level : job.levels())
         out.levels.push_back(
@@ -48,10 +34,15 @@ PlanCount count(const Plan& plan, const Job& job, const std::vector<std::int64_t
     for (const Program& program : plan.programs) {
         const std::int32_t from = job.position_of(program.rank).value;
         for (const Step& step : program.steps) {
-            if (step.kind == StepKind::copy)
-                out.copied_bytes += bytes_of(program.sources_of(step), step.slice, block_bytes);
+            if (step.kind == StepKind::copy) out.copied_bytes += lengths.of(program.sources_of(step), step.slice);
+            if (step.kind == StepKind::pull) out.pulled_bytes += lengths.of(program.regions_of(step), step.slice);
+            if (step.kind == StepKind::reduce || step.kind == StepKind::pull_reduce) {
+                const std::int64_t bytes = lengths.of(program.targets_of(step), step.slice);
+                out.reduced_bytes += bytes;
+                if (step.kind == StepKind::pull_reduce) out.pulled_bytes += bytes;
+            }
             if (step.kind != StepKind::send) continue;
-            const std::int64_t bytes = bytes_of(program.regions_of(step), step.slice, block_bytes);
+            const std::int64_t bytes = lengths.of(program.regions_of(step), step.slice);
             const std::int32_t to = job.position_of(step.peer).value;
             ++out.messages;
             out.bytes += bytes;

@@ -27,16 +27,19 @@ struct LevelCount {
 struct PlanCount {
     std::int64_t messages = 0;
     std::int64_t bytes = 0;
-    std::int64_t copied_bytes = 0;
+    std::int64_t copied_bytes = 0;   ///< inside of ranks
+    std::int64_t pulled_bytes = 0;   ///< read from the memory of other ranks of the node
+    std::int64_t reduced_bytes = 0;  ///< results of reduce and pull_reduce
     std::vector<LevelCount> levels;  ///< outermost first, as in the job
     /// The link that takes longest: seconds where capacities are known, else most bytes. level < 0: nothing crosses any.
     std::int32_t busiest_level = -1;
     std::int32_t busiest_group = -1;
     double busiest_s = 0;            ///< bytes / capacity of that link, 0 where no capacity is known
-    std::int64_t longest_chain = 0;  ///< messages that wait for each other
+    std::int64_t longest_chain = 0;  ///< messages and pulls that wait for each other
 };
 
-/// `block_bytes[b]`: length of block b; one entry stands for all. Throws base::Error on a list of another length.
+/// `block_bytes[b]`: length of block b; a single entry is the size of the request (Request::block_bytes). Throws base::Error on a list of another
+/// length.
 PlanCount count(const Plan& plan, const Job& job, const std::vector<std::int64_t>& block_bytes);
 
 }  // namespace palmette::plan

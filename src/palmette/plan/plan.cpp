@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "palmette/plan/matching.hpp"
+#include "palmette/plan/space.hpp"
 
 namespace palmette::plan {
 namespace {
@@ -40,23 +41,33 @@ Json to_json(const Program& program) {
     for (const std::string& stage : program.stages) stages.push(stage);
     out.set("stages", std::move(stages));
     Json scratch = Json::array();
-    for (const Interval& interval : program.scratch.intervals()) {
-        Json item = Json::array();
-        item.push(interval.first).push(interval.count);
-        scratch.push(std::move(item));
+    for (const Blocks& layer : program.scratch) {
+        Json list = Json::array();
+        for (const Interval& interval : layer.intervals()) {
+            Json item = Json::array();
+            item.push(interval.first).push(interval.count);
+            list.push(std::move(item));
+        }
+        scratch.push(std::move(list));
     }
     out.set("scratch", std::move(scratch));
     Json steps = Json::array();
     for (const Step& step : program.steps) {
         Json item = Json::object();
         item.set("kind", name_of(step.kind)).set("stage", static_cast<int>(step.stage));
-        if (step.kind == StepKind::copy) {
-            item.set("from", regions_json(program.sources_of(step))).set("to", regions_json(program.targets_of(step)));
-        } else {
-            item.set("peer", step.peer.value)
-                .set("tag", step.tag)
-                .set("regions", regions_json(program.regions_of(step)));
+        if (has_peer(step.kind)) item.set("peer", step.peer.value);
+        if (has_peer(step.kind) || step.kind == StepKind::expose) item.set("tag", step.tag);
+        if (step.kind == StepKind::expose) item.set("readers", static_cast<int>(step.readers));
+        if (step.kind == StepKind::pull || step.kind == StepKind::pull_reduce) {
+            Json exposed = Json::array();
+            exposed.push(step.exposed.first).push(step.exposed.count);
+            item.set("exposed", std::move(exposed));
         }
+        if (step.kind == StepKind::pull_reduce) item.set("exposed_first", step.exposed_first);
+        if (step.target_count > 0)
+            item.set("from", regions_json(program.sources_of(step))).set("to", regions_json(program.targets_of(step)));
+        else
+            item.set("regions", regions_json(program.regions_of(step)));
         if (step.slice.of > 1) {
             Json slice = Json::array();
             slice.push(static_cast<int>(step.slice.index)).push(static_cast<int>(step.slice.of));
@@ -73,11 +84,13 @@ Json to_json(const Program& program) {
 
 Json to_json(const Plan& plan, const Job& job) {
     Json out = Json::object();
-    out.set("format", "palmette-plan").set("version", 1);
+    out.set("format", "palmette-plan").set("version", 2);
     out.set("collective", name_of(plan.request.collective)).set("algorithm", plan.algorithm);
-    if (plan.request.collective != Collective::allgather) out.set("root", plan.request.root.value);
+    if (is_rooted(plan.request.collective)) out.set("root", plan.request.root.value);
     out.set("block_bytes", plan.request.block_bytes);
     const BlockOrder order = plan.programs.empty() ? BlockOrder::topology : plan.programs.front().order;
+    if (space_of(plan.request.collective) == BlockSpace::cut)
+        out.set("cut", plan.programs.empty() ? std::int64_t{1} : plan.programs.front().cut);
     Json owners = Json::array();
     for (std::int32_t b = 0; b < job.size(); ++b) owners.push(owner_of(job, order, b).value);
     out.set("rank_of_block", std::move(owners));
@@ -92,12 +105,15 @@ std::string to_text(const Program& program) {
     for (std::size_t i = 0; i < program.steps.size(); ++i) {
         const Step& step = program.steps[i];
         out << i << ' ' << name_of(step.kind) << ' ';
-        if (step.kind == StepKind::copy) {
+        if (has_peer(step.kind))
+            out << (step.kind == StepKind::send ? "to " : "from ") << step.peer << " tag " << step.tag << ": ";
+        if (step.kind == StepKind::expose) out << "to " << step.readers << " readers, tag " << step.tag << ": ";
+        if (step.kind == StepKind::pull_reduce && step.exposed_first) out << "(left of) ";
+        if (step.target_count > 0) {
             write_regions(out, program.sources_of(step));
             out << " to ";
             write_regions(out, program.targets_of(step));
         } else {
-            out << (step.kind == StepKind::send ? "to " : "from ") << step.peer << " tag " << step.tag << ": ";
             write_regions(out, program.regions_of(step));
         }
         if (step.slice.of > 1) out << " part " << step.slice.index + 1 << '/' << step.slice.of;
@@ -127,12 +143,21 @@ std::vector<Message> messages_of(const Plan& plan) {
             done[ref.rank][ref.step] = start(ref);
             return;
         }
-        const Program& program = plan.programs[ref.rank];
-        const Step& step = program.steps[ref.step];
+        // ref is the send or the expose, partner the recv or the pull.
+        const Program& sender = plan.programs[ref.rank];
+        const Program& receiver = plan.programs[partner->rank];
+        const Step& taken = receiver.steps[partner->step];
         const std::int32_t time = std::max(start(ref), start(*partner));
-        done[ref.rank][ref.step] = done[partner->rank][partner->step] = time + 1;
-        Message message{program.rank, step.peer, step.tag, time, program.stages[step.stage], {}, step.slice};
-        for (const Region& region : program.regions_of(step)) message.blocks.insert(region.blocks);
+        std::int32_t& sent = done[ref.rank][ref.step];
+        sent = std::max(sent, time + 1);
+        done[partner->rank][partner->step] = time + 1;
+        const Step& given = sender.steps[ref.step];
+        Message message{sender.rank, receiver.rank, taken.tag, time, sender.stages[given.stage],
+                        {},          taken.slice,   false};
+        message.pulled = given.kind == StepKind::expose;
+        const auto regions =
+            taken.kind == StepKind::pull_reduce ? receiver.targets_of(taken) : receiver.regions_of(taken);
+        for (const Region& region : regions) message.blocks.insert(region.blocks);
         out.push_back(std::move(message));
     });
     std::stable_sort(out.begin(), out.end(), [](const Message& a, const Message& b) {

@@ -12,12 +12,16 @@ namespace palmette::plan {
 
 using topology::Job;
 
-/// What is asked for. `root` matters to gather and scatter only. `block_bytes` is what one rank contributes (gather,
-/// allgather) or gets (scatter); -1 where ranks don't know each other's sizes (gatherv, scatterv).
+/// What is asked for. All of it is known to all ranks.
 struct Request {
     Collective collective = Collective::gather;
-    Rank root{0};
+    Rank root{0};  ///< matters to gather, scatter, bcast and reduce only
+    /// What one rank contributes (gather, allgather), gets (scatter, reduce_scatter) or sends to each other rank (alltoall); the whole vector of
+    /// bcast, reduce, allreduce, scan and exscan. -1 where ranks don't know each other's sizes (gatherv, scatterv, alltoallv, alltoallw).
     std::int64_t block_bytes = -1;
+    std::int64_t element_bytes = 1;  ///< of a reduction: no cut goes through an element
+    bool ordered = false;        ///< the operation isn't commutative: contributions are combined in the order of ranks
+    bool shared_memory = false;  ///< ranks of a node may use expose and pull
 };
 
 /// Tools only: a rank at run time makes its own program and nobody else's.
@@ -36,6 +40,15 @@ inline Rank owner_of(const Job& job, BlockOrder order, std::int64_t block) {
     return order == BlockOrder::topology ? job.rank_at({index}) : Rank{index};
 }
 
+/// Where block `block` of a vector of `bytes` bytes begins that is cut in `cut` even blocks, and how long it is.
+inline std::int64_t cut_begin(std::int64_t bytes, std::int64_t cut, std::int64_t element_bytes, std::int64_t block) {
+    const std::int64_t elements = bytes / element_bytes;
+    return (elements / cut * block + elements % cut * block / cut) * element_bytes;
+}
+inline std::int64_t cut_length(std::int64_t bytes, std::int64_t cut, std::int64_t element_bytes, std::int64_t block) {
+    return cut_begin(bytes, cut, element_bytes, block + 1) - cut_begin(bytes, cut, element_bytes, block);
+}
+
 /// One program, or the whole plan, as JSON (format "palmette-plan", version 1).
 base::Json to_json(const Program& program);
 base::Json to_json(const Plan& plan, const Job& job);
@@ -43,7 +56,7 @@ base::Json to_json(const Plan& plan, const Job& job);
 /// One program in lines such as "3 send to 5 tag 0: recv[0..4) after 1,2".
 std::string to_text(const Program& program);
 
-/// One message of a plan, for listings and drawings. `time` is the length of the longest chain of messages that it waits for.
+/// One message or pull of a plan, for listings and drawings. `time` is the length of the longest chain of messages that it waits for.
 struct Message {
     Rank from, to;
     std::int32_t tag = 0;
@@ -51,6 +64,7 @@ struct Message {
     std::string stage;
     Blocks blocks;
     Slice slice;
+    bool pulled = false;  ///< inside of a node's memory
 };
 
 /// All messages by time, then sender, then receiver. The plan must have passed the verifier.

@@ -1,60 +1,49 @@
 #include "palmette/plan/program.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "palmette/base/error.hpp"
 
 namespace palmette::plan {
 
-const char* name_of(Collective collective) {
-    switch (collective) {
-        case Collective::gather:
-            return "gather";
-        case Collective::scatter:
-            return "scatter";
-        case Collective::allgather:
-            return "allgather";
-    }
-    return "?";
+namespace {
+constexpr std::array<const char*, collective_count> collective_names{
+    "gather",         "scatter",  "allgather", "bcast", "reduce", "allreduce",
+    "reduce_scatter", "alltoall", "barrier",   "scan",  "exscan"};
 }
+
+const char* name_of(Collective collective) { return collective_names[static_cast<std::size_t>(collective)]; }
 
 Collective collective_named(std::string_view name) {
-    for (const Collective c : {Collective::gather, Collective::scatter, Collective::allgather})
-        if (name == name_of(c)) return c;
-    base::fail("collective '", name, "' is unknown: there are gather, scatter and allgather");
+    std::string known;
+    for (std::size_t c = 0; c < collective_count; ++c) {
+        if (name == collective_names[c]) return static_cast<Collective>(c);
+        known += (c == 0 ? "" : c + 1 == collective_count ? " and " : ", ") + std::string(collective_names[c]);
+    }
+    base::fail("collective '", name, "' is unknown: there are ", known);
 }
 
-const char* name_of(Buffer buffer) {
-    switch (buffer) {
-        case Buffer::send:
-            return "send";
-        case Buffer::recv:
-            return "recv";
-        case Buffer::scratch:
-            return "scratch";
-    }
-    return "?";
+std::string name_of(Buffer buffer) {
+    if (buffer == Buffer::send) return "send";
+    if (buffer == Buffer::recv) return "recv";
+    return layer_of(buffer) == 0 ? "scratch" : "scratch" + std::to_string(layer_of(buffer));
 }
 
 const char* name_of(StepKind kind) {
-    switch (kind) {
-        case StepKind::send:
-            return "send";
-        case StepKind::recv:
-            return "recv";
-        case StepKind::copy:
-            return "copy";
-    }
-    return "?";
+    constexpr std::array names{"send", "recv", "copy", "reduce", "expose", "pull", "pull_reduce"};
+    return names[static_cast<std::size_t>(kind)];
 }
 
-std::int64_t slice_begin(Slice slice, std::int64_t length) {
-    // length * index may pass 2^63 for huge blocks, so the quotient and the rest are cut apart.
-    return length / slice.of * slice.index + length % slice.of * slice.index / slice.of;
+std::int64_t slice_begin(Slice slice, std::int64_t length, std::int64_t element_bytes) {
+    const std::int64_t elements = length / element_bytes;
+    // elements * index may pass 2^63 for huge blocks, so the quotient and the rest are cut apart.
+    return (elements / slice.of * slice.index + elements % slice.of * slice.index / slice.of) * element_bytes;
 }
 
-std::int64_t slice_length(Slice slice, std::int64_t length) {
-    return slice_begin({static_cast<std::uint16_t>(slice.index + 1), slice.of}, length) - slice_begin(slice, length);
+std::int64_t slice_length(Slice slice, std::int64_t length, std::int64_t element_bytes) {
+    const Slice next{static_cast<std::uint16_t>(slice.index + 1), slice.of};
+    return slice_begin(next, length, element_bytes) - slice_begin(slice, length, element_bytes);
 }
 
 void ProgramBuilder::stage(std::string_view name) {
@@ -92,7 +81,7 @@ void ProgramBuilder::add_message_regions(Buffer buffer, const Blocks& blocks) {
         const auto equal = [buffer](const Region& region, const Interval& interval) {
             return region.buffer == buffer && region.blocks == interval;
         };
-        if (before.kind != StepKind::copy &&
+        if (before.target_count == 0 &&
             std::equal(list.begin(), list.end(), blocks.intervals().begin(), blocks.intervals().end(), equal)) {
             program_.steps.back().first_region = before.first_region;
             program_.steps.back().region_count = before.region_count;
@@ -114,6 +103,63 @@ StepId ProgramBuilder::recv(Rank from, std::int32_t tag, Buffer buffer, const Bl
     const StepId id = add(StepKind::recv, from, tag, waits, slice);
     add_message_regions(buffer, blocks);
     return id;
+}
+
+StepId ProgramBuilder::send(Rank to, std::int32_t tag, const std::vector<Region>& regions,
+                            const std::vector<StepId>& waits, Slice slice) {
+    const StepId id = add(StepKind::send, to, tag, waits, slice);
+    program_.regions.insert(program_.regions.end(), regions.begin(), regions.end());
+    program_.steps.back().region_count = static_cast<std::uint32_t>(regions.size());
+    return id;
+}
+
+StepId ProgramBuilder::recv(Rank from, std::int32_t tag, const std::vector<Region>& regions,
+                            const std::vector<StepId>& waits, Slice slice) {
+    const StepId id = send(from, tag, regions, waits, slice);
+    program_.steps.back().kind = StepKind::recv;
+    return id;
+}
+
+StepId ProgramBuilder::reduce(Buffer left, Buffer right, Buffer target, const Blocks& blocks,
+                              const std::vector<StepId>& waits, Slice slice) {
+    const StepId id = add(StepKind::reduce, Rank{}, 0, waits, slice);
+    add_regions(left, blocks);
+    add_regions(right, blocks);
+    add_regions(target, blocks);
+    program_.steps.back().target_count = static_cast<std::uint32_t>(blocks.intervals().size());
+    return id;
+}
+
+StepId ProgramBuilder::expose(std::int32_t tag, Buffer buffer, Interval blocks, std::size_t readers,
+                              const std::vector<StepId>& waits, Slice slice) {
+    const StepId id = add(StepKind::expose, Rank{}, tag, waits, slice);
+    program_.steps.back().readers = static_cast<std::uint16_t>(readers);
+    add_message_regions(buffer, blocks.count > 0 ? Blocks(blocks.first, blocks.count) : Blocks());
+    return id;
+}
+
+StepId ProgramBuilder::pull(Rank from, std::int32_t tag, Interval exposed, Buffer buffer, const Blocks& blocks,
+                            const std::vector<StepId>& waits, Slice slice) {
+    const StepId id = add(StepKind::pull, from, tag, waits, slice);
+    program_.steps.back().exposed = exposed;
+    add_message_regions(buffer, blocks);
+    return id;
+}
+
+StepId ProgramBuilder::pull_reduce(Rank from, std::int32_t tag, Interval exposed, bool exposed_first, Buffer own,
+                                   Buffer target, const Blocks& blocks, const std::vector<StepId>& waits, Slice slice) {
+    const StepId id = add(StepKind::pull_reduce, from, tag, waits, slice);
+    add_regions(own, blocks);
+    add_regions(target, blocks);
+    program_.steps.back().exposed = exposed;
+    program_.steps.back().exposed_first = exposed_first;
+    program_.steps.back().target_count = static_cast<std::uint32_t>(blocks.intervals().size());
+    return id;
+}
+
+void ProgramBuilder::reserve_scratch(const Blocks& blocks, Buffer layer) {
+    if (program_.scratch.size() <= layer_of(layer)) program_.scratch.resize(layer_of(layer) + 1);
+    program_.scratch[layer_of(layer)].unite(blocks);
 }
 
 StepId ProgramBuilder::copy(Buffer from, Buffer to, const Blocks& blocks, const std::vector<StepId>& waits,

@@ -14,19 +14,47 @@ namespace palmette::plan {
 
 using base::Rank;
 
-/// What a plan carries out. The v forms share the plans of these: counts come in when a program is bound to memory.
-enum class Collective : std::uint8_t { gather, scatter, allgather };
+/// What a plan carries out. The v and w forms share the plans of these: counts come in when a program is bound to memory.
+enum class Collective : std::uint8_t {
+    gather,
+    scatter,
+    allgather,
+    bcast,
+    reduce,
+    allreduce,
+    reduce_scatter,
+    alltoall,
+    barrier,
+    scan,
+    exscan
+};
+inline constexpr std::size_t collective_count = 11;
 
 const char* name_of(Collective collective);
 /// Throws base::Error naming the known ones.
 Collective collective_named(std::string_view name);
 
-/// Memory that a block lies in. `send` and `recv` are the caller's, `scratch` belongs to the plan.
+/// Memory that a block lies in. `send` and `recv` are the caller's, `scratch` belongs to the plan. Scratch has layers, so that a rank can
+/// hold several versions of a block; `scratch` is layer 0.
 enum class Buffer : std::uint8_t { send, recv, scratch };
-const char* name_of(Buffer buffer);
+constexpr Buffer scratch_layer(std::size_t layer) { return static_cast<Buffer>(2 + layer); }
+constexpr bool is_scratch(Buffer buffer) { return buffer >= Buffer::scratch; }
+constexpr std::size_t layer_of(Buffer buffer) { return static_cast<std::size_t>(buffer) - 2; }
+/// send, recv, scratch, scratch1, scratch2, ...
+std::string name_of(Buffer buffer);
 
-enum class StepKind : std::uint8_t { send, recv, copy };
+/// send, recv    a message between two ranks
+/// copy          inside of a rank
+/// reduce        target = left op right, elementwise
+/// expose        lets a number of ranks of the same node read a region; complete when all have
+/// pull          reads what a rank of the same node exposes
+/// pull_reduce   target = own op exposed, or exposed op own
+enum class StepKind : std::uint8_t { send, recv, copy, reduce, expose, pull, pull_reduce };
 const char* name_of(StepKind kind);
+/// True for a step that has to do with one other rank.
+constexpr bool has_peer(StepKind kind) {
+    return kind == StepKind::send || kind == StepKind::recv || kind == StepKind::pull || kind == StepKind::pull_reduce;
+}
 
 /// Consecutive blocks of one buffer.
 struct Region {
@@ -41,28 +69,36 @@ struct Slice {
     friend bool operator==(const Slice&, const Slice&) = default;
 };
 
-/// Bytes of a slice of a block of `length` bytes; the slices of a block add up to its length.
-std::int64_t slice_begin(Slice slice, std::int64_t length);
-std::int64_t slice_length(Slice slice, std::int64_t length);
+/// Bytes of a slice of a block of `length` bytes; the slices of a block add up to its length. Cuts lie between elements of
+/// `element_bytes` bytes, of which `length` is a multiple.
+std::int64_t slice_begin(Slice slice, std::int64_t length, std::int64_t element_bytes = 1);
+std::int64_t slice_length(Slice slice, std::int64_t length, std::int64_t element_bytes = 1);
 
 using StepId = std::uint32_t;
 
 /// One step. It starts when all steps that it waits for are complete; steps that don't wait for each other overlap.
-/// A send and the recv with the same (sender, receiver, tag) are one message.
+/// A send and the recv with the same (sender, receiver, tag) are one message. A pull belongs to the expose of its peer with the same
+/// tag, and takes some or all of its blocks; tags of exposes count apart from those of messages.
 struct Step {
     StepKind kind = StepKind::send;
     std::uint8_t stage = 0;  ///< index into Program::stages
     Slice slice;
-    Rank peer;  ///< send, recv: the other rank; copy: -1
+    bool exposed_first = false;  ///< pull_reduce: what is pulled is the left operand
+    std::uint16_t readers = 0;   ///< expose: pulls that it waits for
+    Rank peer;                   ///< the other rank; -1 without
     std::int32_t tag = 0;
     std::uint32_t first_region = 0;  ///< into Program::regions; steps may share a list
     std::uint32_t region_count = 0;
-    std::uint32_t target_count = 0;  ///< copy: the last `target_count` regions are written, the others read
-    std::uint32_t first_wait = 0;    ///< into Program::waits
+    /// copy, reduce, pull_reduce: the last `target_count` regions are written, the others read; a reduce reads its left operand's blocks, then
+    /// as many of its right one's
+    std::uint32_t target_count = 0;
+    Interval
+        exposed;  ///< pull, pull_reduce: all that the peer exposes under this tag, so that a reader knows where its blocks lie
+    std::uint32_t first_wait = 0;  ///< into Program::waits
     std::uint32_t wait_count = 0;
 };
 
-/// What the index of a block counts: positions in topology order, or ranks.
+/// What the index of a block counts where blocks belong to ranks: positions in topology order, or ranks.
 enum class BlockOrder : std::uint8_t { topology, rank };
 
 template <class T>
@@ -82,7 +118,9 @@ struct Program {
     std::vector<Step> steps;  ///< every step waits for earlier ones only
     std::vector<Region> regions;
     std::vector<StepId> waits;
-    Blocks scratch;  ///< the blocks that need room in the scratch buffer
+    /// Blocks that the vector of bcast, reduce, allreduce, scan and exscan is cut in, as even as elements allow; the same on all ranks.
+    std::int64_t cut = 1;
+    std::vector<Blocks> scratch;  ///< by layer: the blocks that need room
     std::vector<std::string> stages;
 
     Span<Region> regions_of(const Step& step) const { return {regions.data() + step.first_region, step.region_count}; }
@@ -98,7 +136,9 @@ struct Program {
 /// Builds a program step by step; the order of calls is the order in which steps that are ready together are started.
 class ProgramBuilder {
   public:
-    ProgramBuilder(Rank rank, BlockOrder order) { program_.rank = rank, program_.order = order; }
+    explicit ProgramBuilder(Rank rank, BlockOrder order = BlockOrder::topology, std::int64_t cut = 1) {
+        program_.rank = rank, program_.order = order, program_.cut = cut;
+    }
 
     /// Steps from now on belong to this stage; the same name again means the same stage.
     void stage(std::string_view name);
@@ -107,9 +147,26 @@ class ProgramBuilder {
                 Slice slice = {});
     StepId recv(Rank from, std::int32_t tag, Buffer buffer, const Blocks& blocks, const std::vector<StepId>& waits,
                 Slice slice = {});
+    /// Messages whose blocks lie in several buffers. Both sides must list the blocks in the same order.
+    StepId send(Rank to, std::int32_t tag, const std::vector<Region>& regions, const std::vector<StepId>& waits,
+                Slice slice = {});
+    StepId recv(Rank from, std::int32_t tag, const std::vector<Region>& regions, const std::vector<StepId>& waits,
+                Slice slice = {});
     StepId copy(Buffer from, Buffer to, const Blocks& blocks, const std::vector<StepId>& waits, Slice slice = {});
-    /// Room for these blocks in the scratch buffer.
-    void reserve_scratch(const Blocks& blocks) { program_.scratch.unite(blocks); }
+    /// target = left op right. `target` may be one of the operands.
+    StepId reduce(Buffer left, Buffer right, Buffer target, const Blocks& blocks, const std::vector<StepId>& waits,
+                  Slice slice = {});
+    /// `readers`: how many pulls, of all ranks together, take from it.
+    StepId expose(std::int32_t tag, Buffer buffer, Interval blocks, std::size_t readers,
+                  const std::vector<StepId>& waits, Slice slice = {});
+    /// `exposed`: all blocks that `from` exposes under this tag; `blocks`: those that are taken.
+    StepId pull(Rank from, std::int32_t tag, Interval exposed, Buffer buffer, const Blocks& blocks,
+                const std::vector<StepId>& waits, Slice slice = {});
+    /// target = own op exposed; with `exposed_first`: exposed op own. `target` may be `own`.
+    StepId pull_reduce(Rank from, std::int32_t tag, Interval exposed, bool exposed_first, Buffer own, Buffer target,
+                       const Blocks& blocks, const std::vector<StepId>& waits, Slice slice = {});
+    /// Room for these blocks in a layer of the scratch buffer; blocks that have room already may not be named again.
+    void reserve_scratch(const Blocks& blocks, Buffer layer = Buffer::scratch);
 
     Program finish() { return std::move(program_); }
 

@@ -6,23 +6,29 @@
 #include <vector>
 
 #include "palmette/plan/plan.hpp"
+#include "palmette/plan/space.hpp"
 
 namespace palmette::runtime {
 
-/// Where the blocks of the caller's buffers lie, in bytes from the buffer's start, and how long blocks are. Ranks are those of the communicator.
+/// Where the blocks of the caller's buffers lie, in bytes from the buffer's start, and how long blocks are. Ranks are those of the communicator. Lists by rank
+/// must outlive the binding.
 struct Layout {
-    /// The length of every block, unless one of the next two is set.
-    std::int64_t uniform_bytes = 0;
-    /// Lengths by rank.
-    const std::int64_t* lengths = nullptr;
-    /// Lengths of the blocks that this rank handles, sorted by rank: for ranks that don't know the others.
-    const std::vector<std::pair<std::int32_t, std::int64_t>>* some_lengths = nullptr;
-    /// Offsets by rank in the buffer that holds all ranks' blocks; absent: rank r's block lies at r * uniform_bytes.
-    const std::int64_t* offsets = nullptr;
-    /// The buffer that holds all ranks' blocks. The other one holds the rank's own block alone, at offset 0.
-    plan::Buffer all_ranks = plan::Buffer::recv;
+    /// The blocks of one buffer that holds one for each rank.
+    struct Ranks {
+        const std::int64_t* lengths = nullptr;  ///< absent: uniform_bytes each
+        const std::int64_t* offsets = nullptr;  ///< absent: rank r's block lies at r * stride
+    };
+    /// Lengths of blocks that a rank handles for others, sorted by key: the rank, or source * p + target for alltoall.
+    using SomeLengths = std::vector<std::pair<std::int64_t, std::int64_t>>;
 
-    std::int64_t length(std::int32_t rank) const;
+    /// The length of every block, unless a list says otherwise; of the whole vector where the plan cuts one.
+    std::int64_t uniform_bytes = 0;
+    std::int64_t stride = 0;  ///< 0: uniform_bytes
+    std::int64_t element_bytes = 1;
+    /// What rank r's block is in the send or the recv buffer: for alltoall both are set, otherwise the one that holds all ranks' blocks; the other buffer
+    /// holds the rank's own block alone, at offset 0.
+    Ranks send, recv;
+    const SomeLengths* some_lengths = nullptr;
 };
 
 /// Some bytes of one buffer.
@@ -31,14 +37,19 @@ struct Piece {
     std::int64_t offset;
     std::int64_t bytes;
 };
+/// Stands in a piece for what a peer exposes.
+inline constexpr plan::Buffer exposed_buffer = static_cast<plan::Buffer>(255);
 
 struct BoundStep {
     plan::StepKind kind;
     std::int32_t peer;
     std::int32_t tag;
+    std::uint32_t readers;
     std::int64_t bytes;
-    std::uint32_t first_piece, piece_count;  ///< of a message, or a copy's sources and then its targets
-    std::uint32_t source_count;              ///< copy: how many pieces are sources
+    /// Pieces of a message or an expose; of a copy's or pull's source; of a left operand.
+    std::uint32_t first_piece, piece_count;
+    std::uint32_t first_right, right_count;    ///< right operand
+    std::uint32_t first_target, target_count;  ///< copy, reduce, pull, pull_reduce
     std::int64_t staging;  ///< offset in the staging area of a message in several pieces; -1: sent in place
     std::uint32_t waits;
     std::uint32_t first_waiter, waiter_count;
@@ -50,15 +61,20 @@ struct BoundProgram {
     std::vector<Piece> pieces;
     std::vector<std::uint32_t> waiters;
     std::vector<std::uint32_t> first_ready;  ///< steps that wait for nothing
+    std::vector<std::int64_t> layer_at;      ///< where each layer of scratch begins
     std::int64_t scratch_bytes = 0;
     std::int64_t staging_bytes = 0;
     std::int64_t most_requests = 0;
+    std::int64_t exposed_bytes = 0;  ///< what this rank exposes, each exposure rounded up to 64
+    bool shares = false;             ///< has expose or pull steps
+    bool messages = false;           ///< has send or recv steps
 };
 
 /// Messages longer than this go in several; the MPI's counts are int.
 inline constexpr std::int64_t most_message_bytes = std::int64_t{1} << 30;
 
 /// Time and memory grow with the blocks that the program touches.
-BoundProgram bind(const plan::Program& program, const topology::Job& job, const Layout& layout);
+BoundProgram bind(plan::Collective collective, const plan::Program& program, const topology::Job& job,
+                  const Layout& layout);
 
 }  // namespace palmette::runtime

@@ -45,7 +45,7 @@ void Communicator::fill(CachedPlan& plan, const Settings& settings) const {
             plan.reason = *reason;
             return;
         }
-        if (collectives::tag_limit(job_, *choice.algorithm) > tag_limit_) {
+        if (collectives::tag_limit(job_, request, *choice.algorithm) > tag_limit_) {
             plan.refusal = Refusal::too_many_tags;
             plan.reason = plan.algorithm;
             return;

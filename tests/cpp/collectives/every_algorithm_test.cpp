@@ -4,6 +4,7 @@
 #include <set>
 
 #include "palmette/collectives/registry.hpp"
+#include "palmette/plan/space.hpp"
 #include "palmette/plan/verify.hpp"
 #include "support/jobs.hpp"
 #include "support/specs.hpp"
@@ -14,23 +15,34 @@ namespace {
 using test::job_on;
 
 /// Verifies one plan; false when the algorithm refuses the job.
-bool expect_right(const Job& job, const test::NamedSpec& named, std::int32_t root, std::string_view where) {
-    const Request request{named.first, Rank{root}, 64};
-    const Spec spec = Spec::parse(named.second);
-    if (algorithm_named(named.first, spec.name).refuse(job, request, spec)) return false;
+bool expect_right(const Job& job, const Request& request, const std::string& text, std::string_view where) {
+    const Spec spec = Spec::parse(text);
+    if (algorithm_named(request.collective, spec.name).refuse(job, request, spec)) return false;
     const plan::Plan plan = make_plan(job, request, spec);
-    const std::int64_t limit = tag_limit(job, spec);
+    const std::int64_t limit = tag_limit(job, request, spec);
     for (const Program& program : plan.programs)
         for (const plan::Step& step : program.steps)
             if (step.tag < 0 || step.tag >= limit)
-                ADD_FAILURE() << named.second << ": tag " << step.tag << " is not below " << limit;
+                ADD_FAILURE() << text << ": tag " << step.tag << " is not below " << limit;
     const auto complaint = plan::verify(plan, job);
-    EXPECT_EQ(complaint, std::nullopt) << plan::name_of(named.first) << ' ' << named.second << " on " << where << ", "
-                                       << job.size() << " ranks, root " << root;
+    EXPECT_EQ(complaint, std::nullopt) << plan::name_of(request.collective) << ' ' << text << " on " << where << ", "
+                                       << job.size() << " ranks, root " << request.root
+                                       << (request.ordered ? ", ordered" : "");
     return true;
 }
 
-std::int32_t roots(Collective collective, std::int32_t p) { return collective == Collective::allgather ? 1 : p; }
+/// With and without the order of ranks to keep, where it matters.
+bool expect_right(const Job& job, const test::NamedSpec& named, std::int32_t root, std::string_view where) {
+    Request request{named.first, Rank{root}, 64};
+    request.element_bytes = plan::is_reduction(named.first) ? 4 : 1;
+    request.shared_memory = named.second.find("shared") != std::string::npos;
+    const bool any = expect_right(job, request, named.second, where);
+    if (!plan::is_reduction(named.first)) return any;
+    request.ordered = true;
+    return expect_right(job, request, named.second, where) || any;
+}
+
+std::int32_t roots(Collective collective, std::int32_t p) { return plan::is_rooted(collective) ? p : 1; }
 
 class EveryAlgorithm : public testing::TestWithParam<std::string> {};
 

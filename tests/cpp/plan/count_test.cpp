@@ -53,7 +53,7 @@ TEST(Count, blocks_may_have_lengths_of_their_own) {
     EXPECT_EQ(count.copied_bytes, 1);
     EXPECT_EQ(count.levels[0].bytes, 300);
     EXPECT_THAT(error_of([] { plan::count(star(), job_on("2leaf:2node"), {1, 2}); }),
-                HasSubstr("expected one, or one for each of 4 ranks, found 2"));
+                HasSubstr("expected one, or one for each of 4 blocks, found 2"));
 }
 
 TEST(Count, the_busiest_link_is_the_slowest_where_capacities_are_known) {

@@ -68,7 +68,7 @@ TEST(Program, equal_lists_of_blocks_in_a_row_are_kept_once) {
 TEST(Program, json_holds_every_step) {
     EXPECT_EQ(
         to_json(example()).dump(),
-        R"({"rank": 1, "stages": ["gather to node leader", "copy own block"], "scratch": [[1, 2]], "steps": [)"
+        R"({"rank": 1, "stages": ["gather to node leader", "copy own block"], "scratch": [[[1, 2]]], "steps": [)"
         R"({"kind": "recv", "stage": 0, "peer": 2, "tag": 0, "regions": [["scratch", 2, 1]], "after": []}, )"
         R"({"kind": "copy", "stage": 1, "from": [["send", 1, 1]], "to": [["scratch", 1, 1]], "after": []}, )"
         R"({"kind": "send", "stage": 0, "peer": 0, "tag": 3, "regions": [["scratch", 1, 2]], "slice": [0, 2], "after": [0, 1]}]})");
@@ -77,8 +77,10 @@ TEST(Program, json_holds_every_step) {
 TEST(Collectives, have_names_that_read_back) {
     for (const Collective c : {Collective::gather, Collective::scatter, Collective::allgather})
         EXPECT_EQ(collective_named(name_of(c)), c);
-    EXPECT_EQ(test::error_of([] { collective_named("bcast"); }),
-              "collective 'bcast' is unknown: there are gather, scatter and allgather");
+    EXPECT_EQ(test::error_of([] { collective_named("broadcast"); }),
+              "collective 'broadcast' is unknown: there are gather, scatter, allgather, bcast, reduce, allreduce, "
+              "reduce_scatter, "
+              "alltoall, barrier, scan and exscan");
 }
 
 }  // namespace

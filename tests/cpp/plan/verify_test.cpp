@@ -207,7 +207,7 @@ TEST(Verifier, finds_a_write_into_the_callers_input) {
 
 TEST(Verifier, finds_scratch_without_room) {
     Plan plan = chain();
-    plan.programs[1].scratch = Blocks(1, 1);
+    plan.programs[1].scratch = {Blocks(1, 1)};
     EXPECT_THAT(verify(plan, three),
                 Optional(HasSubstr(
                     "rank 1, step 0 (recv, chain): touches scratch blocks 2 to 2, which this rank doesn't have")));
@@ -247,7 +247,7 @@ TEST(Verifier, finds_what_would_break_with_mpi_in_place) {
 
 TEST(Verifier, finds_a_read_of_what_nobody_wrote) {
     Plan plan = chain();
-    plan.programs[1].scratch = Blocks(0, 3);
+    plan.programs[1].scratch = {Blocks(0, 3)};
     auto steps = take_apart(plan.programs[1]);
     steps[2].regions[0].blocks = {0, 3};
     put_together(plan.programs[1], steps);

@@ -5,7 +5,17 @@
 #include <utility>
 #include <vector>
 
+#include "palmette/collectives/registry.hpp"
 #include "palmette/plan/program.hpp"
+#include "support/specs_allgather_more.hpp"
+#include "support/specs_allreduce.hpp"
+#include "support/specs_alltoall.hpp"
+#include "support/specs_barrier.hpp"
+#include "support/specs_bcast.hpp"
+#include "support/specs_exscan.hpp"
+#include "support/specs_reduce.hpp"
+#include "support/specs_reduce_scatter.hpp"
+#include "support/specs_scan.hpp"
 
 namespace palmette::test {
 
@@ -43,6 +53,22 @@ inline const std::vector<NamedSpec>& every_spec() {
                                  "leaders:level=leaf,between=ring",
                                  "leaders:level=leaf,leaders=2,between=bruck,inside=binomial"})
             out.emplace_back(Collective::allgather, text);
+        const auto add = [&out](Collective c, const std::vector<std::string>& texts) {
+            for (const std::string& text : texts) out.emplace_back(c, text);
+        };
+        add(Collective::allgather, allgather_more_specs());
+        add(Collective::bcast, bcast_specs());
+        add(Collective::reduce, reduce_specs());
+        add(Collective::barrier, barrier_specs());
+        add(Collective::allreduce, allreduce_specs());
+        add(Collective::reduce_scatter, reduce_scatter_specs());
+        add(Collective::scan, scan_specs());
+        add(Collective::exscan, exscan_specs());
+        add(Collective::alltoall, alltoall_specs());
+        for (std::size_t c = 0; c < plan::collective_count; ++c)
+            for (const collectives::Algorithm& row : collectives::algorithms())
+                if (row.collective == static_cast<Collective>(c) && row.name == "shared")
+                    out.emplace_back(row.collective, "shared");
         return out;
     }();
     return specs;
