@@ -19,3 +19,16 @@ foreach(layer IN LISTS PALMETTE_CORE_LAYERS)
 endforeach()
 # The top of the core: linking it gives every layer without MPI.
 set(PALMETTE_CORE palmette_select)
+
+# The part of the runtime that knows no MPI: shared memory inside a node, waiting, reduction kernels. Compiled once, for
+# the preload libraries of every ABI and for the tests.
+file(GLOB PALMETTE_RUNTIME_CORE_SOURCES CONFIGURE_DEPENDS
+     "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/runtime/shared_*.cpp"
+     "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/runtime/patience.cpp"
+     "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/runtime/kernels*.cpp")
+if(PALMETTE_RUNTIME_CORE_SOURCES)
+  find_package(Threads REQUIRED)
+  add_library(palmette_runtime_core STATIC ${PALMETTE_RUNTIME_CORE_SOURCES})
+  target_link_libraries(palmette_runtime_core PUBLIC palmette_flags ${PALMETTE_CORE} Threads::Threads ${CMAKE_DL_LIBS})
+  add_library(palmette::runtime_core ALIAS palmette_runtime_core)
+endif()
