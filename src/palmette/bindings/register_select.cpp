@@ -42,6 +42,8 @@ void register_select(nb::module_& m) {
         .def_ro("min_nodes", &Row::min_nodes)
         .def_ro("max_nodes", &Row::max_nodes)
         .def_ro("scattered", &Row::scattered, "Set: rank order and topology order must differ (True) or agree (False).")
+        .def_ro("crowded", &Row::crowded, "Set: ranks must outnumber cores on some node (True) or on none (False).")
+        .def_ro("blocking", &Row::blocking, "Set: for blocking calls only (True), or for all others (False).")
         .def_prop_ro(
             "algorithm", [](const Row& self) { return text_of(self.algorithm); }, "None: leave the call to the MPI.")
         .def_ro("why", &Row::why);
@@ -63,15 +65,19 @@ void register_select(nb::module_& m) {
         .def(
             "choose",
             [](const Table& self, std::string_view function, const Job& job, std::int32_t root,
-               std::int64_t block_bytes, std::string_view mpi) {
+               std::int64_t block_bytes, std::string mpi, bool crowded, bool blocking, bool ordered) {
                 if (root < 0 || root >= job.size())
                     base::fail("root ", root, " is outside of a job of ", job.size(), " ranks");
-                return self.choose(select::function_named(function), job, plan::Rank{root}, block_bytes, mpi);
+                const select::Function asked = select::function_named(function);
+                plan::Request request{select::collective_of(asked), plan::Rank{root}, block_bytes};
+                request.ordered = ordered;
+                request.shared_memory = blocking;
+                return self.choose(asked, job, request, {std::move(mpi), crowded, blocking});
             },
-            "function"_a, "job"_a, "root"_a = 0, "block_bytes"_a = -1, "mpi"_a = "",
+            "function"_a, "job"_a, "root"_a = 0, "block_bytes"_a = -1, "mpi"_a = "", "crowded"_a = false,
+            "blocking"_a = true, "ordered"_a = false,
             "The first row that matches and whose algorithm serves the job; block_bytes -1: unknown; mpi: mpich, "
-            "openmpi or "
-            "impi. Raises Error.");
+            "openmpi or impi; ordered: the operation isn't commutative. Raises Error.");
 
     m.def("is_scattered", &select::is_scattered, "job"_a, "True when ranks are not in topology order.");
 }

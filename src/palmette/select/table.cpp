@@ -12,8 +12,29 @@ using base::cat;
 using base::fail;
 using base::Json;
 
-constexpr std::array<const char*, function_count> names{"gather",  "scatter",  "allgather",
-                                                        "gatherv", "scatterv", "allgatherv"};
+struct Known {
+    const char* name;
+    Collective collective;
+};
+constexpr std::array<Known, function_count> functions{{
+    {"gather", Collective::gather},
+    {"scatter", Collective::scatter},
+    {"allgather", Collective::allgather},
+    {"gatherv", Collective::gather},
+    {"scatterv", Collective::scatter},
+    {"allgatherv", Collective::allgather},
+    {"bcast", Collective::bcast},
+    {"reduce", Collective::reduce},
+    {"allreduce", Collective::allreduce},
+    {"reduce_scatter", Collective::reduce_scatter},
+    {"reduce_scatter_block", Collective::reduce_scatter},
+    {"alltoall", Collective::alltoall},
+    {"alltoallv", Collective::alltoall},
+    {"alltoallw", Collective::alltoall},
+    {"barrier", Collective::barrier},
+    {"scan", Collective::scan},
+    {"exscan", Collective::exscan},
+}};
 
 std::int64_t bytes_from(const Json& value, const std::string& where) {
     return value.kind() == Json::Kind::string ? base::parse_size(value.string(where)) : value.integer(where);
@@ -45,6 +66,10 @@ Row read_row(const Json& json, const std::string& where) {
                 fail(at, ": expected mpich, openmpi or impi, found '", row.mpi, "'");
         } else if (key == "scattered") {
             row.scattered = value.boolean(at);
+        } else if (key == "crowded") {
+            row.crowded = value.boolean(at);
+        } else if (key == "blocking") {
+            row.blocking = value.boolean(at);
         } else if (key == "algorithm") {
             if (value.string(at) != "mpi") row.algorithm = Spec::parse(value.string(at));
         } else if (key == "why") {
@@ -52,7 +77,7 @@ Row read_row(const Json& json, const std::string& where) {
         } else {
             fail(at,
                  ": unknown key; there are function, min_bytes, max_bytes, min_ranks, max_ranks, min_nodes, max_nodes, "
-                 "mpi, scattered, algorithm and why");
+                 "mpi, scattered, crowded, blocking, algorithm and why");
         }
     }
     if (!has_function) fail(where, ".function: missing");
@@ -69,44 +94,41 @@ Row read_row(const Json& json, const std::string& where) {
     return row;
 }
 
-bool matches(const Row& row, Function function, const Job& job, std::int64_t block_bytes, std::string_view mpi) {
-    if (row.function != function || (!row.mpi.empty() && row.mpi != mpi)) return false;
-    const bool limits_size = row.min_bytes > 0 || row.max_bytes < INT64_MAX;
-    if (block_bytes < 0 ? limits_size : block_bytes < row.min_bytes || block_bytes > row.max_bytes) return false;
+bool matches_but_for_size(const Row& row, Function function, const Job& job, const Surroundings& around) {
+    if (row.function != function || (!row.mpi.empty() && row.mpi != around.mpi)) return false;
     const std::int32_t nodes = job.nodes().groups.count();
     if (job.size() < row.min_ranks || job.size() > row.max_ranks || nodes < row.min_nodes || nodes > row.max_nodes)
+        return false;
+    if ((row.crowded && *row.crowded != around.crowded) || (row.blocking && *row.blocking != around.blocking))
         return false;
     return !row.scattered || *row.scattered == is_scattered(job);
 }
 
+bool any_size(const Row& row) { return row.min_bytes == 0 && row.max_bytes == INT64_MAX; }
+
+bool fits_size(const Row& row, std::int64_t bytes) {
+    return bytes < 0 ? any_size(row) : bytes >= row.min_bytes && bytes <= row.max_bytes;
+}
+
 }  // namespace
 
-const char* name_of(Function function) { return names[static_cast<std::size_t>(function)]; }
+const char* name_of(Function function) { return functions[static_cast<std::size_t>(function)].name; }
 
 Function function_named(std::string_view name) {
-    for (std::size_t i = 0; i < names.size(); ++i)
-        if (name == names[i]) return static_cast<Function>(i);
-    fail("'", name,
-         "' is no collective that palmette serves: there are gather, scatter, allgather, gatherv, scatterv and "
-         "allgatherv");
-}
-
-Collective collective_of(Function function) {
-    switch (function) {
-        case Function::gather:
-        case Function::gatherv:
-            return Collective::gather;
-        case Function::scatter:
-        case Function::scatterv:
-            return Collective::scatter;
-        case Function::allgather:
-        case Function::allgatherv:
-            return Collective::allgather;
+    std::string known;
+    for (std::size_t i = 0; i < function_count; ++i) {
+        if (name == functions[i].name) return static_cast<Function>(i);
+        known += (i == 0 ? "" : i + 1 == function_count ? " and " : ", ") + std::string(functions[i].name);
     }
-    return Collective::gather;
+    fail("'", name, "' is no collective that palmette serves: there are ", known);
 }
 
-bool sizes_unknown(Function function) { return function == Function::gatherv || function == Function::scatterv; }
+Collective collective_of(Function function) { return functions[static_cast<std::size_t>(function)].collective; }
+
+bool sizes_unknown(Function function) {
+    return function == Function::gatherv || function == Function::scatterv || function == Function::alltoallv ||
+           function == Function::alltoallw;
+}
 
 bool is_scattered(const Job& job) {
     for (std::int32_t r = 0; r < job.size(); ++r)
@@ -152,6 +174,8 @@ Json Table::to_json() const {
         if (row.max_nodes < INT32_MAX) item.set("max_nodes", row.max_nodes);
         if (!row.mpi.empty()) item.set("mpi", row.mpi);
         if (row.scattered) item.set("scattered", *row.scattered);
+        if (row.crowded) item.set("crowded", *row.crowded);
+        if (row.blocking) item.set("blocking", *row.blocking);
         item.set("algorithm", row.algorithm ? row.algorithm->text() : "mpi");
         if (!row.why.empty()) item.set("why", row.why);
         rows.push(std::move(item));
@@ -160,18 +184,26 @@ Json Table::to_json() const {
     return out;
 }
 
-Choice Table::choose(Function function, const Job& job, plan::Rank root, std::int64_t block_bytes,
-                     std::string_view mpi) const {
-    const Collective collective = collective_of(function);
+Choice Table::choose(Function function, const Job& job, const plan::Request& request,
+                     const Surroundings& surroundings) const {
     for (std::size_t i = 0; i < rows_.size(); ++i) {
         const Row& row = rows_[i];
-        if (!matches(row, function, job, block_bytes, mpi)) continue;
-        if (row.algorithm && collectives::algorithm_named(collective, row.algorithm->name)
-                                 .refuse(job, {collective, root, block_bytes}, *row.algorithm))
+        if (!fits_size(row, request.block_bytes) || !matches_but_for_size(row, function, job, surroundings)) continue;
+        if (row.algorithm &&
+            collectives::algorithm_named(request.collective, row.algorithm->name).refuse(job, request, *row.algorithm))
             continue;
         return {row.algorithm, cat("table row ", i, row.why.empty() ? "" : ": ", row.why)};
     }
     return {std::nullopt, "no table row fits"};
+}
+
+bool Table::always_mpi(Function function, const Job& job, const Surroundings& surroundings) const {
+    for (const Row& row : rows_) {
+        if (!matches_but_for_size(row, function, job, surroundings)) continue;
+        if (row.algorithm) return false;
+        if (any_size(row)) return true;
+    }
+    return true;
 }
 
 }  // namespace palmette::select

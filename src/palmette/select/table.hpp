@@ -17,20 +17,38 @@ using plan::Collective;
 using topology::Job;
 
 /// The MPI functions that are served, v forms on their own: their ranks know less of each other.
-enum class Function : std::uint8_t { gather, scatter, allgather, gatherv, scatterv, allgatherv };
-inline constexpr std::size_t function_count = 6;
+enum class Function : std::uint8_t {
+    gather,
+    scatter,
+    allgather,
+    gatherv,
+    scatterv,
+    allgatherv,
+    bcast,
+    reduce,
+    allreduce,
+    reduce_scatter,
+    reduce_scatter_block,
+    alltoall,
+    alltoallv,
+    alltoallw,
+    barrier,
+    scan,
+    exscan
+};
+inline constexpr std::size_t function_count = 17;
 
 const char* name_of(Function function);
 /// Throws base::Error that lists the names.
 Function function_named(std::string_view name);
 Collective collective_of(Function function);
-/// True where no rank but the root knows all sizes.
+/// True where no rank, or the root alone, knows all sizes.
 bool sizes_unknown(Function function);
 
 /// One row. It matches when all its limits hold; where the sizes are unknown only rows without size limits do.
 struct Row {
     Function function = Function::gather;
-    std::int64_t min_bytes = 0;  ///< of one rank's block (the mean block for allgatherv)
+    std::int64_t min_bytes = 0;  ///< Request::block_bytes (the mean block for allgatherv and reduce_scatter)
     std::int64_t max_bytes = INT64_MAX;
     std::int32_t min_ranks = 2;
     std::int32_t max_ranks = INT32_MAX;
@@ -38,8 +56,17 @@ struct Row {
     std::int32_t max_nodes = INT32_MAX;
     std::string mpi;                ///< the MPI underneath: mpich, openmpi or impi; empty: any
     std::optional<bool> scattered;  ///< set: rank order and topology order must differ (true) or agree (false)
+    std::optional<bool> crowded;    ///< set: the ranks of some node outnumber its cores (true) or of none (false)
+    std::optional<bool> blocking;   ///< set: only for blocking (true) or nonblocking and persistent calls (false)
     std::optional<Spec> algorithm;  ///< absent: leave the call to the MPI
     std::string why;                ///< one sentence for people
+};
+
+/// What a choice may look at besides job and request.
+struct Surroundings {
+    std::string mpi;  ///< as in Row, empty where it is not known; rows that ask for one then don't match
+    bool crowded = false;
+    bool blocking = true;
 };
 
 /// What was chosen and why.
@@ -59,10 +86,11 @@ class Table {
     base::Json to_json() const;
 
     /// The first row that matches and whose algorithm doesn't refuse the job; the MPI's own where there is none. Depends only on what all
-    /// ranks know, so that all choose the same. `block_bytes` -1: unknown.
-    /// `mpi`: as in Row, empty where it is not known; rows that ask for one then don't match.
-    Choice choose(Function function, const Job& job, plan::Rank root, std::int64_t block_bytes,
-                  std::string_view mpi = {}) const;
+    /// ranks know, so that all choose the same. The request's collective is the function's.
+    Choice choose(Function function, const Job& job, const plan::Request& request,
+                  const Surroundings& surroundings = {}) const;
+    /// True where a function's calls on this job are the MPI's whatever their size: nothing else about them needs a look.
+    bool always_mpi(Function function, const Job& job, const Surroundings& surroundings) const;
 
     const std::vector<Row>& rows() const { return rows_; }
 
