@@ -1,6 +1,7 @@
 #include "palmette/runtime/kernels.hpp"
 
 #include <complex>
+#include <cstddef>
 
 #include "palmette/runtime/kernels_sets.hpp"
 
@@ -15,11 +16,12 @@ struct Pair {
 
 template <class Value, class Index>
 constexpr ElementBytes pair_bytes() {
-    return {sizeof(Value) + sizeof(Index), sizeof(Pair<Value, Index>)};
+    using Both = Pair<Value, Index>;
+    return {sizeof(Value) + sizeof(Index), sizeof(Both), offsetof(Both, index) + sizeof(Index)};
 }
 template <class T>
 constexpr ElementBytes plain_bytes() {
-    return {sizeof(T), sizeof(T)};
+    return {sizeof(T), sizeof(T), sizeof(T)};
 }
 
 struct Named {
@@ -87,6 +89,19 @@ std::size_t available() {
 #endif
 }
 
+using KernelTable = std::array<std::array<Kernel, element_count>, operator_count>;
+
+KernelTable best_kernels() {
+    KernelTable table{};
+    for (std::size_t op = 0; op < operator_count; ++op) {
+        for (std::size_t element = 0; element < element_count; ++element) {
+            table[op][element] =
+                kernel_for(static_cast<Operator>(op), static_cast<Element>(element), instruction_sets().back());
+        }
+    }
+    return table;
+}
+
 bool is_rounded(Element element) { return element >= Element::float16 && element <= Element::complex_long_double; }
 
 }  // namespace
@@ -125,8 +140,8 @@ Kernel kernel_for(Operator op, Element element, InstructionSet set) {
 }
 
 Kernel kernel_for(Operator op, Element element) {
-    static const InstructionSet best = instruction_sets().back();
-    return kernel_for(op, element, best);
+    static const KernelTable table = best_kernels();
+    return table[static_cast<std::size_t>(op)][static_cast<std::size_t>(element)];
 }
 
 bool is_exact(Operator op, Element element) {

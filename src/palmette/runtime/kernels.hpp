@@ -50,10 +50,11 @@ enum class Element : std::uint8_t {
 inline constexpr std::size_t operator_count = static_cast<std::size_t>(Operator::maxloc) + 1;
 inline constexpr std::size_t element_count = static_cast<std::size_t>(Element::int64_int64) + 1;
 
-/// Bytes of an element: `size` of data, without the holes of a pair, and `extent` from one element to the next.
+/// Bytes of an element.
 struct ElementBytes {
-    std::size_t size = 0;
-    std::size_t extent = 0;
+    std::size_t size = 0;         ///< data, without the holes of a pair
+    std::size_t extent = 0;       ///< from one element to the next
+    std::size_t true_extent = 0;  ///< up to the end of the data
 };
 ElementBytes bytes_of(Element element);
 

@@ -1,0 +1,85 @@
+// What a reduction does with two elements: MPI's operation together with the datatype.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+
+#include "palmette/runtime/kernels.hpp"
+
+namespace palmette::runtime {
+
+/// Where elements lie, in bytes.
+struct ElementLayout {
+    std::int64_t size = 0;         ///< data of one element
+    std::int64_t extent = 0;       ///< from one element to the next; negative where they run backwards
+    std::int64_t true_lower = 0;   ///< from an element's address to its first byte
+    std::int64_t true_extent = 0;  ///< from its first byte to the end of its last
+
+    /// `count` elements are size * count bytes from their address on, without holes.
+    bool dense() const { return true_lower == 0 && has_no_holes(); }
+    bool has_no_holes() const { return size == extent && size == true_extent; }
+
+    /// All bytes of `count` elements, holes among them, as an offset from the address of the first and a length.
+    struct Span {
+        std::int64_t first = 0;
+        std::int64_t bytes = 0;
+    };
+    Span span(std::int64_t count) const;
+};
+
+/// Why palmette doesn't reduce with an operation and a datatype.
+enum class Obstacle : std::uint8_t {
+    none,
+    undefined,    ///< not defined by MPI, or by an extension of one MPI: the call is the MPI's to judge
+    interleaved,  ///< the bytes of an element lie between those of others
+    too_large,    ///< an element's size doesn't fit an int
+};
+/// For the report: "the elements of the datatype interleave".
+const char* describe(Obstacle obstacle);
+
+/// target = left op right, element by element and in that order. Made for each call: a few nanoseconds for predefined
+/// operations on predefined types; some queries of the MPI for others. Local. Handles must outlive it.
+class Operation {
+  public:
+    /// `comm` is one that the process may pack for; only datatypes with holes need it.
+    Operation(MPI_Op op, MPI_Datatype type, MPI_Comm comm = MPI_COMM_SELF);
+
+    /// Whether it can be applied; else obstacle() says why not. The same on ranks whose datatypes have the same layout.
+    bool valid() const { return obstacle_ == Obstacle::none; }
+    Obstacle obstacle() const { return obstacle_; }
+
+    /// left op right may be taken for right op left.
+    bool commutative() const { return commutative_; }
+    /// Any order and any grouping of the operands gives the same bits.
+    bool exact() const { return exact_; }
+    /// Null when the MPI reduces: user-defined operations, and elements that the kernels don't know. A kernel needs no
+    /// MPI and may run in any thread, at any time, on any copy of the elements.
+    Kernel kernel() const { return kernel_; }
+    const ElementLayout& layout() const { return layout_; }
+
+    /// `count` elements, any number. `target` may be `left` or `right`, or both; otherwise they don't overlap. Holes of
+    /// `target` are left alone. Needs valid(). Returns an MPI code; user-defined operations are called in this thread.
+    int apply(const void* left, const void* right, void* target, std::int64_t count) const {
+        if (kernel_ == nullptr) return apply_by_mpi(left, right, target, count);
+        kernel_(left, right, target, static_cast<std::size_t>(count > 0 ? count : 0));
+        return MPI_SUCCESS;
+    }
+
+  private:
+    Obstacle look_at_layout();
+    int apply_by_mpi(const void* left, const void* right, void* target, std::int64_t count) const;
+    int apply_in_copy(const char* left, const char* right, char* target, std::int64_t count) const;
+    int reduce(const char* left, char* right_and_target, std::int64_t count) const;
+
+    MPI_Op op_;
+    MPI_Datatype type_;
+    MPI_Comm comm_;
+    Kernel kernel_ = nullptr;
+    ElementLayout layout_;
+    Obstacle obstacle_ = Obstacle::none;
+    bool commutative_ = true;
+    bool exact_ = false;
+};
+
+}  // namespace palmette::runtime
