@@ -84,6 +84,8 @@ Settings settings_from_environment() {
     out.verbose = verbose == "1" ? 1 : verbose == "2" ? 2 : 0;
     if (verbose != "0" && out.verbose == 0)
         complain(out, base::cat(settings::verbose.name, "='", verbose, "' is none of 0, 1 and 2; taken as 0"));
+    out.check = flag(out, settings::check);
+    mix(out.hash, out.check ? "check" : "no check");
     const std::string wait = value_of(settings::wait);
     using Policy = runtime::Waiting::Policy;
     out.waiting = wait == "mpi" ? Policy::mpi : wait == "poll" ? Policy::poll : Policy::automatic;

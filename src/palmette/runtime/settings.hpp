@@ -14,6 +14,7 @@ namespace palmette::runtime {
 struct Settings {
     bool enable = true;
     std::string mpi;       ///< which MPI this is: mpich, openmpi, impi or empty; filled in at the start
+    bool crowded = false;  ///< the ranks of some node outnumber its cores; agreed at the start
     std::string topology;  ///< path of a topology.json, read by rank 0 only
     select::Table table = select::Table::built_in();
     /// By function: a spec, or `mpi` (present without a spec) to leave the calls to the MPI.
@@ -24,6 +25,9 @@ struct Settings {
     std::array<std::optional<Forced>, select::function_count> forced;
     std::string report;  ///< empty: none; "1": a page on standard error; otherwise a path for JSON
     int verbose = 0;
+    bool shared = true;        ///< ranks of a node may share memory
+    bool reproducible = false; ///< reductions give the same bits for any placement
+    bool check = false;        ///< all ranks compare what they pass before a collective
     Waiting::Policy waiting = Waiting::Policy::automatic;
     std::string pretended_hosts;  ///< for tests: comma-separated host of each rank, so that one machine looks like many
     std::string complaints;       ///< settings that could not be used; told once by rank 0
