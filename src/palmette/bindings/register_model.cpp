@@ -36,8 +36,8 @@ void register_model(nb::module_& m) {
             return model::bound(job, make_request(job, collective, root, uniform), lengths);
         },
         "job"_a, "collective"_a, "block_bytes"_a, "root"_a = 0,
-        "Lower bound on the time of a collective on the job's tree; block_bytes is one number or one for each rank. "
-        "Raises Error.");
+        "Lower bound on the time of a collective on the job's tree; block_bytes is one number, or one for each rank "
+        "(gather, scatter, allgather, reduce_scatter) or pair, sender * p + receiver (alltoall). Raises Error.");
 }
 
 }  // namespace palmette::bindings

@@ -24,13 +24,21 @@ struct Bound {
 
 /// Lower bound on the time of `request`, store and forward inside of switches allowed but neither reduction nor multicast in the network.
 ///
-/// An edge that cuts s of p ranks off must carry, out of and into them: gather s m if the root is outside, (p-s) m if inside; scatter
-/// the reverse; allgather s m and (p-s) m. A message leaves one group and enters one other, so over all k groups of a level the
-/// bytes that enter must also leave: allgather (k-1) p m over the sum of capacities. And no result is
-/// complete before the slowest message that must be sent has arrived. Memory inside of hosts is taken as infinitely fast.
+/// *One edge.* What must cross the edge that cuts a group of s of p ranks off (crossing.hpp), over its capacity in that direction.
 ///
-/// `block_bytes`: by rank, or one entry for all. Edges without a capacity and levels without latency bound nothing.
-/// Throws base::Error on a list of another length.
+/// *All edges of a level.* A message leaves one group and enters one other. To bring one element's sum of k groups to all k of them
+/// takes 2 (k-1) such messages (one-way gossip), so an allreduce of n bytes needs 2 (k-1) n / (sum of capacities). The like holds with (k-1) p m
+/// for allgather and reduce_scatter and with (k-1) n for bcast and reduce, but there the slowest edge is never the weaker bound.
+///
+/// *Latency.* No result is complete before the slowest message that must be sent has arrived: between the root and the rank that is farthest
+/// from it, or between the two ranks that are farthest apart. A rank may have any number of messages under way, so a number of
+/// rounds bounds nothing. The latency between two ranks is that of the outermost level that tells them apart.
+///
+/// Memory inside of hosts is taken as infinitely fast. Edges without a capacity and levels without latency bound nothing.
+///
+/// `block_bytes`: one entry, of the meaning of Request::block_bytes, or one for each rank (gather, scatter, allgather, reduce_scatter) or for
+/// each pair, sender * p + receiver (alltoall). A barrier takes any one entry. Throws base::Error on a list of another length, and on
+/// a root outside of the job where the root matters.
 Bound bound(const topology::Job& job, const plan::Request& request, const std::vector<std::int64_t>& block_bytes);
 
 }  // namespace palmette::model
