@@ -29,6 +29,6 @@ file(GLOB PALMETTE_RUNTIME_CORE_SOURCES CONFIGURE_DEPENDS
 if(PALMETTE_RUNTIME_CORE_SOURCES)
   find_package(Threads REQUIRED)
   add_library(palmette_runtime_core STATIC ${PALMETTE_RUNTIME_CORE_SOURCES})
-  target_link_libraries(palmette_runtime_core PUBLIC palmette_flags ${PALMETTE_CORE} Threads::Threads ${CMAKE_DL_LIBS})
+  target_link_libraries(palmette_runtime_core PUBLIC palmette_flags palmette_base Threads::Threads ${CMAKE_DL_LIBS})
   add_library(palmette::runtime_core ALIAS palmette_runtime_core)
 endif()

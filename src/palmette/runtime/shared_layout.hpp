@@ -1,0 +1,98 @@
+// What lies where in the memory that the ranks of one node share.
+//
+//   header | member 0: control page, windows, ring | member 1: ... | ...
+//
+// Every member writes its own part first, so that its pages come from the memory next to it.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace palmette::runtime {
+
+constexpr std::int64_t cache_line = 64;
+constexpr std::int64_t shared_page = 4096;
+
+/// Operations that a member may be ahead of the slowest one.
+constexpr std::int64_t shared_windows = 16;
+/// Exposures of one member in one operation.
+constexpr unsigned shared_tags = 64;
+
+constexpr std::int64_t round_up(std::int64_t bytes, std::int64_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+/// How an exposure's data can be reached.
+enum class ExposureKind : std::uint32_t {
+    in_entry,   ///< in the entry itself: one cache line brings the flag and the data
+    in_ring,    ///< in the owner's ring
+    at_address  ///< in the owner's own memory
+};
+
+/// One exposure of one member. `stamp` is published last: whoever sees operation + 1 in it may read the rest.
+struct alignas(cache_line) Exposure {
+    static constexpr std::int64_t inline_bytes = 40;
+
+    std::atomic<std::int64_t> stamp;
+    std::int64_t bytes;
+    ExposureKind kind;
+    mutable std::atomic<std::uint32_t> releases;  ///< readers that are done; counted for at_address only
+    union {
+        char data[inline_bytes];  ///< in_entry
+        std::int64_t offset;      ///< in_ring: from the beginning of the owner's ring
+        std::uint64_t address;    ///< at_address: in the owner's process
+    };
+};
+static_assert(sizeof(Exposure) == cache_line);
+static_assert(std::atomic<std::int64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);
+
+/// What a member tells about itself when it joins. Everything but `state` and `completed` is written before `state`.
+struct SharedMember {
+    enum State : std::int32_t { absent = 0, joining, here, reads_some, reads_all };
+    /// Linux knows no more processors than this.
+    static constexpr int most_processors = 8192;
+
+    /// The operations that this member has finished, its reads included.
+    alignas(cache_line) std::atomic<std::int64_t> completed;
+
+    alignas(cache_line) std::atomic<std::int32_t> state;
+    std::int32_t process;
+    std::uint64_t probe_address;  ///< where `probe` stands in the member's own memory, for those who try to read it
+    std::uint64_t probe;
+    std::int64_t xpmem_segment;                      ///< -1: none
+    std::uint64_t may_run_on[most_processors / 64];  ///< a bit for each processor
+};
+static_assert(sizeof(SharedMember) <= shared_page);
+
+/// The first page.
+struct SharedHeader {
+    static constexpr std::uint64_t magic_word = 0x316574746d6c6170;  // "palmtte1", the layout's version last
+
+    std::uint64_t magic;
+    std::uint64_t token;  ///< random, also in the segment's name: tells one segment from another
+    std::int64_t members;
+    std::int64_t ring_bytes;
+};
+
+/// The size of the shared memory of one communicator on one node.
+struct SharedShape {
+    std::int64_t ring_bytes = 1 << 20;  ///< data ring of each member, cut to whole pages
+    std::int64_t limit_bytes = std::int64_t{1}
+                               << 29;  ///< of the whole segment: rings shrink where there are many members
+
+    static constexpr std::int64_t windows_bytes =
+        shared_windows * shared_tags * static_cast<std::int64_t>(sizeof(Exposure));
+    static constexpr std::int64_t before_ring = shared_page + windows_bytes;
+
+    /// The ring that `members` members get within the limit; 0 where not even one page each is left.
+    [[nodiscard]] constexpr std::int64_t ring_for(std::int64_t members) const {
+        const std::int64_t share = (limit_bytes - shared_page) / members - before_ring;
+        const std::int64_t ring = (ring_bytes < share ? ring_bytes : share) / shared_page * shared_page;
+        return ring > 0 ? ring : 0;
+    }
+    static constexpr std::int64_t member_bytes(std::int64_t ring) { return before_ring + ring; }
+    static constexpr std::int64_t segment_bytes(std::int64_t members, std::int64_t ring) {
+        return shared_page + members * member_bytes(ring);
+    }
+};
+
+}  // namespace palmette::runtime

@@ -1,0 +1,55 @@
+// Shared memory of a node for tests: all members in one process, or one each in forked processes.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "palmette/runtime/patience.hpp"
+#include "palmette/runtime/shared_node.hpp"
+
+namespace palmette::test {
+
+inline std::shared_ptr<runtime::SharedSegment> make_segment(int members, std::int64_t ring_bytes = 1 << 16) {
+    std::string name;
+    std::string why;
+    runtime::SharedShape shape;
+    shape.ring_bytes = ring_bytes;
+    std::shared_ptr<runtime::SharedSegment> out =
+        runtime::SharedSegment::create(members, shape, runtime::SharedSegment::Backing::memfd, name, why);
+    EXPECT_TRUE(out) << why;
+    return out;
+}
+
+inline std::unique_ptr<runtime::SharedNode> join(std::shared_ptr<runtime::SharedSegment> segment, int me) {
+    std::string why;
+    auto out = runtime::SharedNode::join(std::move(segment), me, why);
+    EXPECT_TRUE(out) << why;
+    return out;
+}
+
+/// All members in this process.
+inline std::vector<std::unique_ptr<runtime::SharedNode>> make_members(int members, std::int64_t ring_bytes = 1 << 16) {
+    const auto segment = make_segment(members, ring_bytes);
+    std::vector<std::unique_ptr<runtime::SharedNode>> out;
+    for (int i = 0; i < members; ++i) out.push_back(join(segment, i));
+    for (auto& node : out) node->everyone_is_here();
+    return out;
+}
+
+inline void begin(runtime::SharedNode& node, runtime::Patience& patience, std::int64_t ring_bytes = 0) {
+    patience.fresh();
+    while (!node.begin(ring_bytes)) patience.pause();
+}
+
+inline const runtime::Exposure& wait_for(runtime::SharedNode& node, runtime::Patience& patience, int member,
+                                         unsigned tag) {
+    patience.fresh();
+    const runtime::Exposure* exposure = nullptr;
+    while (!(exposure = node.look(member, tag))) patience.pause();
+    return *exposure;
+}
+
+}  // namespace palmette::test
