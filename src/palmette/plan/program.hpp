@@ -51,6 +51,8 @@ std::string name_of(Buffer buffer);
 /// pull_reduce   target = own op exposed, or exposed op own
 enum class StepKind : std::uint8_t { send, recv, copy, reduce, expose, pull, pull_reduce };
 const char* name_of(StepKind kind);
+/// Tags of exposes are smaller than this: ranks of a node keep a place for each.
+inline constexpr std::int32_t most_expose_tags = 64;
 /// True for a step that has to do with one other rank.
 constexpr bool has_peer(StepKind kind) {
     return kind == StepKind::send || kind == StepKind::recv || kind == StepKind::pull || kind == StepKind::pull_reduce;

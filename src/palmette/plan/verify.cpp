@@ -168,6 +168,8 @@ class Verifier {
                     return cat(at(program, s), ": writes the rank's own block ", own,
                                " of the result, which is its input with MPI_IN_PLACE");
             }
+            if (step.kind == StepKind::expose && (step.tag < 0 || step.tag >= most_expose_tags))
+                return cat(at(program, s), ": tag ", step.tag, " is not below ", most_expose_tags);
             const bool combines = step.kind == StepKind::reduce || step.kind == StepKind::pull_reduce;
             if (combines && !is_reduction(collective))
                 return cat(at(program, s), ": combines contributions, which a ", name_of(collective), " doesn't");

@@ -49,4 +49,10 @@ std::optional<Agreement> agree(MPI_Comm comm, const Agreement& mine) {
     return Agreement{mine.settings_hash, numbers[0] == -numbers[1], numbers[2] != 0, numbers[3] != 0};
 }
 
+std::optional<bool> all_true(MPI_Comm comm, bool mine) {
+    Numbers numbers{mine, 0, 0, 0};
+    if (!minimum(comm, numbers)) return std::nullopt;
+    return numbers[0] != 0;
+}
+
 }  // namespace palmette::runtime

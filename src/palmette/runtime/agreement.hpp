@@ -21,4 +21,7 @@ struct Agreement {
 /// up shared memory for collectives on each communicator, of which it has room for some 500. Nothing on an MPI error.
 std::optional<Agreement> agree(MPI_Comm comm, const Agreement& mine);
 
+/// Collective over `comm`, under the same conditions: whether all ranks bring true.
+std::optional<bool> all_true(MPI_Comm comm, bool mine);
+
 }  // namespace palmette::runtime

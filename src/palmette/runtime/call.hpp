@@ -1,55 +1,57 @@
-// One call of a collective on its way through palmette.
+// One call of a collective, from the program's arguments to its return code.
 #pragma once
 
 #include <mpi.h>
 
-#include <new>
-#include <optional>
+#include <string>
 
-#include "palmette/runtime/datatype.hpp"
 #include "palmette/runtime/process.hpp"
+#include "palmette/runtime/work.hpp"
 
 namespace palmette::runtime {
 
-/// Finds the communicator's state and the plan, runs it, counts it, and turns errors into the program's.
+/// Finds the communicator's state and the plan, counts the call, and turns errors into the program's.
 class Call {
   public:
-    Call(select::Function function, MPI_Comm comm) : process_(Process::instance()), function_(function), comm_(comm) {}
+    Call(select::Function function, MPI_Comm comm, bool blocking = true)
+        : process_(Process::instance()), function_(function), comm_(comm), blocking_(blocking) {}
 
     /// False: the call is the MPI's, and counted as refused.
-    bool open();
+    bool open() {
+        Refusal refusal = Refusal::no_state;
+        state_ = process_.communicator(comm_, refusal);
+        if (!state_) return refuse(refusal);
+        if (Report::Refused* row = state_->always_refused(function_, blocking_)) {
+            row->calls.add(state_->rank() == 0);
+            return false;
+        }
+        return true;
+    }
     Communicator& state() { return *state_; }
     MPI_Comm comm() const { return comm_; }
     int rank() const { return state_->rank(); }
     int size() const { return state_->size(); }
+    bool is_rank(int root) const { return root >= 0 && root < size(); }
 
-    /// Chooses the plan. `block_bytes` -1 where ranks don't know each other's sizes. Null: refused and counted.
-    const CachedPlan* plan(int root, std::int64_t block_bytes);
+    /// Chooses the plan. `block_bytes` as in plan::Request. False: refused and counted.
+    bool plan(Work& work, int root, std::int64_t block_bytes) { return plan(work, root, block_bytes, nullptr); }
+    bool plan(Work& work, int root, std::int64_t block_bytes, const Operation* operation);
 
-    /// Counts a refusal; for `return refuse(...)`.
-    std::nullopt_t refuse(Refusal refusal, const std::string& detail = {});
+    /// Counts a refusal and returns false.
+    bool refuse(Refusal refusal, const std::string& detail = {});
 
-    /// Runs `body`, which returns an MPI code, counts the call, and raises an error on the program's communicator.
-    template <class Body>
-    int run(const CachedPlan& plan, Body body) {
-        int code = MPI_SUCCESS;
-        const double begin = timed() ? PMPI_Wtime() : 0;
-        try {
-            code = body();
-        } catch (const std::bad_alloc&) {
-            code = MPI_ERR_NO_MEM;
-        }
-        close(plan, code, begin);
-        return code;
-    }
+    /// Runs to completion, counts the call, and raises an error on the program's communicator. Returns the MPI code.
+    int run(Work& work);
+
+    /// Counts an operation that was served, and raises its error.
+    void close(const Work& work, int code, double begin);
+    bool timed() const { return !process_.settings().report.empty(); }
 
   private:
-    bool timed() const { return !process_.settings().report.empty(); }
-    void close(const CachedPlan& plan, int code, double begin);
-
     Process& process_;
     select::Function function_;
     MPI_Comm comm_;
+    bool blocking_;
     Communicator* state_ = nullptr;
 };
 

@@ -1,69 +1,197 @@
 #include "palmette/runtime/communicator.hpp"
 
+#include <algorithm>
+
 #include "palmette/base/error.hpp"
 #include "palmette/collectives/registry.hpp"
 
 namespace palmette::runtime {
+namespace {
 
-CachedPlan& Communicator::plan_for(select::Function function, std::int32_t root, std::int64_t block_bytes,
-                                   const Settings& settings) {
-    for (const auto& plan : plans_)
-        if (plan->function == function && plan->root == root && plan->block_bytes == block_bytes) return *plan;
-    auto made = std::make_unique<CachedPlan>();
-    made->function = function;
-    made->root = root;
-    made->block_bytes = block_bytes;
-    fill(*made, settings);
-    if (plans_.size() < most_plans) {
-        plans_.push_back(std::move(made));
-        return *plans_.back();
-    }
-    next_victim_ = (next_victim_ + 1) % most_plans;
-    plans_[next_victim_] = std::move(made);
-    return *plans_[next_victim_];
+using plan::Collective;
+using select::Function;
+
+/// Calls whose block lengths all ranks know to be the same.
+bool is_uniform(Function function) {
+    return !select::sizes_unknown(function) && function != Function::allgatherv && function != Function::reduce_scatter;
 }
 
-void Communicator::fill(CachedPlan& plan, const Settings& settings) const {
-    const plan::Request request{select::collective_of(plan.function), plan::Rank{plan.root}, plan.block_bytes};
-    select::Choice choice;
-    if (const auto& forced = settings.forced[static_cast<std::size_t>(plan.function)]) {
-        choice = {forced->algorithm, "forced by " + forced->source};
-    } else {
-        choice = settings.table.choose(plan.function, job_, request.root, plan.block_bytes, settings.mpi);
+bool uses_shared_memory(const select::Spec& spec) { return spec.text().find("shared") != std::string::npos; }
+
+/// The most that a rank may have to expose in one operation, from what all ranks know.
+std::int64_t most_exposed(Collective collective, std::int64_t ranks, std::int64_t bytes) {
+    switch (collective) {
+        case Collective::gather:
+        case Collective::scatter:
+        case Collective::allgather:
+        case Collective::reduce_scatter:
+        case Collective::alltoall:
+            return 2 * ranks * (bytes + 64) + 4096;
+        case Collective::barrier:
+            return 0;
+        default:
+            return 2 * bytes + 8192;
     }
-    plan.reason = choice.reason;
-    if (!choice.algorithm) {
-        plan.refusal = Refusal::chosen;
-        return;
-    }
-    plan.algorithm = choice.algorithm->text();
+}
+
+}  // namespace
+
+Communicator::Communicator(MPI_Comm hidden, topology::Job job, int rank, int tag_limit, Waiting waiting)
+    : job_(std::move(job)),
+      in_rank_order_(job_.in_rank_order()),
+      scattered_(select::is_scattered(job_)),
+      hidden_(hidden),
+      rank_(rank),
+      tag_limit_(tag_limit),
+      waiting_(waiting),
+      executor_(waiting) {}
+
+CachedPlan& Communicator::find_or_make(const PlanKey& key, const Settings& settings) {
+    for (const auto& plan : plans_)
+        if (plan->key == key) return *plan;
+    auto made = std::make_unique<CachedPlan>();
+    made->key = key;
+    fill(*made, settings);
+    if (plans_.size() >= most_plans)
+        for (std::size_t tried = 0; tried < plans_.size(); ++tried) {
+            next_victim_ = (next_victim_ + 1) % plans_.size();
+            auto& victim = plans_[next_victim_];
+            if (victim->users > 0) continue;
+            std::replace(recent_.begin(), recent_.end(), victim.get(), static_cast<CachedPlan*>(nullptr));
+            victim = std::move(made);
+            return *victim;
+        }
+    plans_.push_back(std::move(made));
+    return *plans_.back();
+}
+
+bool Communicator::can_share(const Settings& settings) const {
+    const topology::Partition& nodes = job_.nodes().groups;
+    const bool any = nodes.count() < nodes.size();
+    return settings.shared && any && (!sharing_ || sharing_->works);
+}
+
+std::int64_t Communicator::ring_bytes() const {
+    const topology::Partition& nodes = job_.nodes().groups;
+    std::int32_t largest = nodes.even_size();
+    for (std::int32_t g = 0; nodes.even_size() == 0 && g < nodes.count(); ++g)
+        largest = std::max(largest, nodes.size_of(g));
+    return SharedShape().ring_for(std::max(largest, 1));
+}
+
+void Communicator::set_up_sharing() {
+    if (sharing_) return;
+    sharing_ = share(hidden_, job_, rank_, SharedShape());
+    if (sharing_->node) executor_ = Executor(waiting_, Patience(sharing_->node->members(), sharing_->node->cores()));
+}
+
+select::Choice Communicator::choose(const CachedPlan& plan, const plan::Request& request,
+                                    const Settings& settings) const {
+    if (const auto& forced = settings.forced[static_cast<std::size_t>(plan.key.function)])
+        return {forced->algorithm, "forced by " + forced->source};
+    return settings.table.choose(plan.key.function, *plan.job, request,
+                                 {settings.mpi, settings.crowded, plan.key.blocking});
+}
+
+void Communicator::fill(CachedPlan& plan, const Settings& settings) {
+    const PlanKey& key = plan.key;
+    plan.collective = select::collective_of(key.function);
+    // What is combined in the order of ranks, or must not depend on where they sit, is planned for ranks in their own order.
+    const bool reduces = plan::is_reduction(plan.collective);
+    const bool by_rank = reduces && ((key.ordered && scattered_) || settings.reproducible);
+    plan.job = by_rank ? &in_rank_order_ : &job_;
+    plan::Request request{plan.collective,   plan::Rank{key.root}, key.block_bytes,
+                          key.element_bytes, key.ordered,          false};
+    request.shared_memory = key.blocking && !by_rank && can_share(settings);
+    // Only uniform calls can be cut in batches.
+    if (!is_uniform(key.function))
+        request.shared_memory = request.shared_memory && key.block_bytes >= 0 &&
+                                most_exposed(plan.collective, plan.job->size(), key.block_bytes) <= ring_bytes();
     try {
-        const collectives::Algorithm& row = collectives::algorithm_named(request.collective, choice.algorithm->name);
+        select::Choice choice = choose(plan, request, settings);
+        if (request.shared_memory && choice.algorithm && uses_shared_memory(*choice.algorithm)) {
+            set_up_sharing();
+            if (!sharing_->works) {
+                request.shared_memory = false;
+                choice = choose(plan, request, settings);
+            }
+        }
+        plan.reason = choice.reason;
+        if (!choice.algorithm) {
+            plan.refusal = Refusal::chosen;
+            return;
+        }
+        const select::Spec& spec = *choice.algorithm;
+        plan.algorithm = spec.text();
+        plan.shares = request.shared_memory && uses_shared_memory(spec);
+        const collectives::Algorithm& row = collectives::algorithm_named(request.collective, spec.name);
         plan.relays = row.relays;
-        if (const auto reason = row.refuse(job_, request, *choice.algorithm)) {
+        if (const auto reason = row.refuse(*plan.job, request, spec)) {
             plan.refusal = Refusal::precondition;
             plan.reason = *reason;
             return;
         }
-        if (collectives::tag_limit(job_, request, *choice.algorithm) > tag_limit_) {
+        plan.tags = collectives::tag_limit(*plan.job, request, spec);
+        if (plan.tags > tag_limit_) {
             plan.refusal = Refusal::too_many_tags;
             plan.reason = plan.algorithm;
             return;
         }
-        plan.program = row.make(job_, plan::Rank{rank_}, request, *choice.algorithm);
+        if (is_uniform(key.function)) {
+            bind_uniform(plan, request, spec);
+        } else {
+            plan.program = row.make(*plan.job, plan::Rank{rank_}, request, spec);
+        }
     } catch (const base::Error& error) {
         plan.refusal = Refusal::precondition;
         plan.reason = error.what();
+    }
+}
+
+void Communicator::bind_uniform(CachedPlan& plan, const plan::Request& request, const select::Spec& spec) {
+    const collectives::Algorithm& row = collectives::algorithm_named(request.collective, spec.name);
+    const auto bound_for = [&](std::int64_t bytes) {
+        plan::Request part = request;
+        part.block_bytes = bytes;
+        Layout layout;
+        layout.uniform_bytes = bytes;
+        layout.stride = request.block_bytes;
+        layout.element_bytes = request.element_bytes;
+        return bind(request.collective, row.make(*plan.job, plan::Rank{rank_}, part, spec), *plan.job, layout);
+    };
+    const std::int64_t ring = ring_bytes();
+    const std::int64_t exposed = most_exposed(request.collective, plan.job->size(), request.block_bytes);
+    const bool alone = spec.name == "shared";
+    const std::int64_t target = alone ? std::min(ring / 4, spec.size("batch", 128 * 1024)) : ring / 2;
+    if (plan.shares && exposed > target && request.block_bytes > 0) {
+        const std::int64_t unit = std::max<std::int64_t>(request.element_bytes, 1);
+        const auto part = static_cast<std::int64_t>(static_cast<double>(request.block_bytes) *
+                                                    static_cast<double>(target) / static_cast<double>(exposed));
+        const std::int64_t even = part / unit * unit / 64 * 64;
+        plan.batch_bytes = std::max(even >= unit && even % unit == 0 ? even : part / unit * unit, unit);
+        if (plan.batch_bytes >= request.block_bytes) plan.batch_bytes = 0;
+    }
+    if (plan.batch_bytes == 0) {
+        plan.bound = bound_for(request.block_bytes);
         return;
     }
-    const bool uniform = plan.function == select::Function::gather || plan.function == select::Function::scatter ||
-                         plan.function == select::Function::allgather;
-    if (!uniform) return;
-    Layout layout;
-    layout.uniform_bytes = plan.block_bytes;
-    layout.all_ranks = plan.function == select::Function::scatter ? plan::Buffer::send : plan::Buffer::recv;
-    plan.bound = bind(plan.program, job_, layout);
-    plan.program = {};
+    plan.bound = bound_for(plan.batch_bytes);
+    if (const std::int64_t rest = request.block_bytes % plan.batch_bytes; rest > 0) plan.tail = bound_for(rest);
+}
+
+void Communicator::find_always_refused(const Settings& settings, Report& report) {
+    for (std::size_t f = 0; f < select::function_count; ++f)
+        for (const bool blocking : {false, true}) {
+            const auto function = static_cast<Function>(f);
+            const auto& forced = settings.forced[f];
+            const bool refused =
+                forced ? !forced->algorithm
+                       : settings.table.always_mpi(function, job_, {settings.mpi, settings.crowded, blocking});
+            // Reductions may be planned for another order of ranks, on which other rows match.
+            if (refused && (forced || !plan::is_reduction(select::collective_of(function)) || !scattered_))
+                always_refused_[f][blocking ? 1 : 0] = &report.refused_row(
+                    function, Refusal::chosen, forced ? "forced by " + forced->source : "the table, for all sizes");
+        }
 }
 
 }  // namespace palmette::runtime

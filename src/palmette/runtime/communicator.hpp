@@ -3,6 +3,7 @@
 
 #include <mpi.h>
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -11,60 +12,107 @@
 #include "palmette/runtime/executor.hpp"
 #include "palmette/runtime/report.hpp"
 #include "palmette/runtime/settings.hpp"
+#include "palmette/runtime/sharing.hpp"
 #include "palmette/topology/job.hpp"
 
 namespace palmette::runtime {
 
+/// What a plan is made for. All of it is the same on all ranks.
+struct PlanKey {
+    select::Function function = select::Function::gather;
+    bool blocking = true;
+    bool ordered = false;  ///< the operation isn't commutative
+    std::int32_t root = 0;
+    std::int64_t block_bytes = 0;  ///< as in plan::Request; -1: ranks don't know each other's sizes
+    std::int64_t element_bytes = 1;
+    friend bool operator==(const PlanKey&, const PlanKey&) = default;
+};
+
 /// A choice and, where palmette serves, the program made for it. Uniform calls keep it bound.
 struct CachedPlan {
-    select::Function function = select::Function::gather;
-    std::int32_t root = 0;
-    std::int64_t block_bytes = 0;
-
+    PlanKey key;
     std::optional<Refusal> refusal;
     std::string reason;                  ///< why this was chosen, or the detail of the refusal
     std::string algorithm;               ///< its specification as text
     Report::Served* served = nullptr;    ///< its row in the report
     Report::Refused* refused = nullptr;  ///< the same, where palmette doesn't serve
+    plan::Collective collective = plan::Collective::gather;
+    const topology::Job* job = nullptr;  ///< whose positions the program counts
     bool relays = false;
+    bool shares = false;  ///< ranks of a node exchange through shared memory
+    std::int64_t single_copy_from = INT64_MAX;
+    std::int64_t tags = 0;  ///< more than any message's tag
     plan::Program program;
-    BoundProgram bound;  ///< for uniform block_bytes
+    BoundProgram bound;  ///< where the call's sizes are uniform
+    /// Data that is too long for the shared memory goes through in batches of so many bytes of each block; 0: all at once.
+    std::int64_t batch_bytes = 0;
+    BoundProgram tail;  ///< for the last, shorter batch
+    int users = 0;      ///< nonblocking and persistent operations that run it: it can't be dropped
 };
 
 /// Hangs on the communicator as an attribute: made in the first collective that may be served, freed with it.
 class Communicator {
   public:
-    Communicator(MPI_Comm hidden, topology::Job job, int rank, int tag_limit, Waiting waiting)
-        : job_(std::move(job)), hidden_(hidden), rank_(rank), tag_limit_(tag_limit), executor_(waiting) {}
+    Communicator(MPI_Comm hidden, topology::Job job, int rank, int tag_limit, Waiting waiting);
 
     MPI_Comm hidden() const { return hidden_; }
     const topology::Job& job() const { return job_; }
     int rank() const { return rank_; }
     int size() const { return job_.size(); }
     Executor& executor() { return executor_; }
+    Executor make_executor() const { return Executor(waiting_); }
+    SharedNode* shared_node() { return sharing_ ? sharing_->node.get() : nullptr; }
+    int tag_limit() const { return tag_limit_; }
 
     /// Set when this communicator can't be served (any more).
     std::optional<Refusal> unusable;
 
-    /// The plan for a call, made on first use. Depends only on what all ranks know, so all get the same. `block_bytes` -1: unknown.
-    CachedPlan& plan_for(select::Function function, std::int32_t root, std::int64_t block_bytes,
-                         const Settings& settings);
+    /// The plan for a call, made on first use. Depends only on what all ranks know, so all get the same. Collective where it is the first that may share memory.
+    CachedPlan& plan_for(const PlanKey& key, const Settings& settings) {
+        CachedPlan*& slot = recent_[slot_of(key)];
+        if (!slot || !(slot->key == key)) slot = &find_or_make(key, settings);
+        return *slot;
+    }
 
-    /// Where calls go through whose types have holes.
-    std::vector<char> packed_send, packed_recv;
+    /// The row of a function whose calls are the MPI's whatever their arguments; null where a plan has to be looked up.
+    Report::Refused* always_refused(select::Function function, bool blocking) const {
+        return always_refused_[static_cast<std::size_t>(function)][blocking ? 1 : 0];
+    }
+    void find_always_refused(const Settings& settings, Report& report);
+
+    /// Nonblocking operations started so far; all ranks start them in the same order.
+    std::int64_t started = 0;
 
   private:
-    void fill(CachedPlan& plan, const Settings& settings) const;
+    static constexpr std::size_t most_plans = 256;
+    static constexpr std::size_t recent_plans = 64;
+    static std::size_t slot_of(const PlanKey& key) {
+        const auto mixed = static_cast<std::uint64_t>(key.block_bytes * 31 + key.root) * 32 +
+                           static_cast<std::uint64_t>(key.function) + (key.ordered ? 17 : 0);
+        return mixed * 0x9e3779b97f4a7c15U >> 58;
+    }
 
-    static constexpr std::size_t most_plans = 64;
+    CachedPlan& find_or_make(const PlanKey& key, const Settings& settings);
+    void fill(CachedPlan& plan, const Settings& settings);
+    select::Choice choose(const CachedPlan& plan, const plan::Request& request, const Settings& settings) const;
+    bool can_share(const Settings& settings) const;
+    void set_up_sharing();
+    /// Of each rank of the fullest node.
+    std::int64_t ring_bytes() const;
+    void bind_uniform(CachedPlan& plan, const plan::Request& request, const select::Spec& spec);
 
-    topology::Job job_;
+    topology::Job job_, in_rank_order_;
+    bool scattered_;
     MPI_Comm hidden_;
     int rank_;
     int tag_limit_;
+    Waiting waiting_;
     Executor executor_;
+    std::optional<Sharing> sharing_;
+    std::array<CachedPlan*, recent_plans> recent_{};
     std::vector<std::unique_ptr<CachedPlan>> plans_;
     std::size_t next_victim_ = 0;
+    std::array<std::array<Report::Refused*, 2>, select::function_count> always_refused_{};
 };
 
 }  // namespace palmette::runtime

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "palmette/runtime/operation_handles.hpp"
+
 namespace palmette::runtime {
 namespace {
 
@@ -42,9 +44,38 @@ int in_pieces(std::int64_t count, const TypeShape& shape, Some some) {
     return MPI_SUCCESS;
 }
 
+/// The types that programs use most. Predefined handles are never freed, so a table may hold them.
+const HandleTable<MPI_Datatype, std::int64_t, 7>& common_types() {
+    static const auto table = [] {
+        HandleTable<MPI_Datatype, std::int64_t, 7> out;
+        for (const MPI_Datatype type : {MPI_BYTE,        MPI_CHAR,
+                                        MPI_SIGNED_CHAR, MPI_UNSIGNED_CHAR,
+                                        MPI_SHORT,       MPI_UNSIGNED_SHORT,
+                                        MPI_INT,         MPI_UNSIGNED,
+                                        MPI_LONG,        MPI_UNSIGNED_LONG,
+                                        MPI_FLOAT,       MPI_DOUBLE,
+                                        MPI_INT8_T,      MPI_INT16_T,
+                                        MPI_INT32_T,     MPI_INT64_T,
+                                        MPI_UINT8_T,     MPI_UINT16_T,
+                                        MPI_UINT32_T,    MPI_UINT64_T,
+                                        MPI_LONG_LONG,   MPI_UNSIGNED_LONG_LONG,
+                                        MPI_C_BOOL}) {
+            int size = 0;
+            if (type != MPI_DATATYPE_NULL && PMPI_Type_size(type, &size) == MPI_SUCCESS && size > 0)
+                out.add(type, size);
+        }
+        return out;
+    }();
+    return table;
+}
+
 }  // namespace
 
 bool size_of(MPI_Datatype type, TypeShape& shape) {
+    if (const std::int64_t* common = common_types().find(type)) {
+        shape = {*common, *common, true};
+        return true;
+    }
     int size = 0;
     if (type == MPI_DATATYPE_NULL || PMPI_Type_size(type, &size) != MPI_SUCCESS || size == MPI_UNDEFINED || size < 0)
         return false;
@@ -53,6 +84,7 @@ bool size_of(MPI_Datatype type, TypeShape& shape) {
 }
 
 int complete(MPI_Datatype type, TypeShape& shape) {
+    if (shape.dense) return MPI_SUCCESS;
     MPI_Aint lower = 0, extent = 0, true_lower = 0, true_extent = 0;
     if (const int error = PMPI_Type_get_extent(type, &lower, &extent)) return error;
     shape.extent = static_cast<std::int64_t>(extent);

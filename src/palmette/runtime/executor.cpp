@@ -16,28 +16,23 @@ void Executor::prepare(const BoundProgram& program) {
     grow(waits_, program.steps.size());
     grow(left_, program.steps.size());
     grow(ready_, program.steps.size());
+    grow(pending_, program.steps.size());
     grow(requests_, static_cast<std::size_t>(program.most_requests));
     grow(step_of_request_, static_cast<std::size_t>(program.most_requests));
     grow(finished_, static_cast<std::size_t>(program.most_requests));
 }
 
-char* Executor::address(const Piece& piece, const Bases& bases) {
-    switch (piece.buffer) {
-        case plan::Buffer::send:
-            return bases.send + piece.offset;
-        case plan::Buffer::recv:
-            return bases.recv + piece.offset;
-        case plan::Buffer::scratch:
-            return scratch_.data() + piece.offset;
-    }
-    return nullptr;
+char* Executor::address(const Piece& piece) {
+    if (piece.buffer == plan::Buffer::send) return environment_.bases.send + piece.offset;
+    if (piece.buffer == plan::Buffer::recv) return environment_.bases.recv + piece.offset;
+    return scratch_.data() + piece.offset;
 }
 
-void Executor::collect(const BoundProgram& program, const BoundStep& step, const Bases& bases, bool into_staging) {
+void Executor::collect(const BoundStep& step, bool into_staging) {
     char* staged = staging_.data() + step.staging;
     for (std::uint32_t i = 0; i < step.piece_count; ++i) {
-        const Piece& piece = program.pieces[step.first_piece + i];
-        char* data = address(piece, bases);
+        const Piece& piece = program_->pieces[step.first_piece + i];
+        char* data = address(piece);
         const auto bytes = static_cast<std::size_t>(piece.bytes);
         if (into_staging)
             std::memcpy(staged, data, bytes);
@@ -47,36 +42,53 @@ void Executor::collect(const BoundProgram& program, const BoundStep& step, const
     }
 }
 
-void Executor::copy(const BoundProgram& program, const BoundStep& step, const Bases& bases) {
-    std::uint32_t source = step.first_piece;
-    std::uint32_t target = step.first_piece + step.source_count;
-    std::int64_t source_used = 0;
-    std::int64_t target_used = 0;
+void Executor::copy(const BoundStep& step, const char* exposed) {
+    Operand from{piece(step.first_piece), 0, exposed};
+    Operand to{piece(step.first_target), 0, nullptr};
     for (std::int64_t left = step.bytes; left > 0;) {
-        const Piece& from = program.pieces[source];
-        const Piece& to = program.pieces[target];
-        const std::int64_t bytes = std::min(from.bytes - source_used, to.bytes - target_used);
-        const char* read = address(from, bases) + source_used;
-        char* write = address(to, bases) + target_used;
+        const std::int64_t bytes = std::min(from.piece->bytes - from.used, to.piece->bytes - to.used);
+        const char* read = read_from(from);
+        char* write = address(*to.piece) + to.used;
         // With MPI_IN_PLACE both are the same memory.
         if (read != write) std::memmove(write, read, static_cast<std::size_t>(bytes));
         left -= bytes;
-        source_used += bytes;
-        target_used += bytes;
-        if (source_used == from.bytes) ++source, source_used = 0;
-        if (target_used == to.bytes) ++target, target_used = 0;
+        advance(from, bytes);
+        advance(to, bytes);
     }
 }
 
-int Executor::start_message(const BoundStep& step, std::uint32_t index, char* data, MPI_Comm comm) {
+int Executor::reduce(const BoundStep& step, const char* exposed) {
+    const Operation& operation = *environment_.operation;
+    const std::int64_t extent = operation.layout().extent;
+    // Plans see elements from their first byte on.
+    const std::int64_t lower = operation.layout().true_lower;
+    Operand left{piece(step.first_piece), 0, exposed};
+    Operand right{piece(step.first_right), 0, exposed};
+    Operand target{piece(step.first_target), 0, nullptr};
+    for (std::int64_t rest = step.bytes; rest > 0;) {
+        const std::int64_t bytes = std::min(
+            {left.piece->bytes - left.used, right.piece->bytes - right.used, target.piece->bytes - target.used});
+        const int error = operation.apply(read_from(left) - lower, read_from(right) - lower,
+                                          address(*target.piece) + target.used - lower, bytes / extent);
+        if (error != MPI_SUCCESS) return error;
+        rest -= bytes;
+        advance(left, bytes);
+        advance(right, bytes);
+        advance(target, bytes);
+    }
+    return MPI_SUCCESS;
+}
+
+int Executor::start_message(const BoundStep& step, std::uint32_t index, char* data) {
     std::int64_t left = step.bytes;
     left_[index] = 0;
+    const int tag = environment_.first_tag + step.tag;
     do {
         const int count = static_cast<int>(std::min(left, most_message_bytes));
         MPI_Request& request = requests_[static_cast<std::size_t>(active_)];
         const int error = step.kind == StepKind::send
-                              ? PMPI_Isend(data, count, MPI_BYTE, step.peer, step.tag, comm, &request)
-                              : PMPI_Irecv(data, count, MPI_BYTE, step.peer, step.tag, comm, &request);
+                              ? PMPI_Isend(data, count, MPI_BYTE, step.peer, tag, environment_.comm, &request)
+                              : PMPI_Irecv(data, count, MPI_BYTE, step.peer, tag, environment_.comm, &request);
         if (error != MPI_SUCCESS) return error;
         step_of_request_[static_cast<std::size_t>(active_++)] = index;
         ++left_[index];
@@ -86,71 +98,147 @@ int Executor::start_message(const BoundStep& step, std::uint32_t index, char* da
     return MPI_SUCCESS;
 }
 
-int Executor::run_last(const BoundStep& step, char* data, MPI_Comm comm) {
-    if (step.kind == StepKind::send)
-        return PMPI_Send(data, static_cast<int>(step.bytes), MPI_BYTE, step.peer, step.tag, comm);
-    return PMPI_Recv(data, static_cast<int>(step.bytes), MPI_BYTE, step.peer, step.tag, comm, MPI_STATUS_IGNORE);
+int Executor::run_last(const BoundStep& step, char* data) {
+    const int tag = environment_.first_tag + step.tag;
+    const int count = static_cast<int>(step.bytes);
+    if (step.kind == StepKind::send) return PMPI_Send(data, count, MPI_BYTE, step.peer, tag, environment_.comm);
+    return PMPI_Recv(data, count, MPI_BYTE, step.peer, tag, environment_.comm, MPI_STATUS_IGNORE);
 }
 
-int Executor::start(const BoundProgram& program, std::uint32_t index, const Bases& bases, MPI_Comm comm) {
-    const BoundStep& step = program.steps[index];
-    if (step.kind == StepKind::copy) {
-        copy(program, step, bases);
-        complete(program, index, bases);
-        return MPI_SUCCESS;
+int Executor::start(std::uint32_t index) {
+    const BoundStep& step = program_->steps[index];
+    int error = MPI_SUCCESS;
+    switch (step.kind) {
+        case StepKind::copy:
+            copy(step, nullptr);
+            complete(index);
+            return MPI_SUCCESS;
+        case StepKind::reduce:
+            error = reduce(step, nullptr);
+            complete(index);
+            return error;
+        case StepKind::expose:
+            expose(step);
+            if (environment_.shared->read_by(static_cast<unsigned>(step.tag), step.readers))
+                complete(index);
+            else
+                pending_[pending_count_++] = index;
+            return MPI_SUCCESS;
+        case StepKind::pull:
+        case StepKind::pull_reduce:
+            if (pull(step, error))
+                complete(index);
+            else
+                pending_[pending_count_++] = index;
+            return error;
+        case StepKind::send:
+        case StepKind::recv:
+            break;
     }
     char* data = step.staging >= 0       ? staging_.data() + step.staging
-                 : step.piece_count == 1 ? address(program.pieces[step.first_piece], bases)
+                 : step.piece_count == 1 ? address(program_->pieces[step.first_piece])
                                          : nullptr;
-    if (step.kind == StepKind::send && step.staging >= 0) collect(program, step, bases, true);
+    if (step.kind == StepKind::send && step.staging >= 0) collect(step, true);
     // The one message that is left needs no request.
-    if (active_ == 0 && done_ + 1 == program.steps.size() && step.bytes <= most_message_bytes) {
-        const int error = run_last(step, data, comm);
-        if (error == MPI_SUCCESS) complete(program, index, bases);
+    if (may_block_ && active_ == 0 && done_ + 1 == program_->steps.size() && step.bytes <= most_message_bytes) {
+        error = run_last(step, data);
+        if (error == MPI_SUCCESS) complete(index);
         return error;
     }
-    return start_message(step, index, data, comm);
+    return start_message(step, index, data);
 }
 
-void Executor::complete(const BoundProgram& program, std::uint32_t index, const Bases& bases) {
-    const BoundStep& step = program.steps[index];
-    if (step.kind == StepKind::recv && step.staging >= 0) collect(program, step, bases, false);
+void Executor::complete(std::uint32_t index) {
+    const BoundStep& step = program_->steps[index];
+    if (step.kind == StepKind::recv && step.staging >= 0) collect(step, false);
     ++done_;
     for (std::uint32_t i = 0; i < step.waiter_count; ++i) {
-        const std::uint32_t waiter = program.waiters[step.first_waiter + i];
+        const std::uint32_t waiter = program_->waiters[step.first_waiter + i];
         if (--waits_[waiter] == 0) ready_[next_ready_++] = waiter;
     }
 }
 
-int Executor::run(const BoundProgram& program, Bases bases, MPI_Comm comm) {
+int Executor::begin(const BoundProgram& program, const Environment& environment) {
+    program_ = &program;
+    environment_ = environment;
+    may_block_ = false;
     for (std::size_t s = 0; s < program.steps.size(); ++s) waits_[s] = program.steps[s].waits;
     std::copy(program.first_ready.begin(), program.first_ready.end(), ready_.begin());
     next_ready_ = program.first_ready.size();
+    started_ = 0;
     active_ = 0;
+    pending_count_ = 0;
     done_ = 0;
-    std::size_t started = 0;
-    while (done_ < program.steps.size()) {
-        while (started < next_ready_)
-            if (const int error = start(program, ready_[started++], bases, comm); error != MPI_SUCCESS) return error;
-        if (done_ == program.steps.size()) break;
+    return start_ready();
+}
+
+int Executor::start_ready() {
+    while (started_ < next_ready_)
+        if (const int error = start(ready_[started_++]); error != MPI_SUCCESS) return error;
+    return MPI_SUCCESS;
+}
+
+int Executor::take_finished(int count) {
+    for (int i = 0; i < count; ++i) {
+        const std::uint32_t step = step_of_request_[static_cast<std::size_t>(finished_[static_cast<std::size_t>(i)])];
+        if (--left_[step] == 0) complete(step);
+    }
+    // Keep the open requests together, in order.
+    int kept = 0;
+    for (int i = 0; i < active_; ++i) {
+        if (requests_[static_cast<std::size_t>(i)] == MPI_REQUEST_NULL) continue;
+        requests_[static_cast<std::size_t>(kept)] = requests_[static_cast<std::size_t>(i)];
+        step_of_request_[static_cast<std::size_t>(kept++)] = step_of_request_[static_cast<std::size_t>(i)];
+    }
+    active_ = kept;
+    return start_ready();
+}
+
+int Executor::poll_messages(bool& any) {
+    if (active_ == 0) return MPI_SUCCESS;
+    int count = 0;
+    const int error = PMPI_Testsome(active_, requests_.data(), &count, finished_.data(), MPI_STATUSES_IGNORE);
+    if (error != MPI_SUCCESS || count <= 0) return error;
+    any = true;
+    return take_finished(count);
+}
+
+int Executor::progress(bool& done) {
+    bool any = false;
+    int error = poll_messages(any);
+    if (error == MPI_SUCCESS && pending_count_ > 0) error = poll_exposures(any);
+    done = error != MPI_SUCCESS || done_ == program_->steps.size();
+    return error;
+}
+
+int Executor::wait_once() {
+    if (pending_count_ == 0) {
         int count = 0;
         if (const int error = waiting_.some(active_, requests_.data(), &count, finished_.data()); error != MPI_SUCCESS)
             return error;
-        for (int i = 0; i < count; ++i) {
-            const std::uint32_t step =
-                step_of_request_[static_cast<std::size_t>(finished_[static_cast<std::size_t>(i)])];
-            if (--left_[step] == 0) complete(program, step, bases);
-        }
-        // Keep the open requests together, in order.
-        int kept = 0;
-        for (int i = 0; i < active_; ++i) {
-            if (requests_[static_cast<std::size_t>(i)] == MPI_REQUEST_NULL) continue;
-            requests_[static_cast<std::size_t>(kept)] = requests_[static_cast<std::size_t>(i)];
-            step_of_request_[static_cast<std::size_t>(kept++)] = step_of_request_[static_cast<std::size_t>(i)];
-        }
-        active_ = kept;
+        return take_finished(count);
     }
-    return MPI_SUCCESS;
+    bool any = false;
+    if (const int error = poll_exposures(any); error != MPI_SUCCESS || any) return error;
+    if (const int error = poll_messages(any); error != MPI_SUCCESS || any) return error;
+    return let_mpi_progress();
+}
+
+int Executor::run(const BoundProgram& program, const Environment& environment) {
+    program_ = &program;
+    environment_ = environment;
+    if (environment_.shared) begin_sharing();
+    int error = MPI_SUCCESS;
+    if (!program.messages && environment.single_copy_from == INT64_MAX) {
+        error = run_in_order();
+    } else {
+        error = begin(program, environment);
+        may_block_ = true;
+        while (error == MPI_SUCCESS && done_ < program.steps.size()) error = wait_once();
+    }
+    // Also after an error: the others of the node must not wait for this operation.
+    if (environment_.shared) environment_.shared->end();
+    return error;
 }
 
 }  // namespace palmette::runtime

@@ -1,4 +1,4 @@
-// Runs a bound program over MPI point to point.
+// Runs a bound program: messages over MPI point to point, exposures through the node's shared memory.
 #pragma once
 
 #include <mpi.h>
@@ -7,6 +7,9 @@
 #include <vector>
 
 #include "palmette/runtime/binding.hpp"
+#include "palmette/runtime/operation.hpp"
+#include "palmette/runtime/patience.hpp"
+#include "palmette/runtime/shared_node.hpp"
 #include "palmette/runtime/waiting.hpp"
 
 namespace palmette::runtime {
@@ -17,39 +20,91 @@ struct Bases {
     char* recv = nullptr;
 };
 
-/// Work space that one communicator keeps between calls, so that a repeated call allocates nothing.
+/// What a program needs to run besides itself. What it points at must live until the end.
+struct Environment {
+    Bases bases;
+    MPI_Comm comm = MPI_COMM_NULL;
+    int first_tag = 0;                          ///< added to every message's tag
+    const Operation* operation = nullptr;       ///< of reductions
+    SharedNode* shared = nullptr;               ///< set for all members of a node or for none
+    std::int64_t single_copy_from = INT64_MAX;  ///< exposures of so many bytes are read in the owner's memory
+};
+
+/// Work space of one operation at a time. Kept between operations, so that a repeated call allocates nothing.
 class Executor {
   public:
-    explicit Executor(Waiting waiting) : waiting_(waiting) {}
+    /// `patience`: for waits in shared memory.
+    explicit Executor(Waiting waiting, Patience patience = Patience(1, 1)) : waiting_(waiting), patience_(patience) {}
 
     /// Room for a program. Throws std::bad_alloc; call it before any rank has sent anything.
     void prepare(const BoundProgram& program);
 
-    /// Runs to completion. Starts every step as soon as what it waits for is done, then waits inside of the MPI, so that
-    /// the MPI's own way of waiting (spin, yield, block) stays in force. Returns the first MPI error, MPI_SUCCESS otherwise.
-    int run(const BoundProgram& program, Bases bases, MPI_Comm comm);
+    /// Runs to completion. Starts every step as soon as what it waits for is done. Where only messages are under way it waits inside of the MPI, so that the
+    /// MPI's own way of waiting (spin, yield, block) stays in force. Returns the first MPI error, MPI_SUCCESS otherwise.
+    int run(const BoundProgram& program, const Environment& environment);
 
-    /// The plan's own blocks, in the order of Program::scratch; valid until the next run.
+    /// The same in pieces, for nonblocking operations without shared memory: begin, then progress until `done`. Neither blocks. `program`
+    /// must live until then; `environment` is copied.
+    int begin(const BoundProgram& program, const Environment& environment);
+    int progress(bool& done);
+
+    /// The plan's own blocks, layer by layer, in the order of Program::scratch; valid until the next run.
     const char* scratch() const { return scratch_.data(); }
 
   private:
-    char* address(const Piece& piece, const Bases& bases);
-    int start(const BoundProgram& program, std::uint32_t step, const Bases& bases, MPI_Comm comm);
-    int start_message(const BoundStep& step, std::uint32_t index, char* data, MPI_Comm comm);
-    int run_last(const BoundStep& step, char* data, MPI_Comm comm);
-    void collect(const BoundProgram& program, const BoundStep& step, const Bases& bases, bool into_staging);
-    void copy(const BoundProgram& program, const BoundStep& step, const Bases& bases);
-    void complete(const BoundProgram& program, std::uint32_t step, const Bases& bases);
+    struct Operand {
+        const Piece* piece = nullptr;
+        std::int64_t used = 0;
+        const char* exposed = nullptr;  ///< where pieces of the exposed buffer lie
+    };
+
+    char* address(const Piece& piece);
+    const char* read_from(const Operand& operand) {
+        const char* base =
+            operand.piece->buffer == exposed_buffer ? operand.exposed + operand.piece->offset : address(*operand.piece);
+        return base + operand.used;
+    }
+    static void advance(Operand& operand, std::int64_t bytes) {
+        operand.used += bytes;
+        if (operand.used == operand.piece->bytes) ++operand.piece, operand.used = 0;
+    }
+    const Piece* piece(std::uint32_t index) const { return program_->pieces.data() + index; }
+
+    int start(std::uint32_t step);
+    int start_message(const BoundStep& step, std::uint32_t index, char* data);
+    int run_last(const BoundStep& step, char* data);
+    void collect(const BoundStep& step, bool into_staging);
+    void copy(const BoundStep& step, const char* exposed);
+    int reduce(const BoundStep& step, const char* exposed);
+    void complete(std::uint32_t step);
+    int start_ready();
+    int take_finished(int count);
+    int poll_messages(bool& any);
+
+    void begin_sharing();
+    void expose(const BoundStep& step);
+    /// False: not there yet.
+    bool pull(const BoundStep& step, int& error);
+    int pull_by_copy(const BoundStep& step, const Exposure& exposure);
+    int poll_exposures(bool& any);
+    int run_in_order();
+    int wait_once();
+    int let_mpi_progress();
 
     Waiting waiting_;
-    std::vector<char> scratch_, staging_;
-    std::vector<std::uint32_t> waits_, left_, ready_;
+    Patience patience_;
+    const BoundProgram* program_ = nullptr;
+    Environment environment_;
+    std::vector<char> scratch_, staging_, bounce_;
+    std::vector<std::uint32_t> waits_, left_, ready_, pending_;
     std::vector<MPI_Request> requests_;
     std::vector<std::uint32_t> step_of_request_;
     std::vector<int> finished_;
-    std::size_t next_ready_ = 0;
+    std::size_t next_ready_ = 0, started_ = 0;
     int active_ = 0;
+    std::size_t pending_count_ = 0;
     std::size_t done_ = 0;
+    bool may_block_ = true;
 };
 
 }  // namespace palmette::runtime

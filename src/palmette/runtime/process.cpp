@@ -1,5 +1,7 @@
 #include "palmette/runtime/process.hpp"
 
+#include <unistd.h>
+
 #include <array>
 #include <cstdio>
 #include <fstream>
@@ -56,10 +58,21 @@ std::vector<topology::Rank> ranks_in_world(MPI_Comm comm) {
 
 }  // namespace
 
+thread_local Process::Recent Process::recent_;
+
 Process& Process::instance() {
     // Never destroyed: the program's own destructors may still call MPI.
     static Process* process = new Process;
     return *process;
+}
+
+bool Process::crowded() const {
+    if (!world_) return false;
+    int rank = 0;
+    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    const topology::Partition& nodes = world_->nodes().groups;
+    const std::int32_t group = nodes.group_of(world_->position_of(topology::Rank{rank}).value);
+    return nodes.size_of(group) > static_cast<std::int32_t>(sysconf(_SC_NPROCESSORS_ONLN));
 }
 
 void Process::prepare(Settings settings) {
@@ -68,6 +81,9 @@ void Process::prepare(Settings settings) {
     start_time_ = PMPI_Wtime();
     settings_.mpi = name_of_mpi();
     waiting_ = Waiting(settings_.waiting);
+    int threads = MPI_THREAD_MULTIPLE;
+    PMPI_Query_thread(&threads);
+    Report::Counter::concurrent = threads == MPI_THREAD_MULTIPLE;
     if (!settings_.enable) off_ = Refusal::switched_off;
 }
 
@@ -104,6 +120,7 @@ void Process::start(Settings settings) {
                 if (rank == 0) std::fprintf(stderr, "palmette: %s\n", found_job.note.c_str());
             }
             world_ = std::move(found_job.job);
+            settings_.crowded = !all_true(MPI_COMM_WORLD, !crowded()).value_or(true);
         } catch (const std::exception& error) {
             report_.note(error.what());
         }
@@ -127,11 +144,20 @@ int Process::forget(MPI_Comm, int, void* attribute, void*) {
         PMPI_Comm_free(&hidden);
         --process.hidden_count_;
     }
+    process.generation_.fetch_add(1, std::memory_order_acq_rel);
     delete state;
     return MPI_SUCCESS;
 }
 
-Communicator* Process::communicator(MPI_Comm comm, Refusal& refusal) {
+Communicator* Process::find_communicator(MPI_Comm comm, Refusal& refusal) {
+    if (off_) {
+        refusal = *off_;
+        return nullptr;
+    }
+    if (comm == MPI_COMM_NULL) {
+        refusal = Refusal::erroneous_arguments;
+        return nullptr;
+    }
     Communicator* state = nullptr;
     int found = 0;
     PMPI_Comm_get_attr(comm, keyval_, &state, &found);
@@ -141,12 +167,27 @@ Communicator* Process::communicator(MPI_Comm comm, Refusal& refusal) {
         refusal = Refusal::erroneous_arguments;
         if (PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS || PMPI_Comm_size(comm, &size) != MPI_SUCCESS)
             return nullptr;
-        refusal = inter ? Refusal::intercommunicator : Refusal::one_rank;
-        if (inter || size < 2) return nullptr;
-        state = make_communicator(comm, refusal);
+        if (inter || size < 2) {
+            auto made = std::make_unique<Communicator>(MPI_COMM_NULL, topology::Job::flat(1), 0, tag_limit_, waiting_);
+            made->unusable = inter ? Refusal::intercommunicator : Refusal::one_rank;
+            state = keep(comm, std::move(made));
+        } else {
+            state = make_communicator(comm, refusal);
+        }
     }
-    if (state && state->unusable) refusal = *state->unusable;
-    return state && !state->unusable ? state : nullptr;
+    if (!state) {
+        refusal = Refusal::no_state;
+        return nullptr;
+    }
+    recent_ = {comm, generation_.load(std::memory_order_acquire), state};
+    if (state->unusable) refusal = *state->unusable;
+    return state->unusable ? nullptr : state;
+}
+
+Communicator* Process::keep(MPI_Comm comm, std::unique_ptr<Communicator> state) {
+    const ErrorsReturn guard(comm);
+    if (PMPI_Comm_set_attr(comm, keyval_, state.get()) != MPI_SUCCESS) return nullptr;
+    return state.release();
 }
 
 Communicator* Process::make_communicator(MPI_Comm comm, Refusal& refusal) {
@@ -175,8 +216,8 @@ Communicator* Process::make_communicator(MPI_Comm comm, Refusal& refusal) {
     }
     auto state = std::make_unique<Communicator>(hidden, std::move(job), rank, tag_limit_, waiting_);
     state->unusable = unusable;
-    if (PMPI_Comm_set_attr(comm, keyval_, state.get()) != MPI_SUCCESS) return nullptr;
-    return state.release();
+    if (!unusable) state->find_always_refused(settings_, report_);
+    return keep(comm, std::move(state));
 }
 
 std::optional<Refusal> Process::settle(MPI_Comm comm, MPI_Comm hidden, topology::Job& job) {
@@ -230,6 +271,7 @@ void Process::finish() {
     }
     finished_ = true;
     off_ = Refusal::before_init_or_after_finalize;
+    generation_.fetch_add(1, std::memory_order_acq_rel);
 }
 
 }  // namespace palmette::runtime

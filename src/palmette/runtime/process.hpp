@@ -4,6 +4,7 @@
 #include <mpi.h>
 
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <optional>
 
@@ -31,12 +32,23 @@ class Process {
     const Settings& settings() const { return settings_; }
     Report& report() { return report_; }
 
-    /// The state of a communicator, made collectively when it has none yet. Null where it can't have one: `refusal` says why.
-    Communicator* communicator(MPI_Comm comm, Refusal& refusal);
+    /// The state of a communicator, made collectively when it has none yet. Null where it can't be served: `refusal` says why.
+    Communicator* communicator(MPI_Comm comm, Refusal& refusal) {
+        const Recent& recent = recent_;
+        if (recent.comm == comm && recent.generation == generation_.load(std::memory_order_acquire)) {
+            if (!recent.state->unusable) return recent.state;
+            refusal = *recent.state->unusable;
+            return nullptr;
+        }
+        return find_communicator(comm, refusal);
+    }
 
   private:
     void prepare(Settings settings);
+    Communicator* find_communicator(MPI_Comm comm, Refusal& refusal);
     Communicator* make_communicator(MPI_Comm comm, Refusal& refusal);
+    Communicator* keep(MPI_Comm comm, std::unique_ptr<Communicator> state);
+    bool crowded() const;
     /// Collective: whether and how a new communicator is served.
     std::optional<Refusal> settle(MPI_Comm comm, MPI_Comm hidden, topology::Job& job);
     void write_report();
@@ -44,6 +56,15 @@ class Process {
 
     /// Hidden communicators that may live at once: MPIs have about two thousand context ids, most of them for the program.
     static constexpr int most_hidden = 512;
+
+    /// The communicator of this thread's last call. Handles are used again, so it counts only as long as no state has gone since.
+    struct Recent {
+        MPI_Comm comm = MPI_COMM_NULL;
+        std::uint64_t generation = 0;
+        Communicator* state = nullptr;
+    };
+    static thread_local Recent recent_;
+    std::atomic<std::uint64_t> generation_{1};
 
     std::mutex mutex_;
     std::atomic<bool> started_{false};

@@ -26,6 +26,7 @@ constexpr std::array<const char*, static_cast<std::size_t>(Refusal::count)> sent
     "more message tags than the MPI has",
     "the communicator's state could not be made",
     "512 communicators are served already, which is the most",
+    "a datatype that palmette doesn't reduce",
 };
 
 int size_class(std::int64_t bytes) {
@@ -33,6 +34,11 @@ int size_class(std::int64_t bytes) {
 }
 
 std::int64_t integer(const Json& json, const char* name) { return json.find(name)->integer(name); }
+
+void add(Report::Calls& calls, const Json& item) {
+    calls.of_first.add(integer(item, "n"));
+    calls.of_others.add(integer(item, "k") - integer(item, "n"));
+}
 
 }  // namespace
 
@@ -53,10 +59,8 @@ Report::Refused& Report::refused_row(Function function, Refusal refusal, const s
     return refused_[{static_cast<std::uint8_t>(function), static_cast<std::uint8_t>(refusal), detail}];
 }
 
-void Report::served(Served& row, double seconds, bool leads) {
+void Report::timed(Served& row, double seconds) {
     const std::lock_guard lock(mutex_);
-    ++row.rank_calls;
-    row.operations += leads;
     row.seconds += seconds;
     row.max_seconds = std::max(row.max_seconds, seconds);
 }
@@ -72,8 +76,8 @@ Json Report::pack() const {
     for (const auto& [key, row] : served_) {
         Json item = Json::object();
         item.set("f", static_cast<int>(std::get<0>(key))).set("c", std::get<1>(key)).set("a", std::get<2>(key));
-        item.set("n", row.operations)
-            .set("k", row.rank_calls)
+        item.set("n", row.calls.operations())
+            .set("k", row.calls.rank_calls())
             .set("l", row.min_bytes)
             .set("h", row.max_bytes)
             .set("s", row.seconds)
@@ -87,8 +91,8 @@ Json Report::pack() const {
         item.set("f", static_cast<int>(std::get<0>(key)))
             .set("w", static_cast<int>(std::get<1>(key)))
             .set("d", std::get<2>(key))
-            .set("n", row.operations.load())
-            .set("k", row.rank_calls.load());
+            .set("n", row.calls.operations())
+            .set("k", row.calls.rank_calls());
         refused.push(std::move(item));
     }
     Json notes = Json::array();
@@ -101,8 +105,7 @@ void Report::absorb(const Json& other) {
     for (const Json& item : other.find("served")->items("served")) {
         Served& row = served_[{static_cast<std::uint8_t>(integer(item, "f")), static_cast<int>(integer(item, "c")),
                                item.find("a")->string("a")}];
-        row.operations += integer(item, "n");
-        row.rank_calls += integer(item, "k");
+        add(row.calls, item);
         row.min_bytes = std::min(row.min_bytes, integer(item, "l"));
         row.max_bytes = std::max(row.max_bytes, integer(item, "h"));
         row.seconds += item.find("s")->number("s");
@@ -112,8 +115,7 @@ void Report::absorb(const Json& other) {
     for (const Json& item : other.find("refused")->items("refused")) {
         Refused& row = refused_[{static_cast<std::uint8_t>(integer(item, "f")),
                                  static_cast<std::uint8_t>(integer(item, "w")), item.find("d")->string("d")}];
-        row.operations += integer(item, "n");
-        row.rank_calls += integer(item, "k");
+        add(row.calls, item);
     }
     for (const Json& text : other.find("notes")->items("notes")) ++notes_[text.string("notes")];
 }
@@ -152,10 +154,10 @@ Json Report::to_json(int ranks, double seconds, const Json& job) const {
             .set("max_bytes", row.max_bytes);
         item.set("algorithm", std::get<2>(key))
             .set("reason", row.reason)
-            .set("calls", row.operations)
-            .set("rank_calls", row.rank_calls);
+            .set("calls", row.calls.operations())
+            .set("rank_calls", row.calls.rank_calls());
         item.set("rank_seconds", row.seconds)
-            .set("mean_seconds", row.seconds / static_cast<double>(std::max<std::int64_t>(row.rank_calls, 1)))
+            .set("mean_seconds", row.seconds / static_cast<double>(std::max<std::int64_t>(row.calls.rank_calls(), 1)))
             .set("max_seconds", row.max_seconds);
         calls.push(std::move(item));
     }
@@ -165,7 +167,7 @@ Json Report::to_json(int ranks, double seconds, const Json& job) const {
         item.set("function", select::name_of(static_cast<Function>(std::get<0>(key))))
             .set("reason", sentence_of(static_cast<Refusal>(std::get<1>(key))));
         if (!std::get<2>(key).empty()) item.set("detail", std::get<2>(key));
-        item.set("calls", row.operations.load()).set("rank_calls", row.rank_calls.load());
+        item.set("calls", row.calls.operations()).set("rank_calls", row.calls.rank_calls());
         fallbacks.push(std::move(item));
     }
     Json notes = Json::array();
@@ -190,9 +192,9 @@ std::string Report::page(int ranks, double seconds) const {
     for (const auto& [key, row] : served_) {
         const std::string low = row.min_bytes < 0 ? "differing" : base::format_size(row.min_bytes);
         const std::string bytes = row.min_bytes == row.max_bytes ? low : low + ".." + base::format_size(row.max_bytes);
-        const double mean = row.seconds / static_cast<double>(std::max<std::int64_t>(row.rank_calls, 1));
+        const double mean = row.seconds / static_cast<double>(std::max<std::int64_t>(row.calls.rank_calls(), 1));
         print("  %-11s %15s %9lld %10s %10s\n", select::name_of(static_cast<Function>(std::get<0>(key))), bytes.c_str(),
-              static_cast<long long>(row.operations), base::format_duration(mean).c_str(),
+              static_cast<long long>(row.calls.operations()), base::format_duration(mean).c_str(),
               base::format_duration(row.max_seconds).c_str());
         print("      by %.70s\n", std::get<2>(key).c_str());
     }
@@ -201,7 +203,7 @@ std::string Report::page(int ranks, double seconds) const {
         const std::string why = std::string(sentence_of(static_cast<Refusal>(std::get<1>(key)))) +
                                 (std::get<2>(key).empty() ? "" : ": " + std::get<2>(key));
         print("  %-11s %9lld calls  ", select::name_of(static_cast<Function>(std::get<0>(key))),
-              static_cast<long long>(row.operations.load()));
+              static_cast<long long>(row.calls.operations()));
         // 50 columns remain; the rest of the reason goes on below.
         std::string_view rest = why;
         for (bool first = true; !rest.empty(); first = false) {

@@ -29,6 +29,7 @@ enum class Refusal : std::uint8_t {
     too_many_tags,
     no_state,
     too_many_communicators,
+    datatype,
     count,
 };
 const char* sentence_of(Refusal refusal);
@@ -38,26 +39,45 @@ class Report {
   public:
     using Function = select::Function;
 
-    /// Calls of one kind that were served, or that were not. Rows stay where they are, so that plans can point at theirs.
+    /// A count that costs what an addition costs, unless the program has threads that call MPI at the same time.
+    class Counter {
+      public:
+        void add() {
+            if (concurrent)
+                value_.fetch_add(1, std::memory_order_relaxed);
+            else
+                value_.store(value_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+        }
+        void add(std::int64_t more) { value_.fetch_add(more, std::memory_order_relaxed); }
+        std::int64_t load() const { return value_.load(std::memory_order_relaxed); }
+        static inline bool concurrent = true;  ///< set once at the start
+
+      private:
+        std::atomic<std::int64_t> value_{0};
+    };
+    /// Calls of one kind. An operation is counted at rank 0 of its communicator; rows count that rank's calls apart from the others'.
+    struct Calls {
+        Counter of_others, of_first;
+        void add(bool first) { (first ? of_first : of_others).add(); }
+        std::int64_t operations() const { return of_first.load(); }
+        std::int64_t rank_calls() const { return of_first.load() + of_others.load(); }
+    };
+    /// Calls that were served, or that were not. Rows stay where they are, so that plans can point at theirs.
     struct Served {
-        std::int64_t operations = 0, rank_calls = 0;
+        Calls calls;
         std::int64_t min_bytes = INT64_MAX, max_bytes = INT64_MIN;  ///< -1: the ranks don't know
         double seconds = 0, max_seconds = 0;
         std::string reason;
     };
     struct Refused {
-        std::atomic<std::int64_t> operations{0}, rank_calls{0};
+        Calls calls;
     };
     Served& served_row(Function function, std::int64_t block_bytes, const std::string& algorithm,
                        const std::string& reason);
     Refused& refused_row(Function function, Refusal refusal, const std::string& detail);
 
-    /// Counts one call. `leads`: this rank is rank 0 of the communicator, so the operation is counted once.
-    void served(Served& row, double seconds, bool leads);
-    static void refused(Refused& row, bool leads) {
-        row.rank_calls.fetch_add(1, std::memory_order_relaxed);
-        if (leads) row.operations.fetch_add(1, std::memory_order_relaxed);
-    }
+    /// Adds the time of a served call, where times are taken.
+    void timed(Served& row, double seconds);
     void note(const std::string& text);
 
     /// Collective over `comm`: brings all ranks' counts together at rank 0 along a binomial tree. Messages grow with the kinds of calls, not with ranks.

@@ -25,9 +25,9 @@ struct Settings {
     std::array<std::optional<Forced>, select::function_count> forced;
     std::string report;  ///< empty: none; "1": a page on standard error; otherwise a path for JSON
     int verbose = 0;
-    bool shared = true;        ///< ranks of a node may share memory
-    bool reproducible = false; ///< reductions give the same bits for any placement
-    bool check = false;        ///< all ranks compare what they pass before a collective
+    bool shared = true;         ///< ranks of a node may share memory
+    bool reproducible = false;  ///< reductions give the same bits for any placement
+    bool check = false;         ///< all ranks compare what they pass before a collective
     Waiting::Policy waiting = Waiting::Policy::automatic;
     std::string pretended_hosts;  ///< for tests: comma-separated host of each rank, so that one machine looks like many
     std::string complaints;       ///< settings that could not be used; told once by rank 0

@@ -2,46 +2,87 @@
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
+
+#include "palmette/runtime/work.hpp"
 
 namespace palmette::runtime {
 
-void SomeLengths::set(std::int32_t rank, std::int64_t bytes) {
-    const auto at = std::lower_bound(entries_.begin(), entries_.end(), rank,
-                                     [](const auto& entry, std::int32_t r) { return entry.first < r; });
-    if (at != entries_.end() && at->first == rank)
+using plan::Collective;
+
+void SomeLengths::set(std::int64_t key, std::int64_t bytes) {
+    const auto at = std::lower_bound(entries_.begin(), entries_.end(), key,
+                                     [](const auto& entry, std::int64_t k) { return entry.first < k; });
+    if (at != entries_.end() && at->first == key)
         at->second = bytes;
     else
-        entries_.insert(at, {rank, bytes});
+        entries_.insert(at, {key, bytes});
 }
 
-int learn_lengths(Communicator& state, const CachedPlan& plan, std::int64_t own, const std::int64_t* all,
-                  SomeLengths& some) {
-    const bool gathers = select::collective_of(plan.function) == plan::Collective::gather;
-    Layout layout;
-    layout.uniform_bytes = sizeof(std::int64_t);
-    layout.all_ranks = gathers ? plan::Buffer::recv : plan::Buffer::send;
-    const BoundProgram bound = bind(plan.program, state.job(), layout);
-    const bool at_root = state.rank() == plan.root;
-    std::vector<std::int64_t> arriving(gathers && at_root ? static_cast<std::size_t>(state.size()) : 0);
-    std::int64_t told = own;
-    Bases bases;
-    if (gathers) {
-        bases.send = reinterpret_cast<char*>(&own);
-        bases.recv = reinterpret_cast<char*>(arriving.data());
-    } else {
-        bases.send = reinterpret_cast<char*>(const_cast<std::int64_t*>(all));
-        bases.recv = reinterpret_cast<char*>(&told);
-    }
-    state.executor().prepare(bound);
-    if (const int error = state.executor().run(bound, bases, state.hidden())) return error;
-    const char* at = state.executor().scratch();
-    for (const plan::Interval& interval : plan.program.scratch.intervals())
-        for (std::int64_t block = interval.first; block < interval.end(); ++block, at += sizeof(std::int64_t)) {
-            std::int64_t bytes = 0;
-            std::memcpy(&bytes, at, sizeof bytes);
-            some.set(plan::owner_of(state.job(), plan.program.order, block).value, bytes);
+void SomeLengths::add_own(const Work& work) {
+    const int rank = work.state->rank();
+    const bool in_send = work.in_place == Work::InPlace::own_block_of_send;
+    const bool in_recv = work.in_place == Work::InPlace::own_block_of_recv;
+    if (work.plan->collective == Collective::gather) set(rank, in_recv ? work.recv.bytes(rank) : work.send.bytes());
+    if (work.plan->collective == Collective::scatter) set(rank, in_send ? work.send.bytes(rank) : work.recv.bytes());
+}
+
+namespace {
+
+/// What a rank tells of its blocks, and what it is told of those that it gets.
+struct Told {
+    std::vector<std::int64_t> send, recv;
+
+    explicit Told(const Work& work) {
+        const auto ranks = static_cast<std::size_t>(work.state->size());
+        const int rank = work.state->rank();
+        const bool root = rank == work.plan->key.root;
+        switch (work.plan->collective) {
+            case Collective::gather:
+                send = {work.in_place == Work::InPlace::no ? work.send.bytes() : work.recv.bytes(rank)};
+                recv.resize(root ? ranks : 1);
+                break;
+            case Collective::scatter:
+                for (int r = 0; root && r < work.state->size(); ++r) send.push_back(work.send.bytes(r));
+                recv.resize(1);
+                break;
+            default:
+                for (int r = 0; r < work.state->size(); ++r) send.push_back(work.send.bytes(r));
+                recv.resize(ranks);
         }
-    some.set(state.rank(), told);
+    }
+};
+
+}  // namespace
+
+int learn_lengths(Work& work, SomeLengths& some) {
+    constexpr std::int64_t word = sizeof(std::int64_t);
+    const CachedPlan& plan = *work.plan;
+    Layout layout;
+    layout.uniform_bytes = word;
+    const BoundProgram bound = bind(plan.collective, plan.program, *plan.job, layout);
+    Told told(work);
+    Environment environment = work.environment();
+    environment.bases = {reinterpret_cast<char*>(told.send.data()), reinterpret_cast<char*>(told.recv.data())};
+    Executor& executor = work.state->executor();
+    executor.prepare(bound);
+    if (const int error = executor.run(bound, environment)) return error;
+    const std::int64_t ranks = work.state->size();
+    for (std::size_t layer = 0; layer < plan.program.scratch.size(); ++layer) {
+        const char* at = executor.scratch() + bound.layer_at[layer];
+        for (const plan::Interval& interval : plan.program.scratch[layer].intervals())
+            for (std::int64_t block = interval.first; block < interval.end(); ++block, at += word) {
+                std::int64_t bytes = 0;
+                std::memcpy(&bytes, at, word);
+                const auto owner = [&](std::int64_t index) {
+                    return plan::owner_of(*plan.job, plan.program.order, index).value;
+                };
+                const std::int64_t key = plan.collective == Collective::alltoall
+                                             ? owner(block / ranks) * ranks + owner(block % ranks)
+                                             : owner(block);
+                some.set(key, bytes);
+            }
+    }
     return MPI_SUCCESS;
 }
 

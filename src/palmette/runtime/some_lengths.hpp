@@ -2,27 +2,27 @@
 #pragma once
 
 #include <cstdint>
-#include <utility>
-#include <vector>
 
-#include "palmette/runtime/communicator.hpp"
+#include "palmette/runtime/binding.hpp"
 
 namespace palmette::runtime {
 
-/// Lengths by rank, for the few ranks whose blocks pass through this one.
+class Work;
+
+/// Lengths for the few blocks that pass through this rank or are its own, by key (Layout::SomeLengths).
 class SomeLengths {
   public:
-    void set(std::int32_t rank, std::int64_t bytes);
-    const std::vector<std::pair<std::int32_t, std::int64_t>>& sorted() const { return entries_; }
+    void set(std::int64_t key, std::int64_t bytes);
+    /// The rank's own block of a gatherv or scatterv.
+    void add_own(const Work& work);
+    const Layout::SomeLengths& sorted() const { return entries_; }
 
   private:
-    std::vector<std::pair<std::int32_t, std::int64_t>> entries_;
+    Layout::SomeLengths entries_;
 };
 
-/// In gatherv and scatterv a rank knows only its own length. Where blocks are stored and forwarded, their lengths go the
-/// same way first: the plan itself is run on blocks of eight bytes. `own`: this rank's length; `all`: all lengths by rank, at the root of a scatterv
-/// only. Collective. Returns an MPI code.
-int learn_lengths(Communicator& state, const CachedPlan& plan, std::int64_t own, const std::int64_t* all,
-                  SomeLengths& some);
+/// In gatherv, scatterv and alltoallv a rank knows only its own lengths. Where blocks are stored and forwarded, their lengths go the same way
+/// first: the plan itself is run on blocks of eight bytes. Collective. Returns an MPI code.
+int learn_lengths(Work& work, SomeLengths& some);
 
 }  // namespace palmette::runtime

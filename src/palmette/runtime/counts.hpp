@@ -1,0 +1,32 @@
+// Counts and displacements by rank, as MPI's functions and their large-count forms bring them.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+namespace palmette::runtime {
+
+/// A caller's array of int, MPI_Count or MPI_Aint; null where the caller brings none. Doesn't own it.
+class Counts {
+  public:
+    Counts() = default;
+    Counts(const int* narrow) : at_(narrow), wide_(false) {}
+    /// Arrays of 64-bit integers of any name.
+    template <class Wide>
+        requires(sizeof(Wide) == 8)
+    Counts(const Wide* wide) : at_(wide), wide_(true) {}
+
+    explicit operator bool() const { return at_ != nullptr; }
+    std::int64_t operator[](int rank) const {
+        if (!wide_) return static_cast<const int*>(at_)[rank];
+        std::int64_t value = 0;
+        std::memcpy(&value, static_cast<const char*>(at_) + std::int64_t{rank} * 8, sizeof value);
+        return value;
+    }
+
+  private:
+    const void* at_ = nullptr;
+    bool wide_ = false;
+};
+
+}  // namespace palmette::runtime

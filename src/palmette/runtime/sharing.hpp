@@ -1,0 +1,25 @@
+// Sets up the memory that the ranks of a node share.
+#pragma once
+
+#include <mpi.h>
+
+#include <memory>
+#include <string>
+
+#include "palmette/runtime/shared_node.hpp"
+#include "palmette/topology/job.hpp"
+
+namespace palmette::runtime {
+
+/// What a communicator's ranks share, node by node.
+struct Sharing {
+    bool works = false;                ///< on all nodes; the same on all ranks
+    std::unique_ptr<SharedNode> node;  ///< null for a rank that is alone on its node
+    bool single_copy = false;          ///< of this node: its ranks may read each other's memory
+    std::string why_not;
+};
+
+/// Collective over `comm`, whose ranks are those of `job`. Members of a node have the order of their positions.
+Sharing share(MPI_Comm comm, const topology::Job& job, int rank, const SharedShape& shape);
+
+}  // namespace palmette::runtime

@@ -1,0 +1,109 @@
+#include "palmette/runtime/work.hpp"
+
+#include <new>
+
+#include "palmette/runtime/some_lengths.hpp"
+
+namespace palmette::runtime {
+
+using plan::Collective;
+
+int Work::open() {
+    if (const int error = send.prepare()) return error;
+    if (const int error = recv.prepare()) return error;
+    const int rank = state->rank();
+    switch (in_place) {
+        case InPlace::no:
+        case InPlace::copy_of_recv:
+            if (const int error = send.open_to_read(comm, -1, bases_.send)) return error;
+            recv.open_to_write(bases_.recv);
+            break;
+        case InPlace::own_block_of_recv:
+            recv.open_to_write(bases_.recv);
+            bases_.send = bases_.recv + recv.offset(rank);
+            if (const int error = recv.bring(rank, bases_.recv, comm)) return error;
+            break;
+        case InPlace::own_block_of_send:
+            if (const int error = send.open_to_read(comm, rank, bases_.send)) return error;
+            bases_.recv = bases_.send + send.offset(rank);
+            break;
+        case InPlace::all_of_recv:
+            if (const int error = recv.open_to_read(comm, -1, bases_.recv)) return error;
+            bases_.send = bases_.recv;
+            break;
+    }
+    bound_ = &plan->bound;
+    return plan->bound.steps.empty() && !plan->program.steps.empty() ? bind_own_lengths() : MPI_SUCCESS;
+}
+
+int Work::bind_own_lengths() {
+    Layout layout;
+    layout.element_bytes = plan->key.element_bytes;
+    layout.send = send.ranks();
+    layout.recv = recv.ranks();
+    SomeLengths some;
+    if (select::sizes_unknown(plan->key.function)) {
+        if (plan->relays)
+            if (const int error = learn_lengths(*this, some)) return error;
+        some.add_own(*this);
+        layout.some_lengths = &some.sorted();
+    }
+    own_ = bind(plan->collective, plan->program, *plan->job, layout);
+    bound_ = &own_;
+    return MPI_SUCCESS;
+}
+
+Environment Work::environment() const {
+    Environment out;
+    out.bases = bases_;
+    out.comm = state->hidden();
+    out.operation = operation ? &*operation : nullptr;
+    out.shared = plan->shares ? state->shared_node() : nullptr;
+    out.single_copy_from = plan->single_copy_from;
+    return out;
+}
+
+int Work::close() {
+    switch (in_place) {
+        case InPlace::own_block_of_send:
+            return MPI_SUCCESS;
+        case InPlace::own_block_of_recv:
+            return recv.close(bases_.recv, comm, state->rank());
+        default:
+            return recv.close(bases_.recv, comm, -1);
+    }
+}
+
+int Work::run_batches(Executor& executor, const Environment& whole) {
+    Environment part = whole;
+    const std::int64_t batch = plan->batch_bytes;
+    const std::int64_t bytes = plan->key.block_bytes;
+    executor.prepare(plan->bound);
+    executor.prepare(plan->tail);
+    for (std::int64_t at = 0; at < bytes; at += batch) {
+        part.bases.send = whole.bases.send ? whole.bases.send + at : nullptr;
+        part.bases.recv = whole.bases.recv ? whole.bases.recv + at : nullptr;
+        const int error = executor.run(at + batch <= bytes ? plan->bound : plan->tail, part);
+        if (error != MPI_SUCCESS) return error;
+    }
+    return MPI_SUCCESS;
+}
+
+int Work::run() {
+    try {
+        if (const int error = open()) return error;
+        Executor& executor = state->executor();
+        int error = MPI_SUCCESS;
+        if (plan->batch_bytes > 0) {
+            error = run_batches(executor, environment());
+        } else {
+            executor.prepare(*bound_);
+            error = executor.run(*bound_, environment());
+        }
+        return error ? error : close();
+    } catch (const std::bad_alloc&) {
+        return MPI_ERR_NO_MEM;
+    }
+}
+
+}  // namespace palmette::runtime
