@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import click
 
 from palmette import _core
 from palmette.cli.common import CliError, emit_json, json_option
 from palmette.plan.choice import Chosen, NothingChosenError, choose
+from palmette.plan.contents import size_phrase
 from palmette.plan.counts import count_json, count_lines
 from palmette.plan.listing import list_json, list_lines
 from palmette.plan.stages import stage_lines
 from palmette.plan.svg import TooLargeError, svg
 from palmette.units import plural
 
-COLLECTIVES = ("gather", "scatter", "allgather")
+COLLECTIVES = tuple(_core.collectives())
+ELEMENT_BYTES = 4
+"""Of what reductions combine: no cut of a plan goes through an element."""
 EXAMPLE = 'palmette plan gather --machine "3leaf:3+3+2node:2core" --placement cyclic'
 MOST_STEPS = 5_000_000
 """A plan of all ranks takes about 100 bytes a step."""
@@ -38,7 +41,15 @@ MOST_STEPS = 5_000_000
 @click.option("--root", type=click.IntRange(0), default=0, show_default=True, help="The root rank.")
 @click.option("--algorithm", metavar="NAME[:KEY=VALUE,...]", help="Default: what the decision table chooses.")
 @click.option(
-    "--size", default="1K", show_default=True, metavar="BYTES", help="Bytes that one rank contributes or gets."
+    "--size",
+    default="1K",
+    show_default=True,
+    metavar="BYTES",
+    help="Bytes that one rank contributes or gets, or sends to each other; else of the vector.",
+)
+@click.option("--ordered", is_flag=True, help="The operation isn't commutative: keep the order of ranks.")
+@click.option(
+    "--shared/--no-shared", default=True, show_default=True, help="Ranks of a node may read each other's memory."
 )
 @click.option("--rank", type=click.IntRange(0), metavar="RANK", help="Show the steps of one rank only.")
 @click.option("--verify", is_flag=True, help="Prove the plan right; status 1 when it is wrong.")
@@ -56,6 +67,8 @@ def command(
     root: int,
     algorithm: str | None,
     size: str,
+    ordered: bool,
+    shared: bool,
     rank: int | None,
     verify: bool,
     counted: bool,
@@ -66,7 +79,8 @@ def command(
 ) -> None:
     """Make the plan of a COLLECTIVE and show who sends what to whom, and when.
 
-    COLLECTIVE is gather, scatter or allgather. With --verify, --count or --svg the messages are not listed.
+    COLLECTIVE is gather, scatter, allgather, bcast, reduce, allreduce, reduce_scatter, alltoall, barrier, scan or
+    exscan. With --verify, --count or --svg the messages are not listed.
     """
     if listed:
         if as_json:
@@ -77,12 +91,17 @@ def command(
     if collective is None:
         raise CliError(f"no collective given, it is one of {', '.join(COLLECTIVES)}; for instance: {EXAMPLE}")
     try:
-        asked = _ask(collective, machine, topology, placement, ranks, root, algorithm, size)
+        if collective == "barrier":
+            size = "0"
+        job = _job(machine, topology, placement, ranks)
+        block_bytes = _core.parse_size(size)
+        chosen = choose(job, collective, algorithm, root, block_bytes, ordered=ordered)
+        asked = _Asked(collective, job, placement, chosen, root, block_bytes, ordered, shared)
         if rank is not None:
             _show_rank(asked, rank, as_json)
             return
         _check_size(asked)
-        plan = _core.Plan(asked.job, collective, asked.chosen.algorithm, root, asked.block_bytes)
+        plan = _core.Plan(job, collective, chosen.algorithm, root, block_bytes, **asked.details)
         complaint = plan.verify() if verify else None
         if picture is not None:
             _draw(plan, picture)
@@ -100,6 +119,12 @@ def command(
         click.get_current_context().exit(1)
 
 
+class _Details(TypedDict):
+    ordered: bool
+    shared_memory: bool
+    element_bytes: int
+
+
 @dataclass(frozen=True)
 class _Asked:
     """The question: which collective on which job, with which algorithm."""
@@ -110,18 +135,17 @@ class _Asked:
     chosen: Chosen
     root: int
     block_bytes: int
+    ordered: bool
+    shared: bool
+
+    @property
+    def details(self) -> _Details:
+        """What the core wants to know besides."""
+        element_bytes = ELEMENT_BYTES if _core.is_reduction(self.collective) else 1
+        return {"ordered": self.ordered, "shared_memory": self.shared, "element_bytes": element_bytes}
 
 
-def _ask(
-    collective: str,
-    machine: str | None,
-    topology: str | None,
-    placement: str,
-    ranks: int | None,
-    root: int,
-    algorithm: str | None,
-    size: str,
-) -> _Asked:
+def _job(machine: str | None, topology: str | None, placement: str, ranks: int | None) -> _core.Job:
     if machine is not None and topology is not None:
         raise CliError("--machine and --topology both name a machine; leave one of them out")
     if machine is not None:
@@ -130,10 +154,7 @@ def _ask(
         made = _core.Machine.from_file(topology)
     else:
         raise CliError(f"no machine given; name one with --machine or --topology, for instance: {EXAMPLE}")
-    job = _core.Job(made, placement, ranks or 0)
-    block_bytes = _core.parse_size(size)
-    chosen = choose(job, collective, algorithm, root, block_bytes)
-    return _Asked(collective, job, placement, chosen, root, block_bytes)
+    return _core.Job(made, placement, ranks or 0)
 
 
 def _check_size(asked: _Asked) -> None:
@@ -143,7 +164,8 @@ def _check_size(asked: _Asked) -> None:
         return
     sample = sorted({asked.root, *(p * i // 7 for i in range(7))})
     steps = [len(_program(asked, rank)) for rank in sample]
-    about = sum(steps) / len(steps) * p if asked.collective == "allgather" else max(min(steps) * p, max(steps))
+    rooted = _core.is_rooted(asked.collective)
+    about = max(min(steps) * p, max(steps)) if rooted else sum(steps) / len(steps) * p
     if about > MOST_STEPS:
         raise CliError(
             f"the plan of all {p:,} ranks has about {about:,.0f} steps, too many to hold at once; look at one rank with "
@@ -152,7 +174,9 @@ def _check_size(asked: _Asked) -> None:
 
 
 def _program(asked: _Asked, rank: int) -> _core.Program:
-    return _core.make_program(asked.job, rank, asked.collective, asked.chosen.algorithm, asked.root, asked.block_bytes)
+    return _core.make_program(
+        asked.job, rank, asked.collective, asked.chosen.algorithm, asked.root, asked.block_bytes, **asked.details
+    )
 
 
 def _show_rank(asked: _Asked, rank: int, as_json: bool) -> None:
@@ -173,13 +197,16 @@ def _head(asked: _Asked) -> list[str]:
     levels = [
         plural(level.count, level.name) for level in reversed(job.levels) if level.count > 1 or level.name == "node"
     ]
-    root = f", root {asked.root} on {job.host_of(asked.root)}" if asked.collective != "allgather" else ""
+    root = f", root {asked.root} on {job.host_of(asked.root)}" if _core.is_rooted(asked.collective) else ""
+    size = size_phrase(asked.collective, asked.block_bytes)
+    kept = ", order of ranks kept" if asked.ordered and _core.is_reduction(asked.collective) else ""
     lines = [f"{asked.collective}, algorithm {asked.chosen.algorithm}"]
     if not asked.chosen.reason.startswith("named"):
         lines += click.wrap_text(asked.chosen.reason, width=80).splitlines()
     lines.append(
-        f"{plural(job.size, 'rank')} on {', '.join(levels)}, placed {asked.placement}{root}, "
-        f"{_core.format_size(asked.block_bytes)} a block"
+        f"{plural(job.size, 'rank')} on {', '.join(levels)}, placed {asked.placement}{root}"
+        + (f", {size}" if size else "")
+        + kept
     )
     return [line for long in lines for line in (click.wrap_text(long, width=80).splitlines() or [""])]
 
@@ -218,6 +245,7 @@ def _as_json(
     asked: _Asked, plan: _core.Plan, verify: bool, complaint: str | None, counted: bool, picture: str | None
 ) -> dict[str, Any]:
     document = plan.to_json()
+    document |= asked.details
     document["chosen"] = asked.chosen.reason
     document["job"] = asked.job.to_json()
     if verify:

@@ -20,7 +20,9 @@ class Chosen:
     reason: str
 
 
-def choose(job: _core.Job, collective: str, algorithm: str | None, root: int, block_bytes: int) -> Chosen:
+def choose(
+    job: _core.Job, collective: str, algorithm: str | None, root: int, block_bytes: int, *, ordered: bool = False
+) -> Chosen:
     """Return the algorithm that was named, else the table's: PALMETTE_TABLE's where it is set, else the built-in one.
 
     Raises NothingChosenError, and _core.Error for a table that can't be read.
@@ -30,7 +32,7 @@ def choose(job: _core.Job, collective: str, algorithm: str | None, root: int, bl
     path = os.environ.get("PALMETTE_TABLE", "")
     table = _core.Table.from_file(path) if path else _core.Table.built_in()
     whose = path or "built-in table"
-    choice = table.choose(collective, job, root, block_bytes)
+    choice = table.choose(collective, job, root, block_bytes, ordered=ordered)
     if choice.algorithm is None:
         raise NothingChosenError(f"the {whose} leaves this call to the MPI ({choice.reason})")
     return Chosen(choice.algorithm, f"chosen by the {whose}, {choice.reason.removeprefix('table ')}")

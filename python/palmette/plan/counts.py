@@ -17,6 +17,9 @@ def count_json(plan: _core.Plan) -> dict[str, Any]:
         "messages": counted.messages,
         "bytes": counted.bytes,
         "copied_bytes": counted.copied_bytes,
+        "pulled_bytes": counted.pulled_bytes,
+        "reduced_bytes": counted.reduced_bytes,
+        "steps": plan.step_counts,
         "longest_chain": counted.longest_chain,
         "levels": [
             {
@@ -83,7 +86,12 @@ def count_lines(plan: _core.Plan) -> list[str]:
         ]
         lines.append("  ".join(cells).rstrip())
     lines.append(f"longest chain of messages that wait for each other: {counts['longest_chain']:,}")
+    steps = counts["steps"]
     lines.append(f"copied inside of ranks: {bytes_text(counts['copied_bytes'])}")
+    if pulls := steps.get("pull", 0) + steps.get("pull_reduce", 0):
+        lines.append(f"read in the memory of others: {bytes_text(counts['pulled_bytes'])} in {plural(pulls, 'pull')}")
+    if reduces := steps.get("reduce", 0) + steps.get("pull_reduce", 0):
+        lines.append(f"combined: {bytes_text(counts['reduced_bytes'])} in {plural(reduces, 'step')}")
     return lines + _busiest_lines(counts)
 
 

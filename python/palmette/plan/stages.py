@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from palmette import _core
+from palmette.plan.contents import contents_text
 from palmette.plan.crossing import Crossings
 from palmette.units import plural
 
@@ -20,21 +21,27 @@ MOST_TIMES = 16
 
 @dataclass(frozen=True)
 class Kind:
-    """Messages of one time that do the same: one stage, across one level."""
+    """Messages, or pulls, of one time that do the same: one stage, across one level. `sizes`: bytes of each."""
 
     stage: str
     level: str | None
+    pulled: bool
     messages: tuple[_core.Message, ...]
+    sizes: tuple[int, ...]
 
-    def sizes(self, block_bytes: int) -> str:
-        """`1K`, or `1K to 8K`."""
-        sizes = sorted({message.size_bytes(block_bytes) for message in self.messages})
-        low, high = _core.format_size(sizes[0]), _core.format_size(sizes[-1])
-        return low if low == high else f"{low} to {high}"
+    @property
+    def text(self) -> str:
+        """`8 messages of 1K`, `2 pulls of 1K to 8K`, and of a barrier `8 messages`."""
+        low, high = _core.format_size(min(self.sizes)), _core.format_size(max(self.sizes))
+        text = plural(len(self.messages), "pull" if self.pulled else "message")
+        if not any(message.block_count for message in self.messages):
+            return text
+        return f"{text} of {low}" if low == high else f"{text} of {low} to {high}"
 
-    def signature(self, block_bytes: int) -> tuple[str, str | None, int, str]:
+    @property
+    def signature(self) -> tuple[str, str | None, bool, str]:
         """What must be equal for two times to look alike."""
-        return self.stage, self.level, len(self.messages), self.sizes(block_bytes)
+        return self.stage, self.level, self.pulled, self.text
 
 
 def stage_lines(plan: _core.Plan, everything: bool = False) -> list[str]:
@@ -44,11 +51,11 @@ def stage_lines(plan: _core.Plan, everything: bool = False) -> list[str]:
     told once, and a long plan loses its middle, unless `everything` is wanted.
     """
     crossings = Crossings(plan.job)
-    times = _times(plan.messages(), crossings)
+    times = _times(plan, crossings)
     if not times:
-        return ["no messages: the only rank copies its block"]
+        return ["no messages: the only rank has it all"]
     entries = [
-        _entry(plan, crossings, first, last, times[first], everything) for first, last in _runs(plan, times, everything)
+        _entry(plan, crossings, first, last, times[first], everything) for first, last in _runs(times, everything)
     ]
     if everything or len(entries) <= MOST_TIMES:
         return [line for entry in entries for line in entry]
@@ -59,28 +66,27 @@ def stage_lines(plan: _core.Plan, everything: bool = False) -> list[str]:
     return lines + [line for entry in entries[-kept:] for line in entry]
 
 
-def _times(messages: Sequence[_core.Message], crossings: Crossings) -> list[list[Kind]]:
-    """Sort messages by time, then stage and level."""
-    by_time: dict[int, dict[tuple[str, str | None], list[_core.Message]]] = defaultdict(lambda: defaultdict(list))
-    for message in messages:
+def _times(plan: _core.Plan, crossings: Crossings) -> list[list[Kind]]:
+    """Sort messages by time, then stage and level, pulls apart."""
+    by_time: dict[int, dict[tuple[str, str | None, bool], list[_core.Message]]] = defaultdict(lambda: defaultdict(list))
+    for message in plan.messages():
         level = crossings.between(message.sender, message.receiver)
-        by_time[message.time][message.stage, level].append(message)
+        by_time[message.time][message.stage, level, message.pulled].append(message)
     order: list[str | None] = [*crossings.levels, None]
     return [
         [
-            Kind(stage, level, tuple(found))
-            for (stage, level), found in sorted(
-                by_time[time].items(), key=lambda item: (order.index(item[0][1]), item[0][0])
+            Kind(stage, level, pulled, tuple(found), tuple(plan.bytes_of(message) for message in found))
+            for (stage, level, pulled), found in sorted(
+                by_time[time].items(), key=lambda item: (order.index(item[0][1]), item[0][0], item[0][2])
             )
         ]
         for time in sorted(by_time)
     ]
 
 
-def _runs(plan: _core.Plan, times: list[list[Kind]], everything: bool) -> Iterator[tuple[int, int]]:
+def _runs(times: list[list[Kind]], everything: bool) -> Iterator[tuple[int, int]]:
     """Yield first and last index of times that are told together."""
-    size = plan.block_bytes
-    signatures = [[kind.signature(size) for kind in kinds] for kinds in times]
+    signatures = [[kind.signature for kind in kinds] for kinds in times]
     first = 0
     while first < len(times):
         last = first
@@ -98,10 +104,7 @@ def _entry(
     else:
         lines = [f"times {first + 1} to {last + 1}, alike but for partners and blocks; time {first + 1}:"]
     for kind in kinds:
-        lines.append(
-            f"  {kind.stage}, {crossings.phrase(kind.level)}: {plural(len(kind.messages), 'message')} of "
-            f"{kind.sizes(plan.block_bytes)}"
-        )
+        lines.append(f"  {kind.stage}, {crossings.phrase(kind.level)}: {kind.text}")
         if len(kind.messages) <= MOST_EACH:
             lines += [_one(plan, message) for message in kind.messages]
         else:
@@ -110,10 +113,8 @@ def _entry(
 
 
 def _one(plan: _core.Plan, message: _core.Message) -> str:
-    owners = sorted(plan.owner_of(block) for first, count in message.blocks for block in range(first, first + count))
-    part = f", part {message.part + 1}/{message.parts}" if message.parts > 1 else ""
-    blocks = "block" if len(owners) == 1 else "blocks"
-    line = f"{message.sender}→{message.receiver}: {blocks} of {ranks_text(owners)}{part}"
+    contents = contents_text(plan, message)
+    line = f"{message.sender}→{message.receiver}" + (f": {contents}" if contents else "")
     return "    " + textwrap.shorten(line, WIDTH - 4, placeholder=" ...")
 
 
@@ -127,17 +128,3 @@ def _pairs(messages: Sequence[_core.Message], everything: bool) -> list[str]:
     return textwrap.wrap(
         text, WIDTH, initial_indent="    ", subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
     )
-
-
-def ranks_text(ranks: Sequence[int]) -> str:
-    """[0, 1, 2, 5] -> `0-2 5`."""
-    parts: list[str] = []
-    first = previous = None
-    for rank in [*ranks, None]:
-        if previous is not None and rank == previous + 1:
-            previous = rank
-            continue
-        if first is not None and previous is not None:
-            parts.append(str(first) if first == previous else f"{first}-{previous}")
-        first = previous = rank
-    return " ".join(parts)

@@ -1,4 +1,7 @@
-"""A plan as an SVG picture: ranks in topology order downwards, time to the right, an arrow for each message."""
+"""A plan as an SVG picture: ranks in topology order downwards, time to the right, an arrow for each message.
+
+What a rank reads in another one's memory is drawn dashed, from where it lies to who reads it.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
 from palmette import _core
+from palmette.plan.contents import contents_text, size_phrase
 from palmette.plan.crossing import Crossings
 from palmette.units import plural
 
@@ -19,6 +23,7 @@ _INSIDE = "#9aa5b8"
 _OUTWARDS = ("#2274a5", "#d1495b", "#e09f3e", "#6a4c93")
 _INWARDS = ("#3c896d", "#7c9a45")
 """Colours of levels, from nodes outwards and from nodes inwards: a level looks the same in every picture."""
+_DASHES = "5 3"
 _MARGIN = 32.0
 _HEADER = 104.0
 
@@ -88,10 +93,10 @@ def svg(plan: _core.Plan) -> str:
 def _subtitle(plan: _core.Plan) -> str:
     levels = [plural(level.count, level.name) for level in plan.job.levels]
     parts = [plural(plan.job.size, "rank"), *reversed(levels)]
-    if plan.collective != "allgather":
+    if _core.is_rooted(plan.collective):
         parts.append(f"root {plan.root}")
-    if plan.block_bytes >= 0:
-        parts.append(f"{_core.format_size(plan.block_bytes)} a block")
+    if plan.block_bytes >= 0 and (size := size_phrase(plan.collective, plan.block_bytes)):
+        parts.append(size)
     return "  ·  ".join(parts)
 
 
@@ -161,7 +166,7 @@ def _grid(plan: _core.Plan, frame: _Frame) -> list[str]:
         parts.append(_text(frame.left - 10, _HEADER - 10, "rank", 11, _MUTED, "end"))
     for position in range(plan.job.size):
         y, rank = frame.y(position), plan.job.rank_at(position)
-        is_root = plan.collective != "allgather" and rank == plan.root
+        is_root = _core.is_rooted(plan.collective) and rank == plan.root
         color = _INK if is_root else _LANE
         parts.append(
             f'<line x1="{frame.left:.1f}" y1="{y:.1f}" x2="{frame.right:.1f}" y2="{y:.1f}" stroke="{color}" '
@@ -216,17 +221,15 @@ def _arrows(
         ]
         points = f"{x2:.1f},{y2:.1f} " + " ".join(f"{x:.1f},{y:.1f}" for x, y in tip)
         end_x, end_y = x2 - head * 0.7 * math.cos(angle), y2 - head * 0.7 * math.sin(angle)
-        note = (
-            f"{message.sender} to {message.receiver}: {plural(message.block_count, 'block')}"
-            + (f", part {message.part + 1}/{message.parts}" if message.parts > 1 else "")
-            + f", {message.stage}"
-        )
+        contents = contents_text(plan, message)
+        note = f"{message.sender} to {message.receiver}: " + (f"{contents}, " if contents else "") + message.stage
+        dashes = f' stroke-dasharray="{_DASHES}"' if message.pulled else ""
         drawn.append(
             (
                 order.index(level),
                 f'<g opacity="{fade}"><title>{escape(note)}</title>'
                 f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{end_x:.1f}" y2="{end_y:.1f}" stroke="{color}" '
-                f'stroke-width="{stroke:.2f}"/><polygon points="{points}" fill="{color}"/></g>',
+                f'stroke-width="{stroke:.2f}"{dashes}/><polygon points="{points}" fill="{color}"/></g>',
             )
         )
     # Outer levels are few and matter most: they lie on top.
@@ -247,25 +250,28 @@ def _legend(
     top: float,
     width: float,
 ) -> _Legend:
-    counts: dict[str | None, int] = {}
-    for message in messages:
-        level = crossings.between(message.sender, message.receiver)
-        counts[level] = counts.get(level, 0) + 1
+    counts = Counter((crossings.between(message.sender, message.receiver), message.pulled) for message in messages)
     parts: list[str] = []
     x, y = _MARGIN, top
-    entries = [(level, counts[level]) for level in [*crossings.levels, None] if level in counts]
-    for level, count in entries:
-        text = f"{crossings.phrase(level)}: {plural(count, 'message')}"
+    entries = [key for level in [*crossings.levels, None] for key in ((level, False), (level, True)) if key in counts]
+    for level, pulled in entries:
+        text = f"{crossings.phrase(level)}: {plural(counts[level, pulled], 'pull' if pulled else 'message')}"
         needed = 40 + 6.6 * len(text) + 24
         if x + needed > width - _MARGIN and x > _MARGIN:
             x, y = _MARGIN, y + 22
+        dashes = f' stroke-dasharray="{_DASHES}"' if pulled else ""
         parts.append(
-            f'<line x1="{x:.1f}" y1="{y:.1f}" x2="{x + 28:.1f}" y2="{y:.1f}" stroke="{colors[level]}" stroke-width="3"/>'
+            f'<line x1="{x:.1f}" y1="{y:.1f}" x2="{x + 28:.1f}" y2="{y:.1f}" stroke="{colors[level]}" stroke-width="3"'
+            f"{dashes}/>"
         )
         parts.append(_text(x + 36, y + 4, text, 12, _INK))
         x += needed
+    reduced = sum(plan.step_counts.get(kind, 0) for kind in ("reduce", "pull_reduce"))
+    if reduced:
+        y += 24
+        parts.append(_text(_MARGIN, y + 4, f"{plural(reduced, 'step')} combine contributions", 12, _MUTED))
     blocks = sorted({message.block_count for message in messages})
-    if blocks:
+    if any(blocks):
         y += 24
         text = (
             f"every message carries {plural(blocks[0], 'block')}"

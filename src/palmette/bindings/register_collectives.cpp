@@ -7,6 +7,7 @@
 #include "palmette/bindings/planned.hpp"
 #include "palmette/bindings/register.hpp"
 #include "palmette/collectives/registry.hpp"
+#include "palmette/plan/space.hpp"
 
 namespace palmette::bindings {
 
@@ -28,26 +29,45 @@ void register_collectives(nb::module_& m) {
         .def_ro("relays", &Algorithm::relays, "True when a rank handles blocks of others.");
 
     m.def(
+        "collectives",
+        [] {
+            std::vector<std::string> out;
+            for (std::size_t c = 0; c < plan::collective_count; ++c)
+                out.emplace_back(plan::name_of(static_cast<plan::Collective>(c)));
+            return out;
+        },
+        "What plans are made for. The v and w forms share the plans of these.");
+    m.def(
+        "is_rooted", [](std::string_view name) { return plan::is_rooted(plan::collective_named(name)); },
+        "collective"_a, "True where the root matters. Raises Error.");
+    m.def(
+        "is_reduction", [](std::string_view name) { return plan::is_reduction(plan::collective_named(name)); },
+        "collective"_a, "True where contributions are combined. Raises Error.");
+    m.def(
         "algorithms", [] { return collectives::algorithms(); },
         "All algorithms, in the order of `palmette plan --list`.");
     m.def(
         "refusal",
         [](const Job& job, std::string_view collective, std::string_view algorithm, std::int32_t root,
-           std::int64_t block_bytes) {
-            const plan::Request request = make_request(job, collective, root, block_bytes);
+           std::int64_t block_bytes, bool ordered, bool shared_memory, std::int64_t element_bytes) {
+            const plan::Request request =
+                make_request(job, collective, root, block_bytes, {ordered, shared_memory, element_bytes});
             const Spec spec = Spec::parse(algorithm);
             return collectives::algorithm_named(request.collective, spec.name).refuse(job, request, spec);
         },
-        "job"_a, "collective"_a, "algorithm"_a, "root"_a = 0, "block_bytes"_a = -1,
+        "job"_a, "collective"_a, "algorithm"_a, "root"_a = 0, "block_bytes"_a = -1, nb::kw_only(), "ordered"_a = false,
+        "shared_memory"_a = false, "element_bytes"_a = 1,
         "Why the algorithm can't serve that job, or None. Raises Error on an unknown name, key or value.");
     m.def(
         "make_program",
         [](const Job& job, std::int32_t rank, std::string_view collective, std::string_view algorithm,
-           std::int32_t root, std::int64_t block_bytes) {
-            const plan::Request request = make_request(job, collective, root, block_bytes);
+           std::int32_t root, std::int64_t block_bytes, bool ordered, bool shared_memory, std::int64_t element_bytes) {
+            const plan::Request request =
+                make_request(job, collective, root, block_bytes, {ordered, shared_memory, element_bytes});
             return collectives::make_program(job, Rank{rank}, request, Spec::parse(algorithm));
         },
-        "job"_a, "rank"_a, "collective"_a, "algorithm"_a, "root"_a = 0, "block_bytes"_a = -1,
+        "job"_a, "rank"_a, "collective"_a, "algorithm"_a, "root"_a = 0, "block_bytes"_a = -1, nb::kw_only(),
+        "ordered"_a = false, "shared_memory"_a = false, "element_bytes"_a = 1,
         "One rank's program, made without the others'. Raises Error.");
 }
 

@@ -1,4 +1,5 @@
 // Plans, their messages and their counts.
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -6,12 +7,15 @@
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
+#include <map>
+
 #include "palmette/base/error.hpp"
 #include "palmette/bindings/json_object.hpp"
 #include "palmette/bindings/planned.hpp"
 #include "palmette/bindings/register.hpp"
 #include "palmette/collectives/registry.hpp"
 #include "palmette/plan/count.hpp"
+#include "palmette/plan/space.hpp"
 #include "palmette/plan/verify.hpp"
 
 namespace palmette::bindings {
@@ -28,6 +32,20 @@ using topology::Job;
 using topology::Rank;
 
 const char* name_of(plan::BlockOrder order) { return order == plan::BlockOrder::topology ? "topology" : "rank"; }
+
+const char* name_of(plan::BlockSpace space) {
+    switch (space) {
+        case plan::BlockSpace::per_rank:
+            return "per_rank";
+        case plan::BlockSpace::pairs:
+            return "pairs";
+        case plan::BlockSpace::cut:
+            return "cut";
+        case plan::BlockSpace::none:
+            return "none";
+    }
+    return "none";
+}
 
 void register_program(nb::module_& m) {
     nb::class_<Program>(m, "Program", "One rank's part of a plan. Its size grows with the rank's own steps.")
@@ -76,13 +94,7 @@ void register_message(nb::module_& m) {
         .def_prop_ro(
             "part", [](const Message& self) { return self.slice.index; }, "Which part of each block, of `parts`.")
         .def_prop_ro("parts", [](const Message& self) { return self.slice.of; })
-        .def_ro("pulled", &Message::pulled, "True for what a rank reads in the memory of another one of its node.")
-        .def(
-            "size_bytes",
-            [](const Message& self, std::int64_t block_bytes) {
-                return self.blocks.count() * plan::slice_length(self.slice, block_bytes);
-            },
-            "block_bytes"_a, "Bytes of the message when every block has `block_bytes`.");
+        .def_ro("pulled", &Message::pulled, "True for what a rank reads in the memory of another one of its node.");
 }
 
 void register_count(nb::module_& m) {
@@ -128,11 +140,34 @@ const Program& program_of(const Planned& self, std::int32_t rank) {
 
 plan::BlockOrder order_of(const Planned& self) { return self.plan.programs.front().order; }
 
+std::int64_t bytes_of(const Planned& self, const Message& message) {
+    const std::vector<std::int64_t> given = lengths(self, std::nullopt);
+    const plan::BlockLengths lengths(self.plan.request, self.job, self.plan.programs.front().cut, given);
+    std::vector<plan::Region> regions;
+    for (const plan::Interval& interval : message.blocks.intervals()) regions.push_back({plan::Buffer::send, interval});
+    return lengths.of({regions.data(), regions.size()}, message.slice);
+}
+
+std::map<std::string, std::int64_t> step_counts(const Planned& self) {
+    std::map<std::string, std::int64_t> out;
+    for (const Program& program : self.plan.programs)
+        for (const plan::Step& step : program.steps) ++out[plan::name_of(step.kind)];
+    return out;
+}
+
 }  // namespace
 
-plan::Request make_request(const Job& job, std::string_view collective, std::int32_t root, std::int64_t block_bytes) {
+plan::Request make_request(const Job& job, std::string_view collective, std::int32_t root, std::int64_t block_bytes,
+                           const Details& details) {
     if (root < 0 || root >= job.size()) base::fail("root ", root, " is outside of a job of ", job.size(), " ranks");
-    return {plan::collective_named(collective), Rank{root}, block_bytes};
+    plan::Request out{plan::collective_named(collective), Rank{root}, block_bytes};
+    if (details.element_bytes < 1) base::fail("an element can't have ", details.element_bytes, " bytes");
+    if (block_bytes > 0 && block_bytes % details.element_bytes != 0)
+        base::fail(block_bytes, " bytes are no whole number of elements of ", details.element_bytes, " bytes");
+    out.element_bytes = details.element_bytes;
+    out.ordered = details.ordered;
+    out.shared_memory = details.shared_memory;
+    return out;
 }
 
 std::vector<std::int64_t> lengths_of(const std::variant<std::int64_t, std::vector<std::int64_t>>& given) {
@@ -143,6 +178,9 @@ std::vector<std::int64_t> lengths_of(const std::variant<std::int64_t, std::vecto
 }
 
 void register_plan(nb::module_& m) {
+    m.def(
+        "space_of", [](std::string_view name) { return name_of(plan::space_of(plan::collective_named(name))); },
+        "collective"_a, "How the blocks of a collective are numbered, as Plan.space. Raises Error.");
     register_program(m);
     register_message(m);
     register_count(m);
@@ -150,13 +188,17 @@ void register_plan(nb::module_& m) {
         .def(
             "__init__",
             [](Planned* self, const Job& job, std::string_view collective, std::string_view algorithm,
-               std::int32_t root, std::int64_t block_bytes) {
-                const plan::Request request = make_request(job, collective, root, block_bytes);
+               std::int32_t root, std::int64_t block_bytes, bool ordered, bool shared_memory,
+               std::int64_t element_bytes) {
+                const plan::Request request =
+                    make_request(job, collective, root, block_bytes, {ordered, shared_memory, element_bytes});
                 new (self) Planned{job, collectives::make_plan(job, request, collectives::Spec::parse(algorithm))};
             },
-            "job"_a, "collective"_a, "algorithm"_a, "root"_a = 0, "block_bytes"_a = -1,
+            "job"_a, "collective"_a, "algorithm"_a, "root"_a = 0, "block_bytes"_a = -1, nb::kw_only(),
+            "ordered"_a = false, "shared_memory"_a = false, "element_bytes"_a = 1,
             "`algorithm` as in docs/reference/algorithm-spec.md; block_bytes -1: sizes are not known to all ranks. "
-            "Raises Error.")
+            "ordered: the operation isn't commutative; shared_memory: ranks of a node may read each other's memory; "
+            "element_bytes: of a reduction, no cut goes through an element. Raises Error.")
         .def_ro("job", &Planned::job)
         .def_prop_ro("collective", [](const Planned& self) { return plan::name_of(self.plan.request.collective); })
         .def_prop_ro("algorithm", [](const Planned& self) { return self.plan.algorithm; })
@@ -165,6 +207,14 @@ void register_plan(nb::module_& m) {
         .def_prop_ro(
             "order", [](const Planned& self) { return name_of(order_of(self)); },
             "What the index of a block counts: 'topology' (positions) or 'rank'.")
+        .def_prop_ro(
+            "space", [](const Planned& self) { return name_of(plan::space_of(self.plan.request.collective)); },
+            "How blocks are numbered: 'per_rank'; 'pairs', block s * p + d goes from s to d; 'cut', one vector in "
+            "`cut` "
+            "blocks; 'none'.")
+        .def_prop_ro("cut", [](const Planned& self) { return self.plan.programs.front().cut; })
+        .def_prop_ro("step_counts", &step_counts, "Number of steps of all ranks by kind; kinds that occur.")
+        .def("bytes_of", &bytes_of, "message"_a, "Bytes of a message, from the plan's block_bytes. Raises Error.")
         .def(
             "owner_of",
             [](const Planned& self, std::int64_t block) {
@@ -172,7 +222,7 @@ void register_plan(nb::module_& m) {
                     base::fail("block ", block, " is outside of 0 to ", self.job.size() - 1);
                 return plan::owner_of(self.job, order_of(self), block).value;
             },
-            "block"_a, "Rank whose contribution a block is. Raises Error.")
+            "block"_a, "Rank of an index that counts ranks or positions: see `order`. Raises Error.")
         .def(
             "verify", [](const Planned& self) { return plan::verify(self.plan, self.job); },
             "None when the plan is right, else a sentence that names the first wrong rank, step and block.")

@@ -103,7 +103,7 @@ def test_a_plan_is_verified_counted_and_told(machine: _core.Machine) -> None:
     assert len(messages) == 15
     last = messages[-1]
     assert last.receiver == 3
-    assert last.size_bytes(1000) == last.block_count * 1000
+    assert plan.bytes_of(last) == last.block_count * 1000
     owners = {
         plan.owner_of(block)
         for m in messages
@@ -123,7 +123,7 @@ def test_counts_need_sizes_that_fit(machine: _core.Machine) -> None:
     plan = _core.Plan(_core.Job(machine), "allgather", "ring")
     with pytest.raises(_core.Error, match="made without block_bytes"):
         plan.count()
-    with pytest.raises(_core.Error, match="expected one, or one for each of 16 ranks, found 2"):
+    with pytest.raises(_core.Error, match="expected one, or one for each of 16 blocks, found 2"):
         plan.count([1, 2])
     with pytest.raises(_core.Error, match="can't have -1 bytes"):
         plan.count(-1)
@@ -131,7 +131,8 @@ def test_counts_need_sizes_that_fit(machine: _core.Machine) -> None:
 
 def test_the_registry_tells_what_each_algorithm_is() -> None:
     rows = _core.algorithms()
-    assert {row.collective for row in rows} == {"gather", "scatter", "allgather"}
+    assert {row.collective for row in rows} <= set(_core.collectives())
+    assert {"gather", "scatter", "allgather"} <= {row.collective for row in rows}
     for row in rows:
         assert row.sentence
         assert row.source
@@ -144,8 +145,24 @@ def test_the_registry_tells_what_each_algorithm_is() -> None:
     assert "power of two participants, not 6" in refusal
     with pytest.raises(_core.Error, match="algorithm 'tree' is unknown for gather: there are linear"):
         _core.refusal(job, "gather", "tree")
-    with pytest.raises(_core.Error, match="collective 'bcast' is unknown"):
-        _core.make_program(job, 0, "bcast", "linear")
+    with pytest.raises(_core.Error, match="collective 'broadcast' is unknown"):
+        _core.make_program(job, 0, "broadcast", "linear")
+
+
+def test_what_is_known_of_collectives() -> None:
+    assert [name for name in _core.collectives() if _core.is_rooted(name)] == ["gather", "scatter", "bcast", "reduce"]
+    reductions = {name for name in _core.collectives() if _core.is_reduction(name)}
+    assert reductions == {"reduce", "allreduce", "reduce_scatter", "scan", "exscan"}
+    spaces = {name: _core.space_of(name) for name in ("gather", "alltoall", "allreduce", "barrier")}
+    assert spaces == {"gather": "per_rank", "alltoall": "pairs", "allreduce": "cut", "barrier": "none"}
+
+
+def test_sizes_of_a_reduction_are_whole_elements(machine: _core.Machine) -> None:
+    job = _core.Job(machine)
+    with pytest.raises(_core.Error, match="10 bytes are no whole number of elements of 4 bytes"):
+        _core.refusal(job, "reduce", "linear", block_bytes=10, element_bytes=4)
+    with pytest.raises(_core.Error, match="an element can't have 0 bytes"):
+        _core.refusal(job, "reduce", "linear", element_bytes=0)
 
 
 def test_the_bound_names_what_sets_it(machine: _core.Machine) -> None:
@@ -155,6 +172,13 @@ def test_the_bound_names_what_sets_it(machine: _core.Machine) -> None:
     assert bound.bytes == 10 * 65536
     assert bound.seconds == pytest.approx(10 * 65536 / 6.25e6)
     assert _core.bound(_core.Job.flat(4), "gather", 65536).kind == "none"
+    together = _core.bound(_core.Job(machine), "allreduce", 262144)
+    assert (together.kind, together.level, together.bytes) == ("links", "leaf", 4 * 262144)
+    assert together.seconds == pytest.approx(4 * 262144 / (3 * 6.25e6))
+    pairs = _core.bound(_core.Job(_core.Machine.synthetic("2node@1B/s")), "alltoall", [9, 7, 3, 9])
+    assert (pairs.seconds, pairs.bytes) == (7, 7)
+    with pytest.raises(_core.Error, match="one for each of 256 pairs of ranks"):
+        _core.bound(_core.Job(machine), "alltoall", [1, 2])
 
 
 def test_the_table_chooses_and_reads_back(machine: _core.Machine) -> None:

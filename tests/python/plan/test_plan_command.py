@@ -38,12 +38,27 @@ def test_stages_are_told_time_by_time_with_the_level_that_is_crossed(palmette: C
     ]
 
 
-@pytest.mark.parametrize("collective", ["gather", "scatter", "allgather"])
+TREE = "2pod:4leaf@50Mbit/s:4node@100Mbit/s:2socket:2core"
+
+
+def algorithms(collective: str, machine: str, placement: str) -> list[str]:
+    """Return the names of the algorithms that serve a job."""
+    job = _core.Job(_core.Machine.synthetic(machine), placement)
+    names = [row.name for row in _core.algorithms() if row.collective == collective]
+    return [
+        name
+        for name in names
+        if _core.refusal(job, collective, name, block_bytes=0 if collective == "barrier" else 1024, shared_memory=True)
+        is None
+    ]
+
+
+@pytest.mark.parametrize("collective", _core.collectives())
 @pytest.mark.parametrize("options", [(), ("--count", "--verify"), ("--rank", "5"), ("--all",)])
 def test_everything_fits_in_80_columns(palmette: Call, collective: str, options: tuple[str, ...]) -> None:
-    for algorithm in {row.name for row in _core.algorithms() if row.collective == collective}:
-        result = palmette("plan", collective, "--machine", "2pod:4leaf@50Mbit/s:4node@100Mbit/s:2socket:2core",
-                          "--placement", "random:5", "--algorithm", algorithm, *options)  # fmt: skip
+    for algorithm in algorithms(collective, TREE, "random:5"):
+        result = palmette("plan", collective, "--machine", TREE, "--placement", "random:5",
+                          "--algorithm", algorithm, *options)  # fmt: skip
         assert result.status == 0, result.err
         # A rank's steps are data, one line each whatever their length.
         lines = result.out.splitlines()[: 4 if "--rank" in options else None]
@@ -74,6 +89,66 @@ def test_counts_name_the_busiest_link_and_the_bound(palmette: Call) -> None:
                                 "seconds": pytest.approx(0.1048576)}  # fmt: skip
     leaf = next(level for level in count["levels"] if level["level"] == "leaf")
     assert [link["bytes_out"] for link in leaf["links"]] == [0, 6 * 65536, 4 * 65536]
+
+
+def test_a_message_of_an_alltoall_says_whose_blocks_go_to_whom(palmette: Call) -> None:
+    if "bruck" not in algorithms("alltoall", "4node", "block"):
+        pytest.skip("no algorithm `bruck` of alltoall in this build")
+    out = palmette("plan", "alltoall", "--machine", "4node", "--algorithm", "bruck", "--all").out
+    assert "4 ranks on 4 nodes, placed block, 1K a pair" in out
+    assert re.search(r"0→1: 2 blocks of [\d -]+ for [\d -]+\n", out)
+
+
+def plans_with(kind: str) -> list[tuple[str, str]]:
+    """Return collective and algorithm of the plans on one node with steps of a kind."""
+    job = _core.Job(_core.Machine.synthetic("1node:4core"))
+    found = []
+    for collective in _core.collectives():
+        for name in algorithms(collective, "1node:4core", "block"):
+            size = 0 if collective == "barrier" else 1024
+            plan = _core.Plan(job, collective, name, block_bytes=size, shared_memory=True)
+            if plan.step_counts.get(kind, 0):
+                found.append((collective, name))
+    return found
+
+
+def test_pulls_are_told_counted_and_drawn_dashed(palmette: Call, tmp_path: Path) -> None:
+    found = plans_with("pull")
+    if not found:
+        pytest.skip("no algorithm of this build reads in the memory of others by default")
+    for collective, name in found:
+        call = ("plan", collective, "--machine", "1node:4core", "--algorithm", name)
+        assert re.search(r"inside nodes: \d+ pulls?|between cores: \d+ pulls?", palmette(*call).out)
+        count = json.loads(palmette(*call, "--count", "--json").out)["count"]
+        pulls = count["steps"].get("pull", 0) + count["steps"].get("pull_reduce", 0)
+        assert f"read in the memory of others: {_core.format_size(count['pulled_bytes'])} in {pulls} pull" in palmette(
+            *call, "--count"
+        ).out.replace(",", "")
+        picture = tmp_path / "plan.svg"
+        assert palmette(*call, "--svg", picture).status == 0
+        drawn = picture.read_text(encoding="utf-8").count('stroke-dasharray="5 3"')
+        assert drawn == pulls + 1  # and one in the legend
+        assert "pull" not in palmette(*call, "--no-shared").out.split("\n\n", 1)[1]
+
+
+def test_steps_that_combine_are_counted(palmette: Call) -> None:
+    found = plans_with("reduce")
+    if not found:
+        pytest.skip("no algorithm of this build reduces")
+    for collective, name in found:
+        call = ("plan", collective, "--machine", "1node:4core", "--algorithm", name, "--count")
+        steps = json.loads(palmette(*call, "--json").out)["count"]["steps"]
+        combining = steps.get("reduce", 0) + steps.get("pull_reduce", 0)
+        assert re.search(rf"combined: \S+ in {combining} steps?\n", palmette(*call).out)
+
+
+def test_a_size_that_cuts_elements_is_refused(palmette: Call) -> None:
+    if not algorithms("allreduce", "4node", "block"):
+        pytest.skip("no algorithm of allreduce in this build")
+    name = algorithms("allreduce", "4node", "block")[0]
+    result = palmette("plan", "allreduce", "--machine", "4node", "--algorithm", name, "--size", "10")
+    assert (result.status, result.err.count("\n")) == (2, 1)
+    assert "10 bytes are no whole number of elements of 4 bytes" in result.err
 
 
 def test_counts_without_capacities_say_so(palmette: Call) -> None:
@@ -171,7 +246,7 @@ def test_the_list_has_every_algorithm_with_source_and_preconditions(palmette: Ca
         (("gather", "--machine", "4node", "--algorithm", "linear", "--rank", "7"), "rank 7 is outside of a job of 4 ranks"),
         (("gather", "--machine", "300node", "--algorithm", "linear", "--svg", "x.svg"), "300 ranks don't fit in a picture"),
         (("gather", "--machine", "4node", "--algorithm", "linear", "--svg", "no/dir/x.svg"), "can't write no/dir/x.svg"),
-        (("broadcast", "--machine", "4node"), "'broadcast' is not one of 'gather', 'scatter', 'allgather'"),
+        (("broadcast", "--machine", "4node"), "'broadcast' is not one of 'gather', 'scatter', 'allgather', 'bcast'"),
     ],
 )  # fmt: skip
 def test_bad_input_gets_one_line_and_status_2(
