@@ -42,7 +42,7 @@ Kernel arithmetic(Element element) {
         case Element::float16:
             return float16_loop<Op>;
         case Element::bfloat16:
-            return half_loop<Op, Bfloat16>;
+            return bfloat16_loop<Op>;
         case Element::float32:
             return loop<Op, float>;
         case Element::float64:
@@ -82,7 +82,7 @@ Kernel extremum(Element element) {
         case Element::float16:
             return float16_loop<Op>;
         case Element::bfloat16:
-            return half_loop<Op, Bfloat16>;
+            return bfloat16_loop<Op>;
         case Element::float32:
             return loop<Op, float>;
         case Element::float64:

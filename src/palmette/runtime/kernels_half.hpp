@@ -49,14 +49,18 @@ struct Float16 {
 struct Bfloat16 {
     std::uint16_t bits;
 
-    float widened() const { return __builtin_bit_cast(float, static_cast<std::uint32_t>(bits) << 16); }
-
-    static Bfloat16 rounded(float value) {
+    /// The numbers in the lower and in the upper half of a word.
+    static float low_of(std::uint32_t word) { return __builtin_bit_cast(float, word << 16); }
+    static float high_of(std::uint32_t word) { return __builtin_bit_cast(float, word & 0xffff0000U); }
+    /// The result is the upper half; what is in the lower one doesn't count.
+    static std::uint32_t rounded_word(float value) {
         const auto wide = __builtin_bit_cast(std::uint32_t, value);
-        const std::uint32_t near = (wide + 0x7fffU + ((wide >> 16) & 1U)) >> 16;
-        const std::uint32_t nan = (wide >> 16) | 0x40U;
-        return {static_cast<std::uint16_t>(either((wide & 0x7fffffffU) > 0x7f800000U, nan, near))};
+        const std::uint32_t near = wide + 0x7fffU + ((wide >> 16) & 1U);
+        return either((wide & 0x7fffffffU) > 0x7f800000U, wide | 0x400000U, near);
     }
+
+    float widened() const { return low_of(bits); }
+    static Bfloat16 rounded(float value) { return {static_cast<std::uint16_t>(rounded_word(value) >> 16)}; }
 };
 
 }  // namespace palmette::runtime::PALMETTE_KERNEL_SET

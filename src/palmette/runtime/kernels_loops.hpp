@@ -124,12 +124,26 @@ void loop(const void* left, const void* right, void* target, std::size_t count) 
 }
 
 template <class Op, class T>
-void half_loop(const void* left, const void* right, void* target, std::size_t count) {
+T of_halves(T a, T b) {
+    return T::rounded(Op::of(a.widened(), b.widened()));
+}
+
+/// Two at a time, as the halves of a word, each widened and rounded where it stands: no lane changes its place.
+template <class Op>
+void bfloat16_loop(const void* left, const void* right, void* target, std::size_t count) {
+    const std::size_t words = count / 2;
     PALMETTE_INDEPENDENT
-    for (std::size_t i = 0; i < count; ++i) {
-        const std::size_t at = i * sizeof(T);
-        store(target, at, T::rounded(Op::of(load<T>(left, at).widened(), load<T>(right, at).widened())));
+    for (std::size_t i = 0; i < words; ++i) {
+        const std::size_t at = i * sizeof(std::uint32_t);
+        const auto a = load<std::uint32_t>(left, at);
+        const auto b = load<std::uint32_t>(right, at);
+        const std::uint32_t low = Bfloat16::rounded_word(Op::of(Bfloat16::low_of(a), Bfloat16::low_of(b)));
+        const std::uint32_t high = Bfloat16::rounded_word(Op::of(Bfloat16::high_of(a), Bfloat16::high_of(b)));
+        store(target, at, (low >> 16) | (high & 0xffff0000U));
     }
+    if (count % 2 == 0) return;
+    const std::size_t last = (count - 1) * sizeof(Bfloat16);
+    store(target, last, of_halves<Op>(load<Bfloat16>(left, last), load<Bfloat16>(right, last)));
 }
 
 #ifdef __F16C__
@@ -159,7 +173,11 @@ void float16_loop(const void* left, const void* right, void* target, std::size_t
 #else
 template <class Op>
 void float16_loop(const void* left, const void* right, void* target, std::size_t count) {
-    half_loop<Op, Float16>(left, right, target, count);
+    PALMETTE_INDEPENDENT
+    for (std::size_t i = 0; i < count; ++i) {
+        const std::size_t at = i * sizeof(Float16);
+        store(target, at, of_halves<Op>(load<Float16>(left, at), load<Float16>(right, at)));
+    }
 }
 #endif
 

@@ -43,12 +43,6 @@ void copy_raw(const char* from, char* to, const ElementLayout& layout, std::int6
     std::memcpy(to + span.first, from + span.first, static_cast<std::size_t>(span.bytes));
 }
 
-ElementLayout layout_of(Element element) {
-    const ElementBytes bytes = bytes_of(element);
-    return {static_cast<std::int64_t>(bytes.size), static_cast<std::int64_t>(bytes.extent), 0,
-            static_cast<std::int64_t>(bytes.true_extent)};
-}
-
 std::int64_t elements_of_a_piece(const ElementLayout& layout) {
     return std::max<std::int64_t>(1, piece_bytes / std::max<std::int64_t>(1, std::abs(layout.extent)));
 }
@@ -80,17 +74,19 @@ Operation::Operation(MPI_Op op, MPI_Datatype type, MPI_Comm comm) : op_(op), typ
         obstacle_ = Obstacle::undefined;
         return;
     }
-    if (const auto predefined = predefined_op(op)) {
-        auto known = predefined_type(type);
-        if (!known && predefined->op) known = f90_type(type);
-        if (!known || !predefined->op || !is_defined(*predefined->op, known->group)) {
+    const Predefined& predefined = Predefined::instance();
+    if (const PredefinedOp* known = predefined.find_op(op)) {
+        const PredefinedType* on = predefined.find_type(type);
+        if (on == nullptr && known->op) on = predefined.find_f90(type);
+        const std::size_t which = known->op ? static_cast<std::size_t>(*known->op) : 0;
+        if (on == nullptr || !known->op || !on->defined[which]) {
             obstacle_ = Obstacle::undefined;
             return;
         }
-        if (known->element) {
-            layout_ = layout_of(*known->element);
-            kernel_ = kernel_for(*predefined->op, *known->element);
-            exact_ = is_exact(*predefined->op, *known->element);
+        if (on->has_element) {
+            layout_ = on->layout;
+            kernel_ = on->kernels[which];
+            exact_ = on->exact[which];
             return;
         }
     } else {
