@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "palmette/base/error.hpp"
 
@@ -19,26 +20,61 @@ std::int64_t lowest_weight(std::int32_t member, std::int32_t radix, std::int32_t
     return weight;
 }
 
+/// K in NAME.K, at least `least`.
+std::optional<std::int32_t> radix_after(std::string_view name, std::string_view text, std::int32_t least) {
+    if (!text.starts_with(name)) return std::nullopt;
+    const std::string_view digits = text.substr(name.size());
+    std::int32_t radix = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), radix);
+    if (error != std::errc() || end != digits.data() + digits.size() || radix < least) return std::nullopt;
+    return radix;
+}
+
+/// Part `part` of what is below the root of a k-ary subtree.
+SubTree part_below(SubTree tree, std::int64_t parts, std::int64_t part) {
+    const std::int64_t rest = tree.count - 1;
+    const std::int64_t begin = rest * part / parts;
+    return {static_cast<std::int32_t>(tree.first + 1 + begin),
+            static_cast<std::int32_t>(rest * (part + 1) / parts - begin)};
+}
+std::int64_t parts_of(SubTree tree, std::int32_t radix) { return std::min<std::int64_t>(radix, tree.count - 1); }
+
+/// The k-ary subtree of a member and the member above it, by walking down from the root: log_k n turns, one for a chain.
+std::pair<SubTree, std::int32_t> locate(std::int32_t member, std::int32_t n, std::int32_t radix) {
+    if (radix == 1) return {{member, n - member}, member - 1};
+    SubTree tree{0, n};
+    std::int32_t above = -1;
+    while (tree.first != member) {
+        above = tree.first;
+        const std::int64_t parts = parts_of(tree, radix);
+        const std::int64_t offset = member - tree.first;
+        tree = part_below(tree, parts, (offset * parts - 1) / (tree.count - 1));
+    }
+    return {tree, above};
+}
+
 }  // namespace
 
-TreeShape TreeShape::parse(std::string_view text) {
+TreeShape TreeShape::parse(std::string_view text, bool with_shared) {
     if (text == "linear") return {0};
     if (text == "binomial") return {2};
-    if (text.starts_with("k_nomial.")) {
-        const std::string_view digits = text.substr(9);
-        std::int32_t radix = 0;
-        const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), radix);
-        if (error == std::errc() && end == digits.data() + digits.size() && radix >= 2) return {radix};
-    }
-    base::fail("'", text, "' is no tree: there are linear, binomial and k_nomial.K with K of at least 2");
+    if (text == "chain") return chain();
+    if (const auto radix = radix_after("k_nomial.", text, 2)) return {*radix};
+    if (const auto radix = radix_after("k_ary.", text, 1)) return k_ary(*radix);
+    if (with_shared && text == "shared") return {0, Kind::nomial, true};
+    base::fail("'", text, "' is no tree: there are linear, binomial, k_nomial.K with K of at least 2, k_ary.K",
+               with_shared ? ", chain and, for levels inside of a node, shared" : " and chain");
 }
 
 std::string TreeShape::text() const {
+    if (shared) return "shared";
+    if (kind == Kind::ary) return radix == 1 ? "chain" : base::cat("k_ary.", radix);
     return radix == 0 ? "linear" : radix == 2 ? "binomial" : base::cat("k_nomial.", radix);
 }
 
-std::optional<std::int32_t> TreeShape::parent(std::int32_t member) const {
+std::optional<std::int32_t> TreeShape::parent(std::int32_t member, std::int32_t n) const {
     if (member == 0) return std::nullopt;
+    if (kind == Kind::ary) return locate(member, n, radix).second;
     if (radix == 0) return 0;
     const std::int64_t weight = lowest_weight(member, radix, 0);
     return static_cast<std::int32_t>(member - member / weight % radix * weight);
@@ -46,12 +82,19 @@ std::optional<std::int32_t> TreeShape::parent(std::int32_t member) const {
 
 SubTree TreeShape::subtree(std::int32_t member, std::int32_t n) const {
     if (member == 0) return {0, n};
+    if (kind == Kind::ary) return locate(member, n, radix).first;
     if (radix == 0) return {member, 1};
     return {member, static_cast<std::int32_t>(std::min<std::int64_t>(lowest_weight(member, radix, n), n - member))};
 }
 
 std::vector<SubTree> TreeShape::children(std::int32_t member, std::int32_t n) const {
     std::vector<SubTree> out;
+    if (kind == Kind::ary) {
+        const SubTree own = subtree(member, n);
+        const std::int64_t parts = parts_of(own, radix);
+        for (std::int64_t part = 0; part < parts; ++part) out.push_back(part_below(own, parts, part));
+        return out;
+    }
     if (radix == 0) {
         if (member == 0)
             for (std::int32_t child = 1; child < n; ++child) out.push_back({child, 1});

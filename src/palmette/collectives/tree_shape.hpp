@@ -4,6 +4,11 @@
 //            1 2 3 4 5 6 7                                                4  2  1
 //                                                                        6 5  3
 //                                                                        7
+//   chain = k_ary.1      0 - 1 - 2 - ... - 7
+//   k_ary.2, n = 8       0
+//                     1     4
+//                    2 3   5 6
+//                            7
 #pragma once
 
 #include <cstdint>
@@ -20,20 +25,31 @@ struct SubTree {
     std::int32_t count = 0;
 };
 
-/// radix 0: linear, all others are children of the root. radix k >= 2: the k-nomial tree (binomial for 2), in which a
-/// member's parent is its number with the last non-zero digit in base k set to zero.
+/// Nomial with radix 0: linear, all others are children of the root. With radix k >= 2: the k-nomial tree (binomial for 2), in which a
+/// member's parent is its number with the last non-zero digit in base k set to zero: fewest hops for small vectors.
+/// Ary with radix k >= 1: the k-ary tree, in which everybody has at most k children with subtrees as equal as can be (a chain for 1): what a
+/// member sends doesn't grow with n, so that segments flow through.
 struct TreeShape {
-    std::int32_t radix = 0;
+    enum class Kind : std::uint8_t { nomial, ary };
 
-    /// linear, binomial or k_nomial.K. Throws base::Error naming the text.
-    static TreeShape parse(std::string_view text);
+    std::int32_t radix = 0;
+    Kind kind = Kind::nomial;
+    bool shared = false;  ///< the members, ranks of one node, read the root's memory or the root theirs: no messages
+
+    /// linear, binomial, k_nomial.K, k_ary.K, chain or, where `with_shared`, shared. Throws base::Error naming the text.
+    static TreeShape parse(std::string_view text, bool with_shared = false);
+    static constexpr TreeShape chain() { return {1, Kind::ary}; }
+    static constexpr TreeShape k_ary(std::int32_t radix) { return {radix, Kind::ary}; }
     std::string text() const;
 
-    /// The parent of a member, nothing for the root.
-    std::optional<std::int32_t> parent(std::int32_t member) const;
+    /// All are children of the root.
+    bool is_star() const { return kind == Kind::nomial && radix == 0; }
+
+    /// The parent of a member among n, nothing for the root.
+    std::optional<std::int32_t> parent(std::int32_t member, std::int32_t n) const;
     /// Members below and including `member` among n.
     SubTree subtree(std::int32_t member, std::int32_t n) const;
-    /// Children with their subtrees, the largest first.
+    /// Children with their subtrees, the largest first (a k-ary tree's are equal but for one member).
     std::vector<SubTree> children(std::int32_t member, std::int32_t n) const;
 };
 
