@@ -26,8 +26,12 @@ constexpr std::int32_t most_for_flat_barrier = 8;
 
 class Node {
   public:
-    Node(const Job& job, Rank rank, const Request& request, std::int64_t cut)
-        : ranks_(job.size()), me_(rank.value), request_(request), builder_(rank, plan::BlockOrder::rank, cut) {}
+    Node(const Job& job, Rank rank, const Request& request, std::int64_t cut, bool copies)
+        : ranks_(job.size()),
+          me_(rank.value),
+          copies_(copies),
+          request_(request),
+          builder_(rank, plan::BlockOrder::rank, cut) {}
 
     Program gather() {
         const std::int32_t root = request_.root.value;
@@ -105,8 +109,8 @@ class Node {
     /// Rank i combines chunk i.
     Program allreduce_by_chunks() {
         const std::vector<StepId> exposed = expose_all_but(me_, 0);
-        const StepId combined = fold_own_chunk(exposed);
-        builder_.expose(result, Buffer::recv, {me_, 1}, static_cast<std::size_t>(ranks_ - 1), {combined});
+        const StepId combined = fold_own_chunk();
+        expose(result, Buffer::recv, {me_, 1}, ranks_ - 1, {combined});
         // With MPI_IN_PLACE a chunk that arrives lies where this rank's contribution to it was.
         for (const std::int32_t other : others())
             builder_.pull(Rank{other}, result, {other, 1}, Buffer::recv, Blocks(other, 1), exposed);
@@ -125,9 +129,9 @@ class Node {
         const std::vector<StepId> exposed = expose_all_but(me_, 0);
         const bool root = Rank{me_} == request_.root;
         if (!root) builder_.reserve_scratch(Blocks(me_, 1));
-        const StepId combined = fold_own_chunk(exposed, root ? Buffer::recv : Buffer::scratch);
+        const StepId combined = fold_own_chunk(root ? Buffer::recv : Buffer::scratch);
         if (!root) {
-            builder_.expose(result, Buffer::scratch, {me_, 1}, 1, {combined});
+            expose(result, Buffer::scratch, {me_, 1}, 1, {combined});
             return builder_.finish();
         }
         for (const std::int32_t other : others())
@@ -136,7 +140,8 @@ class Node {
     }
 
     Program reduce_scatter() {
-        fold_own_chunk(expose_all_but(me_, 0));
+        expose_all_but(me_, 0);
+        fold_own_chunk();
         return builder_.finish();
     }
 
@@ -176,9 +181,12 @@ class Node {
         return out;
     }
 
-    StepId expose(std::int32_t tag, Buffer buffer, Interval blocks, std::int32_t readers) {
+    StepId expose(std::int32_t tag, Buffer buffer, Interval blocks, std::int32_t readers,
+                  const std::vector<StepId>& waits = {}) {
         builder_.stage("expose");
-        const StepId step = builder_.expose(tag, buffer, blocks, static_cast<std::size_t>(readers), {});
+        const StepId step = copies_
+                                ? builder_.expose_copy(tag, buffer, blocks, static_cast<std::size_t>(readers), waits)
+                                : builder_.expose(tag, buffer, blocks, static_cast<std::size_t>(readers), waits);
         builder_.stage("take");
         return step;
     }
@@ -206,50 +214,59 @@ class Node {
         return builder_.pull(Rank{owner}, part.tag, part.blocks, to, Blocks(block, 1), waits);
     }
 
-    StepId fold_own_chunk(const std::vector<StepId>& exposed, Buffer target = Buffer::recv) {
-        return fold_ranks(ranks_, Blocks(me_, 1), {0, 0}, below, exposed, target);
+    /// Nobody else reads the own chunk, so its place is free.
+    StepId fold_own_chunk(Buffer target = Buffer::recv) {
+        return fold_ranks(ranks_, Blocks(me_, 1), {0, 0}, below, {}, target);
     }
     StepId fold(const Blocks& blocks, Interval exposed, std::int32_t tag, const std::vector<StepId>& waits) {
         return fold_ranks(ranks_, blocks, exposed, tag, waits, Buffer::recv);
     }
 
-    /// target = contribution 0 op 1 op ... op count-1 to `blocks`. `exposed`: what every rank exposes under `tag`; empty: its row but for its own block. The own
-    /// contribution is read before the target is written for good, since with MPI_IN_PLACE they are the same memory.
+    /// target = contribution 0 op 1 op ... op count-1 to `blocks`. `exposed`: what every rank exposes under `tag`; empty: its row but for its own block.
+    /// `free`: steps after which the target may be written. The own contribution is read before that, since with MPI_IN_PLACE they are the same memory.
     StepId fold_ranks(std::int32_t count, const Blocks& blocks, Interval exposed, std::int32_t tag,
-                      const std::vector<StepId>& waits, Buffer target) {
+                      const std::vector<StepId>& free, Buffer target) {
         const auto source = [&](std::int32_t other) {
             return exposed.count > 0 ? Part{tag, exposed} : row_part(other, 0);
         };
         const Buffer partial = plan::scratch_layer(1);
-        std::vector<StepId> before = waits;
+        std::vector<StepId> before;
+        const auto until = [&](Buffer to) {
+            std::vector<StepId> waits = before;
+            if (to == target) waits.insert(waits.end(), free.begin(), free.end());
+            return waits;
+        };
         Buffer so_far = Buffer::send;
         std::int32_t next = 1;
         if (me_ == 1) {
             const Part part = source(0);
-            before = {builder_.pull_reduce(Rank{0}, part.tag, part.blocks, true, Buffer::send, target, blocks, before)};
+            before = {builder_.pull_reduce(Rank{0}, part.tag, part.blocks, true, Buffer::send, target, blocks,
+                                           until(target))};
             so_far = target;
             next = 2;
         } else if (me_ > 1) {
             builder_.reserve_scratch(blocks, partial);
             const Part part = source(0);
-            before = {builder_.pull(Rank{0}, part.tag, part.blocks, partial, blocks, before)};
+            before = {builder_.pull(Rank{0}, part.tag, part.blocks, partial, blocks, {})};
             so_far = partial;
         }
         for (; next < count; ++next) {
             const Buffer to = next < me_ ? partial : target;
             if (next == me_) {
-                before = {builder_.reduce(so_far, Buffer::send, to, blocks, before)};
+                before = {builder_.reduce(so_far, Buffer::send, to, blocks, until(to))};
             } else {
                 const Part part = source(next);
-                before = {builder_.pull_reduce(Rank{next}, part.tag, part.blocks, false, so_far, to, blocks, before)};
+                before = {
+                    builder_.pull_reduce(Rank{next}, part.tag, part.blocks, false, so_far, to, blocks, until(to))};
             }
             so_far = to;
         }
-        if (so_far == Buffer::send) before = {builder_.copy(Buffer::send, target, blocks, before)};
+        if (so_far == Buffer::send) before = {builder_.copy(Buffer::send, target, blocks, until(target))};
         return before.front();
     }
 
     std::int32_t ranks_, me_;
+    bool copies_;
     const Request& request_;
     ProgramBuilder builder_;
 };
@@ -271,16 +288,19 @@ std::optional<std::string> refuse(const Job& job, const Request& request, const 
 }
 
 Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
-    if (job.size() == 1 && request.collective != Collective::exscan && request.collective != Collective::barrier) {
+    if (job.size() == 1) {
         ProgramBuilder alone(rank, plan::BlockOrder::rank);
-        // Of bcast the root has all there is.
-        if (request.collective != Collective::bcast) alone.copy(Buffer::send, Buffer::recv, Blocks(0, 1), {});
+        const bool moves = request.collective != Collective::bcast && request.collective != Collective::exscan &&
+                           request.collective != Collective::barrier;
+        if (moves) alone.copy(Buffer::send, Buffer::recv, Blocks(0, 1), {});
         return alone.finish();
     }
-    const bool whole = by_all(job, request, spec);
+    const std::int64_t single = spec.size("single", 0);
+    const bool copies = single == 0 || request.block_bytes < single;
+    const bool whole = copies && by_all(job, request, spec);
     const bool cuts =
         (request.collective == Collective::allreduce || request.collective == Collective::reduce) && !whole;
-    Node node(job, rank, request, cuts ? job.size() : 1);
+    Node node(job, rank, request, cuts ? job.size() : 1, copies);
     switch (request.collective) {
         case Collective::gather:
             return node.gather();
@@ -318,7 +338,7 @@ std::vector<Algorithm> shared_rows() {
              "Inside one node: every rank exposes what others need and reads what it needs where it is.",
              "Graham, Shipman, EuroPVM/MPI 2008 (collectives on shared memory); docs/decisions/0009",
              "batch=SIZE (128K) in shared memory at once, all=SIZE (2K): up to there every rank combines everything, "
-             "single=SIZE: from there on data is read in its owner's memory",
+             "single=SIZE: blocks or vectors from there on are read in their owner's memory",
              "one node whose ranks can share memory; sizes known to all", false, refuse, make});
     return rows;
 }

@@ -198,6 +198,8 @@ class Walk {
                 return;
             }
             case StepKind::expose:
+                visit_(ref, nullptr);
+                if (step(ref).copied) complete(ref);
                 for (const StepRef reader : partners_.readers(ref))
                     if (started(reader)) read(ref, reader);
                 return;
@@ -211,7 +213,7 @@ class Walk {
     void read(StepRef expose, StepRef pull) {
         visit_(expose, &pull);
         complete(pull);
-        if (--unread_[expose.rank][expose.step] == 0) complete(expose);
+        if (--unread_[expose.rank][expose.step] == 0 && !step(expose).copied) complete(expose);
     }
 
     Complaint deadlock() const {

@@ -57,7 +57,8 @@ Json to_json(const Program& program) {
         item.set("kind", name_of(step.kind)).set("stage", static_cast<int>(step.stage));
         if (has_peer(step.kind)) item.set("peer", step.peer.value);
         if (has_peer(step.kind) || step.kind == StepKind::expose) item.set("tag", step.tag);
-        if (step.kind == StepKind::expose) item.set("readers", static_cast<int>(step.readers));
+        if (step.kind == StepKind::expose)
+            item.set("readers", static_cast<int>(step.readers)).set("copied", step.copied);
         if (step.kind == StepKind::pull || step.kind == StepKind::pull_reduce) {
             Json exposed = Json::array();
             exposed.push(step.exposed.first).push(step.exposed.count);
@@ -107,7 +108,8 @@ std::string to_text(const Program& program) {
         out << i << ' ' << name_of(step.kind) << ' ';
         if (has_peer(step.kind))
             out << (step.kind == StepKind::send ? "to " : "from ") << step.peer << " tag " << step.tag << ": ";
-        if (step.kind == StepKind::expose) out << "to " << step.readers << " readers, tag " << step.tag << ": ";
+        if (step.kind == StepKind::expose)
+            out << (step.copied ? "a copy to " : "to ") << step.readers << " readers, tag " << step.tag << ": ";
         if (step.kind == StepKind::pull_reduce && step.exposed_first) out << "(left of) ";
         if (step.target_count > 0) {
             write_regions(out, program.sources_of(step));
@@ -140,6 +142,7 @@ std::vector<Message> messages_of(const Plan& plan) {
     };
     for_each_in_order(plan, [&](StepRef ref, const StepRef* partner) {
         if (!partner) {
+            // An expose is as late as its last reader, or a copy.
             done[ref.rank][ref.step] = start(ref);
             return;
         }

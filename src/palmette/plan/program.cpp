@@ -138,6 +138,13 @@ StepId ProgramBuilder::expose(std::int32_t tag, Buffer buffer, Interval blocks, 
     return id;
 }
 
+StepId ProgramBuilder::expose_copy(std::int32_t tag, Buffer buffer, Interval blocks, std::size_t readers,
+                                   const std::vector<StepId>& waits, Slice slice) {
+    const StepId id = expose(tag, buffer, blocks, readers, waits, slice);
+    program_.steps[id].copied = true;
+    return id;
+}
+
 StepId ProgramBuilder::pull(Rank from, std::int32_t tag, Interval exposed, Buffer buffer, const Blocks& blocks,
                             const std::vector<StepId>& waits, Slice slice) {
     const StepId id = add(StepKind::pull, from, tag, waits, slice);

@@ -46,7 +46,7 @@ std::string name_of(Buffer buffer);
 /// send, recv    a message between two ranks
 /// copy          inside of a rank
 /// reduce        target = left op right, elementwise
-/// expose        lets a number of ranks of the same node read a region; complete when all have
+/// expose        lets a number of ranks of the same node read a region; complete when all have, or at once where the region is copied first
 /// pull          reads what a rank of the same node exposes
 /// pull_reduce   target = own op exposed, or exposed op own
 enum class StepKind : std::uint8_t { send, recv, copy, reduce, expose, pull, pull_reduce };
@@ -86,7 +86,8 @@ struct Step {
     std::uint8_t stage = 0;  ///< index into Program::stages
     Slice slice;
     bool exposed_first = false;  ///< pull_reduce: what is pulled is the left operand
-    std::uint16_t readers = 0;   ///< expose: pulls that it waits for
+    bool copied = false;         ///< expose: what is read is a copy, taken when the step starts
+    std::uint16_t readers = 0;   ///< expose: pulls that take from it
     Rank peer;                   ///< the other rank; -1 without
     std::int32_t tag = 0;
     std::uint32_t first_region = 0;  ///< into Program::regions; steps may share a list
@@ -161,6 +162,9 @@ class ProgramBuilder {
     /// `readers`: how many pulls, of all ranks together, take from it.
     StepId expose(std::int32_t tag, Buffer buffer, Interval blocks, std::size_t readers,
                   const std::vector<StepId>& waits, Slice slice = {});
+    /// The same with a copy in the node's shared memory, so that the region may be written again at once.
+    StepId expose_copy(std::int32_t tag, Buffer buffer, Interval blocks, std::size_t readers,
+                       const std::vector<StepId>& waits, Slice slice = {});
     /// `exposed`: all blocks that `from` exposes under this tag; `blocks`: those that are taken.
     StepId pull(Rank from, std::int32_t tag, Interval exposed, Buffer buffer, const Blocks& blocks,
                 const std::vector<StepId>& waits, Slice slice = {});

@@ -259,7 +259,9 @@ class Verifier {
         Complaint wrong;
         const Complaint stuck = for_each_in_order(plan_, [&](StepRef ref, const StepRef* partner) {
             if (barrier) hear(ref, partner);
-            if (!wrong) wrong = partner ? deliver(ref, *partner) : inside(ref);
+            if (wrong) return;
+            const bool exposes = plan_.programs[ref.rank].steps[ref.step].kind == StepKind::expose;
+            wrong = partner ? deliver(ref, *partner) : exposes ? put_out(ref) : inside(ref);
         });
         return stuck ? stuck : wrong;
     }
@@ -329,21 +331,47 @@ class Verifier {
             return cat(at(reader, to.step), ": takes it that ", step.exposed.count, " blocks from ", step.exposed.first,
                        " on are exposed where ", at(plan_.programs[from.rank], from.step), " exposes ", all.count,
                        " from ", all.first, " on");
-        Sequence found;
-        for (const auto& [buffer, block] : taken) {
-            const auto source = std::find_if(exposed.begin(), exposed.end(),
-                                             [b = block](const auto& candidate) { return candidate.second == b; });
-            if (source == exposed.end())
+        const auto own = sequence(reader.sources_of(step));
+        if (step.kind == StepKind::pull_reduce && own.size() != taken.size())
+            return cat(at(reader, to.step), ": combines ", own.size(), " own blocks into ", taken.size());
+        const std::vector<Contents>& put = put_out_.at({from.rank, from.step});
+        const std::int64_t width = parts_ / step.slice.of;
+        for (std::size_t i = 0; i < taken.size(); ++i) {
+            const std::int64_t block = taken[i].second;
+            if (block < all.first || block >= all.end())
                 return cat(at(reader, to.step), ": takes block ", block, ", which ",
                            at(plan_.programs[from.rank], from.step), " doesn't expose");
-            found.push_back(*source);
+            for (std::int64_t k = 0; k < width; ++k) {
+                const std::int64_t part = width * step.slice.index + k;
+                Contents value = put[static_cast<std::size_t>((block - all.first) * width + k)];
+                if (step.kind == StepKind::pull_reduce) {
+                    const Contents mine = memory_[to.rank].cell(own[i].first, own[i].second, part);
+                    if (mine == undefined) return undefined_at(to, own[i]);
+                    std::string why;
+                    const auto both = step.exposed_first ? contributions_.combine(value, mine, why)
+                                                         : contributions_.combine(mine, value, why);
+                    if (!both) return cat(at(reader, to.step), ": ", why);
+                    value = *both;
+                }
+                memory_[to.rank].cell(taken[i].first, block, part) = value;
+            }
         }
-        if (step.kind == StepKind::pull) return transfer(from, found, to, taken, step.slice);
-        const auto own = sequence(reader.sources_of(step));
-        if (own.size() != taken.size())
-            return cat(at(reader, to.step), ": combines ", own.size(), " own blocks into ", taken.size());
-        return step.exposed_first ? combine(from, found, to, own, to, taken, step.slice)
-                                  : combine(to, own, from, found, to, taken, step.slice);
+        return std::nullopt;
+    }
+
+    /// What readers of an expose get: its contents as it starts. Where nothing is copied, the check of races shows that they stay.
+    Complaint put_out(StepRef ref) {
+        const Program& program = plan_.programs[ref.rank];
+        const Step& step = program.steps[ref.step];
+        std::vector<Contents>& put = put_out_[{ref.rank, ref.step}];
+        put.clear();
+        const std::int64_t width = parts_ / step.slice.of;
+        for (const Place& place : sequence(program.regions_of(step)))
+            for (std::int64_t k = 0; k < width; ++k) {
+                put.push_back(memory_[ref.rank].cell(place.first, place.second, width * step.slice.index + k));
+                if (put.back() == undefined) return undefined_at(ref, place);
+            }
+        return std::nullopt;
     }
 
     Complaint inside(StepRef ref) {
@@ -488,6 +516,7 @@ class Verifier {
     std::vector<Memory> memory_;
     Contributions contributions_;
     std::vector<std::vector<std::vector<bool>>> heard_;  ///< barrier: by rank and step
+    std::map<std::pair<std::uint32_t, StepId>, std::vector<Contents>> put_out_;
     std::int64_t parts_ = 1;
 };
 

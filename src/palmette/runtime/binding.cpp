@@ -46,6 +46,13 @@ class Binder {
     }
 
   private:
+    /// Members of a node are counted in the order of their positions.
+    std::int32_t member(plan::Rank rank) const {
+        const std::int32_t position = job_.position_of(rank).value;
+        const topology::Partition& nodes = job_.nodes().groups;
+        return position - nodes.first(nodes.group_of(position));
+    }
+
     std::int32_t owner(std::int64_t block) const { return plan::owner_of(job_, program_.order, block).value; }
 
     std::int64_t known(std::int64_t key) const {
@@ -175,8 +182,10 @@ class Binder {
     void bind_step(const Step& step) {
         BoundStep bound{};
         bound.kind = step.kind;
-        bound.peer = step.peer.value;
+        bound.peer =
+            step.kind == StepKind::pull || step.kind == StepKind::pull_reduce ? member(step.peer) : step.peer.value;
         bound.tag = step.tag;
+        bound.copied = step.copied;
         bound.readers = step.readers;
         bound.waits = step.wait_count;
         bound.staging = -1;

@@ -42,8 +42,9 @@ inline constexpr plan::Buffer exposed_buffer = static_cast<plan::Buffer>(255);
 
 struct BoundStep {
     plan::StepKind kind;
-    std::int32_t peer;
+    std::int32_t peer;  ///< of a message: its rank; of a pull: which member of the node
     std::int32_t tag;
+    bool copied;  ///< expose: never read in the caller's own memory
     std::uint32_t readers;
     std::int64_t bytes;
     /// Pieces of a message or an expose; of a copy's or pull's source; of a left operand.

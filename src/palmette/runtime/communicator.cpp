@@ -37,12 +37,12 @@ std::int64_t most_exposed(Collective collective, std::int64_t ranks, std::int64_
 }  // namespace
 
 Communicator::Communicator(MPI_Comm hidden, topology::Job job, int rank, int tag_limit, Waiting waiting)
-    : job_(std::move(job)),
+    : tags(tag_limit),
+      job_(std::move(job)),
       in_rank_order_(job_.in_rank_order()),
       scattered_(select::is_scattered(job_)),
       hidden_(hidden),
       rank_(rank),
-      tag_limit_(tag_limit),
       waiting_(waiting),
       executor_(waiting) {}
 
@@ -124,6 +124,8 @@ void Communicator::fill(CachedPlan& plan, const Settings& settings) {
         const select::Spec& spec = *choice.algorithm;
         plan.algorithm = spec.text();
         plan.shares = request.shared_memory && uses_shared_memory(spec);
+        if (plan.shares && sharing_->single_copy)
+            if (const std::int64_t single = spec.size("single", 0); single > 0) plan.single_copy_from = single;
         const collectives::Algorithm& row = collectives::algorithm_named(request.collective, spec.name);
         plan.relays = row.relays;
         if (const auto reason = row.refuse(*plan.job, request, spec)) {
@@ -132,7 +134,7 @@ void Communicator::fill(CachedPlan& plan, const Settings& settings) {
             return;
         }
         plan.tags = collectives::tag_limit(*plan.job, request, spec);
-        if (plan.tags > tag_limit_) {
+        if (plan.tags > tags.for_blocking()) {
             plan.refusal = Refusal::too_many_tags;
             plan.reason = plan.algorithm;
             return;

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "palmette/runtime/executor.hpp"
+#include "palmette/runtime/under_way.hpp"
 
 namespace palmette::runtime {
 
@@ -15,6 +16,7 @@ constexpr std::int64_t bounce_bytes = 32 * 1024;
 
 int Executor::let_mpi_progress() {
     if (!patience_.pause()) return MPI_SUCCESS;
+    if (any_under_way()) progress_background();
     // Another rank may be waiting for a message of the program's that only the MPI's progress can send.
     int found = 0;
     return PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, environment_.comm, &found, MPI_STATUS_IGNORE);
@@ -28,7 +30,7 @@ void Executor::begin_sharing() {
 void Executor::expose(const BoundStep& step) {
     SharedNode& shared = *environment_.shared;
     const auto tag = static_cast<unsigned>(step.tag);
-    if (step.piece_count == 1 && step.bytes >= environment_.single_copy_from) {
+    if (!step.copied && step.piece_count == 1 && step.bytes >= environment_.single_copy_from) {
         shared.expose_address(tag, address(*piece(step.first_piece)), step.bytes);
         return;
     }
