@@ -6,6 +6,26 @@
 
 namespace palmette::test {
 
-inline std::vector<std::string> alltoall_specs() { return {}; }
+inline std::vector<std::string> alltoall_specs() {
+    return {
+        "linear",
+        "linear:partners=shift",
+        "pairwise",
+        "pairwise:window=1",
+        "pairwise:window=3,partners=shift",
+        "pairwise:window=2,partners=xor",
+        "bruck",
+        "bruck:radix=3",
+        "bruck:radix=8",
+        "node_aware",
+        "node_aware:level=leaf,segment=20",
+        "node_aware:inside=shared",
+        "leaders",
+        "leaders:leaders=3,level=leaf",
+        "leaders:leaders=2,split=sources,segment=32",
+        "leaders:leaders=2,inside=shared",
+        "leaders:leaders=2,split=sources,inside=shared,level=leaf",
+    };
+}
 
 }  // namespace palmette::test

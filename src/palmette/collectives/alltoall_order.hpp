@@ -1,0 +1,53 @@
+// When each message of an all-to-all has its turn, so that links of every level are busy in both directions all the time.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "palmette/collectives/registry.hpp"
+
+namespace palmette::collectives {
+
+/// One message as its sender or its receiver sees it.
+struct Turn {
+    std::uint32_t when = 0;
+    std::int32_t source = 0;  ///< position
+    std::int32_t target = 0;  ///< position
+    /// All ranks agree on this order: a step that waits only for turns before its own can't be part of a deadlock.
+    friend auto operator<=>(const Turn&, const Turn&) = default;
+};
+
+/// The turns of messages between all pairs of positions, as arithmetic on one pair.
+///
+/// - shift: in turn i rank me sends to me+i and takes from me-i. Near ranks come first, so uplinks stay empty, then full, then empty.
+/// - xor: in turn i rank me exchanges with me xor i; needs a power of two.
+/// - balanced: the groups in which source and target part, of a and c members, have a*c messages for each other; these are spread evenly over
+///   the whole time, for every single source and every single target too. So at any moment each uplink carries its groups' messages in the
+///   proportion in which there are any, and none runs dry before the others.
+///
+///       leaves {0 1 2} {3 4 5} {6 7}, what rank 0 sends, by leaf:   shift      0 0 1 1 1 2 2   (to 1 2 3 4 5 6 7)
+///                                                                   balanced   2 0 1 0 1 2 1   (to 7 1 3 2 4 6 5)
+class TurnOrder {
+  public:
+    enum class Kind { balanced, shift, exclusive_or };
+    /// `job` must outlive this.
+    TurnOrder(const Job& job, Kind kind) : job_(job), kind_(kind) {}
+
+    Turn turn(std::int32_t source, std::int32_t target) const;
+    /// All turns but the rank's own block, in order.
+    std::vector<Turn> of_source(std::int32_t source) const;
+    std::vector<Turn> of_target(std::int32_t target) const;
+
+    /// The words that a specification uses, the default first.
+    static const std::vector<std::string_view>& words();
+    static Kind named(std::string_view word);
+
+  private:
+    std::uint32_t balanced(std::int32_t source, std::int32_t target) const;
+
+    const Job& job_;
+    Kind kind_;
+};
+
+}  // namespace palmette::collectives
