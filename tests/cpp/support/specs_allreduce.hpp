@@ -6,6 +6,31 @@
 
 namespace palmette::test {
 
-inline std::vector<std::string> allreduce_specs() { return {}; }
+inline std::vector<std::string> allreduce_specs() {
+    return {
+        "recursive_doubling",
+        "recursive_doubling:order=rank,segment=20",
+        "recursive_multiplying",
+        "recursive_multiplying:radix=3,segment=24",
+        "all",
+        "rabenseifner",
+        "rabenseifner:order=rank,segment=4",
+        "ring",
+        "ring:nested=no,segment=4",
+        "direct",
+        "direct:order=rank",
+        "reduce_bcast",
+        "reduce_bcast:node=linear,leaf=k_nomial.3,top=linear,segment=20",
+        "leaders",
+        "leaders:leaders=all,between=rabenseifner",
+        "leaders:leaders=2,between=ring,inside=binomial,segment=8",
+        "leaders:leaders=3,between=direct,level=leaf,segment=4",
+        "leaders:between=all,level=leaf,inside=k_nomial.3",
+        "leaders:leaders=all,between=recursive_multiplying.3,inside=shared",
+        "leaders:leaders=2,between=direct,inside=shared,level=leaf,segment=4",
+        "leaders:leaders=5,between=recursive_doubling,inside=shared,segment=8",
+        "leaders:leaders=2,between=all,level=socket,inside=shared",
+    };
+}
 
 }  // namespace palmette::test

@@ -1,0 +1,70 @@
+#include "palmette/collectives/leader_groups.hpp"
+
+#include <algorithm>
+
+namespace palmette::collectives {
+namespace {
+
+std::size_t level_of(const Job& job, const Spec& spec) {
+    // A job that doesn't spread over the wanted level has its nodes for groups.
+    const auto wanted = job.find_level(spec.find("level").value_or("node"));
+    return wanted ? *wanted : *job.find_level("node");
+}
+
+std::int32_t smallest(const topology::Partition& groups) {
+    // The last one of even groups may be smaller.
+    const std::int32_t last = groups.size_of(groups.count() - 1);
+    if (groups.even_size() > 0) return last;
+    std::int32_t least = last;
+    for (std::int32_t g = 0; g < groups.count(); ++g) least = std::min(least, groups.size_of(g));
+    return least;
+}
+
+std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+LeaderGroups::LeaderGroups(const Job& job, const Spec& spec)
+    : job_(job),
+      level_(level_of(job, spec)),
+      chunks_(spec.find("leaders") == "all" ? smallest(groups()) : spec.integer("leaders", 1)),
+      shared_(spec.find("inside") == "shared"),
+      inside_(TreeShape::parse(shared_ ? "linear" : spec.find("inside").value_or("linear"))) {}
+
+ChunkTree LeaderGroups::tree(std::int32_t g, std::int32_t chunk, bool shared) const {
+    std::vector<std::size_t> inner;
+    for (std::size_t i = level_ + 1; i < job_.levels().size(); ++i)
+        if (!shared || i <= *job_.find_level("node")) inner.push_back(i);
+    return {job_, group(g), std::move(inner), inside_, chunk, chunks_};
+}
+
+std::vector<topology::Partition> LeaderGroups::outer_levels() const {
+    std::vector<topology::Partition> out;
+    for (std::size_t i = 0; i < level_; ++i) {
+        const topology::Partition& level = job_.levels()[i].groups;
+        if (groups().even_size() > 0 && level.even_size() > 0 && level.even_size() % groups().even_size() == 0) {
+            out.push_back(topology::Partition::even(count(), level.even_size() / groups().even_size()));
+            continue;
+        }
+        std::vector<std::int32_t> firsts;
+        for (std::int32_t outer = 0; outer < level.count(); ++outer)
+            firsts.push_back(groups().group_of(level.first(outer)));
+        out.push_back(topology::Partition::from_firsts(count(), std::move(firsts)));
+    }
+    return out;
+}
+
+plan::Interval LeaderGroups::cell(Position position) const {
+    const topology::Partition& nodes = job_.nodes().groups;
+    const std::int32_t node = nodes.group_of(position.value);
+    const plan::Interval around = group(group_of(position));
+    const std::int64_t first = std::max<std::int64_t>(nodes.first(node), around.first);
+    return {first, std::min<std::int64_t>(nodes.end(node), around.end()) - first};
+}
+
+plan::Interval LeaderGroups::chunks_led(std::int64_t i, std::int64_t size) const {
+    const std::int64_t first = divide_up(i * chunks_, size);
+    return {first, divide_up((i + 1) * chunks_, size) - first};
+}
+
+}  // namespace palmette::collectives

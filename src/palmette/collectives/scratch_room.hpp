@@ -1,0 +1,26 @@
+// Scratch that a program needs, collected while its steps are made.
+#pragma once
+
+#include <vector>
+
+#include "palmette/plan/program.hpp"
+
+namespace palmette::collectives {
+
+/// The same blocks may be asked for several times, by slices or chunks that share them; `reserve` names each once.
+class ScratchRoom {
+  public:
+    void need(plan::Buffer layer, const plan::Blocks& blocks) {
+        if (layers_.size() <= plan::layer_of(layer)) layers_.resize(plan::layer_of(layer) + 1);
+        auto& list = layers_[plan::layer_of(layer)];
+        // Slices ask for the same again and again.
+        if (!list.empty() && blocks.intervals().size() == 1 && list.back() == blocks.intervals().front()) return;
+        list.insert(list.end(), blocks.intervals().begin(), blocks.intervals().end());
+    }
+    void reserve(plan::ProgramBuilder& builder);
+
+  private:
+    std::vector<std::vector<plan::Interval>> layers_;
+};
+
+}  // namespace palmette::collectives
