@@ -38,7 +38,7 @@ TEST(MakeProgram, holds_only_steps_of_its_own_rank) {
             const Program program = make_program(job, Rank{r}, request, spec);
             EXPECT_EQ(program.rank, Rank{r});
             for (const plan::Step& step : program.steps) {
-                EXPECT_EQ(step.kind == plan::StepKind::copy, step.peer == Rank{-1});
+                EXPECT_EQ(plan::has_peer(step.kind), step.peer != Rank{-1});
                 EXPECT_NE(step.peer, Rank{r});
             }
         }
