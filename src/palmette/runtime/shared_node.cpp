@@ -59,7 +59,7 @@ void SharedNode::introduce() {
     self.xpmem_segment = xpmem_segment();
     // The kernel writes as much as it has processors and leaves the rest, which is zero.
     sched_getaffinity(0, sizeof self.may_run_on, reinterpret_cast<cpu_set_t*>(self.may_run_on));
-    permit_siblings_to_read();
+    [[maybe_unused]] static const bool once = permit_siblings_to_read();
     self.state.store(SharedMember::here, std::memory_order_release);
 }
 

@@ -262,12 +262,13 @@ TEST(SharedNode, says_when_a_peers_memory_cannot_be_read) {
     EXPECT_EQ(node->read(1, *node->look(1, 0), 0, to.data(), 1000), ESRCH);
 }
 
+/// In one process the address of a member's data is good for all: a mapping that changes nothing.
+struct Same : SharedAttacher {
+    char* attach(int, std::uint64_t address, std::int64_t) override { return reinterpret_cast<char*>(address); }
+    void detach(char*, std::int64_t) override {}
+};
+
 TEST(SharedNode, reads_what_its_peers_have_mapped_in_place) {
-    // In one process the address of a member's data is good for all: a mapping that changes nothing.
-    struct Same : SharedAttacher {
-        char* attach(int, std::uint64_t address, std::int64_t) override { return reinterpret_cast<char*>(address); }
-        void detach(char*, std::int64_t) override {}
-    };
     auto nodes = make_members(2);
     nodes[1]->map_with(std::make_unique<Same>());
     const auto data = pattern(9, 10000);
@@ -384,7 +385,7 @@ class RandomExchange {
             ASSERT_EQ(node_->read(from, exposure, 0, got.data(), cut), 0);
         }
         node_->release(from, drawn.tag);
-        ASSERT_EQ(got, expected) << "operation " << number << " of member " << from << " tag " << drawn.tag;
+        ASSERT_TRUE(got == expected) << "operation " << number << " of member " << from << " tag " << drawn.tag;
     }
 
     static constexpr std::int64_t ring_share = 20000;  // three of them are less than the ring
@@ -413,6 +414,73 @@ TEST(SharedNode, carries_all_bytes_between_threads) {
     std::vector<std::thread> threads;
     for (int me = 0; me < members; ++me)
         threads.emplace_back([&, me] { RandomExchange(test::join(segment, me), 2, 1000).run(); });
+    for (std::thread& thread : threads) thread.join();
+}
+
+// The two tests below are for ThreadSanitizer: nothing but `completed` and `releases` tells the writer that its memory was read.
+
+TEST(SharedNode, reuses_the_ring_after_its_reader_is_done) {
+    const std::int64_t bytes = 1000;
+    const int operations = 3000;
+    const auto segment = make_segment(2, 4096);
+    std::thread writer([&] {
+        const auto node = test::join(segment, 0);
+        Patience patience(2, 2);
+        for (int i = 0; i < operations; ++i) {
+            test::begin(*node, patience, bytes);
+            char* room = node->room(bytes);
+            ASSERT_TRUE(room);
+            std::fill(room, room + bytes, static_cast<char>(i));
+            node->expose_room(0, room, bytes);
+            node->end();
+        }
+    });
+    std::thread reader([&] {
+        const auto node = test::join(segment, 1);
+        Patience patience(2, 2);
+        for (int i = 0; i < operations; ++i) {
+            test::begin(*node, patience);
+            const char* data = node->direct(0, test::wait_for(*node, patience, 0, 0));
+            EXPECT_EQ(std::count(data, data + bytes, static_cast<char>(i)), bytes);
+            node->end();
+        }
+    });
+    writer.join();
+    reader.join();
+}
+
+TEST(SharedNode, reuses_exposed_memory_after_its_readers_released_it) {
+    const std::int64_t bytes = 1000;
+    const int operations = 3000;
+    const auto segment = make_segment(3);
+    std::vector<std::thread> threads;
+    threads.emplace_back([&] {
+        const auto node = test::join(segment, 0);
+        Patience patience(3, 2);
+        std::vector<char> data(bytes);
+        for (int i = 0; i < operations; ++i) {
+            test::begin(*node, patience);
+            std::fill(data.begin(), data.end(), static_cast<char>(i));
+            node->expose_address(0, data.data(), bytes);
+            patience.fresh();
+            while (!node->read_by(0, 2)) patience.pause();
+            node->end();
+        }
+    });
+    for (int me = 1; me < 3; ++me)
+        threads.emplace_back([&, me] {
+            const auto node = test::join(segment, me);
+            node->map_with(std::make_unique<Same>());
+            Patience patience(3, 2);
+            for (int i = 0; i < operations; ++i) {
+                test::begin(*node, patience);
+                const char* data = node->direct(0, test::wait_for(*node, patience, 0, 0));
+                ASSERT_TRUE(data);
+                EXPECT_EQ(std::count(data, data + bytes, static_cast<char>(i)), bytes);
+                node->release(0, 0);
+                node->end();
+            }
+        });
     for (std::thread& thread : threads) thread.join();
 }
 
