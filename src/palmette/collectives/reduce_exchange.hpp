@@ -142,7 +142,8 @@ class DirectExchange {
   public:
     /// `at_once`: how many messages a participant has under way; 0: all.
     DirectExchange(const ReduceContext& context, std::size_t at_once = 0) : context_(context), at_once_(at_once) {}
-    void reduce_scatter();
+    /// Returns the steps after which the own part is in `result`.
+    std::vector<plan::StepId> reduce_scatter();
     std::vector<plan::StepId> allgather();
 
   private:

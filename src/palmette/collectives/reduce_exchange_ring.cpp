@@ -57,7 +57,7 @@ std::vector<StepId> ReduceRing::allgather() {
     return complete;
 }
 
-void DirectExchange::reduce_scatter() {
+std::vector<StepId> DirectExchange::reduce_scatter() {
     const std::int32_t n = context_.n;
     const auto others = static_cast<std::size_t>(n - 1);
     constexpr std::size_t most_layers = 8;
@@ -101,6 +101,7 @@ void DirectExchange::reduce_scatter() {
         sum = {context_.result, {context_.reduce(sum.buffer, right->buffer, context_.result, own, sum.ready)}};
     }
     final_ = sum.ready;
+    return final_;
 }
 
 std::vector<StepId> DirectExchange::allgather() {

@@ -6,6 +6,23 @@
 
 namespace palmette::test {
 
-inline std::vector<std::string> reduce_scatter_specs() { return {}; }
+inline std::vector<std::string> reduce_scatter_specs() {
+    return {
+        "ring",
+        "ring:nested=no,segment=16",
+        "ring:order=rank",
+        "recursive_halving",
+        "recursive_halving:order=rank,segment=32",
+        "pairwise",
+        "pairwise:order=rank",
+        "direct",
+        "direct:order=rank,segment=24",
+        "leaders",
+        "leaders:leaders=all,inside=binomial",
+        "leaders:leaders=2,level=leaf",
+        "leaders:leaders=2,inside=shared",
+        "leaders:leaders=all,inside=shared",
+    };
+}
 
 }  // namespace palmette::test
