@@ -5,6 +5,23 @@
 #include "palmette/base/error.hpp"
 
 namespace palmette::collectives {
+namespace {
+
+/// The levels that the spec gives a shape to, outermost first; all with `fallback` when it names none.
+std::vector<LevelShape> level_shapes(const Job& job, const Spec& spec, TreeShape fallback) {
+    std::vector<LevelShape> named;
+    std::vector<LevelShape> all;
+    bool any = false;
+    for (std::size_t i = 0; i < job.levels().size(); ++i) {
+        all.push_back({i, fallback});
+        if (const auto shape = spec.find(job.levels()[i].name)) named.push_back({i, TreeShape::parse(*shape)});
+    }
+    for (const auto& [key, value] : spec.options) any = any || (key != "top" && key != "segment" && key != "direct");
+    return any ? named : all;
+}
+
+}  // namespace
+
 RootedTree flat_tree(const Job& job, Rank rank, const Request& request, const Spec& spec, TreeShape shape) {
     RootedTree tree;
     tree.parts = slices_of(request, spec);
@@ -18,18 +35,6 @@ RootedTree flat_tree(const Job& job, Rank rank, const Request& request, const Sp
         tree.neighbours = TopologyTree(job, {0, job.size()}, job.position_of(request.root), {}, shape).of(tree.self);
     }
     return tree;
-}
-
-std::vector<LevelShape> level_shapes(const Job& job, const Spec& spec, TreeShape fallback) {
-    std::vector<LevelShape> named;
-    std::vector<LevelShape> all;
-    bool any = false;
-    for (std::size_t i = 0; i < job.levels().size(); ++i) {
-        all.push_back({i, fallback});
-        if (const auto shape = spec.find(job.levels()[i].name)) named.push_back({i, TreeShape::parse(*shape)});
-    }
-    for (const auto& [key, value] : spec.options) any = any || (key != "top" && key != "segment" && key != "direct");
-    return any ? named : all;
 }
 
 std::optional<std::string> refuse_linear(const Job&, const Request&, const Spec& spec) {

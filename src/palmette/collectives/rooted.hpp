@@ -12,7 +12,8 @@ struct RootedTree {
     plan::BlockOrder order = plan::BlockOrder::topology;
     TreeNeighbours neighbours;
     Position self;
-    std::uint16_t parts = 1;  ///< slices that every message is cut into
+    std::uint16_t parts = 1;   ///< slices that every message is cut into
+    bool keeps_order = false;  ///< subtrees are runs of neighbours (Numbering::sides)
 
     Rank rank_at(const Job& job, Position position) const {
         return order == plan::BlockOrder::topology ? job.rank_at(position) : Rank{position.value};
@@ -25,9 +26,6 @@ RootedTree flat_tree(const Job& job, Rank rank, const Request& request, const Sp
 /// by_topology: keys LEVEL=SHAPE for the levels that have leaders (all levels, binomial, when no level is named), top=SHAPE, segment=SIZE,
 /// direct=SIZE (blocks of that size and more go straight to or from the root).
 RootedTree topology_tree(const Job& job, Rank rank, const Request& request, const Spec& spec);
-
-/// The levels that the spec gives a shape to, outermost first; all with `fallback` when it names none.
-std::vector<LevelShape> level_shapes(const Job& job, const Spec& spec, TreeShape fallback);
 
 /// The checks of the rows; the same for both collectives.
 std::optional<std::string> refuse_linear(const Job& job, const Request& request, const Spec& spec);

@@ -6,6 +6,22 @@
 
 namespace palmette::test {
 
-inline std::vector<std::string> bcast_specs() { return {}; }
+inline std::vector<std::string> bcast_specs() {
+    return {"linear:order=rank",
+            "k_nomial:radix=3,segment=24",
+            "k_nomial:order=rank",
+            "k_ary:radix=3,segment=32",
+            "chain:segment=32",
+            "by_topology",
+            "by_topology:node=shared,socket=shared,segment=20",
+            "by_topology:node=chain,leaf=k_ary.2,top=chain",
+            "by_topology:node=shared,top=chain,segment=32",
+            "bine:segment=32",
+            "scatter_allgather",
+            "scatter_allgather:allgather=recursive_doubling",
+            "scatter_allgather:allgather=bruck.3",
+            "circulant",
+            "circulant:segments=5,order=rank"};
+}
 
 }  // namespace palmette::test

@@ -6,6 +6,20 @@
 
 namespace palmette::test {
 
-inline std::vector<std::string> reduce_specs() { return {}; }
+inline std::vector<std::string> reduce_specs() {
+    return {"linear",
+            "linear:order=rank,segment=32",
+            "k_nomial:radix=3,segment=24",
+            "k_nomial:order=rank",
+            "k_ary:radix=3,segment=32",
+            "chain:segment=32",
+            "by_topology",
+            "by_topology:node=shared,socket=shared,segment=20",
+            "by_topology:node=chain,leaf=k_ary.2,top=chain",
+            "by_topology:node=shared,top=chain,segment=32",
+            "bine:segment=32",
+            "reduce_scatter_gather",
+            "ring_gather"};
+}
 
 }  // namespace palmette::test
