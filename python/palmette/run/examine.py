@@ -16,6 +16,7 @@ from palmette.lab.namespaces import check_can_build
 from palmette.mpi_install import NAMES, Installation, MpiNotFoundError, find
 from palmette.run.abi import ABIS, LIBRARIES, MEANING, SONAMES, Abi
 from palmette.run.elf import defines
+from palmette.run.node_memory import shared_memory, single_copy, xpmem
 from palmette.topology_file import TopologyError, load
 
 _LAB_HELPERS = (
@@ -73,7 +74,14 @@ def examine(environment: Mapping[str, str] | None = None, libraries: Path = LIBR
     return Findings(
         mpis=[_mpi(name) for name in NAMES],
         preloads=[_preload(abi, libraries) for abi in ABIS],
-        checks=[_topology(environment), _hwloc(environment), _lab()],
+        checks=[
+            _topology(environment),
+            _hwloc(environment),
+            Check("shared memory", *shared_memory()),
+            Check("single copy", *single_copy()),
+            Check("XPMEM", *xpmem()),
+            _lab(),
+        ],
         mistakes=_mistakes(environment),
     )
 

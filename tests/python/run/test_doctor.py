@@ -76,4 +76,20 @@ def test_the_command_prints_and_gives_json(palmette: Callable[..., Any]) -> None
     found = json.loads(palmette("doctor", "--json").out)
     assert [mpi["name"] for mpi in found["mpis"]] == ["mpich", "openmpi", "impi"]
     assert len(found["preloads"]) == len(ABIS)
-    assert {check["name"] for check in found["checks"]} == {"topology", "hwloc", "lab"}
+    assert {check["name"] for check in found["checks"]} == {
+        "topology",
+        "hwloc",
+        "shared memory",
+        "single copy",
+        "XPMEM",
+        "lab",
+    }
+
+
+def test_the_ways_into_other_ranks_memory_are_told(tmp_path: Path) -> None:
+    checks = {check.name: check for check in examine({}, tmp_path).checks}
+    assert checks["shared memory"].ok
+    assert "process_vm_readv" in checks["single copy"].detail or not checks["single copy"].ok
+    assert checks["XPMEM"].ok == Path("/dev/xpmem").exists()
+    if not checks["XPMEM"].ok:
+        assert "module is not loaded" in checks["XPMEM"].detail
