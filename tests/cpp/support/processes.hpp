@@ -55,7 +55,9 @@ void run_processes(int count, Body body) {
         ASSERT_GT(ended, 0);
         const auto found = running.find(ended);
         if (found == running.end()) continue;
-        if (!failed) EXPECT_EQ(in_words(status), "") << "process " << found->second;
+        if (!failed) {
+            EXPECT_EQ(in_words(status), "") << "process " << found->second;
+        }
         running.erase(found);
         if (status == 0 || failed) continue;
         failed = true;

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -51,5 +53,29 @@ inline const runtime::Exposure& wait_for(runtime::SharedNode& node, runtime::Pat
     while (!(exposure = node.look(member, tag))) patience.pause();
     return *exposure;
 }
+
+/// Bytes that tell where they come from.
+inline std::vector<char> pattern(std::int64_t seed, std::int64_t bytes) {
+    std::vector<char> out(static_cast<std::size_t>(bytes));
+    auto word = static_cast<std::uint32_t>(seed * 2654435761 + 12345);
+    for (char& c : out) {
+        word = word * 1664525 + 1013904223;
+        c = static_cast<char>(word >> 24);
+    }
+    return out;
+}
+
+inline void expose_in_ring(runtime::SharedNode& node, unsigned tag, const std::vector<char>& data) {
+    char* room = node.room(static_cast<std::int64_t>(data.size()));
+    ASSERT_TRUE(room);
+    std::copy(data.begin(), data.end(), room);
+    node.expose_room(tag, room, static_cast<std::int64_t>(data.size()));
+}
+
+/// In one process the address of a member's data is good for all: a mapping that changes nothing.
+struct Same : runtime::SharedAttacher {
+    char* attach(int, std::uint64_t address, std::int64_t) override { return reinterpret_cast<char*>(address); }
+    void detach(char*, std::int64_t) override {}
+};
 
 }  // namespace palmette::test
