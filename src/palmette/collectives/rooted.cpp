@@ -5,9 +5,7 @@
 #include "palmette/base/error.hpp"
 
 namespace palmette::collectives {
-namespace {
 
-/// The levels that the spec gives a shape to, outermost first; all with `fallback` when it names none.
 std::vector<LevelShape> level_shapes(const Job& job, const Spec& spec, TreeShape fallback) {
     std::vector<LevelShape> named;
     std::vector<LevelShape> all;
@@ -19,8 +17,6 @@ std::vector<LevelShape> level_shapes(const Job& job, const Spec& spec, TreeShape
     for (const auto& [key, value] : spec.options) any = any || (key != "top" && key != "segment" && key != "direct");
     return any ? named : all;
 }
-
-}  // namespace
 
 RootedTree flat_tree(const Job& job, Rank rank, const Request& request, const Spec& spec, TreeShape shape) {
     RootedTree tree;

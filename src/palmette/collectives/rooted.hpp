@@ -27,6 +27,9 @@ RootedTree flat_tree(const Job& job, Rank rank, const Request& request, const Sp
 /// direct=SIZE (blocks of that size and more go straight to or from the root).
 RootedTree topology_tree(const Job& job, Rank rank, const Request& request, const Spec& spec);
 
+/// The levels that the spec gives a shape to, outermost first; all with `fallback` when it names none.
+std::vector<LevelShape> level_shapes(const Job& job, const Spec& spec, TreeShape fallback);
+
 /// The checks of the rows; the same for both collectives.
 std::optional<std::string> refuse_linear(const Job& job, const Request& request, const Spec& spec);
 std::optional<std::string> refuse_k_nomial(const Job& job, const Request& request, const Spec& spec);
