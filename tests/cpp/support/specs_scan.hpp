@@ -6,6 +6,11 @@
 
 namespace palmette::test {
 
-inline std::vector<std::string> scan_specs() { return {}; }
+inline std::vector<std::string> scan_specs() {
+    return {
+        "linear", "linear:segment=20", "recursive_doubling",     "recursive_doubling:segment=24",
+        "all",    "leaders",           "leaders:between=linear", "leaders:level=leaf,between=recursive_doubling",
+    };
+}
 
 }  // namespace palmette::test
