@@ -123,7 +123,62 @@ void kinds(Outcome& outcome) {
     MPI_Group_free(&all);
 }
 
-/// Gather, scatter and allgather between two groups belong to the MPI.
+/// What moves data between two groups. `root`: MPI_ROOT at the one, MPI_PROC_NULL beside it, 0 in the group of odd ranks.
+void move_between(MPI_Comm inter, int side, int root, int remote, Outcome& outcome) {
+    const auto n = static_cast<std::size_t>(remote);
+    int told = root == MPI_ROOT ? 4711 : -1;
+    MPI_Bcast(&told, 1, MPI_INT, root, inter);
+    outcome.check(told == (side == 1 || root == MPI_ROOT ? 4711 : -1), "bcast between groups");
+    MPI_Barrier(inter);
+    std::vector<int> send, got(n, -1), ones(n, 1), items, bytes;
+    const std::vector<MPI_Datatype> types(n, MPI_INT);
+    for (int r = 0; r < remote; ++r) {
+        send.push_back(1000 * world_rank + r);
+        items.push_back(r);
+        bytes.push_back(r * static_cast<int>(sizeof(int)));
+    }
+    int local_rank = 0;
+    MPI_Comm_rank(inter, &local_rank);
+    auto check = [&](const char* function) {
+        bool right = true;
+        for (int r = 0; r < remote; ++r)
+            right = right && got[static_cast<std::size_t>(r)] == 1000 * (2 * r + 1 - side) + local_rank;
+        outcome.check(right, "%s between groups", function);
+        got.assign(n, -1);
+    };
+    MPI_Alltoall(send.data(), 1, MPI_INT, got.data(), 1, MPI_INT, inter);
+    check("alltoall");
+    MPI_Alltoallv(send.data(), ones.data(), items.data(), MPI_INT, got.data(), ones.data(), items.data(), MPI_INT,
+                  inter);
+    check("alltoallv");
+    MPI_Alltoallw(send.data(), ones.data(), bytes.data(), types.data(), got.data(), ones.data(), bytes.data(),
+                  types.data(), inter);
+    check("alltoallw");
+}
+
+/// What reduces between two groups: each gets the other's sums.
+void reduce_between(MPI_Comm inter, int side, int root, int remote, Outcome& outcome) {
+    const int sum = remote * (remote - 1) + remote * (1 - side);  // of the other group's ranks in the world
+    int result = -1;
+    MPI_Reduce(&world_rank, &result, 1, MPI_INT, MPI_SUM, root, inter);
+    if (root == MPI_ROOT) outcome.check(result == sum, "reduce between groups");
+    MPI_Allreduce(&world_rank, &result, 1, MPI_INT, MPI_SUM, inter);
+    outcome.check(result == sum, "allreduce between groups");
+    int local = 0;
+    MPI_Comm_size(inter, &local);
+    // Both groups share out as much: each of mine gets `remote` items, each of theirs `local`.
+    const auto n = static_cast<std::size_t>(local) * static_cast<std::size_t>(remote);
+    const std::vector<int> mine(n, world_rank);
+    std::vector<int> part(static_cast<std::size_t>(remote), -1);
+    MPI_Reduce_scatter_block(mine.data(), part.data(), remote, MPI_INT, MPI_SUM, inter);
+    outcome.check(part == std::vector<int>(part.size(), sum), "reduce_scatter_block between groups");
+    const std::vector<int> counts(static_cast<std::size_t>(local), remote);
+    part.assign(part.size(), -1);
+    MPI_Reduce_scatter(mine.data(), part.data(), counts.data(), MPI_INT, MPI_SUM, inter);
+    outcome.check(part == std::vector<int>(part.size(), sum), "reduce_scatter between groups");
+}
+
+/// Collectives between two groups belong to the MPI.
 void between_groups(Outcome& outcome) {
     if (world_size < 2) return;
     const int side = world_rank % 2;
@@ -160,6 +215,9 @@ void between_groups(Outcome& outcome) {
     back = -1;
     MPI_Scatterv(got.data(), counts.data(), displs.data(), MPI_INT, &back, 1, MPI_INT, root, inter);
     if (side == 1) outcome.check(back == world_rank, "scatterv between groups");
+
+    move_between(inter, side, root, remote, outcome);
+    reduce_between(inter, side, root, remote, outcome);
 
     MPI_Comm merged = MPI_COMM_NULL;
     MPI_Intercomm_merge(inter, side, &merged);

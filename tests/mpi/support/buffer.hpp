@@ -1,6 +1,7 @@
-// Memory for items of a layout, filled with noise, with noise around it: any byte that a collective must not touch shows.
+// Memory that a collective works on, filled with noise, with noise around it: any byte that must not be touched shows.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -10,20 +11,22 @@ namespace test {
 
 class Buffer {
   public:
-    /// Room for the items `first` to `last` (exclusive), counted as displacements from `address`.
-    Buffer(Rng& rng, const Layout& layout, MPI_Aint first, MPI_Aint last) {
-        MPI_Aint begin = 0;
-        MPI_Aint end = 0;
-        if (last > first) {
-            begin = std::min<MPI_Aint>(0, layout.begin(first));
-            end = std::max<MPI_Aint>(0, layout.end(last - 1));
-        }
+    /// Room for the bytes `begin` to `end` (exclusive), counted from `address`, which lies in it or at its border.
+    Buffer(Rng& rng, MPI_Aint begin, MPI_Aint end) {
+        begin = std::min<MPI_Aint>(0, begin);
+        end = std::max<MPI_Aint>(0, end);
         bytes_.resize(static_cast<std::size_t>(end - begin + 2 * guard));
-        for (char& byte : bytes_) byte = static_cast<char>(rng.next());
-        offset_ = guard - begin;
+        rng.fill(bytes_.data(), bytes_.size());
+        offset_ = guard + (-begin + 15) / 16 * 16;  // as aligned as memory from the heap is
+        bytes_.resize(bytes_.size() + 16);
     }
+    /// Room for the items 0 to `items` (exclusive) of a layout.
+    Buffer(Rng& rng, const Layout& layout, MPI_Aint items)
+        : Buffer(rng, items > 0 ? std::min(layout.begin(0), layout.begin(items - 1)) : 0,
+                 items > 0 ? std::max(layout.end(0), layout.end(items - 1)) : 0) {}
 
-    void* address() { return bytes_.data() + offset_; }
+    char* address() { return bytes_.data() + offset_; }
+    const char* address() const { return bytes_.data() + offset_; }
     bool operator==(const Buffer& other) const { return bytes_ == other.bytes_; }
 
     /// The first byte that differs, counted from the address.

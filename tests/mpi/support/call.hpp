@@ -1,4 +1,4 @@
-// One call of any of the six collectives, through MPI_ or through PMPI_.
+// One call of any of the collectives, through MPI_ or through PMPI_.
 #pragma once
 
 #include <mpi.h>
@@ -7,14 +7,52 @@
 
 namespace test {
 
-enum class Function { gather, gatherv, scatter, scatterv, allgather, allgatherv };
-inline const char* const function_names[] = {"gather", "gatherv", "scatter", "scatterv", "allgather", "allgatherv"};
-inline bool is_v(Function f) { return f == Function::gatherv || f == Function::scatterv || f == Function::allgatherv; }
-inline bool is_rooted(Function f) { return f != Function::allgather && f != Function::allgatherv; }
-inline bool is_scatter(Function f) { return f == Function::scatter || f == Function::scatterv; }
+enum class Function {
+    gather,
+    gatherv,
+    scatter,
+    scatterv,
+    allgather,
+    allgatherv,
+    bcast,
+    alltoall,
+    alltoallv,
+    alltoallw,
+    barrier,
+    reduce,
+    allreduce,
+    reduce_scatter,
+    reduce_scatter_block,
+    scan,
+    exscan,
+};
+inline constexpr int function_count = 17;
+inline const char* const function_names[] = {
+    "gather",     "gatherv", "scatter",   "scatterv",       "allgather",
+    "allgatherv", "bcast",   "alltoall",  "alltoallv",      "alltoallw",
+    "barrier",    "reduce",  "allreduce", "reduce_scatter", "reduce_scatter_block",
+    "scan",       "exscan",
+};
 
-/// The arguments. `count` and `type` belong to the side with one block a call (or the only one); the side of the
-/// v form uses `counts` and `displs`.
+/// Every rank's block has a length of its own.
+inline bool is_v(Function f) {
+    return f == Function::gatherv || f == Function::scatterv || f == Function::allgatherv || f == Function::alltoallv ||
+           f == Function::alltoallw;
+}
+inline bool is_gather(Function f) { return f == Function::gather || f == Function::gatherv; }
+inline bool is_scatter(Function f) { return f == Function::scatter || f == Function::scatterv; }
+inline bool is_allgather(Function f) { return f == Function::allgather || f == Function::allgatherv; }
+/// Each rank has a block for each other rank.
+inline bool is_alltoall(Function f) {
+    return f == Function::alltoall || f == Function::alltoallv || f == Function::alltoallw;
+}
+inline bool is_reduction(Function f) { return f >= Function::reduce; }
+inline bool is_rooted(Function f) {
+    return is_gather(f) || is_scatter(f) || f == Function::bcast || f == Function::reduce;
+}
+
+/// The arguments. Of counts, displacements and types a function takes the plain one or the list, whichever is its own.
+/// bcast: the recv side; reductions: sendbuf, recvbuf, recvcount (reduce_scatter: recvcounts), recvtype, op.
 struct Call {
     Function function;
     const void* sendbuf = nullptr;
@@ -23,114 +61,85 @@ struct Call {
     void* recvbuf = nullptr;
     int recvcount = 0;
     MPI_Datatype recvtype = MPI_DATATYPE_NULL;
-    const int* counts = nullptr;
-    const int* displs = nullptr;
     int root = 0;
     MPI_Comm comm = MPI_COMM_NULL;
+    MPI_Op op = MPI_OP_NULL;
+    const int* sendcounts = nullptr;
+    const int* sdispls = nullptr;
+    const MPI_Datatype* sendtypes = nullptr;
+    const int* recvcounts = nullptr;
+    const int* rdispls = nullptr;
+    const MPI_Datatype* recvtypes = nullptr;
 };
 
-#define TEST_DISPATCH(PREFIX, c)                                                                                       \
+/// `S` is the suffix of the functions: nothing, or _c; `n`, `d` and the like are lists of its integers.
+#define TEST_CALL(P, S, c, sn, sd, rn, rd)                                                                             \
     switch ((c).function) {                                                                                            \
         case Function::gather:                                                                                         \
-            return PREFIX##Gather((c).sendbuf, (c).sendcount, (c).sendtype, (c).recvbuf, (c).recvcount, (c).recvtype,  \
-                                  (c).root, (c).comm);                                                                 \
+            return P##Gather##S((c).sendbuf, (c).sendcount, (c).sendtype, (c).recvbuf, (c).recvcount, (c).recvtype,    \
+                                (c).root, (c).comm);                                                                   \
         case Function::gatherv:                                                                                        \
-            return PREFIX##Gatherv((c).sendbuf, (c).sendcount, (c).sendtype, (c).recvbuf, (c).counts, (c).displs,      \
-                                   (c).recvtype, (c).root, (c).comm);                                                  \
+            return P##Gatherv##S((c).sendbuf, (c).sendcount, (c).sendtype, (c).recvbuf, rn, rd, (c).recvtype,          \
+                                 (c).root, (c).comm);                                                                  \
         case Function::scatter:                                                                                        \
-            return PREFIX##Scatter((c).sendbuf, (c).sendcount, (c).sendtype, (c).recvbuf, (c).recvcount, (c).recvtype, \
-                                   (c).root, (c).comm);                                                                \
+            return P##Scatter##S((c).sendbuf, (c).sendcount, (c).sendtype, (c).recvbuf, (c).recvcount, (c).recvtype,   \
+                                 (c).root, (c).comm);                                                                  \
         case Function::scatterv:                                                                                       \
-            return PREFIX##Scatterv((c).sendbuf, (c).counts, (c).displs, (c).sendtype, (c).recvbuf, (c).recvcount,     \
-                                    (c).recvtype, (c).root, (c).comm);                                                 \
+            return P##Scatterv##S((c).sendbuf, sn, sd, (c).sendtype, (c).recvbuf, (c).recvcount, (c).recvtype,         \
+                                  (c).root, (c).comm);                                                                 \
         case Function::allgather:                                                                                      \
-            return PREFIX##Allgather((c).sendbuf, (c).sendcount, (c).sendtype, (c).recvbuf, (c).recvcount,             \
-                                     (c).recvtype, (c).comm);                                                          \
+            return P##Allgather##S((c).sendbuf, (c).sendcount, (c).sendtype, (c).recvbuf, (c).recvcount, (c).recvtype, \
+                                   (c).comm);                                                                          \
         case Function::allgatherv:                                                                                     \
-            return PREFIX##Allgatherv((c).sendbuf, (c).sendcount, (c).sendtype, (c).recvbuf, (c).counts, (c).displs,   \
-                                      (c).recvtype, (c).comm);                                                         \
+            return P##Allgatherv##S((c).sendbuf, (c).sendcount, (c).sendtype, (c).recvbuf, rn, rd, (c).recvtype,       \
+                                    (c).comm);                                                                         \
+        case Function::bcast:                                                                                          \
+            return P##Bcast##S((c).recvbuf, (c).recvcount, (c).recvtype, (c).root, (c).comm);                          \
+        case Function::alltoall:                                                                                       \
+            return P##Alltoall##S((c).sendbuf, (c).sendcount, (c).sendtype, (c).recvbuf, (c).recvcount, (c).recvtype,  \
+                                  (c).comm);                                                                           \
+        case Function::alltoallv:                                                                                      \
+            return P##Alltoallv##S((c).sendbuf, sn, sd, (c).sendtype, (c).recvbuf, rn, rd, (c).recvtype, (c).comm);    \
+        case Function::alltoallw:                                                                                      \
+            return P##Alltoallw##S((c).sendbuf, sn, sd, (c).sendtypes, (c).recvbuf, rn, rd, (c).recvtypes, (c).comm);  \
+        case Function::barrier:                                                                                        \
+            return P##Barrier((c).comm);                                                                               \
+        case Function::reduce:                                                                                         \
+            return P##Reduce##S((c).sendbuf, (c).recvbuf, (c).recvcount, (c).recvtype, (c).op, (c).root, (c).comm);    \
+        case Function::allreduce:                                                                                      \
+            return P##Allreduce##S((c).sendbuf, (c).recvbuf, (c).recvcount, (c).recvtype, (c).op, (c).comm);           \
+        case Function::reduce_scatter:                                                                                 \
+            return P##Reduce_scatter##S((c).sendbuf, (c).recvbuf, rn, (c).recvtype, (c).op, (c).comm);                 \
+        case Function::reduce_scatter_block:                                                                           \
+            return P##Reduce_scatter_block##S((c).sendbuf, (c).recvbuf, (c).recvcount, (c).recvtype, (c).op,           \
+                                              (c).comm);                                                               \
+        case Function::scan:                                                                                           \
+            return P##Scan##S((c).sendbuf, (c).recvbuf, (c).recvcount, (c).recvtype, (c).op, (c).comm);                \
+        case Function::exscan:                                                                                         \
+            return P##Exscan##S((c).sendbuf, (c).recvbuf, (c).recvcount, (c).recvtype, (c).op, (c).comm);              \
     }                                                                                                                  \
     return MPI_ERR_OTHER
 
 /// Through the symbols that a preload may replace.
-inline int call_mpi(const Call& c) { TEST_DISPATCH(MPI_, c); }
+inline int call_mpi(const Call& c) { TEST_CALL(MPI_, , c, (c).sendcounts, (c).sdispls, (c).recvcounts, (c).rdispls); }
 /// Past any preload.
-inline int call_pmpi(const Call& c) { TEST_DISPATCH(PMPI_, c); }
-
-/// The same result on another way: pack, move bytes with PMPI_, unpack. `bytes`: the size of each rank's block.
-inline int call_by_packing(const Call& c, const std::vector<int>& bytes, int rank) {
-    const bool scatter = is_scatter(c.function);
-    const bool holds_all = !is_rooted(c.function) || rank == c.root;
-    const MPI_Datatype many_type = scatter ? c.sendtype : c.recvtype;
-    char* many = static_cast<char*>(scatter ? const_cast<void*>(c.sendbuf) : c.recvbuf);
-    MPI_Aint lb = 0;
-    MPI_Aint extent = 0;
-    if (holds_all) PMPI_Type_get_extent(many_type, &lb, &extent);
-    auto count = [&](int r) { return is_v(c.function) ? c.counts[r] : scatter ? c.sendcount : c.recvcount; };
-    auto place = [&](int r) { return many + extent * (is_v(c.function) ? c.displs[r] : r * MPI_Aint{count(r)}); };
-
-    std::vector<int> offsets;
-    int all = 0;
-    for (int size : bytes) {
-        offsets.push_back(all);
-        all += size;
-    }
-    std::vector<char> own(static_cast<std::size_t>(all) + 1);
-    std::vector<char> whole(static_cast<std::size_t>(all) + 1);
-    const int size = bytes[static_cast<std::size_t>(rank)];
-    int at = 0;
-    if (scatter) {
-        for (int r = 0; holds_all && r < static_cast<int>(bytes.size()); ++r) {
-            PMPI_Pack(place(r), count(r), many_type, whole.data(), all, &at, c.comm);
-        }
-        const int code = PMPI_Scatterv(whole.data(), bytes.data(), offsets.data(), MPI_BYTE, own.data(), size, MPI_BYTE,
-                                       c.root, c.comm);
-        at = 0;
-        if (c.recvbuf != MPI_IN_PLACE) PMPI_Unpack(own.data(), size, &at, c.recvbuf, c.recvcount, c.recvtype, c.comm);
-        return code;
-    }
-    const bool in_place = c.sendbuf == MPI_IN_PLACE;
-    PMPI_Pack(in_place ? place(rank) : c.sendbuf, in_place ? count(rank) : c.sendcount,
-              in_place ? many_type : c.sendtype, own.data(), all, &at, c.comm);
-    const int code = is_rooted(c.function) ? PMPI_Gatherv(own.data(), size, MPI_BYTE, whole.data(), bytes.data(),
-                                                          offsets.data(), MPI_BYTE, c.root, c.comm)
-                                           : PMPI_Allgatherv(own.data(), size, MPI_BYTE, whole.data(), bytes.data(),
-                                                             offsets.data(), MPI_BYTE, c.comm);
-    at = 0;
-    for (int r = 0; holds_all && r < static_cast<int>(bytes.size()); ++r) {
-        PMPI_Unpack(whole.data(), all, &at, place(r), count(r), many_type, c.comm);
-    }
-    return code;
-}
+inline int call_pmpi(const Call& c) { TEST_CALL(PMPI_, , c, (c).sendcounts, (c).sdispls, (c).recvcounts, (c).rdispls); }
 
 /// The MPI has the functions with MPI_Count arguments (MPI 4).
 #if MPI_VERSION >= 4
 #define TEST_HAS_LARGE_COUNTS 1
 inline int call_large(const Call& c, int size) {
-    std::vector<MPI_Count> counts;
-    std::vector<MPI_Aint> displs;
-    for (int i = 0; c.counts != nullptr && i < size; ++i) {
-        counts.push_back(c.counts[i]);
-        displs.push_back(c.displs[i]);
-    }
-    const MPI_Count* n = c.counts != nullptr ? counts.data() : nullptr;
-    const MPI_Aint* d = c.counts != nullptr ? displs.data() : nullptr;
-    switch (c.function) {
-        case Function::gather:
-            return MPI_Gather_c(c.sendbuf, c.sendcount, c.sendtype, c.recvbuf, c.recvcount, c.recvtype, c.root, c.comm);
-        case Function::gatherv:
-            return MPI_Gatherv_c(c.sendbuf, c.sendcount, c.sendtype, c.recvbuf, n, d, c.recvtype, c.root, c.comm);
-        case Function::scatter:
-            return MPI_Scatter_c(c.sendbuf, c.sendcount, c.sendtype, c.recvbuf, c.recvcount, c.recvtype, c.root,
-                                 c.comm);
-        case Function::scatterv:
-            return MPI_Scatterv_c(c.sendbuf, n, d, c.sendtype, c.recvbuf, c.recvcount, c.recvtype, c.root, c.comm);
-        case Function::allgather:
-            return MPI_Allgather_c(c.sendbuf, c.sendcount, c.sendtype, c.recvbuf, c.recvcount, c.recvtype, c.comm);
-        case Function::allgatherv:
-            return MPI_Allgatherv_c(c.sendbuf, c.sendcount, c.sendtype, c.recvbuf, n, d, c.recvtype, c.comm);
-    }
-    return MPI_ERR_OTHER;
+    auto widen = [size](const int* from, auto& to) {
+        for (int i = 0; from != nullptr && i < size; ++i) to.push_back(from[i]);
+        return from != nullptr ? to.data() : nullptr;
+    };
+    std::vector<MPI_Count> sendcounts, recvcounts;
+    std::vector<MPI_Aint> sdispls, rdispls;
+    const MPI_Count* sn = widen(c.sendcounts, sendcounts);
+    const MPI_Count* rn = widen(c.recvcounts, recvcounts);
+    const MPI_Aint* sd = widen(c.sdispls, sdispls);
+    const MPI_Aint* rd = widen(c.rdispls, rdispls);
+    TEST_CALL(MPI_, _c, c, sn, sd, rn, rd);
 }
 #endif
 

@@ -84,7 +84,7 @@ class Unit {
         PMPI_Type_get_extent(unit, &lb, &extent);
         MPI_Datatype result = MPI_DATATYPE_NULL;
         std::string name;
-        switch (rng.below(8)) {
+        switch (rng.below(9)) {
             case 0:
                 name = "contiguous";
                 PMPI_Type_contiguous(units, unit, &result);
@@ -111,6 +111,10 @@ class Unit {
                 result = interleaved(units, unit, items < 5000 ? items : 0, extent);
                 break;
             case 6:
+                name = "hindexed";
+                result = stretches(rng, units, unit, extent);
+                break;
+            case 7:
                 name = "struct";
                 result = halves(rng, units, unit, extent);
                 break;
@@ -178,6 +182,22 @@ class Unit {
         rng.shuffle(displacements);
         MPI_Datatype result = MPI_DATATYPE_NULL;
         PMPI_Type_create_indexed_block(units, 1, displacements.data(), unit, &result);
+        return result;
+    }
+
+    /// Stretches of any length with gaps, the first before the address.
+    static MPI_Datatype stretches(Rng& rng, int units, MPI_Datatype unit, MPI_Aint extent) {
+        std::vector<int> lengths;
+        std::vector<MPI_Aint> displacements;
+        MPI_Aint at = -rng.below(3) * extent;
+        for (int left = units; left > 0; left -= lengths.back()) {
+            lengths.push_back(rng.between(1, left));
+            displacements.push_back(at);
+            at += (lengths.back() + rng.below(3)) * extent;
+        }
+        MPI_Datatype result = MPI_DATATYPE_NULL;
+        PMPI_Type_create_hindexed(static_cast<int>(lengths.size()), lengths.data(), displacements.data(), unit,
+                                  &result);
         return result;
     }
 

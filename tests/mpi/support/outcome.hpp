@@ -13,11 +13,11 @@
 namespace test {
 
 /// What this rank is doing, for the watchdog. A plain buffer: it is read in a signal handler.
-inline char doing[512] = "nothing yet";
+inline char doing[768] = "nothing yet";
 inline int world_rank = -1;
 
 inline void on_alarm(int) {
-    char text[700];
+    char text[900];
     const int length = std::snprintf(text, sizeof text, "rank %d is stuck in: %s\n", world_rank, doing);
     if (length > 0 && write(STDERR_FILENO, text, static_cast<std::size_t>(length)) < 0) _exit(4);
     _exit(3);
@@ -40,18 +40,20 @@ inline long option(int argc, char** argv, const char* name, long fallback) {
 /// Counts cases and mistakes of this rank.
 class Outcome {
   public:
+    explicit Outcome(const char* what = "wrong") : what_(what) {}
+
     /// One case; printf's arguments say which, for the case that it is wrong. Returns `right`.
     __attribute__((format(printf, 3, 4))) bool check(bool right, const char* format, ...) {
         ++cases_;
         if (right) return true;
         ++wrong_;
         if (wrong_ > 10) return false;  // the first mistakes say enough
-        char text[600];
+        char text[3000];
         std::va_list arguments;
         va_start(arguments, format);
         std::vsnprintf(text, sizeof text, format, arguments);
         va_end(arguments);
-        std::fprintf(stderr, "rank %d: wrong: %s\n", world_rank, text);
+        std::fprintf(stderr, "rank %d: %s: %s\n", world_rank, what_, text);
         return false;
     }
 
@@ -92,6 +94,7 @@ class Outcome {
     }
     static int status(long cases, long wrong) { return wrong == 0 && cases > 0 ? 0 : 1; }
 
+    const char* what_;
     long cases_ = 0;
     long wrong_ = 0;
 };

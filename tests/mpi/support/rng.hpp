@@ -1,7 +1,9 @@
 // Random numbers that are the same everywhere for the same seed: ranks agree on a case without a message.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 namespace test {
@@ -18,6 +20,16 @@ class Rng {
     /// low to high, both included.
     int between(int low, int high) { return low + below(high - low + 1); }
     bool one_in(int n) { return below(n) == 0; }
+
+    /// Any bytes.
+    void fill(char* data, std::size_t bytes) {
+        for (; bytes >= sizeof(std::uint64_t); bytes -= sizeof(std::uint64_t), data += sizeof(std::uint64_t)) {
+            const std::uint64_t word = next();
+            std::memcpy(data, &word, sizeof word);
+        }
+        const std::uint64_t word = next();
+        std::memcpy(data, &word, bytes);
+    }
 
     template <class T>
     const T& pick(const std::vector<T>& values) {
