@@ -35,16 +35,9 @@ TreeShape flat_shape(const Spec& spec) {
     return {spec.name == "linear" ? 0 : spec.integer("radix", 2, 2)};
 }
 
-/// Members of a group of a level on average, rounded up: groups of the next level, or ranks.
-std::int32_t members(const Job& job, std::size_t level) {
-    const std::int32_t groups = job.levels()[level].groups.count();
-    const std::int32_t inner = level + 1 < job.levels().size() ? job.levels()[level + 1].groups.count() : job.size();
-    return (inner + groups - 1) / groups;
-}
-
 TreeShape shape_for(std::int32_t members, bool large) {
     if (large) return members <= largest_star ? TreeShape::chain() : TreeShape::k_ary(2);
-    return members <= largest_star ? TreeShape{0} : TreeShape{2};
+    return small_shape(members);
 }
 
 RootedTree without_topology(const Job& job, const Request& request, const Spec& spec, Rank rank) {
@@ -67,6 +60,14 @@ std::optional<std::string> refuse_order(const Job& job, const Request& request, 
 
 }  // namespace
 
+std::int32_t members_of(const Job& job, std::size_t level) {
+    const std::int32_t groups = job.levels()[level].groups.count();
+    const std::int32_t inner = level + 1 < job.levels().size() ? job.levels()[level + 1].groups.count() : job.size();
+    return (inner + groups - 1) / groups;
+}
+
+TreeShape small_shape(std::int32_t members) { return members <= largest_star ? TreeShape{0} : TreeShape{2}; }
+
 bool in_rank_order(const Job& job) {
     for (std::int32_t r = 0; r < job.size(); ++r)
         if (job.position_of(Rank{r}).value != r) return false;
@@ -76,8 +77,9 @@ bool in_rank_order(const Job& job) {
 TopologyForm topology_form(const Job& job, const Request& request, const Spec& spec) {
     TopologyForm form;
     const std::size_t node = *job.find_level("node");
-    const bool any = std::any_of(spec.options.begin(), spec.options.end(),
-                                 [](const auto& option) { return option.first != "top" && option.first != "segment"; });
+    const bool any = std::any_of(spec.options.begin(), spec.options.end(), [](const auto& option) {
+        return option.first != "top" && option.first != "segment" && option.first != "inside";
+    });
     const bool large = !any && request.block_bytes >= large_vector;
     const bool one_chain = large && job.levels()[node].groups.count() <= longest_chain;
     for (std::size_t level = 0; level < job.levels().size(); ++level) {
@@ -85,10 +87,12 @@ TopologyForm topology_form(const Job& job, const Request& request, const Spec& s
         std::optional<TreeShape> shape;
         if (const auto text = spec.find(job.levels()[level].name))
             shape = TreeShape::parse(*text, inside);
+        else if (const auto within = spec.find("inside"); within && inside)
+            shape = TreeShape::parse(*within, true);
         else if (!any && inside && request.shared_memory)
             shape = TreeShape{0, TreeShape::Kind::nomial, true};
         else if (!any && (inside || !one_chain))
-            shape = shape_for(members(job, level), large);
+            shape = shape_for(members_of(job, level), large);
         if (!shape) continue;
         shape->shared = shape->shared && request.shared_memory;
         form.levels.push_back({level, *shape});
@@ -99,6 +103,12 @@ TopologyForm topology_form(const Job& job, const Request& request, const Spec& s
     form.top = top ? TreeShape::parse(*top) : one_chain ? TreeShape::chain() : shape_for(leaders, large);
     form.parts = large && !spec.find("segment") ? default_slices(request) : slices_of(request, spec);
     return form;
+}
+
+void check_topology_form(const Job& job, const Request& request, const Spec& spec) {
+    for (const auto& [key, value] : spec.options)
+        if (key != "segment" && key != "top" && !job.find_level(key)) TreeShape::parse(value, true);
+    topology_form(job, request, spec);
 }
 
 RootedTree flat_vector_tree(const Job& job, Rank rank, const Request& request, const Spec& spec) {
@@ -150,10 +160,8 @@ std::optional<std::string> refuse_flat_vector(const Job& job, const Request& req
 }
 
 std::optional<std::string> refuse_topology_vector(const Job& job, const Request& request, const Spec& spec) {
-    check_keys(spec, {"top", "segment"}, &job);
-    for (const auto& [key, value] : spec.options)
-        if (key != "segment" && key != "top" && !job.find_level(key)) TreeShape::parse(value, true);
-    topology_form(job, request, spec);
+    check_keys(spec, {"top", "inside", "segment"}, &job);
+    check_topology_form(job, request, spec);
     if (request.ordered && !in_rank_order(job))
         return "the operation needs the order of ranks, which isn't that of the machine here: use an algorithm with "
                "order=rank";

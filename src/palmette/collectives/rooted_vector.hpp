@@ -12,13 +12,20 @@ struct TopologyForm {
     std::uint16_t parts = 1;
 };
 
-/// Keys LEVEL=SHAPE (a level inside of the node may be `shared`, which means linear where Request::shared_memory is false), top=SHAPE, segment=SIZE. Where no
-/// level is named:
+/// Keys LEVEL=SHAPE (a level inside of the node may be `shared`, which means linear where Request::shared_memory is false), inside=SHAPE for the level of
+/// nodes and those inside of them that have none of their own, top=SHAPE, segment=SIZE. Where no level is named:
 ///  - below 32 KB every level has leaders, in stars of up to 8 members and binomial trees of more: few messages wait for each other;
 ///  - from 32 KB on a chain runs over up to 16 nodes, so that every link carries the vector once; with more nodes every level is a chain of up to
 ///    8 members or a tree of two children each. The vector flows in 16 slices of 4 to 64 KB, or more slices of larger vectors.
 /// Levels inside of the node are shared where they can be.
 TopologyForm topology_form(const Job& job, const Request& request, const Spec& spec);
+/// Throws base::Error on a value that is no tree. The keys must have been checked.
+void check_topology_form(const Job& job, const Request& request, const Spec& spec);
+
+/// Members of a group of a level on average, rounded up: groups of the next level, or ranks.
+std::int32_t members_of(const Job& job, std::size_t level);
+/// A star of up to 8 members, a binomial tree of more.
+TreeShape small_shape(std::int32_t members);
 
 /// True when positions count as ranks do, so that what keeps the order of positions keeps that of ranks. Costs p look-ups where it is true: asked only
 /// for operations that don't commute.
