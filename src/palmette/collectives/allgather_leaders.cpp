@@ -266,7 +266,7 @@ const Algorithm allgather_leaders{
     "One or more leaders per node (or other level) exchange over rails; members give to them and get each arrival at "
     "once.",
     "Kandalla et al., IPDPS workshops 2009 (multi-leader allgather); the order of leaders as in docs/decisions/0004",
-    "leaders=L (1), between=ring|recursive_doubling|bruck[.K]|neighbor_exchange (ring), "
+    "leaders=L (1), between=ring|recursive_doubling|bruck[.K]|neighbor_exchange|all|circulant|bine (ring), "
     "inside=linear|binomial|k_nomial.K (linear), "
     "layout=rails|rail_major|node_major (rails), level=LEVEL (node)",
     "the pattern between leaders suits their number; rail_major and node_major need as many ranks as leaders in every "

@@ -49,13 +49,24 @@ Schedule bruck(std::int32_t n, std::int32_t me, std::int32_t radix);
 /// Neighbour exchange, n even: n/2 steps with the two neighbours in turn. Chen, Zhang, Zhang, Yuan, HPC Asia 2005.
 Schedule neighbor_exchange(std::int32_t n, std::int32_t me);
 
+/// Everyone sends to everyone else, beginning with the next participant: one step, n-1 messages each.
+Schedule all_to_all(std::int32_t n, std::int32_t me);
+
+/// Circulant graph, any n: ceil(lg n) steps with skips n/2, n/4, ... rounded up, taken from the shortest. As few steps as Bruck's algorithm, with the
+/// distances as even as they can be. Träff, "Optimal, non-pipelined reduce-scatter and allreduce algorithms", arXiv 2410.14234 (2024).
+///     n = 6, skips 1 2 3:   from 1 right one contribution, from 2 right one, from 3 right three
+Schedule circulant(std::int32_t n, std::int32_t me);
+
+/// Bine butterfly, n a power of two: lg n steps with partners 1, -1, 3, -5, 11, ... away. De Sensi et al., SC 2025.
+Schedule bine(std::int32_t n, std::int32_t me);
+
 /// Which of the patterns above, with its parameters.
 struct Pattern {
-    enum class Kind { ring, recursive_doubling, bruck, neighbor_exchange };
+    enum class Kind { ring, recursive_doubling, bruck, neighbor_exchange, all, circulant, bine };
     Kind kind = Kind::ring;
     std::int32_t radix = 2;
 
-    /// ring, recursive_doubling, bruck, bruck.K or neighbor_exchange. Throws base::Error.
+    /// ring, recursive_doubling, bruck, bruck.K, neighbor_exchange, all, circulant or bine. Throws base::Error.
     static Pattern parse(std::string_view text);
     /// Why it can't run among n participants, or nothing.
     std::optional<std::string> refuse(std::int32_t n) const;

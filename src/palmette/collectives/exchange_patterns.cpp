@@ -2,6 +2,8 @@
 #include <charconv>
 
 #include "palmette/base/error.hpp"
+#include "palmette/collectives/bine.hpp"
+#include "palmette/collectives/circulant.hpp"
 #include "palmette/collectives/exchange.hpp"
 
 namespace palmette::collectives {
@@ -91,10 +93,49 @@ Schedule neighbor_exchange(std::int32_t n, std::int32_t me) {
     return out;
 }
 
+Schedule all_to_all(std::int32_t n, std::int32_t me) {
+    Schedule out;
+    for (std::int32_t i = 1; i < n; ++i) {
+        const std::int32_t from = (me + n - i) % n;
+        out.push_back({true, (me + i) % n, {me, 1}, 0});
+        out.push_back({false, from, {from, 1}, 0});
+    }
+    return out;
+}
+
+Schedule circulant(std::int32_t n, std::int32_t me) {
+    Schedule out;
+    const std::vector<std::int32_t> skips = circulant_skips(n);
+    for (std::size_t k = 0; k + 1 < skips.size(); ++k) {
+        // Whoever has skip[k] contributions from itself on gets the next ones, up to skip[k + 1].
+        const std::int32_t count = skips[k + 1] - skips[k];
+        const std::int32_t from = (me + skips[k]) % n;
+        const auto tag = static_cast<std::int32_t>(k);
+        out.push_back({true, (me - skips[k] + n) % n, {me, count}, tag});
+        out.push_back({false, from, {from, count}, tag});
+    }
+    return out;
+}
+
+Schedule bine(std::int32_t n, std::int32_t me) {
+    Schedule out;
+    const BineButterfly butterfly{n};
+    for (std::int32_t step = 0; step < butterfly.steps(); ++step) {
+        const std::int32_t peer = butterfly.partner(me, step);
+        const std::int32_t count = std::int32_t{1} << step;
+        out.push_back({true, peer, {butterfly.first_held(me, step), count}, step});
+        out.push_back({false, peer, {butterfly.first_held(peer, step), count}, step});
+    }
+    return out;
+}
+
 Pattern Pattern::parse(std::string_view text) {
     if (text == "ring") return {Kind::ring};
     if (text == "recursive_doubling") return {Kind::recursive_doubling};
     if (text == "neighbor_exchange") return {Kind::neighbor_exchange};
+    if (text == "all") return {Kind::all};
+    if (text == "circulant") return {Kind::circulant};
+    if (text == "bine") return {Kind::bine};
     if (text == "bruck") return {Kind::bruck, 2};
     if (text.starts_with("bruck.")) {
         std::int32_t radix = 0;
@@ -102,12 +143,17 @@ Pattern Pattern::parse(std::string_view text) {
         const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), radix);
         if (error == std::errc() && end == digits.data() + digits.size() && radix >= 2) return {Kind::bruck, radix};
     }
-    base::fail("'", text, "' is no exchange: there are ring, recursive_doubling, bruck, bruck.K and neighbor_exchange");
+    base::fail(
+        "'", text,
+        "' is no exchange: there are ring, recursive_doubling, bruck, bruck.K, neighbor_exchange, all, circulant "
+        "and bine");
 }
 
 std::optional<std::string> Pattern::refuse(std::int32_t n) const {
     if (kind == Kind::recursive_doubling && (n & (n - 1)) != 0)
         return base::cat("recursive doubling needs a power of two participants, not ", n);
+    if (kind == Kind::bine && (n & (n - 1)) != 0)
+        return base::cat("a Bine butterfly needs a power of two participants, not ", n);
     if (kind == Kind::neighbor_exchange && n > 1 && n % 2 != 0)
         return base::cat("neighbour exchange needs an even number of participants, not ", n);
     return std::nullopt;
@@ -124,6 +170,12 @@ Schedule Pattern::schedule(std::int32_t n, std::int32_t me, const std::vector<to
             return bruck(n, me, radix);
         case Kind::neighbor_exchange:
             return neighbor_exchange(n, me);
+        case Kind::all:
+            return all_to_all(n, me);
+        case Kind::circulant:
+            return circulant(n, me);
+        case Kind::bine:
+            return bine(n, me);
     }
     return {};
 }

@@ -42,7 +42,8 @@ void expect_complete(const Pattern& pattern, std::int32_t n, const std::vector<P
 }
 
 TEST(Exchange, every_pattern_brings_everything_to_everyone_once) {
-    for (const char* text : {"ring", "recursive_doubling", "bruck", "bruck.3", "bruck.8", "neighbor_exchange"})
+    for (const char* text :
+         {"ring", "recursive_doubling", "bruck", "bruck.3", "bruck.8", "neighbor_exchange", "all", "circulant", "bine"})
         for (std::int32_t n = 1; n <= 40; ++n) {
             const Pattern pattern = Pattern::parse(text);
             if (!pattern.refuse(n)) {
@@ -64,11 +65,15 @@ TEST(Exchange, recursive_doubling_and_bruck_take_logarithmic_steps) {
     for (std::int32_t n = 2; n <= 70; ++n)
         EXPECT_EQ(bruck(n, 1, 2).size(), 2U * static_cast<std::size_t>(std::ceil(std::log2(n)))) << n;
     EXPECT_EQ(neighbor_exchange(8, 3).size(), 2U * 4);
+    EXPECT_EQ(bine(64, 5).size(), 2U * 6);
+    for (std::int32_t n = 2; n <= 70; ++n)
+        EXPECT_EQ(circulant(n, 1).size(), 2U * static_cast<std::size_t>(std::ceil(std::log2(n)))) << n;
 }
 
 TEST(Exchange, patterns_say_which_numbers_of_participants_they_refuse) {
     EXPECT_EQ(Pattern::parse("recursive_doubling").refuse(6),
               "recursive doubling needs a power of two participants, not 6");
+    EXPECT_EQ(Pattern::parse("bine").refuse(6), "a Bine butterfly needs a power of two participants, not 6");
     EXPECT_EQ(Pattern::parse("neighbor_exchange").refuse(7),
               "neighbour exchange needs an even number of participants, not 7");
     EXPECT_EQ(Pattern::parse("bruck").refuse(7), std::nullopt);

@@ -31,8 +31,8 @@ TEST(Registry, every_row_says_what_it_is_and_has_a_name_of_its_own) {
 }
 
 TEST(Registry, an_unknown_name_is_answered_with_the_known_ones) {
-    EXPECT_EQ(refusal("4node", Collective::gather, "bruck"),
-              "algorithm 'bruck' is unknown for gather: there are linear, k_nomial, by_topology");
+    EXPECT_THAT(refusal("4node", Collective::gather, "bruck"),
+                HasSubstr("algorithm 'bruck' is unknown for gather: there are linear, k_nomial, by_topology, "));
 }
 
 TEST(Registry, preconditions_are_checked_before_a_program_is_made) {

@@ -57,6 +57,8 @@ inline const std::vector<NamedSpec>& every_spec() {
             for (const std::string& text : texts) out.emplace_back(c, text);
         };
         add(Collective::allgather, allgather_more_specs());
+        add(Collective::gather, gather_scatter_more_specs());
+        add(Collective::scatter, gather_scatter_more_specs());
         add(Collective::bcast, bcast_specs());
         add(Collective::reduce, reduce_specs());
         add(Collective::barrier, barrier_specs());
