@@ -2,57 +2,51 @@
 
 Usage: generate_wrappers.py FUNCTIONS DIRECTORY COMPILER [-I... -D...]
 
-For each function in the list that mpi.h declares, DIRECTORY/palmette/interpose/wrappers.hpp declares `on_MPI_X`, which the
-interpose layer writes by hand, and `next::MPI_X`, which calls whatever comes after this library (another tool or the
-MPI); DIRECTORY/wrappers.cpp exports the MPI_X that calls the former.
+For each function in the list that mpi.h declares, DIRECTORY/palmette/interpose/wrappers.hpp declares `on_MPI_X`, what the
+program's calls come to, and `next::MPI_X`, which calls whatever comes after this library (another tool or the MPI);
+DIRECTORY/wrappers.cpp exports the MPI_X that calls the former. `on_MPI_X` is written by hand for hooks, and here for the
+forms of a collective.
 """
 
-import re
-import subprocess
+from __future__ import annotations
+
 import sys
 from pathlib import Path
-from typing import NamedTuple
+
+from mpi_prototypes import Listed, Parameter, Prototype, declared_functions, preprocessed_mpi_h, read_list
 
 
-class Prototype(NamedTuple):
-    """One C function: name, parameters as declared, and their names."""
-
-    name: str
-    parameters: str
-    arguments: str
-
-
-def declared_functions(preprocessed: str, names: list[str]) -> list[Prototype]:
-    """Return the prototypes of `names` in the text of a preprocessed mpi.h, in the order of `names`."""
-    found = []
-    for name in names:
-        match = re.search(
-            rf"\bint\s+{name}\s*\(([^;]*?)\)\s*(?:__attribute__\s*\(\(.*?\)\)\s*)*;", preprocessed, re.DOTALL
-        )
-        if not match:
-            continue
-        parameters = " ".join(match.group(1).split())
-        parameters = re.sub(r"__attribute__\s*\(\(.*?\)\)", "", parameters).strip()
-        found.append(Prototype(name, parameters, ", ".join(argument_names(parameters))))
-    return found
+def forms_of(collective: str) -> dict[str, str]:
+    """Return the MPI functions of a collective, each with its kind: blocking, nonblocking or persistent."""
+    return {
+        f"MPI_{collective}": "blocking",
+        f"MPI_{collective}_c": "blocking",
+        f"MPI_I{collective.lower()}": "nonblocking",
+        f"MPI_I{collective.lower()}_c": "nonblocking",
+        f"MPI_{collective}_init": "persistent",
+        f"MPI_{collective}_init_c": "persistent",
+    }
 
 
-def argument_names(parameters: str) -> list[str]:
-    """Return the names in a parameter list such as `const int a[], char ***b`."""
-    if parameters in ("", "void"):
-        return []
-    return [re.findall(r"\w+", re.sub(r"\[[^]]*\]", "", part))[-1] for part in parameters.split(",")]
+def all_functions(listed: Listed) -> list[str]:
+    """Return the names of all functions, hooks first."""
+    return [*listed.hooks, *(name for collective in listed.collectives for name in forms_of(collective))]
 
 
 def header(prototypes: list[Prototype]) -> str:
     """Return the text of wrappers.hpp."""
-    hooks = "\n".join(f"int on_{p.name}({p.parameters});" for p in prototypes)
-    following = "\n".join(f"int {p.name}({p.parameters});" for p in prototypes)
+    hooks = "\n".join(f"int on_{p.name}({p.declared});" for p in prototypes)
+    finders = "\n".join(f"int find_{p.name}({p.declared});" for p in prototypes)
+    following = "\n".join(
+        f"inline constinit Next<int (*)({p.declared})> {p.name}{{&find_{p.name}}};" for p in prototypes
+    )
     return f"""\
 // Made by tools/generate_wrappers.py.
 #pragma once
 
 #include <mpi.h>
+
+#include "palmette/interpose/next.hpp"
 
 namespace palmette::interpose {{
 
@@ -61,6 +55,7 @@ namespace palmette::interpose {{
 
 // What comes after this library: another tool, or the MPI.
 namespace next {{
+{finders}
 {following}
 }}  // namespace next
 
@@ -68,29 +63,62 @@ namespace next {{
 """
 
 
-def source(prototypes: list[Prototype]) -> str:
+def served_body(prototype: Prototype, collective: str, kind: str) -> str:
+    """Return the body of a collective's `on_MPI_X`: served where palmette can, otherwise what comes next does it."""
+    parameters = [p for p in prototype.parameters if p.type not in ("MPI_Request*", "MPI_Info")]
+    name = collective.lower()
+    if kind == "blocking":
+        serve = f"runtime::serve_{name}({', '.join(p.name for p in parameters)})"
+        before = "    runtime::before_blocking(comm);\n"
+    else:
+        rest = ", ".join(["call", "work", *(p.name for p in parameters if p.type != "MPI_Comm")])
+        serve = (
+            f"runtime::start_{kind}(select::Function::{name}, comm, {handles(parameters)}, request,\n"
+            f"        [&](runtime::Call& call, runtime::Work& work) {{ return runtime::prepare_{name}({rest}); }})"
+        )
+        before = ""
+    return f"""\
+    if (const Entry entry; entry.ours()) {{
+        if (const auto code = {serve}) return *code;
+    }}
+{before}    return next::{prototype.name}({prototype.arguments});"""
+
+
+def handles(parameters: list[Parameter]) -> str:
+    """Return the runtime::Handles of a call: the types and the operation that it needs to its end."""
+    types = [p.name for p in parameters if p.type == "MPI_Datatype"]
+    types += ["MPI_DATATYPE_NULL"] * (2 - len(types))
+    operation = next((p.name for p in parameters if p.type == "MPI_Op"), "MPI_OP_NULL")
+    every = any(p.type == "const MPI_Datatype*" for p in parameters)
+    return f"runtime::Handles{{{{{', '.join(types)}}}, {operation}, {str(every).lower()}}}"
+
+
+def source(prototypes: list[Prototype], listed: Listed) -> str:
     """Return the text of wrappers.cpp."""
+    collectives = {name: (c, kind) for c in listed.collectives for name, kind in forms_of(c).items()}
     parts = [
-        "// Made by tools/generate_wrappers.py.",
-        '#include "palmette/interpose/wrappers.hpp"',
-        "",
-        "#include <dlfcn.h>",
-        "",
+        """\
+// Made by tools/generate_wrappers.py.
+#include "palmette/interpose/wrappers.hpp"
+
+#include "palmette/interpose/guard.hpp"
+#include "palmette/runtime/nonblocking.hpp"
+#include "palmette/runtime/persistent.hpp"
+#include "palmette/runtime/serve.hpp"
+"""
     ]
     for p in prototypes:
+        find = ", ".join([f'"{p.name}"', f"&P{p.name}", *(q.name for q in p.parameters)])
+        served = ""
+        if p.name in collectives:
+            served = f"int on_{p.name}({p.declared}) {{\n{served_body(p, *collectives[p.name])}\n}}\n"
         parts.append(f"""\
-namespace palmette::interpose::next {{
-int {p.name}({p.parameters}) {{
-    using Function = int (*)({p.parameters});
-    static const Function function = [] {{
-        void* found = dlsym(RTLD_NEXT, "{p.name}");
-        return found ? reinterpret_cast<Function>(found) : &P{p.name};
-    }}();
-    return function({p.arguments});
+namespace palmette::interpose {{
+int next::find_{p.name}({p.declared}) {{
+    return {p.name}.find_and_call({find});
 }}
-}}  // namespace palmette::interpose::next
-
-extern "C" __attribute__((visibility("default"))) int {p.name}({p.parameters}) {{
+{served}}}  // namespace palmette::interpose
+extern "C" __attribute__((visibility("default"))) int {p.name}({p.declared}) {{
     return palmette::interpose::on_{p.name}({p.arguments});
 }}
 """)
@@ -99,24 +127,16 @@ extern "C" __attribute__((visibility("default"))) int {p.name}({p.parameters}) {
 
 def main(arguments: list[str]) -> int:
     """Preprocess mpi.h with the given compiler and write both files."""
-    listed, directory, compiler = Path(arguments[0]), Path(arguments[1]), arguments[2:]
-    lines = (line.split("#")[0].strip() for line in listed.read_text(encoding="utf-8").splitlines())
-    names = [line for line in lines if line]
-    text = subprocess.run(
-        [*compiler, "-E", "-P", "-x", "c", "-"],
-        input="#include <mpi.h>\n",
-        text=True,
-        check=True,
-        stdout=subprocess.PIPE,
-    ).stdout
-    prototypes = declared_functions(text, names)
+    path, directory, compiler = Path(arguments[0]), Path(arguments[1]), arguments[2:]
+    listed = read_list(path)
+    prototypes = declared_functions(preprocessed_mpi_h(compiler), all_functions(listed))
     if not prototypes:
-        print(f"{listed}: mpi.h declares none of these functions; is the prefix right?", file=sys.stderr)
+        print(f"{path}: mpi.h declares none of these functions; is the prefix right?", file=sys.stderr)
         return 1
     include = directory / "palmette" / "interpose"
     include.mkdir(parents=True, exist_ok=True)
     (include / "wrappers.hpp").write_text(header(prototypes), encoding="utf-8")
-    (directory / "wrappers.cpp").write_text(source(prototypes), encoding="utf-8")
+    (directory / "wrappers.cpp").write_text(source(prototypes, listed), encoding="utf-8")
     return 0
 
 

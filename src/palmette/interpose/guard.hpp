@@ -1,26 +1,40 @@
 // Calls that the MPI makes of itself while we serve one must not come back to us.
 #pragma once
 
+#include <atomic>
+
 namespace palmette::interpose {
+
+/// This thread is inside of palmette. Its place is fixed when the library is loaded, so that a look costs one instruction.
+extern constinit thread_local bool inside __attribute__((tls_model("initial-exec")));
 
 /// Marks this thread as inside of palmette for its lifetime.
 class Guard {
   public:
-    Guard() : entered_(!inside_) { inside_ = true; }
+    Guard() : entered_(!inside) { inside = true; }
     Guard(const Guard&) = delete;
     Guard& operator=(const Guard&) = delete;
-    ~Guard() {
-        if (entered_) inside_ = false;
-    }
+    ~Guard() { inside = !entered_; }
     /// False when this thread was inside already.
     bool entered() const { return entered_; }
 
   private:
-    static thread_local bool inside_;
     bool entered_;
 };
 
+extern constinit std::atomic<bool> is_up;
+bool start_late();
+
 /// True when the runtime is up. A program that only opened sessions never called MPI_Init: the runtime is started at its first collective.
-bool started();
+inline bool started() { return is_up.load(std::memory_order_acquire) || start_late(); }
+
+/// One call of the program's. It is ours to look at when it doesn't come from inside of palmette and the runtime is up.
+class Entry {
+  public:
+    bool ours() const { return guard_.entered() && started(); }
+
+  private:
+    Guard guard_;
+};
 
 }  // namespace palmette::interpose

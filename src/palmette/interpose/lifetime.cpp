@@ -4,15 +4,15 @@
 #include "palmette/interpose/guard.hpp"
 #include "palmette/interpose/settings.hpp"
 #include "palmette/interpose/wrappers.hpp"
+#include "palmette/runtime/background.hpp"
 #include "palmette/runtime/process.hpp"
 
 namespace palmette::interpose {
 
-thread_local bool Guard::inside_ = false;
+constinit thread_local bool inside = false;
+constinit std::atomic<bool> is_up{false};
 
-bool started() {
-    runtime::Process& process = runtime::Process::instance();
-    if (process.started()) return true;
+bool start_late() {
     int initialized = 0;
     int finalized = 0;
     PMPI_Initialized(&initialized);
@@ -20,7 +20,8 @@ bool started() {
     // After MPI_Init this is a library that was loaded too late; its ranks may not all have it, so nothing is served.
     if (initialized || finalized) return false;
 #if MPI_VERSION >= 4
-    process.start_without_world(settings_from_environment());
+    runtime::Process::instance().start_without_world(settings_from_environment());
+    is_up.store(true, std::memory_order_release);
     return true;
 #else
     return false;
@@ -31,7 +32,9 @@ namespace {
 
 void start() {
     const Guard guard;
-    if (guard.entered()) runtime::Process::instance().start(settings_from_environment());
+    if (!guard.entered()) return;
+    runtime::Process::instance().start(settings_from_environment());
+    is_up.store(true, std::memory_order_release);
 }
 
 }  // namespace
@@ -51,7 +54,11 @@ int on_MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
 int on_MPI_Finalize() {
     {
         const Guard guard;
-        if (guard.entered()) runtime::Process::instance().finish();
+        if (guard.entered()) {
+            // What the program never waited for ends here: the others may need it.
+            if (runtime::any_under_way()) runtime::Background::instance().finish(MPI_COMM_NULL);
+            runtime::Process::instance().finish();
+        }
     }
     return next::MPI_Finalize();
 }

@@ -27,7 +27,7 @@ bool Call::plan(Work& work, int root, std::int64_t block_bytes, const Operation*
     work.plan = &plan;
     if (!plan.refusal) {
         if (!plan.served)
-            plan.served = &process_.report().served_row(function_, block_bytes, plan.algorithm, plan.reason);
+            plan.served = &process_.report().served_row(function_, block_bytes, plan.algorithm, plan.reason, blocking_);
         return true;
     }
     if (!plan.refused) plan.refused = &process_.report().refused_row(function_, *plan.refusal, plan.reason);

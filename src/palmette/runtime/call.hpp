@@ -19,7 +19,7 @@ class Call {
     /// False: the call is the MPI's, and counted as refused.
     bool open() {
         Refusal refusal = Refusal::no_state;
-        state_ = process_.communicator(comm_, refusal);
+        state_ = process_.communicator(comm_, refusal, blocking_);
         if (!state_) return refuse(refusal);
         if (Report::Refused* row = state_->always_refused(function_, blocking_)) {
             row->calls.add(state_->rank() == 0);

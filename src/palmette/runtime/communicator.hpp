@@ -13,6 +13,7 @@
 #include "palmette/runtime/report.hpp"
 #include "palmette/runtime/settings.hpp"
 #include "palmette/runtime/sharing.hpp"
+#include "palmette/runtime/tag_space.hpp"
 #include "palmette/topology/job.hpp"
 
 namespace palmette::runtime {
@@ -62,7 +63,6 @@ class Communicator {
     Executor& executor() { return executor_; }
     Executor make_executor() const { return Executor(waiting_); }
     SharedNode* shared_node() { return sharing_ ? sharing_->node.get() : nullptr; }
-    int tag_limit() const { return tag_limit_; }
 
     /// Set when this communicator can't be served (any more).
     std::optional<Refusal> unusable;
@@ -80,8 +80,7 @@ class Communicator {
     }
     void find_always_refused(const Settings& settings, Report& report);
 
-    /// Nonblocking operations started so far; all ranks start them in the same order.
-    std::int64_t started = 0;
+    TagSpace tags;
 
   private:
     static constexpr std::size_t most_plans = 256;
@@ -105,7 +104,6 @@ class Communicator {
     bool scattered_;
     MPI_Comm hidden_;
     int rank_;
-    int tag_limit_;
     Waiting waiting_;
     Executor executor_;
     std::optional<Sharing> sharing_;

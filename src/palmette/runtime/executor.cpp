@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "palmette/runtime/under_way.hpp"
+
 namespace palmette::runtime {
 
 using plan::StepKind;
@@ -233,7 +235,7 @@ int Executor::run(const BoundProgram& program, const Environment& environment) {
         error = run_in_order();
     } else {
         error = begin(program, environment);
-        may_block_ = true;
+        may_block_ = !any_under_way();
         while (error == MPI_SUCCESS && done_ < program.steps.size()) error = wait_once();
     }
     // Also after an error: the others of the node must not wait for this operation.

@@ -125,7 +125,22 @@ void Process::start(Settings settings) {
             report_.note(error.what());
         }
     }
+    // A nonblocking call can't make it, since that waits for the others.
+    Refusal refusal = Refusal::no_state;
+    if (may_serve_nonblocking()) find_communicator(MPI_COMM_WORLD, refusal, true);
     started_.store(true, std::memory_order_release);
+}
+
+bool Process::may_serve_nonblocking() const {
+    if (off_ || !world_ || world_->size() < 2) return false;
+    for (std::size_t f = 0; f < select::function_count; ++f) {
+        const auto& forced = settings_.forced[f];
+        if (forced ? forced->algorithm.has_value()
+                   : !settings_.table.always_mpi(static_cast<select::Function>(f), *world_,
+                                                 {settings_.mpi, settings_.crowded, false}))
+            return true;
+    }
+    return false;
 }
 
 void Process::start_without_world(Settings settings) {
@@ -149,7 +164,7 @@ int Process::forget(MPI_Comm, int, void* attribute, void*) {
     return MPI_SUCCESS;
 }
 
-Communicator* Process::find_communicator(MPI_Comm comm, Refusal& refusal) {
+Communicator* Process::find_communicator(MPI_Comm comm, Refusal& refusal, bool may_make) {
     if (off_) {
         refusal = *off_;
         return nullptr;
@@ -171,8 +186,11 @@ Communicator* Process::find_communicator(MPI_Comm comm, Refusal& refusal) {
             auto made = std::make_unique<Communicator>(MPI_COMM_NULL, topology::Job::flat(1), 0, tag_limit_, waiting_);
             made->unusable = inter ? Refusal::intercommunicator : Refusal::one_rank;
             state = keep(comm, std::move(made));
-        } else {
+        } else if (may_make) {
             state = make_communicator(comm, refusal);
+        } else {
+            refusal = Refusal::no_state_yet;
+            return nullptr;
         }
     }
     if (!state) {

@@ -32,20 +32,22 @@ class Process {
     const Settings& settings() const { return settings_; }
     Report& report() { return report_; }
 
-    /// The state of a communicator, made collectively when it has none yet. Null where it can't be served: `refusal` says why.
-    Communicator* communicator(MPI_Comm comm, Refusal& refusal) {
+    /// The state of a communicator, made collectively when it has none yet; unless `may_make` isn't set, for calls that must not wait for others.
+    /// Null where it can't be served: `refusal` says why.
+    Communicator* communicator(MPI_Comm comm, Refusal& refusal, bool may_make = true) {
         const Recent& recent = recent_;
         if (recent.comm == comm && recent.generation == generation_.load(std::memory_order_acquire)) {
             if (!recent.state->unusable) return recent.state;
             refusal = *recent.state->unusable;
             return nullptr;
         }
-        return find_communicator(comm, refusal);
+        return find_communicator(comm, refusal, may_make);
     }
 
   private:
     void prepare(Settings settings);
-    Communicator* find_communicator(MPI_Comm comm, Refusal& refusal);
+    Communicator* find_communicator(MPI_Comm comm, Refusal& refusal, bool may_make);
+    bool may_serve_nonblocking() const;
     Communicator* make_communicator(MPI_Comm comm, Refusal& refusal);
     Communicator* keep(MPI_Comm comm, std::unique_ptr<Communicator> state);
     bool crowded() const;

@@ -27,6 +27,8 @@ constexpr std::array<const char*, static_cast<std::size_t>(Refusal::count)> sent
     "the communicator's state could not be made",
     "512 communicators are served already, which is the most",
     "a datatype that palmette doesn't reduce",
+    "a communicator on which no blocking collective was called before",
+    "blocks that others forward without knowing their lengths",
 };
 
 int size_class(std::int64_t bytes) {
@@ -45,9 +47,9 @@ void add(Report::Calls& calls, const Json& item) {
 const char* sentence_of(Refusal refusal) { return sentences[static_cast<std::size_t>(refusal)]; }
 
 Report::Served& Report::served_row(Function function, std::int64_t block_bytes, const std::string& algorithm,
-                                   const std::string& reason) {
+                                   const std::string& reason, bool blocking) {
     const std::lock_guard lock(mutex_);
-    Served& row = served_[{static_cast<std::uint8_t>(function), size_class(block_bytes), algorithm}];
+    Served& row = served_[{static_cast<std::uint8_t>(function), size_class(block_bytes), algorithm, blocking}];
     row.min_bytes = std::min(row.min_bytes, block_bytes);
     row.max_bytes = std::max(row.max_bytes, block_bytes);
     if (row.reason.empty()) row.reason = reason;
@@ -75,7 +77,10 @@ Json Report::pack() const {
     Json served = Json::array();
     for (const auto& [key, row] : served_) {
         Json item = Json::object();
-        item.set("f", static_cast<int>(std::get<0>(key))).set("c", std::get<1>(key)).set("a", std::get<2>(key));
+        item.set("f", static_cast<int>(std::get<0>(key)))
+            .set("c", std::get<1>(key))
+            .set("a", std::get<2>(key))
+            .set("b", std::get<3>(key) ? 1 : 0);
         item.set("n", row.calls.operations())
             .set("k", row.calls.rank_calls())
             .set("l", row.min_bytes)
@@ -104,7 +109,7 @@ Json Report::pack() const {
 void Report::absorb(const Json& other) {
     for (const Json& item : other.find("served")->items("served")) {
         Served& row = served_[{static_cast<std::uint8_t>(integer(item, "f")), static_cast<int>(integer(item, "c")),
-                               item.find("a")->string("a")}];
+                               item.find("a")->string("a"), integer(item, "b") != 0}];
         add(row.calls, item);
         row.min_bytes = std::min(row.min_bytes, integer(item, "l"));
         row.max_bytes = std::max(row.max_bytes, integer(item, "h"));
@@ -152,7 +157,8 @@ Json Report::to_json(int ranks, double seconds, const Json& job) const {
         item.set("function", select::name_of(static_cast<Function>(std::get<0>(key))))
             .set("min_bytes", row.min_bytes)
             .set("max_bytes", row.max_bytes);
-        item.set("algorithm", std::get<2>(key))
+        item.set("blocking", std::get<3>(key))
+            .set("algorithm", std::get<2>(key))
             .set("reason", row.reason)
             .set("calls", row.calls.operations())
             .set("rank_calls", row.calls.rank_calls());
@@ -196,7 +202,7 @@ std::string Report::page(int ranks, double seconds) const {
         print("  %-11s %15s %9lld %10s %10s\n", select::name_of(static_cast<Function>(std::get<0>(key))), bytes.c_str(),
               static_cast<long long>(row.calls.operations()), base::format_duration(mean).c_str(),
               base::format_duration(row.max_seconds).c_str());
-        print("      by %.70s\n", std::get<2>(key).c_str());
+        print("      by %.56s%s\n", std::get<2>(key).c_str(), std::get<3>(key) ? "" : ", nonblocking");
     }
     if (!refused_.empty()) print("  left to the MPI:\n");
     for (const auto& [key, row] : refused_) {

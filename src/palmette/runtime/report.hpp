@@ -30,6 +30,8 @@ enum class Refusal : std::uint8_t {
     no_state,
     too_many_communicators,
     datatype,
+    no_state_yet,
+    lengths_unknown,
     count,
 };
 const char* sentence_of(Refusal refusal);
@@ -73,7 +75,7 @@ class Report {
         Calls calls;
     };
     Served& served_row(Function function, std::int64_t block_bytes, const std::string& algorithm,
-                       const std::string& reason);
+                       const std::string& reason, bool blocking = true);
     Refused& refused_row(Function function, Refusal refusal, const std::string& detail);
 
     /// Adds the time of a served call, where times are taken.
@@ -88,7 +90,7 @@ class Report {
     std::string page(int ranks, double seconds) const;
 
   private:
-    using ServedKey = std::tuple<std::uint8_t, int, std::string>;            ///< function, size class, algorithm
+    using ServedKey = std::tuple<std::uint8_t, int, std::string, bool>;  ///< function, size class, algorithm, blocking
     using RefusedKey = std::tuple<std::uint8_t, std::uint8_t, std::string>;  ///< function, refusal, detail
 
     base::Json pack() const;

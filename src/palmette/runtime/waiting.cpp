@@ -8,6 +8,8 @@
 #include <string_view>
 #include <thread>
 
+#include "palmette/runtime/under_way.hpp"
+
 namespace palmette::runtime {
 namespace {
 
@@ -41,7 +43,7 @@ Waiting::Waiting(Policy policy)
     : polls_(policy == Policy::poll || (policy == Policy::automatic && name_of_mpi() == "mpich")) {}
 
 int Waiting::some(int count, MPI_Request* requests, int* finished_count, int* finished) {
-    if (polls_) return poll(count, requests, finished_count, finished);
+    if (polls_ || any_under_way()) return poll(count, requests, finished_count, finished);
     return PMPI_Waitsome(count, requests, finished_count, finished, MPI_STATUSES_IGNORE);
 }
 
@@ -50,6 +52,7 @@ int Waiting::poll(int count, MPI_Request* requests, int* finished_count, int* fi
     for (int round = 1;; ++round) {
         const int error = PMPI_Testsome(count, requests, finished_count, finished, MPI_STATUSES_IGNORE);
         if (error != MPI_SUCCESS || *finished_count > 0) return error;
+        if (any_under_way()) progress_background();
         if (crowded_ == 0 && round % tests_between_yields != 0) continue;
         const Clock::time_point before = Clock::now();
         sched_yield();

@@ -9,8 +9,12 @@ namespace palmette::runtime {
 using plan::Collective;
 
 int Work::open() {
-    if (const int error = send.prepare()) return error;
-    if (const int error = recv.prepare()) return error;
+    // A persistent operation is opened at each start, and bound at the first.
+    const bool again = bound_ != nullptr;
+    if (!again) {
+        if (const int error = send.prepare()) return error;
+        if (const int error = recv.prepare()) return error;
+    }
     const int rank = state->rank();
     switch (in_place) {
         case InPlace::no:
@@ -32,6 +36,7 @@ int Work::open() {
             bases_.send = bases_.recv;
             break;
     }
+    if (again) return MPI_SUCCESS;
     bound_ = &plan->bound;
     return plan->bound.steps.empty() && !plan->program.steps.empty() ? bind_own_lengths() : MPI_SUCCESS;
 }

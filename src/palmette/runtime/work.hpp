@@ -34,6 +34,7 @@ class Work {
         state = &communicator;
         comm = user;
         plan = nullptr;
+        bound_ = nullptr;
         in_place = InPlace::no;
     }
 

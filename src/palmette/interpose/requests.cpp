@@ -1,0 +1,168 @@
+// Completing and starting requests: while the program waits or tests, collectives in the background go on.
+//
+// The requests of these are the MPI's own kind (generalized ones, or persistent receives), so that arrays, null and inactive requests and statuses are all
+// the MPI's business. Waiting becomes testing as long as anything of ours is under way.
+#include <algorithm>
+
+#include "palmette/interpose/guard.hpp"
+#include "palmette/interpose/wrappers.hpp"
+#include "palmette/runtime/background.hpp"
+#include "palmette/runtime/persistent.hpp"
+
+namespace palmette::interpose {
+namespace {
+
+using runtime::any_under_way;
+
+/// Tests with `test(flag)` until it sets the flag or fails, or until the MPI's own wait will do. Returns an MPI code; nothing in the last case.
+template <class Test>
+std::optional<int> test_until_done(Test test) {
+    int code = MPI_SUCCESS;
+    int done = 0;
+    runtime::wait_until([&] {
+        code = test(&done);
+        return code != MPI_SUCCESS || done != 0 || !any_under_way();
+    });
+    if (code == MPI_SUCCESS && done == 0) return std::nullopt;
+    return code;
+}
+
+/// What a call on one request returns that may have completed an operation of ours.
+int with_error_of_one(int code) {
+    const int error = runtime::take_error();
+    return code == MPI_SUCCESS ? error : code;
+}
+
+/// The same for several; `statuses` are the `count` that were set.
+int with_error_of_several(int code, int count, MPI_Status* statuses) {
+    const int error = runtime::take_error();
+    if (code != MPI_SUCCESS || error == MPI_SUCCESS) return code;
+    if (statuses == MPI_STATUSES_IGNORE) return MPI_ERR_IN_STATUS;
+    // Of ours the MPI has set the field already. That of others means nothing so far.
+    for (int i = 0; i < count; ++i)
+        if (statuses[i].MPI_ERROR != error) statuses[i].MPI_ERROR = MPI_SUCCESS;
+    return MPI_ERR_IN_STATUS;
+}
+
+/// Before a call that doesn't wait.
+void go_on() {
+    if (!any_under_way()) return;
+    if (const Guard guard; guard.entered()) runtime::progress_background();
+}
+
+}  // namespace
+
+int on_MPI_Wait(MPI_Request* request, MPI_Status* status) {
+    if (any_under_way())
+        if (const Guard guard; guard.entered())
+            if (const auto code = test_until_done([&](int* done) { return PMPI_Test(request, done, status); }))
+                return with_error_of_one(*code);
+    return next::MPI_Wait(request, status);
+}
+
+int on_MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[]) {
+    if (any_under_way())
+        if (const Guard guard; guard.entered())
+            if (const auto code =
+                    test_until_done([&](int* done) { return PMPI_Testall(count, requests, done, statuses); }))
+                return with_error_of_several(*code, count, statuses);
+    return next::MPI_Waitall(count, requests, statuses);
+}
+
+int on_MPI_Waitany(int count, MPI_Request requests[], int* index, MPI_Status* status) {
+    if (any_under_way())
+        if (const Guard guard; guard.entered())
+            if (const auto code =
+                    test_until_done([&](int* done) { return PMPI_Testany(count, requests, index, done, status); }))
+                return with_error_of_one(*code);
+    return next::MPI_Waitany(count, requests, index, status);
+}
+
+int on_MPI_Waitsome(int incount, MPI_Request requests[], int* outcount, int indices[], MPI_Status statuses[]) {
+    if (any_under_way())
+        if (const Guard guard; guard.entered())
+            // MPI_UNDEFINED isn't 0 either: nothing is active.
+            if (const auto code = test_until_done([&](int* done) {
+                    *outcount = 0;
+                    const int tested = PMPI_Testsome(incount, requests, outcount, indices, statuses);
+                    *done = *outcount != 0;
+                    return tested;
+                }))
+                return with_error_of_several(*code, *outcount, statuses);
+    return next::MPI_Waitsome(incount, requests, outcount, indices, statuses);
+}
+
+int on_MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
+    if (!any_under_way()) return next::MPI_Test(request, flag, status);
+    go_on();
+    return with_error_of_one(next::MPI_Test(request, flag, status));
+}
+
+int on_MPI_Testall(int count, MPI_Request requests[], int* flag, MPI_Status statuses[]) {
+    if (!any_under_way()) return next::MPI_Testall(count, requests, flag, statuses);
+    go_on();
+    const int code = next::MPI_Testall(count, requests, flag, statuses);
+    return with_error_of_several(code, count, statuses);
+}
+
+int on_MPI_Testany(int count, MPI_Request requests[], int* index, int* flag, MPI_Status* status) {
+    if (!any_under_way()) return next::MPI_Testany(count, requests, index, flag, status);
+    go_on();
+    return with_error_of_one(next::MPI_Testany(count, requests, index, flag, status));
+}
+
+int on_MPI_Testsome(int incount, MPI_Request requests[], int* outcount, int indices[], MPI_Status statuses[]) {
+    if (!any_under_way()) return next::MPI_Testsome(incount, requests, outcount, indices, statuses);
+    go_on();
+    const int code = next::MPI_Testsome(incount, requests, outcount, indices, statuses);
+    return with_error_of_several(code, std::max(*outcount, 0), statuses);
+}
+
+int on_MPI_Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
+    go_on();
+    return next::MPI_Request_get_status(request, flag, status);
+}
+
+#if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
+
+int on_MPI_Request_get_status_all(int count, const MPI_Request requests[], int* flag, MPI_Status statuses[]) {
+    go_on();
+    return next::MPI_Request_get_status_all(count, requests, flag, statuses);
+}
+
+int on_MPI_Request_get_status_any(int count, const MPI_Request requests[], int* index, int* flag, MPI_Status* status) {
+    go_on();
+    return next::MPI_Request_get_status_any(count, requests, index, flag, status);
+}
+
+int on_MPI_Request_get_status_some(int incount, const MPI_Request requests[], int* outcount, int indices[],
+                                   MPI_Status statuses[]) {
+    go_on();
+    return next::MPI_Request_get_status_some(incount, requests, outcount, indices, statuses);
+}
+
+#endif
+
+int on_MPI_Request_free(MPI_Request* request) {
+    go_on();
+    if (runtime::any_persistent())
+        if (const Guard guard; guard.entered()) runtime::persistent_is_freed(*request);
+    return next::MPI_Request_free(request);
+}
+
+int on_MPI_Start(MPI_Request* request) {
+    const int code = next::MPI_Start(request);
+    if (code == MPI_SUCCESS && runtime::any_persistent())
+        if (const Guard guard; guard.entered()) runtime::persistent_was_started(*request);
+    return code;
+}
+
+int on_MPI_Startall(int count, MPI_Request requests[]) {
+    const int code = next::MPI_Startall(count, requests);
+    if (code == MPI_SUCCESS && runtime::any_persistent())
+        if (const Guard guard; guard.entered())
+            for (int i = 0; i < count; ++i) runtime::persistent_was_started(requests[i]);
+    return code;
+}
+
+}  // namespace palmette::interpose
