@@ -14,6 +14,8 @@
 
 #include "collbench/collectives.h"
 #include "collbench/options.h"
+#include "collbench/overlap.h"
+#include "collbench/pass_through.h"
 #include "collbench/timing.h"
 
 enum { GUARD = 64, UNTOUCHED = 0x5a, NAME_BYTES = 128 };
@@ -53,46 +55,75 @@ static struct work make_work(const struct collective *c, size_t size, int root) 
                      .size = size,
                      .count = (int)size,
                      .elements = (int)(size / sizeof(unsigned))};
-    w.counts = room((size_t)ranks, sizeof(int));
-    w.offsets = room((size_t)ranks, sizeof(int));
-    size_t sum = 0;
+    int **const lists[] = {&w.send_counts, &w.send_offsets, &w.recv_counts, &w.recv_offsets, &w.element_counts};
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; ++i) *lists[i] = room((size_t)ranks, sizeof(int));
+    w.types = room((size_t)ranks, sizeof(MPI_Datatype));
+    size_t sent = 0, received = 0;
+    const bool pairs = c->lengths == PAIRWISE;
     for (int r = 0; r < ranks; ++r) {
-        w.counts[r] = (int)block_bytes(c, size, r);
-        w.offsets[r] = (int)sum;
-        sum += (size_t)w.counts[r];
+        w.types[r] = MPI_BYTE;
+        w.send_counts[r] = (int)block_bytes(c, size, pairs ? my_rank : r, r);
+        w.recv_counts[r] = (int)block_bytes(c, size, r, pairs ? my_rank : r);
+        w.element_counts[r] = (int)((size_t)w.recv_counts[r] / sizeof(unsigned));
+        w.send_offsets[r] = (int)sent;
+        w.recv_offsets[r] = (int)received;
+        sent += (size_t)w.send_counts[r];
+        received += (size_t)w.recv_counts[r];
     }
     const bool blocks = c->send_shape == BLOCKS || c->recv_shape == BLOCKS;
-    if (blocks && sum > INT_MAX) stop("%s of %zu bytes on %d ranks: more than 2 GiB a rank", c->name, size, ranks);
-    w.send = room(1, shape_bytes(c, c->send_shape, &w) + GUARD);
-    w.recv = room(1, shape_bytes(c, c->recv_shape, &w) + GUARD);
+    if (blocks && (sent > INT_MAX || received > INT_MAX))
+        stop("%s of %zu bytes on %d ranks: more than 2 GiB a rank", c->name, size, ranks);
+    w.send = room(1, send_bytes(c, &w) + GUARD);
+    w.recv = room(1, recv_bytes(c, &w) + GUARD);
     put_sent(c, &w);
     return w;
 }
 
 static void free_work(struct work *w) {
-    free(w->counts);
-    free(w->offsets);
+    int *const lists[] = {w->send_counts, w->send_offsets, w->recv_counts, w->recv_offsets, w->element_counts};
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; ++i) free(lists[i]);
+    free(w->types);
     free(w->send);
     free(w->recv);
 }
 
+/* Let the last rank come late to a barrier. Returns whether this rank left before that one came; clocks must be the same. */
+static bool leaves_early(const struct collective *c, const struct work *w, enum variant variant, int *error) {
+    PMPI_Barrier(MPI_COMM_WORLD);
+    if (my_rank == ranks - 1) sleep_until(now_s() + 2e-3);
+    const double came_s = now_s();
+    *error = c->call[variant](w);
+    const double left_s = now_s();
+    double last_s = 0;
+    PMPI_Allreduce(&came_s, &last_s, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    return left_s < last_s;
+}
+
 /* Call once and compare the whole receive buffer, also where nothing may be written. Returns on how many ranks it is wrong;
  * the first of them says what. */
-static int check(const struct collective *c, const struct work *w, enum variant variant) {
-    const size_t bytes = shape_bytes(c, c->recv_shape, w) + GUARD;
+static int check(const struct collective *c, const struct work *w, enum variant variant, bool shared_clock) {
+    const size_t bytes = recv_bytes(c, w) + GUARD;
     unsigned char *expected = room(1, bytes);
     memset(expected, UNTOUCHED, bytes);
     memset(w->recv, UNTOUCHED, bytes);
     put_expected(c, w, expected);
     put_sent(c, w);
-    const int error = c->call[variant](w);
-    size_t at = 0;
+    int error = MPI_SUCCESS;
+    bool early = false;
+    if (has_data(c) || !shared_clock)
+        error = c->call[variant](w);
+    else
+        early = leaves_early(c, w, variant, &error);
+    size_t at = is_defined(c, w) ? 0 : bytes - GUARD;
     while (at < bytes && w->recv[at] == expected[at]) ++at;
-    const int mine = error != MPI_SUCCESS || at < bytes;
+    const int mine = error != MPI_SUCCESS || at < bytes || early;
     int wrong = 0, first = mine ? my_rank : ranks, lowest = ranks;
     PMPI_Allreduce(&mine, &wrong, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     PMPI_Allreduce(&first, &lowest, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-    if (lowest == my_rank && at < bytes)
+    if (lowest == my_rank && early)
+        fprintf(stderr, "collbench: %s under %s: rank %d left before rank %d came\n", c->name, variant_names[variant],
+                my_rank, ranks - 1);
+    else if (lowest == my_rank && at < bytes)
         fprintf(stderr,
                 "collbench: %s of %zu bytes under %s: rank %d, byte %zu of %zu received: 0x%02x, expected 0x%02x\n",
                 c->name, w->size, variant_names[variant], my_rank, at, bytes - GUARD, w->recv[at], expected[at]);
@@ -133,18 +164,25 @@ static void put_times(FILE *out, const char *name, const double *values, int cou
 }
 
 static void put_cell(FILE *out, const struct collective *c, const struct work *w, const struct samples *s, int pairs,
-                     const int wrong[2], double elapsed_s, double window_s) {
+                     const int wrong[2], const struct overlap *overlap, double elapsed_s, double window_s) {
     static const char *const time_names[] = {"alone_s", "palmette_s"}, *const late_names[] = {"alone_late_s",
                                                                                               "palmette_late_s"};
     fprintf(out, "{\"event\":\"cell\",\"collective\":\"%s\",\"size_bytes\":%zu,\"root\":%d,\"pairs\":%d", c->name,
             w->size, w->root, pairs);
     fprintf(out, ",\"elapsed_s\":%.3f,\"window_s\":%.6f", elapsed_s, window_s);
     fprintf(out, ",\"wrong_ranks\":{\"alone\":%d,\"palmette\":%d}", wrong[ALONE], wrong[PALMETTE]);
-    if (c->lengths == UNEVEN) {
+    if (c->lengths != EVEN) {
+        /* by rank, or by sender and receiver */
+        const char *separator = "";
         fprintf(out, ",\"block_bytes\":[");
-        for (int r = 0; r < ranks; ++r) fprintf(out, "%s%d", r ? "," : "", w->counts[r]);
+        for (int from = 0; from < (c->lengths == PAIRWISE ? ranks : 1); ++from)
+            for (int to = 0; to < ranks; ++to, separator = ",")
+                fprintf(out, "%s%zu", separator, block_bytes(c, w->size, from, to));
         fputc(']', out);
     }
+    if (overlap)
+        fprintf(out, ",\"overlap\":{\"computed_s\":%.9f,\"alone\":%.4f,\"palmette\":%.4f}", overlap->computed_s,
+                overlap->hidden[ALONE], overlap->hidden[PALMETTE]);
     fprintf(out, ",\"palmette_first\":[");
     for (int i = 0; i < pairs; ++i) fprintf(out, "%s%d", i ? "," : "", s->palmette_first[i]);
     fputc(']', out);
@@ -195,11 +233,25 @@ static void put_job(FILE *out, const struct options *o) {
     free(hosts);
 }
 
+/* The overlap of a cell that was measured by itself before. Collective. */
+static struct overlap overlap_of(const struct collective *c, const struct work *w, struct timing *t,
+                                 const struct samples *s, int pairs, double seconds) {
+    double by_itself_s[2] = {0, 0};
+    double *sorted = room((size_t)pairs, sizeof(double));
+    for (int v = ALONE; v <= PALMETTE && my_rank == 0; ++v) {
+        memcpy(sorted, s->time_s[v], (size_t)pairs * sizeof(double));
+        by_itself_s[v] = median_of(sorted, pairs);
+    }
+    free(sorted);
+    return measure_overlap(c, w, t, by_itself_s, seconds);
+}
+
 /* Measure one cell and write it. Returns on how many ranks a result was wrong, summed over the checks. */
 static int run_cell(FILE *out, const struct options *o, const struct collective *c, size_t size, struct timing *t,
                     struct samples *s, uint64_t *random) {
     struct work w = make_work(c, size, o->root);
-    int wrong[2] = {check(c, &w, ALONE), check(c, &w, PALMETTE)};
+    int wrong[2] = {0, 0};
+    for (int v = ALONE; v <= PALMETTE; ++v) wrong[v] += check(c, &w, v, o->shared_clock);
     struct call worst[2];
     for (int i = 0; i < o->warmup; ++i) time_pair(c, &w, t, i % 2, true, worst);
     const double begin_s = now_s();
@@ -219,9 +271,10 @@ static int run_cell(FILE *out, const struct options *o, const struct collective 
         }
     }
     const double elapsed_s = now_s() - begin_s;
-    wrong[ALONE] += check(c, &w, ALONE);
-    wrong[PALMETTE] += check(c, &w, PALMETTE);
-    if (out) put_cell(out, c, &w, s, pairs, wrong, elapsed_s, t->window_s);
+    struct overlap overlap = {0};
+    if (c->start[ALONE]) overlap = overlap_of(c, &w, t, s, pairs, o->seconds / 2);
+    for (int v = ALONE; v <= PALMETTE; ++v) wrong[v] += check(c, &w, v, o->shared_clock);
+    if (out) put_cell(out, c, &w, s, pairs, wrong, c->start[ALONE] ? &overlap : NULL, elapsed_s, t->window_s);
     free_work(&w);
     return wrong[ALONE] + wrong[PALMETTE];
 }
@@ -247,7 +300,7 @@ int main(int argc, char **argv) {
     if (!wrong && o.root >= ranks) at = "--root", wrong = "no such rank in this job";
     for (int i = 0; !wrong && i < o.chosen_count; ++i)
         for (int j = 0; j < o.size_count; ++j)
-            if (o.chosen[i]->effect == SUM && o.sizes[j] % sizeof(unsigned))
+            if (o.chosen[i]->effect != MOVE && o.sizes[j] % sizeof(unsigned))
                 at = o.chosen[i]->name, wrong = "adds numbers of 4 bytes; its sizes must be multiples of 4";
     if (wrong || list) explain_and_end(wrong, at, list);
 
@@ -263,9 +316,11 @@ int main(int argc, char **argv) {
     }
     uint64_t random = o.seed;
     int wrong_ranks = 0;
-    for (int i = 0; i < o.chosen_count; ++i)
-        for (int j = 0; j < o.size_count; ++j)
-            wrong_ranks += run_cell(out, &o, o.chosen[i], o.sizes[j], &timing, &samples, &random);
+    for (int i = 0; i < o.chosen_count && !o.pass_through; ++i)
+        for (int j = 0; j < (has_data(o.chosen[i]) ? o.size_count : 1); ++j)
+            wrong_ranks +=
+                run_cell(out, &o, o.chosen[i], has_data(o.chosen[i]) ? o.sizes[j] : 0, &timing, &samples, &random);
+    if (o.pass_through) run_passes(out, o.max_pairs, samples.time_s, &random);
     if (out) {
         fprintf(out, "{\"event\":\"end\",\"wrong\":%s}\n", wrong_ranks ? "true" : "false");
         fflush(out);

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from palmette.bench.errors import BenchError
-from palmette.bench.results import Cell
+from palmette.bench.results import Cell, Overlap, PassThrough
 
 VERSION = 1
 
@@ -21,6 +21,7 @@ class Output:
     hosts: list[str] = field(default_factory=list)
     palmette_ranks: int = 0
     cells: list[Cell] = field(default_factory=list)
+    passes: list[PassThrough] = field(default_factory=list)
     ended: bool = False
 
 
@@ -52,6 +53,8 @@ def _take(output: Output, event: dict[str, Any]) -> None:
         output.palmette_ranks = int(event["palmette_on_ranks"])
     elif kind == "cell":
         output.cells.append(_cell(event))
+    elif kind == "pass_through":
+        output.passes.append(PassThrough(**{name: value for name, value in event.items() if name != "event"}))
     elif kind == "end":
         output.ended = True
 
@@ -70,6 +73,7 @@ def _cell(event: dict[str, Any]) -> Cell:
         alone_late_s=event["alone_late_s"],
         palmette_late_s=event["palmette_late_s"],
         block_bytes=event.get("block_bytes"),
+        overlap=Overlap(**event["overlap"]) if "overlap" in event else None,
     )
     lists = (cell.palmette_first, cell.alone_s, cell.palmette_s, cell.alone_late_s, cell.palmette_late_s)
     if any(len(values) != event["pairs"] for values in lists):

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from palmette.bench.results import Cell, Job, Limit, Run
+from palmette.bench.settings import NONBLOCKING
 from palmette.bench.statistics import Ratio, Summary, Times, compare_pairs, in_time, summarize
 
 TRUSTED_FROM_S = 10e-3
@@ -25,6 +26,7 @@ class Row:
 
     `floor_*_s`: medians with the lab's rates off. `left_out`: pairs that started too late, of `pairs`. `wrong`: a result was
     wrong, alone or with palmette, and the times mean nothing. `algorithm`: what palmette took, where it reported it.
+    `hidden_alone`, `hidden_palmette`: of nonblocking calls, the share of their time that a computation hid.
     """
 
     mpi: str
@@ -42,6 +44,8 @@ class Row:
     left_out: int
     wrong: bool
     algorithm: str | None
+    hidden_alone: float | None = None
+    hidden_palmette: float | None = None
 
     @property
     def alone_multiple(self) -> float | None:
@@ -92,6 +96,8 @@ class Row:
             "left_out": self.left_out,
             "wrong": self.wrong,
             "algorithm": self.algorithm,
+            "hidden_alone": self.hidden_alone,
+            "hidden_palmette": self.hidden_palmette,
         }
 
 
@@ -157,6 +163,8 @@ def _row(key: Key, found: list[tuple[Job, Cell]], floor: list[Cell]) -> Row:
         left_out=total - usable,
         wrong=any(one.wrong_alone or one.wrong_palmette for _, one in found),
         algorithm=_algorithm(job, cell),
+        hidden_alone=_median([[one.overlap.alone] for _, one in found if one.overlap]),
+        hidden_palmette=_median([[one.overlap.palmette] for _, one in found if one.overlap]),
     )
 
 
@@ -170,10 +178,13 @@ def _algorithm(job: Job, cell: Cell) -> str | None:
     if job.report is None:
         return None
     sizes = cell.block_bytes or [cell.size_bytes]
+    blocking = cell.collective not in NONBLOCKING
+    function = cell.collective if blocking else cell.collective.removeprefix("i")
     served = {
         str(call.get("algorithm"))
         for call in job.report.get("calls", [])
-        if call.get("function") == cell.collective
+        if call.get("function") == function
+        and call.get("blocking", True) == blocking
         and call.get("min_bytes", 0) <= max(sizes)
         and call.get("max_bytes", -1) >= min(sizes)
     }

@@ -7,19 +7,27 @@ from typing import Any
 
 from palmette import _core
 from palmette.bench.results import Cell, Limit
+from palmette.bench.settings import NONBLOCKING
 
-_BOUNDED = {
-    "gather": "gather",
+_SHARED = {
     "gatherv": "gather",
-    "scatter": "scatter",
     "scatterv": "scatter",
-    "allgather": "allgather",
     "allgatherv": "allgather",
+    "reduce_scatter_block": "reduce_scatter",
+    "alltoallv": "alltoall",
+    "alltoallw": "alltoall",
 }
+"""The collectives whose bound is that of another one."""
+
+
+def bounded_as(collective: str) -> str:
+    """Return the collective of the core whose bound holds for a row of collbench: `ialltoall` and `alltoallv` -> `alltoall`."""
+    blocking = collective.removeprefix("i") if collective in NONBLOCKING else collective
+    return _SHARED.get(blocking, blocking)
 
 
 def limits(topology: dict[str, Any], hosts: Sequence[str], cells: Sequence[Cell]) -> list[Limit | None]:
-    """Return the bound of each cell for ranks on `hosts`; None where nothing bounds it, or it isn't known yet how.
+    """Return the bound of each cell for ranks on `hosts`; None where nothing bounds it.
 
     Raises _core.Error for a host that the topology doesn't have.
     """
@@ -28,10 +36,7 @@ def limits(topology: dict[str, Any], hosts: Sequence[str], cells: Sequence[Cell]
 
 
 def _limit(job: _core.Job, cell: Cell) -> Limit | None:
-    collective = _BOUNDED.get(cell.collective)
-    if collective is None:
-        return None
-    bound = _core.bound(job, collective, cell.block_bytes or cell.size_bytes, cell.root)
+    bound = _core.bound(job, bounded_as(cell.collective), cell.block_bytes or cell.size_bytes, cell.root)
     return Limit(bound.seconds, _reason(bound)) if bound.seconds > 0 else None
 
 

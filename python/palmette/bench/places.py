@@ -107,7 +107,7 @@ class LocalPlace:
 
     @property
     def description(self) -> str:
-        return f"{self.ranks} local ranks"
+        return f"{self.ranks} local ranks" + (", each bound to a core" if self.spins else "")
 
     @property
     def options(self) -> list[str]:
@@ -120,12 +120,16 @@ class LocalPlace:
     def run(
         self, mpi: Installation, hosts: Sequence[str], argv: Sequence[str], env: Mapping[str, str], timeout_s: float
     ) -> subprocess.CompletedProcess[str]:
-        """Run `argv` here."""
-        polite = {} if self.spins else _POLITE[mpi.name]
-        job = launch.Job(argv, hosts, self.directory, {**mpi.environment(), **polite, **env})
+        """Run `argv` here: with a core for each rank bound to cores, as fast as each MPI can; else with polite waiting."""
+        settings = _BOUND if self.spins else _POLITE
+        job = launch.Job(argv, hosts, self.directory, {**mpi.environment(), **settings[mpi.name], **env})
         starter = launch.launcher(mpi.launcher)
         variables = {**mpi.environment(), **starter.environment(job)}
-        command = starter.command(mpi.mpiexec, job)
+        if self.spins:
+            passed = starter.pass_environment(job.environment)
+            command = [str(mpi.mpiexec), *_bind_options(mpi), *passed, "-n", str(len(hosts)), *argv]
+        else:
+            command = starter.command(mpi.mpiexec, job)
         return run_to_end(
             ["env", *(f"{k}={v}" for k, v in variables.items()), *command], timeout_s=timeout_s, capture=True
         )
@@ -134,6 +138,23 @@ class LocalPlace:
         """Raise BenchError: no rates are set here."""
         raise BenchError("--floor needs a lab: local ranks have no link rates to take off; leave it out or give --lab")
 
+
+def _bind_options(mpi: Installation) -> list[str]:
+    """Return what binds each local rank to a core of its own."""
+    if mpi.launcher == "hydra":
+        return ["-bind-to", "core"]
+    if mpi.launcher == "prrte":
+        root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
+        return [*root, "--map-by", "core", "--bind-to", "core"]
+    return []
+
+
+_BOUND: dict[str, dict[str, str]] = {
+    "mpich": {},
+    "impi": {"I_MPI_PIN": "1", "I_MPI_PIN_CELL": "core", "I_MPI_PIN_DOMAIN": "core"},
+    "openmpi": {},
+}
+"""Intel MPI is told by variables where its ranks go."""
 
 _POLITE: dict[str, dict[str, str]] = {
     "mpich": {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1", "MPIR_CVAR_POLLS_BEFORE_YIELD": "1"},

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Kind = Literal["measure", "floor"]
-"""floor: measured with the lab's link rates off."""
+Kind = Literal["measure", "floor", "pass_through"]
+"""floor: measured with the lab's link rates off. pass_through: loops of calls that palmette leaves to the MPI, no cells."""
 
 
 @dataclass(frozen=True)
@@ -17,13 +17,36 @@ class Limit:
     reason: str
 
 
+@dataclass(frozen=True)
+class Overlap:
+    """How much of a nonblocking call's own time was hidden behind a computation of `computed_s` seconds, 0 to 1."""
+
+    computed_s: float
+    alone: float
+    palmette: float
+
+
+@dataclass(frozen=True)
+class PassThrough:
+    """A call in loops of `calls` calls, in turns as the MPI alone and through palmette, which leaves it to the MPI.
+
+    The lists have one entry a pair of loops: nanoseconds a call on rank 0. `where`: communicator and size.
+    """
+
+    function: str
+    where: str
+    calls: int
+    alone_ns: list[float]
+    palmette_ns: list[float]
+
+
 @dataclass
 class Cell:
     """The samples of one collective and size in one job.
 
     The lists have one entry a pair: the time of the call under the MPI alone and with palmette, from the common start to the
     last rank's end; how late the latest rank started; and whether palmette's call came first. `wrong_*`: on how many ranks a
-    result was wrong, summed over the checks.
+    result was wrong, summed over the checks. `block_bytes`, where blocks differ: by rank, or by sender and receiver.
     """
 
     collective: str
@@ -39,6 +62,7 @@ class Cell:
     palmette_late_s: list[float]
     block_bytes: list[int] | None = None
     bound: Limit | None = None
+    overlap: Overlap | None = None
 
 
 @dataclass
@@ -60,6 +84,7 @@ class Job:
     palmette_ranks: int = 0
     report: dict[str, Any] | None = None
     cells: list[Cell] = field(default_factory=list)
+    passes: list[PassThrough] = field(default_factory=list)
 
 
 @dataclass

@@ -41,7 +41,7 @@ class Planned:
     def label(self) -> str:
         """A few words for the progress display."""
         what = f"{self.mpi.name} {self.placement}" + (f" #{self.repeat + 1}" if self.repeat else "")
-        return f"{what}, rates off" if self.kind == "floor" else what
+        return what + {"floor": ", rates off", "pass_through": ", calls passed through", "measure": ""}[self.kind]
 
 
 class Watcher:
@@ -64,13 +64,16 @@ def plan_jobs(settings: Settings) -> list[Planned]:
     """
     found = [mpi_install.find(name) for name in settings.mpis]
     kinds: tuple[Kind, ...] = ("floor", "measure") if settings.floor else ("measure",)
-    return [
+    jobs = [
         Planned(mpi, placement, repeat, kind)
-        for repeat in range(settings.repeat)
+        for repeat in range(settings.repeat if settings.collectives else 0)
         for placement in settings.placements
         for mpi in found
         for kind in (kinds if repeat == 0 else ("measure",))
     ]
+    if settings.pass_through:
+        jobs += [Planned(mpi, settings.placements[0], 0, "pass_through") for mpi in found]
+    return jobs
 
 
 def measure(
@@ -120,7 +123,11 @@ def _do(planned: Planned, settings: Settings, place: Place, topology: dict[str, 
         env = {**_preload(mpi, settings), "PALMETTE_REPORT": str(report)}
         if place.topology_path is not None:
             env["PALMETTE_TOPOLOGY"] = str(place.topology_path)
-        arguments = settings.program_arguments(str(samples), spin=place.spins, floor=planned.kind == "floor")
+        if planned.kind == "pass_through":
+            env["PALMETTE_TABLE"] = str(_write_table_of_the_mpis_own(Path(folder)))
+            arguments = settings.pass_through_arguments(str(samples))
+        else:
+            arguments = settings.program_arguments(str(samples), spin=place.spins, floor=planned.kind == "floor")
         argv = [str(program(str(abi))), *arguments]
         with _watched(samples, watcher), _rates(place, planned.kind):
             done = place.run(mpi, hosts, argv, {**env, **settings.env}, settings.job_timeout_s)
@@ -128,6 +135,7 @@ def _do(planned: Planned, settings: Settings, place: Place, topology: dict[str, 
         job.report = _read_report(report)
     job.seconds = time.monotonic() - started
     job.cells = output.cells
+    job.passes = output.passes
     job.palmette_ranks = output.palmette_ranks
     job.error = _complaint(done, output, settings, hosts)
     if topology is not None and output.hosts:
@@ -136,9 +144,17 @@ def _do(planned: Planned, settings: Settings, place: Place, topology: dict[str, 
     return job
 
 
+def _write_table_of_the_mpis_own(folder: Path) -> Path:
+    """Write a decision table that leaves to the MPI what collbench calls with --pass-through."""
+    rows = [{"function": name, "algorithm": "mpi"} for name in ("barrier", "bcast", "allreduce")]
+    path = folder / "table.json"
+    path.write_text(json.dumps({"format": "palmette-table", "version": 1, "rows": rows}), encoding="utf-8")
+    return path
+
+
 @contextmanager
 def _rates(place: Place, kind: Kind) -> Iterator[None]:
-    if kind == "measure":
+    if kind != "floor":
         yield
         return
     with place.unlimited():

@@ -9,7 +9,7 @@ from typing import Any
 from palmette import _core, mpi_install
 from palmette.bench.errors import BenchError
 
-COLLECTIVES = (
+BLOCKING = (
     "gather",
     "scatter",
     "allgather",
@@ -17,12 +17,27 @@ COLLECTIVES = (
     "scatterv",
     "allgatherv",
     "bcast",
-    "alltoall",
     "reduce",
     "allreduce",
+    "reduce_scatter",
     "reduce_scatter_block",
+    "alltoall",
+    "alltoallv",
+    "alltoallw",
+    "barrier",
+    "scan",
+    "exscan",
 )
+NONBLOCKING = ("iallgather", "ibcast", "iallreduce", "ialltoall")
+COLLECTIVES = BLOCKING + NONBLOCKING
 """The rows of src/programs/collbench/collectives.h; a test compares."""
+
+GROUPS = {"all": COLLECTIVES, "blocking": BLOCKING, "nonblocking": NONBLOCKING}
+"""What may stand for several collectives."""
+
+SLEEP_WINDOW_US, SPIN_WINDOW_US = 2000, 200
+"""From agreeing on a start to the start, at least: time enough for the news to reach ranks that have to be woken up."""
+PASS_THROUGH_ROUNDS = 50
 
 DEFAULT_SIZES = (64, 1024, 16384, 65536, 262144)
 
@@ -32,7 +47,9 @@ class Settings:
     """Cells are the product of collectives, sizes, placements and MPIs; each job measures all cells of an MPI and a placement.
 
     `env` is set in the ranks. `ppn` and `ranks`: None takes the machine's slots, all of them. `floor`: measure once more with
-    the lab's rates off. `preload`: False compares the MPI with itself.
+    the lab's rates off. `preload`: False compares the MPI with itself. `pass_through`: measure what a call costs that
+    palmette leaves to the MPI, after the cells. `named_set`: the set that these settings come from (palmette.bench.sets). A
+    barrier has no size, and one cell.
     """
 
     collectives: tuple[str, ...] = ("gather", "scatter", "allgather")
@@ -52,13 +69,15 @@ class Settings:
     env: dict[str, str] = field(default_factory=dict)
     floor: bool = False
     preload: bool = True
+    pass_through: bool = False
     timeout_s: float | None = None
+    named_set: str | None = None
 
     def __post_init__(self) -> None:
         """Raise BenchError for what can't be measured."""
         for name in self.collectives:
             if name not in COLLECTIVES:
-                raise BenchError(f"collective '{name}' is unknown; there are {', '.join(COLLECTIVES)}")
+                raise BenchError(f"collective '{name}' is unknown; there are {', '.join((*COLLECTIVES, *GROUPS))}")
         for name in self.mpis:
             if name not in mpi_install.NAMES:
                 raise BenchError(f"MPI '{name}' is unknown; there are {', '.join(mpi_install.NAMES)}")
@@ -68,7 +87,7 @@ class Settings:
             ("placement", self.placements),
             ("MPI", self.mpis),
         ):
-            if not values:
+            if not values and not (what == "collective" and self.pass_through):
                 raise BenchError(f"no {what} to measure; name one at least")
             if len(set(values)) < len(values):
                 raise BenchError(f"a {what} is named twice in {', '.join(map(str, values))}; name it once")
@@ -76,7 +95,7 @@ class Settings:
     @property
     def cells_per_job(self) -> int:
         """Cells that one job measures."""
-        return len(self.collectives) * len(self.sizes)
+        return sum(1 if name == "barrier" else len(self.sizes) for name in self.collectives)
 
     @property
     def job_timeout_s(self) -> float:
@@ -96,6 +115,17 @@ class Settings:
             *("--root", str(self.root)),
             *("--clock", self.clock),
             *("--wait", "spin" if spin else "sleep"),
+            *("--window-us", str(SPIN_WINDOW_US if spin else SLEEP_WINDOW_US)),
+            *("--seed", str(self.seed)),
+            *("--output", output),
+        ]
+
+    def pass_through_arguments(self, output: str) -> list[str]:
+        """Return the arguments of collbench for the cost of calls that are passed through."""
+        rounds = str(PASS_THROUGH_ROUNDS)
+        return [
+            "--pass-through",
+            *("--min-iterations", rounds, "--max-iterations", rounds),
             *("--seed", str(self.seed)),
             *("--output", output),
         ]
@@ -108,6 +138,11 @@ class Settings:
 def split(text: str) -> tuple[str, ...]:
     """Return the words of a list like `gather,scatter`."""
     return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def expand_collectives(words: Sequence[str]) -> tuple[str, ...]:
+    """Return the collectives of a list in which `all`, `blocking` and `nonblocking` stand for several, each once."""
+    return tuple(dict.fromkeys(name for word in words for name in GROUPS.get(word, (word,))))
 
 
 def split_placements(text: str) -> tuple[str, ...]:

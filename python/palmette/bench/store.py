@@ -6,70 +6,15 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from palmette.bench.errors import BenchError
-from palmette.bench.results import Cell, Job, Limit, Run
+from palmette.bench.results import Cell, Job, Limit, Overlap, PassThrough, Run
+from palmette.bench.schema import prepare
 
-SCHEMA_VERSION = 1
 DEFAULT_PATH = Path("runs.sqlite")
-
-_SCHEMA = """
-CREATE TABLE runs (
-  id INTEGER PRIMARY KEY,
-  started TEXT NOT NULL,            -- UTC, ISO 8601
-  machine TEXT NOT NULL,            -- name of the machine
-  cpu TEXT NOT NULL,
-  cores INTEGER NOT NULL,
-  kernel TEXT NOT NULL,
-  palmette_version TEXT NOT NULL,
-  git_commit TEXT,                  -- of the checkout that palmette was used from; + when files differed
-  place TEXT NOT NULL,              -- what the ranks ran on, for people
-  details TEXT NOT NULL,            -- JSON: all that is known of the machine
-  settings TEXT NOT NULL,           -- JSON
-  topology TEXT                     -- topology.json
-) STRICT;
-CREATE TABLE jobs (
-  id INTEGER PRIMARY KEY,
-  run_id INTEGER NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
-  mpi TEXT NOT NULL,                -- mpich, openmpi, impi
-  mpi_version TEXT NOT NULL,
-  placement TEXT NOT NULL,
-  repeat INTEGER NOT NULL,          -- from 0
-  kind TEXT NOT NULL CHECK (kind IN ('measure', 'floor')),
-  hosts TEXT NOT NULL,              -- JSON: host of each rank
-  palmette_ranks INTEGER NOT NULL,  -- ranks that had the preload
-  seconds REAL NOT NULL,
-  error TEXT,                       -- one line; NULL: none
-  report TEXT                       -- JSON: what the preload reported
-) STRICT;
-CREATE TABLE cells (
-  id INTEGER PRIMARY KEY,
-  job_id INTEGER NOT NULL REFERENCES jobs(id) ON DELETE CASCADE,
-  collective TEXT NOT NULL,
-  size_bytes INTEGER NOT NULL,      -- of a block, see docs/guide/bench.md
-  root INTEGER NOT NULL,
-  block_bytes TEXT,                 -- JSON: by rank, where they differ
-  wrong_alone INTEGER NOT NULL,     -- ranks with a wrong result, summed over the checks
-  wrong_palmette INTEGER NOT NULL,
-  window_s REAL NOT NULL,
-  bound_s REAL,                     -- physical bound; NULL: unknown
-  bound_reason TEXT,
-  UNIQUE (job_id, collective, size_bytes)
-) STRICT;
-CREATE TABLE samples (
-  cell_id INTEGER NOT NULL REFERENCES cells(id) ON DELETE CASCADE,
-  pair INTEGER NOT NULL,            -- in the order of time, from 0
-  palmette_first INTEGER NOT NULL,
-  alone_s REAL NOT NULL,            -- common start to the last rank's end
-  palmette_s REAL NOT NULL,
-  alone_late_s REAL NOT NULL,       -- how late the latest rank started
-  palmette_late_s REAL NOT NULL,
-  PRIMARY KEY (cell_id, pair)
-) STRICT, WITHOUT ROWID;
-CREATE INDEX jobs_of_run ON jobs(run_id);
-"""
 
 
 class Store:
@@ -110,7 +55,7 @@ class Store:
             bound = (cell.bound.seconds, cell.bound.reason) if cell.bound else (None, None)
             cell_id = self._insert(
                 "cells (job_id, collective, size_bytes, root, block_bytes, wrong_alone, wrong_palmette, window_s,"
-                " bound_s, bound_reason)",
+                " bound_s, bound_reason, overlap)",
                 (
                     job_id,
                     cell.collective,
@@ -121,12 +66,20 @@ class Store:
                     cell.wrong_palmette,
                     cell.window_s,
                     *bound,
+                    _json(asdict(cell.overlap) if cell.overlap else None),
                 ),
             )
             columns = (cell.palmette_first, cell.alone_s, cell.palmette_s, cell.alone_late_s, cell.palmette_late_s)
             self._db.executemany(
                 "INSERT INTO samples VALUES (?, ?, ?, ?, ?, ?, ?)",
                 ((cell_id, pair, *values) for pair, values in enumerate(zip(*columns, strict=True))),
+            )
+
+        for one in job.passes:
+            lists = json.dumps(one.alone_ns), json.dumps(one.palmette_ns)
+            self._insert(
+                "pass_through (job_id, function, place, calls, alone_ns, palmette_ns)",
+                (job_id, one.function, one.where, one.calls, *lists),
             )
 
     def _insert(self, target: str, row: tuple[Any, ...]) -> int:
@@ -159,6 +112,12 @@ class Store:
             self._cell(cell)
             for cell in self._db.execute("SELECT * FROM cells WHERE job_id = ? ORDER BY id", (row["id"],))
         ]
+        job.passes = [
+            PassThrough(
+                one["function"], one["place"], one["calls"], json.loads(one["alone_ns"]), json.loads(one["palmette_ns"])
+            )
+            for one in self._db.execute("SELECT * FROM pass_through WHERE job_id = ? ORDER BY rowid", (row["id"],))
+        ]
         return job
 
     def _cell(self, row: sqlite3.Row) -> Cell:
@@ -173,6 +132,7 @@ class Store:
             palmette_late_s=[pair["palmette_late_s"] for pair in pairs],
             block_bytes=json.loads(row["block_bytes"]) if row["block_bytes"] else None,
             bound=Limit(row["bound_s"], row["bound_reason"]) if row["bound_s"] is not None else None,
+            overlap=Overlap(**json.loads(row["overlap"])) if row["overlap"] else None,
         )
 
     def _find(self, name: str) -> int:
@@ -203,21 +163,9 @@ def open_store(path: Path, *, create: bool) -> Iterator[Store]:
         raise BenchError(f"{path} can't be opened: {error}; name another file with --store") from None
     try:
         connection.row_factory = sqlite3.Row
-        _prepare(connection, path)
+        prepare(connection, path)
         yield Store(connection, path)
     except sqlite3.Error as error:
         raise BenchError(f"{path}: {error}; name another file with --store") from None
     finally:
         connection.close()
-
-
-def _prepare(connection: sqlite3.Connection, path: Path) -> None:
-    connection.execute("PRAGMA foreign_keys = ON")
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
-    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-    if tables == 0:
-        connection.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
-    elif version != SCHEMA_VERSION:
-        raise BenchError(
-            f"{path} is of version {version}, this palmette reads {SCHEMA_VERSION}; name another file with --store"
-        )

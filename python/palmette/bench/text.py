@@ -51,7 +51,9 @@ def multiple_text(row: Row) -> str:
 
 
 def size_text(size_bytes: int) -> str:
-    """`64K`, `64 B`."""
+    """`64K`, `64 B`, and `-` for what has no size."""
+    if size_bytes == 0:
+        return "-"
     text = _core.format_size(size_bytes)
     return f"{text} B" if text.isdigit() else text
 
@@ -64,8 +66,8 @@ def mpi_text(row: Row) -> str:
 def tables(rows: Iterable[Row]) -> list[Table]:
     """Return one table for each MPI and placement."""
     result = []
-    for _, group in groupby(rows, key=lambda row: (row.mpi, row.placement)):
-        cells = list(group)
+    for _, found in groupby(rows, key=lambda row: (row.mpi, row.placement)):
+        cells = list(found)
         table = Table(
             title=f"{mpi_text(cells[0])}, {cells[0].placement}",
             title_justify="left",
@@ -94,7 +96,7 @@ def tables(rows: Iterable[Row]) -> list[Table]:
 
 
 def _short(collective: str) -> str:
-    return "red_scat_blk" if collective == "reduce_scatter_block" else collective
+    return {"reduce_scatter_block": "red_scat_blk", "reduce_scatter": "red_scatter"}.get(collective, collective)
 
 
 def summary_lines(run: Run, rows: Sequence[Row]) -> list[str]:
@@ -107,6 +109,7 @@ def summary_lines(run: Run, rows: Sequence[Row]) -> list[str]:
         lines.append(
             f"times what it is with the link rates off{'' if run.settings.get('floor') else ' (not measured: --floor)'}."
         )
+    lines += _hidden_lines(rows)
     if not run.settings.get("preload", True):
         lines.append("No preload: both columns are the MPI alone, and every verdict should be `same`.")
     left_out = sum(row.left_out for row in rows)
@@ -115,6 +118,22 @@ def summary_lines(run: Run, rows: Sequence[Row]) -> list[str]:
         lines.append(f"{left_out} of {pairs} pairs left out: a rank started too late, the machine was busy.")
     lines += [f"failed: {job.mpi} {job.placement} ({job.kind}): {job.error}" for job in run.jobs if job.error]
     return lines
+
+
+def hidden_text(row: Row) -> str:
+    """`0 % → 52 %`: the share of a nonblocking call's time that computation hid, alone and with palmette; else nothing."""
+    if row.hidden_alone is None or row.hidden_palmette is None:
+        return ""
+    return f"{100 * row.hidden_alone:.0f} % → {100 * row.hidden_palmette:.0f} %"
+
+
+def _hidden_lines(rows: Sequence[Row]) -> list[str]:
+    lines = [
+        f"  {MPI_NAMES.get(row.mpi, row.mpi)} {row.placement} {row.collective} {size_text(row.size_bytes)}: {text}"
+        for row in rows
+        if (text := hidden_text(row))
+    ]
+    return ["hidden behind computation that calls MPI_Test, alone → with palmette:", *lines] if lines else []
 
 
 def change_table(changes: Sequence[Change], first: Run, second: Run) -> Table:

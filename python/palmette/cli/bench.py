@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -12,25 +13,26 @@ from palmette import _core, mpi_install
 from palmette.bench.compare import compare_runs, differences
 from palmette.bench.errors import BenchError
 from palmette.bench.evaluate import Row, evaluate
-from palmette.bench.places import LabPlace, LocalPlace, Place, free_lab_name
+from palmette.bench.places import Place
 from palmette.bench.results import Job, Run
 from palmette.bench.runner import measure
-from palmette.bench.settings import Settings, parse_sizes, split, split_placements
+from palmette.bench.sets import SETS, outcomes_of
+from palmette.bench.settings import Settings, expand_collectives, parse_sizes, split, split_placements
 from palmette.bench.store import DEFAULT_PATH, Store, open_store
-from palmette.bench.text import change_table, summary_lines, tables
+from palmette.bench.targets import Outcome
+from palmette.bench.text import change_table
+from palmette.cli.bench_place import DEFAULT_LAB as DEFAULT_LAB
+from palmette.cli.bench_place import Where
 from palmette.cli.bench_progress import Progress
+from palmette.cli.bench_show import show_run as show_run
 from palmette.cli.common import CliError, console, emit_json, errors, json_option
-from palmette.lab import Lab, LabError
-from palmette.lab.namespaces import check_can_build
+from palmette.lab import LabError
 from palmette.lab.spec import parse_duration
 from palmette.launch import LaunchError
 from palmette.placement import PlacementError
 from palmette.report.page import write_page
 from palmette.run import RunError
 from palmette.topology_file import TopologyError
-
-DEFAULT_LAB = "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core"
-DEFAULT_LOCAL_RANKS = 4
 
 
 @contextmanager
@@ -63,6 +65,9 @@ def _delay(context: click.Context, parameter: click.Parameter, value: str | None
     epilog="Example: palmette bench allgather --sizes 64K,256K --placement random:1 --mpi mpich,openmpi",
 )
 @click.argument("collectives", default="gather,scatter,allgather")
+@click.option(
+    "--set", "set_name", type=click.Choice(list(SETS)), help="Collectives, sizes, place and targets by one name."
+)
 @click.option("--sizes", default="64,1K,16K,64K,256K", show_default=True, help="Bytes a block, powers of 1024.")
 @click.option("--placement", "placements", help="Placements, separated by commas. [default: block,cyclic,random:1]")
 @click.option("--mpi", "mpis", help="mpich, openmpi, impi, or `all`. [default: the first that is installed]")
@@ -81,6 +86,8 @@ def _delay(context: click.Context, parameter: click.Parameter, value: str | None
 @click.option("--min-iterations", type=click.IntRange(1), default=8, show_default=True, help="Pairs a cell, at least.")
 @click.option("--max-iterations", type=click.IntRange(1), default=1000, show_default=True, help="At most.")
 @click.option("--floor", is_flag=True, help="Measure with the lab's rates off, too: what the links don't set.")
+@click.option("--pass-through", is_flag=True, help="Measure, too, what a call costs that palmette leaves to the MPI.")
+@click.option("--side-by-side", is_flag=True, help="Show the MPIs beside each other, against the fastest of them.")
 @click.option("--no-preload", is_flag=True, help="Compare the MPI with itself: what the noise makes of it.")
 @click.option("--timeout", callback=_delay, metavar="TIME", help="End a job after this time. [default: by its cells]")
 @click.option(
@@ -94,13 +101,17 @@ def _delay(context: click.Context, parameter: click.Parameter, value: str | None
     "--page", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write the HTML page, too."
 )
 @click.option("--fail-if-slower", is_flag=True, help="Exit with 1 when a trusted cell is slower by more than 5 %.")
+@click.option("--fail-if-missed", is_flag=True, help="Exit with 1 when a target of the set is missed.")
 @click.option("--fail-if-any-slower", is_flag=True, help="The same for all cells, trusted or not.")
 @click.option(
     "--compare", nargs=2, metavar="RUN1 RUN2", help="Measure nothing: compare stored runs (5 12, last~1 last)."
 )
 @json_option
+@click.pass_context
 def command(
+    context: click.Context,
     collectives: str,
+    set_name: str | None,
     sizes: str,
     placements: str | None,
     mpis: str | None,
@@ -117,57 +128,81 @@ def command(
     min_iterations: int,
     max_iterations: int,
     floor: bool,
+    pass_through: bool,
+    side_by_side: bool,
     no_preload: bool,
     timeout: float | None,
     store: Path,
     page: Path | None,
     fail_if_slower: bool,
+    fail_if_missed: bool,
     fail_if_any_slower: bool,
     compare: tuple[str, str] | None,
     as_json: bool,
 ) -> None:
     """Measure collectives under the MPI alone and with palmette.
 
-    COLLECTIVES are separated by commas. Both are called in turns in one job; results are checked; all ranks start at a
-    common time. docs/guide/bench.md says how verdicts come about.
+    COLLECTIVES are separated by commas; all, blocking and nonblocking stand for several. Both are called in turns in one
+    job; results are checked; all ranks start at a common time. A set names all at once, and its targets; what else is
+    given wins over it. docs/guide/bench.md says how verdicts come about.
     """
     if compare is not None:
         _compare(store, *compare, as_json=as_json)
         return
-    local = _is_local(lab_spec, lab_name, local_ranks)
+    named_set = SETS[set_name] if set_name else None
+    where = Where(lab_spec, lab_name, spine_delay, local_ranks).completed(named_set)
+    local = where.is_local()
+    values: dict[str, Any] = {
+        "collectives": expand_collectives(split(collectives)),
+        "placements": split_placements(placements or ("block" if local else "block,cyclic,random:1")),
+        "ppn": ppn,
+        "ranks": ranks,
+        "root": root,
+        "repeat": repeat,
+        "seconds": seconds,
+        "min_pairs": min_iterations,
+        "max_pairs": max_iterations,
+        "env": dict(map(_assignment, assignments)),
+        "floor": floor,
+        "preload": not no_preload,
+        "pass_through": pass_through,
+        "timeout_s": timeout,
+        "named_set": set_name,
+    }
     with one_line_errors():
-        settings = Settings(
-            collectives=split(collectives),
-            sizes=parse_sizes(split(sizes)),
-            placements=split_placements(placements or ("block" if local else "block,cyclic,random:1")),
-            mpis=_mpis(mpis),
-            ppn=ppn,
-            ranks=ranks,
-            root=root,
-            repeat=repeat,
-            seconds=seconds,
-            min_pairs=min_iterations,
-            max_pairs=max_iterations,
-            env=dict(map(_assignment, assignments)),
-            floor=floor,
-            preload=not no_preload,
-            timeout_s=timeout,
-        )
+        values["sizes"] = parse_sizes(split(sizes))
+        values["mpis"] = _mpis(mpis or ("all" if named_set else None))
+        if named_set is not None:
+            values |= {name: value for name, value in named_set.settings.items() if not _is_given(context, name)}
+        settings = Settings(**values)
         if local and settings.placements != ("block",):
             raise CliError(
                 "--placement has no meaning for local ranks, which share one host; leave it out or give --lab"
             )
-        with (
-            _place(local, lab_spec, lab_name, spine_delay, local_ranks) as place,
-            open_store(store, create=True) as kept,
-        ):
+        with where.place(local=local) as place, open_store(store, create=True) as kept:
             run = run_with_progress(settings, place, kept)
         rows = evaluate(run)
         if page is not None:
             write_page(page, run, rows)
-    show_run(run, rows, store, page, as_json=as_json)
+    beside = side_by_side or bool(named_set and named_set.beside)
+    show_run(run, rows, store, page, as_json=as_json, beside=beside)
     counted = rows if fail_if_any_slower else [row for row in rows if row.trusted] if fail_if_slower else []
-    _set_status(run, counted)
+    _set_status(run, counted, outcomes_of(run) if fail_if_missed else [])
+
+
+_PARAMETERS = {
+    "min_pairs": "min_iterations",
+    "max_pairs": "max_iterations",
+    "preload": "no_preload",
+    "env": "assignments",
+}
+"""Fields of Settings whose option is called otherwise."""
+
+
+def _is_given(context: click.Context, field: str) -> bool:
+    """Whether the command line says what a field of Settings is."""
+    source = context.get_parameter_source(_PARAMETERS.get(field, field))
+    return source is click.core.ParameterSource.COMMANDLINE
 
 
 def run_with_progress(settings: Settings, place: Place, store: Store | None) -> Run:
@@ -179,46 +214,6 @@ def run_with_progress(settings: Settings, place: Place, store: Store | None) -> 
 
     with Progress(errors, settings) as progress:
         return measure(settings, place, progress, keep)
-
-
-def show_run(run: Run, rows: Sequence[Row], store: Path, page: Path | None, *, as_json: bool) -> None:
-    """Print the tables, or the JSON."""
-    if as_json:
-        emit_json(
-            {
-                "run": run.id,
-                "store": str(store),
-                "page": str(page) if page else None,
-                "started": run.started,
-                "place": run.place,
-                "machine": run.machine,
-                "settings": run.settings,
-                "jobs": [
-                    {
-                        "mpi": job.mpi,
-                        "mpi_version": job.mpi_version,
-                        "placement": job.placement,
-                        "repeat": job.repeat,
-                        "kind": job.kind,
-                        "seconds": job.seconds,
-                        "error": job.error,
-                    }
-                    for job in run.jobs
-                ],
-                "cells": [row.to_json() for row in rows],
-            }
-        )
-        return
-    console.print(
-        f"{run.place}; {run.machine['cpu']}, {run.machine['cores']} cores; palmette {run.machine['palmette']}"
-    )
-    for table in tables(rows):
-        console.print()
-        console.print(table)
-    console.print()
-    for line in summary_lines(run, rows):
-        console.print(line, markup=False)
-    console.print(f"run {run.id} in {store}" + (f"; page: {page}" if page else ""), markup=False)
 
 
 def _compare(store: Path, first: str, second: str, *, as_json: bool) -> None:
@@ -241,44 +236,6 @@ def _compare(store: Path, first: str, second: str, *, as_json: bool) -> None:
     )
 
 
-def _is_local(lab_spec: str | None, lab_name: str | None, local_ranks: int | None) -> bool:
-    """Whether to run local ranks. Raises CliError when more than one place is named."""
-    named = [
-        name
-        for name, value in (("--lab", lab_spec), ("--lab-name", lab_name), ("--local", local_ranks))
-        if value is not None
-    ]
-    if len(named) > 1:
-        raise CliError(f"{' and '.join(named)} name different places to run; give one of them")
-    if named:
-        return local_ranks is not None
-    try:
-        check_can_build()
-    except LabError as error:
-        errors.print(f"palmette bench: no lab ({error}); {DEFAULT_LOCAL_RANKS} local ranks", markup=False)
-        return True
-    return False
-
-
-@contextmanager
-def _place(
-    local: bool, lab_spec: str | None, lab_name: str | None, spine_delay: float | None, local_ranks: int | None
-) -> Iterator[Place]:
-    if local:
-        import tempfile
-
-        with tempfile.TemporaryDirectory(prefix="palmette-bench-") as folder:
-            yield LocalPlace(local_ranks or DEFAULT_LOCAL_RANKS, Path(folder))
-    elif lab_name is not None:
-        if spine_delay is not None:
-            raise CliError("--spine-delay is set when a lab is made; leave it out with --lab-name")
-        yield LabPlace(Lab.attach(lab_name))
-    else:
-        # A name of its own: somebody's lab may be up.
-        with Lab.up(lab_spec or DEFAULT_LAB, name=free_lab_name("bench"), spine_delay_s=spine_delay) as lab:
-            yield LabPlace(lab)
-
-
 def _mpis(text: str | None) -> tuple[str, ...]:
     if text is not None and text != "all":
         return split(text)
@@ -288,8 +245,9 @@ def _mpis(text: str | None) -> tuple[str, ...]:
     return found if text == "all" else found[:1]
 
 
-def _set_status(run: Run, counted: Sequence[Row]) -> None:
-    """Exit with 1 when a job failed, or one of the cells that count is slower."""
+def _set_status(run: Run, counted: Sequence[Row], wanted: Sequence[Outcome]) -> None:
+    """Exit with 1 when a job failed, one of the cells that count is slower, or a target that counts is missed."""
+    missed = [outcome for outcome in wanted if not outcome.met]
     slower = [row for row in counted if row.ratio.verdict == "slower"]
     failed = [job for job in run.jobs if job.error]
     if failed:
@@ -301,6 +259,11 @@ def _set_status(run: Run, counted: Sequence[Row]) -> None:
         raise CliError(
             f"{len(slower)} cells are slower, the first: {first.mpi} {first.placement} {first.collective}"
             f" {first.size_bytes}; see the table",
+            status=1,
+        )
+    if missed:
+        raise CliError(
+            f"{len(missed)} of {len(wanted)} targets are missed, the first: {missed[0].target.text}; see the table",
             status=1,
         )
 

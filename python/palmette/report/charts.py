@@ -57,8 +57,9 @@ class _Axes:
         self.times = times
 
     def x(self, size: float) -> float:
-        low, high = math.log(self.sizes[0]), math.log(self.sizes[-1])
-        share = (math.log(size) - low) / (high - low) if high > low else 0.5
+        # A barrier has no size, and one point.
+        low, high, own = (math.log(max(one, 1)) for one in (self.sizes[0], self.sizes[-1], size))
+        share = (own - low) / (high - low) if high > low else 0.5
         # Air at both ends, so that points don't sit on the frame.
         return LEFT + 12 + share * (WIDTH - LEFT - RIGHT - 24)
 

@@ -264,7 +264,8 @@ def _sizes(low: Any, high: Any) -> str:
 def command_line(run: Run) -> str:
     """Return the command that measures the same again."""
     settings = run.settings
-    words = ["palmette", "bench", ",".join(settings["collectives"])]
+    words = ["palmette", "bench", *filter(None, [",".join(settings["collectives"])])]
+    words += ["--set", settings["named_set"]] if settings.get("named_set") else []
     words += ["--sizes", ",".join(size_text(size).removesuffix(" B") for size in settings["sizes"])]
     words += ["--mpi", ",".join(settings["mpis"]), *settings.get("place", [])]
     if "--local" not in words:
@@ -283,5 +284,6 @@ def command_line(run: Run) -> str:
             words += [option, f"{value:g}" if isinstance(value, float) else str(value)]
     words += [word for key, value in settings.get("env", {}).items() for word in ("--env", f"{key}={value}")]
     words += ["--floor"] if settings.get("floor") else []
+    words += ["--pass-through"] if settings.get("pass_through") else []
     words += [] if settings.get("preload", True) else ["--no-preload"]
     return shlex.join(words)

@@ -13,8 +13,10 @@ from markupsafe import Markup
 from palmette.bench.errors import BenchError
 from palmette.bench.evaluate import Row
 from palmette.bench.results import Run
-from palmette.bench.text import MPI_NAMES, mpi_text, ratio_text, size_text, spread_text, time_text
+from palmette.bench.sets import outcomes_of
+from palmette.bench.text import MPI_NAMES, hidden_text, mpi_text, ratio_text, size_text, spread_text, time_text
 from palmette.report import content
+from palmette.report.beside import besides
 from palmette.show.svg import svg
 from palmette.topology_file import parse
 
@@ -64,6 +66,8 @@ def render(run: Run, rows: Sequence[Row]) -> str:
             for name, charts in content.panels(rows)
         ],
         tables=by_series,
+        besides=besides(run, outcomes_of(run)),
+        hidden=any(hidden_text(row) for row in rows),
         choices=content.choices(measured),
         refusals=content.refusals(measured),
         notes=content.notes(measured),
@@ -93,6 +97,7 @@ def _table_row(row: Row) -> dict[str, str | bool]:
         "ratio": ratio_text(row.ratio).replace("-", "–"),
         "bound": time_text(row.bound.seconds) if row.bound else "–",
         "reason": row.bound.reason if row.bound else "",
+        "hidden": hidden_text(row) or "–",
         "multiples": content.multiples_text(row) or "–",
         "verdict": "wrong" if row.wrong else row.ratio.verdict,
         "algorithm": row.algorithm or "–",

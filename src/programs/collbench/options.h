@@ -24,7 +24,7 @@ struct options {
     double window_s;
     uint64_t seed;
     int root;
-    bool shared_clock, spin;
+    bool shared_clock, spin, pass_through;
     const char* output; /* NULL: standard output */
 };
 
@@ -32,7 +32,8 @@ static const char usage[] =
     "Usage: collbench [OPTION]...   under mpiexec\n"
     "Times collectives called as PMPI_X (the MPI alone) and as MPI_X (what is preloaded), in turns in one job.\n"
     "  --collectives A,B,...   default gather,scatter,allgather; --list names all\n"
-    "  --sizes N,N,...         bytes a block; default 64,1024,16384,65536,262144\n"
+    "  --sizes N,N,...         bytes a block, or of the vector; default 64,1024,16384,65536,262144; none for a "
+    "barrier\n"
     "  --seconds S             time a cell, 2\n"
     "  --min-iterations N      pairs of calls that start in time a cell, 8; gives up after 4 N pairs\n"
     "  --max-iterations N      pairs a cell at most, 1000\n"
@@ -43,6 +44,7 @@ static const char usage[] =
     "  --wait sleep|spin       for the start: spin only with a core for each rank; default sleep\n"
     "  --window-us U           from agreeing on a start to the start, at least; 2000\n"
     "  --seed N                of the order within the pairs, 1\n"
+    "  --pass-through          instead: loops of calls as PMPI_X and as MPI_X, a pair for each of --max-iterations\n"
     "  --output FILE           JSON lines, written by rank 0; default standard output\n";
 
 static bool parse_number(const char* text, double low, double high, double* value) {
@@ -83,12 +85,14 @@ static const char* parse_sizes(struct options* o, char* list, const char** at) {
 
 /* Set `o` from the command line. Returns NULL, or what is wrong with the option in *at. Does no output. */
 static const char* parse_options(struct options* o, int argc, char** argv, bool* list, const char** at) {
-    static const struct option known[] = {
-        {"collectives", 1, NULL, 'c'},    {"sizes", 1, NULL, 's'},          {"seconds", 1, NULL, 't'},
-        {"min-iterations", 1, NULL, 'm'}, {"max-iterations", 1, NULL, 'M'}, {"warmup", 1, NULL, 'w'},
-        {"root", 1, NULL, 'r'},           {"clock", 1, NULL, 'k'},          {"wait", 1, NULL, 'p'},
-        {"window-us", 1, NULL, 'W'},      {"seed", 1, NULL, 'S'},           {"output", 1, NULL, 'o'},
-        {"list", 0, NULL, 'l'},           {"help", 0, NULL, 'h'},           {NULL, 0, NULL, 0}};
+    static const struct option known[] = {{"collectives", 1, NULL, 'c'},    {"sizes", 1, NULL, 's'},
+                                          {"seconds", 1, NULL, 't'},        {"min-iterations", 1, NULL, 'm'},
+                                          {"max-iterations", 1, NULL, 'M'}, {"warmup", 1, NULL, 'w'},
+                                          {"root", 1, NULL, 'r'},           {"clock", 1, NULL, 'k'},
+                                          {"wait", 1, NULL, 'p'},           {"window-us", 1, NULL, 'W'},
+                                          {"seed", 1, NULL, 'S'},           {"output", 1, NULL, 'o'},
+                                          {"pass-through", 0, NULL, 'P'},   {"list", 0, NULL, 'l'},
+                                          {"help", 0, NULL, 'h'},           {NULL, 0, NULL, 0}};
     *o = (struct options){.chosen = {&collectives[0], &collectives[1], &collectives[2]},
                           .chosen_count = 3,
                           .sizes = {64, 1024, 16384, 65536, 262144},
@@ -162,6 +166,9 @@ static const char* parse_options(struct options* o, int argc, char** argv, bool*
                 break;
             case 'o':
                 o->output = optarg;
+                break;
+            case 'P':
+                o->pass_through = true;
                 break;
             case 'l':
                 *list = true;

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from palmette import mpi_install
 from palmette.bench.errors import BenchError
 from palmette.bench.places import LabPlace, LocalPlace, program
 from palmette.bench.runner import measure
-from palmette.bench.settings import COLLECTIVES, Settings
+from palmette.bench.settings import COLLECTIVES, NONBLOCKING, PASS_THROUGH_ROUNDS, Settings
 from palmette.lab import Lab, LabError
 from palmette.lab.namespaces import check_can_build
 from palmette.mpi_install import Installation
@@ -67,6 +68,13 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
         yield made
 
 
+LENGTHS = {
+    **dict.fromkeys(("gatherv", "scatterv", "allgatherv", "reduce_scatter"), "UNEVEN"),
+    **dict.fromkeys(("alltoallv", "alltoallw"), "PAIRWISE"),
+}
+"""Which collectives have blocks of unequal lengths, by rank or by sender and receiver."""
+
+
 def quick(**changes: Any) -> Settings:
     values: dict[str, Any] = {
         "collectives": ("gather",), "sizes": (64,), "placements": ("block",), "seconds": 0.05, "min_pairs": 3, "max_pairs": 12,
@@ -94,11 +102,15 @@ def test_every_collective_gives_right_results_under_the_mpi_itself(mpich: Instal
     done = local(mpich, ranks, *arguments)
     assert done.returncode == 0, done.stderr
     events = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [event["event"] for event in events] == ["job", *["cell"] * 22, "end"]
+    assert [event["event"] for event in events] == ["job", *["cell"] * settings.cells_per_job, "end"]
     for cell in events[1:-1]:
         assert cell["wrong_ranks"] == {"alone": 0, "palmette": 0}
         assert 1 <= len(cell["alone_s"]) == len(cell["palmette_s"]) <= 3
         assert all(time > 0 for time in cell["alone_s"] + cell["palmette_s"])
+        assert (cell["size_bytes"] == 0) == (cell["collective"] == "barrier")
+        assert ("overlap" in cell) == (cell["collective"] in NONBLOCKING)
+        lengths = {"UNEVEN": ranks, "PAIRWISE": ranks**2}.get(LENGTHS.get(cell["collective"], ""))
+        assert len(cell.get("block_bytes", [])) == (lengths or 0)
 
 
 @pytest.mark.parametrize(
@@ -107,6 +119,7 @@ def test_every_collective_gives_right_results_under_the_mpi_itself(mpich: Instal
         (("--sizes", "64,x"), "'x': a size is a whole number"),
         (("--collectives", "gather,gether"), "'gether': unknown collective"),
         (("--collectives", "reduce", "--sizes", "6"), "multiples of 4"),
+        (("--collectives", "exscan", "--sizes", "6"), "multiples of 4"),
         (("--root", "2"), "no such rank"),
         (("--sizes",), "unknown option, or one without its value"),
         (("more",), "'more': an argument that belongs to no option"),
@@ -127,6 +140,18 @@ def test_local_ranks_are_measured_and_all_samples_are_kept(mpich: Installation, 
     assert 3 <= len(cell.alone_s) == len(cell.palmette_late_s) <= 12
     assert run.topology is None
     assert cell.bound is None
+
+
+def test_a_barrier_that_does_not_wait_is_caught(mpich: Installation, tmp_path: Path) -> None:
+    source, library = tmp_path / "hasty.c", tmp_path / "hasty.so"
+    source.write_text("#include <mpi.h>\nint MPI_Barrier(MPI_Comm c) { (void)c; return MPI_SUCCESS; }\n")
+    compiler = ["gcc", "-shared", "-fPIC", f"-I{mpich.prefix}/include", str(source), "-o", str(library)]
+    subprocess.run(compiler, check=True, timeout=60)
+    settings = quick(collectives=("barrier",), preload=False, env={"LD_PRELOAD": str(library)})
+    (job,) = measure(settings, LocalPlace(2, tmp_path)).jobs
+    assert job.cells[0].wrong_alone == 0
+    assert job.cells[0].wrong_palmette > 0
+    assert "rank 0 left before rank 1 came" in (job.error or "")
 
 
 def test_a_preload_that_changes_a_result_is_caught(mpich: Installation, tmp_path: Path) -> None:
@@ -160,6 +185,36 @@ def test_the_preload_is_on_all_ranks_and_reports(mpich: Installation, tmp_path: 
     assert job.report is not None
     counted = sum(entry["calls"] for kind in ("calls", "fallbacks") for entry in job.report[kind])
     assert counted >= sum(len(cell.palmette_s) for cell in job.cells)
+
+
+@pytest.mark.usefixtures("_preload")
+def test_the_cost_of_calls_that_are_passed_through_is_measured(mpich: Installation, tmp_path: Path) -> None:
+    run = measure(quick(pass_through=True, collectives=()), LocalPlace(2, tmp_path))
+    (job,) = run.jobs
+    assert (job.error, job.kind, job.cells) == (None, "pass_through", [])
+    assert [one.function for one in job.passes] == ["barrier", "barrier", "bcast", "allreduce"]
+    assert [one.where.split(",")[0] for one in job.passes] == ["MPI_COMM_SELF", *["MPI_COMM_WORLD"] * 3]
+    assert all(len(one.alone_ns) == len(one.palmette_ns) == PASS_THROUGH_ROUNDS for one in job.passes)
+    # What is measured is what is passed through: the table of this job leaves everything to the MPI.
+    assert job.report is not None
+    assert job.report["calls"] == []
+
+
+@pytest.mark.parametrize("name", mpi_install.NAMES)
+def test_ranks_with_a_core_each_are_bound_to_it(name: str, tmp_path: Path) -> None:
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("one core only: nothing to bind two ranks to")
+    try:
+        mpi = mpi_install.find(name)
+    except mpi_install.MpiNotFoundError as error:
+        pytest.skip(str(error))
+    place = LocalPlace(2, tmp_path)
+    show = "import os; print('cores', *sorted(os.sched_getaffinity(0)))"
+    done = place.run(mpi, ["localhost"] * 2, [sys.executable, "-c", show], {}, 60)
+    cores = sorted(line for line in done.stdout.splitlines() if line.startswith("cores"))
+    assert len(cores) == 2, done.stderr
+    assert cores[0] != cores[1]
+    assert all(len(line.split()) == 2 for line in cores)
 
 
 @pytest.mark.root

@@ -8,7 +8,16 @@ import pytest
 
 from palmette.bench.collbench import count_cells, read_output
 from palmette.bench.errors import BenchError
-from palmette.bench.settings import Settings, parse_sizes, split, split_placements
+from palmette.bench.results import Overlap, PassThrough
+from palmette.bench.settings import (
+    BLOCKING,
+    COLLECTIVES,
+    Settings,
+    expand_collectives,
+    parse_sizes,
+    split,
+    split_placements,
+)
 
 
 def test_sizes_are_bytes_in_powers_of_1024() -> None:
@@ -28,6 +37,16 @@ def test_lists_are_separated_by_commas() -> None:
 def test_a_placement_by_hosts_keeps_its_commas() -> None:
     assert split_placements("block,hosts=a,b,c,random:1") == ("block", "hosts=a,b,c", "random:1")
     assert split_placements("hosts=a,b,./file") == ("hosts=a,b", "./file")
+
+
+def test_some_words_stand_for_several_collectives() -> None:
+    assert expand_collectives(["all"]) == COLLECTIVES
+    assert expand_collectives(["barrier", "blocking"]) == ("barrier", *(name for name in BLOCKING if name != "barrier"))
+    assert expand_collectives(["gather", "nothing"]) == ("gather", "nothing")
+
+
+def test_a_barrier_has_one_cell() -> None:
+    assert Settings(collectives=("barrier", "bcast"), sizes=(8, 64, 512)).cells_per_job == 4
 
 
 @pytest.mark.parametrize(
@@ -55,6 +74,19 @@ def test_the_output_of_a_job_is_read(samples_file: Path) -> None:
     assert output.cells[0].alone_s == [1e-3, 2e-3, 3e-3]
     assert output.cells[0].palmette_first == [False, True, False]
     assert count_cells(samples_file) == 1
+
+
+def test_overlaps_and_calls_passed_through_are_read(samples_file: Path) -> None:
+    text = samples_file.read_text()
+    text = text.replace('"pairs":3', '"pairs":3,"overlap":{"computed_s":0.001,"alone":0,"palmette":0.5}')
+    passed = (
+        '{"event":"pass_through","function":"barrier","where":"MPI_COMM_SELF","calls":10,'
+        '"alone_ns":[4,5],"palmette_ns":[6,8]}'
+    )
+    samples_file.write_text(text.replace('{"event":"end"', passed + '\n{"event":"end"'))
+    output = read_output(samples_file)
+    assert output.cells[0].overlap == Overlap(0.001, 0, 0.5)
+    assert output.passes == [PassThrough("barrier", "MPI_COMM_SELF", 10, [4, 5], [6, 8])]
 
 
 def test_a_job_that_died_leaves_its_finished_cells(samples_file: Path) -> None:

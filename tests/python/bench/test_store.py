@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from palmette.bench.errors import BenchError
-from palmette.bench.results import Run
+from palmette.bench.results import Overlap, PassThrough, Run
 from palmette.bench.store import open_store
 
 MakeRun = Callable[..., Run]
@@ -26,6 +26,8 @@ def test_a_run_comes_back_as_it_was(made_run: MakeRun, tmp_path: Path) -> None:
     run.jobs[0].error = "it failed"
     run.jobs[1].report = None
     run.jobs[0].cells[0].block_bytes = [32, 64, 96]
+    run.jobs[0].cells[1].overlap = Overlap(1e-3, 0.0, 0.75)
+    run.jobs[1].passes = [PassThrough("barrier", where, 9, [4.5, 5.0], [6.0, 7.5]) for where in ("b", "a")]
     save(tmp_path / "runs.sqlite", run)
     with open_store(tmp_path / "runs.sqlite", create=False) as store:
         assert store.load("last") == run
@@ -81,3 +83,33 @@ def test_samples_can_be_read_with_sql_alone(made_run: MakeRun, tmp_path: Path) -
     database.close()
     assert len(rows) == 12
     assert all(0.45 < ratio < 0.55 and bound > 0 for *_, ratio, bound in rows)
+
+
+def test_a_store_of_version_1_is_brought_up_to_date(made_run: MakeRun, tmp_path: Path) -> None:
+    path, run = tmp_path / "runs.sqlite", made_run()
+    save(path, run)
+    with sqlite3.connect(path) as old:  # back to what version 1 was
+        old.execute("PRAGMA foreign_keys = OFF")
+        old.execute("PRAGMA legacy_alter_table = ON")
+        old.executescript(
+            "DROP TABLE pass_through; ALTER TABLE cells DROP COLUMN overlap; DROP INDEX jobs_of_run;"
+            "CREATE TABLE older AS SELECT * FROM jobs; DROP TABLE jobs;"
+            "CREATE TABLE jobs (id INTEGER PRIMARY KEY, run_id INTEGER NOT NULL REFERENCES runs(id) ON DELETE CASCADE,"
+            " mpi TEXT NOT NULL, mpi_version TEXT NOT NULL, placement TEXT NOT NULL, repeat INTEGER NOT NULL,"
+            " kind TEXT NOT NULL CHECK (kind IN ('measure', 'floor')), hosts TEXT NOT NULL, palmette_ranks INTEGER NOT NULL,"
+            " seconds REAL NOT NULL, error TEXT, report TEXT) STRICT;"
+            "CREATE INDEX jobs_of_run ON jobs(run_id);"
+            "INSERT INTO jobs SELECT * FROM older; DROP TABLE older; PRAGMA user_version = 1;"
+        )
+    old.close()
+    with open_store(path, create=False) as store:
+        assert store.load("1") == run
+        passed = made_run(placements=("block",), sizes=(8,))
+        passed.jobs[0].kind = "pass_through"
+        store.add(passed, passed.jobs[0])
+        assert store.load("2").jobs == passed.jobs
+    with sqlite3.connect(path) as now:
+        assert now.execute("PRAGMA foreign_key_check").fetchall() == []
+        assert now.execute("PRAGMA foreign_key_list(cells)").fetchone()[2] == "jobs"
+        assert now.execute("PRAGMA user_version").fetchone() == (2,)
+    now.close()

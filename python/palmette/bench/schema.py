@@ -1,0 +1,110 @@
+"""The tables of runs.sqlite, and how older files become such ones."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from palmette.bench.errors import BenchError
+
+SCHEMA_VERSION = 2
+_JOBS = """
+CREATE TABLE jobs (
+  id INTEGER PRIMARY KEY,
+  run_id INTEGER NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
+  mpi TEXT NOT NULL,                -- mpich, openmpi, impi
+  mpi_version TEXT NOT NULL,
+  placement TEXT NOT NULL,
+  repeat INTEGER NOT NULL,          -- from 0
+  kind TEXT NOT NULL CHECK (kind IN ('measure', 'floor', 'pass_through')),
+  hosts TEXT NOT NULL,              -- JSON: host of each rank
+  palmette_ranks INTEGER NOT NULL,  -- ranks that had the preload
+  seconds REAL NOT NULL,
+  error TEXT,                       -- one line; NULL: none
+  report TEXT                       -- JSON: what the preload reported
+) STRICT;
+CREATE INDEX jobs_of_run ON jobs(run_id);
+"""
+
+_PASSES = """
+CREATE TABLE pass_through (
+  job_id INTEGER NOT NULL REFERENCES jobs(id) ON DELETE CASCADE,
+  function TEXT NOT NULL,
+  place TEXT NOT NULL,              -- communicator and size
+  calls INTEGER NOT NULL,           -- of each loop
+  alone_ns TEXT NOT NULL,           -- JSON: nanoseconds a call, by pair of loops
+  palmette_ns TEXT NOT NULL,
+  UNIQUE (job_id, function, place)
+) STRICT;
+"""
+
+_SCHEMA = f"""
+CREATE TABLE runs (
+  id INTEGER PRIMARY KEY,
+  started TEXT NOT NULL,            -- UTC, ISO 8601
+  machine TEXT NOT NULL,            -- name of the machine
+  cpu TEXT NOT NULL,
+  cores INTEGER NOT NULL,
+  kernel TEXT NOT NULL,
+  palmette_version TEXT NOT NULL,
+  git_commit TEXT,                  -- of the checkout that palmette was used from; + when files differed
+  place TEXT NOT NULL,              -- what the ranks ran on, for people
+  details TEXT NOT NULL,            -- JSON: all that is known of the machine
+  settings TEXT NOT NULL,           -- JSON
+  topology TEXT                     -- topology.json
+) STRICT;
+{_JOBS}{_PASSES}
+CREATE TABLE cells (
+  id INTEGER PRIMARY KEY,
+  job_id INTEGER NOT NULL REFERENCES jobs(id) ON DELETE CASCADE,
+  collective TEXT NOT NULL,
+  size_bytes INTEGER NOT NULL,      -- of a block, see docs/guide/bench.md
+  root INTEGER NOT NULL,
+  block_bytes TEXT,                 -- JSON: by rank, where they differ
+  wrong_alone INTEGER NOT NULL,     -- ranks with a wrong result, summed over the checks
+  wrong_palmette INTEGER NOT NULL,
+  window_s REAL NOT NULL,
+  bound_s REAL,                     -- physical bound; NULL: unknown
+  bound_reason TEXT,
+  overlap TEXT,                     -- JSON: computed_s, and the hidden shares alone and palmette; NULL: blocking
+  UNIQUE (job_id, collective, size_bytes)
+) STRICT;
+CREATE TABLE samples (
+  cell_id INTEGER NOT NULL REFERENCES cells(id) ON DELETE CASCADE,
+  pair INTEGER NOT NULL,            -- in the order of time, from 0
+  palmette_first INTEGER NOT NULL,
+  alone_s REAL NOT NULL,            -- common start to the last rank's end
+  palmette_s REAL NOT NULL,
+  alone_late_s REAL NOT NULL,       -- how late the latest rank started
+  palmette_late_s REAL NOT NULL,
+  PRIMARY KEY (cell_id, pair)
+) STRICT, WITHOUT ROWID;
+"""
+
+_FROM_1 = f"""
+ALTER TABLE jobs RENAME TO jobs_1;
+DROP INDEX jobs_of_run;
+{_JOBS}
+INSERT INTO jobs SELECT * FROM jobs_1;
+DROP TABLE jobs_1;
+ALTER TABLE cells ADD COLUMN overlap TEXT;
+{_PASSES}
+"""  # noqa: S608 - texts of this file
+
+
+def prepare(connection: sqlite3.Connection, path: Path) -> None:
+    """Make the tables of a new file, bring one of version 1 up to date. Raises BenchError for other versions."""
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    if tables == 0:
+        connection.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
+    elif version == 1:
+        # Foreign keys are off still; other tables shall go on naming `jobs`, not the table that it is put away as.
+        connection.execute("PRAGMA legacy_alter_table = ON")
+        connection.executescript(f"BEGIN; {_FROM_1} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
+        connection.execute("PRAGMA legacy_alter_table = OFF")
+    elif version != SCHEMA_VERSION:
+        raise BenchError(
+            f"{path} is of version {version}, this palmette reads {SCHEMA_VERSION}; name another file with --store"
+        )
+    connection.execute("PRAGMA foreign_keys = ON")

@@ -1,0 +1,121 @@
+"""Several MPIs beside each other: how fast palmette is against the fastest of them.
+
+Within one job an MPI alone and with palmette are called in turns. Jobs of different MPIs take turns as well, a round of each
+(`--repeat`); the time that counts is the median over the rounds of each round's median.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from palmette.bench.evaluate import group, usable_pairs
+from palmette.bench.results import Cell, Run
+
+
+@dataclass(frozen=True)
+class Beside:
+    """One collective and size at one placement: seconds by MPI, of those that measured it with right results."""
+
+    placement: str
+    collective: str
+    size_bytes: int
+    alone_s: dict[str, float]
+    palmette_s: dict[str, float]
+
+    @property
+    def fastest(self) -> str:
+        """The MPI that is the fastest by itself."""
+        return min(self.alone_s, key=lambda mpi: self.alone_s[mpi])
+
+    def speed(self, mpi: str) -> float:
+        """How fast palmette is under one MPI, in speeds of the fastest MPI alone: 1 is as fast, 2 twice as fast."""
+        return self.alone_s[self.fastest] / self.palmette_s[mpi]
+
+    @property
+    def best_speed(self) -> float:
+        """The same under the MPI under which palmette is the fastest."""
+        return max(self.speed(mpi) for mpi in self.palmette_s)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the cell as JSON knows it."""
+        return {
+            "placement": self.placement,
+            "collective": self.collective,
+            "size_bytes": self.size_bytes,
+            "alone_s": self.alone_s,
+            "palmette_s": self.palmette_s,
+            "fastest": self.fastest,
+            "speed": {mpi: self.speed(mpi) for mpi in self.palmette_s},
+            "best_speed": self.best_speed,
+        }
+
+
+@dataclass(frozen=True)
+class MeanSpeed:
+    """Geometric means over the sizes of a collective at one placement; `lowest` is the slowest size under the best MPI."""
+
+    placement: str
+    collective: str
+    by_mpi: dict[str, float]
+    best: float
+    lowest: Beside
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the means as JSON knows them."""
+        return {
+            "placement": self.placement,
+            "collective": self.collective,
+            "mean_speed": self.by_mpi,
+            "best": self.best,
+            "lowest": {"size_bytes": self.lowest.size_bytes, "speed": self.lowest.best_speed},
+        }
+
+
+def side_by_side(run: Run) -> list[Beside]:
+    """Return the cells that two MPIs or more have measured, in the order of placement, collective and size."""
+    found: dict[tuple[str, str, int], tuple[dict[str, float], dict[str, float]]] = {}
+    for (mpi, placement, collective, size), cells in group(run.jobs, "measure").items():
+        alone_s, palmette_s = found.setdefault((placement, collective, size), ({}, {}))
+        if any(cell.wrong_alone or cell.wrong_palmette for _, cell in cells):
+            continue
+        alone_s[mpi], palmette_s[mpi] = _median_of_rounds(cell for _, cell in cells)
+    return [Beside(*key, *times) for key, times in found.items() if len(times[0]) > 1]
+
+
+def _median_of_rounds(cells: Iterable[Cell]) -> tuple[float, float]:
+    rounds = []
+    for cell in cells:
+        alone, palmette = usable_pairs(cell)
+        if alone.size == 0:  # nothing started in time: the times as they are
+            alone, palmette = np.array(cell.alone_s), np.array(cell.palmette_s)
+        rounds.append((np.median(alone), np.median(palmette)))
+    alone_s, palmette_s = np.median(np.array(rounds), axis=0)
+    return float(alone_s), float(palmette_s)
+
+
+def mean_speeds(cells: Sequence[Beside]) -> list[MeanSpeed]:
+    """Return the geometric means by placement and collective, in the order of the cells."""
+    result = []
+    for placement, collective in dict.fromkeys((cell.placement, cell.collective) for cell in cells):
+        mine = [cell for cell in cells if (cell.placement, cell.collective) == (placement, collective)]
+        everywhere = [mpi for mpi in mine[0].palmette_s if all(mpi in cell.palmette_s for cell in mine)]
+        result.append(
+            MeanSpeed(
+                placement,
+                collective,
+                {mpi: geometric_mean([cell.speed(mpi) for cell in mine]) for mpi in everywhere},
+                geometric_mean([cell.best_speed for cell in mine]),
+                min(mine, key=lambda cell: cell.best_speed),
+            )
+        )
+    return result
+
+
+def geometric_mean(values: Sequence[float]) -> float:
+    """Return the geometric mean of positive numbers, one at least."""
+    return math.exp(sum(map(math.log, values)) / len(values))

@@ -1,0 +1,123 @@
+"""The tables that show MPIs beside each other, targets, and what passing a call through costs: lines of 80 columns."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from itertools import groupby
+
+from palmette.bench.pass_through import PassCost
+from palmette.bench.side_by_side import Beside, MeanSpeed
+from palmette.bench.targets import Outcome, Target
+from palmette.bench.text import MPI_NAMES, size_text
+
+_SHORT = {"mpich": "MPICH", "openmpi": "OpenMPI", "impi": "Intel"}
+_TIME, _SPEED = 8, 8
+
+
+def micros_text(seconds: float) -> str:
+    """Microseconds with three digits, four and more where they are whole: `0.412`, `41.2`, `2624000`."""
+    micros = seconds * 1e6
+    if micros >= 99.95:
+        return f"{micros:.0f}"
+    digits = 1 if micros >= 9.995 else 2 if micros >= 0.9995 else 3
+    return f"{micros:.{digits}f}"
+
+
+def side_lines(cells: Sequence[Beside], means: Sequence[MeanSpeed]) -> list[str]:
+    """One table for each placement and collective: times by MPI, and palmette's speed to the fastest."""
+    if not cells:
+        return []
+    lines = ["speed: time of the fastest MPI alone (*) / time with palmette; more is faster"]
+    for (placement, collective), group in groupby(cells, key=lambda cell: (cell.placement, cell.collective)):
+        mine = list(group)
+        mpis = list(dict.fromkeys(mpi for cell in mine for mpi in cell.alone_s))
+        lines += ["", f"{collective}, {placement}" if placement != "block" else collective]
+        width = _TIME * len(mpis)
+        titles = ("MPI alone, us", "palmette, us", "speed")
+        lines.append((" " * 5 + "".join(f"{title:>{width}}" for title in titles)).rstrip())
+        headings = "".join(f"{_SHORT.get(mpi, mpi):>{_TIME}}" for mpi in mpis)
+        lines.append(f"{'size':<5}{headings}{headings}{headings}")
+        for cell in mine:
+            text = f"{size_text(cell.size_bytes):<5}"
+            for mpi in mpis:
+                mark = "*" if mpi == cell.fastest else " "
+                text += _right(micros_text(cell.alone_s[mpi]) + mark if mpi in cell.alone_s else "- ", _TIME)
+            for mpi in mpis:
+                text += _right(micros_text(cell.palmette_s[mpi]) if mpi in cell.palmette_s else "-", _TIME)
+            for mpi in mpis:
+                text += _right(f"{cell.speed(mpi):.2f}" if mpi in cell.palmette_s else "-", _SPEED)
+            lines.append(text)
+        mean = next(one for one in means if (one.placement, one.collective) == (placement, collective))
+        speeds = "".join(_right(f"{mean.by_mpi[mpi]:.2f}" if mpi in mean.by_mpi else "-", _SPEED) for mpi in mpis)
+        lines.append(f"{'geometric mean':<{5 + 2 * width}}{speeds}")
+    return lines
+
+
+def mean_lines(means: Sequence[MeanSpeed]) -> list[str]:
+    """One line a collective: the geometric means by MPI, the best, and the slowest size."""
+    if not means:
+        return []
+    mpis = list(dict.fromkeys(mpi for mean in means for mpi in mean.by_mpi))
+    several = len({mean.placement for mean in means}) > 1
+    lines = ["geometric mean of palmette's speed to the fastest MPI alone; more is faster"]
+    headings = "".join(f"{_SHORT.get(mpi, mpi):>{_SPEED}}" for mpi in mpis)
+    lines.append(f"{'collective':<32}{headings}{'best':>{_SPEED}}  lowest")
+    for mean in means:
+        name = f"{mean.collective}, {mean.placement}" if several else mean.collective
+        speeds = "".join(_right(f"{mean.by_mpi[mpi]:.2f}" if mpi in mean.by_mpi else "-", _SPEED) for mpi in mpis)
+        at = f" at {size_text(mean.lowest.size_bytes)}" if mean.lowest.size_bytes else ""
+        lines.append(f"{name[:31]:<32}{speeds}{mean.best:>{_SPEED}.2f}  {mean.lowest.best_speed:.2f}{at}")
+    return lines
+
+
+def pass_lines(costs: Sequence[PassCost]) -> list[str]:
+    """One line for each call and MPI: nanoseconds as PMPI_X and as MPI_X, and the difference with its quartiles."""
+    if not costs:
+        return []
+    lines = ["a call that palmette leaves to the MPI, ns", f"{'':<38}  PMPI_X   MPI_X  difference (quartiles)"]
+    for cost in costs:
+        where = cost.where.replace("MPI_COMM_", "").lower()
+        what = f"{_SHORT.get(cost.mpi, cost.mpi):<8}{cost.function} on {where}"
+        more = f"{_nanos(cost.more_ns, '+')} ({_nanos(cost.low_ns, '+')} to {_nanos(cost.high_ns, '+')})"
+        lines.append(f"{what:<38}{_nanos(cost.alone_ns):>8}{_nanos(cost.palmette_ns):>8}  {more}")
+    return lines
+
+
+def _nanos(value: float, sign: str = "") -> str:
+    return f"{value:{sign}.1f}" if abs(value) < 999.95 else f"{value:{sign}.0f}"
+
+
+def target_lines(found: Sequence[Outcome]) -> list[str]:
+    """Two lines a target and more: the limit and whether it is met; then the worst cell of each MPI."""
+    lines: list[str] = []
+    for outcome in found:
+        verdict = "met" if outcome.met else "missed" if outcome.worst else "not measured"
+        limit = f"at {'least' if outcome.target.kind == 'mean_speed' else 'most'} {outcome.target.limit:g}"
+        lines += _folded(f"{verdict}: {outcome.target.text}, {limit}")
+        worst = worst_texts(outcome)
+        if worst:
+            lines += _folded("  worst: " + ", ".join(worst))
+    return lines
+
+
+def worst_texts(outcome: Outcome) -> list[str]:
+    """`MPICH 1.12! (bcast 64K)` for each MPI, and what came out with the best MPI of each cell."""
+    found = [(MPI_NAMES.get(mpi, mpi), *worst) for mpi, worst in outcome.worst.items()]
+    found += [("best MPI", *outcome.best)] if outcome.best else []
+    return [f"{name} {value_text(outcome.target, value)} ({cell})" for name, value, cell in found]
+
+
+def value_text(target: Target, value: float) -> str:
+    """The value with an exclamation mark where it misses the limit."""
+    text = f"{value:.1f}" if target.kind == "pass_through" else f"{value:.2f}"
+    return text if target.is_met(value) else f"{text}!"
+
+
+def _right(text: str, width: int) -> str:
+    return f"{text:>{width}}"
+
+
+def _folded(text: str) -> list[str]:
+    indent = " " * (len(text) - len(text.lstrip()) + 2)
+    return textwrap.wrap(text, 80, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)

@@ -1,0 +1,152 @@
+"""What a set of measurements must reach, and whether it did."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from palmette.bench.evaluate import Row, evaluate
+from palmette.bench.pass_through import PassCost, pass_costs
+from palmette.bench.results import Run
+from palmette.bench.side_by_side import Beside, MeanSpeed, mean_speeds, side_by_side
+from palmette.bench.text import size_text
+
+Kind = Literal["bound", "alone", "fastest", "mean_speed", "pass_through"]
+
+
+@dataclass(frozen=True)
+class Target:
+    """A limit for each MPI that palmette runs on. Without collectives or sizes it is about all of them.
+
+    bound         time with palmette in physical bounds, at most
+    alone         time with palmette over that of the MPI alone, at most
+    fastest       time with palmette over that of the fastest MPI alone, at most
+    mean_speed    geometric mean over sizes of the fastest MPI's time over that with palmette, at least
+    pass_through  nanoseconds that a call left to the MPI costs more, at most
+    """
+
+    kind: Kind
+    limit: float
+    collectives: tuple[str, ...] = ()
+    sizes: tuple[int, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """A few words: `bcast, reduce 256K, in bounds`."""
+        what = ", ".join(self.collectives) or "every collective"
+        sizes = ", ".join(map(size_text, self.sizes))
+        measure = {
+            "bound": "in bounds",
+            "alone": "of the MPI alone",
+            "fastest": "of the fastest MPI",
+            "mean_speed": "mean speed to the fastest MPI",
+            "pass_through": "ns more for a call passed through",
+        }[self.kind]
+        if self.kind == "pass_through":
+            return measure
+        return f"{what}{' ' + sizes if sizes else ''}, {measure}"
+
+    def is_met(self, value: float) -> bool:
+        """Whether a value is within the limit."""
+        return value >= self.limit if self.kind == "mean_speed" else value <= self.limit
+
+    def takes(self, collective: str, size_bytes: int | None = None) -> bool:
+        """Whether the target is about that collective and size."""
+        named = not self.collectives or collective in self.collectives
+        return named and (size_bytes is None or not self.sizes or size_bytes in self.sizes)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came out for one target: by MPI the worst value and which cell it was. MPIs without such cells are missing.
+
+    `best`: the same under the MPI on which palmette is the fastest in each cell, where MPIs stand beside each other; it is
+    told, and decides nothing.
+    """
+
+    target: Target
+    worst: dict[str, tuple[float, str]]
+    best: tuple[float, str] | None = None
+
+    @property
+    def met(self) -> bool:
+        """Whether every MPI is within the limit, and one at least was measured."""
+        return bool(self.worst) and all(self.target.is_met(value) for value, _ in self.worst.values())
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the outcome as JSON knows it."""
+        return {
+            "target": self.target.text,
+            "limit": self.target.limit,
+            "at_least": self.target.kind == "mean_speed",
+            "met": self.met,
+            "worst": {mpi: {"value": value, "cell": cell} for mpi, (value, cell) in self.worst.items()},
+            "best": {"value": self.best[0], "cell": self.best[1]} if self.best else None,
+        }
+
+
+def outcomes(run: Run, targets: Sequence[Target]) -> list[Outcome]:
+    """Return what came out for each target, in their order."""
+    rows, cells, costs = evaluate(run), side_by_side(run), pass_costs(run.jobs)
+    means = mean_speeds(cells)
+    result = []
+    for target in targets:
+        worst = _worst(target, _values(target, rows, cells, means, costs))
+        best = worst.pop(_BEST, None)
+        result.append(Outcome(target, worst, best))
+    return result
+
+
+_BEST = "best"
+"""Stands for the MPI on which palmette is the fastest."""
+
+
+def _values(
+    target: Target,
+    rows: Sequence[Row],
+    cells: Sequence[Beside],
+    means: Sequence[MeanSpeed],
+    costs: Sequence[PassCost],
+) -> list[tuple[str, float, str]]:
+    """MPI, value and cell of all that a target is about. A wrong result counts as infinitely slow."""
+    if target.kind == "pass_through":
+        return [(cost.mpi, cost.more_ns, f"{cost.function} on {cost.where}") for cost in costs]
+    if target.kind == "mean_speed":
+        return [
+            (mpi, speed, mean.collective)
+            for mean in means
+            if target.takes(mean.collective)
+            for mpi, speed in {**mean.by_mpi, _BEST: mean.best}.items()
+        ]
+    if target.kind == "fastest":
+        return [
+            (mpi, 1 / speed, _cell(cell.collective, cell.size_bytes))
+            for cell in cells
+            if target.takes(cell.collective, cell.size_bytes)
+            for mpi, speed in {**{mpi: cell.speed(mpi) for mpi in cell.palmette_s}, _BEST: cell.best_speed}.items()
+        ]
+    return [
+        (row.mpi, value, _cell(row.collective, row.size_bytes))
+        for row in rows
+        if target.takes(row.collective, row.size_bytes) and (value := _of_row(target.kind, row)) is not None
+    ]
+
+
+def _of_row(kind: Kind, row: Row) -> float | None:
+    if row.wrong:
+        return float("inf")
+    return row.palmette_multiple if kind == "bound" else row.ratio.value
+
+
+def _worst(target: Target, values: Sequence[tuple[str, float, str]]) -> dict[str, tuple[float, str]]:
+    worst: dict[str, tuple[float, str]] = {}
+    sign = -1 if target.kind == "mean_speed" else 1
+    for mpi, value, cell in values:
+        if mpi not in worst or sign * value > sign * worst[mpi][0]:
+            worst[mpi] = (value, cell)
+    return worst
+
+
+def _cell(collective: str, size_bytes: int) -> str:
+    return f"{collective} {size_text(size_bytes)}" if size_bytes else collective

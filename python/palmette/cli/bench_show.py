@@ -1,0 +1,80 @@
+"""What `palmette bench` prints of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from palmette.bench.evaluate import Row
+from palmette.bench.pass_through import pass_costs
+from palmette.bench.results import Run
+from palmette.bench.sets import outcomes_of
+from palmette.bench.side_by_side import mean_speeds, side_by_side
+from palmette.bench.side_text import mean_lines, pass_lines, side_lines, target_lines
+from palmette.bench.text import summary_lines, tables
+from palmette.cli.common import console, emit_json
+
+
+def show_run(
+    run: Run, rows: Sequence[Row], store: Path, page: Path | None, *, as_json: bool, beside: bool = False
+) -> None:
+    """Print the tables, or the JSON. `beside`: the MPIs beside each other and not one after the other."""
+    if as_json:
+        emit_json(run_json(run, rows, store, page))
+        return
+    cells = side_by_side(run)
+    means = mean_speeds(cells)
+    console.print(
+        f"{run.place}; {run.machine['cpu']}, {run.machine['cores']} cores; palmette {run.machine['palmette']}"
+    )
+    if beside and cells:
+        _print_lines(side_lines(cells, means))
+    else:
+        for table in tables(rows):
+            console.print()
+            console.print(table)
+    for lines in (mean_lines(means), pass_lines(pass_costs(run.jobs)), target_lines(outcomes_of(run))):
+        _print_lines(lines)
+    console.print()
+    for line in summary_lines(run, rows):
+        console.print(line, markup=False)
+    console.print(f"run {run.id} in {store}" + (f"; page: {page}" if page else ""), markup=False)
+
+
+def _print_lines(lines: Sequence[str]) -> None:
+    if lines:
+        console.print()
+    for line in lines:
+        console.print(line, markup=False)
+
+
+def run_json(run: Run, rows: Sequence[Row], store: Path, page: Path | None) -> dict[str, Any]:
+    """Return all that is known of a run but its samples."""
+    cells = side_by_side(run)
+    return {
+        "run": run.id,
+        "store": str(store),
+        "page": str(page) if page else None,
+        "started": run.started,
+        "place": run.place,
+        "machine": run.machine,
+        "settings": run.settings,
+        "jobs": [
+            {
+                "mpi": job.mpi,
+                "mpi_version": job.mpi_version,
+                "placement": job.placement,
+                "repeat": job.repeat,
+                "kind": job.kind,
+                "seconds": job.seconds,
+                "error": job.error,
+            }
+            for job in run.jobs
+        ],
+        "cells": [row.to_json() for row in rows],
+        "side_by_side": [cell.to_json() for cell in cells],
+        "mean_speeds": [mean.to_json() for mean in mean_speeds(cells)],
+        "pass_through": [cost.to_json() for cost in pass_costs(run.jobs)],
+        "targets": [outcome.to_json() for outcome in outcomes_of(run)],
+    }

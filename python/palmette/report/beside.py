@@ -1,0 +1,143 @@
+"""MPIs beside each other, targets and the cost of calls passed through, as plain values for the page's template."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from palmette.bench.pass_through import PassCost, pass_costs
+from palmette.bench.results import Run
+from palmette.bench.side_by_side import Beside, MeanSpeed, mean_speeds, side_by_side
+from palmette.bench.side_text import worst_texts
+from palmette.bench.targets import Outcome
+from palmette.bench.text import MPI_NAMES, size_text, time_text
+
+
+@dataclass(frozen=True)
+class Number:
+    """A cell of a table; `mark` is its class: `good` (as fast as the fastest, or faster), `bad`, `fastest` or nothing."""
+
+    text: str
+    mark: str = ""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One row: its name, and numbers in the columns."""
+
+    name: str
+    numbers: list[Number]
+
+
+@dataclass(frozen=True)
+class Table:
+    """The cells of one collective and placement."""
+
+    title: str
+    mpis: list[str]
+    lines: list[Line]
+
+
+def _name(mpi: str) -> str:
+    return MPI_NAMES.get(mpi, mpi)
+
+
+def _speed(value: float | None) -> Number:
+    """Within 5 % of the fastest counts as neither."""
+    if value is None:
+        return Number("–")
+    return Number(f"{value:.2f}", "good" if value >= 1 else "bad" if value < 1 / 1.05 else "")
+
+
+def side_tables(cells: Sequence[Beside]) -> list[Table]:
+    """Return a table for each placement and collective: times alone, times with palmette, speeds."""
+    tables = []
+    for (placement, collective), group in groupby(cells, key=lambda cell: (cell.placement, cell.collective)):
+        mine = list(group)
+        mpis = list(dict.fromkeys(mpi for cell in mine for mpi in cell.alone_s))
+        lines = [Line(size_text(cell.size_bytes), _numbers(cell, mpis)) for cell in mine]
+        tables.append(Table(f"{collective}, {placement}", [_name(mpi) for mpi in mpis], lines))
+    return tables
+
+
+def _numbers(cell: Beside, mpis: Sequence[str]) -> list[Number]:
+    alone = [
+        Number(time_text(cell.alone_s[mpi]), "fastest" if mpi == cell.fastest else "")
+        if mpi in cell.alone_s
+        else Number("–")
+        for mpi in mpis
+    ]
+    palmette = [Number(time_text(cell.palmette_s[mpi])) if mpi in cell.palmette_s else Number("–") for mpi in mpis]
+    return [*alone, *palmette, *(_speed(cell.speed(mpi) if mpi in cell.palmette_s else None) for mpi in mpis)]
+
+
+def mean_table(means: Sequence[MeanSpeed]) -> Table | None:
+    """Return the geometric means of speeds: by MPI, of the best, and the lowest with its size; None without any."""
+    if not means:
+        return None
+    mpis = list(dict.fromkeys(mpi for mean in means for mpi in mean.by_mpi))
+    lines = []
+    for mean in means:
+        speeds = [_speed(mean.by_mpi.get(mpi)) for mpi in mpis]
+        lowest = _speed(mean.lowest.best_speed)
+        at = Number(f"{lowest.text} at {size_text(mean.lowest.size_bytes)}", lowest.mark)
+        lines.append(Line(f"{mean.collective}, {mean.placement}", [*speeds, _speed(mean.best), at]))
+    return Table("geometric means", [_name(mpi) for mpi in mpis], lines)
+
+
+def pass_table(costs: Sequence[PassCost]) -> list[Line]:
+    """Return a line for each call and MPI: PMPI_X, MPI_X, difference, quartiles."""
+    return [
+        Line(
+            f"{_name(cost.mpi)}: {cost.function} on {cost.where}",
+            [
+                Number(f"{cost.alone_ns:.1f}"),
+                Number(f"{cost.palmette_ns:.1f}"),
+                Number(f"{cost.more_ns:+.1f}"),
+                Number(f"{cost.low_ns:+.1f} to {cost.high_ns:+.1f}"),
+            ],
+        )
+        for cost in costs
+    ]
+
+
+@dataclass(frozen=True)
+class TargetLine:
+    """A target, its limit, whether it is met (None: not measured), and the worst cell of each MPI."""
+
+    text: str
+    limit: str
+    met: bool | None
+    worst: str
+
+
+def target_table(outcomes: Sequence[Outcome]) -> list[TargetLine]:
+    """Return a line for each target."""
+    return [
+        TargetLine(
+            outcome.target.text,
+            f"{'≥' if outcome.target.kind == 'mean_speed' else '≤'} {outcome.target.limit:g}",
+            outcome.met if outcome.worst else None,
+            ", ".join(worst_texts(outcome)),
+        )
+        for outcome in outcomes
+    ]
+
+
+@dataclass(frozen=True)
+class Besides:
+    """All of it for one run."""
+
+    means: Table | None
+    tables: list[Table]
+    passes: list[Line]
+    targets: list[TargetLine]
+
+
+def besides(run: Run, outcomes: Sequence[Outcome]) -> Besides:
+    """Return what the page shows of a run."""
+    cells = side_by_side(run)
+    return Besides(
+        mean_table(mean_speeds(cells)), side_tables(cells), pass_table(pass_costs(run.jobs)), target_table(outcomes)
+    )
