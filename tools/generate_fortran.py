@@ -39,7 +39,7 @@ def has_choice_buffer(prototype: Prototype) -> bool:
 
 
 def can_be_called(prototype: Prototype) -> bool:
-    """Return whether Fortran's arguments can be turned into C's: large counts can't, nor lists of types that outlive the call."""
+    """Return whether Fortran's arguments can become C's: not large counts, nor lists of types that outlive the call."""
     types = [p.type for p in prototype.parameters]
     lasting = "MPI_Request*" in types and "const MPI_Datatype*" in types
     return not lasting and not any(
