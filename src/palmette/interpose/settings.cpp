@@ -77,6 +77,10 @@ Settings settings_from_environment() {
     }
     mix(out.hash, out.table.to_json().dump());
     for (std::size_t f = 0; f < select::function_count; ++f) read_forced(out, static_cast<select::Function>(f));
+    out.shared = flag(out, settings::shared);
+    mix(out.hash, out.shared ? "shared" : "apart");
+    out.reproducible = flag(out, settings::reproducible);
+    mix(out.hash, out.reproducible ? "reproducible" : "placed");
     const std::string report = value_of(settings::report);
     out.report = report == "0" ? std::string() : report;
     mix(out.hash, out.report.empty() ? "no report" : "report");

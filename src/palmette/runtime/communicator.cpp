@@ -123,7 +123,9 @@ void Communicator::fill(CachedPlan& plan, const Settings& settings) {
         }
         const select::Spec& spec = *choice.algorithm;
         plan.algorithm = spec.text();
+        // An algorithm shares memory only where its specification says so, which all ranks can see.
         plan.shares = request.shared_memory && uses_shared_memory(spec);
+        request.shared_memory = plan.shares;
         if (plan.shares && sharing_->single_copy)
             if (const std::int64_t single = spec.size("single", 0); single > 0) plan.single_copy_from = single;
         const collectives::Algorithm& row = collectives::algorithm_named(request.collective, spec.name);

@@ -92,6 +92,7 @@ Json Report::pack() const {
     }
     Json refused = Json::array();
     for (const auto& [key, row] : refused_) {
+        if (row.calls.rank_calls() == 0) continue;
         Json item = Json::object();
         item.set("f", static_cast<int>(std::get<0>(key)))
             .set("w", static_cast<int>(std::get<1>(key)))
@@ -169,6 +170,7 @@ Json Report::to_json(int ranks, double seconds, const Json& job) const {
     }
     Json fallbacks = Json::array();
     for (const auto& [key, row] : refused_) {
+        if (row.calls.rank_calls() == 0) continue;
         Json item = Json::object();
         item.set("function", select::name_of(static_cast<Function>(std::get<0>(key))))
             .set("reason", sentence_of(static_cast<Refusal>(std::get<1>(key))));
@@ -194,28 +196,32 @@ std::string Report::page(int ranks, double seconds) const {
     };
     print("palmette: %d ranks, %.3g s between MPI_Init and MPI_Finalize\n", ranks, seconds);
     if (served_.empty()) print("  no call was served\n");
-    if (!served_.empty()) print("  %-11s %15s %9s %10s %10s\n", "collective", "block bytes", "calls", "mean", "max");
+    if (!served_.empty()) print("  %-20s %15s %9s %10s %10s\n", "collective", "block bytes", "calls", "mean", "max");
     for (const auto& [key, row] : served_) {
         const std::string low = row.min_bytes < 0 ? "differing" : base::format_size(row.min_bytes);
         const std::string bytes = row.min_bytes == row.max_bytes ? low : low + ".." + base::format_size(row.max_bytes);
         const double mean = row.seconds / static_cast<double>(std::max<std::int64_t>(row.calls.rank_calls(), 1));
-        print("  %-11s %15s %9lld %10s %10s\n", select::name_of(static_cast<Function>(std::get<0>(key))), bytes.c_str(),
+        print("  %-20s %15s %9lld %10s %10s\n", select::name_of(static_cast<Function>(std::get<0>(key))), bytes.c_str(),
               static_cast<long long>(row.calls.operations()), base::format_duration(mean).c_str(),
               base::format_duration(row.max_seconds).c_str());
         print("      by %.56s%s\n", std::get<2>(key).c_str(), std::get<3>(key) ? "" : ", nonblocking");
     }
-    if (!refused_.empty()) print("  left to the MPI:\n");
+    bool any_refused = false;
     for (const auto& [key, row] : refused_) {
+        if (row.calls.rank_calls() == 0) continue;
+        if (!any_refused) print("  left to the MPI:\n");
+        any_refused = true;
         const std::string why = std::string(sentence_of(static_cast<Refusal>(std::get<1>(key)))) +
                                 (std::get<2>(key).empty() ? "" : ": " + std::get<2>(key));
-        print("  %-11s %9lld calls  ", select::name_of(static_cast<Function>(std::get<0>(key))),
+        print("  %-20s %9lld calls  ", select::name_of(static_cast<Function>(std::get<0>(key))),
               static_cast<long long>(row.calls.operations()));
-        // 50 columns remain; the rest of the reason goes on below.
+        // 40 columns remain; the rest of the reason goes on below.
         std::string_view rest = why;
         for (bool first = true; !rest.empty(); first = false) {
-            std::size_t cut = rest.size() <= 48 ? rest.size() : rest.rfind(' ', 48);
+            std::size_t cut = rest.size() <= 40 ? rest.size() : rest.rfind(' ', 40);
             if (cut == std::string_view::npos || cut == 0) cut = std::min<std::size_t>(rest.size(), 48);
-            print("%s%.*s\n", first ? "" : "                                ", static_cast<int>(cut), rest.data());
+            print("%s%.*s\n", first ? "" : "                                        ", static_cast<int>(cut),
+                  rest.data());
             rest.remove_prefix(std::min(rest.size(), cut + 1));
         }
     }
