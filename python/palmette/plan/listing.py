@@ -43,7 +43,18 @@ def list_lines(collective: str | None) -> list[str]:
     return lines
 
 
+_MAY_BREAK = "\0 "
+"""Stands behind a `|` where a line may end without a blank."""
+
+
 def _wrapped(label: str, text: str) -> list[str]:
-    return textwrap.wrap(
-        text, WIDTH, initial_indent=label, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+    # Alternatives of a key such as node=linear|binomial|... have no blanks, and may be longer than a line.
+    lines = textwrap.wrap(
+        text.replace("|", "|" + _MAY_BREAK),
+        WIDTH,
+        initial_indent=label,
+        subsequent_indent="    ",
+        break_long_words=False,
+        break_on_hyphens=False,
     )
+    return [line.replace(_MAY_BREAK, "").replace("\0", "") for line in lines]
