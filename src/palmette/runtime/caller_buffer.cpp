@@ -98,9 +98,8 @@ int CallerBuffer::prepare() {
     if (!present_) return MPI_SUCCESS;
     dense_ = true;
     if (operation_) {
-        // Kernels see to the gaps of MPI's own pair types.
-        const ElementLayout& layout = operation_->layout();
-        dense_ = layout.dense() || (operation_->kernel() && layout.true_lower == 0);
+        // Not MPI's pair types: kernels leave their holes alone, but messages and copies of a plan don't.
+        dense_ = operation_->layout().dense();
     } else if (types_) {
         for (int r = 0; r < ranks_; ++r) {
             TypeShape& shape = shapes_[static_cast<std::size_t>(r)];
