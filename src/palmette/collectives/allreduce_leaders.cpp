@@ -45,7 +45,9 @@ class Maker {
           self_(job.position_of(rank)),
           g_(groups_.group_of(self_)),
           cell_(groups_.cell(self_)),
-          led_(groups_.chunks_led(self_.value - cell_.first, cell_.count)) {}
+          led_(groups_.chunks_led(self_.value - cell_.first, cell_.count)) {
+        if (pattern_.kind == ReducePattern::Kind::ring) outer_ = groups_.outer_levels();
+    }
 
     /// Exposes have few tags.
     static std::uint16_t slices(const Request& request, const Spec& spec, std::int64_t cut, bool shared) {
@@ -124,7 +126,7 @@ class Maker {
             .slice = slice,
             .ordered = request_.ordered,
         };
-        return pattern_.allreduce(context, groups_.outer_levels());
+        return pattern_.allreduce(context, outer_);
     }
 
     Rank at(std::int64_t position) const { return job_.rank_at({static_cast<std::int32_t>(position)}); }
@@ -192,8 +194,9 @@ class Maker {
     plan::ProgramBuilder builder_;
     Position self_;
     std::int32_t g_;
-    Interval cell_;  ///< ranks of the group on this node
-    Interval led_;   ///< with shared memory: chunks that this rank leads in its cell
+    Interval cell_;                           ///< ranks of the group on this node
+    Interval led_;                            ///< with shared memory: chunks that this rank leads in its cell
+    std::vector<topology::Partition> outer_;  ///< for a ring
     ScratchRoom room_;
     std::vector<std::pair<Interval, StepId>> exposed_;  ///< chunks, and the step that exposes them
 };

@@ -60,7 +60,8 @@ std::vector<StepId> ReduceRing::allgather() {
 std::vector<StepId> DirectExchange::reduce_scatter() {
     const std::int32_t n = context_.n;
     const auto others = static_cast<std::size_t>(n - 1);
-    constexpr std::size_t most_layers = 8;
+    // Each holds one part only, a p-th of the vector.
+    constexpr std::size_t most_layers = 32;
     const std::size_t layers = std::min(at_once_ > 0 ? at_once_ : most_layers, others);
     const Blocks own = context_.blocks_of(context_.me, 1);
     const Buffer right_side = context_.layer(layers);

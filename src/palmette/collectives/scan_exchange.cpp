@@ -114,7 +114,7 @@ Held inclusive_doubling(const ReduceContext& context) {
 }
 
 ScanPattern::Before from_all(const ReduceContext& context) {
-    constexpr std::int32_t layers = 8;
+    constexpr std::int32_t layers = ScanPattern::most_layers - 1;
     const Blocks all = context.blocks_of(0, 1);
     ScanPattern::Before out;
     for (std::int32_t to = context.me + 1; to < context.n; ++to)

@@ -22,6 +22,8 @@ struct ScanPattern {
     static ScanPattern parse(std::string_view text);
     /// Tags are 0 to tags - 1.
     static constexpr std::int32_t tags = 32;
+    /// Layers of scratch that a pattern uses.
+    static constexpr std::int32_t most_layers = 17;
 
     /// What the contributions before the own one make, in scratch.
     struct Before {

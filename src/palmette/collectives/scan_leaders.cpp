@@ -132,8 +132,7 @@ class Maker {
             .slice = {},
             .ordered = true,
         };
-        constexpr std::size_t most_layers_of_patterns = 9;
-        layers_ += most_layers_of_patterns;
+        layers_ += ScanPattern::most_layers;
         ScanPattern::Before made = pattern_.exclusive(context);
         if (total.buffer == Buffer::send) readers_.insert(readers_.end(), made.readers.begin(), made.readers.end());
         return made.prefix;

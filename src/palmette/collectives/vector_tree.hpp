@@ -44,7 +44,7 @@ class VectorTree {
 
   private:
     /// So many children may be ahead of what is combined.
-    static constexpr std::size_t most_layers = 8;
+    static constexpr std::size_t most_layers = 16;
 
     const Job& job_;
     Position self_;
