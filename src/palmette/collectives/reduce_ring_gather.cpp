@@ -6,7 +6,8 @@
 //       1 → 0, 2 → 0, ..., 7 → 0              the gather
 //
 // The ring is the allgather's reversed in time, closed inside of every node and leaf: out of a group of s ranks go p - s blocks of partial results
-// and then s blocks of the result, together one vector, which is the least.
+// and then s blocks of the result, one vector in all. Into the root's group comes less than two: a chain is better where that link is the
+// narrow one, the ring where every rank has a link of its own.
 #include <algorithm>
 
 #include "palmette/collectives/exchange.hpp"
@@ -131,7 +132,7 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
 const Algorithm reduce_ring_gather{
     Collective::reduce,
     "ring_gather",
-    "A ring in topology order combines, and every rank sends its part to the root: each link carries the vector once.",
+    "A ring in topology order combines, and every rank sends its part to the root: a rank sends one vector in all.",
     "Chan, Heimlich, Purkayastha, van de Geijn, CCPE 19(13), 2007; the nesting is palmette's",
     "segment=SIZE",
     "an operation that commutes",

@@ -229,7 +229,7 @@ class Landing {
             bool root) {
         // Large vectors wait at their senders while two are combined; small ones all land at once.
         const std::int64_t window =
-            std::clamp<std::int64_t>((64 << 10) / std::max<std::int64_t>(request.block_bytes, 1), 2, 8);
+            std::clamp<std::int64_t>((256 << 10) / std::max<std::int64_t>(request.block_bytes, 1), 2, 64);
         const std::size_t base = root ? 0 : 1;
         std::size_t used = 0;
         for (const TreeLink* child : children)
