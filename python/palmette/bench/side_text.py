@@ -8,7 +8,7 @@ from itertools import groupby
 
 from palmette.bench.pass_through import PassCost
 from palmette.bench.side_by_side import Beside, MeanSpeed
-from palmette.bench.targets import Outcome, Target
+from palmette.bench.targets import Outcome, Target, Value
 from palmette.bench.text import MPI_NAMES, size_text
 
 _SHORT = {"mpich": "MPICH", "openmpi": "OpenMPI", "impi": "Intel"}
@@ -92,9 +92,8 @@ def target_lines(found: Sequence[Outcome]) -> list[str]:
     """Two lines a target and more: the limit and whether it is met; then the worst cell of each MPI."""
     lines: list[str] = []
     for outcome in found:
-        verdict = "met" if outcome.met else "missed" if outcome.worst else "not measured"
         limit = f"at {'least' if outcome.target.kind == 'mean_speed' else 'most'} {outcome.target.limit:g}"
-        lines += _folded(f"{verdict}: {outcome.target.text}, {limit}")
+        lines += _folded(f"{outcome.answer}: {outcome.target.text}, {limit}")
         worst = worst_texts(outcome)
         if worst:
             lines += _folded("  worst: " + ", ".join(worst))
@@ -103,15 +102,15 @@ def target_lines(found: Sequence[Outcome]) -> list[str]:
 
 def worst_texts(outcome: Outcome) -> list[str]:
     """`MPICH 1.12! (bcast 64K)` for each MPI, and what came out with the best MPI of each cell."""
-    found = [(MPI_NAMES.get(mpi, mpi), *worst) for mpi, worst in outcome.worst.items()]
-    found += [("best MPI", *outcome.best)] if outcome.best else []
-    return [f"{name} {value_text(outcome.target, value)} ({cell})" for name, value, cell in found]
+    found = [(MPI_NAMES.get(mpi, mpi), worst) for mpi, worst in outcome.worst.items()]
+    found += [("best MPI", outcome.best)] if outcome.best else []
+    return [f"{name} {_value_text(outcome.target, value)} ({value.cell})" for name, value in found]
 
 
-def value_text(target: Target, value: float) -> str:
-    """The value with an exclamation mark where it misses the limit."""
-    text = f"{value:.1f}" if target.kind == "pass_through" else f"{value:.2f}"
-    return text if target.is_met(value) else f"{text}!"
+def _value_text(target: Target, value: Value) -> str:
+    """The value, with an exclamation mark where it misses the limit, and a question mark where it seems to."""
+    text = f"{value.value:.1f}" if target.kind == "pass_through" else f"{value.value:.2f}"
+    return text if target.is_met(value.value) else f"{text}{'!' if value.certain else '?'}"
 
 
 def _right(text: str, width: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -58,21 +59,42 @@ class Target:
 
 
 @dataclass(frozen=True)
+class Value:
+    """What was measured for a target in one cell. `certain`: False where noise allows the other side of the limit as well."""
+
+    value: float
+    cell: str
+    certain: bool = True
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the value as JSON knows it; infinite for a wrong result, which is null."""
+        return {"value": self.value if math.isfinite(self.value) else None, "cell": self.cell, "certain": self.certain}
+
+
+Answer = Literal["met", "missed", "undecided", "not measured"]
+
+
+@dataclass(frozen=True)
 class Outcome:
-    """What came out for one target: by MPI the worst value and which cell it was. MPIs without such cells are missing.
+    """What came out for one target: the worst value of each MPI. MPIs without such cells are missing.
 
     `best`: the same under the MPI on which palmette is the fastest in each cell, where MPIs stand beside each other; it is
     told, and decides nothing.
     """
 
     target: Target
-    worst: dict[str, tuple[float, str]]
-    best: tuple[float, str] | None = None
+    worst: dict[str, Value]
+    best: Value | None = None
 
     @property
-    def met(self) -> bool:
-        """Whether every MPI is within the limit, and one at least was measured."""
-        return bool(self.worst) and all(self.target.is_met(value) for value, _ in self.worst.values())
+    def answer(self) -> Answer:
+        """Missed where a certain value of some MPI is beyond the limit, undecided where only uncertain ones are."""
+        if not self.worst:
+            return "not measured"
+        beyond = [value for value in self.worst.values() if not self.target.is_met(value.value)]
+        if any(value.certain for value in beyond):
+            return "missed"
+        return "undecided" if beyond else "met"
 
     def to_json(self) -> dict[str, Any]:
         """Return the outcome as JSON knows it."""
@@ -80,9 +102,9 @@ class Outcome:
             "target": self.target.text,
             "limit": self.target.limit,
             "at_least": self.target.kind == "mean_speed",
-            "met": self.met,
-            "worst": {mpi: {"value": value, "cell": cell} for mpi, (value, cell) in self.worst.items()},
-            "best": {"value": self.best[0], "cell": self.best[1]} if self.best else None,
+            "answer": self.answer,
+            "worst": {mpi: value.to_json() for mpi, value in self.worst.items()},
+            "best": self.best.to_json() if self.best else None,
         }
 
 
@@ -108,43 +130,51 @@ def _values(
     cells: Sequence[Beside],
     means: Sequence[MeanSpeed],
     costs: Sequence[PassCost],
-) -> list[tuple[str, float, str]]:
-    """MPI, value and cell of all that a target is about. A wrong result counts as infinitely slow."""
+) -> list[tuple[str, Value]]:
+    """MPI and value of all that a target is about. A wrong result counts as infinitely slow."""
     if target.kind == "pass_through":
-        return [(cost.mpi, cost.more_ns, f"{cost.function} on {cost.where}") for cost in costs]
+        return [(cost.mpi, Value(cost.more_ns, f"{cost.function} on {cost.where}")) for cost in costs]
     if target.kind == "mean_speed":
         return [
-            (mpi, speed, mean.collective)
+            (mpi, Value(speed, mean.collective))
             for mean in means
             if target.takes(mean.collective)
             for mpi, speed in {**mean.by_mpi, _BEST: mean.best}.items()
         ]
     if target.kind == "fastest":
         return [
-            (mpi, 1 / speed, _cell(cell.collective, cell.size_bytes))
+            (mpi, Value(1 / speed, _cell(cell.collective, cell.size_bytes)))
             for cell in cells
             if target.takes(cell.collective, cell.size_bytes)
             for mpi, speed in {**{mpi: cell.speed(mpi) for mpi in cell.palmette_s}, _BEST: cell.best_speed}.items()
         ]
-    return [
-        (row.mpi, value, _cell(row.collective, row.size_bytes))
-        for row in rows
-        if target.takes(row.collective, row.size_bytes) and (value := _of_row(target.kind, row)) is not None
-    ]
+    found = [(row.mpi, _of_row(target.kind, row)) for row in rows if target.takes(row.collective, row.size_bytes)]
+    return [(mpi, value) for mpi, value in found if value is not None]
 
 
-def _of_row(kind: Kind, row: Row) -> float | None:
+def _of_row(kind: Kind, row: Row) -> Value | None:
+    """Nothing where the cell has no bound, or no samples to compare."""
+    cell = _cell(row.collective, row.size_bytes)
     if row.wrong:
-        return float("inf")
-    return row.palmette_multiple if kind == "bound" else row.ratio.value
+        return Value(math.inf, cell)
+    if kind == "bound":
+        return None if row.palmette_multiple is None else Value(row.palmette_multiple, cell)
+    if not math.isfinite(row.ratio.value):
+        return None
+    return Value(row.ratio.value, cell, certain=row.ratio.verdict != "ambiguous")
 
 
-def _worst(target: Target, values: Sequence[tuple[str, float, str]]) -> dict[str, tuple[float, str]]:
-    worst: dict[str, tuple[float, str]] = {}
-    sign = -1 if target.kind == "mean_speed" else 1
-    for mpi, value, cell in values:
-        if mpi not in worst or sign * value > sign * worst[mpi][0]:
-            worst[mpi] = (value, cell)
+def _worst(target: Target, values: Sequence[tuple[str, Value]]) -> dict[str, Value]:
+    """Certain misses are worse than others."""
+
+    def badness(value: Value) -> tuple[bool, float]:
+        beyond = value.certain and not target.is_met(value.value)
+        return beyond, -value.value if target.kind == "mean_speed" else value.value
+
+    worst: dict[str, Value] = {}
+    for mpi, value in values:
+        if mpi not in worst or badness(value) > badness(worst[mpi]):
+            worst[mpi] = value
     return worst
 
 

@@ -10,7 +10,7 @@ from palmette.bench.pass_through import PassCost, pass_costs
 from palmette.bench.results import Run
 from palmette.bench.side_by_side import Beside, MeanSpeed, mean_speeds, side_by_side
 from palmette.bench.side_text import worst_texts
-from palmette.bench.targets import Outcome
+from palmette.bench.targets import Answer, Outcome
 from palmette.bench.text import MPI_NAMES, size_text, time_text
 
 
@@ -104,11 +104,12 @@ def pass_table(costs: Sequence[PassCost]) -> list[Line]:
 
 @dataclass(frozen=True)
 class TargetLine:
-    """A target, its limit, whether it is met (None: not measured), and the worst cell of each MPI."""
+    """A target, its limit, the answer and its mark, and the worst cell of each MPI."""
 
     text: str
     limit: str
-    met: bool | None
+    answer: Answer
+    mark: str
     worst: str
 
 
@@ -118,7 +119,8 @@ def target_table(outcomes: Sequence[Outcome]) -> list[TargetLine]:
         TargetLine(
             outcome.target.text,
             f"{'≥' if outcome.target.kind == 'mean_speed' else '≤'} {outcome.target.limit:g}",
-            outcome.met if outcome.worst else None,
+            outcome.answer,
+            {"met": "faster", "missed": "slower", "undecided": "ambiguous", "not measured": "same"}[outcome.answer],
             ", ".join(worst_texts(outcome)),
         )
         for outcome in outcomes

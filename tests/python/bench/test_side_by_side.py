@@ -16,7 +16,7 @@ from palmette.bench.sets import SETS, outcomes_of
 from palmette.bench.settings import Settings
 from palmette.bench.side_by_side import geometric_mean, mean_speeds, side_by_side
 from palmette.bench.side_text import mean_lines, micros_text, pass_lines, side_lines, target_lines
-from palmette.bench.targets import Target, outcomes
+from palmette.bench.targets import Target, Value, outcomes
 from palmette.report.page import render
 
 MakeRun = Callable[..., Run]
@@ -70,8 +70,9 @@ def test_wrong_results_take_no_part(run: Run) -> None:
     run.jobs[0].cells[0].wrong_palmette = 1
     assert "mpich" not in side_by_side(run)[0].alone_s
     (outcome,) = outcomes(run, (Target("alone", 1.05, ("bcast",), (8,)),))
-    assert not outcome.met
-    assert outcome.worst["mpich"] == (math.inf, "bcast 8 B")
+    assert outcome.answer == "missed"
+    assert outcome.worst["mpich"] == Value(math.inf, "bcast 8 B")
+    assert outcome.to_json()["worst"]["mpich"]["value"] is None
 
 
 def test_means_are_geometric(run: Run) -> None:
@@ -97,15 +98,14 @@ def test_targets_tell_the_worst_cell_of_each_mpi(run: Run) -> None:
         ),
     )
     alone, fastest, mean, bound, nothing = found
-    assert {mpi: round(value, 6) for mpi, (value, _) in alone.worst.items()} == {"mpich": 0.5, "openmpi": 1, "impi": 2}
-    assert not alone.met
+    assert {mpi: round(one.value, 6) for mpi, one in alone.worst.items()} == {"mpich": 0.5, "openmpi": 1, "impi": 2}
     assert fastest.best is not None
     assert mean.best is not None
     told = (fastest.worst["impi"], fastest.best, mean.worst["impi"], mean.best)
-    assert [value for value, _ in told] == pytest.approx([2.0, 0.5, 0.5, 2.0])
-    assert [cell for _, cell in told] == ["allreduce 8 B", "allreduce 8 B", "bcast", "bcast"]
-    assert bound.met
-    assert not nothing.met
+    assert [one.value for one in told] == pytest.approx([2.0, 0.5, 0.5, 2.0])
+    assert [one.cell for one in told] == ["allreduce 8 B", "allreduce 8 B", "bcast", "bcast"]
+    assert [one.answer for one in found] == ["missed", "missed", "missed", "met", "not measured"]
+    assert bound.best is None
     assert not nothing.worst
     lines = target_lines(found)
     assert lines[0] == "missed: every collective, of the MPI alone, at most 1.05"
@@ -113,6 +113,27 @@ def test_targets_tell_the_worst_cell_of_each_mpi(run: Run) -> None:
     assert "Intel MPI 2.00! (bcast 8 B)" in " ".join(line.strip() for line in lines)
     assert lines[-1] == "not measured: alltoall, in bounds, at most 1.5"
     assert max(map(len, lines)) <= 80
+
+
+def test_what_noise_leaves_open_is_undecided(made_run: MakeRun) -> None:
+    noisy = made_run(lambda *_: 1.1, placements=("block",), collectives=("bcast",), sizes=(8,), noise=0.5)
+    target = Target("alone", 1.0)
+    (outcome,) = outcomes(noisy, (target,))
+    value = outcome.worst["mpich"].value
+    assert outcome.answer == ("met" if value <= 1 else "undecided")
+    (strict,) = outcomes(noisy, (Target("alone", value / 2),))
+    assert strict.answer == "undecided"
+    assert f"MPICH {value:.2f}? (bcast 8 B)" in target_lines([strict])[-1]
+    clear = made_run(lambda *_: 1.5, placements=("block",), collectives=("bcast",), sizes=(8,))
+    assert outcomes(clear, (target,))[0].answer == "missed"
+
+
+def test_cells_without_a_sample_in_time_are_not_judged(run: Run) -> None:
+    for job in run.jobs:
+        for cell in job.cells:
+            cell.alone_late_s = [9.0] * len(cell.alone_s)
+    (outcome,) = outcomes(run, (Target("alone", 1.05),))
+    assert outcome.answer == "not measured"
 
 
 def test_a_target_of_speed_is_met_from_its_limit_on() -> None:
@@ -225,7 +246,7 @@ def test_the_command_prints_a_set_beside_each_other_and_fails_on_request(
     failed = palmette(*call, "--fail-if-missed")
     assert failed.status == 1
     assert failed.err.endswith(
-        "palmette bench: 3 of 3 targets are missed, the first: every collective, mean speed to the fastest MPI; see the table\n"
+        "3 of 3 targets are not met, the first: every collective, mean speed to the fastest MPI; see the table\n"
     )
     document = json.loads(palmette(*call, "--json").out)
     assert {"side_by_side", "mean_speeds", "targets", "pass_through"} <= set(document)
