@@ -91,7 +91,7 @@ def entry_point(prototype: Prototype, names: list[str]) -> str:
     declared = ", ".join([*(declaration for declaration, _ in pairs), "MPI_Fint* ierror"])
     arguments = ", ".join([*(["nullptr", "nullptr"] if starts else []), *(argument for _, argument in pairs)])
     after = "".join(
-        f"    fortran::count_from_one({p.name}, {FROM_ONE[p.name]});\n" for p in parameters if p.name in FROM_ONE
+        f"    fortran::count_as_fortran({p.name}, {FROM_ONE[p.name]});\n" for p in parameters if p.name in FROM_ONE
     )
     first, *others = names
     text = f"""\

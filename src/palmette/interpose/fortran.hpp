@@ -148,10 +148,13 @@ class Types {
     std::vector<MPI_Datatype> types_;
 };
 
+/// Where this MPI's Fortran layer begins to count requests: 1, but for use mpi_f08 of some MPICH 4, which programs have got used to.
+int first_index();
+
 /// Indices as Fortran counts them; MPI_UNDEFINED stays.
-inline void count_from_one(MPI_Fint* indices, int count) {
+inline void count_as_fortran(MPI_Fint* indices, int count) {
     for (int i = 0; i < count; ++i)
-        if (indices[i] != MPI_UNDEFINED) ++indices[i];
+        if (indices[i] != MPI_UNDEFINED) indices[i] += first_index();
 }
 
 }  // namespace palmette::interpose::fortran

@@ -1,0 +1,6 @@
+#define USES use mpi_f08
+#define INCLUDES
+#define HANDLE(kind) type(kind)
+#define STATUS_OF(name) type(MPI_Status) :: name
+#define POINTERS
+#include "collectives.inc"
