@@ -2,13 +2,13 @@
 //
 //   p = 8 on leaves {0 1 2} {3 4 5} {6 7}, the targets of each rank in order (partners=balanced):
 //
-//       0: 7 1 3 2 4 6 5      3: 2 4 6 0 5 7 1      6: 5 0 7 1 3 2 4
-//       1: 3 2 4 6 0 5 7      4: 6 0 5 7 1 3 2      7: 1 3 2 4 6 5 0
-//       2: 4 6 0 5 7 1 3      5: 0 7 1 3 2 4 6
+//       0: 3 1 6 4 2 5 7      3: 6 0 4 1 5 7 2      6: 0 3 1 7 4 2 5
+//       1: 6 4 2 5 7 0 3      4: 1 5 7 2 3 6 0      7: 4 2 5 6 0 3 1
+//       2: 5 7 0 3 1 6 4      5: 7 2 3 6 0 4 1
 //
 //   In any stretch of this table each leaf sends to the two others in proportion to their size, so no uplink waits for another.
-//   linear starts all messages at once. pairwise has at most W under way: message k waits for the W-th before it, among what the rank sends
-//   and among what it should have got by then, so a rank that is ahead doesn't flood the others.
+//   linear starts all messages at once. pairwise has at most W under way each way and level, a message waiting for the W-th before it: few enough
+//   not to overrun switches and receivers, and enough to fill the links.
 #include "palmette/base/text.hpp"
 #include "palmette/collectives/alltoall_order.hpp"
 #include "palmette/collectives/alltoall_rows.hpp"
@@ -20,7 +20,7 @@ using plan::Blocks;
 using plan::Buffer;
 using plan::StepId;
 
-constexpr std::int32_t default_window = 6;
+constexpr std::int32_t default_window = 5;
 
 /// The steps of one rank that send or take one block each.
 class Direct {
@@ -39,26 +39,31 @@ class Direct {
         builder_.stage("exchange");
         const std::vector<Turn> sends = order.of_source(me_);
         const std::vector<Turn> recvs = order.of_target(me_);
-        std::vector<StepId> sent;
-        std::vector<StepId> taken;
-        while (sent.size() < sends.size() || taken.size() < recvs.size()) {
-            const bool take_next = taken.size() < recvs.size() &&
-                                   (sent.size() == sends.size() || recvs[taken.size()] < sends[sent.size()]);
-            std::vector<StepId> waits;
-            if (take_next) {
+        // By level, so that a slow message to another leaf never holds up those inside, or the other way round.
+        std::vector<std::vector<StepId>> sent(job_.levels().size() + 1);
+        std::vector<std::vector<StepId>> taken(job_.levels().size() + 1);
+        auto send = sends.begin();
+        auto recv = recvs.begin();
+        while (send != sends.end() || recv != recvs.end()) {
+            if (recv != recvs.end() && (send == sends.end() || *recv < *send)) {
                 // Posted ahead of time, so that messages find their buffer; yet never a list of all ranks to search.
-                if (taken.size() >= 2 * window) waits.push_back(taken[taken.size() - 2 * window]);
-                taken.push_back(take(recvs[taken.size()], waits));
+                auto& before = taken[static_cast<std::size_t>(recv->level)];
+                before.push_back(take(*recv, waits_of(before, 2 * window)));
+                ++recv;
                 continue;
             }
-            if (sent.size() >= window) waits.push_back(sent[sent.size() - window]);
-            if (taken.size() >= window) waits.push_back(taken[taken.size() - window]);
-            sent.push_back(give(sends[sent.size()], waits));
+            auto& before = sent[static_cast<std::size_t>(send->level)];
+            before.push_back(give(*send, waits_of(before, window)));
+            ++send;
         }
         return finish();
     }
 
   private:
+    static std::vector<StepId> waits_of(const std::vector<StepId>& before, std::size_t window) {
+        if (before.size() < window) return {};
+        return {before[before.size() - window]};
+    }
     StepId give(const Turn& turn, const std::vector<StepId>& waits) {
         return builder_.send(job_.rank_at({turn.target}), 0, Buffer::send, Blocks(me_ * p_ + turn.target, 1), waits);
     }
@@ -126,10 +131,10 @@ const Algorithm alltoall_linear{
 const Algorithm alltoall_pairwise{
     Collective::alltoall,
     "pairwise",
-    "As linear with at most W messages under way each way: paced by what a rank sends and by what it gets.",
+    "As linear with at most W messages under way each way among the ranks that part at the same level.",
     "Pairwise exchange of Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005; window and order of messages are palmette's "
     "own",
-    "window=W (6), partners=balanced|shift|xor (balanced)",
+    "window=W (5), partners=balanced|shift|xor (balanced)",
     "partners=xor needs a power of two ranks",
     false,
     refuse_pairwise,

@@ -10,37 +10,53 @@ std::uint32_t part(std::int64_t index, std::int64_t of) { return static_cast<std
 
 }  // namespace
 
-std::uint32_t TurnOrder::balanced(std::int32_t source, std::int32_t target) const {
+std::int32_t TurnOrder::parting_level(std::int32_t source, std::int32_t target) const {
+    std::int32_t level = 0;
+    for (const topology::JobLevel& one : job_.levels()) {
+        if (one.groups.group_of(source) != one.groups.group_of(target)) break;
+        ++level;
+    }
+    return level;
+}
+
+std::uint32_t TurnOrder::balanced(std::int32_t source, std::int32_t target, std::int32_t level) const {
+    const auto depth = static_cast<std::size_t>(level);
+    // The group that holds both: of the level above the one that parts them.
     std::int32_t first = 0;
     std::int32_t end = job_.size();
-    for (const topology::JobLevel& level : job_.levels()) {
-        const topology::Partition& groups = level.groups;
-        const std::int32_t from = groups.group_of(source);
-        const std::int32_t to = groups.group_of(target);
-        if (from == to) {
-            first = groups.first(from);
-            end = groups.end(from);
-            continue;
-        }
-        const std::int32_t siblings = groups.group_of(end - 1) - groups.group_of(first) + 1;
-        const std::int32_t apart = (to - from + siblings) % siblings;
-        // Wraps round by itself.
-        return part(target - groups.first(to), groups.size_of(to)) -
-               part(source - groups.first(from), groups.size_of(from)) + part(apart, siblings);
+    if (depth > 0) {
+        const topology::Partition& above = job_.levels()[depth - 1].groups;
+        first = above.first(above.group_of(source));
+        end = above.end(above.group_of(source));
     }
-    return part((target - source + end - first) % (end - first), end - first);
+    if (depth == job_.levels().size()) return part((target - source + end - first) % (end - first), end - first);
+    const topology::Partition& groups = job_.levels()[depth].groups;
+    const std::int32_t from = groups.group_of(source);
+    const std::int32_t to = groups.group_of(target);
+    const std::int64_t siblings = groups.group_of(end - 1) - groups.group_of(first) + 1;
+    const std::int64_t apart = (to - from + siblings) % siblings;
+    const std::int64_t size = groups.size_of(to);
+    // Members of the target's group one after the other, and between two of them one of each other group; every member of the source's group
+    // begins elsewhere. The sum wraps round by itself.
+    return part(target - groups.first(to), size) - part(source - groups.first(from), groups.size_of(from)) +
+           part(apart, siblings * size);
+}
+
+std::uint32_t TurnOrder::when(std::int32_t source, std::int32_t target, std::int32_t level) const {
+    switch (kind_) {
+        case Kind::balanced:
+            return balanced(source, target, level);
+        case Kind::shift:
+            return static_cast<std::uint32_t>((target - source + job_.size()) % job_.size());
+        case Kind::exclusive_or:
+            return static_cast<std::uint32_t>(source ^ target);
+    }
+    return 0;
 }
 
 Turn TurnOrder::turn(std::int32_t source, std::int32_t target) const {
-    switch (kind_) {
-        case Kind::balanced:
-            return {balanced(source, target), source, target};
-        case Kind::shift:
-            return {static_cast<std::uint32_t>((target - source + job_.size()) % job_.size()), source, target};
-        case Kind::exclusive_or:
-            return {static_cast<std::uint32_t>(source ^ target), source, target};
-    }
-    return {};
+    const std::int32_t level = parting_level(source, target);
+    return {when(source, target, level), source, target, level};
 }
 
 std::vector<Turn> TurnOrder::of_source(std::int32_t source) const {

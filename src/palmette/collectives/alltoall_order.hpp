@@ -14,6 +14,7 @@ struct Turn {
     std::uint32_t when = 0;
     std::int32_t source = 0;  ///< position
     std::int32_t target = 0;  ///< position
+    std::int32_t level = 0;   ///< the outermost level of the job that parts them; the number of levels: none
     /// All ranks agree on this order: a step that waits only for turns before its own can't be part of a deadlock.
     friend auto operator<=>(const Turn&, const Turn&) = default;
 };
@@ -27,7 +28,7 @@ struct Turn {
 ///   proportion in which there are any, and none runs dry before the others.
 ///
 ///       leaves {0 1 2} {3 4 5} {6 7}, what rank 0 sends, by leaf:   shift      0 0 1 1 1 2 2   (to 1 2 3 4 5 6 7)
-///                                                                   balanced   2 0 1 0 1 2 1   (to 7 1 3 2 4 6 5)
+///                                                                   balanced   1 0 2 1 0 1 2   (to 3 1 6 4 2 5 7)
 class TurnOrder {
   public:
     enum class Kind { balanced, shift, exclusive_or };
@@ -44,7 +45,9 @@ class TurnOrder {
     static Kind named(std::string_view word);
 
   private:
-    std::uint32_t balanced(std::int32_t source, std::int32_t target) const;
+    std::uint32_t when(std::int32_t source, std::int32_t target, std::int32_t level) const;
+    std::uint32_t balanced(std::int32_t source, std::int32_t target, std::int32_t level) const;
+    std::int32_t parting_level(std::int32_t source, std::int32_t target) const;
 
     const Job& job_;
     Kind kind_;
