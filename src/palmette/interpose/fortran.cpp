@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#if !defined(PALMETTE_ABI_STANDARD)
+
 namespace palmette::interpose::fortran {
 
 #if defined(PALMETTE_ABI_OMPI)
@@ -48,3 +50,5 @@ int first_index() {
 #endif
 
 }  // namespace palmette::interpose::fortran
+
+#endif

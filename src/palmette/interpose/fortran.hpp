@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <vector>
 
+// The standard ABI says nothing of Fortran's handles.
+#if !defined(PALMETTE_ABI_STANDARD)
+
 #if defined(PALMETTE_ABI_OMPI)
 // Common blocks: the program's, or the library's where the program has none, under the names that a Fortran compiler gives them.
 extern "C" {
@@ -158,3 +161,5 @@ inline void count_as_fortran(MPI_Fint* indices, int count) {
 }
 
 }  // namespace palmette::interpose::fortran
+
+#endif
