@@ -3,6 +3,7 @@
 //   p = 8, radix 2:   0─1 2─3 4─5 6─7    then 0─2 1─3 4─6 5─7    then 0─4 1─5 2─6 3─7
 //   p = 9, radix 3:   0─1─2 3─4─5 6─7─8  then 0─3─6 1─4─7 2─5─8
 #include <algorithm>
+#include <deque>
 
 #include "palmette/collectives/reduce_exchange.hpp"
 
@@ -26,27 +27,69 @@ std::vector<std::int32_t> divide(std::int32_t n, std::int32_t radix) {
     return out;
 }
 
-/// Layers of scratch in turn. A message may come in as soon as the one that had its layer before is used up.
+/// Layers of scratch in turn: the one that has been free for longest comes next.
 class Landing {
   public:
-    Landing(const ReduceContext& context, std::size_t layers) : context_(context), used_(layers) {}
-    struct Arrival {
-        std::size_t place;
-        Buffer buffer;
-        StepId step;
-    };
-    Arrival recv(std::int32_t from, std::int32_t tag, const Blocks& blocks) {
-        const std::size_t place = next_++ % used_.size();
-        const Buffer buffer = context_.layer(place);
-        return {place, buffer, context_.recv(from, tag, buffer, blocks, used_[place])};
+    Landing(const ReduceContext& context, std::size_t layers) : context_(context) {
+        for (std::size_t place = 0; place < layers; ++place) free_.push_back({place, {}});
     }
-    void free(std::size_t place, StepId after) { used_[place] = {after}; }
+    struct Arrival {
+        std::size_t place = 0;
+        Buffer buffer = Buffer::scratch;
+        StepId step = 0;
+    };
+    bool any() const { return !free_.empty(); }
+    Arrival recv(std::int32_t from, std::int32_t tag, const Blocks& blocks) {
+        const auto [place, waits] = std::move(free_.front());
+        free_.pop_front();
+        const Buffer buffer = context_.layer(place);
+        return {place, buffer, context_.recv(from, tag, buffer, blocks, waits)};
+    }
+    void free(std::size_t place, StepId after) { free_.push_back({place, {after}}); }
 
   private:
+    struct Place {
+        std::size_t place;
+        std::vector<StepId> after;
+    };
     const ReduceContext& context_;
-    std::vector<std::vector<StepId>> used_;
-    std::size_t next_ = 0;
+    std::deque<Place> free_;
 };
+
+/// A round of recursive multiplying: everybody in a group of `peers` sends what it holds to all others and combines what comes in. From left to right on
+/// everyone, so that all put the same expression together; up to the own contribution the sum stays where the first one came in.
+Held exchange_and_combine(const ReduceContext& context, Landing& landing, const std::vector<std::int32_t>& peers,
+                          std::size_t digit, std::int32_t tag, const Blocks& all, const Held& held) {
+    const std::size_t n = peers.size();
+    std::vector<Landing::Arrival> arrivals(n);
+    std::size_t posted = 0;
+    const auto post = [&] {
+        for (; posted < n && (posted == digit || landing.any()); ++posted)
+            if (posted != digit) arrivals[posted] = landing.recv(peers[posted], tag, all);
+    };
+    post();
+    std::vector<StepId> sent;
+    for (std::size_t j = 1; j < n; ++j)
+        sent.push_back(context.send(peers[(digit + j) % n], tag, held.buffer, all, held.ready));
+    Held sum = digit == 0 ? held : Held{arrivals[0].buffer, {arrivals[0].step}};
+    for (std::size_t j = 1; j < n; ++j) {
+        std::vector<StepId> waits = sum.ready;
+        if (j == digit)
+            waits.insert(waits.end(), held.ready.begin(), held.ready.end());
+        else
+            waits.push_back(arrivals[j].step);
+        // From here on the sum goes where the own contribution is, once that has left.
+        const bool own_is_in = j >= digit;
+        if (own_is_in) waits.insert(waits.end(), sent.begin(), sent.end());
+        const Buffer target = own_is_in ? context.work : sum.buffer;
+        const StepId reduced =
+            context.reduce(sum.buffer, j == digit ? held.buffer : arrivals[j].buffer, target, all, waits);
+        landing.free(arrivals[j == digit ? 0 : j].place, reduced);
+        sum = {target, {reduced}};
+        post();
+    }
+    return sum;
+}
 
 }  // namespace
 
@@ -76,8 +119,11 @@ std::vector<StepId> recursive_multiplying(const ReduceContext& context, std::int
         const StepId sent = context.send(context.me - 1, 0, context.input, all, context.ready);
         return {context.recv(context.me - 1, rounds + 1, context.result, all, {sent})};
     }
+    // Room for what a round and the next one bring, as long as that isn't much.
+    constexpr std::size_t most_layers = 32;
     const auto widest = static_cast<std::size_t>(*std::max_element(factors.begin(), factors.end()) - 1);
-    Landing landing(context, rounds == 1 && fold.extra() == 0 ? widest : std::max<std::size_t>(2 * widest, 2));
+    const bool once = rounds == 1 && fold.extra() == 0;
+    Landing landing(context, std::min(once ? widest : std::max<std::size_t>(2 * widest, 2), most_layers));
     Held held{context.input, context.ready};
     if (fold.takes(context.me)) {
         const auto got = landing.recv(context.me + 1, 0, all);
@@ -92,35 +138,9 @@ std::vector<StepId> recursive_multiplying(const ReduceContext& context, std::int
     for (std::int32_t round = 0; round < rounds; ++round) {
         const std::int32_t factor = factors[static_cast<std::size_t>(round)];
         const std::int32_t digit = self / stride % factor;
-        const auto peer = [&](std::int32_t j) { return fold.participant(self + (j - digit) * stride); };
-        std::vector<Landing::Arrival> arrivals(static_cast<std::size_t>(factor));
-        std::vector<StepId> sent;
-        for (std::int32_t j = 1; j < factor; ++j) {
-            const std::int32_t from = (digit + factor - j) % factor;
-            arrivals[static_cast<std::size_t>(from)] = landing.recv(peer(from), 1 + round, all);
-            sent.push_back(context.send(peer((digit + j) % factor), 1 + round, held.buffer, all, held.ready));
-        }
-        // From left to right on everyone, so that all put the same expression together. What is left of the own contribution is
-        // combined where it arrived.
-        Held sum = held;
-        if (digit > 0) sum = {arrivals[0].buffer, {arrivals[0].step}};
-        for (std::int32_t j = 1; j < factor; ++j) {
-            const auto& arrival = arrivals[static_cast<std::size_t>(j)];
-            std::vector<StepId> waits = sum.ready;
-            if (j == digit)
-                waits.insert(waits.end(), held.ready.begin(), held.ready.end());
-            else
-                waits.push_back(arrival.step);
-            const bool own_is_in = j >= digit;
-            if (own_is_in) waits.insert(waits.end(), sent.begin(), sent.end());
-            const Buffer target = own_is_in ? context.work : sum.buffer;
-            const StepId reduced =
-                context.reduce(sum.buffer, j == digit ? held.buffer : arrival.buffer, target, all, waits);
-            if (j != digit) landing.free(arrival.place, reduced);
-            if (digit > 0 && j <= digit) landing.free(arrivals[0].place, reduced);
-            sum = {target, {reduced}};
-        }
-        held = sum;
+        std::vector<std::int32_t> peers;
+        for (std::int32_t j = 0; j < factor; ++j) peers.push_back(fold.participant(self + (j - digit) * stride));
+        held = exchange_and_combine(context, landing, peers, static_cast<std::size_t>(digit), 1 + round, all, held);
         stride *= factor;
     }
     if (fold.takes(context.me)) context.send(context.me + 1, rounds + 1, held.buffer, all, held.ready);

@@ -18,7 +18,6 @@ inline std::vector<std::string> allreduce_specs() {
         "ring",
         "ring:nested=no,segment=4",
         "direct",
-        "direct:order=rank",
         "reduce_bcast",
         "reduce_bcast:node=linear,leaf=k_nomial.3,top=linear,segment=20",
         "leaders",

@@ -9,14 +9,14 @@ namespace palmette::test {
 inline std::vector<std::string> reduce_scatter_specs() {
     return {
         "ring",
-        "ring:nested=no,segment=16",
+        "ring:nested=no,segment=32",
         "ring:order=rank",
         "recursive_halving",
         "recursive_halving:order=rank,segment=32",
         "pairwise",
         "pairwise:order=rank",
         "direct",
-        "direct:order=rank,segment=24",
+        "direct:order=rank",
         "leaders",
         "leaders:leaders=all,inside=binomial",
         "leaders:leaders=2,level=leaf",
