@@ -121,10 +121,14 @@ class ReducingCase {
         }
     }
 
-    Freedom freedom(const OwnOperation& operation) const {
-        if (context_.plain) return Freedom::contiguous;
+    /// Also where PMPI_ isn't called palmette leaves some of these to the MPI.
+    Freedom freedom([[maybe_unused]] const OwnOperation& operation) const {
+#ifndef OPEN_MPI
+        if (is_intel()) return Freedom::contiguous;
         // MPICH 5.0.2 forgets the gap behind an element where it makes room for such a call.
-        return is_scattering() && !operation.commutes && !context_.alone ? Freedom::no_gap_behind : Freedom::any;
+        if (is_scattering() && !operation.commutes) return Freedom::no_gap_behind;
+#endif
+        return Freedom::any;
     }
 
     const Operand& pick_predefined(Rng& shared) const {

@@ -18,6 +18,8 @@ from palmette.mpi_install import Installation, MpiNotFoundError, find
 from palmette.run import prepare
 from palmette.run.abi import LIBRARIES, Abi
 
+from .specs import COLLECTIVE_OF
+
 ROOT = Path(__file__).resolve().parents[3]
 BUILD = Path(os.environ.get("PALMETTE_TEST_BUILD", ROOT / "build" / "release"))
 """Another build may be tested: the sanitizers' (docs/guide/run.md)."""
@@ -38,7 +40,13 @@ POLITE: dict[str, dict[str, str]] = {
         "MPIR_CVAR_POLLS_BEFORE_YIELD": "1",
         **{f"MPIR_CVAR_{name}_POSIX_INTRA_ALGORITHM": "mpir" for name in _POSIX},
     },
-    "impi": {"I_MPI_WAIT_MODE": "1", "I_MPI_PIN": "0", "I_MPI_FABRICS": "shm", "FI_PROVIDER": "tcp"},
+    "impi": {
+        "I_MPI_COLL_INTRANODE": "pt2pt",
+        "I_MPI_WAIT_MODE": "1",
+        "I_MPI_PIN": "0",
+        "I_MPI_FABRICS": "shm",
+        "FI_PROVIDER": "tcp",
+    },
     "openmpi": {"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "self,sm"},
 }
 
@@ -230,4 +238,32 @@ def forced(**specs: str) -> dict[str, str]:
     return {f"PALMETTE_{function.upper()}": spec for function, spec in specs.items()}
 
 
-FUNCTIONS = ("gather", "gatherv", "scatter", "scatterv", "allgather", "allgatherv")
+def pretended(ranks: int, hosts: str) -> dict[str, str]:
+    """Return the settings that put ranks on hosts: pretended(5, "001") repeats to 0,0,1,0,0; nothing: this host."""
+    if not hosts:
+        return {}
+    return {"PALMETTE_FAKE_HOSTS": ",".join(hosts[rank % len(hosts)] for rank in range(ranks))}
+
+
+FUNCTIONS = tuple(COLLECTIVE_OF)
+"""All functions that are served."""
+LEVEL_BY_LEVEL = forced(
+    gather="by_topology",
+    gatherv="linear",
+    scatter="by_topology",
+    scatterv="linear",
+    allgather="leaders:leaders=2",
+    allgatherv="leaders",
+    bcast="by_topology",
+    alltoall="node_aware",
+    alltoallv="node_aware",
+    alltoallw="linear",
+    barrier="by_topology",
+    reduce="by_topology",
+    allreduce="leaders",
+    reduce_scatter="leaders",
+    reduce_scatter_block="leaders",
+    scan="leaders",
+    exscan="leaders",
+)
+"""An algorithm for each function that no communicator of more than one rank refuses."""

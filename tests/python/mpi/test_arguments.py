@@ -1,4 +1,4 @@
-"""Random arguments: the same bytes as from the MPI, whatever types, counts, roots and communicators."""
+"""Random arguments: the same bytes as from the MPI, whatever types, counts, roots, operations and communicators."""
 
 from __future__ import annotations
 
@@ -11,76 +11,118 @@ import pytest
 
 from palmette import _core
 
-from .conftest import FUNCTIONS, SOAK, Cluster, Mpi, forced
+from .conftest import FUNCTIONS, LEVEL_BY_LEVEL, SOAK, Cluster, Mpi, forced, pretended
+from .specs import COLLECTIVE_OF, every_spec, number_of_sets, spec_set
 
 pytestmark = pytest.mark.mpi
 
-BY_TOPOLOGY = forced(
-    gather="by_topology",
-    gatherv="linear",
-    scatter="by_topology",
-    scatterv="linear",
-    allgather="leaders:leaders=2",
-    allgatherv="leaders",
-)
-
-# Each set is one run; what isn't named falls to the same algorithm for all.
-SPECS: dict[str, dict[str, str]] = {
-    "linear": forced(gather="linear", scatter="linear", allgather="ring", gatherv="linear", scatterv="linear"),
-    "linear_by_rank": forced(
-        gather="linear:order=rank", scatter="linear:order=rank", allgather="ring:order=rank,nested=no"
-    ),
-    "binomial": forced(gather="k_nomial", scatter="k_nomial", allgather="bruck", allgatherv="bruck"),
-    "wide": forced(
-        gather="k_nomial:radix=5,order=rank", scatter="k_nomial:radix=3", allgather="bruck:radix=4,order=rank"
-    ),
-    "segments": forced(
-        gather="k_nomial:radix=3,segment=64",
-        scatter="k_nomial:segment=100",
-        allgather="ring:segment=128",
-        allgatherv="ring:segment=1000",
-    ),
-    "by_topology": forced(gather="by_topology", scatter="by_topology", allgather="leaders", allgatherv="leaders"),
-    "levels": forced(
-        gather="by_topology:node=linear,leaf=k_nomial.4,top=linear,segment=256",
-        scatter="by_topology:node=k_nomial.3,top=binomial,segment=256",
-        allgather="leaders:leaders=2,between=bruck,inside=k_nomial.3",
-        allgatherv="leaders:leaders=2,inside=binomial",
-    ),
-    "direct": forced(
-        gather="by_topology:direct=200,segment=64",
-        scatter="by_topology:direct=200",
-        allgather="leaders:leaders=3,layout=rails",
-        allgatherv="leaders:between=bruck.3",
-    ),
-    # Here and below, functions that the test is not about are forced as well: the table leaves some to the MPI, and
-    # Intel MPI's own gather frees memory twice for some derived types (docs/guide/run.md).
-    "doubling": forced(
-        gather="linear", scatter="linear", allgather="recursive_doubling", allgatherv="recursive_doubling:order=rank"
-    ),
-    "neighbours": forced(
-        gather="linear", scatter="linear", allgather="neighbor_exchange", allgatherv="neighbor_exchange:order=rank"
-    ),
-    "v_forms": forced(
+# Ranks may have different types with equal signatures, which the MPIs themselves don't bear: none of these
+# specifications refuses a communicator and so leaves it to the MPI.
+FOR_ANY_TYPES: dict[str, dict[str, str]] = {
+    "linear": forced(
         gather="linear",
         scatter="linear",
         allgather="ring",
+        gatherv="linear",
+        scatterv="linear",
+        allgatherv="ring",
+        bcast="linear",
+        alltoall="linear",
+        alltoallv="linear",
+        alltoallw="linear",
+    ),
+    "by_rank": forced(
+        gather="linear:order=rank",
         gatherv="linear:order=rank",
+        scatter="linear:order=rank",
         scatterv="linear:order=rank",
+        allgather="ring:order=rank,nested=no",
         allgatherv="ring:order=rank",
+        bcast="linear:order=rank",
+        alltoall="pairwise:partners=shift",
+        alltoallv="pairwise:window=1",
+        alltoallw="pairwise:window=3",
+    ),
+    "binomial": forced(
+        gather="k_nomial",
+        gatherv="linear",
+        scatter="k_nomial",
+        scatterv="linear",
+        allgather="bruck",
+        allgatherv="bruck",
+        bcast="k_nomial",
+        alltoall="bruck",
+        alltoallv="pairwise",
+        alltoallw="linear",
+    ),
+    "segments": forced(
+        gather="k_nomial:radix=3,segment=64",
+        gatherv="linear",
+        scatter="k_nomial:segment=100",
+        scatterv="linear",
+        allgather="ring:segment=128",
+        allgatherv="ring:segment=1000",
+        bcast="chain:segment=100",
+        alltoall="bruck:radix=3",
+        alltoallv="linear:partners=shift",
+        alltoallw="pairwise",
+    ),
+    "levels": forced(
+        gather="by_topology:node=linear,leaf=k_nomial.4,top=linear,segment=256",
+        gatherv="linear",
+        scatter="by_topology:node=k_nomial.3,top=binomial,segment=256",
+        scatterv="linear",
+        allgather="leaders:leaders=2,between=bruck,inside=k_nomial.3",
+        allgatherv="leaders:leaders=3,layout=rails",
+        bcast="by_topology:node=chain,leaf=k_ary.2,top=chain,segment=300",
+        alltoall="node_aware",
+        alltoallv="linear",
+        alltoallw="linear",
     ),
 }
+
+MAPS = {"one_node": "", "pairs": "0011", "scattered": "01", "uneven": "0012221", "alone": "0123456789abcdef"}
+"""Which pretended host each rank is on."""
+
+WITH_LEVELS, PER_SPEC_SET, BY_TABLE, ANY_TYPES = 150, 120, 100, 60
+"""Cases of a run."""
+RANKS = (1, 2, 3, 4, 7, 8, 16)
+EVERY_MPI = ("mpich", "mpich-abi", "openmpi", "impi", "impi-abi")
+THREE_MPIS = ("mpich", "openmpi", "impi")
 
 
 def base_name(spec: str) -> str:
     return spec.split(":", maxsplit=1)[0]
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 4, 7, 16])
-def test_results_are_those_of_the_mpi(mpi: Mpi, cluster: Cluster, ranks: int) -> None:
-    ran = mpi.run(
-        ranks, "random_arguments", "--seed", ranks, "--cases", 150 * SOAK,
-        settings={**BY_TOPOLOGY, **cluster.settings(ranks)},
+def test_there_are_at_least_twenty_thousand_cases() -> None:
+    cases = len(EVERY_MPI) * len(RANKS) * WITH_LEVELS
+    cases += len(THREE_MPIS) * number_of_sets() * PER_SPEC_SET
+    cases += len(EVERY_MPI) * len(MAPS) * BY_TABLE
+    cases += len(THREE_MPIS) * len(FOR_ANY_TYPES) * ANY_TYPES
+    assert cases >= 20_000
+
+
+def test_every_algorithm_is_among_the_forced_ones() -> None:
+    tried = {
+        (collective, base_name(spec))
+        for index in range(number_of_sets())
+        for function, spec in spec_set(index).items()
+        for collective in [COLLECTIVE_OF[function]]
+    }
+    known = {(str(algorithm.collective), algorithm.name) for algorithm in _core.algorithms()}
+    assert known - tried == set()
+    assert all(every_spec().values())
+
+
+@pytest.mark.parametrize("ranks", RANKS)
+@pytest.mark.parametrize("variant", EVERY_MPI)
+def test_results_are_those_of_the_mpi(
+    mpi_called: Callable[[str], Mpi], cluster: Cluster, variant: str, ranks: int
+) -> None:
+    ran = mpi_called(variant).run(
+        ranks, "random_arguments", "--seed", ranks, "--cases", WITH_LEVELS * SOAK,
+        settings={**LEVEL_BY_LEVEL, **cluster.settings(ranks)},
     )  # fmt: skip
     ran.assert_right()
     served = ran.served()
@@ -89,58 +131,62 @@ def test_results_are_those_of_the_mpi(mpi: Mpi, cluster: Cluster, ranks: int) ->
         assert all("a communicator of one rank" in reasons for reasons in ran.fallbacks().values())
         return
     for function in FUNCTIONS:
-        assert sum(served[function].values()) > 0, f"{function} was never served: {ran.report}"
+        assert sum(served.get(function, {}).values()) > 0, f"{function} was never served: {ran.report}"
 
 
-@pytest.mark.parametrize("order", ["block", "scattered"])
-@pytest.mark.parametrize("name", SPECS)
-@pytest.mark.parametrize("variant", ["mpich", "openmpi", "impi"])
+@pytest.mark.parametrize("index", range(number_of_sets()))
+@pytest.mark.parametrize("variant", THREE_MPIS)
 def test_each_algorithm_gives_the_right_bytes(
-    mpi_called: Callable[[str], Mpi], cluster: Cluster, variant: str, name: str, order: str
+    mpi_called: Callable[[str], Mpi], cluster: Cluster, variant: str, index: int
 ) -> None:
-    ranks = 8 if order == "block" else 7
-    # These refuse some numbers of ranks and leave smaller communicators to the MPI, which must then not meet ranks with
-    # different types.
-    picky = name in ("doubling", "neighbours")
-    ranks = 8 if picky else ranks
-    settings = {**SPECS[name], **cluster.settings(ranks, order)}
-    ran = mpi_called(variant).run(
-        ranks,
-        "random_arguments",
-        "--by-packing",
-        int(not picky),
-        "--seed",
-        len(name),
-        "--cases",
-        60 * SOAK,
-        settings=settings,
+    specs = spec_set(index)
+    # On MPICH where no algorithm refuses the world, on the others everywhere.
+    which = 0 if variant == "mpich" else index + THREE_MPIS.index(variant)
+    ranks = (8, 7, 4, 6, 16)[which % 5]
+    places = (
+        cluster.settings(ranks, "block"),
+        cluster.settings(ranks),
+        pretended(ranks, MAPS["uneven"]),
+        pretended(ranks, MAPS["one_node"]),
     )
+    ran = mpi_called(variant).run(
+        ranks, "random_arguments", "--seed", 100 * index + ranks, "--cases", PER_SPEC_SET * SOAK,
+        settings={**forced(**specs), **places[which % 4]},
+    )  # fmt: skip
     ran.assert_right()
     served = ran.served()
-    for variable, spec in SPECS[name].items():
+    for function, spec in specs.items():
+        algorithms = {base_name(algorithm) for algorithm in served.get(function, {})}
+        assert algorithms <= {base_name(spec)}, f"{function}: {served[function]}"
+        assert algorithms or ran.fallbacks()[function], f"{function} by {spec} was neither served nor refused"
+
+
+@pytest.mark.parametrize("place", MAPS)
+@pytest.mark.parametrize("variant", EVERY_MPI)
+def test_what_the_table_chooses_is_right(mpi_called: Callable[[str], Mpi], variant: str, place: str) -> None:
+    ranks = 7 if place == "uneven" else 8
+    ran = mpi_called(variant).run(
+        ranks, "random_arguments", "--seed", 7, "--cases", BY_TABLE * SOAK, settings=pretended(ranks, MAPS[place])
+    )
+    ran.assert_right()
+    assert set(ran.served()) | set(ran.fallbacks()) == set(FUNCTIONS)
+
+
+@pytest.mark.parametrize("name", FOR_ANY_TYPES)
+@pytest.mark.parametrize("variant", THREE_MPIS)
+def test_types_need_not_be_the_same_on_all_ranks(
+    mpi_called: Callable[[str], Mpi], cluster: Cluster, variant: str, name: str
+) -> None:
+    ran = mpi_called(variant).run(
+        7, "random_arguments", "--alone", 1, "--moving-only", 1, "--seed", len(name), "--cases", ANY_TYPES * SOAK,
+        settings={**FOR_ANY_TYPES[name], **cluster.settings(7)},
+    )  # fmt: skip
+    ran.assert_right()
+    served = ran.served()
+    for variable, spec in FOR_ANY_TYPES[name].items():
         function = variable.removeprefix("PALMETTE_").lower()
         algorithms = {base_name(algorithm) for algorithm in served[function]}
         assert algorithms == {base_name(spec)}, f"{function}: {served[function]}, {ran.fallbacks().get(function)}"
-
-
-def test_every_algorithm_is_among_the_forced_ones() -> None:
-    tried = {
-        (variable.removeprefix("PALMETTE_").lower().removesuffix("v"), base_name(spec))
-        for specs in SPECS.values()
-        for variable, spec in specs.items()
-    }
-    known = {(str(algorithm.collective), algorithm.name) for algorithm in _core.algorithms()}
-    assert known - tried == set()
-
-
-@pytest.mark.parametrize("variant", ["mpich", "openmpi", "impi"])
-def test_without_a_file_the_nodes_come_from_the_mpi(mpi_called: Callable[[str], Mpi], variant: str) -> None:
-    ran = mpi_called(variant).run(
-        6, "random_arguments", "--cases", 60 * SOAK,
-        settings={**BY_TOPOLOGY, "PALMETTE_FAKE_HOSTS": "0,1,2,0,1,2"},
-    )  # fmt: skip
-    ran.assert_right()
-    assert set(ran.served()) == set(FUNCTIONS)
 
 
 def test_the_inside_of_this_host_comes_from_the_file(mpi: Mpi, tmp_path: Path) -> None:
@@ -152,7 +198,8 @@ def test_the_inside_of_this_host_comes_from_the_file(mpi: Mpi, tmp_path: Path) -
     }
     path = tmp_path / "topology.json"
     path.write_text(json.dumps({"format": "palmette-topology", "version": 1, "machine": machine}), encoding="utf-8")
-    ran = mpi.run(4, "random_arguments", "--cases", 60 * SOAK, settings={**BY_TOPOLOGY, "PALMETTE_TOPOLOGY": str(path)})
+    settings = {**LEVEL_BY_LEVEL, "PALMETTE_TOPOLOGY": str(path)}
+    ran = mpi.run(4, "random_arguments", "--cases", 120 * SOAK, settings=settings)
     ran.assert_right()
     assert set(ran.served()) == set(FUNCTIONS)
 
@@ -163,15 +210,18 @@ def test_a_host_that_the_file_does_not_know_is_told_and_costs_nothing(mpi: Mpi, 
     assert "is not in it" in ran.err + json.dumps(ran.report), ran.text
 
 
-@pytest.mark.parametrize("settings", [{}, {"PALMETTE_ENABLE": "0"}], ids=["by_table", "off"])
-def test_calls_that_are_left_to_the_mpi_are_right_and_counted(mpi: Mpi, settings: dict[str, str]) -> None:
-    ran = mpi.run(4, "random_arguments", "--cases", 80 * SOAK, settings=settings)
+def test_switched_off_nothing_is_served_and_all_is_right(mpi: Mpi) -> None:
+    mpi.run(4, "random_arguments", "--cases", 80 * SOAK, settings={"PALMETTE_ENABLE": "0"}).assert_right()
+
+
+def test_one_case_can_be_done_alone(mpi: Mpi, cluster: Cluster) -> None:
+    ran = mpi.run(
+        4, "random_arguments", "--seed", 3, "--first", 57, "--cases", 1,
+        settings={**LEVEL_BY_LEVEL, **cluster.settings(4)},
+    )  # fmt: skip
     ran.assert_right()
-    if not settings:
-        # One node: nothing to win over the MPI's shared memory.
-        assert ran.served() == {}
-        assert set(ran.fallbacks()) == set(FUNCTIONS)
+    assert sum(sum(calls.values()) for calls in ran.served().values()) <= 4
 
 
 def test_the_programs_are_right_without_palmette(mpi: Mpi) -> None:
-    mpi.run(4, "random_arguments", "--cases", 80, preload=False).assert_right()
+    mpi.run(4, "random_arguments", "--cases", 200, preload=False).assert_right()

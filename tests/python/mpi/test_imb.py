@@ -17,17 +17,16 @@ import pytest
 
 from palmette.run.abi import preload_library
 
-from .conftest import FUNCTIONS, PRELOADS, ROOT, Cluster, Mpi, Ran, forced
+from .conftest import LEVEL_BY_LEVEL, PRELOADS, ROOT, Cluster, Mpi, Ran
 
 pytestmark = pytest.mark.mpi
 
-BENCHMARKS = ("Gather", "Gatherv", "Scatter", "Scatterv", "Allgather", "Allgatherv")
+REDUCTIONS = ("Reduce", "Allreduce", "Reduce_scatter")
+BENCHMARKS = (
+    "Gather", "Gatherv", "Scatter", "Scatterv", "Allgather", "Allgatherv", "Bcast", "Alltoall", "Alltoallv", *REDUCTIONS,
+)  # fmt: skip
 SIZES = [0, *(2**k for k in range(15))]
 RANKS = 6
-TREES = forced(
-    gather="by_topology", gatherv="linear", scatter="by_topology", scatterv="linear", allgather="leaders",
-    allgatherv="leaders",
-)  # fmt: skip
 
 
 @pytest.fixture
@@ -51,7 +50,9 @@ def assert_complete(ran: Ran) -> None:
         )
         assert part is not None, f"{benchmark} is missing in\n{ran.text}"
         sizes = [int(size) for size in re.findall(r"^ +(\d+) +\d+ +[\d.]+ +[\d.]+ +[\d.]+ *$", part[1], re.MULTILINE)]
-        assert sizes == SIZES, f"{benchmark}: {part[1]}"
+        # Reductions are of floats.
+        expected = [size for size in SIZES if size % 4 == 0] if benchmark in REDUCTIONS else SIZES
+        assert sizes == expected, f"{benchmark}: {part[1]}"
     assert "# All processes entering MPI_Finalize" in ran.out
 
 
@@ -59,12 +60,13 @@ def assert_complete(ran: Ran) -> None:
 def test_imb_runs_under_the_preload(
     mpi_called: Callable[[str], Mpi], cluster: Cluster, imb: Path, variant: str
 ) -> None:
-    ran = run(mpi_called(variant), imb, {**TREES, **cluster.settings(RANKS)}, "-msglog", "0:14")
+    ran = run(mpi_called(variant), imb, {**LEVEL_BY_LEVEL, **cluster.settings(RANKS)}, "-msglog", "0:14")
     assert_complete(ran)
     served = ran.served()
-    for function in FUNCTIONS:
+    for benchmark in BENCHMARKS:
         # Five calls a size, of which the one of zero bytes may have nothing to move.
-        assert sum(served[function].values()) >= 5 * (len(SIZES) - 1), served
+        sizes = len(SIZES) - (3 if benchmark in REDUCTIONS else 1)
+        assert sum(served[benchmark.lower()].values()) >= 5 * sizes, served
 
 
 @pytest.mark.parametrize("variant", ["impi", "mpich"])
@@ -84,14 +86,16 @@ def test_what_imb_gets_is_right(
     )  # fmt: skip
     # `palmette run` would put palmette before a library that replaces MPI_Gather: here it must stand behind.
     report = tmp_path / "report.json"
-    environment = {**mpi.environment(), **TREES, **cluster.settings(RANKS), "PALMETTE_REPORT": str(report)}
+    environment = {**mpi.environment(), **LEVEL_BY_LEVEL, **cluster.settings(RANKS), "PALMETTE_REPORT": str(report)}
     library = preload_library("mpich", PRELOADS)
     words = [*mpi.launch(RANKS)[:-2], "-genv", "LD_PRELOAD", f"{checker}:{library}", "-n", str(RANKS), str(imb)]
     words += ["-npmin", str(RANKS), "-iter", "5", "-msglog", "0:14", *BENCHMARKS]
     done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=120, check=False)
     ran = Ran(done.returncode, done.stdout, done.stderr, json.loads(report.read_text(encoding="utf-8")))
     assert_complete(ran)
-    assert set(ran.served()) == set(FUNCTIONS), "the checker compared the MPI with itself"
+    assert {benchmark.lower() for benchmark in BENCHMARKS} <= set(ran.served()), (
+        "the checker compared the MPI with itself"
+    )
     verdicts = re.findall(r"^checker: (\d+) compared, (\d+) wrong$", done.stderr, re.MULTILINE)
     assert len(verdicts) == RANKS, done.stderr
-    assert all(int(compared) > 5 * len(SIZES) * len(BENCHMARKS) and wrong == "0" for compared, wrong in verdicts)
+    assert all(int(compared) > 4 * len(SIZES) * len(BENCHMARKS) and wrong == "0" for compared, wrong in verdicts)

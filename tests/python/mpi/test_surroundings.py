@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from .conftest import FUNCTIONS, SOAK, Cluster, Mpi, forced
+from .conftest import FUNCTIONS, LEVEL_BY_LEVEL, SOAK, Cluster, Mpi
 
 pytestmark = pytest.mark.mpi
-
-TREES = forced(
-    gather="by_topology", gatherv="linear", scatter="by_topology", scatterv="linear", allgather="leaders",
-    allgatherv="leaders",
-)  # fmt: skip
 
 
 @pytest.mark.parametrize("ranks", [2, 5])
 def test_communicators_of_all_kinds_are_right(mpi: Mpi, cluster: Cluster, ranks: int) -> None:
     ran = mpi.run(
-        ranks, "communicators", "--cycles", 20 * SOAK, "--alive", 5, settings={**TREES, **cluster.settings(ranks)}
+        ranks,
+        "communicators",
+        "--cycles",
+        20 * SOAK,
+        "--alive",
+        5,
+        settings={**LEVEL_BY_LEVEL, **cluster.settings(ranks)},
     )
     ran.assert_right()
     assert set(ran.served()) == set(FUNCTIONS)
@@ -25,7 +26,9 @@ def test_communicators_of_all_kinds_are_right(mpi: Mpi, cluster: Cluster, ranks:
 
 
 def test_three_thousand_communicators_made_and_freed_leave_ids_for_more(mpi: Mpi, cluster: Cluster) -> None:
-    ran = mpi.run(3, "communicators", "--cycles", 3000 * SOAK, "--alive", 5, settings={**TREES, **cluster.settings(3)})
+    ran = mpi.run(
+        3, "communicators", "--cycles", 3000 * SOAK, "--alive", 5, settings={**LEVEL_BY_LEVEL, **cluster.settings(3)}
+    )
     ran.assert_right()
     assert ran.served()["allgather"]["leaders"] > 1500
 
@@ -33,14 +36,16 @@ def test_three_thousand_communicators_made_and_freed_leave_ids_for_more(mpi: Mpi
 def test_communicators_that_stay_leave_room_for_the_users(mpi: Mpi, cluster: Cluster) -> None:
     # Without palmette MPICH has 2,046; Intel MPI itself ends a job that reduces on about 1,000.
     alive = 300 if mpi.name == "impi" else 1500
-    ran = mpi.run(2, "communicators", "--cycles", 1, "--alive", alive, settings={**TREES, **cluster.settings(2)})
+    ran = mpi.run(
+        2, "communicators", "--cycles", 1, "--alive", alive, settings={**LEVEL_BY_LEVEL, **cluster.settings(2)}
+    )
     ran.assert_right()
     assert ran.served()["gather"]["by_topology"] > 200
 
 
 @pytest.mark.parametrize("threads", [2, 6])
 def test_threads_run_collectives_at_the_same_time(mpi: Mpi, cluster: Cluster, threads: int) -> None:
-    settings = {**TREES, **cluster.settings(3)}
+    settings = {**LEVEL_BY_LEVEL, **cluster.settings(3)}
     ran = mpi.run(3, "threads", "--threads", threads, "--rounds", 24 * SOAK, settings=settings)
     if ran.status == 77:
         pytest.skip(f"{mpi.name} gives less than MPI_THREAD_MULTIPLE")
@@ -50,13 +55,13 @@ def test_threads_run_collectives_at_the_same_time(mpi: Mpi, cluster: Cluster, th
 
 
 def test_errors_are_those_of_the_mpi(mpi: Mpi, cluster: Cluster) -> None:
-    ran = mpi.run(4, "errors", settings={**TREES, **cluster.settings(4)})
+    ran = mpi.run(4, "errors", settings={**LEVEL_BY_LEVEL, **cluster.settings(4)})
     ran.assert_right()
     assert set(ran.served()) == set(FUNCTIONS)
 
 
 def test_callbacks_inside_finalize_may_run_collectives(mpi: Mpi, cluster: Cluster) -> None:
-    ran = mpi.run(4, "lifecycle", settings={**TREES, **cluster.settings(4)})
+    ran = mpi.run(4, "lifecycle", settings={**LEVEL_BY_LEVEL, **cluster.settings(4)})
     ran.assert_right(lines=4)
     assert set(ran.served()) == set(FUNCTIONS)
 
@@ -64,7 +69,7 @@ def test_callbacks_inside_finalize_may_run_collectives(mpi: Mpi, cluster: Cluste
 def test_sessions_need_no_world(mpi: Mpi, cluster: Cluster) -> None:
     # Intel MPI and Open MPI 5.0 can't start a second time in a process, with or without palmette.
     twice = 1 if mpi.name == "mpich" else 0
-    settings = {**TREES, **cluster.settings(4), "PALMETTE_VERBOSE": "2"}
+    settings = {**LEVEL_BY_LEVEL, **cluster.settings(4), "PALMETTE_VERBOSE": "2"}
     ran = mpi.run(4, "sessions", "--twice", twice, settings=settings)
     if ran.status == 77:
         pytest.skip(f"{mpi.name} has no sessions")
