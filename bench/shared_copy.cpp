@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -141,12 +142,15 @@ void run(const std::shared_ptr<SharedSegment>& segment, int me, int cores) {
 
 }  // namespace
 
-int main() {
+int main(int count, char** arguments) {
+    SharedShape shape;
+    if (count > 1) shape.ring_bytes = std::max(std::int64_t{64}, std::int64_t{std::atoi(arguments[1])}) << 10;
+    std::printf("a ring of %lld KiB (the first argument changes it)\n", static_cast<long long>(shape.ring_bytes >> 10));
     for (const int cores : {2, 1}) {
         std::string name;
         std::string why;
         const std::shared_ptr<SharedSegment> segment =
-            SharedSegment::create(2, SharedShape{}, SharedSegment::Backing::memfd, name, why);
+            SharedSegment::create(2, shape, SharedSegment::Backing::memfd, name, why);
         if (!segment) {
             std::fprintf(stderr, "shared_copy: %s\n", why.c_str());
             return 1;

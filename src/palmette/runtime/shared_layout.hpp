@@ -5,6 +5,7 @@
 // Every member writes its own part first, so that its pages come from the memory next to it.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -75,18 +76,22 @@ struct SharedHeader {
 
 /// The size of the shared memory of one communicator on one node.
 struct SharedShape {
-    std::int64_t ring_bytes = 1 << 20;  ///< data ring of each member, cut to whole pages
-    std::int64_t limit_bytes = std::int64_t{1}
-                               << 29;  ///< of the whole segment: rings shrink where there are many members
+    std::int64_t ring_bytes = 4 << 20;  ///< data ring of each member at most, cut to whole pages
+    std::int64_t all_rings_bytes =
+        16 << 20;  ///< together they should stay in the cache that all share: more members, smaller rings
+    std::int64_t limit_bytes = std::int64_t{1} << 29;  ///< of the whole segment
 
+    static constexpr std::int64_t least_bytes =
+        1 << 20;  ///< of a ring for `all_rings_bytes`; smaller only to keep the limit
     static constexpr std::int64_t windows_bytes =
         shared_windows * shared_tags * static_cast<std::int64_t>(sizeof(Exposure));
     static constexpr std::int64_t before_ring = shared_page + windows_bytes;
 
     /// The ring that `members` members get within the limit; 0 where not even one page each is left.
     [[nodiscard]] constexpr std::int64_t ring_for(std::int64_t members) const {
-        const std::int64_t share = (limit_bytes - shared_page) / members - before_ring;
-        const std::int64_t ring = (ring_bytes < share ? ring_bytes : share) / shared_page * shared_page;
+        const std::int64_t share = std::max(least_bytes, all_rings_bytes / members);
+        const std::int64_t most = (limit_bytes - shared_page) / members - before_ring;
+        const std::int64_t ring = std::min({ring_bytes, share, most}) / shared_page * shared_page;
         return ring > 0 ? ring : 0;
     }
     static constexpr std::int64_t member_bytes(std::int64_t ring) { return before_ring + ring; }

@@ -44,6 +44,7 @@ SharedNode::SharedNode(std::shared_ptr<SharedSegment> segment, int me)
     : parts_(segment->part(0)),
       stride_(SharedShape::member_bytes(segment->ring_bytes())),
       ring_(segment->ring_bytes()),
+      small_lap_(std::min(ring_, first_small_lap_)),
       me_(me),
       members_(segment->members()),
       probe_(random_word()),
@@ -101,16 +102,22 @@ bool SharedNode::catch_up(std::int64_t bytes, std::int64_t& start) {
         base::fail("an operation asks for ", bytes, " bytes of a shared ring of ", ring_,
                    ": send larger data in parts");
     // One cache line says whether anything can have changed; without that every poll would fetch a line of each member.
-    if (member(slowest_).completed.load(std::memory_order_relaxed) == finished_by_all_) return false;
-    finished_by_all_ = now_;
-    slowest_ = me_;
-    for (int peer = 0; peer < members_; ++peer) {
-        const std::int64_t done = member(peer).completed.load(std::memory_order_acquire);
-        if (done >= finished_by_all_) continue;
-        finished_by_all_ = done;
-        slowest_ = peer;
+    if (member(slowest_).completed.load(std::memory_order_relaxed) != finished_by_all_) {
+        finished_by_all_ = now_;
+        slowest_ = me_;
+        for (int peer = 0; peer < members_; ++peer) {
+            const std::int64_t done = member(peer).completed.load(std::memory_order_acquire);
+            if (done >= finished_by_all_) continue;
+            finished_by_all_ = done;
+            slowest_ = peer;
+        }
+        if (fits(bytes, start)) return true;
     }
-    return fits(bytes, start);
+    if (now_ - finished_by_all_ >= shared_windows) return false;
+    // The ring's beginning is taken: there may still be room behind it.
+    start = head_;
+    const std::int64_t whole = room_bytes(bytes);
+    return start - lap_ + whole <= ring_ && is_free(start, whole);
 }
 
 void SharedNode::map_with(std::unique_ptr<SharedAttacher> attacher, AttachCache::Bounds bounds) {

@@ -69,6 +69,8 @@ class SharedNode {
         if (start - lap_ >= ring_) lap_ += ring_;
         room_ = start;
         head_ = start + room_bytes(ring_bytes);
+        if (ring_bytes <= small_ && head_ - lap_ > small_lap_ && head_ - lap_ <= longest_small_lap_)
+            small_lap_ = head_ - lap_;
         starts_[static_cast<std::size_t>(now_ % shared_windows)] = start;
         window_ = shared_page + now_ % shared_windows * (shared_tags * static_cast<std::int64_t>(sizeof(Exposure)));
         return true;
@@ -172,25 +174,35 @@ class SharedNode {
 
     /// Whether the next operation has a window and `bytes` of ring, by what was last seen of the others; `start` is where.
     ///
-    /// Positions in the ring count up for ever; an operation's space never spans the ring's end.
+    /// Positions in the ring count up for ever; an operation's space never spans the ring's end. Small operations stay in its beginning where they
+    /// can, which is soon in memory and in the caches. Large ones use all of it: what a peer's cache has just read takes longer to write again
+    /// than what it has forgotten (bench/shared_copy.cpp: 256 KiB took 30 us through 256 KiB, 14 us through 1 MiB and 9 us through 4 MiB).
     bool fits(std::int64_t bytes, std::int64_t& start) const {
         if (now_ - finished_by_all_ >= shared_windows) return false;
         start = head_;
         if (bytes <= 0) return true;
         const std::int64_t whole = room_bytes(bytes);
-        if (start - lap_ + whole > ring_) start = lap_ + ring_;
+        if (start - lap_ + whole > (whole <= small_ ? small_lap_ : ring_)) start = lap_ + ring_;
+        return is_free(start, whole);
+    }
+    [[nodiscard]] bool is_free(std::int64_t start, std::int64_t bytes) const {
         const bool all_free = finished_by_all_ >= now_;
         const std::int64_t oldest =
             all_free ? start : starts_[static_cast<std::size_t>(finished_by_all_ % shared_windows)];
-        return start + whole - oldest <= ring_;
+        return start + bytes - oldest <= ring_;
     }
     bool catch_up(std::int64_t bytes, std::int64_t& start);
     const char* mapped(int member, const Exposure& exposure);
     int read_remote(int member, const Exposure& exposure, std::int64_t offset, void* to, std::int64_t bytes) const;
 
+    static constexpr std::int64_t small_ = 8 << 10;
+    static constexpr std::int64_t first_small_lap_ = 32 << 10;
+    static constexpr std::int64_t longest_small_lap_ = shared_windows * small_;
+
     char* parts_;
     std::int64_t stride_;
     std::int64_t ring_;
+    std::int64_t small_lap_;  ///< the part of the ring for small operations, longer where members lag behind
     int me_;
     int members_;
 

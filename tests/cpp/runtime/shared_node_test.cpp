@@ -118,6 +118,24 @@ TEST(SharedNode, never_splits_an_operations_space_at_the_end_of_the_ring) {
     }
 }
 
+TEST(SharedNode, keeps_small_operations_in_the_beginning_of_the_ring) {
+    auto nodes = make_members(2, 1 << 20);
+    std::int64_t most = 0;
+    for (int i = 0; i < 1000; ++i) {
+        ASSERT_TRUE(nodes[0]->begin(4096));
+        expose_in_ring(*nodes[0], 0, pattern(i, 4096));
+        nodes[0]->end();
+        if (i < 2) continue;  // the reader stays two operations behind
+        ASSERT_TRUE(nodes[1]->begin(0));
+        const Exposure* exposure = nodes[1]->look(0, 0);
+        ASSERT_TRUE(exposure);
+        EXPECT_EQ(std::memcmp(nodes[1]->direct(0, *exposure), pattern(i - 2, 4096).data(), 4096), 0);
+        most = std::max(most, exposure->offset + exposure->bytes);
+        nodes[1]->end();
+    }
+    EXPECT_LE(most, 128 << 10);
+}
+
 TEST(SharedNode, gives_the_whole_ring_to_one_operation_and_no_more) {
     const std::int64_t ring = 16 * 4096;
     auto nodes = make_members(2, ring);

@@ -202,6 +202,16 @@ TEST(SharedSegment, refuses_what_is_not_its_own) {
     for (const int descriptor : {ends[0], ends[1], empty}) close(descriptor);
 }
 
+TEST(SharedShape, gives_few_members_large_rings) {
+    const SharedShape shape;
+    EXPECT_EQ(shape.ring_for(2), 4 << 20);
+    EXPECT_EQ(shape.ring_for(4), 4 << 20);
+    EXPECT_EQ(shape.ring_for(8), 2 << 20);
+    EXPECT_EQ(shape.ring_for(64), 1 << 20);
+    EXPECT_LT(shape.ring_for(1024), 1 << 20) << "the limit";
+    EXPECT_EQ((SharedShape{.ring_bytes = 100 << 10}.ring_for(2)), 100 << 10);
+}
+
 TEST(SharedShape, shrinks_the_rings_to_the_limit) {
     const SharedShape shape{.ring_bytes = 1 << 20, .limit_bytes = 64 << 20};
     EXPECT_EQ(shape.ring_for(2), 1 << 20);
