@@ -9,6 +9,7 @@
 #include "palmette/plan/count.hpp"
 #include "support/errors.hpp"
 #include "support/jobs.hpp"
+#include "support/plan_times.hpp"
 
 namespace palmette::collectives {
 namespace {
@@ -142,6 +143,8 @@ TEST(AllgatherByTopology, crosses_the_top_with_one_message_a_pair_of_leaves_and_
         }
         // Up twice, across once, down twice.
         EXPECT_EQ(made.longest_chain, 5) << placement;
+        const Plan plan = make_plan(job, {Collective::allgather, Rank{0}, 1}, Spec::parse("by_topology"));
+        EXPECT_EQ(test::crossings_in_a_row(plan, job, "leaf"), 1) << placement;
     }
 }
 

@@ -10,7 +10,9 @@
 #include "palmette/plan/count.hpp"
 #include "palmette/plan/space.hpp"
 #include "palmette/plan/verify.hpp"
+#include "support/fair_links.hpp"
 #include "support/jobs.hpp"
+#include "support/plan_times.hpp"
 #include "support/specs_alltoall.hpp"
 
 namespace palmette::collectives {
@@ -197,6 +199,38 @@ TEST(AlltoallInBalancedOrder, fills_every_uplink_in_proportion_from_the_first_me
     const auto by_distance = first_messages(job, alltoall(job, "linear:partners=shift"), 2);
     EXPECT_EQ(by_distance[0][0] + by_distance[0][1] + by_distance[0][2], 12);
     EXPECT_EQ(by_distance[0][0], 9);
+}
+
+/// Time over the physical bound s (p-s) b / C of the slowest edge, with fair sharing of links.
+double over_the_bound(const Job& job, std::string_view text) {
+    const Request request{Collective::alltoall, Rank{0}, 16384};
+    double bound = 0;
+    for (const topology::JobLevel& level : job.levels())
+        for (std::int32_t g = 0; g < level.groups.count(); ++g) {
+            const double size = level.groups.size_of(g);
+            if (level.up_bytes_per_s[g] > 0)
+                bound = std::max(bound, size * (job.size() - size) * 16384 / level.up_bytes_per_s[g]);
+        }
+    return test::FairLinks(make_plan(job, request, Spec::parse(text)), job).run() / bound;
+}
+
+TEST(AlltoallPairwise, ends_close_to_the_bound_where_messages_share_links_fairly) {
+    for (const char* machine :
+         {"3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core", "8node@100Mbit/s:4core", "5node@100Mbit/s:1+4+3+2+6core",
+          "4leaf@100Mbit/s:4+4+3+2node@100Mbit/s:2core", "2pod@50Mbit/s:2+3leaf@60Mbit/s:2+1+3node@100Mbit/s:2core"}) {
+        EXPECT_LT(over_the_bound(job_on(machine, "random:1"), "pairwise"), 1.02) << machine;
+        EXPECT_LT(over_the_bound(job_on(machine, "random:1"), "linear"), 1.001) << machine;
+    }
+    // In order of distance uplinks take turns in being empty.
+    const Job two_pods = job_on("2pod@50Mbit/s:2+3leaf@60Mbit/s:2+1+3node@100Mbit/s:2core", "random:1");
+    EXPECT_GT(over_the_bound(two_pods, "pairwise:partners=shift"), 1.1);
+}
+
+TEST(AlltoallAcrossASlowSpine, crosses_it_once_in_a_row_but_for_bruck) {
+    const Job job = job_on("3leaf:3+3+2node:2core", "random:4");
+    for (const char* text : {"linear", "node_aware", "node_aware:level=leaf", "leaders", "leaders:level=leaf"})
+        EXPECT_EQ(test::crossings_in_a_row(alltoall(job, text), job, "leaf"), 1) << text;
+    EXPECT_EQ(test::crossings_in_a_row(alltoall(job, "bruck"), job, "leaf"), 3) << "of its four rounds";
 }
 
 TEST(AlltoallInSharedMemory, moves_nothing_inside_a_node_by_messages) {
