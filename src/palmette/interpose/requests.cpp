@@ -62,11 +62,21 @@ int on_MPI_Wait(MPI_Request* request, MPI_Status* status) {
 
 int on_MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[]) {
     if (any_under_way())
-        if (const Guard guard; guard.entered())
-            if (const auto code =
-                    test_until_done([&](int* done) { return PMPI_Testall(count, requests, done, statuses); }))
-                return with_error_of_several(*code, count, statuses);
-    return next::MPI_Waitall(count, requests, statuses);
+        if (const Guard guard; guard.entered()) {
+            // One after the other: MPI_Testall of MPICH and Intel MPI refuses their own persistent collectives. What it doesn't know is an error, which
+            // MPI_Waitall tells.
+            int first = 0;
+            runtime::wait_until([&] {
+                for (int done = 1; first < count; ++first)
+                    if (PMPI_Request_get_status(requests[first], &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done)
+                        return !any_under_way();
+                return true;
+            });
+        }
+    // Nothing of ours is waited for any more, unless it has failed.
+    const bool failed = any_under_way();
+    const int code = next::MPI_Waitall(count, requests, statuses);
+    return failed ? with_error_of_several(code, count, statuses) : code;
 }
 
 int on_MPI_Waitany(int count, MPI_Request requests[], int* index, MPI_Status* status) {
