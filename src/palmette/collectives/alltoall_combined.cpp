@@ -1,23 +1,10 @@
-// alltoall, node_aware and leaders: blocks between two groups travel together.
-//
-//   p = 8 on two nodes of four; what node 0 sends to node 1:
-//
-//       node_aware                 leaders (one)                   leaders:leaders=2,split=sources
-//       0 ── 0→4567 ──> 4          0 ── 0123→4567 ──> 4            0 ── 01→4567 ──> 4
-//       1 ── 1→4567 ──> 5          1, 2, 3 give to 0 first,        1 gives to 0, 3 to 2 first
-//       2 ── 2→4567 ──> 6          4 hands on to 5, 6, 7           2 ── 23→4567 ──> 6
-//       3 ── 3→4567 ──> 7
-//
-//   Then each receiver gives every member of its node what is for it, from all nodes at once. With N nodes of g ranks, g (N-1) messages of g blocks
-//   leave a node, or N-1 of g^2 with one leader, where the direct exchange has g^2 (N-1) of one block; the bytes are the same. With several leaders and split=destinations
-//   each leader serves a share of the other nodes, and N-1 messages of g^2 blocks leave a node in all.
+#include "palmette/collectives/alltoall_combined.hpp"
+
 #include <algorithm>
 #include <array>
 #include <map>
 
 #include "palmette/collectives/alltoall_order.hpp"
-#include "palmette/collectives/alltoall_parcels.hpp"
-#include "palmette/collectives/alltoall_rows.hpp"
 
 namespace palmette::collectives {
 namespace {
@@ -28,8 +15,6 @@ using plan::Interval;
 using plan::Region;
 using plan::Slice;
 using plan::StepId;
-
-constexpr std::int64_t most_exposes = 64;  // tags of exposes that a rank may use
 
 bool holds(const Interval& interval, std::int64_t position) {
     return interval.first <= position && position < interval.end();
@@ -332,72 +317,20 @@ class Combined {
     std::map<std::int64_t, StepId> arrived_;                 ///< by source in another group
 };
 
-const topology::Partition& groups_of(const Job& job, const Spec& spec) {
+}  // namespace
+
+Program combined_alltoall(const Job& job, Rank rank, const Request& request, const Spec& spec, const Parcels& parcels) {
+    return Combined(job, rank, request, spec, parcels).make();
+}
+
+const topology::Partition& combined_groups(const Job& job, const Spec& spec) {
     // A job that doesn't spread over the wanted level has its nodes for groups.
     const auto wanted = job.find_level(spec.find("level").value_or("node"));
     return wanted ? job.levels()[*wanted].groups : job.nodes().groups;
 }
 
-std::optional<std::string> refuse_node_aware(const Job&, const Request&, const Spec& spec) {
-    check_keys(spec, {"level", "inside", "segment"});
-    spec.word("inside", {"linear", "shared"});
-    spec.size("segment", 0);
-    return std::nullopt;
-}
-
-std::optional<std::string> refuse_leaders(const Job&, const Request&, const Spec& spec) {
-    check_keys(spec, {"leaders", "split", "level", "inside", "segment"});
-    spec.integer("leaders", 1);
-    spec.word("split", {"destinations", "sources"});
-    spec.word("inside", {"linear", "shared"});
-    spec.size("segment", 0);
-    return std::nullopt;
-}
-
-Program make_node_aware(const Job& job, Rank rank, const Request& request, const Spec& spec) {
-    const Parcels parcels(groups_of(job, spec), job.size(), Parcels::Split::sources);
-    return Combined(job, rank, request, spec, parcels).make();
-}
-
-Program make_leaders(const Job& job, Rank rank, const Request& request, const Spec& spec) {
-    const bool sources = spec.word("split", {"destinations", "sources"}) == "sources";
-    const Parcels parcels(groups_of(job, spec), spec.integer("leaders", 1),
-                          sources ? Parcels::Split::sources : Parcels::Split::destinations);
-    return Combined(job, rank, request, spec, parcels).make();
-}
-
-/// Three phases; exposes number their tags apart.
-std::int64_t tags(const Job&, const Request& request, const Spec& spec) {
+std::int64_t combined_tags(const Job&, const Request& request, const Spec& spec) {
     return std::max<std::int64_t>(std::int64_t{3} * slices_of(request, spec), most_exposes);
 }
-
-}  // namespace
-
-const Algorithm alltoall_node_aware{
-    Collective::alltoall,
-    "node_aware",
-    "Each rank sends one message to each other node, to the rank of the same index, which hands the blocks on inside.",
-    "Kinkead, Wesley, Schonbein, DeBonis, Dosanjh, Bienz, SC Workshops 2025 (node-aware all-to-all)",
-    "level=LEVEL (node), inside=linear|shared (linear), segment=SIZE",
-    "inside=shared reads memory where a rank exposes at most 64 pieces, and sends messages otherwise",
-    true,
-    refuse_node_aware,
-    make_node_aware,
-    tags,
-};
-
-const Algorithm alltoall_leaders{
-    Collective::alltoall,
-    "leaders",
-    "Leaders collect their group's blocks, exchange one message a pair of groups, and hand out what comes in.",
-    "Kinkead, Wesley, Schonbein, DeBonis, Dosanjh, Bienz, SC Workshops 2025 (hierarchical and multi-leader all-to-all)",
-    "leaders=L (1), split=destinations|sources (destinations), level=LEVEL (node), inside=linear|shared (linear), "
-    "segment=SIZE",
-    "inside=shared reads memory where a rank exposes at most 64 pieces, and sends messages otherwise",
-    true,
-    refuse_leaders,
-    make_leaders,
-    tags,
-};
 
 }  // namespace palmette::collectives
