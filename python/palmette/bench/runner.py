@@ -137,7 +137,7 @@ def _do(planned: Planned, settings: Settings, place: Place, topology: dict[str, 
     job.cells = output.cells
     job.passes = output.passes
     job.palmette_ranks = output.palmette_ranks
-    job.error = _complaint(done, output, settings, hosts)
+    job.error = _complaint(done, output, settings, hosts) or _not_passed_through(job)
     if topology is not None and output.hosts:
         for cell, limit in zip(job.cells, limits(topology, hosts, job.cells), strict=True):
             cell.bound = limit
@@ -204,6 +204,19 @@ def _complaint(
     named = [host for host in hosts if host != "localhost"]
     if named and [host.split(".")[0] for host in output.hosts] != [host.split(".")[0] for host in hosts]:
         return "the ranks are not on the hosts that the placement says; the launcher placed them otherwise"
+    return None
+
+
+def _not_passed_through(job: Job) -> str | None:
+    """Return why loops of calls that should have been left to the MPI measured something else, or None."""
+    if job.kind != "pass_through" or job.report is None:
+        return None
+    notes = [str(note) for note in job.report.get("notes", []) if str(note).startswith("PALMETTE_TABLE")]
+    if notes:
+        return f"the preload doesn't take the table that leaves calls to the MPI: {notes[0]}; build it again"
+    served = sorted({str(call.get("function")) for call in job.report.get("calls", [])})
+    if served:
+        return f"palmette served {', '.join(served)}, against the table; unset what forces algorithms (PALMETTE_BCAST, ...)"
     return None
 
 

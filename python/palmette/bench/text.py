@@ -102,8 +102,10 @@ def _short(collective: str) -> str:
 def summary_lines(run: Run, rows: Sequence[Row]) -> list[str]:
     """Return what stands below the tables: counts of verdicts, how to read them, what went wrong."""
     counts = Counter(row.ratio.verdict for row in rows if not row.wrong)
-    lines = [f"{len(rows)} cells: " + ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS)]
-    lines.append("±: half the distance of the quartiles. ratio: palmette / MPI alone.")
+    lines = []
+    if rows:
+        lines.append(f"{len(rows)} cells: " + ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS))
+        lines.append("±: half the distance of the quartiles. ratio: palmette / MPI alone.")
     if any(row.bound for row in rows):
         lines.append("bound: time in physical bounds; in brackets where it is under 10 ms, or under 5")
         lines.append(

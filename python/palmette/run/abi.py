@@ -21,8 +21,8 @@ MEANING: dict[Abi, str] = {
     "abi": "the standard ABI of MPI 5",
 }
 
-# Cray and others name MPICH's library after the compiler that made it.
-_MPICH = re.compile(r"libmpi(?:_(?:cray|gnu|intel|nvidia|amd|aocc|pgi)\w*)?\.so\.12$")
+# Cray and others name MPICH's library after the compiler that made it, Debian after MPICH.
+_MPICH = re.compile(r"libmpi(?:ch|_(?:cray|gnu|intel|nvidia|amd|aocc|pgi)\w*)?\.so\.12$")
 # libmpi of any other kind: old Open MPI (.so.1, .so.20), MPI with 64-bit integers. Not the Fortran or C++ layers.
 _UNKNOWN = re.compile(r"libmpi(?:ch|_ilp64)?\.so(?:\.\d+)*$")
 

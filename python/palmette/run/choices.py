@@ -78,7 +78,7 @@ def _check_algorithms(values: Mapping[str, str]) -> None:
         value = values.get(setting.name, "")
         if setting.kind != "algorithm" or not value or value == "mpi":
             continue
-        collective = setting.key.removesuffix("v")
+        collective = _core.collective_of(setting.key)
         known = [row.name for row in _core.algorithms() if row.collective == collective]
         if value.partition(":")[0] not in known:
             raise RunError(

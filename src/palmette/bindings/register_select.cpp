@@ -79,6 +79,12 @@ void register_select(nb::module_& m) {
             "The first row that matches and whose algorithm serves the job; block_bytes -1: unknown; mpi: mpich, "
             "openmpi or impi; ordered: the operation isn't commutative. Raises Error.");
 
+    m.def(
+        "collective_of",
+        [](std::string_view function) {
+            return plan::name_of(select::collective_of(select::function_named(function)));
+        },
+        "function"_a, "The collective that a function is one form of: alltoallw is an alltoall. Raises Error.");
     m.def("is_scattered", &select::is_scattered, "job"_a, "True when ranks are not in topology order.");
 }
 

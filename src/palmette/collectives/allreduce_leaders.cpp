@@ -69,37 +69,44 @@ class Maker {
         return {run.first, run.count};
     }
 
+    /// A chunk that this rank handles inside of its group, on the way up, between leaders and down.
+    struct Handled {
+        std::int32_t chunk;
+        VectorTree tree;
+        Held held;
+    };
+
+    /// Everybody begins behind the chunks that it leads, so that not all send to the same leader at first.
+    std::vector<std::int32_t> chunks_in_turn() const {
+        std::vector<std::int32_t> out;
+        const Interval handled = shared_ ? led_ : Interval{0, groups_.chunks()};
+        const Interval group = groups_.group(g_);
+        const std::int64_t turn = shared_ ? 0 : groups_.chunks_led(self_.value - group.first, group.count).end();
+        for (std::int64_t i = 0; i < handled.count; ++i)
+            out.push_back(static_cast<std::int32_t>(handled.first + (turn + i) % handled.count));
+        return out;
+    }
+
     void make_slice(Slice slice) {
         if (shared_) expose_input(slice);
-        // Which chunks this rank handles inside of its group.
-        const Interval handled = shared_ ? led_ : Interval{0, groups_.chunks()};
-        std::vector<VectorTree> trees;
-        std::vector<Held> held;
-        for (std::int64_t c = handled.first; c < handled.end(); ++c) {
-            const auto chunk = static_cast<std::int32_t>(c);
+        std::vector<Handled> handled;
+        for (const std::int32_t chunk : chunks_in_turn()) {
             ChunkTree::Neighbours near = groups_.tree(g_, chunk, shared_).of(self_);
             if (shared_)
                 std::erase_if(near.children,
                               [&](Position p) { return p.value >= cell_.first && p.value < cell_.end(); });
-            trees.emplace_back(job_, self_, builder_, room_, TreePlace{near.parent, near.children}, blocks_of({c, 1}),
-                               slice);
-            Held own{Buffer::send, {}};
-            if (shared_) own = pull_chunk(chunk, slice);
+            VectorTree tree(job_, self_, builder_, room_, {near.parent, near.children}, blocks_of({chunk, 1}), slice);
+            const Held own = shared_ ? pull_chunk(chunk, slice) : Held{Buffer::send, {}};
             builder_.stage("reduce inside");
-            held.push_back(trees.back().up(own, Buffer::recv, tag(chunk, 0, slice)));
+            const Held held = tree.up(own, Buffer::recv, tag(chunk, 0, slice));
+            handled.push_back({chunk, std::move(tree), held});
         }
         builder_.stage("between leaders");
-        for (std::size_t i = 0; i < trees.size(); ++i)
-            if (trees[i].root()) {
-                const auto chunk = static_cast<std::int32_t>(handled.first) + static_cast<std::int32_t>(i);
-                held[i] = {Buffer::recv, exchange(chunk, held[i], trees[i].layers(), slice)};
-            }
+        for (Handled& one : handled)
+            if (one.tree.root()) one.held = {Buffer::recv, exchange(one.chunk, one.held, one.tree.layers(), slice)};
         builder_.stage("hand out");
         std::vector<StepId> complete;
-        for (std::size_t i = 0; i < trees.size(); ++i) {
-            const auto chunk = static_cast<std::int32_t>(handled.first) + static_cast<std::int32_t>(i);
-            append(complete, trees[i].down(held[i], Buffer::recv, tag(chunk, 1, slice)));
-        }
+        for (Handled& one : handled) append(complete, one.tree.down(one.held, Buffer::recv, tag(one.chunk, 1, slice)));
         if (shared_) share_results(complete, slice);
     }
 

@@ -200,6 +200,14 @@ def test_the_cost_of_calls_that_are_passed_through_is_measured(mpich: Installati
     assert job.report["calls"] == []
 
 
+@pytest.mark.usefixtures("_preload")
+def test_a_call_that_is_not_passed_through_fails_that_job(mpich: Installation, tmp_path: Path) -> None:
+    settings = quick(pass_through=True, collectives=(), env={"PALMETTE_BCAST": "linear"})
+    (job,) = measure(settings, LocalPlace(2, tmp_path)).jobs
+    assert job.error is not None
+    assert job.error.startswith("palmette served bcast, against the table")
+
+
 @pytest.mark.parametrize("name", mpi_install.NAMES)
 def test_ranks_with_a_core_each_are_bound_to_it(name: str, tmp_path: Path) -> None:
     if len(os.sched_getaffinity(0)) < 2:

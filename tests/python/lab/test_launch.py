@@ -124,7 +124,7 @@ def test_a_prefix_that_holds_another_mpi_is_refused(tmp_path: Path, monkeypatch:
 def test_an_mpi_in_path_is_found_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_mpich(tmp_path / "m")
     monkeypatch.setattr("sys.prefix", str(tmp_path / "elsewhere" / ".venv"))
-    monkeypatch.setenv("PATH", f"{tmp_path}/m/bin:/usr/bin:/bin")
+    monkeypatch.setenv("PATH", f"{tmp_path}/m/bin")
     assert mpi_install.find("mpich").prefix == tmp_path / "m"
     assert [found.name for found in mpi_install.find_all()] == ["mpich"]
 

@@ -263,7 +263,7 @@ LEVEL_BY_LEVEL = forced(
     allreduce="leaders",
     reduce_scatter="leaders",
     reduce_scatter_block="leaders",
-    scan="leaders",
-    exscan="leaders",
+    scan="recursive_doubling",
+    exscan="linear",
 )
 """An algorithm for each function that no communicator of more than one rank refuses."""

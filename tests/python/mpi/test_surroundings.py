@@ -30,7 +30,7 @@ def test_three_thousand_communicators_made_and_freed_leave_ids_for_more(mpi: Mpi
         3, "communicators", "--cycles", 3000 * SOAK, "--alive", 5, settings={**LEVEL_BY_LEVEL, **cluster.settings(3)}
     )
     ran.assert_right()
-    assert ran.served()["allgather"]["leaders"] > 1500
+    assert ran.served()["allgather"]["leaders:leaders=2"] > 1500
 
 
 def test_communicators_that_stay_leave_room_for_the_users(mpi: Mpi, cluster: Cluster) -> None:
@@ -67,8 +67,9 @@ def test_callbacks_inside_finalize_may_run_collectives(mpi: Mpi, cluster: Cluste
 
 
 def test_sessions_need_no_world(mpi: Mpi, cluster: Cluster) -> None:
-    # Intel MPI and Open MPI 5.0 can't start a second time in a process, with or without palmette.
-    twice = 1 if mpi.name == "mpich" else 0
+    # Intel MPI and Open MPI 5.0 can't start a second time in a process, with or without palmette; MPICH 5.0 hangs in
+    # about one of a hundred second starts, also without.
+    twice = 1 if mpi.name == "mpich" and SOAK > 1 else 0
     settings = {**LEVEL_BY_LEVEL, **cluster.settings(4), "PALMETTE_VERBOSE": "2"}
     ran = mpi.run(4, "sessions", "--twice", twice, settings=settings)
     if ran.status == 77:

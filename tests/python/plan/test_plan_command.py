@@ -201,11 +201,16 @@ def test_without_an_algorithm_the_table_chooses(
     assert out.startswith("allgather, algorithm neighbor_exchange\n")
 
 
-def test_a_call_that_is_left_to_the_mpi_asks_for_an_algorithm(palmette: Call) -> None:
+def test_a_call_that_is_left_to_the_mpi_asks_for_an_algorithm(
+    palmette: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = tmp_path / "table.json"
+    table.write_text(json.dumps({"format": "palmette-table", "version": 1, "rows": []}), encoding="utf-8")
+    monkeypatch.setenv("PALMETTE_TABLE", str(table))
     result = palmette("plan", "gather", "--machine", "1node:4core")
     assert result.status == 2
-    assert re.fullmatch(
-        r"palmette plan: the built-in table leaves this call to the MPI \(.*\); name one .*\n", result.err
+    assert re.fullmatch(rf"palmette plan: the {table} leaves this call to the MPI \(.*\); name one .*\n", result.err), (
+        result.err
     )
 
 

@@ -26,11 +26,12 @@ def abi(path: Path, environment: dict[str, str] | None = None) -> str | None:
     [
         ("libmpi.so.12", "mpich"),
         ("libmpi_cray.so.12", "mpich"),
+        ("libmpich.so.12", "mpich"),
         ("libmpi_gnu_123.so.12", "mpich"),
         ("libmpi.so.40", "ompi"),
         ("libmpi_abi.so.1", "abi"),
-        ("libmpicxx.so.12", None),
-        ("libmpi_mpifh.so.40", None),
+        ("libmpicxx.so.99", None),
+        ("libmpi_mpifh.so.99", None),
         ("libm.so.6", None),
     ],
 )

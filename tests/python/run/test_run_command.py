@@ -100,8 +100,9 @@ def test_a_warning_goes_to_standard_error(palmette: Call, app: str, launchers: d
     [
         ([], "Missing argument"),
         (["--force", "gather", "app"], "--force gather: expected COLLECTIVE=SPEC"),
-        (["--force", "bcast=linear", "app"], "--force bcast: no such collective; take one of gather"),
+        (["--force", "sendrecv=linear", "app"], "--force sendrecv: no such collective; take one of gather"),
         (["--force", "gather=ring", "app"], "PALMETTE_GATHER=ring: no such algorithm for gather; take one of linear"),
+        (["--force", "reduce_scatter_block=bruck", "app"], "no such algorithm for reduce_scatter; take one of ring"),
         (["--topology", "/none.json", "app"], "/none.json: no such file"),
         (["--table", "/none.json", "app"], "PALMETTE_TABLE=/none.json: no such file"),
         (["--report", "/none/x.json", "app"], "the folder /none isn't there"),

@@ -1,0 +1,84 @@
+"""Fortran programs built with Debian's MPICH and Open MPI, through mpif.h, use mpi and use mpi_f08."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from palmette.run import prepare
+
+from .conftest import PRELOADS, ROOT
+from .test_nonblocking import TREES
+
+pytestmark = pytest.mark.mpi
+
+SOURCES = ROOT / "tests" / "mpi" / "fortran"
+# What tests/mpi/fortran/collectives.inc calls on MPI_COMM_WORLD.
+BLOCKING = {"bcast": 2, "gather": 1, "allgather": 1, "scatter": 1, "allgatherv": 1, "allreduce": 3, "reduce": 2}
+BLOCKING |= {"alltoall": 1, "barrier": 2}
+NONBLOCKING = {"bcast": 3, "allreduce": 2, "barrier": 2}
+
+
+def environment(mpi: str) -> dict[str, str]:
+    """Return this process's environment without other MPIs' libraries and settings."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PALMETTE_", "OMPI_", "I_MPI_", "MPIR_"))}
+    kept.pop("LD_LIBRARY_PATH", None)
+    if mpi == "openmpi":
+        kept |= {
+            "OMPI_ALLOW_RUN_AS_ROOT": "1",
+            "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+            "OMPI_MCA_mpi_yield_when_idle": "1",
+        }
+    return kept
+
+
+def compiled(mpi: str, binding: str, folder: Path) -> Path:
+    """Compile one of the three programs with Debian's wrapper of the compiler; skips without it."""
+    compiler = shutil.which(f"mpifort.{mpi}")
+    if compiler is None or shutil.which("gfortran") is None:
+        pytest.skip(
+            f"no mpifort.{mpi} with gfortran: apt-get install gfortran libmpich-dev mpich libopenmpi-dev openmpi-bin"
+        )
+    program = folder / binding
+    # Without interfaces (mpif.h) buffers of different types in two calls are an error of newer compilers.
+    words = [compiler, "-w", "-fallow-argument-mismatch", "-ffree-line-length-none", f"{SOURCES / binding}.F90"]
+    done = subprocess.run([*words, "-o", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return program
+
+
+@pytest.mark.parametrize("binding", ["mpif_h", "use_mpi", "use_mpi_f08"])
+@pytest.mark.parametrize("mpi", ["mpich", "openmpi"])
+def test_each_call_is_served_once(mpi: str, binding: str, tmp_path: Path) -> None:
+    program = compiled(mpi, binding, tmp_path)
+    report = tmp_path / "report.json"
+    launcher = shutil.which(f"mpiexec.{mpi}")
+    assert launcher is not None
+    words = [launcher, *(["--oversubscribe"] if mpi == "openmpi" else []), "-n", "3", str(program)]
+    settings = {**TREES, "PALMETTE_REPORT": str(report), "PALMETTE_FAKE_HOSTS": "0,1,0"}
+    variables = environment(mpi)
+    prepared = prepare(words, settings, variables, libraries=PRELOADS)
+    assert prepared.evidence.abi == {"mpich": "mpich", "openmpi": "ompi"}[mpi]
+    done = subprocess.run(
+        prepared.command,
+        env={**variables, **prepared.environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    closing = re.search(r"^(\d+) cases, (\d+) wrong$", done.stdout, re.MULTILINE)
+    assert closing is not None, done.stdout + done.stderr
+    assert int(closing[1]) > 60 and int(closing[2]) == 0, done.stdout
+    served: dict[bool, dict[str, int]] = {True: {}, False: {}}
+    for row in json.loads(report.read_text(encoding="utf-8"))["calls"]:
+        counts = served[row["blocking"]]
+        counts[row["function"]] = counts.get(row["function"], 0) + row["calls"]
+    assert served == {True: {**BLOCKING, "reduce": 2}, False: NONBLOCKING}

@@ -1,0 +1,78 @@
+"""Collectives in the background: MPI_Ibcast and the like, persistent ones, and every way to wait for them."""
+
+from __future__ import annotations
+
+import pytest
+
+from .conftest import LEVEL_BY_LEVEL, SOAK, Cluster, Mpi, Ran, forced
+
+pytestmark = pytest.mark.mpi
+
+TREES = forced(
+    bcast="k_nomial:segment=4K", reduce="k_nomial", allreduce="rabenseifner", reduce_scatter="ring",
+    reduce_scatter_block="pairwise", gather="by_topology", gatherv="linear", scatter="by_topology", scatterv="linear",
+    allgather="leaders", allgatherv="ring", alltoall="bruck", alltoallv="pairwise", alltoallw="pairwise",
+    barrier="dissemination", scan="recursive_doubling", exscan="recursive_doubling",
+)  # fmt: skip
+BY_LEVEL = {**LEVEL_BY_LEVEL, **forced(alltoallv="linear")}
+"""Lengths of blocks that others forward aren't known in time (see below)."""
+KINDS = {variable.removeprefix("PALMETTE_").lower() for variable in TREES} - {"alltoallw"}
+
+
+def in_background(ran: Ran) -> dict[str, int]:
+    """Return function -> calls that were served without blocking."""
+    assert ran.report is not None, ran.text
+    found: dict[str, int] = {}
+    for row in ran.report["calls"]:
+        if not row["blocking"] and row["calls"] > 0:
+            found[row["function"]] = found.get(row["function"], 0) + row["calls"]
+    return found
+
+
+@pytest.mark.parametrize("ranks", [2, 5, 8])
+@pytest.mark.parametrize("specs", [TREES, BY_LEVEL], ids=["trees", "by_level"])
+def test_many_at_a_time_among_messages_are_right(mpi: Mpi, cluster: Cluster, ranks: int, specs: dict[str, str]) -> None:
+    ran = mpi.run(
+        ranks, "nonblocking", "--seed", ranks, "--cases", 40 * SOAK, settings={**specs, **cluster.settings(ranks)}
+    )
+    ran.assert_right()
+    served = in_background(ran)
+    assert set(served) >= KINDS, f"not served: {KINDS - set(served)}, {ran.fallbacks()}"
+
+
+def test_those_left_to_the_mpi_are_right_and_counted(mpi: Mpi) -> None:
+    # Open MPI crashes when a communicator goes while its own collective is under way.
+    left = dict.fromkeys(TREES, "mpi")
+    ran = mpi.run(4, "nonblocking", "--cases", 30 * SOAK, "--free-communicator", 0, settings=left)
+    ran.assert_right()
+    assert set(ran.fallbacks()) >= KINDS
+    assert in_background(ran) == {}
+
+
+def test_blocks_of_unknown_length_that_others_forward_pass_through(mpi: Mpi, cluster: Cluster) -> None:
+    settings = {**TREES, **forced(alltoallv="node_aware", gatherv="by_topology"), **cluster.settings(5)}
+    ran = mpi.run(5, "nonblocking", "--cases", 40 * SOAK, settings=settings)
+    ran.assert_right()
+    for function in ("alltoallv", "gatherv"):
+        assert "blocks that others forward without knowing their lengths" in ran.fallbacks()[function]
+        assert function not in in_background(ran)
+
+
+def test_a_communicator_without_a_blocking_call_before_passes_through(mpi: Mpi, cluster: Cluster) -> None:
+    ran = mpi.run(3, "first_call", settings={**TREES, **cluster.settings(3)})
+    ran.assert_right()
+    assert in_background(ran) == {"bcast": 1}, ran.report
+    assert "a communicator on which no blocking collective was called before" in ran.fallbacks()["bcast"]
+
+
+@pytest.mark.parametrize("specs", [TREES, BY_LEVEL], ids=["trees", "by_level"])
+@pytest.mark.parametrize("ranks", [2, 5])
+def test_persistent_ones_run_again_and_again(mpi: Mpi, cluster: Cluster, ranks: int, specs: dict[str, str]) -> None:
+    ran = mpi.run(ranks, "persistent", "--seed", 3, "--rounds", 5 * SOAK, settings={**specs, **cluster.settings(ranks)})
+    if ran.status == 77:
+        pytest.skip(f"{mpi.name} has no persistent collectives")
+    ran.assert_right()
+    # Six communicators with three to nine operations: most kinds are among them, each in every round.
+    served = in_background(ran)
+    assert len(served) > 8, served
+    assert max(served.values()) >= 5 * SOAK
