@@ -337,8 +337,8 @@ std::vector<Algorithm> shared_rows() {
             {static_cast<Collective>(c), "shared",
              "Inside one node: every rank exposes what others need and reads what it needs where it is.",
              "Graham, Shipman, EuroPVM/MPI 2008 (collectives on shared memory); docs/decisions/0009",
-             "batch=SIZE (128K) in shared memory at once, all=SIZE (2K): up to there every rank combines everything, "
-             "single=SIZE: blocks or vectors from there on are read in their owner's memory",
+             "batch=SIZE (32K) in shared memory at once, all=SIZE (2K): up to there every rank combines everything, "
+             "single=SIZE (measured): blocks or vectors from there on are read in their owner's memory",
              "one node whose ranks can share memory; sizes known to all", false, refuse, make});
     return rows;
 }

@@ -207,7 +207,8 @@ class Binder {
                 break;
             case StepKind::expose:
                 bound.bytes = add(sources, step.slice, 0, all, bound.first_piece, bound.piece_count);
-                out_.exposed_bytes += rounded_up(bound.bytes);
+                if (step.copied || bound.piece_count > 1 || bound.bytes < layout_.by_address_from)
+                    out_.exposed_bytes += rounded_up(bound.bytes);
                 out_.shares = true;
                 break;
             case StepKind::copy:

@@ -25,6 +25,8 @@ struct Layout {
     std::int64_t uniform_bytes = 0;
     std::int64_t stride = 0;  ///< 0: uniform_bytes
     std::int64_t element_bytes = 1;
+    /// Exposures of so many bytes in one piece are read where they are, and need no room in shared memory.
+    std::int64_t by_address_from = INT64_MAX;
     /// What rank r's block is in the send or the recv buffer: for alltoall both are set, otherwise the one that holds all ranks' blocks; the other buffer
     /// holds the rank's own block alone, at offset 0.
     Ranks send, recv;

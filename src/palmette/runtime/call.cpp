@@ -6,6 +6,18 @@
 
 namespace palmette::runtime {
 
+bool Call::open_slowly() {
+    if (state_ && left_to_mpi()) return false;
+    Refusal refusal = Refusal::no_state;
+    Communicator* known = state_;
+    state_ = process_.communicator(comm_, refusal, blocking_);
+    if (state_) return !left_to_mpi();
+    refuse(refusal);
+    // MPI_COMM_SELF and the like: found at once the next time.
+    if (known) known->refuse_always(function_, blocking_, process_.report().refused_row(function_, refusal, {}));
+    return false;
+}
+
 bool Call::refuse(Refusal refusal, const std::string& detail) {
     int rank = 0;
     if (state_)

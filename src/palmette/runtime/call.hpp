@@ -18,14 +18,10 @@ class Call {
 
     /// False: the call is the MPI's, and counted as refused.
     bool open() {
-        Refusal refusal = Refusal::no_state;
-        state_ = process_.communicator(comm_, refusal, blocking_);
-        if (!state_) return refuse(refusal);
-        if (Report::Refused* row = state_->always_refused(function_, blocking_)) {
-            row->calls.add(state_->rank() == 0);
-            return false;
-        }
-        return true;
+        state_ = process_.recent(comm_);
+        if (!state_ || state_->unusable) [[unlikely]]
+            return open_slowly();
+        return !left_to_mpi();
     }
     Communicator& state() { return *state_; }
     MPI_Comm comm() const { return comm_; }
@@ -48,6 +44,13 @@ class Call {
     bool timed() const { return !process_.settings().report.empty(); }
 
   private:
+    bool open_slowly();
+    bool left_to_mpi() const {
+        Report::Refused* row = state_->always_refused(function_, blocking_);
+        if (row) row->calls.add(state_->leads());
+        return row != nullptr;
+    }
+
     Process& process_;
     select::Function function_;
     MPI_Comm comm_;

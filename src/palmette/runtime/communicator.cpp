@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "palmette/base/error.hpp"
+#include "palmette/base/units.hpp"
 #include "palmette/collectives/registry.hpp"
 
 namespace palmette::runtime {
@@ -43,6 +44,7 @@ Communicator::Communicator(MPI_Comm hidden, topology::Job job, int rank, int tag
       scattered_(select::is_scattered(job_)),
       hidden_(hidden),
       rank_(rank),
+      leads_(rank == 0),
       waiting_(waiting),
       executor_(waiting) {}
 
@@ -121,11 +123,14 @@ void Communicator::fill(CachedPlan& plan, const Settings& settings) {
             plan.refusal = Refusal::chosen;
             return;
         }
-        const select::Spec& spec = *choice.algorithm;
-        plan.algorithm = spec.text();
+        select::Spec& spec = *choice.algorithm;
         // An algorithm shares memory only where its specification says so, which all ranks can see.
         plan.shares = request.shared_memory && uses_shared_memory(spec);
         request.shared_memory = plan.shares;
+        if (spec.name == "shared" && plan.shares && !spec.find("single") &&
+            request.block_bytes >= sharing_->single_copy_pays_from)
+            spec.options.emplace_back("single", base::format_size(sharing_->single_copy_pays_from));
+        plan.algorithm = spec.text();
         if (plan.shares && sharing_->single_copy)
             if (const std::int64_t single = spec.size("single", 0); single > 0) plan.single_copy_from = single;
         const collectives::Algorithm& row = collectives::algorithm_named(request.collective, spec.name);
@@ -161,13 +166,16 @@ void Communicator::bind_uniform(CachedPlan& plan, const plan::Request& request, 
         layout.uniform_bytes = bytes;
         layout.stride = request.block_bytes;
         layout.element_bytes = request.element_bytes;
+        layout.by_address_from = plan.single_copy_from;
         return bind(request.collective, row.make(*plan.job, plan::Rank{rank_}, part, spec), *plan.job, layout);
     };
     const std::int64_t ring = ring_bytes();
     const std::int64_t exposed = most_exposed(request.collective, plan.job->size(), request.block_bytes);
     const bool alone = spec.name == "shared";
-    const std::int64_t target = alone ? std::min(ring / 4, spec.size("batch", 128 * 1024)) : ring / 2;
-    if (plan.shares && exposed > target && request.block_bytes > 0) {
+    const std::int64_t target = alone ? std::min(ring / 4, spec.size("batch", 32 * 1024)) : ring / 2;
+    // What is read where it is needs no room in shared memory, whole or in chunks.
+    const bool all_by_address = alone && request.block_bytes / plan.job->size() >= plan.single_copy_from;
+    if (plan.shares && !all_by_address && exposed > target && request.block_bytes > 0) {
         const std::int64_t unit = std::max<std::int64_t>(request.element_bytes, 1);
         const auto part = static_cast<std::int64_t>(static_cast<double>(request.block_bytes) *
                                                     static_cast<double>(target) / static_cast<double>(exposed));

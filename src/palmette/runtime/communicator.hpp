@@ -59,6 +59,9 @@ class Communicator {
     MPI_Comm hidden() const { return hidden_; }
     const topology::Job& job() const { return job_; }
     int rank() const { return rank_; }
+    /// Whether this rank counts the calls of all, also where there is no job (`unusable`).
+    bool leads() const { return leads_; }
+    void set_leads(bool leads) { leads_ = leads; }
     int size() const { return job_.size(); }
     Executor& executor() { return executor_; }
     Executor make_executor() const { return Executor(waiting_); }
@@ -77,6 +80,9 @@ class Communicator {
     /// The row of a function whose calls are the MPI's whatever their arguments; null where a plan has to be looked up.
     Report::Refused* always_refused(select::Function function, bool blocking) const {
         return always_refused_[static_cast<std::size_t>(function)][blocking ? 1 : 0];
+    }
+    void refuse_always(select::Function function, bool blocking, Report::Refused& row) {
+        always_refused_[static_cast<std::size_t>(function)][blocking ? 1 : 0] = &row;
     }
     void find_always_refused(const Settings& settings, Report& report);
 
@@ -104,6 +110,7 @@ class Communicator {
     bool scattered_;
     MPI_Comm hidden_;
     int rank_;
+    bool leads_;
     Waiting waiting_;
     Executor executor_;
     std::optional<Sharing> sharing_;

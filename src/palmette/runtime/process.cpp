@@ -184,6 +184,9 @@ Communicator* Process::find_communicator(MPI_Comm comm, Refusal& refusal, bool m
             return nullptr;
         if (inter || size < 2) {
             auto made = std::make_unique<Communicator>(MPI_COMM_NULL, topology::Job::flat(1), 0, tag_limit_, waiting_);
+            int rank = 0;
+            PMPI_Comm_rank(comm, &rank);
+            made->set_leads(rank == 0);
             made->unusable = inter ? Refusal::intercommunicator : Refusal::one_rank;
             state = keep(comm, std::move(made));
         } else if (may_make) {

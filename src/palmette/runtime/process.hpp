@@ -35,13 +35,19 @@ class Process {
     /// The state of a communicator, made collectively when it has none yet; unless `may_make` isn't set, for calls that must not wait for others.
     /// Null where it can't be served: `refusal` says why.
     Communicator* communicator(MPI_Comm comm, Refusal& refusal, bool may_make = true) {
-        const Recent& recent = recent_;
-        if (recent.comm == comm && recent.generation == generation_.load(std::memory_order_acquire)) {
-            if (!recent.state->unusable) return recent.state;
-            refusal = *recent.state->unusable;
+        if (Communicator* state = recent(comm)) {
+            if (!state->unusable) return state;
+            refusal = *state->unusable;
             return nullptr;
         }
         return find_communicator(comm, refusal, may_make);
+    }
+
+    /// The state of a communicator on which this thread called last, also one that isn't usable; null: another one.
+    Communicator* recent(MPI_Comm comm) const {
+        const Recent& last = recent_;
+        return last.comm == comm && last.generation == generation_.load(std::memory_order_acquire) ? last.state
+                                                                                                   : nullptr;
     }
 
   private:

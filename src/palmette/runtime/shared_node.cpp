@@ -45,6 +45,7 @@ SharedNode::SharedNode(std::shared_ptr<SharedSegment> segment, int me)
       stride_(SharedShape::member_bytes(segment->ring_bytes())),
       ring_(segment->ring_bytes()),
       small_lap_(std::min(ring_, first_small_lap_)),
+      large_lap_(std::min(ring_, first_large_lap_)),
       me_(me),
       members_(segment->members()),
       probe_(random_word()),

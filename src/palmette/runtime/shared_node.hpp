@@ -12,6 +12,7 @@
 // a read-modify-write; a small message costs the transfer of one cache line.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cassert>
 #include <cerrno>
@@ -66,7 +67,7 @@ class SharedNode {
         if (!fits(ring_bytes, start) && !catch_up(ring_bytes, start)) return false;
         assert(!within_ && "the operation before hasn't ended");
         within_ = true;
-        if (start - lap_ >= ring_) lap_ += ring_;
+        if (start - lap_ >= ring_) next_lap(ring_bytes);
         room_ = start;
         head_ = start + room_bytes(ring_bytes);
         if (ring_bytes <= small_ && head_ - lap_ > small_lap_ && head_ - lap_ <= longest_small_lap_)
@@ -175,15 +176,23 @@ class SharedNode {
     /// Whether the next operation has a window and `bytes` of ring, by what was last seen of the others; `start` is where.
     ///
     /// Positions in the ring count up for ever; an operation's space never spans the ring's end. Small operations stay in its beginning where they
-    /// can, which is soon in memory and in the caches. Large ones use all of it: what a peer's cache has just read takes longer to write again
-    /// than what it has forgotten (bench/shared_copy.cpp: 256 KiB took 30 us through 256 KiB, 14 us through 1 MiB and 9 us through 4 MiB).
+    /// can, which is soon in memory and in the caches. Large ones use more and more of it, in the end all: what a peer's cache has just read takes
+    /// longer to write again than what it has forgotten (bench/shared_copy.cpp: 256 KiB took 30 us through 256 KiB, 14 us through 1 MiB and 9 us
+    /// through 4 MiB). But memory that is touched for the first time costs ten times as much, so a lap gets longer after eight of them.
     bool fits(std::int64_t bytes, std::int64_t& start) const {
         if (now_ - finished_by_all_ >= shared_windows) return false;
         start = head_;
         if (bytes <= 0) return true;
         const std::int64_t whole = room_bytes(bytes);
-        if (start - lap_ + whole > (whole <= small_ ? small_lap_ : ring_)) start = lap_ + ring_;
+        if (start - lap_ + whole > (whole <= small_ ? small_lap_ : std::max(large_lap_, std::min(ring_, 2 * whole))))
+            start = lap_ + ring_;
         return is_free(start, whole);
+    }
+    void next_lap(std::int64_t bytes) {
+        lap_ += ring_;
+        if (bytes <= small_ || ++large_laps_ < 8) return;
+        large_laps_ = 0;
+        large_lap_ = std::min(ring_, 2 * large_lap_);
     }
     [[nodiscard]] bool is_free(std::int64_t start, std::int64_t bytes) const {
         const bool all_free = finished_by_all_ >= now_;
@@ -197,12 +206,15 @@ class SharedNode {
 
     static constexpr std::int64_t small_ = 8 << 10;
     static constexpr std::int64_t first_small_lap_ = 32 << 10;
+    static constexpr std::int64_t first_large_lap_ = 256 << 10;
     static constexpr std::int64_t longest_small_lap_ = shared_windows * small_;
 
     char* parts_;
     std::int64_t stride_;
     std::int64_t ring_;
     std::int64_t small_lap_;  ///< the part of the ring for small operations, longer where members lag behind
+    std::int64_t large_lap_;  ///< and for large ones
+    int large_laps_ = 0;      ///< of this length
     int me_;
     int members_;
 

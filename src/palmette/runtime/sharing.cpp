@@ -3,6 +3,7 @@
 #include <array>
 
 #include "palmette/runtime/agreement.hpp"
+#include "palmette/runtime/single_copy_trial.hpp"
 
 namespace palmette::runtime {
 namespace {
@@ -74,6 +75,7 @@ Sharing share(MPI_Comm comm, const topology::Job& job, int rank, const SharedSha
     // From here on everybody has tried to read the others.
     if (out.works && !all_true(comm, true)) out.works = false;
     if (out.works && out.node) out.single_copy = out.node->single_copy().value_or(false);
+    if (out.single_copy) out.single_copy_pays_from = single_copy_pays_from(*out.node);
     return out;
 }
 

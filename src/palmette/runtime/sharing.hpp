@@ -3,6 +3,7 @@
 
 #include <mpi.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -13,9 +14,10 @@ namespace palmette::runtime {
 
 /// What a communicator's ranks share, node by node.
 struct Sharing {
-    bool works = false;                ///< on all nodes; the same on all ranks
-    std::unique_ptr<SharedNode> node;  ///< null for a rank that is alone on its node
-    bool single_copy = false;          ///< of this node: its ranks may read each other's memory
+    bool works = false;                              ///< on all nodes; the same on all ranks
+    std::unique_ptr<SharedNode> node;                ///< null for a rank that is alone on its node
+    bool single_copy = false;                        ///< of this node: its ranks may read each other's memory
+    std::int64_t single_copy_pays_from = INT64_MAX;  ///< bytes from which on that is faster, as tried out
     std::string why_not;
 };
 
