@@ -133,7 +133,17 @@ def _values(
 ) -> list[tuple[str, Value]]:
     """MPI and value of all that a target is about. A wrong result counts as infinitely slow."""
     if target.kind == "pass_through":
-        return [(cost.mpi, Value(cost.more_ns, f"{cost.function} on {cost.where}")) for cost in costs]
+        return [
+            (
+                cost.mpi,
+                Value(
+                    cost.more_ns,
+                    f"{cost.function} on {cost.where}",
+                    certain=(cost.low_ns <= target.limit) == (cost.high_ns <= target.limit),
+                ),
+            )
+            for cost in costs
+        ]
     if target.kind == "mean_speed":
         return [
             (mpi, Value(speed, mean.collective))

@@ -21,6 +21,9 @@ constexpr std::int32_t below = 0;   ///< blocks of ranks before this one, or all
 constexpr std::int32_t above = 1;   ///< blocks of ranks after it
 constexpr std::int32_t result = 2;  ///< a combined chunk
 
+/// Each rank has a tag of its own.
+constexpr std::int32_t most_for_unknown_sizes = 32;
+
 /// Above so many ranks a flat barrier's flags cost more than a round.
 constexpr std::int32_t most_for_flat_barrier = 8;
 
@@ -48,10 +51,13 @@ class Node {
     Program scatter() {
         const std::int32_t root = request_.root.value;
         if (me_ != root) {
-            take(root, me_, row_part(root, 0), Buffer::recv, {});
+            if (!sizes_known())
+                builder_.pull(Rank{root}, me_, {me_, 1}, Buffer::recv, Blocks(me_, 1), {});
+            else
+                take(root, me_, row_part(root, 0), Buffer::recv, {});
             return builder_.finish();
         }
-        expose_all_but(me_, 0);
+        expose_to_others(0);
         copy_own(Buffer::send, Buffer::recv, {me_, 1}, {});
         return builder_.finish();
     }
@@ -66,11 +72,15 @@ class Node {
 
     Program alltoall() {
         const std::int64_t row = std::int64_t{me_} * ranks_;
-        expose_all_but(me_, row);
+        expose_to_others(row);
         copy_own(Buffer::send, Buffer::recv, {row + me_, 1}, {});
-        for (const std::int32_t other : others())
-            take(other, std::int64_t{other} * ranks_ + me_, row_part(other, std::int64_t{other} * ranks_), Buffer::recv,
-                 {});
+        for (const std::int32_t other : others()) {
+            const std::int64_t block = std::int64_t{other} * ranks_ + me_;
+            if (!sizes_known())
+                builder_.pull(Rank{other}, me_, {block, 1}, Buffer::recv, Blocks(block, 1), {});
+            else
+                take(other, block, row_part(other, std::int64_t{other} * ranks_), Buffer::recv, {});
+        }
         return builder_.finish();
     }
 
@@ -204,6 +214,17 @@ class Node {
         return steps;
     }
 
+    bool sizes_known() const { return request_.block_bytes >= 0; }
+
+    /// The blocks of a row for others: those of unknown length one by one, as readers know of their own only where it lies.
+    void expose_to_others(std::int64_t row) {
+        if (sizes_known()) {
+            expose_all_but(me_, row);
+            return;
+        }
+        for (const std::int32_t other : others()) expose(other, Buffer::send, {row + other, 1}, 1);
+    }
+
     /// What rank `owner` exposes of its row for this one.
     Part row_part(std::int32_t owner, std::int64_t row) const {
         if (me_ < owner) return {below, {row, owner}};
@@ -283,7 +304,8 @@ std::optional<std::string> refuse(const Job& job, const Request& request, const 
     spec.size("single", 0);
     if (!request.shared_memory) return "ranks may not share memory here";
     if (job.nodes().groups.count() != 1) return "the ranks are not all on one node";
-    if (request.block_bytes < 0) return "ranks don't know each other's sizes";
+    if (request.block_bytes < 0 && job.size() > most_for_unknown_sizes)
+        return "blocks of unknown length are exposed one by one, for up to 32 ranks";
     return std::nullopt;
 }
 
@@ -296,7 +318,7 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
         return alone.finish();
     }
     const std::int64_t single = spec.size("single", 0);
-    const bool copies = single == 0 || request.block_bytes < single;
+    const bool copies = request.block_bytes >= 0 && (single == 0 || request.block_bytes < single);
     const bool whole = copies && by_all(job, request, spec);
     const bool cuts =
         (request.collective == Collective::allreduce || request.collective == Collective::reduce) && !whole;
@@ -337,9 +359,9 @@ std::vector<Algorithm> shared_rows() {
             {static_cast<Collective>(c), "shared",
              "Inside one node: every rank exposes what others need and reads what it needs where it is.",
              "Graham, Shipman, EuroPVM/MPI 2008 (collectives on shared memory); docs/decisions/0009",
-             "batch=SIZE (32K) in shared memory at once, all=SIZE (2K): up to there every rank combines everything, "
+             "batch=SIZE (128K) in shared memory at once, all=SIZE (2K): up to there every rank combines everything, "
              "single=SIZE (measured): blocks or vectors from there on are read in their owner's memory",
-             "one node whose ranks can share memory; sizes known to all", false, refuse, make});
+             "one node whose ranks can share memory; up to 32 where sizes aren't known to all", false, refuse, make});
     return rows;
 }
 

@@ -275,4 +275,19 @@ BoundProgram bind(plan::Collective collective, const Program& program, const top
     return Binder(collective, program, job, layout).bind();
 }
 
+bool BoundLengths::holds(const Layout& layout, std::int64_t ranks) {
+    asked_.clear();
+    for (const Layout::Ranks& side : {layout.send, layout.recv})
+        for (const std::int64_t* list : {side.lengths, side.offsets}) {
+            asked_.push_back(list ? ranks : 0);
+            if (list) asked_.insert(asked_.end(), list, list + ranks);
+        }
+    asked_.insert(asked_.end(), {layout.uniform_bytes, layout.stride, layout.element_bytes, layout.by_address_from});
+    if (layout.some_lengths)
+        for (const auto& [block, bytes] : *layout.some_lengths) asked_.insert(asked_.end(), {block, bytes});
+    if (asked_ == key_) return true;
+    key_.clear();
+    return false;
+}
+
 }  // namespace palmette::runtime

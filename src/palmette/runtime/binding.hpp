@@ -80,4 +80,17 @@ inline constexpr std::int64_t most_message_bytes = std::int64_t{1} << 30;
 BoundProgram bind(plan::Collective collective, const plan::Program& program, const topology::Job& job,
                   const Layout& layout);
 
+/// A program bound to lengths that tend to come again.
+struct BoundLengths {
+    BoundProgram program;
+
+    /// Whether `program` was bound to this layout of so many ranks. If not, bind it and call `keep`.
+    bool holds(const Layout& layout, std::int64_t ranks);
+    /// `program` is bound to the layout that was asked for last.
+    void keep() { key_.swap(asked_); }
+
+  private:
+    std::vector<std::int64_t> key_, asked_;
+};
+
 }  // namespace palmette::runtime

@@ -106,14 +106,15 @@ void Communicator::fill(CachedPlan& plan, const Settings& settings) {
                           key.element_bytes, key.ordered,          false};
     request.shared_memory = key.blocking && !by_rank && can_share(settings);
     // Only uniform calls can be cut in batches.
-    if (!is_uniform(key.function))
-        request.shared_memory = request.shared_memory && key.block_bytes >= 0 &&
-                                most_exposed(plan.collective, plan.job->size(), key.block_bytes) <= ring_bytes();
+    if (!is_uniform(key.function) && key.block_bytes >= 0)
+        request.shared_memory =
+            request.shared_memory && most_exposed(plan.collective, plan.job->size(), key.block_bytes) <= ring_bytes();
     try {
         select::Choice choice = choose(plan, request, settings);
         if (request.shared_memory && choice.algorithm && uses_shared_memory(*choice.algorithm)) {
             set_up_sharing();
-            if (!sharing_->works) {
+            // Blocks of unknown length may be too long for the shared memory: those must be read where they are.
+            if (!sharing_->works || (key.block_bytes < 0 && !sharing_->single_copy)) {
                 request.shared_memory = false;
                 choice = choose(plan, request, settings);
             }
@@ -125,14 +126,20 @@ void Communicator::fill(CachedPlan& plan, const Settings& settings) {
         }
         select::Spec& spec = *choice.algorithm;
         // An algorithm shares memory only where its specification says so, which all ranks can see.
-        plan.shares = request.shared_memory && uses_shared_memory(spec);
+        const bool lengths_known = key.block_bytes >= 0;
+        plan.shares = request.shared_memory && uses_shared_memory(spec) && (lengths_known || spec.name == "shared");
         request.shared_memory = plan.shares;
-        if (spec.name == "shared" && plan.shares && !spec.find("single") &&
-            request.block_bytes >= sharing_->single_copy_pays_from)
-            spec.options.emplace_back("single", base::format_size(sharing_->single_copy_pays_from));
-        plan.algorithm = spec.text();
-        if (plan.shares && sharing_->single_copy)
+        if (plan.shares && sharing_->single_copy) {
+            const std::int64_t pays_from = sharing_->single_copy_pays_from;
+            if (spec.name == "shared" && !spec.find("single") && key.block_bytes >= pays_from)
+                spec.options.emplace_back("single", base::format_size(pays_from));
             if (const std::int64_t single = spec.size("single", 0); single > 0) plan.single_copy_from = single;
+            // Shorter ones must all have room in the ring.
+            if (!lengths_known)
+                plan.single_copy_from =
+                    std::min({plan.single_copy_from, pays_from, ring_bytes() / (2 * plan.job->size()) / 64 * 64});
+        }
+        plan.algorithm = spec.text();
         const collectives::Algorithm& row = collectives::algorithm_named(request.collective, spec.name);
         plan.relays = row.relays;
         if (const auto reason = row.refuse(*plan.job, request, spec)) {
@@ -172,7 +179,7 @@ void Communicator::bind_uniform(CachedPlan& plan, const plan::Request& request, 
     const std::int64_t ring = ring_bytes();
     const std::int64_t exposed = most_exposed(request.collective, plan.job->size(), request.block_bytes);
     const bool alone = spec.name == "shared";
-    const std::int64_t target = alone ? std::min(ring / 4, spec.size("batch", 32 * 1024)) : ring / 2;
+    const std::int64_t target = alone ? std::min(ring / 4, spec.size("batch", 128 * 1024)) : ring / 2;
     // What is read where it is needs no room in shared memory, whole or in chunks.
     const bool all_by_address = alone && request.block_bytes / plan.job->size() >= plan.single_copy_from;
     if (plan.shares && !all_by_address && exposed > target && request.block_bytes > 0) {

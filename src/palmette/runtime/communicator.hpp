@@ -48,6 +48,7 @@ struct CachedPlan {
     /// Data that is too long for the shared memory goes through in batches of so many bytes of each block; 0: all at once.
     std::int64_t batch_bytes = 0;
     BoundProgram tail;  ///< for the last, shorter batch
+    BoundLengths last;  ///< where each call brings its own lengths
     int users = 0;      ///< nonblocking and persistent operations that run it: it can't be dropped
 };
 

@@ -53,8 +53,17 @@ int Work::bind_own_lengths() {
         some.add_own(*this);
         layout.some_lengths = &some.sorted();
     }
-    own_ = bind(plan->collective, plan->program, *plan->job, layout);
-    bound_ = &own_;
+    layout.by_address_from = plan->single_copy_from;
+    // The lengths of the last call, most of the time. A nonblocking call's program must stay as it is.
+    BoundLengths* last = plan->key.blocking ? &plan->last : nullptr;
+    if (last && last->holds(layout, state->size())) {
+        bound_ = &last->program;
+        return MPI_SUCCESS;
+    }
+    BoundProgram& target = last ? last->program : own_;
+    target = bind(plan->collective, plan->program, *plan->job, layout);
+    if (last) last->keep();
+    bound_ = &target;
     return MPI_SUCCESS;
 }
 

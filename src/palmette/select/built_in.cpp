@@ -7,18 +7,23 @@ namespace {
 constexpr std::string_view text = R"({
 "format": "palmette-table", "version": 1,
 "rows": [
+  {"function": "gather", "mpi": "openmpi", "max_nodes": 1, "max_bytes": 256, "algorithm": "mpi", "why": "tiny and on one node: Open MPI's own message costs less"},
+  {"function": "gather", "mpi": "impi", "max_nodes": 1, "min_bytes": "16K", "algorithm": "mpi", "why": "one node: Intel MPI's own copies are as fast"},
   {"function": "gather", "max_nodes": 1, "algorithm": "shared", "why": "one node: everybody reads what it needs where it is"},
   {"function": "gather", "max_nodes": 1, "algorithm": "mpi", "why": "one node: nonblocking calls can't use its memory, and the MPI's messages do"},
   {"function": "gather", "max_bytes": "2K", "mpi": "impi", "algorithm": "mpi", "why": "small blocks: Intel MPI's direct messages cost as little as a leader's"},
   {"function": "gather", "max_bytes": "2K", "min_ranks": 4, "algorithm": "by_topology:node=linear,top=linear", "why": "small blocks: one message per node instead of one per rank"},
   {"function": "gather", "min_bytes": 2049, "algorithm": "linear", "why": "large blocks: the root's link is the limit, and nothing is stored and forwarded"},
 
+  {"function": "scatter", "mpi": "openmpi", "max_nodes": 1, "max_bytes": 256, "algorithm": "mpi", "why": "tiny and on one node: Open MPI's own message costs less"},
   {"function": "scatter", "max_nodes": 1, "algorithm": "shared", "why": "one node: everybody reads what it needs where it is"},
   {"function": "scatter", "max_nodes": 1, "algorithm": "mpi", "why": "one node: nonblocking calls can't use its memory, and the MPI's messages do"},
   {"function": "scatter", "max_bytes": "2K", "mpi": "impi", "algorithm": "mpi", "why": "small blocks: Intel MPI's direct messages cost as little as a leader's"},
   {"function": "scatter", "max_bytes": "2K", "min_ranks": 4, "algorithm": "by_topology:node=linear,top=linear", "why": "small blocks: one message per node instead of one per rank"},
   {"function": "scatter", "min_bytes": 2049, "algorithm": "linear", "why": "large blocks: the root's link is the limit, and nothing is stored and forwarded"},
 
+  {"function": "allgather", "mpi": "openmpi", "max_nodes": 1, "max_bytes": 256, "algorithm": "mpi", "why": "tiny and on one node: Open MPI's own message costs less"},
+  {"function": "allgather", "mpi": "impi", "max_nodes": 1, "min_bytes": "16K", "algorithm": "mpi", "why": "one node: Intel MPI's own copies are as fast"},
   {"function": "allgather", "max_nodes": 1, "algorithm": "shared", "why": "one node: everybody reads what it needs where it is"},
   {"function": "allgather", "max_nodes": 1, "algorithm": "mpi", "why": "one node: nonblocking calls can't use its memory, and the MPI's messages do"},
   {"function": "allgather", "min_bytes": 512, "max_ranks": 32, "algorithm": "ring:segment=32K", "why": "few ranks: each link carries each block once"},
@@ -26,6 +31,8 @@ constexpr std::string_view text = R"({
   {"function": "allgather", "algorithm": "leaders:between=recursive_doubling,inside=binomial", "why": "small blocks: few messages, one leader a node"},
   {"function": "allgather", "algorithm": "leaders:between=bruck,inside=binomial", "why": "small blocks: few messages, one leader a node, any number of nodes"},
 
+  {"function": "allgatherv", "mpi": "openmpi", "max_nodes": 1, "max_bytes": 256, "algorithm": "mpi", "why": "tiny and on one node: Open MPI's own message costs less"},
+  {"function": "allgatherv", "mpi": "impi", "max_nodes": 1, "min_bytes": "16K", "algorithm": "mpi", "why": "one node: Intel MPI's own copies are as fast"},
   {"function": "allgatherv", "max_nodes": 1, "algorithm": "shared", "why": "one node: everybody reads what it needs where it is"},
   {"function": "allgatherv", "max_nodes": 1, "algorithm": "mpi", "why": "one node: nonblocking calls can't use its memory, and the MPI's messages do"},
   {"function": "allgatherv", "min_bytes": 512, "max_ranks": 32, "algorithm": "ring:segment=32K", "why": "few ranks: each link carries each block once"},
@@ -33,6 +40,9 @@ constexpr std::string_view text = R"({
   {"function": "allgatherv", "algorithm": "leaders:between=recursive_doubling,inside=binomial", "why": "small blocks: few messages, one leader a node"},
   {"function": "allgatherv", "algorithm": "leaders:between=bruck,inside=binomial", "why": "small blocks: few messages, one leader a node, any number of nodes"},
 
+  {"function": "bcast", "mpi": "openmpi", "max_nodes": 1, "max_bytes": 256, "algorithm": "mpi", "why": "tiny and on one node: Open MPI's own message costs less"},
+  {"function": "bcast", "mpi": "mpich", "max_nodes": 1, "max_bytes": "4K", "algorithm": "mpi", "why": "small and on one node: MPICH's own shared memory is as fast"},
+  {"function": "bcast", "mpi": "impi", "max_nodes": 1, "min_bytes": "16K", "algorithm": "mpi", "why": "one node: Intel MPI's own copies are as fast"},
   {"function": "bcast", "max_nodes": 1, "algorithm": "shared", "why": "one node: everybody reads what it needs where it is"},
   {"function": "bcast", "max_nodes": 1, "algorithm": "mpi", "why": "one node: nonblocking calls can't use its memory, and the MPI's messages do"},
   {"function": "bcast", "blocking": false, "max_bytes": "8K", "algorithm": "mpi", "why": "small and nonblocking: the MPI's own start costs less"},
@@ -41,6 +51,8 @@ constexpr std::string_view text = R"({
   {"function": "bcast", "max_bytes": "512K", "algorithm": "by_topology:node=linear,leaf=chain,top=chain,segment=8K", "why": "segments flow through every switch once"},
   {"function": "bcast", "algorithm": "by_topology:node=linear,leaf=chain,top=chain,segment=32K", "why": "segments flow through every switch once"},
 
+  {"function": "reduce", "mpi": "openmpi", "max_nodes": 1, "max_bytes": 256, "algorithm": "mpi", "why": "tiny and on one node: Open MPI's own message costs less"},
+  {"function": "reduce", "mpi": "impi", "max_nodes": 1, "min_bytes": "16K", "algorithm": "mpi", "why": "one node: Intel MPI's own copies are as fast"},
   {"function": "reduce", "max_nodes": 1, "algorithm": "shared", "why": "one node: everybody reads what it needs where it is"},
   {"function": "reduce", "max_nodes": 1, "algorithm": "mpi", "why": "one node: nonblocking calls can't use its memory, and the MPI's messages do"},
   {"function": "reduce", "blocking": false, "max_bytes": "8K", "algorithm": "mpi", "why": "small and nonblocking: the MPI's own start costs less"},
@@ -50,6 +62,7 @@ constexpr std::string_view text = R"({
   {"function": "reduce", "algorithm": "by_topology:node=linear,leaf=chain,top=chain,segment=32K", "why": "segments flow through every switch once"},
   {"function": "reduce", "max_bytes": "16K", "algorithm": "k_nomial:order=rank", "why": "an operation that keeps the order of ranks"},
 
+  {"function": "allreduce", "mpi": "impi", "max_nodes": 1, "min_bytes": "16K", "algorithm": "mpi", "why": "one node: Intel MPI's own copies are as fast"},
   {"function": "allreduce", "max_nodes": 1, "algorithm": "shared", "why": "one node: everybody reads what it needs where it is"},
   {"function": "allreduce", "max_nodes": 1, "algorithm": "mpi", "why": "one node: nonblocking calls can't use its memory, and the MPI's messages do"},
   {"function": "allreduce", "blocking": false, "max_bytes": "8K", "algorithm": "mpi", "why": "small and nonblocking: the MPI's own start costs less"},
@@ -60,6 +73,7 @@ constexpr std::string_view text = R"({
   {"function": "allreduce", "algorithm": "leaders:between=rabenseifner,inside=linear", "why": "medium vectors: halves of halves between nodes"},
   {"function": "allreduce", "max_bytes": "16K", "algorithm": "recursive_doubling:order=rank", "why": "an operation that keeps the order of ranks"},
 
+  {"function": "reduce_scatter_block", "mpi": "impi", "max_nodes": 1, "min_bytes": "16K", "algorithm": "mpi", "why": "one node: Intel MPI's own copies are as fast"},
   {"function": "reduce_scatter_block", "max_nodes": 1, "algorithm": "shared", "why": "one node: everybody reads what it needs where it is"},
   {"function": "reduce_scatter_block", "max_nodes": 1, "algorithm": "mpi", "why": "one node: nonblocking calls can't use its memory, and the MPI's messages do"},
   {"function": "reduce_scatter_block", "max_bytes": "2K", "max_ranks": 256, "algorithm": "leaders:level=leaf,inside=linear", "why": "small blocks: one leader a switch"},
@@ -67,6 +81,7 @@ constexpr std::string_view text = R"({
   {"function": "reduce_scatter_block", "algorithm": "ring:segment=32K", "why": "each link carries each block once, combined on the way"},
   {"function": "reduce_scatter_block", "algorithm": "mpi", "why": "an operation that keeps the order of ranks"},
 
+  {"function": "reduce_scatter", "mpi": "openmpi", "max_nodes": 1, "max_bytes": 256, "algorithm": "mpi", "why": "tiny and on one node: Open MPI's own message costs less"},
   {"function": "reduce_scatter", "max_nodes": 1, "algorithm": "shared", "why": "one node: everybody reads what it needs where it is"},
   {"function": "reduce_scatter", "max_nodes": 1, "algorithm": "mpi", "why": "one node: nonblocking calls can't use its memory, and the MPI's messages do"},
   {"function": "reduce_scatter", "max_bytes": "2K", "max_ranks": 256, "algorithm": "leaders:level=leaf,inside=linear", "why": "small blocks: one leader a switch"},
@@ -74,6 +89,8 @@ constexpr std::string_view text = R"({
   {"function": "reduce_scatter", "algorithm": "ring:segment=32K", "why": "each link carries each block once, combined on the way"},
   {"function": "reduce_scatter", "algorithm": "mpi", "why": "an operation that keeps the order of ranks"},
 
+  {"function": "alltoall", "mpi": "openmpi", "max_nodes": 1, "max_bytes": 256, "algorithm": "mpi", "why": "tiny and on one node: Open MPI's own message costs less"},
+  {"function": "alltoall", "mpi": "impi", "max_nodes": 1, "min_bytes": "16K", "algorithm": "mpi", "why": "one node: Intel MPI's own copies are as fast"},
   {"function": "alltoall", "max_nodes": 1, "algorithm": "shared", "why": "one node: everybody reads what it needs where it is"},
   {"function": "alltoall", "max_nodes": 1, "algorithm": "mpi", "why": "one node: nonblocking calls can't use its memory, and the MPI's messages do"},
   {"function": "alltoall", "max_bytes": "2K", "algorithm": "node_aware:inside=linear", "why": "small blocks: one message for each rank and node instead of one for each pair"},
@@ -85,6 +102,7 @@ constexpr std::string_view text = R"({
   {"function": "barrier", "blocking": false, "algorithm": "mpi", "why": "small and nonblocking: the MPI's own start costs less"},
   {"function": "barrier", "algorithm": "leaders", "why": "leaders of switches tell each other directly, so a slow spine is crossed once"},
 
+  {"function": "scan", "mpi": "openmpi", "max_nodes": 1, "max_bytes": 256, "algorithm": "mpi", "why": "tiny and on one node: Open MPI's own message costs less"},
   {"function": "scan", "max_nodes": 1, "algorithm": "shared", "why": "one node: everybody reads what it needs where it is"},
   {"function": "scan", "max_nodes": 1, "algorithm": "mpi", "why": "one node: nonblocking calls can't use its memory, and the MPI's messages do"},
   {"function": "scan", "blocking": false, "max_bytes": "2K", "algorithm": "mpi", "why": "small and nonblocking: the MPI's own start costs less"},
@@ -92,6 +110,7 @@ constexpr std::string_view text = R"({
   {"function": "scan", "max_bytes": "2K", "algorithm": "recursive_doubling", "why": "small vectors"},
   {"function": "scan", "algorithm": "linear:segment=8K", "why": "segments flow from rank to rank"},
 
+  {"function": "exscan", "mpi": "openmpi", "max_nodes": 1, "max_bytes": 256, "algorithm": "mpi", "why": "tiny and on one node: Open MPI's own message costs less"},
   {"function": "exscan", "max_nodes": 1, "algorithm": "shared", "why": "one node: everybody reads what it needs where it is"},
   {"function": "exscan", "max_nodes": 1, "algorithm": "mpi", "why": "one node: nonblocking calls can't use its memory, and the MPI's messages do"},
   {"function": "exscan", "blocking": false, "max_bytes": "2K", "algorithm": "mpi", "why": "small and nonblocking: the MPI's own start costs less"},
@@ -99,9 +118,14 @@ constexpr std::string_view text = R"({
   {"function": "exscan", "max_bytes": "2K", "algorithm": "recursive_doubling", "why": "small vectors"},
   {"function": "exscan", "algorithm": "linear:segment=8K", "why": "segments flow from rank to rank"},
 
+  {"function": "gatherv", "mpi": "mpich", "max_nodes": 1, "max_ranks": 32, "algorithm": "shared", "why": "one node: everybody reads what it needs where it is"},
   {"function": "gatherv", "algorithm": "mpi", "why": "ranks don't know the sizes, and the MPI's direct messages are near the limit"},
+  {"function": "scatterv", "mpi": "mpich", "max_nodes": 1, "max_ranks": 32, "algorithm": "shared", "why": "one node: everybody reads what it needs where it is"},
+  {"function": "scatterv", "mpi": "impi", "max_nodes": 1, "max_ranks": 32, "algorithm": "shared", "why": "one node: everybody reads what it needs where it is"},
   {"function": "scatterv", "algorithm": "mpi", "why": "ranks don't know the sizes, and the MPI's direct messages are near the limit"},
+  {"function": "alltoallv", "mpi": "mpich", "max_nodes": 1, "max_ranks": 32, "algorithm": "shared", "why": "one node: everybody reads what it needs where it is"},
   {"function": "alltoallv", "algorithm": "mpi", "why": "ranks don't know the sizes, and the MPI's direct messages are near the limit"},
+  {"function": "alltoallw", "mpi": "mpich", "max_nodes": 1, "max_ranks": 32, "algorithm": "shared", "why": "one node: everybody reads what it needs where it is"},
   {"function": "alltoallw", "algorithm": "mpi", "why": "ranks don't know the sizes, and the MPI's direct messages are near the limit"}
 ]})";
 

@@ -37,6 +37,15 @@ bool expect_right(const Job& job, const test::NamedSpec& named, std::int32_t roo
     request.element_bytes = plan::is_reduction(named.first) ? 4 : 1;
     request.shared_memory = named.second.find("shared") != std::string::npos;
     const bool any = expect_right(job, request, named.second, where);
+    if (named.second == "shared") {
+        // Read in the owner's memory; and what MPI_Gatherv and the like need, where nobody knows all lengths.
+        expect_right(job, request, "shared:single=1", where);
+        const bool some = named.first == Collective::gather || named.first == Collective::scatter ||
+                          named.first == Collective::alltoall;
+        Request unknown = request;
+        unknown.block_bytes = -1;
+        if (some) expect_right(job, unknown, "shared", where);
+    }
     if (!plan::is_reduction(named.first)) return any;
     request.ordered = true;
     return expect_right(job, request, named.second, where) || any;
