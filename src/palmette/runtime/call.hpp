@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "palmette/runtime/datatype.hpp"
 #include "palmette/runtime/process.hpp"
 #include "palmette/runtime/work.hpp"
 
@@ -28,6 +29,16 @@ class Call {
     int rank() const { return state_->rank(); }
     int size() const { return state_->size(); }
     bool is_rank(int root) const { return root >= 0 && root < size(); }
+
+    /// Whether `count` elements of `type`, the size of a block, are so few that the call is the MPI's; counts it. To be asked before anything else is looked at, with the
+    /// same answer on all ranks.
+    bool is_left_to_mpi(std::int64_t count, MPI_Datatype type) {
+        const Communicator::LeftToMpi& left = state_->left_to_mpi(function_, blocking_);
+        TypeShape shape;
+        if (count <= 0 || count > left.up_to || !size_of(type, shape) || count * shape.size > left.up_to) return false;
+        left.row->calls.add(state_->leads());
+        return true;
+    }
 
     /// Chooses the plan. `block_bytes` as in plan::Request. False: refused and counted.
     bool plan(Work& work, int root, std::int64_t block_bytes) { return plan(work, root, block_bytes, nullptr); }

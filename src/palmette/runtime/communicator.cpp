@@ -203,13 +203,17 @@ void Communicator::find_always_refused(const Settings& settings, Report& report)
         for (const bool blocking : {false, true}) {
             const auto function = static_cast<Function>(f);
             const auto& forced = settings.forced[f];
-            const bool refused =
-                forced ? !forced->algorithm
-                       : settings.table.always_mpi(function, job_, {settings.mpi, settings.crowded, blocking});
             // Reductions may be planned for another order of ranks, on which other rows match.
-            if (refused && (forced || !plan::is_reduction(select::collective_of(function)) || !scattered_))
-                always_refused_[f][blocking ? 1 : 0] = &report.refused_row(
+            if (!forced && plan::is_reduction(select::collective_of(function)) && scattered_) continue;
+            const select::Surroundings around{settings.mpi, settings.crowded, blocking};
+            const std::size_t b = blocking ? 1 : 0;
+            if (forced ? !forced->algorithm : settings.table.always_mpi(function, job_, around))
+                always_refused_[f][b] = &report.refused_row(
                     function, Refusal::chosen, forced ? "forced by " + forced->source : "the table, for all sizes");
+            if (forced) continue;
+            if (const std::int64_t up_to = settings.table.mpi_up_to(function, job_, around); up_to > 0)
+                left_to_mpi_[f][b] = {up_to, &report.refused_row(function, Refusal::chosen,
+                                                                 "the table, up to " + base::format_size(up_to))};
         }
 }
 

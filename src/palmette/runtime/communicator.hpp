@@ -85,6 +85,14 @@ class Communicator {
     void refuse_always(select::Function function, bool blocking, Report::Refused& row) {
         always_refused_[static_cast<std::size_t>(function)][blocking ? 1 : 0] = &row;
     }
+    /// Blocks of up to so many bytes are the MPI's, which then needs no plan to be looked up; -1: none surely are.
+    struct LeftToMpi {
+        std::int64_t up_to = -1;
+        Report::Refused* row = nullptr;
+    };
+    const LeftToMpi& left_to_mpi(select::Function function, bool blocking) const {
+        return left_to_mpi_[static_cast<std::size_t>(function)][blocking ? 1 : 0];
+    }
     void find_always_refused(const Settings& settings, Report& report);
 
     TagSpace tags;
@@ -119,6 +127,7 @@ class Communicator {
     std::vector<std::unique_ptr<CachedPlan>> plans_;
     std::size_t next_victim_ = 0;
     std::array<std::array<Report::Refused*, 2>, select::function_count> always_refused_{};
+    std::array<std::array<LeftToMpi, 2>, select::function_count> left_to_mpi_{};
 };
 
 }  // namespace palmette::runtime

@@ -29,4 +29,15 @@ class Counts {
     bool wide_ = false;
 };
 
+/// The mean of the counts of all ranks, rounded up, which every rank of allgatherv and reduce_scatter knows; -1 where one is negative or there are none.
+inline std::int64_t mean_count(Counts counts, int ranks) {
+    if (!counts) return -1;
+    std::int64_t sum = 0;
+    for (int r = 0; r < ranks; ++r) {
+        if (counts[r] < 0) return -1;
+        sum += counts[r];
+    }
+    return (sum + ranks - 1) / ranks;
+}
+
 }  // namespace palmette::runtime

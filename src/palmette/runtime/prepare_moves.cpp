@@ -9,6 +9,8 @@ bool prepare_gather(Call& call, Work& work, const void* sendbuf, std::int64_t se
                     void* recvbuf, std::int64_t recvcount, MPI_Datatype recvtype, int root) {
     if (!call.is_rank(root)) return call.refuse(Refusal::erroneous_arguments);
     const bool at_root = call.rank() == root;
+    const bool own_in_place = at_root && sendbuf == MPI_IN_PLACE;
+    if (call.is_left_to_mpi(own_in_place ? recvcount : sendcount, own_in_place ? recvtype : sendtype)) return false;
     work.reset(call.state(), call.comm());
     // With MPI_IN_PLACE neither sendcount nor sendtype means anything.
     if (at_root && sendbuf == MPI_IN_PLACE) {
@@ -50,6 +52,8 @@ bool prepare_scatter(Call& call, Work& work, const void* sendbuf, std::int64_t s
                      void* recvbuf, std::int64_t recvcount, MPI_Datatype recvtype, int root) {
     if (!call.is_rank(root)) return call.refuse(Refusal::erroneous_arguments);
     const bool at_root = call.rank() == root;
+    const bool own_in_place = at_root && recvbuf == MPI_IN_PLACE;
+    if (call.is_left_to_mpi(own_in_place ? sendcount : recvcount, own_in_place ? sendtype : recvtype)) return false;
     work.reset(call.state(), call.comm());
     if (at_root && recvbuf == MPI_IN_PLACE) {
         work.in_place = InPlace::own_block_of_send;
@@ -88,6 +92,7 @@ bool prepare_scatterv(Call& call, Work& work, const void* sendbuf, Counts sendco
 
 bool prepare_allgather(Call& call, Work& work, const void* sendbuf, std::int64_t sendcount, MPI_Datatype sendtype,
                        void* recvbuf, std::int64_t recvcount, MPI_Datatype recvtype) {
+    if (call.is_left_to_mpi(recvcount, recvtype)) return false;
     work.reset(call.state(), call.comm());
     if (sendbuf == MPI_IN_PLACE) {
         work.in_place = InPlace::own_block_of_recv;
@@ -104,6 +109,7 @@ bool prepare_allgather(Call& call, Work& work, const void* sendbuf, std::int64_t
 
 bool prepare_allgatherv(Call& call, Work& work, const void* sendbuf, std::int64_t sendcount, MPI_Datatype sendtype,
                         void* recvbuf, Counts recvcounts, Counts displs, MPI_Datatype recvtype) {
+    if (call.is_left_to_mpi(mean_count(recvcounts, call.size()), recvtype)) return false;
     work.reset(call.state(), call.comm());
     if (sendbuf == MPI_IN_PLACE) {
         work.in_place = InPlace::own_block_of_recv;
@@ -122,6 +128,7 @@ bool prepare_allgatherv(Call& call, Work& work, const void* sendbuf, std::int64_
 
 bool prepare_bcast(Call& call, Work& work, void* buffer, std::int64_t count, MPI_Datatype type, int root) {
     if (!call.is_rank(root)) return call.refuse(Refusal::erroneous_arguments);
+    if (call.is_left_to_mpi(count, type)) return false;
     work.reset(call.state(), call.comm());
     const bool at_root = call.rank() == root;
     CallerBuffer& here = at_root ? work.send : work.recv;
@@ -133,6 +140,7 @@ bool prepare_bcast(Call& call, Work& work, void* buffer, std::int64_t count, MPI
 
 bool prepare_alltoall(Call& call, Work& work, const void* sendbuf, std::int64_t sendcount, MPI_Datatype sendtype,
                       void* recvbuf, std::int64_t recvcount, MPI_Datatype recvtype) {
+    if (call.is_left_to_mpi(recvcount, recvtype)) return false;
     work.reset(call.state(), call.comm());
     if (!work.recv.blocks(recvbuf, recvcount, recvtype, call.size())) return call.refuse(Refusal::erroneous_arguments);
     if (sendbuf == MPI_IN_PLACE) {

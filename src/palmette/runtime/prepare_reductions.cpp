@@ -23,6 +23,7 @@ bool set_operation(Call& call, Work& work, MPI_Op op, MPI_Datatype type, std::in
 /// A vector on all ranks, its result on those that `receive`.
 bool prepare_vector(Call& call, Work& work, const void* sendbuf, void* recvbuf, std::int64_t count, MPI_Datatype type,
                     MPI_Op op, int root, bool receives) {
+    if (call.is_left_to_mpi(count, type)) return false;
     work.reset(call.state(), call.comm());
     if (!set_operation(call, work, op, type, count)) return false;
     if (count == 0) return call.refuse(Refusal::nothing_to_move);
@@ -69,6 +70,7 @@ bool prepare_exscan(Call& call, Work& work, const void* sendbuf, void* recvbuf, 
 
 bool prepare_reduce_scatter(Call& call, Work& work, const void* sendbuf, void* recvbuf, Counts recvcounts,
                             MPI_Datatype type, MPI_Op op) {
+    if (call.is_left_to_mpi(mean_count(recvcounts, call.size()), type)) return false;
     work.reset(call.state(), call.comm());
     if (!recvcounts) return call.refuse(Refusal::erroneous_arguments);
     for (int r = 0; r < call.size(); ++r)
@@ -87,6 +89,7 @@ bool prepare_reduce_scatter(Call& call, Work& work, const void* sendbuf, void* r
 
 bool prepare_reduce_scatter_block(Call& call, Work& work, const void* sendbuf, void* recvbuf, std::int64_t recvcount,
                                   MPI_Datatype type, MPI_Op op) {
+    if (call.is_left_to_mpi(recvcount, type)) return false;
     work.reset(call.state(), call.comm());
     if (!set_operation(call, work, op, type, recvcount)) return false;
     if (recvcount == 0) return call.refuse(Refusal::nothing_to_move);

@@ -206,4 +206,15 @@ bool Table::always_mpi(Function function, const Job& job, const Surroundings& su
     return true;
 }
 
+std::int64_t Table::mpi_up_to(Function function, const Job& job, const Surroundings& surroundings) const {
+    std::int64_t below = INT64_MAX;  // rows above that begin there
+    for (const Row& row : rows_) {
+        if (!matches_but_for_size(row, function, job, surroundings)) continue;
+        if (!row.algorithm && row.min_bytes == 0) return std::min(row.max_bytes, below - 1);
+        if (row.min_bytes == 0) return -1;
+        below = std::min(below, row.min_bytes);
+    }
+    return -1;
+}
+
 }  // namespace palmette::select

@@ -92,6 +92,9 @@ class Table {
     /// True where a function's calls on this job are the MPI's whatever their size: nothing else about them needs a look.
     bool always_mpi(Function function, const Job& job, const Surroundings& surroundings) const;
 
+    /// Blocks of up to so many bytes are the MPI's whatever the root and the operation; -1: none surely are.
+    std::int64_t mpi_up_to(Function function, const Job& job, const Surroundings& surroundings) const;
+
     const std::vector<Row>& rows() const { return rows_; }
 
   private:
