@@ -95,7 +95,7 @@ def command(
             size = "0"
         job = _job(machine, topology, placement, ranks)
         block_bytes = _core.parse_size(size)
-        chosen = choose(job, collective, algorithm, root, block_bytes, ordered=ordered)
+        chosen = choose(job, collective, algorithm, root, block_bytes, ordered=ordered, shared_memory=shared)
         asked = _Asked(collective, job, placement, chosen, root, block_bytes, ordered, shared)
         if rank is not None:
             _show_rank(asked, rank, as_json)

@@ -21,7 +21,14 @@ class Chosen:
 
 
 def choose(
-    job: _core.Job, collective: str, algorithm: str | None, root: int, block_bytes: int, *, ordered: bool = False
+    job: _core.Job,
+    collective: str,
+    algorithm: str | None,
+    root: int,
+    block_bytes: int,
+    *,
+    ordered: bool = False,
+    shared_memory: bool = True,
 ) -> Chosen:
     """Return the algorithm that was named, else the table's: PALMETTE_TABLE's where it is set, else the built-in one.
 
@@ -32,7 +39,7 @@ def choose(
     path = os.environ.get("PALMETTE_TABLE", "")
     table = _core.Table.from_file(path) if path else _core.Table.built_in()
     whose = path or "built-in table"
-    choice = table.choose(collective, job, root, block_bytes, ordered=ordered)
+    choice = table.choose(collective, job, root, block_bytes, ordered=ordered, shared_memory=shared_memory)
     if choice.algorithm is None:
         raise NothingChosenError(f"the {whose} leaves this call to the MPI ({choice.reason})")
     return Chosen(choice.algorithm, f"chosen by the {whose}, {choice.reason.removeprefix('table ')}")

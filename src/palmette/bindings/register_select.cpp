@@ -65,19 +65,21 @@ void register_select(nb::module_& m) {
         .def(
             "choose",
             [](const Table& self, std::string_view function, const Job& job, std::int32_t root,
-               std::int64_t block_bytes, std::string mpi, bool crowded, bool blocking, bool ordered) {
+               std::int64_t block_bytes, std::string mpi, bool crowded, bool blocking, bool ordered,
+               bool shared_memory) {
                 if (root < 0 || root >= job.size())
                     base::fail("root ", root, " is outside of a job of ", job.size(), " ranks");
                 const select::Function asked = select::function_named(function);
                 plan::Request request{select::collective_of(asked), plan::Rank{root}, block_bytes};
                 request.ordered = ordered;
-                request.shared_memory = blocking;
+                request.shared_memory = blocking && shared_memory;
                 return self.choose(asked, job, request, {std::move(mpi), crowded, blocking});
             },
             "function"_a, "job"_a, "root"_a = 0, "block_bytes"_a = -1, "mpi"_a = "", "crowded"_a = false,
-            "blocking"_a = true, "ordered"_a = false,
+            "blocking"_a = true, "ordered"_a = false, "shared_memory"_a = true,
             "The first row that matches and whose algorithm serves the job; block_bytes -1: unknown; mpi: mpich, "
-            "openmpi or impi; ordered: the operation isn't commutative. Raises Error.");
+            "openmpi or impi; ordered: the operation isn't commutative; shared_memory: ranks of a node "
+            "may share memory, in blocking calls. Raises Error.");
 
     m.def(
         "collective_of",

@@ -49,7 +49,7 @@ inline std::int64_t cut_length(std::int64_t bytes, std::int64_t cut, std::int64_
     return cut_begin(bytes, cut, element_bytes, block + 1) - cut_begin(bytes, cut, element_bytes, block);
 }
 
-/// One program, or the whole plan, as JSON (format "palmette-plan", version 1).
+/// One program, or the whole plan, as JSON (format "palmette-plan", version 2).
 base::Json to_json(const Program& program);
 base::Json to_json(const Plan& plan, const Job& job);
 

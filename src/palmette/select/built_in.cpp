@@ -56,6 +56,7 @@ constexpr std::string_view text = R"({
   {"function": "reduce", "max_nodes": 1, "algorithm": "shared", "why": "one node: everybody reads what it needs where it is"},
   {"function": "reduce", "max_nodes": 1, "algorithm": "mpi", "why": "one node: nonblocking calls can't use its memory, and the MPI's messages do"},
   {"function": "reduce", "blocking": false, "max_bytes": "8K", "algorithm": "mpi", "why": "small and nonblocking: the MPI's own start costs less"},
+  {"function": "reduce", "mpi": "impi", "min_bytes": 64, "max_bytes": "2K", "max_nodes": 16, "algorithm": "mpi", "why": "few nodes: Intel MPI sends each node's sum straight to the root from 64 bytes on"},
   {"function": "reduce", "max_bytes": "4K", "max_nodes": 256, "algorithm": "by_topology:node=linear,leaf=linear,top=linear", "why": "small vectors: one hop between switches, one inside, one in the node"},
   {"function": "reduce", "max_bytes": "4K", "algorithm": "by_topology:node=linear,leaf=k_nomial.4,top=k_nomial.4", "why": "small vectors on many nodes: few hops, each link once"},
   {"function": "reduce", "max_bytes": "512K", "algorithm": "by_topology:node=linear,leaf=chain,top=chain,segment=8K", "why": "segments flow through every switch once"},
