@@ -43,6 +43,7 @@ constexpr std::string_view text = R"({
   {"function": "bcast", "mpi": "openmpi", "max_nodes": 1, "max_bytes": 256, "algorithm": "mpi", "why": "tiny and on one node: Open MPI's own message costs less"},
   {"function": "bcast", "mpi": "mpich", "max_nodes": 1, "max_bytes": "4K", "algorithm": "mpi", "why": "small and on one node: MPICH's own shared memory is as fast"},
   {"function": "bcast", "mpi": "impi", "max_nodes": 1, "min_bytes": "16K", "algorithm": "mpi", "why": "one node: Intel MPI's own copies are as fast"},
+  {"function": "bcast", "mpi": "openmpi", "max_nodes": 1, "min_bytes": "16K", "algorithm": "mpi", "why": "one node: Open MPI reads long vectors where they are, which never costs much"},
   {"function": "bcast", "max_nodes": 1, "algorithm": "shared", "why": "one node: everybody reads what it needs where it is"},
   {"function": "bcast", "max_nodes": 1, "algorithm": "mpi", "why": "one node: nonblocking calls can't use its memory, and the MPI's messages do"},
   {"function": "bcast", "blocking": false, "max_bytes": "8K", "algorithm": "mpi", "why": "small and nonblocking: the MPI's own start costs less"},
@@ -53,6 +54,7 @@ constexpr std::string_view text = R"({
 
   {"function": "reduce", "mpi": "openmpi", "max_nodes": 1, "max_bytes": 256, "algorithm": "mpi", "why": "tiny and on one node: Open MPI's own message costs less"},
   {"function": "reduce", "mpi": "impi", "max_nodes": 1, "min_bytes": "16K", "algorithm": "mpi", "why": "one node: Intel MPI's own copies are as fast"},
+  {"function": "reduce", "mpi": "openmpi", "max_nodes": 1, "min_bytes": "16K", "algorithm": "mpi", "why": "one node: Open MPI reads long vectors where they are, which never costs much"},
   {"function": "reduce", "max_nodes": 1, "algorithm": "shared", "why": "one node: everybody reads what it needs where it is"},
   {"function": "reduce", "max_nodes": 1, "algorithm": "mpi", "why": "one node: nonblocking calls can't use its memory, and the MPI's messages do"},
   {"function": "reduce", "blocking": false, "max_bytes": "8K", "algorithm": "mpi", "why": "small and nonblocking: the MPI's own start costs less"},
@@ -104,6 +106,7 @@ constexpr std::string_view text = R"({
   {"function": "barrier", "algorithm": "leaders", "why": "leaders of switches tell each other directly, so a slow spine is crossed once"},
 
   {"function": "scan", "mpi": "openmpi", "max_nodes": 1, "max_bytes": 256, "algorithm": "mpi", "why": "tiny and on one node: Open MPI's own message costs less"},
+  {"function": "scan", "mpi": "openmpi", "max_nodes": 1, "min_bytes": "16K", "algorithm": "mpi", "why": "one node: Open MPI reads long vectors where they are, which never costs much"},
   {"function": "scan", "max_nodes": 1, "algorithm": "shared", "why": "one node: everybody reads what it needs where it is"},
   {"function": "scan", "max_nodes": 1, "algorithm": "mpi", "why": "one node: nonblocking calls can't use its memory, and the MPI's messages do"},
   {"function": "scan", "blocking": false, "max_bytes": "2K", "algorithm": "mpi", "why": "small and nonblocking: the MPI's own start costs less"},
@@ -112,6 +115,7 @@ constexpr std::string_view text = R"({
   {"function": "scan", "algorithm": "linear:segment=8K", "why": "segments flow from rank to rank"},
 
   {"function": "exscan", "mpi": "openmpi", "max_nodes": 1, "max_bytes": 256, "algorithm": "mpi", "why": "tiny and on one node: Open MPI's own message costs less"},
+  {"function": "exscan", "mpi": "openmpi", "max_nodes": 1, "min_bytes": "16K", "algorithm": "mpi", "why": "one node: Open MPI reads long vectors where they are, which never costs much"},
   {"function": "exscan", "max_nodes": 1, "algorithm": "shared", "why": "one node: everybody reads what it needs where it is"},
   {"function": "exscan", "max_nodes": 1, "algorithm": "mpi", "why": "one node: nonblocking calls can't use its memory, and the MPI's messages do"},
   {"function": "exscan", "blocking": false, "max_bytes": "2K", "algorithm": "mpi", "why": "small and nonblocking: the MPI's own start costs less"},
