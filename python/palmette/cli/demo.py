@@ -124,6 +124,7 @@ def _place(reason: str) -> Iterator[Place]:
 
 def _settings(mpi: str, *, local: bool) -> Settings:
     return Settings(
+        collectives=("gather", "allgather", "bcast", "reduce", "allreduce"),
         sizes=(64, 16384, 65536),
         placements=("block",) if local else (PLACEMENT,),
         mpis=(mpi,),
@@ -172,6 +173,6 @@ def _next(folder: Path, local: bool) -> list[str]:
         return own
     lab = [
         f"palmette plan gather --machine {topology} --placement {PLACEMENT}",
-        "palmette bench allgather --mpi all --page report.html",
+        "palmette bench allreduce --mpi all --page report.html",
     ]
     return lab + own
