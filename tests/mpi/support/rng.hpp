@@ -28,7 +28,7 @@ class Rng {
             std::memcpy(data, &word, sizeof word);
         }
         const std::uint64_t word = next();
-        std::memcpy(data, &word, bytes);
+        if (bytes > 0) std::memcpy(data, &word, bytes);
     }
 
     template <class T>
