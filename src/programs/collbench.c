@@ -138,6 +138,9 @@ static int check(const struct collective *c, const struct work *w, enum variant 
  * their code and memory warm and palmette's not: they follow one of their own variant that isn't timed. */
 enum { primed_up_to = 64 << 10 };
 
+/* Even a cell that ran into its limit has so many. */
+enum { fewest_pairs = 3 };
+
 /* Call both variants once. Returns false when rank 0 wants no more; else rank 0 has the slowest rank's times by variant. */
 static bool time_pair(const struct collective *c, const struct work *w, struct timing *t, bool palmette_first,
                       bool more, struct call worst[2]) {
@@ -258,13 +261,19 @@ static int run_cell(FILE *out, const struct options *o, const struct collective 
     int wrong[2] = {0, 0};
     for (int v = ALONE; v <= PALMETTE; ++v) wrong[v] += check(c, &w, v, o->shared_clock);
     struct call worst[2];
-    for (int i = 0; i < o->warmup; ++i) time_pair(c, &w, t, i % 2, true, worst);
+    const double warm_s = now_s();
+    for (int i = 0; i < o->warmup; ++i) {
+        /* Rank 0 decides here, too: one pair at least, and no more than a quarter of a limited time. */
+        const bool more = i == 0 || o->limit_s <= 0 || now_s() - warm_s < o->limit_s / 4;
+        if (!time_pair(c, &w, t, i % 2, more, worst)) break;
+    }
     const double begin_s = now_s();
     int pairs = 0;
     for (int good = 0;; ++pairs) {
         /* Rank 0 decides. Where ranks keep starting late, it gives up after four times as many pairs as asked for. */
-        const bool short_of_pairs = good < o->min_pairs && pairs < 4 * (double)o->min_pairs;
-        const bool more = pairs < o->max_pairs && (short_of_pairs || now_s() - begin_s < o->seconds);
+        const bool at_limit = o->limit_s > 0 && pairs >= fewest_pairs && now_s() - warm_s > o->limit_s;
+        const bool short_of_pairs = !at_limit && good < o->min_pairs && pairs < 4 * (double)o->min_pairs;
+        const bool more = pairs < o->max_pairs && (short_of_pairs || (!at_limit && now_s() - begin_s < o->seconds));
         *random = mixed(*random, 1);
         const bool palmette_first = *random >> 63;
         if (!time_pair(c, &w, t, palmette_first, more, worst)) break;
@@ -303,10 +312,14 @@ int main(int argc, char **argv) {
     bool list = false;
     const char *at = "", *wrong = parse_options(&o, argc, argv, &list, &at);
     if (!wrong && o.root >= ranks) at = "--root", wrong = "no such rank in this job";
-    for (int i = 0; !wrong && i < o.chosen_count; ++i)
+    static const char needs_words[] = "adds numbers of 4 bytes; its sizes must be multiples of 4";
+    for (int i = 0; !wrong && !o.cells && i < o.chosen_count; ++i)
         for (int j = 0; j < o.size_count; ++j)
             if (o.chosen[i]->effect != MOVE && o.sizes[j] % sizeof(unsigned))
-                at = o.chosen[i]->name, wrong = "adds numbers of 4 bytes; its sizes must be multiples of 4";
+                at = o.chosen[i]->name, wrong = needs_words;
+    for (int i = 0; !wrong && i < o.cell_count; ++i)
+        if (o.cells[i].collective->effect != MOVE && o.cells[i].size % sizeof(unsigned))
+            at = o.cells[i].collective->name, wrong = needs_words;
     if (wrong || list) explain_and_end(wrong, at, list);
 
     FILE *out = my_rank ? NULL : o.output ? fopen(o.output, "w") : stdout;
@@ -321,7 +334,9 @@ int main(int argc, char **argv) {
     }
     uint64_t random = o.seed;
     int wrong_ranks = 0;
-    for (int i = 0; i < o.chosen_count && !o.pass_through; ++i)
+    for (int i = 0; i < o.cell_count && !o.pass_through; ++i)
+        wrong_ranks += run_cell(out, &o, o.cells[i].collective, o.cells[i].size, &timing, &samples, &random);
+    for (int i = 0; i < o.chosen_count && !o.pass_through && !o.cells; ++i)
         for (int j = 0; j < (has_data(o.chosen[i]) ? o.size_count : 1); ++j)
             wrong_ranks +=
                 run_cell(out, &o, o.chosen[i], has_data(o.chosen[i]) ? o.sizes[j] : 0, &timing, &samples, &random);

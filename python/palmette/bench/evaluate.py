@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from palmette.bench.results import Cell, Job, Limit, Run
+from palmette.bench.results import LOADED, Cell, Job, Limit, Run
 from palmette.bench.settings import NONBLOCKING
 from palmette.bench.statistics import Ratio, Summary, Times, compare_pairs, in_time, summarize
 
@@ -17,16 +17,17 @@ TRUSTED_FROM_S = 10e-3
 TRUSTED_ABOVE_FLOOR = 5.0
 
 Key = tuple[str, str, str, int]
-"""MPI, placement, collective, bytes."""
+"""MPI, placement (with LOADED where traffic ran), collective, bytes."""
 
 
 @dataclass(frozen=True)
 class Row:
     """One cell of a benchmark, all repetitions together.
 
-    `floor_*_s`: medians with the lab's rates off. `left_out`: pairs that started too late, of `pairs`. `wrong`: a result was
-    wrong, alone or with palmette, and the times mean nothing. `algorithm`: what palmette took, where it reported it.
-    `hidden_alone`, `hidden_palmette`: of nonblocking calls, the share of their time that a computation hid.
+    `placement` ends in LOADED where background traffic ran. `floor_*_s`: medians with the lab's rates off.
+    `left_out`: pairs that started too late, of `pairs`. `wrong`: a result was wrong, alone or with palmette, and the
+    times mean nothing. `algorithm`: what palmette took, where it reported it. `hidden_alone`, `hidden_palmette`: of
+    nonblocking calls, the share of their time that a computation hid.
     """
 
     mpi: str
@@ -46,6 +47,11 @@ class Row:
     algorithm: str | None
     hidden_alone: float | None = None
     hidden_palmette: float | None = None
+
+    @property
+    def loaded(self) -> bool:
+        """Whether background traffic ran."""
+        return self.placement.endswith(LOADED)
 
     @property
     def alone_multiple(self) -> float | None:
@@ -76,7 +82,8 @@ class Row:
         return {
             "mpi": self.mpi,
             "mpi_version": self.mpi_version,
-            "placement": self.placement,
+            "placement": self.placement.removesuffix(LOADED),
+            "loaded": self.loaded,
             "collective": self.collective,
             "size_bytes": self.size_bytes,
             "alone": _summary(self.alone),
@@ -111,12 +118,17 @@ def _summary(summary: Summary) -> dict[str, Any]:
 
 
 def evaluate(run: Run) -> list[Row]:
-    """Return the rows of a run in the order in which they were measured."""
-    rows = []
-    for key, cells in group(run.jobs, "measure").items():
-        floor = [cell for _, cell in group(run.jobs, "floor").get(key, [])]
-        rows.append(_row(key, cells, floor))
-    return rows
+    """Return the rows of a run: MPIs and placements, and collectives, in the order in which they were first measured."""
+    measured, floors = group(run.jobs, "measure"), group(run.jobs, "floor")
+    return [_row(key, measured[key], [cell for _, cell in floors.get(key, [])]) for key in in_order(measured)]
+
+
+def in_order(keys: Iterable[Key]) -> list[Key]:
+    """Return keys so that those of an MPI and placement stand together, also where a run was gone on with later."""
+    keys = list(keys)
+    series = {name: number for number, name in enumerate(dict.fromkeys(key[:2] for key in keys))}
+    collectives = {name: number for number, name in enumerate(dict.fromkeys(key[2] for key in keys))}
+    return sorted(keys, key=lambda key: (series[key[:2]], collectives[key[2]], key[3]))
 
 
 def group(jobs: Iterable[Job], kind: str) -> dict[Key, list[tuple[Job, Cell]]]:
@@ -125,7 +137,7 @@ def group(jobs: Iterable[Job], kind: str) -> dict[Key, list[tuple[Job, Cell]]]:
     for job in jobs:
         if job.kind == kind:
             for cell in job.cells:
-                groups.setdefault((job.mpi, job.placement, cell.collective, cell.size_bytes), []).append((job, cell))
+                groups.setdefault((job.mpi, job.where, cell.collective, cell.size_bytes), []).append((job, cell))
     return groups
 
 

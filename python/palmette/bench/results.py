@@ -5,8 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Kind = Literal["measure", "floor", "pass_through"]
-"""floor: measured with the lab's link rates off. pass_through: loops of calls that palmette leaves to the MPI, no cells."""
+Kind = Literal["measure", "floor", "pass_through", "rival"]
+"""floor: measured with the lab's link rates off. pass_through: loops of calls that palmette leaves to the MPI, no
+cells. rival: an MPI with settings of its own, without palmette."""
+
+LOADED = " loaded"
+"""Follows the placement where background traffic ran."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,22 @@ class PassThrough:
     palmette_ns: list[float]
 
 
+@dataclass(frozen=True)
+class EdgeLoad:
+    """How full the link between a group and its parent was, as shares of its capacity, out of the group and into it.
+
+    `up`, `down`: everything on it, by the counters of its interface. `traffic_up`, `traffic_down`: what the
+    background processes sent over it, by their own counters.
+    """
+
+    name: str
+    level: str
+    up: float
+    down: float
+    traffic_up: float
+    traffic_down: float
+
+
 @dataclass
 class Cell:
     """The samples of one collective and size in one job.
@@ -67,10 +87,12 @@ class Cell:
 
 @dataclass
 class Job:
-    """One mpiexec: an MPI and a placement, all collectives and sizes.
+    """One mpiexec: an MPI (or a rival) and a placement, all collectives and sizes.
 
     `hosts` by rank, as the ranks say. `error` is one line when the job failed; the cells that it finished are kept.
-    `palmette_ranks`: on how many ranks the preload was loaded. `report` is what it wrote at the end (PALMETTE_REPORT).
+    `palmette_ranks`: on how many ranks the preload was loaded. `report` is what it wrote at the end
+    (PALMETTE_REPORT). `traffic`: what ran in the background, and `load` what that did to the links while the job
+    measured.
     """
 
     mpi: str
@@ -85,6 +107,13 @@ class Job:
     report: dict[str, Any] | None = None
     cells: list[Cell] = field(default_factory=list)
     passes: list[PassThrough] = field(default_factory=list)
+    traffic: str | None = None
+    load: list[EdgeLoad] = field(default_factory=list)
+
+    @property
+    def where(self) -> str:
+        """The placement, and whether background traffic ran."""
+        return self.placement + (LOADED if self.traffic else "")
 
 
 @dataclass

@@ -8,40 +8,26 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from palmette import mpi_install
 from palmette.bench.collbench import Output, count_cells, read_output
+from palmette.bench.errors import BenchError
+from palmette.bench.jobs import Planned, plan_jobs
 from palmette.bench.limits import limits
 from palmette.bench.machine import describe_machine
-from palmette.bench.places import Place, program, read_topology
+from palmette.bench.places import LabPlace, Place, program, read_topology
 from palmette.bench.results import Job, Kind, Run
 from palmette.bench.settings import Settings
+from palmette.bench.traffic import Traffic, background
 from palmette.lab.running import TIMED_OUT
 from palmette.mpi_install import Installation
 from palmette.run.abi import abi_of_launcher, preload_library
 
 _PEEK_S = 0.3
-
-
-@dataclass(frozen=True)
-class Planned:
-    """A job to do."""
-
-    mpi: Installation
-    placement: str
-    repeat: int
-    kind: Kind
-
-    @property
-    def label(self) -> str:
-        """A few words for the progress display."""
-        what = f"{self.mpi.name} {self.placement}" + (f" #{self.repeat + 1}" if self.repeat else "")
-        return what + {"floor": ", rates off", "pass_through": ", calls passed through", "measure": ""}[self.kind]
 
 
 class Watcher:
@@ -57,45 +43,39 @@ class Watcher:
         """The current job is over."""
 
 
-def plan_jobs(settings: Settings) -> list[Planned]:
-    """Return the jobs in the order in which they are done: repetitions outermost, so that drift hits all MPIs alike.
-
-    Raises MpiNotFoundError.
-    """
-    found = [mpi_install.find(name) for name in settings.mpis]
-    kinds: tuple[Kind, ...] = ("floor", "measure") if settings.floor else ("measure",)
-    jobs = [
-        Planned(mpi, placement, repeat, kind)
-        for repeat in range(settings.repeat if settings.collectives else 0)
-        for placement in settings.placements
-        for mpi in found
-        for kind in (kinds if repeat == 0 else ("measure",))
-    ]
-    if settings.pass_through:
-        jobs += [Planned(mpi, settings.placements[0], 0, "pass_through") for mpi in found]
-    return jobs
-
-
-def measure(
-    settings: Settings, place: Place, watcher: Watcher | None = None, keep: Callable[[Run, Job], None] | None = None
-) -> Run:
-    """Do all jobs and return the run.
-
-    `keep` is called after each job, so that an interrupted run loses only the job at hand. A job that fails is kept with its
-    error, and the next ones are done. Raises BenchError, LabError, PlacementError, RunError, TopologyError.
-    """
-    watcher = watcher or Watcher()
-    jobs = plan_jobs(settings)
-    for planned in jobs:  # what must fail shall fail before anything is measured
-        _preload(planned.mpi, settings)
-        place.place(planned.placement, settings.ppn, settings.ranks)
-    run = Run(
+def new_run(settings: Settings, place: Place) -> Run:
+    """Return a run without jobs. Raises TopologyError."""
+    return Run(
         started=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         machine=describe_machine(),
         place=place.description,
         settings={**settings.to_json(), "place": place.options},
         topology=read_topology(place.topology_path),
     )
+
+
+def measure(
+    settings: Settings,
+    place: Place,
+    watcher: Watcher | None = None,
+    keep: Callable[[Run, Job], None] | None = None,
+    *,
+    jobs: Sequence[Planned] | None = None,
+    run: Run | None = None,
+) -> Run:
+    """Do all jobs and return the run. `jobs` and `run`: do these, and add them to that run.
+
+    `keep` is called after each job, so that an interrupted run loses only the job at hand. A job that fails is kept with its
+    error, and the next ones are done. Raises BenchError, LabError, PlacementError, RunError, TopologyError.
+    """
+    watcher = watcher or Watcher()
+    jobs = plan_jobs(settings) if jobs is None else jobs
+    for planned in jobs:  # what must fail shall fail before anything is measured
+        _preload(planned, settings)
+        place.place(planned.placement, settings.ppn, settings.ranks)
+        _check_rival(planned, place)
+        _lab_for_traffic(planned, place)
+    run = new_run(settings, place) if run is None else run
     for number, planned in enumerate(jobs):
         watcher.job_starts(planned, number, len(jobs))
         job = _do(planned, settings, place, run.topology, watcher)
@@ -106,30 +86,59 @@ def measure(
     return run
 
 
-def _preload(mpi: Installation, settings: Settings) -> dict[str, str]:
+def _abi(mpi: Installation) -> str:
     abi = abi_of_launcher(mpi.launcher)
     assert abi is not None, "every MPI of mpi_install has a launcher of its own"
-    return {"LD_PRELOAD": str(preload_library(abi))} if settings.preload else {}
+    return abi
+
+
+def _preloads(planned: Planned, settings: Settings) -> bool:
+    return settings.preload and planned.rival is None
+
+
+def _preload(planned: Planned, settings: Settings) -> dict[str, str]:
+    return {"LD_PRELOAD": str(preload_library(_abi(planned.mpi)))} if _preloads(planned, settings) else {}
+
+
+def _check_rival(planned: Planned, place: Place) -> None:
+    if planned.rival is not None and planned.rival.coordinates and place.topology_path is None:
+        raise BenchError(f"the rival {planned.rival.name} needs a topology; give --lab, or leave the rival out")
+
+
+def _lab_for_traffic(planned: Planned, place: Place) -> LabPlace | None:
+    """The lab that background traffic runs on; None where there is to be none. Raises BenchError."""
+    if not planned.loaded:
+        return None
+    if not isinstance(place, LabPlace):
+        raise BenchError("--traffic needs a lab, whose links it fills; leave it out or give --lab")
+    return place
 
 
 def _do(planned: Planned, settings: Settings, place: Place, topology: dict[str, Any] | None, watcher: Watcher) -> Job:
     hosts = place.place(planned.placement, settings.ppn, settings.ranks)
     mpi = planned.mpi
-    job = Job(mpi.name, mpi.version, planned.placement, planned.repeat, planned.kind, hosts)
-    abi = abi_of_launcher(mpi.launcher)
+    job = Job(planned.name, mpi.version, planned.placement, planned.repeat, planned.kind, hosts)
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="palmette-bench-") as folder:
         samples, report = Path(folder) / "samples.jsonl", Path(folder) / "report.json"
-        env = {**_preload(mpi, settings), "PALMETTE_REPORT": str(report)}
+        env = {**_preload(planned, settings), "PALMETTE_REPORT": str(report)}
         if place.topology_path is not None:
             env["PALMETTE_TOPOLOGY"] = str(place.topology_path)
+        if planned.rival is not None:
+            env |= planned.rival.environment(place.topology_path, hosts, Path(folder))
         if planned.kind == "pass_through":
             env["PALMETTE_TABLE"] = str(_write_table_of_the_mpis_own(Path(folder)))
             arguments = settings.pass_through_arguments(str(samples))
         else:
-            arguments = settings.program_arguments(str(samples), spin=place.spins, floor=planned.kind == "floor")
-        argv = [str(program(str(abi))), *arguments]
-        with _watched(samples, watcher), _rates(place, planned.kind):
+            arguments = settings.program_arguments(
+                str(samples),
+                spin=place.spins,
+                floor=planned.kind == "floor",
+                cells=planned.cells,
+                limit_s=planned.limit_s,
+            )
+        argv = [str(program(_abi(mpi))), *arguments]
+        with _traffic(planned, settings, place, samples, job), _watched(samples, watcher), _rates(place, planned.kind):
             done = place.run(mpi, hosts, argv, {**env, **settings.env}, settings.job_timeout_s)
         output = read_output(samples)
         job.report = _read_report(report)
@@ -137,11 +146,41 @@ def _do(planned: Planned, settings: Settings, place: Place, topology: dict[str, 
     job.cells = output.cells
     job.passes = output.passes
     job.palmette_ranks = output.palmette_ranks
-    job.error = _complaint(done, output, settings, hosts) or _not_passed_through(job)
+    preloaded = replace(settings, preload=_preloads(planned, settings))
+    job.error = _complaint(done, output, preloaded, hosts) or _not_passed_through(job)
     if topology is not None and output.hosts:
         for cell, limit in zip(job.cells, limits(topology, hosts, job.cells), strict=True):
             cell.bound = limit
     return job
+
+
+@contextmanager
+def _traffic(planned: Planned, settings: Settings, place: Place, samples: Path, job: Job) -> Iterator[None]:
+    """Let the background traffic run, and write down what it did to the links from the job's first word on."""
+    lab = _lab_for_traffic(planned, place)
+    if lab is None or settings.traffic is None:
+        yield
+        return
+    traffic = Traffic.parse(settings.traffic)
+    job.traffic = traffic.text
+    over = threading.Event()
+    with background(lab.lab, traffic) as running:
+        first = [running.snapshot()]
+
+        def look() -> None:
+            while not over.wait(_PEEK_S):
+                if samples.exists() and samples.stat().st_size > 0:
+                    first[0] = running.snapshot()
+                    return
+
+        thread = threading.Thread(target=look, daemon=True)
+        thread.start()
+        try:
+            yield
+            job.load = running.load(first[0], running.snapshot())
+        finally:
+            over.set()
+            thread.join()
 
 
 def _write_table_of_the_mpis_own(folder: Path) -> Path:

@@ -7,21 +7,23 @@ from pathlib import Path
 
 from palmette.bench.errors import BenchError
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 _JOBS = """
 CREATE TABLE jobs (
   id INTEGER PRIMARY KEY,
   run_id INTEGER NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
-  mpi TEXT NOT NULL,                -- mpich, openmpi, impi
+  mpi TEXT NOT NULL,                -- mpich, openmpi, impi, or the name of a rival
   mpi_version TEXT NOT NULL,
   placement TEXT NOT NULL,
   repeat INTEGER NOT NULL,          -- from 0
-  kind TEXT NOT NULL CHECK (kind IN ('measure', 'floor', 'pass_through')),
+  kind TEXT NOT NULL CHECK (kind IN ('measure', 'floor', 'pass_through', 'rival')),
   hosts TEXT NOT NULL,              -- JSON: host of each rank
   palmette_ranks INTEGER NOT NULL,  -- ranks that had the preload
   seconds REAL NOT NULL,
   error TEXT,                       -- one line; NULL: none
-  report TEXT                       -- JSON: what the preload reported
+  report TEXT,                      -- JSON: what the preload reported
+  traffic TEXT,                     -- what ran in the background; NULL: nothing
+  load TEXT                         -- JSON: what that did to the links
 ) STRICT;
 CREATE INDEX jobs_of_run ON jobs(run_id);
 """
@@ -81,27 +83,32 @@ CREATE TABLE samples (
 ) STRICT, WITHOUT ROWID;
 """
 
-_FROM_1 = f"""
-ALTER TABLE jobs RENAME TO jobs_1;
+_JOBS_ANEW = f"""
+ALTER TABLE jobs RENAME TO jobs_old;
 DROP INDEX jobs_of_run;
 {_JOBS}
-INSERT INTO jobs SELECT * FROM jobs_1;
-DROP TABLE jobs_1;
-ALTER TABLE cells ADD COLUMN overlap TEXT;
-{_PASSES}
+INSERT INTO jobs (id, run_id, mpi, mpi_version, placement, repeat, kind, hosts, palmette_ranks, seconds, error, report)
+  SELECT id, run_id, mpi, mpi_version, placement, repeat, kind, hosts, palmette_ranks, seconds, error, report FROM jobs_old;
+DROP TABLE jobs_old;
 """  # noqa: S608 - texts of this file
+
+_UPDATES = {
+    1: f"{_JOBS_ANEW} ALTER TABLE cells ADD COLUMN overlap TEXT; {_PASSES}",
+    2: _JOBS_ANEW,
+}
+"""What makes a file of an older version one of this version."""
 
 
 def prepare(connection: sqlite3.Connection, path: Path) -> None:
-    """Make the tables of a new file, bring one of version 1 up to date. Raises BenchError for other versions."""
+    """Make the tables of a new file, bring one of an older version up to date. Raises BenchError for other versions."""
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     if tables == 0:
         connection.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
-    elif version == 1:
+    elif version in _UPDATES:
         # Foreign keys are off still; other tables shall go on naming `jobs`, not the table that it is put away as.
         connection.execute("PRAGMA legacy_alter_table = ON")
-        connection.executescript(f"BEGIN; {_FROM_1} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
+        connection.executescript(f"BEGIN; {_UPDATES[version]} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
         connection.execute("PRAGMA legacy_alter_table = OFF")
     elif version != SCHEMA_VERSION:
         raise BenchError(

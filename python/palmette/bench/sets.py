@@ -33,6 +33,25 @@ class BenchSet:
     beside: bool = False
 
 
+_PEERS = ("bcast", "reduce", "allreduce", "reduce_scatter", "reduce_scatter_block")
+"""What no switch combines or copies: without that, 1.5 bounds are what links allow in practice."""
+
+_OTHERS = tuple(name for name in BLOCKING if name not in _PEERS and name != "barrier")
+_SCATTERED = ("random:1",)
+
+_CHOOSE = {
+    "collectives": BLOCKING,
+    "sizes": (64, K, 16 * K, 256 * K, 1024 * K),
+    "placements": ("block", "cyclic", "random:1"),
+    "seconds": 1.0,
+    "budget_s": 3600.0,
+}
+_CHOICES = (
+    Target("gain_or_bound", 1.5, _PEERS, placements=_SCATTERED, min_bytes=16 * K, gain=1.5),
+    Target("gain_or_bound", 1.2, _OTHERS, placements=_SCATTERED, min_bytes=16 * K, gain=1.5),
+    Target("alone", 1.05),
+)
+
 SETS: dict[str, BenchSet] = {
     one.name: one
     for one in (
@@ -98,6 +117,20 @@ SETS: dict[str, BenchSet] = {
                 "placements": ("random:1",),
             },
             targets=(Target("alone", 1.05),),
+            lab=LAB,
+        ),
+        BenchSet(
+            name="choose",
+            sentence="The lab, all placements, 64 B to 1M, all blocking collectives, in about an hour (--budget).",
+            settings=_CHOOSE,
+            targets=_CHOICES,
+            lab=LAB,
+        ),
+        BenchSet(
+            name="choose-loaded",
+            sentence="The same, quiet and under background traffic, in about two hours (--budget).",
+            settings={**_CHOOSE, "traffic": "alltoall:half:64K", "budget_s": 7200.0},
+            targets=_CHOICES,
             lab=LAB,
         ),
         BenchSet(

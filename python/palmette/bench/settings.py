@@ -8,6 +8,7 @@ from typing import Any
 
 from palmette import _core, mpi_install
 from palmette.bench.errors import BenchError
+from palmette.bench.rivals import Rival
 
 BLOCKING = (
     "gather",
@@ -46,10 +47,12 @@ DEFAULT_SIZES = (64, 1024, 16384, 65536, 262144)
 class Settings:
     """Cells are the product of collectives, sizes, placements and MPIs; each job measures all cells of an MPI and a placement.
 
-    `env` is set in the ranks. `ppn` and `ranks`: None takes the machine's slots, all of them. `floor`: measure once more with
-    the lab's rates off. `preload`: False compares the MPI with itself. `pass_through`: measure what a call costs that
-    palmette leaves to the MPI, after the cells. `named_set`: the set that these settings come from (palmette.bench.sets). A
-    barrier has no size, and one cell.
+    `env` is set in the ranks. `ppn` and `ranks`: None takes the machine's slots, all of them. `floor`: measure once
+    more with the lab's rates off. `preload`: False compares the MPI with itself. `pass_through`: measure what a call
+    costs that palmette leaves to the MPI, after the cells. `rivals` are measured beside the MPIs. `traffic`: measure
+    everything once more with that in the background (palmette.bench.traffic). `budget_s`: what the whole run may
+    take, else `seconds` a cell. `named_set`: the set that these settings come from (palmette.bench.sets). A barrier
+    has no size, and one cell.
     """
 
     collectives: tuple[str, ...] = ("gather", "scatter", "allgather")
@@ -72,6 +75,9 @@ class Settings:
     pass_through: bool = False
     timeout_s: float | None = None
     named_set: str | None = None
+    rivals: tuple[Rival, ...] = ()
+    traffic: str | None = None
+    budget_s: float | None = None
 
     def __post_init__(self) -> None:
         """Raise BenchError for what can't be measured."""
@@ -86,28 +92,50 @@ class Settings:
             ("size", self.sizes),
             ("placement", self.placements),
             ("MPI", self.mpis),
+            ("rival", tuple(rival.name for rival in self.rivals)),
         ):
-            if not values and not (what == "collective" and self.pass_through):
+            if not values and what != "rival" and not (what == "collective" and self.pass_through):
                 raise BenchError(f"no {what} to measure; name one at least")
             if len(set(values)) < len(values):
                 raise BenchError(f"a {what} is named twice in {', '.join(map(str, values))}; name it once")
 
     @property
+    def cells(self) -> tuple[tuple[str, int], ...]:
+        """Collective and size of the cells that one job measures; a barrier has size 0."""
+        return tuple((name, size) for name in self.collectives for size in ((0,) if name == "barrier" else self.sizes))
+
+    @property
     def cells_per_job(self) -> int:
-        """Cells that one job measures."""
-        return sum(1 if name == "barrier" else len(self.sizes) for name in self.collectives)
+        """How many these are."""
+        return len(self.cells)
 
     @property
     def job_timeout_s(self) -> float:
         """When a job that doesn't end is ended: far beyond what its cells should take, unless given."""
         return self.timeout_s or 120 + self.cells_per_job * (60 + 10 * self.seconds)
 
-    def program_arguments(self, output: str, *, spin: bool, floor: bool) -> list[str]:
-        """Return the arguments of collbench; a floor takes a fifth of the time."""
+    def program_arguments(
+        self,
+        output: str,
+        *,
+        spin: bool,
+        floor: bool,
+        cells: Sequence[tuple[str, int]] | None = None,
+        limit_s: float | None = None,
+    ) -> list[str]:
+        """Return the arguments of collbench; a floor takes a fifth of the time.
+
+        `cells`: these only. `limit_s`: a cell ends after so long, even with too few pairs.
+        """
         seconds = self.seconds / 5 if floor else self.seconds
+        if limit_s is not None:
+            seconds = min(seconds, limit_s)
+        what = ["--collectives", ",".join(self.collectives), "--sizes", ",".join(map(str, self.sizes))]
+        if cells is not None:
+            what = ["--cells", ",".join(f"{name}:{size}" for name, size in cells)]
         return [
-            *("--collectives", ",".join(self.collectives)),
-            *("--sizes", ",".join(map(str, self.sizes))),
+            *what,
+            *(["--limit", f"{limit_s:g}"] if limit_s is not None else []),
             *("--seconds", f"{seconds:g}"),
             *("--min-iterations", str(min(self.min_pairs, self.max_pairs))),
             *("--max-iterations", str(self.max_pairs)),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,13 +19,17 @@ from palmette.bench.results import Cell, Run
 
 @dataclass(frozen=True)
 class Beside:
-    """One collective and size at one placement: seconds by MPI, of those that measured it with right results."""
+    """One collective and size at one placement: seconds by MPI, of those that measured it with right results.
+
+    `rivals_s`: of rivals, which are told beside them and are not among those that palmette's speed is held against.
+    """
 
     placement: str
     collective: str
     size_bytes: int
     alone_s: dict[str, float]
     palmette_s: dict[str, float]
+    rivals_s: dict[str, float] = field(default_factory=dict)
 
     @property
     def fastest(self) -> str:
@@ -41,6 +45,10 @@ class Beside:
         """The same under the MPI under which palmette is the fastest."""
         return max(self.speed(mpi) for mpi in self.palmette_s)
 
+    def speed_to_rival(self, rival: str) -> float:
+        """How fast palmette is under its best MPI, in speeds of a rival."""
+        return self.rivals_s[rival] / min(self.palmette_s.values())
+
     def to_json(self) -> dict[str, Any]:
         """Return the cell as JSON knows it."""
         return {
@@ -52,18 +60,24 @@ class Beside:
             "fastest": self.fastest,
             "speed": {mpi: self.speed(mpi) for mpi in self.palmette_s},
             "best_speed": self.best_speed,
+            "rivals_s": self.rivals_s,
+            "speed_to_rivals": {rival: self.speed_to_rival(rival) for rival in self.rivals_s},
         }
 
 
 @dataclass(frozen=True)
 class MeanSpeed:
-    """Geometric means over the sizes of a collective at one placement; `lowest` is the slowest size under the best MPI."""
+    """Geometric means over the sizes of a collective at one placement; `lowest` is the slowest size under the best MPI.
+
+    `to_rivals`: of the best palmette to each rival.
+    """
 
     placement: str
     collective: str
     by_mpi: dict[str, float]
     best: float
     lowest: Beside
+    to_rivals: dict[str, float] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Return the means as JSON knows them."""
@@ -72,19 +86,36 @@ class MeanSpeed:
             "collective": self.collective,
             "mean_speed": self.by_mpi,
             "best": self.best,
+            "to_rivals": self.to_rivals,
             "lowest": {"size_bytes": self.lowest.size_bytes, "speed": self.lowest.best_speed},
         }
 
 
 def side_by_side(run: Run) -> list[Beside]:
-    """Return the cells that two MPIs or more have measured, in the order of placement, collective and size."""
+    """Return the cells that two MPIs or more have measured, rivals among them, in the order of placement, collective
+    and size.
+    """
     found: dict[tuple[str, str, int], tuple[dict[str, float], dict[str, float]]] = {}
     for (mpi, placement, collective, size), cells in group(run.jobs, "measure").items():
         alone_s, palmette_s = found.setdefault((placement, collective, size), ({}, {}))
         if any(cell.wrong_alone or cell.wrong_palmette for _, cell in cells):
             continue
         alone_s[mpi], palmette_s[mpi] = _median_of_rounds(cell for _, cell in cells)
-    return [Beside(*key, *times) for key, times in found.items() if len(times[0]) > 1]
+    rivals: dict[tuple[str, str, int], dict[str, float]] = {}
+    for (rival, placement, collective, size), cells in group(run.jobs, "rival").items():
+        if not any(cell.wrong_alone for _, cell in cells):
+            rivals.setdefault((placement, collective, size), {})[rival] = _median_of_rounds(cell for _, cell in cells)[
+                0
+            ]
+    placements = {name: number for number, name in enumerate(dict.fromkeys(key[0] for key in found))}
+    collectives = {name: number for number, name in enumerate(dict.fromkeys(key[1] for key in found))}
+    return [
+        Beside(*key, *times, rivals.get(key, {}))
+        for key, times in sorted(
+            found.items(), key=lambda one: (placements[one[0][0]], collectives[one[0][1]], one[0][2])
+        )
+        if times[0] and len(times[0]) + len(rivals.get(key, {})) > 1
+    ]
 
 
 def _median_of_rounds(cells: Iterable[Cell]) -> tuple[float, float]:
@@ -111,6 +142,11 @@ def mean_speeds(cells: Sequence[Beside]) -> list[MeanSpeed]:
                 {mpi: geometric_mean([cell.speed(mpi) for cell in mine]) for mpi in everywhere},
                 geometric_mean([cell.best_speed for cell in mine]),
                 min(mine, key=lambda cell: cell.best_speed),
+                {
+                    rival: geometric_mean([cell.speed_to_rival(rival) for cell in mine])
+                    for rival in mine[0].rivals_s
+                    if all(rival in cell.rivals_s for cell in mine)
+                },
             )
         )
     return result

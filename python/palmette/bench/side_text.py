@@ -9,7 +9,7 @@ from itertools import groupby
 from palmette.bench.pass_through import PassCost
 from palmette.bench.side_by_side import Beside, MeanSpeed
 from palmette.bench.targets import Outcome, Target, Value
-from palmette.bench.text import MPI_NAMES, size_text
+from palmette.bench.text import MPI_NAMES, short, size_text
 
 _SHORT = {"mpich": "MPICH", "openmpi": "OpenMPI", "impi": "Intel"}
 _TIME, _SPEED = 8, 8
@@ -25,49 +25,105 @@ def micros_text(seconds: float) -> str:
 
 
 def side_lines(cells: Sequence[Beside], means: Sequence[MeanSpeed]) -> list[str]:
-    """One table for each placement and collective: times by MPI, and palmette's speed to the fastest."""
+    """One table for each placement and collective: times by MPI and rival, and palmette's speed to the fastest MPI."""
     if not cells:
         return []
     lines = ["speed: time of the fastest MPI alone (*) / time with palmette; more is faster"]
     for (placement, collective), group in groupby(cells, key=lambda cell: (cell.placement, cell.collective)):
         mine = list(group)
-        mpis = list(dict.fromkeys(mpi for cell in mine for mpi in cell.alone_s))
-        lines += ["", f"{collective}, {placement}" if placement != "block" else collective]
-        width = _TIME * len(mpis)
-        titles = ("MPI alone, us", "palmette, us", "speed")
-        lines.append((" " * 5 + "".join(f"{title:>{width}}" for title in titles)).rstrip())
-        headings = "".join(f"{_SHORT.get(mpi, mpi):>{_TIME}}" for mpi in mpis)
-        lines.append(f"{'size':<5}{headings}{headings}{headings}")
-        for cell in mine:
-            text = f"{size_text(cell.size_bytes):<5}"
-            for mpi in mpis:
-                mark = "*" if mpi == cell.fastest else " "
-                text += _right(micros_text(cell.alone_s[mpi]) + mark if mpi in cell.alone_s else "- ", _TIME)
-            for mpi in mpis:
-                text += _right(micros_text(cell.palmette_s[mpi]) if mpi in cell.palmette_s else "-", _TIME)
-            for mpi in mpis:
-                text += _right(f"{cell.speed(mpi):.2f}" if mpi in cell.palmette_s else "-", _SPEED)
-            lines.append(text)
         mean = next(one for one in means if (one.placement, one.collective) == (placement, collective))
-        speeds = "".join(_right(f"{mean.by_mpi[mpi]:.2f}" if mpi in mean.by_mpi else "-", _SPEED) for mpi in mpis)
-        lines.append(f"{'geometric mean':<{5 + 2 * width}}{speeds}")
+        lines += ["", f"{collective}, {placement}" if placement != "block" else collective]
+        rivals = list(dict.fromkeys(rival for cell in mine for rival in cell.rivals_s))
+        lines += _with_rivals(mine, mean, rivals) if rivals else _without_rivals(mine, mean)
     return lines
 
 
+def _without_rivals(cells: Sequence[Beside], mean: MeanSpeed) -> list[str]:
+    mpis = list(dict.fromkeys(mpi for cell in cells for mpi in cell.alone_s))
+    width = _TIME * len(mpis)
+    titles = ("MPI alone, us", "palmette, us", "speed")
+    lines = [(" " * 5 + "".join(f"{title:>{width}}" for title in titles)).rstrip()]
+    headings = "".join(f"{_SHORT.get(mpi, mpi):>{_TIME}}" for mpi in mpis)
+    lines.append(f"{'size':<5}{headings}{headings}{headings}")
+    for cell in cells:
+        text = f"{size_text(cell.size_bytes):<5}" + "".join(_alone(cell, mpi) for mpi in mpis)
+        for mpi in mpis:
+            text += _right(micros_text(cell.palmette_s[mpi]) if mpi in cell.palmette_s else "-", _TIME)
+        lines.append(text + "".join(_speed_of(cell, mpi) for mpi in mpis))
+    speeds = "".join(_right(f"{mean.by_mpi[mpi]:.2f}" if mpi in mean.by_mpi else "-", _SPEED) for mpi in mpis)
+    lines.append(f"{'geometric mean':<{5 + 2 * width}}{speeds}")
+    return lines
+
+
+def _with_rivals(cells: Sequence[Beside], mean: MeanSpeed, rivals: Sequence[str]) -> list[str]:
+    """Rivals take the room of palmette's times under each MPI: the best of them, its speed to the fastest MPI and to
+    each rival.
+    """
+    mpis = list(dict.fromkeys(mpi for cell in cells for mpi in cell.alone_s))
+    lines = [f"{'size':<5}" + "".join(f"{_SHORT.get(mpi, mpi):>{_TIME}}" for mpi in mpis)]
+    lines[0] += "".join(_right(rival, _rival_width(rival)) for rival in rivals) + "    best   speed"
+    lines[0] += "".join(_right(f"to {_nick(rival)}", _nick_width(rival)) for rival in rivals)
+    for cell in cells:
+        text = f"{size_text(cell.size_bytes):<5}" + "".join(_alone(cell, mpi) for mpi in mpis)
+        for rival in rivals:
+            text += _right(micros_text(cell.rivals_s[rival]) if rival in cell.rivals_s else "-", _rival_width(rival))
+        text += _right(micros_text(min(cell.palmette_s.values())), _TIME) + _right(f"{cell.best_speed:.2f}", _SPEED)
+        for rival in rivals:
+            speed = f"{cell.speed_to_rival(rival):.2f}" if rival in cell.rivals_s else "-"
+            text += _right(speed, _nick_width(rival))
+        lines.append(text)
+    text = f"{'geometric mean':<{5 + _TIME * len(mpis) + sum(map(_rival_width, rivals)) + _TIME}}"
+    text += _right(f"{mean.best:.2f}", _SPEED)
+    for rival in rivals:
+        text += _right(f"{mean.to_rivals[rival]:.2f}" if rival in mean.to_rivals else "-", _nick_width(rival))
+    return [*lines, text]
+
+
+def _rival_width(rival: str) -> int:
+    return max(_TIME, len(rival) + 1)
+
+
+def _nick(rival: str) -> str:
+    return rival if len(rival) < 8 else "rival"
+
+
+def _nick_width(rival: str) -> int:
+    return len(_nick(rival)) + 5
+
+
+def _alone(cell: Beside, mpi: str) -> str:
+    mark = "*" if mpi == cell.fastest else " "
+    return _right(micros_text(cell.alone_s[mpi]) + mark if mpi in cell.alone_s else "- ", _TIME)
+
+
+def _speed_of(cell: Beside, mpi: str) -> str:
+    return _right(f"{cell.speed(mpi):.2f}" if mpi in cell.palmette_s else "-", _SPEED)
+
+
 def mean_lines(means: Sequence[MeanSpeed]) -> list[str]:
-    """One line a collective: the geometric means by MPI, the best, and the slowest size."""
+    """One line a collective: the geometric means by MPI, the best, and the slowest size; to rivals, where there are any."""
     if not means:
         return []
     mpis = list(dict.fromkeys(mpi for mean in means for mpi in mean.by_mpi))
+    rivals = list(dict.fromkeys(rival for mean in means for rival in mean.to_rivals))
     several = len({mean.placement for mean in means}) > 1
     lines = ["geometric mean of palmette's speed to the fastest MPI alone; more is faster"]
+    lines += [f"rival {rival}: of the best palmette to it" for rival in rivals]
     headings = "".join(f"{_SHORT.get(mpi, mpi):>{_SPEED}}" for mpi in mpis)
-    lines.append(f"{'collective':<32}{headings}{'best':>{_SPEED}}  lowest")
+    headings += f"{'best':>{_SPEED}}" + "".join(f"{'rival':>{_SPEED}}" for _ in rivals)
+    width = 32 - _SPEED * max(0, len(rivals) - 1)
+    lines.append(f"{'collective':<{width}}{headings}  lowest")
     for mean in means:
-        name = f"{mean.collective}, {mean.placement}" if several else mean.collective
+        name = f"{short(mean.collective)}, {mean.placement}" if several else mean.collective
         speeds = "".join(_right(f"{mean.by_mpi[mpi]:.2f}" if mpi in mean.by_mpi else "-", _SPEED) for mpi in mpis)
-        at = f" at {size_text(mean.lowest.size_bytes)}" if mean.lowest.size_bytes else ""
-        lines.append(f"{name[:31]:<32}{speeds}{mean.best:>{_SPEED}.2f}  {mean.lowest.best_speed:.2f}{at}")
+        others = "".join(
+            _right(f"{mean.to_rivals[one]:.2f}" if one in mean.to_rivals else "-", _SPEED) for one in rivals
+        )
+        # With rivals there is no room to say at which size.
+        told = mean.lowest.size_bytes and not rivals
+        at = f" at {size_text(mean.lowest.size_bytes).removesuffix(' B')}" if told else ""
+        head = f"{name[: width - 1]:<{width}}{speeds}{mean.best:>{_SPEED}.2f}{others}"
+        lines.append(f"{head}  {mean.lowest.best_speed:.2f}{at}")
     return lines
 
 
@@ -97,6 +153,12 @@ def target_lines(found: Sequence[Outcome]) -> list[str]:
         worst = worst_texts(outcome)
         if worst:
             lines += _folded("  worst: " + ", ".join(worst))
+        if any(outcome.missed.values()) and max(outcome.cells.values()) > 1:
+            counts = [
+                f"{MPI_NAMES.get(mpi, mpi)} {len(missed)} of {outcome.cells[mpi]}"
+                for mpi, missed in outcome.missed.items()
+            ]
+            lines += _folded("  beyond the limit: " + ", ".join(counts))
     return lines
 
 

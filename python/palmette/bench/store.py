@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from palmette.bench.errors import BenchError
-from palmette.bench.results import Cell, Job, Limit, Overlap, PassThrough, Run
+from palmette.bench.results import Cell, EdgeLoad, Job, Limit, Overlap, PassThrough, Run
 from palmette.bench.schema import prepare
 
 DEFAULT_PATH = Path("runs.sqlite")
@@ -45,10 +45,12 @@ class Store:
     def _add_job(self, run_id: int, job: Job) -> None:
         row = (
             run_id, job.mpi, job.mpi_version, job.placement, job.repeat, job.kind, json.dumps(job.hosts),
-            job.palmette_ranks, job.seconds, job.error, _json(job.report),
+            job.palmette_ranks, job.seconds, job.error, _json(job.report), job.traffic,
+            _json([asdict(edge) for edge in job.load] or None),
         )  # fmt: skip
         job_id = self._insert(
-            "jobs (run_id, mpi, mpi_version, placement, repeat, kind, hosts, palmette_ranks, seconds, error, report)",
+            "jobs (run_id, mpi, mpi_version, placement, repeat, kind, hosts, palmette_ranks, seconds, error, report,"
+            " traffic, load)",
             row,
         )
         for cell in job.cells:
@@ -104,10 +106,16 @@ class Store:
         ]
         return run
 
+    def latest(self, most: int = 20) -> Iterator[Run]:
+        """Yield the last runs, the newest first."""
+        for row in self._db.execute("SELECT id FROM runs ORDER BY id DESC LIMIT ?", (most,)).fetchall():
+            yield self.load(str(row["id"]))
+
     def _job(self, row: sqlite3.Row) -> Job:
-        names = ("mpi", "mpi_version", "placement", "repeat", "kind", "palmette_ranks", "seconds", "error")
+        names = ("mpi", "mpi_version", "placement", "repeat", "kind", "palmette_ranks", "seconds", "error", "traffic")
         job = Job(**{name: row[name] for name in names}, hosts=json.loads(row["hosts"]))
         job.report = json.loads(row["report"]) if row["report"] else None
+        job.load = [EdgeLoad(**edge) for edge in json.loads(row["load"])] if row["load"] else []
         job.cells = [
             self._cell(cell)
             for cell in self._db.execute("SELECT * FROM cells WHERE job_id = ? ORDER BY id", (row["id"],))

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from palmette.bench.evaluate import Row, evaluate
 from palmette.bench.pass_through import PassCost, pass_costs
-from palmette.bench.results import Run
+from palmette.bench.results import LOADED, Run
 from palmette.bench.side_by_side import Beside, MeanSpeed, mean_speeds, side_by_side
 from palmette.bench.text import size_text
 
-Kind = Literal["bound", "alone", "fastest", "mean_speed", "pass_through"]
+Kind = Literal["bound", "alone", "fastest", "mean_speed", "pass_through", "gain_or_bound"]
 
 
 @dataclass(frozen=True)
@@ -25,12 +25,18 @@ class Target:
     fastest       time with palmette over that of the fastest MPI alone, at most
     mean_speed    geometric mean over sizes of the fastest MPI's time over that with palmette, at least
     pass_through  nanoseconds that a call left to the MPI costs more, at most
+    gain_or_bound time with palmette in physical bounds, at most; or `gain` times faster than the fastest MPI alone
+
+    `placements` without LOADED; where traffic ran they count as well. `min_bytes` leaves out smaller sizes, and barriers.
     """
 
     kind: Kind
     limit: float
     collectives: tuple[str, ...] = ()
     sizes: tuple[int, ...] = ()
+    placements: tuple[str, ...] = ()
+    min_bytes: int = 0
+    gain: float = 1.0
 
     @property
     def text(self) -> str:
@@ -43,19 +49,27 @@ class Target:
             "fastest": "of the fastest MPI",
             "mean_speed": "mean speed to the fastest MPI",
             "pass_through": "ns more for a call passed through",
+            "gain_or_bound": f"in bounds or {self.gain:g} times faster than the fastest MPI",
         }[self.kind]
         if self.kind == "pass_through":
             return measure
-        return f"{what}{' ' + sizes if sizes else ''}, {measure}"
+        if self.min_bytes:
+            sizes = f"{size_text(self.min_bytes)} and more"
+        where = f", {', '.join(self.placements)}" if self.placements else ""
+        return f"{what}{' ' + sizes if sizes else ''}{where}, {measure}"
 
     def is_met(self, value: float) -> bool:
         """Whether a value is within the limit."""
         return value >= self.limit if self.kind == "mean_speed" else value <= self.limit
 
-    def takes(self, collective: str, size_bytes: int | None = None) -> bool:
-        """Whether the target is about that collective and size."""
+    def takes(self, collective: str, size_bytes: int | None = None, placement: str | None = None) -> bool:
+        """Whether the target is about that collective, size and placement."""
+        if self.placements and placement is not None and placement.removesuffix(LOADED) not in self.placements:
+            return False
         named = not self.collectives or collective in self.collectives
-        return named and (size_bytes is None or not self.sizes or size_bytes in self.sizes)
+        return named and (
+            size_bytes is None or ((not self.sizes or size_bytes in self.sizes) and size_bytes >= self.min_bytes)
+        )
 
 
 @dataclass(frozen=True)
@@ -79,12 +93,14 @@ class Outcome:
     """What came out for one target: the worst value of each MPI. MPIs without such cells are missing.
 
     `best`: the same under the MPI on which palmette is the fastest in each cell, where MPIs stand beside each other; it is
-    told, and decides nothing.
+    told, and decides nothing. `missed`: the certain and uncertain misses of each MPI, of so many cells in `cells`.
     """
 
     target: Target
     worst: dict[str, Value]
     best: Value | None = None
+    missed: dict[str, list[Value]] = field(default_factory=dict)
+    cells: dict[str, int] = field(default_factory=dict)
 
     @property
     def answer(self) -> Answer:
@@ -105,6 +121,8 @@ class Outcome:
             "answer": self.answer,
             "worst": {mpi: value.to_json() for mpi, value in self.worst.items()},
             "best": self.best.to_json() if self.best else None,
+            "cells": self.cells,
+            "missed": {mpi: [value.to_json() for value in values] for mpi, values in self.missed.items()},
         }
 
 
@@ -114,9 +132,12 @@ def outcomes(run: Run, targets: Sequence[Target]) -> list[Outcome]:
     means = mean_speeds(cells)
     result = []
     for target in targets:
-        worst = _worst(target, _values(target, rows, cells, means, costs))
+        values = _values(target, rows, cells, means, costs)
+        worst = _worst(target, values)
         best = worst.pop(_BEST, None)
-        result.append(Outcome(target, worst, best))
+        missed = {mpi: [one for name, one in values if name == mpi and not target.is_met(one.value)] for mpi in worst}
+        counts = {mpi: sum(name == mpi for name, _ in values) for mpi in worst}
+        result.append(Outcome(target, worst, best, missed, counts))
     return result
 
 
@@ -132,6 +153,7 @@ def _values(
     costs: Sequence[PassCost],
 ) -> list[tuple[str, Value]]:
     """MPI and value of all that a target is about. A wrong result counts as infinitely slow."""
+    where = _where_of(rows)
     if target.kind == "pass_through":
         return [
             (
@@ -146,25 +168,42 @@ def _values(
         ]
     if target.kind == "mean_speed":
         return [
-            (mpi, Value(speed, mean.collective))
+            (mpi, Value(speed, f"{mean.collective}{where(mean.placement)}"))
             for mean in means
-            if target.takes(mean.collective)
+            if target.takes(mean.collective, placement=mean.placement)
             for mpi, speed in {**mean.by_mpi, _BEST: mean.best}.items()
         ]
     if target.kind == "fastest":
         return [
-            (mpi, Value(1 / speed, _cell(cell.collective, cell.size_bytes)))
+            (mpi, Value(1 / speed, _cell(cell.collective, cell.size_bytes, where(cell.placement))))
             for cell in cells
-            if target.takes(cell.collective, cell.size_bytes)
+            if target.takes(cell.collective, cell.size_bytes, cell.placement)
             for mpi, speed in {**{mpi: cell.speed(mpi) for mpi in cell.palmette_s}, _BEST: cell.best_speed}.items()
         ]
-    found = [(row.mpi, _of_row(target.kind, row)) for row in rows if target.takes(row.collective, row.size_bytes)]
+    mine = [row for row in rows if target.takes(row.collective, row.size_bytes, row.placement)]
+    if target.kind == "gain_or_bound":
+        fastest = {(cell.placement, cell.collective, cell.size_bytes): cell.alone_s[cell.fastest] for cell in cells}
+        return [(row.mpi, _gain_or_bound(target, row, fastest, where)) for row in mine]
+    found = [(row.mpi, _of_row(target.kind, row, where)) for row in mine]
     return [(mpi, value) for mpi, value in found if value is not None]
 
 
-def _of_row(kind: Kind, row: Row) -> Value | None:
+def _gain_or_bound(target: Target, row: Row, fastest: dict[tuple[str, str, int], float], where: Where) -> Value:
+    """The time in bounds, or the limit where the cell is fast enough beside the other MPIs: a cell needs one of both."""
+    cell = _cell(row.collective, row.size_bytes, where(row.placement))
+    if row.wrong:
+        return Value(math.inf, cell)
+    quickest = fastest.get((row.placement, row.collective, row.size_bytes), row.alone.median_s)
+    speed = quickest / row.palmette.median_s
+    cell += f", {speed:.2f} times"
+    if speed >= target.gain:
+        return Value(min(target.limit, row.palmette_multiple or target.limit), cell)
+    return Value(math.inf if row.palmette_multiple is None else row.palmette_multiple, cell)
+
+
+def _of_row(kind: Kind, row: Row, where: Where) -> Value | None:
     """Nothing where the cell has no bound, or no samples to compare."""
-    cell = _cell(row.collective, row.size_bytes)
+    cell = _cell(row.collective, row.size_bytes, where(row.placement))
     if row.wrong:
         return Value(math.inf, cell)
     if kind == "bound":
@@ -188,5 +227,14 @@ def _worst(target: Target, values: Sequence[tuple[str, Value]]) -> dict[str, Val
     return worst
 
 
-def _cell(collective: str, size_bytes: int) -> str:
-    return f"{collective} {size_text(size_bytes)}" if size_bytes else collective
+def _cell(collective: str, size_bytes: int, where: str) -> str:
+    return (f"{collective} {size_text(size_bytes)}" if size_bytes else collective) + where
+
+
+Where = Callable[[str], str]
+"""What a cell's name says of its placement: nothing where all cells have the same, so that lines stay short."""
+
+
+def _where_of(rows: Sequence[Row]) -> Where:
+    several = len({row.placement for row in rows}) > 1
+    return (lambda placement: f", {placement}") if several else (lambda placement: "")

@@ -83,7 +83,7 @@ def tables(rows: Iterable[Row]) -> list[Table]:
         for row in cells:
             verdict = "WRONG" if row.wrong else row.ratio.verdict
             table.add_row(
-                _short(row.collective),
+                short(row.collective),
                 size_text(row.size_bytes),
                 spread_text(row.alone),
                 spread_text(row.palmette),
@@ -95,7 +95,8 @@ def tables(rows: Iterable[Row]) -> list[Table]:
     return result
 
 
-def _short(collective: str) -> str:
+def short(collective: str) -> str:
+    """Return the name, of the longest an abbreviation."""
     return {"reduce_scatter_block": "red_scat_blk", "reduce_scatter": "red_scatter"}.get(collective, collective)
 
 
@@ -118,7 +119,7 @@ def summary_lines(run: Run, rows: Sequence[Row]) -> list[str]:
     if left_out:
         pairs = sum(row.pairs for row in rows)
         lines.append(f"{left_out} of {pairs} pairs left out: a rank started too late, the machine was busy.")
-    lines += [f"failed: {job.mpi} {job.placement} ({job.kind}): {job.error}" for job in run.jobs if job.error]
+    lines += [f"failed: {job.mpi} {job.where} ({job.kind}): {job.error}" for job in run.jobs if job.error]
     return lines
 
 
@@ -152,7 +153,7 @@ def change_table(changes: Sequence[Change], first: Run, second: Run) -> Table:
         table.add_row(
             change.mpi,
             change.placement,
-            _short(change.collective),
+            short(change.collective),
             size_text(change.size_bytes),
             time_text(change.before.median_s),
             time_text(change.after.median_s),

@@ -13,16 +13,20 @@ from palmette import _core, mpi_install
 from palmette.bench.compare import compare_runs, differences
 from palmette.bench.errors import BenchError
 from palmette.bench.evaluate import Row, evaluate
+from palmette.bench.jobs import Planned
 from palmette.bench.places import Place
 from palmette.bench.results import Job, Run
+from palmette.bench.rivals import parse_rival
 from palmette.bench.runner import measure
 from palmette.bench.sets import SETS, outcomes_of
 from palmette.bench.settings import Settings, expand_collectives, parse_sizes, split, split_placements
 from palmette.bench.store import DEFAULT_PATH, Store, open_store
 from palmette.bench.targets import Outcome
 from palmette.bench.text import change_table
+from palmette.bench.traffic import Traffic
 from palmette.cli.bench_place import DEFAULT_LAB as DEFAULT_LAB
 from palmette.cli.bench_place import Where
+from palmette.cli.bench_plan import plan_run, write_load
 from palmette.cli.bench_progress import Progress
 from palmette.cli.bench_show import show_run as show_run
 from palmette.cli.common import CliError, console, emit_json, errors, json_option
@@ -66,7 +70,11 @@ def _delay(context: click.Context, parameter: click.Parameter, value: str | None
 )
 @click.argument("collectives", default="gather,scatter,allgather")
 @click.option(
-    "--set", "set_name", type=click.Choice(list(SETS)), help="Collectives, sizes, place and targets by one name."
+    "--set",
+    "set_name",
+    type=click.Choice(list(SETS)),
+    metavar="NAME",
+    help=f"Collectives, sizes, place and targets by one name: {', '.join(SETS)}.",
 )
 @click.option("--sizes", default="64,1K,16K,64K,256K", show_default=True, help="Bytes a block, powers of 1024.")
 @click.option("--placement", "placements", help="Placements, separated by commas. [default: block,cyclic,random:1]")
@@ -88,6 +96,17 @@ def _delay(context: click.Context, parameter: click.Parameter, value: str | None
 @click.option("--floor", is_flag=True, help="Measure with the lab's rates off, too: what the links don't set.")
 @click.option("--pass-through", is_flag=True, help="Measure, too, what a call costs that palmette leaves to the MPI.")
 @click.option("--side-by-side", is_flag=True, help="Show the MPIs beside each other, against the fastest of them.")
+@click.option("--rival", "rivals", multiple=True, metavar="NAME", help="mpich-topology, or NAME:MPI[:K=V,...], beside.")
+@click.option("--traffic", metavar="KIND", help="Once more under it: alltoall[:half|:all][:SIZE].")
+@click.option(
+    "--write-load",
+    "write_load_to",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="topology.json with what the traffic takes of each link.",
+)
+@click.option("--budget", callback=_delay, metavar="TIME", help="Fit everything in this time: 900s, 15min, 2h.")
+@click.option("--resume", is_flag=True, help="Go on with the last run of the same settings and commit.")
 @click.option("--no-preload", is_flag=True, help="Compare the MPI with itself: what the noise makes of it.")
 @click.option("--timeout", callback=_delay, metavar="TIME", help="End a job after this time. [default: by its cells]")
 @click.option(
@@ -130,6 +149,11 @@ def command(
     floor: bool,
     pass_through: bool,
     side_by_side: bool,
+    rivals: tuple[str, ...],
+    traffic: str | None,
+    write_load_to: Path | None,
+    budget: float | None,
+    resume: bool,
     no_preload: bool,
     timeout: float | None,
     store: Path,
@@ -168,8 +192,11 @@ def command(
         "pass_through": pass_through,
         "timeout_s": timeout,
         "named_set": set_name,
+        "budget_s": budget,
     }
     with one_line_errors():
+        values["rivals"] = tuple(map(parse_rival, rivals))
+        values["traffic"] = Traffic.parse(traffic).text if traffic is not None else None
         values["sizes"] = parse_sizes(split(sizes))
         values["mpis"] = _mpis(mpis or ("all" if named_set else None))
         if named_set is not None:
@@ -179,11 +206,18 @@ def command(
             raise CliError(
                 "--placement has no meaning for local ranks, which share one host; leave it out or give --lab"
             )
+        if write_load_to is not None and settings.traffic is None:
+            raise CliError(
+                "--write-load has nothing to write without --traffic; give it, as in --traffic alltoall:half"
+            )
         with where.place(local=local) as place, open_store(store, create=True) as kept:
-            run = run_with_progress(settings, place, kept)
+            jobs, before = plan_run(settings, place, kept, resume=resume)
+            run = run_with_progress(settings, place, kept, jobs, before)
         rows = evaluate(run)
         if page is not None:
             write_page(page, run, rows)
+        if write_load_to is not None:
+            write_load(write_load_to, run)
     beside = side_by_side or bool(named_set and named_set.beside)
     show_run(run, rows, store, page, as_json=as_json, beside=beside)
     counted = rows if fail_if_any_slower else [row for row in rows if row.trusted] if fail_if_slower else []
@@ -195,6 +229,7 @@ _PARAMETERS = {
     "max_pairs": "max_iterations",
     "preload": "no_preload",
     "env": "assignments",
+    "budget_s": "budget",
 }
 """Fields of Settings whose option is called otherwise."""
 
@@ -205,15 +240,23 @@ def _is_given(context: click.Context, field: str) -> bool:
     return source is click.core.ParameterSource.COMMANDLINE
 
 
-def run_with_progress(settings: Settings, place: Place, store: Store | None) -> Run:
-    """Measure with a progress display on standard error; each job is stored as it ends."""
+def run_with_progress(
+    settings: Settings,
+    place: Place,
+    store: Store | None,
+    jobs: Sequence[Planned] | None = None,
+    before: Run | None = None,
+) -> Run:
+    """Measure with a progress display on standard error; each job is stored as it ends. `before`: the run to go on with."""
 
     def keep(run: Run, job: Job) -> None:
         if store is not None:
             store.add(run, job)
 
     with Progress(errors, settings) as progress:
-        return measure(settings, place, progress, keep)
+        if jobs is None and before is None:
+            return measure(settings, place, progress, keep)
+        return measure(settings, place, progress, keep, jobs=jobs, run=before)
 
 
 def _compare(store: Path, first: str, second: str, *, as_json: bool) -> None:

@@ -9,8 +9,9 @@ from typing import Any
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bars
 
+from palmette.bench.jobs import Planned
 from palmette.bench.results import Job
-from palmette.bench.runner import Planned, Watcher
+from palmette.bench.runner import Watcher
 from palmette.bench.settings import Settings
 
 

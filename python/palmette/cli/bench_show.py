@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from palmette.bench.evaluate import Row
+from palmette.bench.loaded import load_lines, loaded_lines, mean_loads, pairs_of
 from palmette.bench.pass_through import pass_costs
 from palmette.bench.results import Run
 from palmette.bench.sets import outcomes_of
@@ -28,13 +30,19 @@ def show_run(
     console.print(
         f"{run.place}; {run.machine['cpu']}, {run.machine['cores']} cores; palmette {run.machine['palmette']}"
     )
+    pairs = pairs_of(rows)
     if beside and cells:
         _print_lines(side_lines(cells, means))
+    elif pairs:
+        _print_lines(loaded_lines(pairs))
     else:
         for table in tables(rows):
             console.print()
             console.print(table)
-    for lines in (mean_lines(means), pass_lines(pass_costs(run.jobs)), target_lines(outcomes_of(run))):
+    if beside and cells and pairs:
+        _print_lines(loaded_lines(pairs))
+    blocks = (load_lines(run), mean_lines(means), pass_lines(pass_costs(run.jobs)), target_lines(outcomes_of(run)))
+    for lines in blocks:
         _print_lines(lines)
     console.print()
     for line in summary_lines(run, rows):
@@ -67,6 +75,8 @@ def run_json(run: Run, rows: Sequence[Row], store: Path, page: Path | None) -> d
                 "placement": job.placement,
                 "repeat": job.repeat,
                 "kind": job.kind,
+                "traffic": job.traffic,
+                "load": [asdict(edge) for edge in job.load],
                 "seconds": job.seconds,
                 "error": job.error,
             }
@@ -76,5 +86,6 @@ def run_json(run: Run, rows: Sequence[Row], store: Path, page: Path | None) -> d
         "side_by_side": [cell.to_json() for cell in cells],
         "mean_speeds": [mean.to_json() for mean in mean_speeds(cells)],
         "pass_through": [cost.to_json() for cost in pass_costs(run.jobs)],
+        "loads": [load.to_json() for load in mean_loads(run)],
         "targets": [outcome.to_json() for outcome in outcomes_of(run)],
     }

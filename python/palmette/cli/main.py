@@ -17,6 +17,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "run": ("palmette.cli.run", "command", "Run an MPI program with faster collectives."),
     "bench": ("palmette.cli.bench", "command", "Measure collectives with and without palmette."),
     "lab": ("palmette.cli.lab", "command", "Emulate a cluster on this machine."),
+    "export": ("palmette.cli.export", "command", "Write tuning files for MPI libraries without palmette."),
     "report": ("palmette.cli.report", "command", "Write stored benchmark runs as a page."),
     "demo": ("palmette.cli.demo", "command", "Show the main job on this machine."),
     "doctor": ("palmette.cli.doctor", "command", "Say what palmette finds on this machine."),

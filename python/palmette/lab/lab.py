@@ -12,6 +12,7 @@ from types import TracebackType
 
 from palmette import launch, mpi_install
 from palmette.lab import build, state
+from palmette.lab.counters import read_link_bytes
 from palmette.lab.errors import LabError
 from palmette.lab.helpers import helper
 from palmette.lab.mpi_settings import lab_settings
@@ -100,6 +101,15 @@ class Lab:
     def paths(self) -> list[list[str]]:
         """Return, for each host, the switches between it and the top one, nearest first."""
         return list(_paths(self._spec.machine.tree, []))
+
+    @property
+    def tree(self) -> TreeNode:
+        """The machine's tree with the capacities that links have now, TCP payload."""
+        return lab_topology(self._state.name, self._state.spec, self._spec, self._state.rates).machine.tree
+
+    def link_bytes(self) -> dict[str, tuple[int, int]]:
+        """Return bytes so far over the link of each group, out of it and into it, frames counted. Raises LabError."""
+        return read_link_bytes(self._network, self._keeper)
 
     @property
     def topology_path(self) -> Path:

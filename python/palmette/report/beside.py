@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 
 from palmette.bench.pass_through import PassCost, pass_costs
@@ -37,6 +37,7 @@ class Table:
     title: str
     mpis: list[str]
     lines: list[Line]
+    rivals: list[str] = field(default_factory=list)
 
 
 def _name(mpi: str) -> str:
@@ -56,12 +57,13 @@ def side_tables(cells: Sequence[Beside]) -> list[Table]:
     for (placement, collective), group in groupby(cells, key=lambda cell: (cell.placement, cell.collective)):
         mine = list(group)
         mpis = list(dict.fromkeys(mpi for cell in mine for mpi in cell.alone_s))
-        lines = [Line(size_text(cell.size_bytes), _numbers(cell, mpis)) for cell in mine]
-        tables.append(Table(f"{collective}, {placement}", [_name(mpi) for mpi in mpis], lines))
+        rivals = list(dict.fromkeys(rival for cell in mine for rival in cell.rivals_s))
+        lines = [Line(size_text(cell.size_bytes), _numbers(cell, mpis, rivals)) for cell in mine]
+        tables.append(Table(f"{collective}, {placement}", [_name(mpi) for mpi in mpis], lines, rivals))
     return tables
 
 
-def _numbers(cell: Beside, mpis: Sequence[str]) -> list[Number]:
+def _numbers(cell: Beside, mpis: Sequence[str], rivals: Sequence[str]) -> list[Number]:
     alone = [
         Number(time_text(cell.alone_s[mpi]), "fastest" if mpi == cell.fastest else "")
         if mpi in cell.alone_s
@@ -69,7 +71,10 @@ def _numbers(cell: Beside, mpis: Sequence[str]) -> list[Number]:
         for mpi in mpis
     ]
     palmette = [Number(time_text(cell.palmette_s[mpi])) if mpi in cell.palmette_s else Number("–") for mpi in mpis]
-    return [*alone, *palmette, *(_speed(cell.speed(mpi) if mpi in cell.palmette_s else None) for mpi in mpis)]
+    speeds = [_speed(cell.speed(mpi) if mpi in cell.palmette_s else None) for mpi in mpis]
+    others = [Number(time_text(cell.rivals_s[one])) if one in cell.rivals_s else Number("–") for one in rivals]
+    to_others = [_speed(cell.speed_to_rival(one) if one in cell.rivals_s else None) for one in rivals]
+    return [*alone, *palmette, *speeds, *others, *to_others]
 
 
 def mean_table(means: Sequence[MeanSpeed]) -> Table | None:
@@ -77,13 +82,15 @@ def mean_table(means: Sequence[MeanSpeed]) -> Table | None:
     if not means:
         return None
     mpis = list(dict.fromkeys(mpi for mean in means for mpi in mean.by_mpi))
+    rivals = list(dict.fromkeys(rival for mean in means for rival in mean.to_rivals))
     lines = []
     for mean in means:
         speeds = [_speed(mean.by_mpi.get(mpi)) for mpi in mpis]
         lowest = _speed(mean.lowest.best_speed)
         at = Number(f"{lowest.text} at {size_text(mean.lowest.size_bytes)}", lowest.mark)
-        lines.append(Line(f"{mean.collective}, {mean.placement}", [*speeds, _speed(mean.best), at]))
-    return Table("geometric means", [_name(mpi) for mpi in mpis], lines)
+        others = [_speed(mean.to_rivals.get(rival)) for rival in rivals]
+        lines.append(Line(f"{mean.collective}, {mean.placement}", [*speeds, _speed(mean.best), at, *others]))
+    return Table("geometric means", [_name(mpi) for mpi in mpis], lines, rivals)
 
 
 def pass_table(costs: Sequence[PassCost]) -> list[Line]:

@@ -252,7 +252,7 @@ def _with_where(rows: list[dict[str, Any]], jobs: Sequence[Job]) -> list[dict[st
 
 
 def _job_text(job: Job) -> str:
-    return f"{MPI_NAMES.get(job.mpi, job.mpi)} {job.placement}"
+    return f"{MPI_NAMES.get(job.mpi, job.mpi)} {job.where}"
 
 
 def _sizes(low: Any, high: Any) -> str:
@@ -283,7 +283,18 @@ def command_line(run: Run) -> str:
             value = settings[name]
             words += [option, f"{value:g}" if isinstance(value, float) else str(value)]
     words += [word for key, value in settings.get("env", {}).items() for word in ("--env", f"{key}={value}")]
+    words += [word for rival in settings.get("rivals", []) for word in ("--rival", _rival(rival))]
+    words += ["--traffic", settings["traffic"]] if settings.get("traffic") else []
+    words += ["--budget", f"{settings['budget_s']:g}s"] if settings.get("budget_s") else []
     words += ["--floor"] if settings.get("floor") else []
     words += ["--pass-through"] if settings.get("pass_through") else []
     words += [] if settings.get("preload", True) else ["--no-preload"]
     return shlex.join(words)
+
+
+def _rival(rival: dict[str, Any]) -> str:
+    """A preset by its name, everything else in full."""
+    if rival.get("coordinates"):
+        return str(rival["name"])
+    settings = ",".join(f"{key}={value}" for key, value in rival["env"].items())
+    return f"{rival['name']}:{rival['mpi']}" + (f":{settings}" if settings else "")

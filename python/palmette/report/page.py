@@ -17,6 +17,7 @@ from palmette.bench.sets import outcomes_of
 from palmette.bench.text import MPI_NAMES, hidden_text, mpi_text, ratio_text, size_text, spread_text, time_text
 from palmette.report import content
 from palmette.report.beside import besides
+from palmette.report.loaded import loaded
 from palmette.show.svg import svg
 from palmette.topology_file import parse
 
@@ -67,6 +68,7 @@ def render(run: Run, rows: Sequence[Row]) -> str:
         ],
         tables=by_series,
         besides=besides(run, outcomes_of(run)),
+        loaded=loaded(run, rows),
         hidden=any(hidden_text(row) for row in rows),
         choices=content.choices(measured),
         refusals=content.refusals(measured),

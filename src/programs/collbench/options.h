@@ -12,14 +12,22 @@
 
 #include "collectives.h"
 
-enum { MOST_SIZES = 64 };
+enum { MOST_SIZES = 64, MOST_CELLS = 4096 };
+
+struct cell {
+    const struct collective* collective;
+    size_t size;
+};
 
 struct options {
     const struct collective* chosen[COLLECTIVES];
     int chosen_count;
     size_t sizes[MOST_SIZES];
     int size_count;
+    struct cell* cells; /* --cells, instead of all collectives in all sizes */
+    int cell_count;
     double seconds;
+    double limit_s; /* a cell ends after that long even with too few pairs; 0: it doesn't */
     int min_pairs, max_pairs, warmup;
     double window_s;
     uint64_t seed;
@@ -34,7 +42,9 @@ static const char usage[] =
     "  --collectives A,B,...   default gather,scatter,allgather; --list names all\n"
     "  --sizes N,N,...         bytes a block, or of the vector; default 64,1024,16384,65536,262144; none for a "
     "barrier\n"
+    "  --cells A:N,B:N,...     these collectives and sizes only, instead of both lists\n"
     "  --seconds S             time a cell, 2\n"
+    "  --limit S               after this time a cell ends with 3 pairs, too; 0, the default: never\n"
     "  --min-iterations N      pairs of calls that start in time a cell, 8; gives up after 4 N pairs\n"
     "  --max-iterations N      pairs a cell at most, 1000\n"
     "  --warmup N              pairs of calls before, 6: some MPIs change their mind after 5\n"
@@ -83,6 +93,26 @@ static const char* parse_sizes(struct options* o, char* list, const char** at) {
     return o->size_count ? NULL : "no size is given";
 }
 
+static const char* parse_cells(struct options* o, char* list, const char** at) {
+    free(o->cells);
+    o->cells = malloc(MOST_CELLS * sizeof *o->cells);
+    if (!o->cells) return "no memory for a list of cells";
+    o->cell_count = 0;
+    for (char *save, *word = strtok_r(list, ",", &save); word; word = strtok_r(NULL, ",", &save)) {
+        *at = word;
+        char* colon = strchr(word, ':');
+        double size;
+        if (!colon || !parse_whole(colon + 1, 0, INT_MAX / 2, &size)) return "a cell is COLLECTIVE:BYTES";
+        *colon = 0;
+        const struct collective* c = find_collective(word);
+        if (!c) return "unknown collective; --list names those that there are";
+        if ((size == 0) == has_data(c)) return "a barrier has size 0, everything else has a size";
+        if (o->cell_count == MOST_CELLS) return "more than 4096 cells";
+        o->cells[o->cell_count++] = (struct cell){c, (size_t)size};
+    }
+    return o->cell_count ? NULL : "no cell is named";
+}
+
 /* Set `o` from the command line. Returns NULL, or what is wrong with the option in *at. Does no output. */
 static const char* parse_options(struct options* o, int argc, char** argv, bool* list, const char** at) {
     static const struct option known[] = {{"collectives", 1, NULL, 'c'},    {"sizes", 1, NULL, 's'},
@@ -90,6 +120,7 @@ static const char* parse_options(struct options* o, int argc, char** argv, bool*
                                           {"max-iterations", 1, NULL, 'M'}, {"warmup", 1, NULL, 'w'},
                                           {"root", 1, NULL, 'r'},           {"clock", 1, NULL, 'k'},
                                           {"wait", 1, NULL, 'p'},           {"window-us", 1, NULL, 'W'},
+                                          {"cells", 1, NULL, 'C'},          {"limit", 1, NULL, 'L'},
                                           {"seed", 1, NULL, 'S'},           {"output", 1, NULL, 'o'},
                                           {"pass-through", 0, NULL, 'P'},   {"list", 0, NULL, 'l'},
                                           {"help", 0, NULL, 'h'},           {NULL, 0, NULL, 0}};
@@ -116,6 +147,12 @@ static const char* parse_options(struct options* o, int argc, char** argv, bool*
                 break;
             case 's':
                 wrong = parse_sizes(o, optarg, at);
+                break;
+            case 'C':
+                wrong = parse_cells(o, optarg, at);
+                break;
+            case 'L':
+                if (!parse_number(optarg, 0, 1e6, &o->limit_s)) wrong = "--limit takes a number, 0 or more";
                 break;
             case 't':
                 if (!parse_number(optarg, 0, 1e6, &o->seconds)) wrong = "--seconds takes a number, 0 or more";

@@ -89,7 +89,7 @@ def test_a_slower_cell_fails_the_command_where_that_is_asked_for(
 ) -> None:
     # Cells of 64 bytes take about 1 ms here: slower, but not trusted.
     run = made_run(lambda *_: 1.5, sizes=(64,))
-    monkeypatch.setattr("palmette.cli.bench.measure", lambda *_: run)
+    monkeypatch.setattr("palmette.cli.bench.measure", lambda *_, **__: run)
     result = palmette("bench", "gather", "-n", "2", "--mpi", "mpich", *options)
     assert result.status == status, result.err
     assert ("cells are slower" in result.err) is (status == 1)
@@ -99,7 +99,7 @@ def test_trusted_cells_that_are_slower_fail_the_command(
     palmette: Palmette, made_run: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = made_run(lambda *_: 1.5, sizes=(262144,))
-    monkeypatch.setattr("palmette.cli.bench.measure", lambda *_: run)
+    monkeypatch.setattr("palmette.cli.bench.measure", lambda *_, **__: run)
     assert palmette("bench", "gather", "-n", "2", "--mpi", "mpich", "--fail-if-slower").status == 1
     assert palmette("bench", "gather", "-n", "2", "--mpi", "mpich").status == 0
 
@@ -109,7 +109,7 @@ def test_the_table_fits_80_columns_and_marks_what_is_not_trusted(
 ) -> None:
     run = made_run(mpis=("mpich", "openmpi"))
     run.jobs[0].error = "it failed"
-    monkeypatch.setattr("palmette.cli.bench.measure", lambda *_: run)
+    monkeypatch.setattr("palmette.cli.bench.measure", lambda *_, **__: run)
     result = palmette("bench", "gather", "-n", "2", "--mpi", "mpich")
     assert (result.status, "failed: mpich block" in result.out) == (1, True)
     assert max(map(len, result.out.splitlines())) <= 80

@@ -226,7 +226,7 @@ def test_the_command_prints_a_set_beside_each_other_and_fails_on_request(
     monkeypatch.chdir(tmp_path)
     asked: list[Settings] = []
 
-    def measured(settings: Settings, *_: object) -> Run:
+    def measured(settings: Settings, *_: object, **__: object) -> Run:
         asked.append(settings)
         run.settings = {**settings.to_json(), "place": ["--local", "2"]}
         return run

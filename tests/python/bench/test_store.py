@@ -85,21 +85,25 @@ def test_samples_can_be_read_with_sql_alone(made_run: MakeRun, tmp_path: Path) -
     assert all(0.45 < ratio < 0.55 and bound > 0 for *_, ratio, bound in rows)
 
 
-def test_a_store_of_version_1_is_brought_up_to_date(made_run: MakeRun, tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_store_of_an_older_version_is_brought_up_to_date(made_run: MakeRun, tmp_path: Path, version: int) -> None:
     path, run = tmp_path / "runs.sqlite", made_run()
     save(path, run)
-    with sqlite3.connect(path) as old:  # back to what version 1 was
+    kinds = "'measure', 'floor'" + (", 'pass_through'" if version > 1 else "")
+    less = "DROP TABLE pass_through; ALTER TABLE cells DROP COLUMN overlap;" if version == 1 else ""
+    with sqlite3.connect(path) as old:  # back to what that version was
         old.execute("PRAGMA foreign_keys = OFF")
         old.execute("PRAGMA legacy_alter_table = ON")
         old.executescript(
-            "DROP TABLE pass_through; ALTER TABLE cells DROP COLUMN overlap; DROP INDEX jobs_of_run;"
+            f"{less} DROP INDEX jobs_of_run; ALTER TABLE jobs DROP COLUMN traffic; ALTER TABLE jobs DROP COLUMN load;"
             "CREATE TABLE older AS SELECT * FROM jobs; DROP TABLE jobs;"
             "CREATE TABLE jobs (id INTEGER PRIMARY KEY, run_id INTEGER NOT NULL REFERENCES runs(id) ON DELETE CASCADE,"
             " mpi TEXT NOT NULL, mpi_version TEXT NOT NULL, placement TEXT NOT NULL, repeat INTEGER NOT NULL,"
-            " kind TEXT NOT NULL CHECK (kind IN ('measure', 'floor')), hosts TEXT NOT NULL, palmette_ranks INTEGER NOT NULL,"
+            f" kind TEXT NOT NULL CHECK (kind IN ({kinds})), hosts TEXT NOT NULL, palmette_ranks INTEGER NOT NULL,"
             " seconds REAL NOT NULL, error TEXT, report TEXT) STRICT;"
             "CREATE INDEX jobs_of_run ON jobs(run_id);"
-            "INSERT INTO jobs SELECT * FROM older; DROP TABLE older; PRAGMA user_version = 1;"
+            "INSERT INTO jobs SELECT * FROM older; DROP TABLE older;"
+            f"PRAGMA user_version = {version};"
         )
     old.close()
     with open_store(path, create=False) as store:
@@ -111,5 +115,5 @@ def test_a_store_of_version_1_is_brought_up_to_date(made_run: MakeRun, tmp_path:
     with sqlite3.connect(path) as now:
         assert now.execute("PRAGMA foreign_key_check").fetchall() == []
         assert now.execute("PRAGMA foreign_key_list(cells)").fetchone()[2] == "jobs"
-        assert now.execute("PRAGMA user_version").fetchone() == (2,)
+        assert now.execute("PRAGMA user_version").fetchone() == (3,)
     now.close()

@@ -1,0 +1,111 @@
+"""How long a benchmark takes, and how it is made to fit in a given time.
+
+What a cell costs isn't known before; its physical bound is. An MPI by itself takes a few bounds, and a call of a lab
+no less than some milliseconds. The budget goes to all cells alike; those that are dear even with the fewest pairs get
+those, and those for which even that is too much are left for a larger budget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from palmette.bench.jobs import CellName, Planned
+from palmette.bench.settings import Settings
+
+MULTIPLE = 4.0
+"""Bounds that a call takes, the MPI alone and palmette in the mean."""
+
+SHORTEST_CALL_S = 8e-3
+"""A call on a lab with what ranks agree on around it."""
+
+FEWEST_CALLS = 12
+"""Of a cell that runs into its limit: two checks of each variant before and after, a pair that warms up, three that count."""
+
+JOB_S = 4.0
+"""Starting and ending a job."""
+
+_PLAIN_CALLS = 4
+"""Checks before and after, beside the time that a cell is given."""
+
+Bounds = Callable[[Planned, CellName], float]
+"""The physical bound of a cell in seconds, 0 where nothing is known."""
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """The jobs with their cells and limits, the time they should take, and how many cells were left out."""
+
+    jobs: list[Planned]
+    expected_s: float
+    left_out: list[tuple[Planned, CellName]]
+
+
+def expected_seconds(jobs: Sequence[Planned], settings: Settings, bounds: Bounds) -> float:
+    """Return about how long jobs take without a budget."""
+    total = 0.0
+    for job in jobs:
+        share = 0.2 if job.kind == "floor" else 1.0
+        total += JOB_S
+        for cell in _cells(job, settings):
+            call = _call_s(job, cell, bounds)
+            calls = _PLAIN_CALLS + 2 * settings.warmup
+            total += calls * call + max(share * settings.seconds, 2 * settings.min_pairs * call)
+    return total
+
+
+def fit(jobs: Sequence[Planned], settings: Settings, bounds: Bounds, budget_s: float) -> Fitted:
+    """Return jobs that take about `budget_s` seconds: the dearest cells are left out when even the fewest pairs don't fit."""
+    least: dict[tuple[int, CellName], float] = {}
+    for number, job in enumerate(jobs):
+        for cell in _cells(job, settings):
+            least[number, cell] = FEWEST_CALLS * _call_s(job, cell, bounds)
+    # All jobs of a cell stay or go together: MPIs are held against each other.
+    dearest = sorted({cell for _, cell in least}, key=lambda cell: -max(s for (_, c), s in least.items() if c == cell))
+    dropped: set[CellName] = set()
+    room = budget_s - JOB_S * len(jobs)
+    for cell in dearest:
+        if sum(seconds for (_, name), seconds in least.items() if name not in dropped) <= room:
+            break
+        dropped.add(cell)
+    kept = {key: seconds for key, seconds in least.items() if key[1] not in dropped}
+    limit = _limit(list(kept.values()), room, settings.seconds + settings.seconds / 4)
+    fitted = []
+    for number, job in enumerate(jobs):
+        cells = tuple(cell for cell in _cells(job, settings) if (number, cell) in kept)
+        if cells or job.kind == "pass_through":
+            fitted.append(replace(job, cells=cells or None, limit_s=limit))
+    expected = JOB_S * len(fitted) + sum(max(seconds, limit) for seconds in kept.values())
+    left_out = [(jobs[number], cell) for number, cell in least if cell in dropped]
+    return Fitted(fitted, expected, left_out)
+
+
+def _limit(least: Sequence[float], room: float, most: float) -> float:
+    """The time that each cell may take so that all together fill the room; a dear cell takes its least anyway."""
+    low, high = 0.0, most
+    for _ in range(40):
+        middle = (low + high) / 2
+        if sum(max(seconds, middle) for seconds in least) > room:
+            high = middle
+        else:
+            low = middle
+    return max(round(low, 3), 0.05)
+
+
+def _cells(job: Planned, settings: Settings) -> Sequence[CellName]:
+    if job.kind == "pass_through":
+        return ()
+    return settings.cells if job.cells is None else job.cells
+
+
+def _call_s(job: Planned, cell: CellName, bounds: Bounds) -> float:
+    # Traffic that takes half of each link.
+    factor = MULTIPLE * (2 if job.loaded else 1)
+    return max(SHORTEST_CALL_S, factor * bounds(job, cell))
+
+
+def duration_text(seconds: float) -> str:
+    """`about 40 s`, `about 12 min`, `about 2.5 h`."""
+    if seconds < 90:
+        return f"about {seconds:.0f} s"
+    return f"about {seconds / 60:.0f} min" if seconds < 5400 else f"about {seconds / 3600:.1f} h"

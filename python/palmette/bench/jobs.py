@@ -1,0 +1,94 @@
+"""The jobs of a benchmark: in which order, and which cells each has left to measure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from palmette import mpi_install
+from palmette.bench.results import LOADED, Kind, Run
+from palmette.bench.rivals import Rival
+from palmette.bench.settings import Settings
+from palmette.mpi_install import Installation
+
+CellName = tuple[str, int]
+"""Collective and size."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A job to do. `cells`: these only; None: all of the settings. `limit_s`: a cell ends after so long."""
+
+    mpi: Installation
+    placement: str
+    repeat: int
+    kind: Kind
+    rival: Rival | None = None
+    loaded: bool = False
+    cells: tuple[CellName, ...] | None = None
+    limit_s: float | None = None
+
+    @property
+    def name(self) -> str:
+        """The MPI's name, or the rival's."""
+        return self.rival.name if self.rival else self.mpi.name
+
+    @property
+    def where(self) -> str:
+        """As Job.where."""
+        return self.placement + (LOADED if self.loaded else "")
+
+    @property
+    def label(self) -> str:
+        """A few words for the progress display."""
+        what = f"{self.name} {self.where}" + (f" #{self.repeat + 1}" if self.repeat else "")
+        kinds = {"floor": ", rates off", "pass_through": ", calls passed through", "measure": "", "rival": ""}
+        return what + kinds[self.kind]
+
+
+def plan_jobs(settings: Settings) -> list[Planned]:
+    """Return the jobs in the order in which they are done: repetitions outermost, so that drift hits all MPIs alike; a loaded
+    job follows its quiet one.
+
+    Raises MpiNotFoundError.
+    """
+    found = [mpi_install.find(name) for name in settings.mpis]
+    rivals = [(rival, mpi_install.find(rival.mpi)) for rival in settings.rivals]
+    kinds: tuple[Kind, ...] = ("floor", "measure") if settings.floor else ("measure",)
+    states = (False, True) if settings.traffic else (False,)
+    jobs: list[Planned] = []
+    for repeat in range(settings.repeat if settings.collectives else 0):
+        for placement in settings.placements:
+            for mpi in found:
+                for kind in kinds if repeat == 0 else ("measure",):
+                    loads = states if kind == "measure" else (False,)
+                    jobs += [Planned(mpi, placement, repeat, kind, loaded=loaded) for loaded in loads]
+            for rival, mpi in rivals:
+                jobs += [Planned(mpi, placement, repeat, "rival", rival, loaded) for loaded in states]
+    if settings.pass_through:
+        jobs += [Planned(mpi, settings.placements[0], 0, "pass_through") for mpi in found]
+    return jobs
+
+
+def without_done(jobs: Sequence[Planned], settings: Settings, done: Run) -> list[Planned]:
+    """Return what is left of `jobs` when the cells of `done` are not measured again; cells with wrong results are."""
+    there: dict[tuple[str, str, int, str], set[CellName]] = {}
+    for job in done.jobs:
+        right = {
+            (cell.collective, cell.size_bytes) for cell in job.cells if not (cell.wrong_alone or cell.wrong_palmette)
+        }
+        there.setdefault((job.mpi, job.where, job.repeat, job.kind), set()).update(right)
+    left = []
+    for planned in jobs:
+        key = (planned.name, planned.where, planned.repeat, planned.kind)
+        if planned.kind == "pass_through":
+            left += (
+                []
+                if any(job.kind == "pass_through" and job.mpi == planned.name and job.passes for job in done.jobs)
+                else [planned]
+            )
+            continue
+        cells = tuple(cell for cell in settings.cells if cell not in there.get(key, set()))
+        if cells:
+            left.append(replace(planned, cells=cells) if len(cells) < settings.cells_per_job else planned)
+    return left

@@ -1,0 +1,140 @@
+"""Quiet and loaded beside each other: what background traffic costs, and what palmette makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from palmette.bench.evaluate import Row
+from palmette.bench.results import LOADED, EdgeLoad, Run
+from palmette.bench.text import mpi_text, multiple_text, ratio_text, short, size_text, time_text
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The same cell without and with background traffic."""
+
+    quiet: Row
+    loaded: Row
+
+
+def pairs_of(rows: Sequence[Row]) -> list[Pair]:
+    """Return the cells that were measured both ways, in the order of the quiet ones."""
+    loaded = {(row.mpi, row.placement, row.collective, row.size_bytes): row for row in rows if row.loaded}
+    found = []
+    for row in rows:
+        other = loaded.get((row.mpi, row.placement + LOADED, row.collective, row.size_bytes))
+        if other is not None:
+            found.append(Pair(row, other))
+    return found
+
+
+def loaded_lines(pairs: Sequence[Pair]) -> list[str]:
+    """One table for each MPI and placement: times, ratio and bound of both, and the verdicts; 80 columns."""
+    lines: list[str] = []
+    for _, group in groupby(pairs, key=lambda pair: (pair.quiet.mpi, pair.quiet.placement)):
+        mine = list(group)
+        lines += ["", f"{mpi_text(mine[0].quiet)}, {mine[0].quiet.placement}: quiet | loaded"]
+        head = f"{'alone':>8}{'palmette':>9}{'ratio':>6}{'bound':>8}"
+        lines.append(f"{'':<18}{head}{head}")
+        lines += [_line(pair) for pair in mine]
+    return lines[1:]
+
+
+def _line(pair: Pair) -> str:
+    text = f"{short(pair.quiet.collective):<12} {size_text(pair.quiet.size_bytes).removesuffix(' B'):>4} "
+    for row in (pair.quiet, pair.loaded):
+        mark = {"faster": "+", "slower": "!", "same": " ", "ambiguous": "?"}[
+            "ambiguous" if row.wrong else row.ratio.verdict
+        ]
+        ratio = ratio_text(row.ratio).split(" ")[0] if not row.wrong else "WRONG"
+        text += (
+            f"{_time(row.alone.median_s):>8}{_time(row.palmette.median_s):>9}{ratio + mark:>6}{multiple_text(row):>8}"
+        )
+    return text
+
+
+def _time(seconds: float) -> str:
+    return time_text(seconds).replace(" ", "")
+
+
+@dataclass(frozen=True)
+class MeanLoad:
+    """The load of an edge over all loaded jobs, and how far single jobs were from it."""
+
+    edge: EdgeLoad
+    jobs: int
+
+    @property
+    def share(self) -> float:
+        """What the traffic took of the fuller direction while a job competed with it, 0 to 1."""
+        return min(1.0, max(self.edge.traffic_up, self.edge.traffic_down))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the load as JSON knows it."""
+        edge = self.edge
+        return {
+            "name": edge.name, "level": edge.level, "up": edge.up, "down": edge.down,
+            "traffic_up": edge.traffic_up, "traffic_down": edge.traffic_down, "load": self.share, "jobs": self.jobs,
+        }  # fmt: skip
+
+
+def mean_loads(run: Run) -> list[MeanLoad]:
+    """Return the mean load of each edge over the loaded jobs; nothing without any."""
+    by_edge: dict[tuple[str, str], list[EdgeLoad]] = {}
+    for job in run.jobs:
+        for edge in job.load:
+            by_edge.setdefault((edge.name, edge.level), []).append(edge)
+    result = []
+    for (name, level), loads in by_edge.items():
+        values = np.mean([(one.up, one.down, one.traffic_up, one.traffic_down) for one in loads], axis=0)
+        result.append(MeanLoad(EdgeLoad(name, level, *(float(value) for value in values)), len(loads)))
+    return result
+
+
+def load_lines(run: Run) -> list[str]:
+    """What the links carried under traffic, one line an edge above the hosts and one for all hosts."""
+    loads = mean_loads(run)
+    if not loads:
+        return []
+    traffic = next(job.traffic for job in run.jobs if job.load)
+    lines = [
+        f"links under {traffic}, in % of capacity, out/in, mean over {loads[0].jobs} jobs",
+        f"{'':<16}{'all':>12}{'traffic':>12}",
+    ]
+    for load in loads:
+        edge = load.edge
+        if edge.level != "node":
+            lines.append(
+                f"{edge.name:<16}{_percent(edge.up, edge.down):>12}{_percent(edge.traffic_up, edge.traffic_down):>12}"
+            )
+    hosts = [load.edge for load in loads if load.edge.level == "node"]
+    if hosts:
+        all_of_it = _percent(max(edge.up for edge in hosts), max(edge.down for edge in hosts))
+        traffic_of_it = _percent(max(edge.traffic_up for edge in hosts), max(edge.traffic_down for edge in hosts))
+        lines.append(f"{'fullest host':<16}{all_of_it:>12}{traffic_of_it:>12}")
+    return lines
+
+
+def _percent(up: float, down: float) -> str:
+    return f"{100 * up:.0f}/{100 * down:.0f}"
+
+
+def with_loads(topology: dict[str, Any], loads: Sequence[MeanLoad]) -> dict[str, Any]:
+    """Return a topology.json whose tree nodes say, as `load`, what other traffic takes of the edge to their parent."""
+    shares = {load.edge.name: round(load.share, 4) for load in loads}
+
+    def copy(node: dict[str, Any]) -> dict[str, Any]:
+        made = {key: value for key, value in node.items() if key not in ("children", "load")}
+        if node.get("name") in shares:
+            made["load"] = shares[node["name"]]
+        if "children" in node:
+            made["children"] = [copy(child) for child in node["children"]]
+        return made
+
+    machine = topology["machine"]
+    return {**topology, "machine": {**machine, "tree": copy(machine["tree"])}}

@@ -1,0 +1,183 @@
+"""Background traffic on a lab: an all-to-all of processes beside the job's ranks, and what it does to the links.
+
+As in the gather paper's second experiment (Kandalla et al., 2010): half of the processes of every switch exchange all
+with all, without end, while the collectives are measured. Here they are extra processes, small programs of one thread
+that sleep in poll(): the links are what they take, not the cores.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from palmette import _core
+from palmette.bench.errors import BenchError
+from palmette.bench.results import EdgeLoad
+from palmette.lab import Lab
+from palmette.lab.helpers import helper
+from palmette.topology_model import TreeNode
+
+DEFAULT_BYTES = 64 << 10
+_PORT = 34000
+_BEGIN_S = 30.0
+_LONGEST_S = 7200.0
+"""They end by themselves then, whatever happens to who started them."""
+
+_SETTLE_S = 0.5
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """`alltoall[:half|:all][:SIZE]`: processes for half of the places (or all), SIZE bytes for each other in a round."""
+
+    half: bool
+    size_bytes: int
+
+    @staticmethod
+    def parse(text: str) -> Traffic:
+        """Return what the text says; without more it is half, 64K. Raises BenchError."""
+        words = text.split(":")
+        half, size = True, DEFAULT_BYTES
+        rest = words[1:]
+        if rest and rest[0] in ("half", "all"):
+            half = rest.pop(0) == "half"
+        try:
+            if rest:
+                size = _core.parse_size(rest.pop(0))
+        except _core.Error as error:
+            raise BenchError(f"traffic '{text}': {error}") from None
+        if words[0] != "alltoall" or rest or not 1 <= size <= 1 << 30:
+            raise BenchError(f"traffic '{text}' is not alltoall[:half|:all][:SIZE], as in alltoall:half:64K")
+        return Traffic(half, size)
+
+    @property
+    def text(self) -> str:
+        """The same in full: `alltoall:half:64K`."""
+        return f"alltoall:{'half' if self.half else 'all'}:{_core.format_size(self.size_bytes)}"
+
+
+def hosts_of_processes(tree: TreeNode, slots: dict[str, int], traffic: Traffic) -> list[str]:
+    """Return the host of each background process: half of the places below every switch (rounded up), spread over its hosts."""
+    found: list[str] = []
+    for switch in tree.walk():
+        hosts = [child.name for child in switch.children if child.level == "node"]
+        places = sum(slots[host] for host in hosts)
+        wanted = (places + 1) // 2 if traffic.half else places
+        found += [hosts[index % len(hosts)] for index in range(wanted)]
+    return found
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Counters at one time: bytes over each edge, out and in, and bytes that each process sent to each other."""
+
+    time_s: float
+    edges: dict[str, tuple[int, int]]
+    sent: list[list[int]]
+
+
+class Background:
+    """The processes while they run."""
+
+    def __init__(self, lab: Lab, hosts: Sequence[str], counters: Sequence[Path]) -> None:
+        self._lab = lab
+        self._hosts = list(hosts)
+        self._counters = list(counters)
+
+    def snapshot(self) -> Snapshot:
+        """Read all counters. Raises LabError."""
+        sent = []
+        for path in self._counters:
+            data = path.read_bytes()
+            sent.append(list(struct.unpack(f"={len(data) // 8}Q", data)))
+        return Snapshot(time.monotonic(), self._lab.link_bytes(), sent)
+
+    def load(self, before: Snapshot, after: Snapshot) -> list[EdgeLoad]:
+        """Return how full each link with a capacity was between two snapshots, outermost first."""
+        seconds = after.time_s - before.time_s
+        loads = []
+        for group in list(self._lab.tree.walk())[1:]:
+            if not group.up_bytes_per_s or seconds <= 0:
+                continue
+            below = {host.name for host in group.hosts()}
+            # What all that was sent in that time would fill if nothing else were on the link.
+            full = seconds * group.up_bytes_per_s
+            up, down = (now - then for now, then in zip(after.edges[group.name], before.edges[group.name], strict=True))
+            traffic_up = traffic_down = 0
+            for source, row in enumerate(after.sent):
+                for target, count in enumerate(row):
+                    bytes_sent = count - before.sent[source][target]
+                    inside = (self._hosts[source] in below, self._hosts[target] in below)
+                    traffic_up += bytes_sent if inside == (True, False) else 0
+                    traffic_down += bytes_sent if inside == (False, True) else 0
+            loads.append(
+                EdgeLoad(group.name, group.level or "", up / full, down / full, traffic_up / full, traffic_down / full)
+            )
+        return loads
+
+
+@contextlib.contextmanager
+def background(lab: Lab, traffic: Traffic) -> Iterator[Background]:
+    """Start the traffic, wait until it flows, and end it afterwards. Raises BenchError when it doesn't come up, LabError."""
+    slots = {host.name: host.slots for host in lab.state.hosts}
+    hosts = hosts_of_processes(lab.tree, slots, traffic)
+    if len(hosts) < 2:
+        raise BenchError(
+            f"traffic {traffic.text} needs two processes, and the lab has room for {len(hosts)}; take :all"
+        )
+    addresses = {host.name: host.address for host in lab.state.hosts}
+    program = str(helper("palmette-lab-traffic"))
+    with tempfile.TemporaryDirectory(prefix="palmette-traffic-") as folder, contextlib.ExitStack() as stack:
+        counters = [Path(folder) / f"sent-{number}" for number in range(len(hosts))]
+        processes = []
+        for number, host in enumerate(hosts):
+            words = [f"{_LONGEST_S:g}", str(traffic.size_bytes), str(number), str(_PORT), str(counters[number])]
+            command = lab.exec_command(host, [program, *words, *(addresses[one] for one in hosts)])
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                start_new_session=True,
+            )  # fmt: skip
+            stack.callback(_end, process)
+            processes.append(process)
+        _wait_until_ready(processes, traffic)
+        time.sleep(_SETTLE_S)
+        yield Background(lab, hosts, counters)
+
+
+def _wait_until_ready(processes: Sequence[subprocess.Popen[str]], traffic: Traffic) -> None:
+    """Each prints one line when its connections stand, or ends; their own patience ends before ours."""
+    for process in processes:
+        assert process.stdout is not None and process.stderr is not None
+        if process.stdout.readline().strip() != "ready":
+            complaint = process.stderr.read().strip().splitlines() or ["it ended"]
+            raise BenchError(f"traffic {traffic.text} doesn't come up: {complaint[0]}; look at `palmette lab status`")
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """End one process that we started; the lab's helpers pass the signal on, and what they started dies with them."""
+    process.terminate()
+    try:
+        process.communicate(timeout=5)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+
+
+def parse_name(text: str) -> str:
+    """Return the traffic's name in full, for settings. Raises BenchError."""
+    return Traffic.parse(text).text
+
+
+def load_words(loads: Sequence[EdgeLoad]) -> list[str]:
+    """Return a line of words for each edge: `leaf0 81/79 % out/in, traffic 40/38 %`."""
+    return [
+        f"{edge.name} {100 * edge.up:.0f}/{100 * edge.down:.0f} % out/in,"
+        f" traffic {100 * edge.traffic_up:.0f}/{100 * edge.traffic_down:.0f} %"
+        for edge in loads
+    ]

@@ -1,0 +1,106 @@
+"""`palmette export`: what palmette knows, as files of MPI libraries that run without it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from palmette import _core
+from palmette.cli.common import CliError, emit_json, json_option
+from palmette.export.make import FORMS, make_exports
+from palmette.export.match import Export
+from palmette.export.mpich_defaults import NoDefaultsError
+from palmette.export.text import export_lines
+from palmette.mpi_install import MpiNotFoundError
+
+EXAMPLE = "palmette export --format openmpi-tuned --topology topology.json --placement block -o tuning"
+
+
+@click.command(context_settings={"max_content_width": 80}, epilog=f"Example: {EXAMPLE}")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice((*FORMS, "all")),
+    required=True,
+    metavar="FORM",
+    help=f"{', '.join(FORMS)}, or all.",
+)
+@click.option("--topology", metavar="FILE", help="The cluster: topology.json.")
+@click.option("--machine", metavar="SPEC", help="A synthetic machine instead: 2leaf:4node:2core.")
+@click.option("--placement", metavar="FORM", help="block, cyclic, random:SEED, or a file with one host a line.")
+@click.option("--hosts", metavar="A,B,...", help="The host of rank 0, 1, ... instead of a placement.")
+@click.option("--ranks", type=click.IntRange(1), help="Number of ranks; default: all places, or the hosts named.")
+@click.option("--table", metavar="FILE", help="A decision table. [default: PALMETTE_TABLE, else the built-in one]")
+@click.option("--commutative", is_flag=True, help="The program's own operations all commute: take more of Open MPI's.")
+@click.option("-o", "--output", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="Write there.")
+@json_option
+def command(
+    form: str,
+    topology: str | None,
+    machine: str | None,
+    placement: str | None,
+    hosts: str | None,
+    ranks: int | None,
+    table: str | None,
+    commutative: bool,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Write what the decision table knows as tuning files of MPI libraries.
+
+    For those who can't preload. Each algorithm becomes the nearest one that the library has; where there is none its default
+    stays, and is told. Without -o the files are printed. docs/guide/export.md says what each form holds.
+    """
+    try:
+        job = _job(topology, machine, placement, hosts, ranks)
+        exports = make_exports(FORMS if form == "all" else (form,), _table(table), job, commutative=commutative)
+    except (_core.Error, MpiNotFoundError, NoDefaultsError) as error:
+        raise CliError(str(error)) from None
+    if output is not None:
+        _write(exports, output)
+    if as_json:
+        emit_json({"ranks": job.size, "exports": [_as_json(export, output) for export in exports]})
+        return
+    blocks = ["\n".join(export_lines(export, output)) for export in exports]
+    click.echo("\n\n".join(blocks))
+
+
+def _job(
+    topology: str | None, machine: str | None, placement: str | None, hosts: str | None, ranks: int | None
+) -> _core.Job:
+    if (topology is None) == (machine is None):
+        raise CliError(f"name the cluster with --topology or --machine, one of them; for instance: {EXAMPLE}")
+    if placement is not None and hosts is not None:
+        raise CliError("--placement and --hosts both say where ranks are; leave one of them out")
+    made = _core.Machine.from_file(topology) if topology is not None else _core.Machine.synthetic(machine or "")
+    return _core.Job(made, f"hosts={hosts}" if hosts else placement or "block", ranks or 0)
+
+
+def _table(path: str | None) -> _core.Table:
+    chosen = path or os.environ.get("PALMETTE_TABLE", "")
+    return _core.Table.from_file(chosen) if chosen else _core.Table.built_in()
+
+
+def _write(exports: Sequence[Export], folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for export in exports:
+            for name, text in export.files.items():
+                (folder / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise CliError(f"can't write to {folder}: {error.strerror}; choose another folder with --output") from None
+
+
+def _as_json(export: Export, folder: Path | None) -> dict[str, object]:
+    return {
+        "format": export.form,
+        "library": export.library,
+        "files": list(export.files) if folder else export.files,
+        "folder": str(folder) if folder else None,
+        "environment": export.environment(folder or Path("DIR")),
+        "decisions": [line.to_json() for line in export.lines],
+        "notes": export.notes,
+    }

@@ -1,0 +1,134 @@
+"""The real libraries read what is exported: another algorithm runs, a rule is listed, a broken file is refused."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from palmette import _core, mpi_install
+from palmette.export.make import make_exports
+from palmette.export.openmpi_match import NUMBERS
+
+from .conftest import RANKS, table_of
+
+pytestmark = pytest.mark.mpi
+
+Operands = Callable[..., subprocess.CompletedProcess[str]]
+RING = f"{RANKS - 1}/{(RANKS - 1) * 4096 // RANKS} " * RANKS + "right"
+"""Each rank combines a quarter of 4096 elements three times: a ring, and neither a tree nor exchanges of the whole vector."""
+
+
+def export(folder: Path, form: str, table: _core.Table, job: _core.Job, *, commutative: bool = True) -> dict[str, str]:
+    """Write an export and return its variables."""
+    try:
+        (made,) = make_exports([form], table, job, commutative=commutative)
+    except mpi_install.MpiNotFoundError as error:
+        pytest.skip(str(error))
+    for name, text in made.files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return made.environment(folder)
+
+
+def test_mpich_takes_the_algorithm_of_its_tuning_file(operands: Operands, job: _core.Job, tmp_path: Path) -> None:
+    table = table_of([{"function": "allreduce", "algorithm": "ring"}])
+    environment = export(tmp_path, "mpich-tuning", table, job)
+    assert operands("mpich", {}, "allreduce", "4096").stdout.strip() != RING
+    done = operands("mpich", environment, "allreduce", "4096")
+    assert done.stdout.strip() == RING, done.stderr
+
+
+def test_mpich_keeps_its_own_below_the_size_of_a_rule(operands: Operands, job: _core.Job, tmp_path: Path) -> None:
+    rows = [
+        {"function": "allreduce", "max_bytes": 8192, "algorithm": "mpi"},
+        {"function": "allreduce", "algorithm": "ring"},
+    ]
+    environment = export(tmp_path, "mpich-tuning", table_of(rows), job)
+    assert operands("mpich", environment, "allreduce", "4096").stdout.strip() == RING
+    assert "2/2048" in operands("mpich", environment, "allreduce", "1024").stdout
+
+
+def test_mpich_refuses_a_tuning_file_with_an_unknown_algorithm(
+    operands: Operands, job: _core.Job, tmp_path: Path
+) -> None:
+    environment = export(tmp_path, "mpich-tuning", table_of([{"function": "allreduce", "algorithm": "ring"}]), job)
+    path = Path(environment["MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE"])
+    path.write_text(path.read_text().replace("MPIR_Allreduce_intra_ring", "MPIR_Allreduce_intra_rong"))
+    assert operands("mpich", environment, "allreduce", "4096").returncode != 0
+
+
+def test_mpich_makes_trees_by_the_coordinates(operands: Operands, job: _core.Job, tmp_path: Path) -> None:
+    environment = export(tmp_path, "mpich-coordinates", _core.Table.built_in(), job)
+    # Ranks 2 and 3 are behind the other switch: 3 gives to 2, which gives to 0.
+    assert operands("mpich", environment, "reduce", "4096").stdout.split()[:4] == ["2/8192", "0/0", "1/4096", "0/0"]
+    scattered = _core.Job(_core.Machine.synthetic("2leaf:1node:2core"), "cyclic")
+    environment = export(tmp_path, "mpich-coordinates", _core.Table.built_in(), scattered)
+    assert operands("mpich", environment, "reduce", "4096").stdout.split()[:4] == ["2/8192", "1/4096", "0/0", "0/0"]
+
+
+@pytest.mark.parametrize("form", ["mpich-coordinates", "mpich-tuning"])
+def test_mpich_stays_right_for_operations_that_do_not_commute(
+    operands: Operands, job: _core.Job, tmp_path: Path, form: str
+) -> None:
+    rows = [{"function": "allreduce", "algorithm": "ring"}, {"function": "reduce", "algorithm": "by_topology"}]
+    environment = export(tmp_path, form, table_of(rows), job, commutative=False)
+    assert operands("mpich", environment, "order", "64").stdout.strip() == "right"
+
+
+def test_open_mpi_takes_the_algorithm_of_its_rule_file(operands: Operands, job: _core.Job, tmp_path: Path) -> None:
+    environment = export(tmp_path, "openmpi-tuned", table_of([{"function": "allreduce", "algorithm": "ring"}]), job)
+    assert operands("openmpi", {}, "allreduce", "4096").stdout.strip() != RING
+    done = operands("openmpi", environment, "allreduce", "4096")
+    assert done.stdout.strip() == RING, done.stderr
+
+
+def test_open_mpi_stays_right_for_operations_that_do_not_commute(
+    operands: Operands, job: _core.Job, tmp_path: Path
+) -> None:
+    rows = [{"function": name, "algorithm": "ring"} for name in ("allreduce", "reduce_scatter")]
+    rows += [{"function": "reduce", "algorithm": "k_nomial"}]
+    environment = export(tmp_path, "openmpi-tuned", table_of(rows), job, commutative=False)
+    assert operands("openmpi", environment, "order", "64").stdout.strip() == "right"
+
+
+def test_han_lists_the_rules_of_its_file(operands: Operands, job: _core.Job, tmp_path: Path) -> None:
+    rows = [
+        {"function": "bcast", "max_bytes": 1023, "algorithm": "by_topology:node=linear"},
+        {"function": "bcast", "algorithm": "linear"},
+    ]
+    environment = export(tmp_path, "openmpi-han", table_of(rows), job)
+    told = {"OMPI_MCA_coll_base_verbose": "10", "OMPI_MCA_coll_han_dump_dynamic_rules": "1"}
+    done = operands("openmpi", {**environment, **told}, "allreduce", "16")
+    text = done.stdout + done.stderr
+    listed = re.findall(
+        r"\(bcast\) topology level 2 \(global_communicator\) configuration size (\d+) message size (\d+)"
+        r" -> collective component \d+ \((\w+)\)",
+        text,
+    )
+    assert set(listed) >= {("4", "0", "han"), ("4", "1024", "tuned"), ("5", "0", "han"), ("1", "0", "han")}, text[
+        -2000:
+    ]
+    assert "algorithm 'simple'" in text
+
+
+def test_the_numbers_of_open_mpis_algorithms_are_those_of_the_library() -> None:
+    try:
+        mpi = mpi_install.find("openmpi")
+    except mpi_install.MpiNotFoundError as error:
+        pytest.skip(str(error))
+    info = subprocess.run(
+        [mpi.prefix / "bin" / "ompi_info", "--param", "coll", "tuned", "--level", "9", "--parsable"],
+        env={**os.environ, **mpi.environment()}, capture_output=True, text=True, timeout=60, check=True,
+    ).stdout  # fmt: skip
+    found = {
+        (function, name): int(number)
+        for function, number, name in re.findall(r"coll_tuned_(\w+)_algorithm:enumerator:value:(\d+):(\w+)", info)
+    }
+    assert found, info[:500]
+    for function, names in NUMBERS.items():
+        for name, number in names.items():
+            assert found[function, name] == number, (function, name)
