@@ -147,7 +147,7 @@ def _do(planned: Planned, settings: Settings, place: Place, topology: dict[str, 
     job.passes = output.passes
     job.palmette_ranks = output.palmette_ranks
     preloaded = replace(settings, preload=_preloads(planned, settings))
-    job.error = _complaint(done, output, preloaded, hosts) or _not_passed_through(job)
+    job.error = _complaint(done, output, preloaded, hosts) or _not_passed_through(job) or job.error
     if topology is not None and output.hosts:
         for cell, limit in zip(job.cells, limits(topology, hosts, job.cells), strict=True):
             cell.bound = limit
@@ -178,6 +178,8 @@ def _traffic(planned: Planned, settings: Settings, place: Place, samples: Path, 
         try:
             yield
             job.load = running.load(first[0], running.snapshot())
+            if not running.is_alive():
+                job.error = "the background traffic ended before the job did"
         finally:
             over.set()
             thread.join()

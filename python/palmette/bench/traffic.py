@@ -85,10 +85,17 @@ class Snapshot:
 class Background:
     """The processes while they run."""
 
-    def __init__(self, lab: Lab, hosts: Sequence[str], counters: Sequence[Path]) -> None:
+    def __init__(
+        self, lab: Lab, hosts: Sequence[str], counters: Sequence[Path], processes: Sequence[subprocess.Popen[str]]
+    ) -> None:
         self._lab = lab
+        self._processes = list(processes)
         self._hosts = list(hosts)
         self._counters = list(counters)
+
+    def is_alive(self) -> bool:
+        """Whether all processes run; they end together."""
+        return all(process.poll() is None for process in self._processes)
 
     def snapshot(self) -> Snapshot:
         """Read all counters. Raises LabError."""
@@ -147,7 +154,7 @@ def background(lab: Lab, traffic: Traffic) -> Iterator[Background]:
             processes.append(process)
         _wait_until_ready(processes, traffic)
         time.sleep(_SETTLE_S)
-        yield Background(lab, hosts, counters)
+        yield Background(lab, hosts, counters, processes)
 
 
 def _wait_until_ready(processes: Sequence[subprocess.Popen[str]], traffic: Traffic) -> None:

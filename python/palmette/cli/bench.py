@@ -253,7 +253,7 @@ def run_with_progress(
         if store is not None:
             store.add(run, job)
 
-    with Progress(errors, settings) as progress:
+    with Progress(errors, settings, jobs) as progress:
         if jobs is None and before is None:
             return measure(settings, place, progress, keep)
         return measure(settings, place, progress, keep, jobs=jobs, run=before)

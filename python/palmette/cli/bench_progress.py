@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
@@ -18,10 +19,13 @@ from palmette.bench.settings import Settings
 class Progress(Watcher):
     """A bar over all cells on a terminal; elsewhere a line for each job."""
 
-    def __init__(self, console: Any, settings: Settings) -> None:
+    def __init__(self, console: Any, settings: Settings, jobs: Sequence[Planned] | None = None) -> None:
+        """`jobs`: what will be done; None: everything that the settings ask for."""
         self._console = console
-        self._cells = settings.cells_per_job
+        self._settings = settings
+        self._jobs = jobs
         self._before = 0
+        self._current = 0
         self._bars: Bars | None = None
         self._label = ""
 
@@ -43,10 +47,16 @@ class Progress(Watcher):
 
     def job_starts(self, job: Planned, number: int, jobs: int) -> None:
         """Show the job's name."""
-        self._before = number * self._cells
+        self._before += self._current
+        self._current = self._cells_of(job)
         self._label = f"{job.label} ({number + 1}/{jobs})"
         if self._bars is not None:
-            self._bars.update(self._task, description=self._label, total=jobs * self._cells, completed=self._before)
+            known = self._jobs is not None
+            total = sum(map(self._cells_of, self._jobs or [])) if known else jobs * self._settings.cells_per_job
+            self._bars.update(self._task, description=self._label, total=total, completed=self._before)
+
+    def _cells_of(self, job: Planned) -> int:
+        return self._settings.cells_per_job if job.cells is None else len(job.cells)
 
     def cells_done(self, cells: int) -> None:
         """Move the bar."""

@@ -45,20 +45,18 @@ _PLAIN = {
     ("bcast", "k_nomial"): "knomial",
     ("bcast", "scatter_allgather"): "sag_knomial",
     ("reduce", "k_nomial"): "knomial",
-    ("reduce", "reduce_scatter_gather"): "srg_knomial",
+    ("reduce", "reduce_scatter_gather"): "srg",
     ("allreduce", "recursive_doubling"): "knomial",
     ("allreduce", "recursive_multiplying"): "knomial",
     ("allreduce", "rabenseifner"): "sra_knomial",
     ("reduce_scatter", "ring"): "ring",
     ("reduce_scatter_block", "ring"): "ring",
-    ("reduce_scatter_block", "recursive_halving"): "knomial",
     ("alltoall", "pairwise"): "pairwise",
     ("alltoall", "linear"): "pairwise",
     ("alltoall", "bruck"): "bruck",
     ("alltoallv", "pairwise"): "pairwise",
     ("barrier", "dissemination"): "knomial",
     ("gather", "k_nomial"): "knomial",
-    ("scatter", "k_nomial"): "knomial",
 }
 _TWO_LEVELS = {"allreduce": "rab", "bcast": "2step", "reduce": "2step"}
 
