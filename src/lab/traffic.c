@@ -151,7 +151,8 @@ int main(int argc, char **argv) {
     const int port = atoi(argv[4]);
     processes = argc - 6;
     if (seconds <= 0 || bytes == 0 || me < 0 || me >= processes || port <= 0 || port + processes > 65535) {
-        fprintf(stderr, "palmette-lab-traffic: bad arguments; SECONDS and BYTES are above 0, ME is one of the processes\n");
+        fprintf(stderr,
+                "palmette-lab-traffic: bad arguments; SECONDS and BYTES are above 0, ME is one of the processes\n");
         return 2;
     }
     signal(SIGTERM, end);

@@ -25,7 +25,7 @@ from palmette.bench.settings import Settings
 from palmette.bench.traffic import Traffic, background
 from palmette.lab.running import TIMED_OUT
 from palmette.mpi_install import Installation
-from palmette.run.abi import abi_of_launcher, preload_library
+from palmette.run.abi import Abi, abi_of_launcher, preload_library
 
 _PEEK_S = 0.3
 
@@ -86,7 +86,7 @@ def measure(
     return run
 
 
-def _abi(mpi: Installation) -> str:
+def _abi(mpi: Installation) -> Abi:
     abi = abi_of_launcher(mpi.launcher)
     assert abi is not None, "every MPI of mpi_install has a launcher of its own"
     return abi
@@ -137,7 +137,7 @@ def _do(planned: Planned, settings: Settings, place: Place, topology: dict[str, 
                 cells=planned.cells,
                 limit_s=planned.limit_s,
             )
-        argv = [str(program(_abi(mpi))), *arguments]
+        argv = [str(program(str(_abi(mpi)))), *arguments]
         with _traffic(planned, settings, place, samples, job), _watched(samples, watcher), _rates(place, planned.kind):
             done = place.run(mpi, hosts, argv, {**env, **settings.env}, settings.job_timeout_s)
         output = read_output(samples)

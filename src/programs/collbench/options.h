@@ -115,15 +115,13 @@ static const char* parse_cells(struct options* o, char* list, const char** at) {
 
 /* Set `o` from the command line. Returns NULL, or what is wrong with the option in *at. Does no output. */
 static const char* parse_options(struct options* o, int argc, char** argv, bool* list, const char** at) {
-    static const struct option known[] = {{"collectives", 1, NULL, 'c'},    {"sizes", 1, NULL, 's'},
-                                          {"seconds", 1, NULL, 't'},        {"min-iterations", 1, NULL, 'm'},
-                                          {"max-iterations", 1, NULL, 'M'}, {"warmup", 1, NULL, 'w'},
-                                          {"root", 1, NULL, 'r'},           {"clock", 1, NULL, 'k'},
-                                          {"wait", 1, NULL, 'p'},           {"window-us", 1, NULL, 'W'},
-                                          {"cells", 1, NULL, 'C'},          {"limit", 1, NULL, 'L'},
-                                          {"seed", 1, NULL, 'S'},           {"output", 1, NULL, 'o'},
-                                          {"pass-through", 0, NULL, 'P'},   {"list", 0, NULL, 'l'},
-                                          {"help", 0, NULL, 'h'},           {NULL, 0, NULL, 0}};
+    static const struct option known[] = {
+        {"collectives", 1, NULL, 'c'},    {"sizes", 1, NULL, 's'},          {"seconds", 1, NULL, 't'},
+        {"min-iterations", 1, NULL, 'm'}, {"max-iterations", 1, NULL, 'M'}, {"warmup", 1, NULL, 'w'},
+        {"root", 1, NULL, 'r'},           {"clock", 1, NULL, 'k'},          {"wait", 1, NULL, 'p'},
+        {"window-us", 1, NULL, 'W'},      {"cells", 1, NULL, 'C'},          {"limit", 1, NULL, 'L'},
+        {"seed", 1, NULL, 'S'},           {"output", 1, NULL, 'o'},         {"pass-through", 0, NULL, 'P'},
+        {"list", 0, NULL, 'l'},           {"help", 0, NULL, 'h'},           {NULL, 0, NULL, 0}};
     *o = (struct options){.chosen = {&collectives[0], &collectives[1], &collectives[2]},
                           .chosen_count = 3,
                           .sizes = {64, 1024, 16384, 65536, 262144},
