@@ -70,6 +70,12 @@ def served_body(prototype: Prototype, collective: str, kind: str) -> str:
     if kind == "blocking":
         serve = f"runtime::serve_{name}({', '.join(p.name for p in parameters)})"
         before = "    runtime::before_blocking(comm);\n"
+        measured = f"""\
+        if (runtime::CachedPlan* plan = runtime::take_measured()) [[unlikely]] {{
+            runtime::before_blocking(comm);
+            return runtime::measure_mpi(comm, *plan, [&] {{ return next::{prototype.name}({prototype.arguments}); }});
+        }}
+"""
     else:
         rest = ", ".join(["call", "work", *(p.name for p in parameters if p.type != "MPI_Comm")])
         serve = (
@@ -77,10 +83,11 @@ def served_body(prototype: Prototype, collective: str, kind: str) -> str:
             f"        [&](runtime::Call& call, runtime::Work& work) {{ return runtime::prepare_{name}({rest}); }})"
         )
         before = ""
+        measured = ""
     return f"""\
     if (const Entry entry; entry.ours()) {{
         if (const auto code = {serve}) return *code;
-    }}
+{measured}    }}
 {before}    return next::{prototype.name}({prototype.arguments});"""
 
 

@@ -8,17 +8,27 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-Kind = Literal["flag", "level", "path", "report", "wait", "algorithm"]
-"""What a value is: flag 0 or 1; wait auto, mpi or poll; level 0, 1 or 2; report 0, 1 or a path that ends in .json;
+Kind = Literal["flag", "level", "path", "report", "wait", "share", "algorithm"]
+"""What a value is: flag 0 or 1; wait auto, mpi or poll; share 0 or a percentage such as 1%; level 0, 1 or 2; report 0, 1 or a path that ends in .json;
 algorithm an algorithm's specification or `mpi`."""
 
 DECLARATIONS = Path(__file__).with_name("settings.json")
+
+
+_SHARE = re.compile(r"(\d+(?:\.\d+)?)%")
+
+
+def _is_share(value: str) -> bool:
+    """Return whether `value` is 0 or a percentage of at most 50."""
+    match = _SHARE.fullmatch(value)
+    return value == "0" or (match is not None and float(match[1]) <= 50)
 
 
 class SettingError(ValueError):
@@ -55,6 +65,7 @@ class Setting:
             "flag": "0 or 1" if value not in ("0", "1") else "",
             "level": "0, 1 or 2" if value not in ("0", "1", "2") else "",
             "wait": "auto, mpi or poll" if value not in ("auto", "mpi", "poll") else "",
+            "share": "0 or a percentage such as 1%, at most 50%" if not _is_share(value) else "",
             "report": "0, 1 or a path that ends in .json"
             if value not in ("0", "1") and not value.endswith(".json")
             else "",

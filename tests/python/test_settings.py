@@ -29,7 +29,14 @@ def test_a_setting_is_found_by_variable_and_by_key() -> None:
 
 @pytest.mark.parametrize(
     ("key", "good", "bad"),
-    [("enable", "0", "2"), ("verbose", "2", "3"), ("report", "/tmp/r.json", "r.html"), ("report", "1", "yes")],
+    [
+        ("enable", "0", "2"),
+        ("compare", "0.5%", "1"),
+        ("compare", "50%", "51%"),
+        ("verbose", "2", "3"),
+        ("report", "/tmp/r.json", "r.html"),
+        ("report", "1", "yes"),
+    ],
 )
 def test_a_value_of_the_wrong_kind_is_refused(key: str, good: str, bad: str) -> None:
     setting = settings.find(key)

@@ -41,6 +41,7 @@ void register_select(nb::module_& m) {
         .def_ro("max_ranks", &Row::max_ranks)
         .def_ro("min_nodes", &Row::min_nodes)
         .def_ro("max_nodes", &Row::max_nodes)
+        .def_ro("min_latency_s", &Row::min_latency_s, "Above 0: of the slowest level, where it is known.")
         .def_ro("scattered", &Row::scattered, "Set: rank order and topology order must differ (True) or agree (False).")
         .def_ro("crowded", &Row::crowded, "Set: ranks must outnumber cores on some node (True) or on none (False).")
         .def_ro("blocking", &Row::blocking, "Set: for blocking calls only (True), or for all others (False).")

@@ -1,7 +1,9 @@
 #include "palmette/interpose/settings.hpp"
 
 #include <cctype>
+#include <charconv>
 #include <cstdlib>
+#include <optional>
 #include <string>
 
 #include "palmette/base/error.hpp"
@@ -34,6 +36,17 @@ bool flag(Settings& settings, const settings::Setting& setting) {
     if (value == "0" || value == "false" || value == "no" || value == "off") return false;
     complain(settings, base::cat(setting.name, "='", value, "' is neither 1 nor 0; taken as ", setting.default_value));
     return setting.default_value == "1";
+}
+
+/// 0 or a percentage of at most 50, as in python/palmette/settings.py; nothing where it is neither.
+std::optional<double> share_of(const std::string& text) {
+    if (text == "0") return 0.0;
+    double percent = 0;
+    const auto [end, error] =
+        std::from_chars(text.data(), text.data() + text.size(), percent, std::chars_format::fixed);
+    if (error != std::errc() || std::string_view(end, text.data() + text.size()) != "%") return std::nullopt;
+    if (!(percent >= 0 && percent <= 50)) return std::nullopt;
+    return percent / 100;
 }
 
 void read_forced(Settings& settings, select::Function function) {
@@ -90,6 +103,13 @@ Settings settings_from_environment() {
         complain(out, base::cat(settings::verbose.name, "='", verbose, "' is none of 0, 1 and 2; taken as 0"));
     out.check = flag(out, settings::check);
     mix(out.hash, out.check ? "check" : "no check");
+    const std::string compare = value_of(settings::compare);
+    const std::string usual{settings::compare.default_value};
+    out.compare = share_of(compare).value_or(share_of(usual).value_or(0));
+    if (!share_of(compare))
+        complain(out, base::cat(settings::compare.name, "='", compare,
+                                "' is neither 0 nor a percentage of at most 50; taken as ", usual));
+    mix(out.hash, base::cat("compare ", out.compare));
     const std::string wait = value_of(settings::wait);
     using Policy = runtime::Waiting::Policy;
     out.waiting = wait == "mpi" ? Policy::mpi : wait == "poll" ? Policy::poll : Policy::automatic;

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "palmette/base/error.hpp"
 #include "palmette/base/units.hpp"
 
 namespace palmette::runtime {
@@ -34,6 +35,7 @@ bool Call::plan(Work& work, int root, std::int64_t block_bytes, const Operation*
     if (operation) {
         key.ordered = !operation->commutative();
         key.element_bytes = operation->layout().extent;
+        key.exact = operation->exact();
     }
     CachedPlan& plan = state_->plan_for(key, process_.settings());
     work.plan = &plan;
@@ -45,6 +47,27 @@ bool Call::plan(Work& work, int root, std::int64_t block_bytes, const Operation*
     if (!plan.refused) plan.refused = &process_.report().refused_row(function_, *plan.refusal, plan.reason);
     plan.refused->calls.add(rank() == 0);
     return false;
+}
+
+void Call::compared(CachedPlan& plan) {
+    const Comparison& comparison = *plan.comparison;
+    if (state_->leads()) {
+        Report::Compared& row = process_.report().compared_row(function_, plan.key.block_bytes, plan.algorithm);
+        ++row.pairs;
+        row.ours_s = comparison.ours_s();
+        row.mpi_s = comparison.mpi_s();
+        row.cost_s += comparison.last_cost_s();
+        if (comparison.pairs() > 1) --row.of(comparison.verdict_before());
+        ++row.of(comparison.verdict());
+    }
+    if (comparison.verdict() != select::Verdict::slower) return;
+    plan.refusal = Refusal::slower;
+    plan.reason = base::cat(plan.algorithm, " took ", base::format_duration(comparison.ours_s()), ", the MPI's ",
+                            base::format_duration(comparison.mpi_s()), " (medians of ", comparison.pairs(), " pairs)");
+    if (process_.settings().verbose > 0 && state_->leads())
+        std::fprintf(stderr, "palmette: %s of %s on %d ranks is the MPI's from here on: %s\n",
+                     select::name_of(function_), base::format_size(plan.key.block_bytes).c_str(), size(),
+                     plan.reason.c_str());
 }
 
 int Call::run(Work& work) {

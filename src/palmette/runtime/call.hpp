@@ -52,6 +52,8 @@ class Call {
 
     /// Counts an operation that was served, and raises its error.
     void close(const Work& work, int code, double begin);
+    /// Takes note of what comparing the plan with the MPI's own has found: a plan that loses is given up, by all ranks at the same call.
+    void compared(CachedPlan& plan);
     bool timed() const { return !process_.settings().report.empty(); }
 
   private:

@@ -153,6 +153,10 @@ void Communicator::fill(CachedPlan& plan, const Settings& settings) {
             plan.reason = plan.algorithm;
             return;
         }
+        if (key.blocking && settings.copies_sends && job_.nodes().groups.count() > 1) plan.outbox = &Outbox::instance();
+        const bool forced = settings.forced[static_cast<std::size_t>(key.function)].has_value();
+        if (settings.compare > 0 && key.blocking && key.exact && !forced && is_uniform(key.function))
+            plan.comparison = std::make_unique<Comparison>(hidden_, settings.compare);
         if (is_uniform(key.function)) {
             bind_uniform(plan, request, spec);
         } else {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "palmette/runtime/binding.hpp"
+#include "palmette/runtime/comparison.hpp"
 #include "palmette/runtime/executor.hpp"
 #include "palmette/runtime/report.hpp"
 #include "palmette/runtime/settings.hpp"
@@ -26,6 +27,7 @@ struct PlanKey {
     std::int32_t root = 0;
     std::int64_t block_bytes = 0;  ///< as in plan::Request; -1: ranks don't know each other's sizes
     std::int64_t element_bytes = 1;
+    bool exact = true;  ///< no reduction, or one whose bits don't depend on the order of its operands
     friend bool operator==(const PlanKey&, const PlanKey&) = default;
 };
 
@@ -42,14 +44,17 @@ struct CachedPlan {
     bool relays = false;
     bool shares = false;  ///< ranks of a node exchange through shared memory
     std::int64_t single_copy_from = INT64_MAX;
-    std::int64_t tags = 0;  ///< more than any message's tag
+    Outbox* outbox = nullptr;  ///< for short messages, where sending from a copy pays
+    std::int64_t tags = 0;     ///< more than any message's tag
     plan::Program program;
     BoundProgram bound;  ///< where the call's sizes are uniform
     /// Data that is too long for the shared memory goes through in batches of so many bytes of each block; 0: all at once.
     std::int64_t batch_bytes = 0;
     BoundProgram tail;  ///< for the last, shorter batch
     BoundLengths last;  ///< where each call brings its own lengths
-    int users = 0;      ///< nonblocking and persistent operations that run it: it can't be dropped
+    /// Absent where the MPI's own must not come in: forced algorithms, results whose bits would depend on timing, lengths of each call's own.
+    std::unique_ptr<Comparison> comparison;
+    int users = 0;  ///< nonblocking and persistent operations that run it: it can't be dropped
 };
 
 /// Hangs on the communicator as an attribute: made in the first collective that may be served, freed with it.

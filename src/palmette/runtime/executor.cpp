@@ -141,6 +141,12 @@ int Executor::start(std::uint32_t index) {
                  : step.piece_count == 1 ? address(program_->pieces[step.first_piece])
                                          : nullptr;
     if (step.kind == StepKind::send && step.staging >= 0) collect(step, true);
+    if (step.kind == StepKind::send && environment_.outbox && step.bytes > 0 && step.bytes <= Outbox::longest &&
+        environment_.outbox->send(data, static_cast<int>(step.bytes), step.peer, environment_.first_tag + step.tag,
+                                  environment_.comm, error)) {
+        if (error == MPI_SUCCESS) complete(index);
+        return error;
+    }
     // The one message that is left needs no request.
     if (may_block_ && active_ == 0 && done_ + 1 == program_->steps.size() && step.bytes <= most_message_bytes) {
         error = run_last(step, data);

@@ -8,6 +8,7 @@
 
 #include "palmette/runtime/binding.hpp"
 #include "palmette/runtime/operation.hpp"
+#include "palmette/runtime/outbox.hpp"
 #include "palmette/runtime/patience.hpp"
 #include "palmette/runtime/shared_node.hpp"
 #include "palmette/runtime/waiting.hpp"
@@ -28,6 +29,7 @@ struct Environment {
     const Operation* operation = nullptr;       ///< of reductions
     SharedNode* shared = nullptr;               ///< set for all members of a node or for none
     std::int64_t single_copy_from = INT64_MAX;  ///< exposures of so many bytes are read in the owner's memory
+    Outbox* outbox = nullptr;                   ///< set where short messages had better be copied
 };
 
 /// Work space of one operation at a time. Kept between operations, so that a repeated call allocates nothing.

@@ -84,6 +84,8 @@ void Process::prepare(Settings settings) {
     int threads = MPI_THREAD_MULTIPLE;
     PMPI_Query_thread(&threads);
     Report::Counter::concurrent = threads == MPI_THREAD_MULTIPLE;
+    // Several threads would have to share the copies.
+    settings_.copies_sends = settings_.mpi == "mpich" && threads != MPI_THREAD_MULTIPLE;
     if (!settings_.enable) off_ = Refusal::switched_off;
 }
 
@@ -148,6 +150,7 @@ void Process::start_without_world(Settings settings) {
     if (started_) return;
     off_ = std::nullopt;
     prepare(std::move(settings));
+    settings_.copies_sends = false;  // there is no end at which to wait for them
     started_.store(true, std::memory_order_release);
 }
 
@@ -286,6 +289,7 @@ void Process::write_report() {
 
 void Process::finish() {
     if (!started_ || finished_) return;
+    if (settings_.copies_sends) Outbox::instance().drain();
     if (!settings_.report.empty() && off_ != Refusal::settings_differ) {
         const ErrorsReturn guard(MPI_COMM_WORLD);
         write_report();

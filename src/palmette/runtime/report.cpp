@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <vector>
 
+#include "palmette/base/error.hpp"
 #include "palmette/base/units.hpp"
 
 namespace palmette::runtime {
@@ -29,11 +30,16 @@ constexpr std::array<const char*, static_cast<std::size_t>(Refusal::count)> sent
     "a datatype that palmette doesn't reduce",
     "a communicator on which no blocking collective was called before",
     "blocks that others forward without knowing their lengths",
+    "the MPI's own was faster in this job",
+    "done by the MPI to compare it with palmette",
 };
 
 int size_class(std::int64_t bytes) {
     return bytes <= 0 ? 0 : static_cast<int>(std::bit_width(static_cast<std::uint64_t>(bytes - 1))) + 1;
 }
+
+/// The largest block of a size class.
+std::int64_t largest_of(int size_class) { return size_class == 0 ? 0 : std::int64_t{1} << (size_class - 1); }
 
 std::int64_t integer(const Json& json, const char* name) { return json.find(name)->integer(name); }
 
@@ -59,6 +65,11 @@ Report::Served& Report::served_row(Function function, std::int64_t block_bytes, 
 Report::Refused& Report::refused_row(Function function, Refusal refusal, const std::string& detail) {
     const std::lock_guard lock(mutex_);
     return refused_[{static_cast<std::uint8_t>(function), static_cast<std::uint8_t>(refusal), detail}];
+}
+
+Report::Compared& Report::compared_row(Function function, std::int64_t block_bytes, const std::string& algorithm) {
+    const std::lock_guard lock(mutex_);
+    return compared_[{static_cast<std::uint8_t>(function), size_class(block_bytes), algorithm}];
 }
 
 void Report::timed(Served& row, double seconds) {
@@ -101,6 +112,22 @@ Json Report::pack() const {
             .set("k", row.calls.rank_calls());
         refused.push(std::move(item));
     }
+    Json compared = Json::array();
+    for (const auto& [key, row] : compared_) {
+        Json item = Json::object();
+        Json plans = Json::array();
+        for (const std::int64_t n : row.plans) plans.push(n);
+        item.set("f", static_cast<int>(std::get<0>(key)))
+            .set("c", std::get<1>(key))
+            .set("a", std::get<2>(key))
+            .set("n", row.pairs)
+            .set("o", row.ours_s)
+            .set("m", row.mpi_s)
+            .set("s", row.cost_s)
+            .set("v", std::move(plans));
+        compared.push(std::move(item));
+    }
+    out.set("compared", std::move(compared));
     Json notes = Json::array();
     for (const auto& [text, times] : notes_) notes.push(text);
     out.set("served", std::move(served)).set("refused", std::move(refused)).set("notes", std::move(notes));
@@ -122,6 +149,18 @@ void Report::absorb(const Json& other) {
         Refused& row = refused_[{static_cast<std::uint8_t>(integer(item, "f")),
                                  static_cast<std::uint8_t>(integer(item, "w")), item.find("d")->string("d")}];
         add(row.calls, item);
+    }
+    for (const Json& item : other.find("compared")->items("compared")) {
+        Compared& row = compared_[{static_cast<std::uint8_t>(integer(item, "f")), static_cast<int>(integer(item, "c")),
+                                   item.find("a")->string("a")}];
+        if (integer(item, "n") > row.pairs) {
+            row.ours_s = item.find("o")->number("o");
+            row.mpi_s = item.find("m")->number("m");
+        }
+        row.pairs += integer(item, "n");
+        row.cost_s += item.find("s")->number("s");
+        std::size_t v = 0;
+        for (const Json& n : item.find("v")->items("v")) row.plans.at(v++) += n.integer("v");
     }
     for (const Json& text : other.find("notes")->items("notes")) ++notes_[text.string("notes")];
 }
@@ -178,10 +217,27 @@ Json Report::to_json(int ranks, double seconds, const Json& job) const {
         item.set("calls", row.calls.operations()).set("rank_calls", row.calls.rank_calls());
         fallbacks.push(std::move(item));
     }
+    Json compared = Json::array();
+    for (const auto& [key, row] : compared_) {
+        Json item = Json::object();
+        item.set("function", select::name_of(static_cast<Function>(std::get<0>(key))))
+            .set("max_bytes", largest_of(std::get<1>(key)))
+            .set("algorithm", std::get<2>(key))
+            .set("pairs", row.pairs)
+            .set("ours_seconds", row.ours_s)
+            .set("mpi_seconds", row.mpi_s)
+            .set("cost_seconds", row.cost_s);
+        Json plans = Json::object();
+        for (std::size_t v = 0; v < row.plans.size(); ++v)
+            plans.set(select::name_of(static_cast<select::Verdict>(v)), row.plans[v]);
+        item.set("plans", std::move(plans));
+        compared.push(std::move(item));
+    }
     Json notes = Json::array();
     for (const auto& [text, times] : notes_) notes.push(text);
     out.set("calls", std::move(calls))
         .set("fallbacks", std::move(fallbacks))
+        .set("compared", std::move(compared))
         .set("notes", std::move(notes))
         .set("job", job);
     return out;
@@ -224,6 +280,23 @@ std::string Report::page(int ranks, double seconds) const {
                   rest.data());
             rest.remove_prefix(std::min(rest.size(), cut + 1));
         }
+    }
+    if (!compared_.empty())
+        print("  compared with the MPI's own  %15s %9s %10s %10s\n", "block bytes", "pairs", "ours", "the MPI's");
+    for (const auto& [key, row] : compared_) {
+        const std::string bytes = "to " + base::format_size(largest_of(std::get<1>(key)));
+        print("  %-28s %15s %9lld %10s %10s\n", select::name_of(static_cast<Function>(std::get<0>(key))), bytes.c_str(),
+              static_cast<long long>(row.pairs), base::format_duration(row.ours_s).c_str(),
+              base::format_duration(row.mpi_s).c_str());
+        std::string verdicts;
+        for (std::size_t v = 0; v < row.plans.size(); ++v) {
+            if (row.plans[v] == 0) continue;
+            if (!verdicts.empty()) verdicts += ", ";
+            verdicts += select::name_of(static_cast<select::Verdict>(v));
+            if (row.plans[v] > 1) verdicts += base::cat(" ", row.plans[v], " times");
+        }
+        print("      %.40s: %s; comparing cost %s\n", std::get<2>(key).c_str(), verdicts.c_str(),
+              base::format_duration(row.cost_s).c_str());
     }
     for (const auto& [text, times] : notes_) print("  note: %.400s\n", text.c_str());
     return out;

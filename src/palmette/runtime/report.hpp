@@ -3,6 +3,7 @@
 
 #include <mpi.h>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <map>
@@ -12,6 +13,7 @@
 
 #include "palmette/base/json.hpp"
 #include "palmette/select/table.hpp"
+#include "palmette/select/verdict.hpp"
 
 namespace palmette::runtime {
 
@@ -32,6 +34,8 @@ enum class Refusal : std::uint8_t {
     datatype,
     no_state_yet,
     lengths_unknown,
+    slower,    ///< as pairs of calls in this job have shown
+    compared,  ///< done by the MPI to compare
     count,
 };
 const char* sentence_of(Refusal refusal);
@@ -74,6 +78,15 @@ class Report {
     struct Refused {
         Calls calls;
     };
+    /// What comparing with the MPI's own has shown.
+    struct Compared {
+        std::int64_t pairs = 0;
+        double ours_s = 0, mpi_s = 0;         ///< medians of the plan that was compared last
+        double cost_s = 0;                    ///< of comparing
+        std::array<std::int64_t, 4> plans{};  ///< by verdict
+        std::int64_t& of(select::Verdict verdict) { return plans[static_cast<std::size_t>(verdict)]; }
+    };
+    Compared& compared_row(Function function, std::int64_t block_bytes, const std::string& algorithm);
     Served& served_row(Function function, std::int64_t block_bytes, const std::string& algorithm,
                        const std::string& reason, bool blocking = true);
     Refused& refused_row(Function function, Refusal refusal, const std::string& detail);
@@ -99,6 +112,8 @@ class Report {
     mutable std::mutex mutex_;
     std::map<ServedKey, Served> served_;
     std::map<RefusedKey, Refused> refused_;
+    using ComparedKey = std::tuple<std::uint8_t, int, std::string>;  ///< function, size class, algorithm
+    std::map<ComparedKey, Compared> compared_;
     std::map<std::string, int> notes_;
 };
 

@@ -1,5 +1,6 @@
 #include "palmette/runtime/serve.hpp"
 
+#include "palmette/runtime/background.hpp"
 #include "palmette/runtime/check_arguments.hpp"
 #include "palmette/runtime/prepare.hpp"
 
@@ -10,6 +11,9 @@ using select::Function;
 
 /// Keeps its rooms between calls. One call at a time in a thread.
 thread_local Work kept;
+
+/// Set where the MPI does this thread's current call so that it can be compared.
+thread_local CachedPlan* measured_next = nullptr;
 
 /// PALMETTE_CHECK: an error that all ranks get, or MPI_SUCCESS. What can't be served isn't checked either.
 template <class Checked, class... Arguments>
@@ -29,10 +33,33 @@ std::optional<int> serve(Function function, MPI_Comm comm, Prepare prepare, Chec
         if (const int code = check(comm, checked, arguments...); code != MPI_SUCCESS) return code;
     Call call(function, comm);
     if (!call.open() || !prepare(call, kept, arguments...)) return std::nullopt;
+    if (Comparison* comparison = kept.plan->comparison.get(); comparison && comparison->due()) [[unlikely]] {
+        if (comparison->turn() == Comparison::Turn::mpi) {
+            call.refuse(Refusal::compared);
+            measured_next = kept.plan;
+            return std::nullopt;
+        }
+        int code = MPI_SUCCESS;
+        before_blocking(comm);
+        if (comparison->time([&call] { return call.run(kept); }, code)) call.compared(*kept.plan);
+        return code;
+    }
     return call.run(kept);
 }
 
 }  // namespace
+
+CachedPlan* take_measured() {
+    CachedPlan* plan = measured_next;
+    if (plan) [[unlikely]]
+        measured_next = nullptr;
+    return plan;
+}
+
+void compared(MPI_Comm comm, CachedPlan& plan) {
+    Call call(plan.key.function, comm);
+    if (call.open()) call.compared(plan);
+}
 
 std::optional<int> serve_gather(const void* sendbuf, std::int64_t sendcount, MPI_Datatype sendtype, void* recvbuf,
                                 std::int64_t recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm) {

@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include "palmette/runtime/communicator.hpp"
 #include "palmette/runtime/counts.hpp"
 
 namespace palmette::runtime {
@@ -46,5 +47,18 @@ std::optional<int> serve_scan(const void* sendbuf, void* recvbuf, std::int64_t c
                               MPI_Comm comm);
 std::optional<int> serve_exscan(const void* sendbuf, void* recvbuf, std::int64_t count, MPI_Datatype type, MPI_Op op,
                                 MPI_Comm comm);
+
+/// The plan of the call that a serve_X has just left to the MPI, if the time that the MPI takes is to be compared with ours; asked once.
+CachedPlan* take_measured();
+/// Takes note of what a comparison has found.
+void compared(MPI_Comm comm, CachedPlan& plan);
+
+/// Lets the MPI do such a call, and times it. `run` returns the MPI code.
+template <class Run>
+int measure_mpi(MPI_Comm comm, CachedPlan& plan, Run run) {
+    int code = MPI_SUCCESS;
+    if (plan.comparison->time(run, code)) compared(comm, plan);
+    return code;
+}
 
 }  // namespace palmette::runtime

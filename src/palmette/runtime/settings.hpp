@@ -13,9 +13,10 @@ namespace palmette::runtime {
 
 struct Settings {
     bool enable = true;
-    std::string mpi;       ///< which MPI this is: mpich, openmpi, impi or empty; filled in at the start
-    bool crowded = false;  ///< the ranks of some node outnumber its cores; agreed at the start
-    std::string topology;  ///< path of a topology.json, read by rank 0 only
+    std::string mpi;            ///< which MPI this is: mpich, openmpi, impi or empty; filled in at the start
+    bool crowded = false;       ///< the ranks of some node outnumber its cores; agreed at the start
+    bool copies_sends = false;  ///< short messages are sent from copies (Outbox); filled in at the start
+    std::string topology;       ///< path of a topology.json, read by rank 0 only
     select::Table table = select::Table::built_in();
     /// By function: a spec, or `mpi` (present without a spec) to leave the calls to the MPI.
     struct Forced {
@@ -27,6 +28,7 @@ struct Settings {
     int verbose = 0;
     bool shared = true;         ///< ranks of a node may share memory
     bool reproducible = false;  ///< reductions give the same bits for any placement
+    double compare = 0.01;      ///< of a kind of calls' time, for comparing with the MPI's own; 0: never
     bool check = false;         ///< all ranks compare what they pass before a collective
     Waiting::Policy waiting = Waiting::Policy::automatic;
     std::string pretended_hosts;  ///< for tests: comma-separated host of each rank, so that one machine looks like many

@@ -74,6 +74,7 @@ Environment Work::environment() const {
     out.operation = operation ? &*operation : nullptr;
     out.shared = plan->shares ? state->shared_node() : nullptr;
     out.single_copy_from = plan->single_copy_from;
+    out.outbox = plan->outbox;
     return out;
 }
 

@@ -1,6 +1,8 @@
 #include "palmette/select/table.hpp"
 
+#include <algorithm>
 #include <array>
+#include <cstdio>
 
 #include "palmette/base/error.hpp"
 #include "palmette/base/units.hpp"
@@ -60,6 +62,8 @@ Row read_row(const Json& json, const std::string& where) {
             row.min_nodes = static_cast<std::int32_t>(value.integer(at));
         } else if (key == "max_nodes") {
             row.max_nodes = static_cast<std::int32_t>(value.integer(at));
+        } else if (key == "min_latency") {
+            row.min_latency_s = base::parse_duration(value.string(at));
         } else if (key == "mpi") {
             row.mpi = value.string(at);
             if (row.mpi != "mpich" && row.mpi != "openmpi" && row.mpi != "impi")
@@ -77,7 +81,7 @@ Row read_row(const Json& json, const std::string& where) {
         } else {
             fail(at,
                  ": unknown key; there are function, min_bytes, max_bytes, min_ranks, max_ranks, min_nodes, max_nodes, "
-                 "mpi, scattered, crowded, blocking, algorithm and why");
+                 "min_latency, mpi, scattered, crowded, blocking, algorithm and why");
         }
     }
     if (!has_function) fail(where, ".function: missing");
@@ -94,6 +98,19 @@ Row read_row(const Json& json, const std::string& where) {
     return row;
 }
 
+/// As parse_duration reads it.
+std::string microseconds(double seconds) {
+    std::array<char, 40> text{};
+    std::snprintf(text.data(), text.size(), "%.12gus", seconds * 1e6);
+    return text.data();
+}
+
+double slowest_latency(const Job& job) {
+    double slowest = 0;
+    for (const topology::JobLevel& level : job.levels()) slowest = std::max(slowest, level.latency_s);
+    return slowest;
+}
+
 bool matches_but_for_size(const Row& row, Function function, const Job& job, const Surroundings& around) {
     if (row.function != function || (!row.mpi.empty() && row.mpi != around.mpi)) return false;
     const std::int32_t nodes = job.nodes().groups.count();
@@ -101,6 +118,7 @@ bool matches_but_for_size(const Row& row, Function function, const Job& job, con
         return false;
     if ((row.crowded && *row.crowded != around.crowded) || (row.blocking && *row.blocking != around.blocking))
         return false;
+    if (row.min_latency_s > 0 && slowest_latency(job) < row.min_latency_s) return false;
     return !row.scattered || *row.scattered == is_scattered(job);
 }
 
@@ -172,6 +190,7 @@ Json Table::to_json() const {
         if (row.max_ranks < INT32_MAX) item.set("max_ranks", row.max_ranks);
         if (row.min_nodes > 1) item.set("min_nodes", row.min_nodes);
         if (row.max_nodes < INT32_MAX) item.set("max_nodes", row.max_nodes);
+        if (row.min_latency_s > 0) item.set("min_latency", microseconds(row.min_latency_s));
         if (!row.mpi.empty()) item.set("mpi", row.mpi);
         if (row.scattered) item.set("scattered", *row.scattered);
         if (row.crowded) item.set("crowded", *row.crowded);

@@ -54,6 +54,7 @@ struct Row {
     std::int32_t max_ranks = INT32_MAX;
     std::int32_t min_nodes = 1;
     std::int32_t max_nodes = INT32_MAX;
+    double min_latency_s = 0;       ///< above 0: of the slowest level that the job spreads over, where it is known
     std::string mpi;                ///< the MPI underneath: mpich, openmpi or impi; empty: any
     std::optional<bool> scattered;  ///< set: rank order and topology order must differ (true) or agree (false)
     std::optional<bool> crowded;    ///< set: the ranks of some node outnumber its cores (true) or of none (false)

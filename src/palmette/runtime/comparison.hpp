@@ -1,0 +1,66 @@
+// While the program runs, sampled calls show whether palmette's choice is faster than the MPI's own collective.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "palmette/select/verdict.hpp"
+
+namespace palmette::runtime {
+
+/// Of calls of one kind (a cached plan) on one communicator.
+///
+/// All ranks count the calls, so all know which is sampled. Every so often one call is done by the MPI and the next one by palmette (or the other way round), each after a barrier; then the
+/// ranks agree on the longest time of each. So all come to the same verdict at the same call. A pair costs what the MPI's call takes longer than ours, two barriers and an
+/// allreduce of a few numbers; the next pair waits until this is at most `share` of the time of the calls in between.
+class Comparison {
+  public:
+    /// `share`: of the time of these calls, above 0. `hidden` outlives this.
+    Comparison(MPI_Comm hidden, double share) : hidden_(hidden), share_(share) {}
+
+    /// Counts a call. True: ask for its turn.
+    bool due() { return ++calls_ >= next_; }
+    enum class Turn : std::uint8_t { ours, mpi };
+    /// Whose turn a call is that is due.
+    Turn turn() const { return (at_second_ ? !mpi_first_ : mpi_first_) ? Turn::mpi : Turn::ours; }
+
+    /// Runs a call that is due, which is `turn()`'s. True: both calls of a pair are there, and the verdict may have changed.
+    template <class Run>
+    bool time(Run run, int& code) {
+        const Turn mine = turn();
+        PMPI_Barrier(hidden_);
+        const double begin = PMPI_Wtime();
+        code = run();
+        return took(mine, PMPI_Wtime() - begin, code);
+    }
+
+    select::Verdict verdict() const { return verdict_; }
+    /// Medians of the pairs so far, agreed between ranks; 0 without pairs.
+    double ours_s() const;
+    double mpi_s() const;
+    std::int64_t pairs() const { return static_cast<std::int64_t>(ours_.size()); }
+    /// What the last pair has cost.
+    double last_cost_s() const { return cost_s_; }
+    select::Verdict verdict_before() const { return before_; }
+
+    /// Calls before the first pair: what is called seldom isn't worth a look.
+    static constexpr std::int64_t first = 64;
+
+  private:
+    bool took(Turn turn, double seconds, int code);
+    bool settle();
+
+    MPI_Comm hidden_;
+    double share_;
+    std::int64_t calls_ = 0, next_ = first;
+    bool at_second_ = false, mpi_first_ = true, failed_ = false;
+    double ours_now_ = 0, mpi_now_ = 0;
+    double agreeing_s_ = 0;  ///< how long the last agreement took here
+    double cost_s_ = 0;
+    std::vector<double> ours_, mpi_;
+    select::Verdict verdict_ = select::Verdict::open, before_ = select::Verdict::open;
+};
+
+}  // namespace palmette::runtime

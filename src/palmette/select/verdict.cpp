@@ -1,0 +1,67 @@
+#include "palmette/select/verdict.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "palmette/base/error.hpp"
+
+namespace palmette::select {
+namespace {
+
+constexpr double margin = 1.05;
+
+/// Probability of `least` or more heads in `n` throws of a fair coin.
+double upper_tail(std::size_t n, std::size_t least) {
+    double sum = 0;
+    double ways = std::ldexp(1.0, -static_cast<int>(n));  // of no head
+    for (std::size_t k = 0; k <= n; ++k) {
+        if (k >= least) sum += ways;
+        ways *= static_cast<double>(n - k) / static_cast<double>(k + 1);
+    }
+    return sum;
+}
+
+}  // namespace
+
+const char* name_of(Verdict verdict) {
+    switch (verdict) {
+        case Verdict::open:
+            return "open";
+        case Verdict::faster:
+            return "faster";
+        case Verdict::same:
+            return "same";
+        case Verdict::slower:
+            return "slower";
+    }
+    return "?";
+}
+
+Verdict judge(const std::vector<double>& ours, const std::vector<double>& other) {
+    if (ours.size() != other.size())
+        throw base::Error(base::cat("judge: ", ours.size(), " times of ours and ", other.size(),
+                                    " of the other; pairs need as many of each"));
+    const std::size_t n = ours.size();
+    if (n < fewest_pairs) return Verdict::open;
+    std::vector<double> ratios(n);
+    std::size_t lost = 0;
+    std::size_t won = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+        ratios[i] = ours[i] / other[i];
+        lost += ratios[i] > 1 ? 1 : 0;
+        won += ratios[i] < 1 ? 1 : 0;
+    }
+    const double ratio = median(std::move(ratios));
+    if (ratio > margin && upper_tail(n, lost) <= 0.05) return Verdict::slower;
+    if (ratio < 1 / margin && upper_tail(n, won) <= 0.05) return Verdict::faster;
+    return n >= most_pairs ? Verdict::same : Verdict::open;
+}
+
+double median(std::vector<double> values) {
+    if (values.empty()) return 0;
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
+}
+
+}  // namespace palmette::select
