@@ -1,8 +1,9 @@
 /* palmette-lab-traffic SECONDS BYTES ME PORT COUNTERS ADDRESS...
  *
  * One process of a background all-to-all: process ME (from 0) of as many as there are addresses, each listening on PORT plus its
- * number. In every round it sends BYTES to each other process and receives as much from each; the next round begins when that is
- * done. COUNTERS is a file of one 64-bit number a process: bytes that were sent to it so far, for whoever measures.
+ * number. In every round it sends BYTES to each other process, one after the other, and receives as much from each; the next round
+ * begins when that is done. Little is under way at a time: what waits in the queues of a full link would hold up everybody else's
+ * messages for longer than on any real network. COUNTERS is a file of one 64-bit number a process: bytes that were sent to it so far, for whoever measures.
  *
  * Prints "ready" when all connections stand. Ends after SECONDS, at SIGTERM, or when another process ends; status 1: it could not
  * begin. One thread that sleeps in poll(): the cores belong to those who are measured. */
@@ -23,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST = 1024, CHUNK = 64 << 10, PATIENCE_S = 20 };
+enum { MOST = 1024, CHUNK = 64 << 10, UNDER_WAY = 16 << 10, PATIENCE_S = 20 };
 
 static volatile sig_atomic_t ended;
 static int processes, me;
@@ -53,11 +54,19 @@ static struct sockaddr_in address_of(const char *text, int port) {
     return address;
 }
 
+/* Before a connection is made, or taken from a listener: it keeps what it began with. */
+static void keep_short(int s) {
+    const int bytes = UNDER_WAY;
+    setsockopt(s, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+    setsockopt(s, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
+}
+
 static int listen_at(int port) {
     const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
     struct sockaddr_in here = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     if (listener < 0) return -1;
     setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    keep_short(listener);
     if (bind(listener, (struct sockaddr *)&here, sizeof here) < 0 || listen(listener, MOST) < 0) return -1;
     return listener;
 }
@@ -69,6 +78,7 @@ static int call(const char *host, int port, double until_s) {
         const struct sockaddr_in there = address_of(host, port);
         const uint32_t name = htonl((uint32_t)me);
         if (s < 0) return -1;
+        keep_short(s);
         if (connect(s, (const struct sockaddr *)&there, sizeof there) == 0 &&
             send(s, &name, sizeof name, MSG_NOSIGNAL) == sizeof name)
             return s;
@@ -119,18 +129,24 @@ static void exchange(uint64_t bytes, double until_s) {
     static char data[CHUNK];
     struct pollfd waiting[MOST];
     uint64_t limit = bytes;
+    int step = 1; /* sends to the process so much further */
     while (!ended && now_s() < until_s) {
-        int open = 0;
-        for (int peer = 0; peer < processes; ++peer) {
-            const int given = peer == me || sent[peer] >= limit;
-            waiting[peer] = (struct pollfd){.fd = peer == me ? -1 : sockets[peer], .events = POLLIN};
-            if (!given) waiting[peer].events |= POLLOUT;
-            open += !given || (peer != me && received[peer] < limit);
-        }
-        if (open == 0) {
-            limit += bytes;
+        const int target = (me + step) % processes;
+        if (step < processes && sent[target] >= limit) {
+            ++step;
             continue;
         }
+        int missing = 0;
+        for (int peer = 0; peer < processes; ++peer) {
+            waiting[peer] = (struct pollfd){.fd = peer == me ? -1 : sockets[peer], .events = POLLIN};
+            missing += peer != me && received[peer] < limit;
+        }
+        if (step == processes && missing == 0) {
+            limit += bytes;
+            step = 1;
+            continue;
+        }
+        if (step < processes) waiting[target].events |= POLLOUT;
         if (poll(waiting, (nfds_t)processes, 200) < 0 && errno != EINTR) return;
         for (int peer = 0; peer < processes; ++peer) {
             if (peer == me || waiting[peer].revents == 0) continue;

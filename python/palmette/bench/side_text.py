@@ -29,6 +29,8 @@ def side_lines(cells: Sequence[Beside], means: Sequence[MeanSpeed]) -> list[str]
     if not cells:
         return []
     lines = ["speed: time of the fastest MPI alone (*) / time with palmette; more is faster"]
+    if any(cell.rivals_s for cell in cells):
+        lines.append("times in microseconds, MPIs and rivals alone; best: palmette on its fastest MPI")
     for (placement, collective), group in groupby(cells, key=lambda cell: (cell.placement, cell.collective)):
         mine = list(group)
         mean = next(one for one in means if (one.placement, one.collective) == (placement, collective))

@@ -11,12 +11,20 @@ from pathlib import Path
 import pytest
 
 from palmette import _core, mpi_install
+from palmette.bench.errors import BenchError
+from palmette.bench.places import LocalPlace, program
+from palmette.bench.runner import measure
+from palmette.bench.settings import COLLECTIVES, Settings
+from palmette.export.decisions import FUNCTIONS
 from palmette.export.make import make_exports
 from palmette.export.openmpi_match import NUMBERS
 
 from .conftest import RANKS, table_of
 
 pytestmark = pytest.mark.mpi
+
+ONE_RULE = ("alltoallv", "barrier", "scan", "exscan", "gather", "scatter")
+"""Functions without rules by size, in one library at least."""
 
 Operands = Callable[..., subprocess.CompletedProcess[str]]
 RING = f"{RANKS - 1}/{(RANKS - 1) * 4096 // RANKS} " * RANKS + "right"
@@ -113,6 +121,45 @@ def test_han_lists_the_rules_of_its_file(operands: Operands, job: _core.Job, tmp
         -2000:
     ]
     assert "algorithm 'simple'" in text
+
+
+RULES_FOR_ALL = [
+    *({"function": name, "max_bytes": 1023, "algorithm": "mpi"} for name in FUNCTIONS if name not in ONE_RULE),
+    {"function": "allreduce", "algorithm": "rabenseifner"},
+    {"function": "bcast", "max_bytes": 8191, "algorithm": "chain:segment=4K"},
+    {"function": "bcast", "algorithm": "scatter_allgather"},
+    {"function": "reduce", "algorithm": "reduce_scatter_gather"},
+    {"function": "allgather", "algorithm": "ring"},
+    {"function": "allgatherv", "algorithm": "ring"},
+    {"function": "reduce_scatter", "algorithm": "pairwise"},
+    {"function": "reduce_scatter_block", "algorithm": "recursive_halving"},
+    {"function": "alltoall", "algorithm": "bruck:radix=4"},
+    {"function": "alltoallv", "algorithm": "linear"},
+    {"function": "barrier", "algorithm": "dissemination"},
+    {"function": "scan", "algorithm": "recursive_doubling"},
+    {"function": "exscan", "algorithm": "linear"},
+    {"function": "gather", "algorithm": "linear"},
+    {"function": "scatter", "algorithm": "linear"},
+]
+"""Rules for every function; for small blocks the library's own, which then stands below conditions of ours."""
+
+
+@pytest.mark.parametrize(("name", "form"), [("mpich", "mpich-tuning"), ("openmpi", "openmpi-han")])
+def test_all_collectives_stay_right_with_the_files(name: str, form: str, job: _core.Job, tmp_path: Path) -> None:
+    environment = export(tmp_path, form, table_of(RULES_FOR_ALL), job)
+    try:
+        mpi = mpi_install.find(name)
+        program("mpich" if name == "mpich" else "ompi")
+    except (mpi_install.MpiNotFoundError, BenchError) as error:
+        pytest.skip(str(error))
+    settings = Settings(
+        collectives=COLLECTIVES, sizes=(64, 4096, 16384), placements=("block",), mpis=(mpi.name,), seconds=0, min_pairs=1,
+        max_pairs=1, warmup=1, preload=False, env=environment,
+    )  # fmt: skip
+    (measured,) = measure(settings, LocalPlace(RANKS, tmp_path)).jobs
+    assert measured.error is None
+    assert len(measured.cells) == settings.cells_per_job
+    assert not any(cell.wrong_alone or cell.wrong_palmette for cell in measured.cells)
 
 
 def test_the_numbers_of_open_mpis_algorithms_are_those_of_the_library() -> None:
