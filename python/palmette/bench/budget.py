@@ -61,6 +61,15 @@ def expected_seconds(jobs: Sequence[Planned], settings: Settings, bounds: Bounds
     return total
 
 
+def cheapest_seconds(jobs: Sequence[Planned], settings: Settings, bounds: Bounds) -> float:
+    """Return about how long the cheapest collective and size takes in all jobs that measure it, with the fewest pairs."""
+    needs: dict[CellName, float] = {}
+    for job in jobs:
+        for cell in _cells(job, settings):
+            needs[cell] = needs.get(cell, 0.0) + FEWEST_CALLS * _call_s(job, cell, bounds)
+    return JOB_S * len(jobs) + min(needs.values(), default=0.0)
+
+
 def fit(jobs: Sequence[Planned], settings: Settings, bounds: Bounds, budget_s: float) -> Fitted:
     """Return jobs that take about `budget_s` seconds: the dearest cells are left out when even the fewest pairs don't fit."""
     least: dict[tuple[int, CellName], float] = {}

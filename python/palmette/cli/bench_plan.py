@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from palmette import _core
-from palmette.bench.budget import duration_text, expected_seconds, fit
+from palmette.bench.budget import cheapest_seconds, duration_text, expected_seconds, fit
 from palmette.bench.jobs import CellName, Planned, plan_jobs, without_done
 from palmette.bench.limits import bounded_as
 from palmette.bench.loaded import mean_loads, with_loads
@@ -63,8 +63,8 @@ def plan_run(settings: Settings, place: Place, store: Store, *, resume: bool) ->
     fitted = fit(jobs, settings, bounds, settings.budget_s)
     if not any(job.cells for job in fitted.jobs) and settings.collectives:
         raise CliError(
-            f"--budget {settings.budget_s:g}s is too short for any cell of {len(jobs)} jobs;"
-            " give more, or fewer placements and MPIs"
+            f"--budget {settings.budget_s:g}s is too short for any cell of {len(jobs)} jobs, of which the cheapest needs"
+            f" {duration_text(cheapest_seconds(jobs, settings, bounds))}; give more, or fewer placements and MPIs"
         )
     limit = next((job.limit_s for job in fitted.jobs if job.limit_s is not None), None)
     each = f", up to {limit:g} s a cell" if limit is not None else ""

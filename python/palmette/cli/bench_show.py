@@ -86,6 +86,9 @@ def run_json(run: Run, rows: Sequence[Row], store: Path, page: Path | None) -> d
         "side_by_side": [cell.to_json() for cell in cells],
         "mean_speeds": [mean.to_json() for mean in mean_speeds(cells)],
         "pass_through": [cost.to_json() for cost in pass_costs(run.jobs)],
+        "quiet_and_loaded": [
+            {"quiet": pair.quiet.to_json(), "loaded": pair.loaded.to_json()} for pair in pairs_of(rows)
+        ],
         "loads": [load.to_json() for load in mean_loads(run)],
         "targets": [outcome.to_json() for outcome in outcomes_of(run)],
     }

@@ -98,7 +98,8 @@ def _as_json(export: Export, folder: Path | None) -> dict[str, object]:
     return {
         "format": export.form,
         "library": export.library,
-        "files": list(export.files) if folder else export.files,
+        "files": list(export.files),
+        "texts": None if folder else export.files,
         "folder": str(folder) if folder else None,
         "environment": export.environment(folder or Path("DIR")),
         "decisions": [line.to_json() for line in export.lines],
