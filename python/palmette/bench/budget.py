@@ -77,7 +77,10 @@ def fit(jobs: Sequence[Planned], settings: Settings, bounds: Bounds, budget_s: f
         for cell in _cells(job, settings):
             least[number, cell] = FEWEST_CALLS * _call_s(job, cell, bounds)
     # All jobs of a cell stay or go together: MPIs are held against each other.
-    dearest = sorted({cell for _, cell in least}, key=lambda cell: -max(s for (_, c), s in least.items() if c == cell))
+    cost: dict[CellName, float] = {}
+    for (_, cell), seconds in least.items():
+        cost[cell] = cost.get(cell, 0.0) + seconds
+    dearest = sorted(cost, key=lambda cell: (-cost[cell], -cell[1]))
     dropped: set[CellName] = set()
     room = budget_s - JOB_S * len(jobs)
     for cell in dearest:
@@ -94,6 +97,39 @@ def fit(jobs: Sequence[Planned], settings: Settings, bounds: Bounds, budget_s: f
     expected = JOB_S * len(fitted) + sum(max(seconds, limit) for seconds in kept.values())
     left_out = [(jobs[number], cell) for number, cell in least if cell in dropped]
     return Fitted(fitted, expected, left_out)
+
+
+class Keeper:
+    """Keeps a running benchmark within its budget: before each job what is left is fitted again, at the pace so far."""
+
+    def __init__(self, settings: Settings, bounds: Bounds, budget_s: float, now: Callable[[], float]) -> None:
+        self._settings = settings
+        self._bounds = bounds
+        self._budget_s = budget_s
+        self._now = now
+        self._began_s = now()
+        self._expected_s = 0.0
+        self.left_out: list[tuple[Planned, CellName]] = []
+        """Cells that were given up on the way."""
+
+    def __call__(self, left: Sequence[Planned]) -> list[Planned]:
+        """Return the jobs that are left, the next one first, with new limits."""
+        spent = self._now() - self._began_s
+        # A single short job tells little.
+        pace = min(4.0, max(0.5, spent / self._expected_s)) if self._expected_s > JOB_S else 1.0
+        fitted = fit(
+            left, self._settings, lambda job, cell: pace * self._bounds(job, cell), max(0.0, self._budget_s - spent)
+        )
+        if not fitted.jobs:
+            self.left_out += [(job, cell) for job in left for cell in _cells(job, self._settings)]
+            return []
+        self.left_out += fitted.left_out
+        first = fitted.jobs[0]
+        limit = first.limit_s or 0.0
+        self._expected_s += JOB_S + sum(
+            max(FEWEST_CALLS * _call_s(first, cell, self._bounds), limit) for cell in _cells(first, self._settings)
+        )
+        return fitted.jobs
 
 
 def _limit(least: Sequence[float], room: float, most: float) -> float:

@@ -62,8 +62,10 @@ def measure(
     *,
     jobs: Sequence[Planned] | None = None,
     run: Run | None = None,
+    keeper: Callable[[Sequence[Planned]], Sequence[Planned]] | None = None,
 ) -> Run:
-    """Do all jobs and return the run. `jobs` and `run`: do these, and add them to that run.
+    """Do all jobs and return the run. `jobs` and `run`: do these, and add them to that run. `keeper` is given what is
+    left before each job, and says what to do of it.
 
     `keep` is called after each job, so that an interrupted run loses only the job at hand. A job that fails is kept with its
     error, and the next ones are done. Raises BenchError, LabError, PlacementError, RunError, TopologyError.
@@ -76,8 +78,15 @@ def measure(
         _check_rival(planned, place)
         _lab_for_traffic(planned, place)
     run = new_run(settings, place) if run is None else run
-    for number, planned in enumerate(jobs):
-        watcher.job_starts(planned, number, len(jobs))
+    left, number = list(jobs), 0
+    while left:
+        if keeper is not None:
+            left = list(keeper(left))
+            if not left:
+                break
+        planned = left.pop(0)
+        watcher.job_starts(planned, number, number + 1 + len(left))
+        number += 1
         job = _do(planned, settings, place, run.topology, watcher)
         run.jobs.append(job)
         watcher.job_ends(job)

@@ -13,7 +13,6 @@ from palmette import _core, mpi_install
 from palmette.bench.compare import compare_runs, differences
 from palmette.bench.errors import BenchError
 from palmette.bench.evaluate import Row, evaluate
-from palmette.bench.jobs import Planned
 from palmette.bench.places import Place
 from palmette.bench.results import Job, Run
 from palmette.bench.rivals import parse_rival
@@ -26,7 +25,7 @@ from palmette.bench.text import change_table
 from palmette.bench.traffic import Traffic
 from palmette.cli.bench_place import DEFAULT_LAB as DEFAULT_LAB
 from palmette.cli.bench_place import Where
-from palmette.cli.bench_plan import plan_run, write_load
+from palmette.cli.bench_plan import RunPlan, plan_run, say_left_out, write_load
 from palmette.cli.bench_progress import Progress
 from palmette.cli.bench_show import show_run as show_run
 from palmette.cli.common import CliError, console, emit_json, errors, json_option
@@ -211,8 +210,9 @@ def command(
                 "--write-load has nothing to write without --traffic; give it, as in --traffic alltoall:half"
             )
         with where.place(local=local) as place, open_store(store, create=True) as kept:
-            jobs, before = plan_run(settings, place, kept, resume=resume)
-            run = run_with_progress(settings, place, kept, jobs, before)
+            plan = plan_run(settings, place, kept, resume=resume)
+            run = run_with_progress(settings, place, kept, plan)
+            say_left_out(plan)
         rows = evaluate(run)
         if page is not None:
             write_page(page, run, rows)
@@ -244,19 +244,18 @@ def run_with_progress(
     settings: Settings,
     place: Place,
     store: Store | None,
-    jobs: Sequence[Planned] | None = None,
-    before: Run | None = None,
+    plan: RunPlan | None = None,
 ) -> Run:
-    """Measure with a progress display on standard error; each job is stored as it ends. `before`: the run to go on with."""
+    """Measure with a progress display on standard error; each job is stored as it ends. `plan`: do this."""
 
     def keep(run: Run, job: Job) -> None:
         if store is not None:
             store.add(run, job)
 
-    with Progress(errors, settings, jobs) as progress:
-        if jobs is None and before is None:
+    with Progress(errors, settings, plan.jobs if plan else None) as progress:
+        if plan is None:
             return measure(settings, place, progress, keep)
-        return measure(settings, place, progress, keep, jobs=jobs, run=before)
+        return measure(settings, place, progress, keep, jobs=plan.jobs, run=plan.before, keeper=plan.keeper)
 
 
 def _compare(store: Path, first: str, second: str, *, as_json: bool) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from palmette import _core
-from palmette.bench.budget import cheapest_seconds, duration_text, expected_seconds, fit
+from palmette.bench.budget import Keeper, cheapest_seconds, duration_text, expected_seconds, fit
 from palmette.bench.jobs import CellName, Planned, plan_jobs, without_done
 from palmette.bench.limits import bounded_as
 from palmette.bench.loaded import mean_loads, with_loads
@@ -38,8 +40,17 @@ _MAY_DIFFER = (
 """Settings that a run may be gone on with when they have changed: they say which cells, or how long, and not what a cell is."""
 
 
-def plan_run(settings: Settings, place: Place, store: Store, *, resume: bool) -> tuple[list[Planned], Run | None]:
-    """Return the jobs to do, and the run to add them to (None: a new one); says how long it takes on standard error.
+@dataclass(frozen=True)
+class RunPlan:
+    """The jobs to do, the run to add them to (None: a new one), and what keeps them within a budget (None: there is none)."""
+
+    jobs: list[Planned]
+    before: Run | None
+    keeper: Keeper | None
+
+
+def plan_run(settings: Settings, place: Place, store: Store, *, resume: bool) -> RunPlan:
+    """Return what to do; says how long it takes on standard error.
 
     Raises CliError when `resume` finds nothing to go on with or nothing left, and what plan_jobs raises.
     """
@@ -59,7 +70,7 @@ def plan_run(settings: Settings, place: Place, store: Store, *, resume: bool) ->
         seconds = expected_seconds(jobs, settings, bounds)
         if seconds >= _SAID_FROM_S:
             _say(f"{len(jobs)} jobs, {duration_text(seconds)}")
-        return jobs, before
+        return RunPlan(jobs, before, None)
     fitted = fit(jobs, settings, bounds, settings.budget_s)
     if not any(job.cells for job in fitted.jobs) and settings.collectives:
         raise CliError(
@@ -73,7 +84,14 @@ def plan_run(settings: Settings, place: Place, store: Store, *, resume: bool) ->
         _say(
             f"too dear for the budget: {_cell_words([cell for _, cell in fitted.left_out])}; --resume with more measures them"
         )
-    return fitted.jobs, before
+    return RunPlan(fitted.jobs, before, Keeper(settings, bounds, settings.budget_s, time.monotonic))
+
+
+def say_left_out(plan: RunPlan) -> None:
+    """Say which cells were given up on the way to stay within the budget."""
+    if plan.keeper is not None and plan.keeper.left_out:
+        words = _cell_words([cell for _, cell in plan.keeper.left_out])
+        _say(f"given up for the budget in some jobs: {words}; --resume with more measures them")
 
 
 def _cell_words(cells: Sequence[CellName]) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from palmette import mpi_install
-from palmette.bench.budget import duration_text, expected_seconds, fit
+from palmette.bench.budget import Keeper, duration_text, expected_seconds, fit
 from palmette.bench.errors import BenchError
 from palmette.bench.evaluate import evaluate
 from palmette.bench.jobs import Planned, plan_jobs, without_done
@@ -115,6 +115,25 @@ def test_a_budget_gives_every_cell_its_share_and_leaves_out_the_dearest() -> Non
     assert everything.left_out == []
     assert expected_seconds(jobs, settings, bounds) > 100
     assert fit(jobs, settings, bounds, 1.0).jobs == []
+
+
+@pytest.mark.usefixtures("mpis")
+def test_a_run_that_is_slower_than_expected_shortens_what_is_left() -> None:
+    settings = settings_of(mpis=("mpich", "impi", "openmpi"), sizes=(64, 1024, 4096))
+    now = [0.0]
+    keeper = Keeper(settings, lambda *_: 1e-3, 60.0, lambda: now[0])
+    jobs = list(keeper(plan_jobs(settings)))
+    first = jobs[0].limit_s
+    now[0] = 20.0
+    on_time = keeper(jobs[1:])[0].limit_s
+    assert first is not None and on_time is not None and on_time == pytest.approx(first, rel=0.2)
+    now[0] = 48.0
+    late = keeper(jobs[2:])[0].limit_s
+    assert late is not None and late < on_time
+    assert keeper.left_out == []
+    now[0] = 70.0
+    assert keeper(jobs[2:]) == []
+    assert {job.name for job, _ in keeper.left_out} == {"openmpi"}
 
 
 def test_durations_are_told_in_round_numbers() -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from palmette import _core, launch, mpi_install
-from palmette.mpi_install import Installation
 
 PROGRAM = Path(__file__).parent / "programs" / "operands.c"
 RANKS = 4
@@ -28,32 +27,42 @@ def table_of(rows: list[dict[str, object]]) -> _core.Table:
 
 
 @pytest.fixture(scope="session")
-def operands(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Run the program under an MPI on this machine: `operands("mpich", {"K": "V"}, "allreduce", "4096")`."""
+def operands_program(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Return the program built for an MPI: `operands_program("mpich")`."""
     folder = tmp_path_factory.mktemp("operands")
 
-    def build(mpi: Installation) -> Path:
-        path = folder / mpi.name
+    def build(name: str) -> Path:
+        try:
+            mpi = mpi_install.find(name)
+        except mpi_install.MpiNotFoundError as error:
+            pytest.skip(str(error))
+        path = folder / name
         if not path.exists():
             environment = {**os.environ, **mpi.environment()}
             words = [str(mpi.prefix / "bin" / "mpicc"), "-std=gnu11", "-O1", str(PROGRAM), "-o", str(path)]
             subprocess.run(words, env=environment, check=True, capture_output=True, timeout=60)
         return path
 
+    return build
+
+
+@pytest.fixture
+def operands(
+    operands_program: Callable[[str], Path], tmp_path: Path
+) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run the program under an MPI on this machine: `operands("mpich", {"K": "V"}, "allreduce", "4096")`."""
+
     def run(name: str, environment: Mapping[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
-        try:
-            mpi = mpi_install.find(name)
-        except mpi_install.MpiNotFoundError as error:
-            pytest.skip(str(error))
+        program = operands_program(name)
+        mpi = mpi_install.find(name)
         polite = {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1", "MPIR_CVAR_POLLS_BEFORE_YIELD": "1"}
         if name == "openmpi":
             polite = {"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "self,sm", "OMPI_MCA_mpi_yield_when_idle": "1"}
         variables = {**mpi.environment(), **polite, **environment}
-        words = launch.Job([str(build(mpi)), *arguments], ["localhost"] * RANKS, folder, variables)
-        starter = launch.launcher(mpi.launcher)
-        command = starter.command(mpi.mpiexec, words)
+        words = launch.Job([str(program), *arguments], ["localhost"] * RANKS, tmp_path, variables)
+        command = launch.launcher(mpi.launcher).command(mpi.mpiexec, words)
         return subprocess.run(
-            command, env={**os.environ, **mpi.environment()}, cwd=folder, capture_output=True, text=True, timeout=120,
+            command, env={**os.environ, **mpi.environment()}, cwd=tmp_path, capture_output=True, text=True, timeout=120,
             check=False,
         )  # fmt: skip
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,8 @@ from palmette.bench.settings import COLLECTIVES, Settings
 from palmette.export.decisions import FUNCTIONS
 from palmette.export.make import make_exports
 from palmette.export.openmpi_match import NUMBERS
+from palmette.lab import Lab, LabError
+from palmette.lab.namespaces import check_can_build
 
 from .conftest import RANKS, table_of
 
@@ -121,6 +123,45 @@ def test_han_lists_the_rules_of_its_file(operands: Operands, job: _core.Job, tmp
         -2000:
     ]
     assert "algorithm 'simple'" in text
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
+    """Two hosts of two places behind two switches: nodes and network are different things here."""
+    monkeypatch.setenv("PALMETTE_LAB_STATE", str(tmp_path / "labs"))
+    try:
+        check_can_build()
+        made = Lab.up("2leaf:1node:2core", name="export-test")
+    except LabError as error:
+        pytest.skip(str(error))
+    with made:
+        yield made
+
+
+@pytest.mark.root
+@pytest.mark.parametrize(
+    ("name", "form"), [("mpich", "mpich-tuning"), ("openmpi", "openmpi-tuned"), ("openmpi", "openmpi-han")]
+)
+def test_rules_hold_between_hosts_where_libraries_put_nodes_together_by_themselves(
+    operands_program: Callable[[str], Path], lab: Lab, tmp_path: Path, name: str, form: str
+) -> None:
+    made = _core.Job.on_hosts(_core.Machine.from_file(lab.topology_path), lab.place("block"))
+    rows = [
+        {"function": "allreduce", "max_bytes": 1023, "algorithm": "mpi"},
+        {"function": "allreduce", "algorithm": "ring"},
+    ]
+    environment = export(tmp_path, form, table_of(rows), made)
+    told = {}
+    for number in ("64", "4096"):
+        for which, variables in (("own", {}), ("exported", environment)):
+            done = lab.run(
+                [str(operands_program(name)), "allreduce", number], mpi=name, env=variables, capture=True, timeout_s=60
+            )
+            assert done.stdout.strip().endswith("right"), done.stderr
+            told[which, number] = done.stdout.strip()
+    assert told["exported", "4096"] == RING
+    assert told["own", "4096"] != RING
+    assert told["exported", "64"].split()[0] != f"{RANKS - 1}/{(RANKS - 1) * 64 // RANKS}"
 
 
 RULES_FOR_ALL = [
