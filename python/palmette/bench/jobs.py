@@ -64,10 +64,20 @@ def plan_jobs(settings: Settings) -> list[Planned]:
                     loads = states if kind == "measure" else (False,)
                     jobs += [Planned(mpi, placement, repeat, kind, loaded=loaded) for loaded in loads]
             for rival, mpi in rivals:
-                jobs += [Planned(mpi, placement, repeat, "rival", rival, loaded) for loaded in states]
+                cells = _cells_of_rival(rival, settings)
+                if cells != ():
+                    jobs += [Planned(mpi, placement, repeat, "rival", rival, loaded, cells) for loaded in states]
     if settings.pass_through:
         jobs += [Planned(mpi, settings.placements[0], 0, "pass_through") for mpi in found]
     return jobs
+
+
+def _cells_of_rival(rival: Rival, settings: Settings) -> tuple[CellName, ...] | None:
+    """The cells in which a rival differs from its MPI; None: all."""
+    if not rival.collectives:
+        return None
+    cells = tuple(cell for cell in settings.cells if cell[0] in rival.collectives)
+    return None if cells == settings.cells else cells
 
 
 def without_done(jobs: Sequence[Planned], settings: Settings, done: Run) -> list[Planned]:
@@ -88,7 +98,8 @@ def without_done(jobs: Sequence[Planned], settings: Settings, done: Run) -> list
                 else [planned]
             )
             continue
-        cells = tuple(cell for cell in settings.cells if cell not in there.get(key, set()))
+        wanted = settings.cells if planned.cells is None else planned.cells
+        cells = tuple(cell for cell in wanted if cell not in there.get(key, set()))
         if cells:
-            left.append(replace(planned, cells=cells) if len(cells) < settings.cells_per_job else planned)
+            left.append(replace(planned, cells=cells) if len(cells) < len(wanted) else planned)
     return left

@@ -9,17 +9,20 @@ from pathlib import Path
 from palmette import _core, mpi_install
 from palmette.bench.errors import BenchError
 from palmette.export.coordinates import coordinates_text
-from palmette.export.mpich_coordinates import trees
+from palmette.export.mpich_coordinates import TREES, trees
 
 
 @dataclass(frozen=True)
 class Rival:
-    """`env` is set in the ranks. `coordinates`: they also get MPICH's coordinates file of their placement."""
+    """`env` is set in the ranks. `coordinates`: they also get MPICH's coordinates file of their placement. `collectives`: those
+    that differ from the MPI's own; empty: all.
+    """
 
     name: str
     mpi: str
     env: dict[str, str] = field(default_factory=dict)
     coordinates: bool = False
+    collectives: tuple[str, ...] = ()
 
     def environment(self, topology: Path | None, hosts: Sequence[str], folder: Path) -> dict[str, str]:
         """Return the variables of a job with ranks on `hosts`; files are written to `folder`.
@@ -40,7 +43,7 @@ PRESETS = {
     rival.name: rival
     for rival in (
         # The only MPI that makes trees by switches, once somebody tells it where ranks are. Sums commute.
-        Rival("mpich-topology", "mpich", trees(commutative=True), coordinates=True),
+        Rival("mpich-topology", "mpich", trees(commutative=True), coordinates=True, collectives=tuple(TREES)),
     )
 }
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from palmette.bench.results import Run
+from palmette.bench.rivals import PRESETS
 from palmette.bench.settings import BLOCKING, NONBLOCKING
 from palmette.bench.targets import Outcome, Target, outcomes
 
@@ -45,6 +46,7 @@ _CHOOSE = {
     "placements": ("block", "cyclic", "random:1"),
     "seconds": 1.0,
     "budget_s": 3600.0,
+    "rivals": (PRESETS["mpich-topology"],),
 }
 _CHOICES = (
     Target("gain_or_bound", 1.5, _PEERS, placements=_SCATTERED, min_bytes=16 * K, gain=1.5),

@@ -200,6 +200,8 @@ def command(
         values["mpis"] = _mpis(mpis or ("all" if named_set else None))
         if named_set is not None:
             values |= {name: value for name, value in named_set.settings.items() if not _is_given(context, name)}
+            if not rivals:  # the set's own, as far as their MPIs are there
+                values["rivals"] = tuple(rival for rival in values["rivals"] if rival.mpi in values["mpis"])
         settings = Settings(**values)
         if local and settings.placements != ("block",):
             raise CliError(

@@ -57,11 +57,9 @@ def plan_run(settings: Settings, place: Place, store: Store, *, resume: bool) ->
     jobs = plan_jobs(settings)
     before = _run_to_resume(settings, place, store) if resume else None
     if before is not None:
-        total = sum(settings.cells_per_job for job in jobs if job.kind != "pass_through")
+        total = _count(jobs, settings)
         jobs = without_done(jobs, settings, before)
-        left = sum(
-            len(settings.cells if job.cells is None else job.cells) for job in jobs if job.kind != "pass_through"
-        )
+        left = _count(jobs, settings)
         _say(f"going on with run {before.id}: {total - left} of {total} cells are there")
         if not jobs:
             raise CliError(f"run {before.id} has all cells already; `palmette report {before.id}` shows it")
@@ -92,6 +90,12 @@ def say_left_out(plan: RunPlan) -> None:
     if plan.keeper is not None and plan.keeper.left_out:
         words = _cell_words([cell for _, cell in plan.keeper.left_out])
         _say(f"given up for the budget in some jobs: {words}; --resume with more measures them")
+
+
+def _count(jobs: Sequence[Planned], settings: Settings) -> int:
+    """How many cells the jobs measure."""
+    measuring = (job for job in jobs if job.kind != "pass_through")
+    return sum(len(settings.cells if job.cells is None else job.cells) for job in measuring)
 
 
 def _cell_words(cells: Sequence[CellName]) -> str:

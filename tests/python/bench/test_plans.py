@@ -60,8 +60,9 @@ def test_other_rivals_are_refused(text: str) -> None:
 @pytest.mark.usefixtures("mpis")
 def test_rivals_and_loaded_jobs_take_turns_with_the_others() -> None:
     settings = settings_of(
-        mpis=("mpich", "impi"), rivals=(PRESETS["mpich-topology"],), traffic="alltoall:half:64K", repeat=2
-    )
+        collectives=("bcast",), mpis=("mpich", "impi"), rivals=(PRESETS["mpich-topology"],), repeat=2,
+        traffic="alltoall:half:64K",
+    )  # fmt: skip
     order = [(job.name, job.kind, job.loaded, job.repeat) for job in plan_jobs(settings)]
     once = [
         (name, kind, loaded)
@@ -69,6 +70,19 @@ def test_rivals_and_loaded_jobs_take_turns_with_the_others() -> None:
         for loaded in (False, True)
     ]
     assert order == [(*one, repeat) for repeat in (0, 1) for one in once]
+
+
+@pytest.mark.usefixtures("mpis")
+def test_a_rival_is_measured_where_it_differs_only(made_run: MakeRun) -> None:
+    settings = settings_of(collectives=("gather", "bcast"), mpis=("mpich",), rivals=(PRESETS["mpich-topology"],))
+    jobs = plan_jobs(settings)
+    assert [(job.name, job.cells) for job in jobs] == [
+        ("mpich", None), ("mpich-topology", (("bcast", 64), ("bcast", 1024))),
+    ]  # fmt: skip
+    done = add_rival(made_run(collectives=("gather", "bcast"), sizes=(64, 1024), placements=("block",)), 1.0)
+    assert without_done(jobs, settings, done) == []
+    other = settings_of(collectives=("gather",), mpis=("mpich",), rivals=(PRESETS["mpich-topology"],))
+    assert [job.name for job in plan_jobs(other)] == ["mpich"]
 
 
 def add_rival(run: Run, factor: float) -> Run:
