@@ -7,6 +7,7 @@
 #include <string>
 
 #include "palmette/base/error.hpp"
+#include "palmette/base/units.hpp"
 #include "palmette/collectives/registry.hpp"
 #include "palmette/interpose/settings_list.hpp"
 
@@ -118,6 +119,10 @@ Settings settings_from_environment() {
     if (const char* hosts = std::getenv("PALMETTE_FAKE_HOSTS"); hosts && *hosts) {
         out.pretended_hosts = hosts;
         mix(out.hash, hosts);
+    }
+    if (const char* delay = std::getenv("PALMETTE_FAKE_DELAY"); delay && *delay) {
+        out.pretended_delay_s = base::parse_duration(delay);
+        mix(out.hash, delay);
     }
     return out;
 }

@@ -1,5 +1,8 @@
 #include "palmette/runtime/serve.hpp"
 
+#include <chrono>
+#include <thread>
+
 #include "palmette/runtime/background.hpp"
 #include "palmette/runtime/check_arguments.hpp"
 #include "palmette/runtime/prepare.hpp"
@@ -14,6 +17,13 @@ thread_local Work kept;
 
 /// Set where the MPI does this thread's current call so that it can be compared.
 thread_local CachedPlan* measured_next = nullptr;
+
+/// With what tests add.
+int run_delayed(Call& call) {
+    const double delay_s = Process::instance().settings().pretended_delay_s;
+    if (delay_s > 0) std::this_thread::sleep_for(std::chrono::duration<double>(delay_s));
+    return call.run(kept);
+}
 
 /// PALMETTE_CHECK: an error that all ranks get, or MPI_SUCCESS. What can't be served isn't checked either.
 template <class Checked, class... Arguments>
@@ -41,7 +51,7 @@ std::optional<int> serve(Function function, MPI_Comm comm, Prepare prepare, Chec
         }
         int code = MPI_SUCCESS;
         before_blocking(comm);
-        if (comparison->time([&call] { return call.run(kept); }, code)) call.compared(*kept.plan);
+        if (comparison->time([&call] { return run_delayed(call); }, code)) call.compared(*kept.plan);
         return code;
     }
     return call.run(kept);

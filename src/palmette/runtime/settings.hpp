@@ -31,6 +31,7 @@ struct Settings {
     double compare = 0.01;      ///< of a kind of calls' time, for comparing with the MPI's own; 0: never
     bool check = false;         ///< all ranks compare what they pass before a collective
     Waiting::Policy waiting = Waiting::Policy::automatic;
+    double pretended_delay_s = 0;  ///< for tests: what palmette's own calls take longer when they are compared
     std::string pretended_hosts;  ///< for tests: comma-separated host of each rank, so that one machine looks like many
     std::string complaints;       ///< settings that could not be used; told once by rank 0
     std::uint64_t hash = 0;       ///< of all that influences choices; must agree between ranks
