@@ -46,7 +46,11 @@ void register_select(nb::module_& m) {
         .def_ro("crowded", &Row::crowded, "Set: ranks must outnumber cores on some node (True) or on none (False).")
         .def_ro("blocking", &Row::blocking, "Set: for blocking calls only (True), or for all others (False).")
         .def_prop_ro(
-            "algorithm", [](const Row& self) { return text_of(self.algorithm); }, "None: leave the call to the MPI.")
+            "algorithm",
+            [](const Row& self) {
+                return self.by_model ? std::optional<std::string>("model") : text_of(self.algorithm);
+            },
+            "None: leave the call to the MPI; 'model': the candidate that the model holds fastest.")
         .def_ro("why", &Row::why);
 
     nb::class_<Table>(m, "Table", "Which algorithm serves which call.")

@@ -6,6 +6,7 @@
 
 #include "palmette/base/error.hpp"
 #include "palmette/base/units.hpp"
+#include "palmette/select/by_model.hpp"
 
 namespace palmette::select {
 namespace {
@@ -75,7 +76,8 @@ Row read_row(const Json& json, const std::string& where) {
         } else if (key == "blocking") {
             row.blocking = value.boolean(at);
         } else if (key == "algorithm") {
-            if (value.string(at) != "mpi") row.algorithm = Spec::parse(value.string(at));
+            row.by_model = value.string(at) == "model";
+            if (!row.by_model && value.string(at) != "mpi") row.algorithm = Spec::parse(value.string(at));
         } else if (key == "why") {
             row.why = value.string(at);
         } else {
@@ -122,6 +124,13 @@ bool matches_but_for_size(const Row& row, Function function, const Job& job, con
     return !row.scattered || *row.scattered == is_scattered(job);
 }
 
+/// Figures that nobody measured rank algorithms too roughly to overrule the MPI.
+bool is_calibrated(const Job& job) {
+    return std::any_of(job.levels().begin(), job.levels().end(), [](const topology::JobLevel& level) {
+        return level.costs.source == topology::CostSource::calibrated;
+    });
+}
+
 bool any_size(const Row& row) { return row.min_bytes == 0 && row.max_bytes == INT64_MAX; }
 
 bool fits_size(const Row& row, std::int64_t bytes) {
@@ -148,11 +157,7 @@ bool sizes_unknown(Function function) {
            function == Function::alltoallw;
 }
 
-bool is_scattered(const Job& job) {
-    for (std::int32_t r = 0; r < job.size(); ++r)
-        if (job.position_of(plan::Rank{r}).value != r) return true;
-    return false;
-}
+bool is_scattered(const Job& job) { return !job.in_topology_order(); }
 
 Table Table::from_json(const Json& document) {
     const Json* format = document.find("format");
@@ -195,7 +200,7 @@ Json Table::to_json() const {
         if (row.scattered) item.set("scattered", *row.scattered);
         if (row.crowded) item.set("crowded", *row.crowded);
         if (row.blocking) item.set("blocking", *row.blocking);
-        item.set("algorithm", row.algorithm ? row.algorithm->text() : "mpi");
+        item.set("algorithm", row.algorithm ? row.algorithm->text() : row.by_model ? "model" : "mpi");
         if (!row.why.empty()) item.set("why", row.why);
         rows.push(std::move(item));
     }
@@ -211,25 +216,32 @@ Choice Table::choose(Function function, const Job& job, const plan::Request& req
         if (row.algorithm &&
             collectives::algorithm_named(request.collective, row.algorithm->name).refuse(job, request, *row.algorithm))
             continue;
-        return {row.algorithm, cat("table row ", i, row.why.empty() ? "" : ": ", row.why)};
+        const std::string reason = cat("table row ", i, row.why.empty() ? "" : ": ", row.why);
+        if (!row.by_model) return {row.algorithm, reason};
+        if (const auto best = best_by_model(job, request))
+            return {best->spec, cat(reason, "; the model gives it ", base::format_duration(best->seconds))};
     }
+    if (is_calibrated(job))
+        if (const auto best = best_by_model(job, request))
+            return {best->spec, cat("no table row fits; of the candidates the model holds this one fastest, ",
+                                    base::format_duration(best->seconds))};
     return {std::nullopt, "no table row fits"};
 }
 
 bool Table::always_mpi(Function function, const Job& job, const Surroundings& surroundings) const {
     for (const Row& row : rows_) {
         if (!matches_but_for_size(row, function, job, surroundings)) continue;
-        if (row.algorithm) return false;
+        if (row.algorithm || row.by_model) return false;
         if (any_size(row)) return true;
     }
-    return true;
+    return sizes_unknown(function) || !is_calibrated(job);
 }
 
 std::int64_t Table::mpi_up_to(Function function, const Job& job, const Surroundings& surroundings) const {
     std::int64_t below = INT64_MAX;  // rows above that begin there
     for (const Row& row : rows_) {
         if (!matches_but_for_size(row, function, job, surroundings)) continue;
-        if (!row.algorithm && row.min_bytes == 0) return std::min(row.max_bytes, below - 1);
+        if (!row.algorithm && !row.by_model && row.min_bytes == 0) return std::min(row.max_bytes, below - 1);
         if (row.min_bytes == 0) return -1;
         below = std::min(below, row.min_bytes);
     }

@@ -59,7 +59,8 @@ struct Row {
     std::optional<bool> scattered;  ///< set: rank order and topology order must differ (true) or agree (false)
     std::optional<bool> crowded;    ///< set: the ranks of some node outnumber its cores (true) or of none (false)
     std::optional<bool> blocking;   ///< set: only for blocking (true) or nonblocking and persistent calls (false)
-    std::optional<Spec> algorithm;  ///< absent: leave the call to the MPI
+    std::optional<Spec> algorithm;  ///< absent: leave the call to the MPI, or by_model
+    bool by_model = false;          ///< take the candidate that the model holds fastest; needs known sizes
     std::string why;                ///< one sentence for people
 };
 
@@ -86,7 +87,8 @@ class Table {
     static Table from_file(const std::string& path);
     base::Json to_json() const;
 
-    /// The first row that matches and whose algorithm doesn't refuse the job; the MPI's own where there is none. Depends only on what all
+    /// The first row that matches and whose algorithm doesn't refuse the job (by_model: some candidate doesn't). Where
+    /// there is none, the candidate that the model holds fastest if the job's costs were calibrated, else the MPI's own. Depends only on what all
     /// ranks know, so that all choose the same. The request's collective is the function's.
     Choice choose(Function function, const Job& job, const plan::Request& request,
                   const Surroundings& surroundings = {}) const;

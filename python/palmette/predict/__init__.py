@@ -1,0 +1,1 @@
+"""Predicted times of algorithms: the question, its answer as text and JSON, and as curves."""

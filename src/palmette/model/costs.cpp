@@ -1,0 +1,106 @@
+#include "palmette/model/costs.hpp"
+
+#include <algorithm>
+
+#include "palmette/base/text.hpp"
+
+namespace palmette::model {
+namespace {
+
+using topology::CostSource;
+using topology::Job;
+using topology::LevelCosts;
+
+Figure figure(double known, CostSource source, double otherwise) {
+    if (known <= 0) return {otherwise, Basis::assumed};
+    return {known, source == CostSource::calibrated ? Basis::calibrated : Basis::typed};
+}
+
+bool any_capacity(const Job& job) {
+    return std::any_of(job.levels().begin(), job.levels().end(),
+                       [](const topology::JobLevel& level) { return level.slowest_edge_bytes_per_s > 0; });
+}
+
+MessageCosts message_costs(const LevelCosts& known, double latency_s, double overhead_s, double stream) {
+    MessageCosts out;
+    out.latency_s = figure(known.latency_s, known.source, latency_s);
+    // Nobody is busier with a message than the message takes.
+    out.overhead_s = figure(known.overhead_s, known.source, std::min(overhead_s, out.latency_s.value / 2));
+    out.stream_bytes_per_s = figure(known.stream_bytes_per_s, known.source, stream);
+    return out;
+}
+
+}  // namespace
+
+const char* name_of(Basis basis) {
+    switch (basis) {
+        case Basis::calibrated:
+            return "calibrated";
+        case Basis::typed:
+            return "typed";
+        case Basis::assumed:
+            return "assumed";
+    }
+    return "assumed";
+}
+
+Costs Costs::of(const Job& job) {
+    Costs out;
+    const std::size_t node = *job.find_level("node");
+    // Where any edge is known, edges limit a stream; else one adapter does.
+    const double stream = any_capacity(job) ? 0 : assumed::node_stream_bytes_per_s;
+    double inner_latency_s = 0;
+    const auto put_inside = [&](std::size_t at, const LevelCosts& known) {
+        out.levels[at] = message_costs(known, std::max(assumed::inside_latency_s, inner_latency_s),
+                                       assumed::inside_overhead_s, assumed::inside_stream_bytes_per_s);
+        inner_latency_s = out.levels[at].latency_s.value;
+    };
+    out.levels.resize(job.levels().size() + 1);
+    put_inside(job.levels().size(), job.inside());
+    for (std::size_t l = job.levels().size(); l-- > node + 1;) put_inside(l, job.levels()[l].costs);
+    inner_latency_s = 0;
+    for (std::size_t l = node + 1; l-- > 0;) {
+        const double further = assumed::further_latency_s * static_cast<double>(node - l);
+        out.levels[l] =
+            message_costs(job.levels()[l].costs, std::max(assumed::node_latency_s + further, inner_latency_s),
+                          assumed::overhead_s, stream);
+        inner_latency_s = out.levels[l].latency_s.value;
+    }
+    out.unknown_node_edge_bytes_per_s = out.levels[node].stream_bytes_per_s.value;
+    const topology::MemoryCosts& memory = job.memory();
+    out.copy_bytes_per_s = figure(memory.copy_bytes_per_s, memory.source, assumed::copy_bytes_per_s);
+    out.reduce_bytes_per_s = figure(memory.reduce_bytes_per_s, memory.source, assumed::reduce_bytes_per_s);
+    return out;
+}
+
+double Costs::edge_bytes_per_s(const Job& job, std::size_t level, std::int32_t group) const {
+    const double free = job.levels()[level].free_bytes_per_s(group);
+    if (free > 0) return free;
+    return job.levels()[level].name == "node" ? unknown_node_edge_bytes_per_s : 0;
+}
+
+std::vector<Ground> grounds(const Job& job, const Costs& costs) {
+    std::vector<Ground> out;
+    for (std::size_t l = 0; l < costs.levels.size(); ++l) {
+        const bool inside = l == job.levels().size();
+        if (inside && job.levels().back().groups.all_single()) break;
+        const std::string name = inside ? "ranks side by side" : job.levels()[l].name;
+        const MessageCosts& message = costs.levels[l];
+        out.push_back({base::cat("latency of ", name), message.latency_s.value, "s", message.latency_s.basis});
+        out.push_back({base::cat("overhead of ", name), message.overhead_s.value, "s", message.overhead_s.basis});
+        if (message.stream_bytes_per_s.value > 0)
+            out.push_back({base::cat("stream of ", name), message.stream_bytes_per_s.value, "bytes/s",
+                           message.stream_bytes_per_s.basis});
+        if (inside) break;
+        const double known = job.levels()[l].slowest_edge_bytes_per_s;
+        const double edge = known > 0 ? known : costs.edge_bytes_per_s(job, l, 0);
+        if (edge > 0)
+            out.push_back(
+                {base::cat("slowest edge of ", name), edge, "bytes/s", known > 0 ? Basis::typed : Basis::assumed});
+    }
+    out.push_back({"copying", costs.copy_bytes_per_s.value, "bytes/s", costs.copy_bytes_per_s.basis});
+    out.push_back({"reducing", costs.reduce_bytes_per_s.value, "bytes/s", costs.reduce_bytes_per_s.basis});
+    return out;
+}
+
+}  // namespace palmette::model

@@ -1,0 +1,80 @@
+// The costs that a prediction reckons with: what is known of a job, and round figures where nothing is.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "palmette/topology/job.hpp"
+
+namespace palmette::model {
+
+/// Who says so. An edge of unknown capacity is taken as `assumed` too.
+enum class Basis : std::uint8_t { calibrated, typed, assumed };
+const char* name_of(Basis basis);
+
+struct Figure {
+    double value = 0;
+    Basis basis = Basis::assumed;
+};
+
+/// Of messages between ranks that a level is the outermost to tell apart.
+struct MessageCosts {
+    Figure latency_s;           ///< one way, tiny, both overheads included
+    Figure overhead_s;          ///< of one rank, at either end
+    Figure stream_bytes_per_s;  ///< of one pair alone; 0: as much as the edges on the way let through
+
+    /// What is left of the latency between the two ends.
+    double on_the_way_s() const {
+        const double left = latency_s.value - 2 * overhead_s.value;
+        return left > 0 ? left : 0;
+    }
+};
+
+/// Round figures that stand in where a topology tells nothing. They rank algorithms; times made of them are of the right order at best.
+///
+/// Latencies between nodes are about those that Kandalla et al. (IPDPS 2010) measured on an InfiniBand cluster, 2.04 us under one switch,
+/// 2.45 us over three hops and 2.85 us over five. The rest are orders of magnitude of present servers, chosen and not measured: an adapter of 100 Gbit/s, one
+/// core that copies 5 GB/s through shared memory, half as much where it adds up two operands.
+namespace assumed {
+inline constexpr double node_latency_s = 2.0e-6;
+inline constexpr double further_latency_s = 0.4e-6;  ///< for each level above
+inline constexpr double overhead_s = 0.3e-6;
+inline constexpr double node_stream_bytes_per_s = 12e9;
+inline constexpr double inside_latency_s = 0.5e-6;
+inline constexpr double inside_overhead_s = 0.2e-6;
+inline constexpr double inside_stream_bytes_per_s = 5e9;
+inline constexpr double copy_bytes_per_s = 5e9;
+inline constexpr double reduce_bytes_per_s = 2.5e9;
+/// Longer messages wait for their receiver and pay a round trip for that.
+inline constexpr std::int64_t eager_bytes = 65536;
+}  // namespace assumed
+
+/// All costs of a job. Depends on the job alone, so all ranks have the same.
+struct Costs {
+    std::vector<MessageCosts> levels;  ///< as in the job, and behind them ranks that no level tells apart
+    Figure copy_bytes_per_s;
+    Figure reduce_bytes_per_s;
+    std::int64_t eager_bytes = assumed::eager_bytes;
+    /// Taken for an edge of the level `node` whose capacity is unknown, so that one rank can't send to a thousand at once for nothing; 0: such
+    /// edges let everything through, as those of outer levels do.
+    double unknown_node_edge_bytes_per_s = 0;
+
+    static Costs of(const topology::Job& job);
+
+    /// What of an edge is free for this job, each direction; 0: unlimited.
+    double edge_bytes_per_s(const topology::Job& job, std::size_t level, std::int32_t group) const;
+};
+
+/// One line of what a prediction rests on.
+struct Ground {
+    std::string what;  ///< "latency of leaf"
+    double value = 0;
+    std::string unit;  ///< "s" or "bytes/s"
+    Basis basis = Basis::assumed;
+};
+
+/// Every figure of `costs` that `job` can need, outermost level first, and the capacities of edges (the smallest of each level).
+std::vector<Ground> grounds(const topology::Job& job, const Costs& costs);
+
+}  // namespace palmette::model

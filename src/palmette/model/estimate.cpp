@@ -1,0 +1,43 @@
+#include "palmette/model/estimate.hpp"
+
+#include <algorithm>
+
+#include "palmette/model/estimate_families.hpp"
+#include "palmette/plan/space.hpp"
+
+namespace palmette::model {
+
+using plan::Collective;
+
+std::optional<double> estimate(const topology::Job& job, const Costs& costs, const plan::Request& request,
+                               const Spec& spec) {
+    if (job.size() < 2) return 0.0;
+    const bool in_order = spec.find("order").value_or("topology") == "topology" || job.in_topology_order();
+    const Tiers tiers(job, costs, in_order);
+    const auto bytes = static_cast<double>(std::max<std::int64_t>(request.block_bytes, 0));
+    const Asked asked{tiers, bytes, spec, plan::is_reduction(request.collective)};
+    if (spec.name == "shared") return estimate_shared(asked, request.collective);
+    switch (request.collective) {
+        case Collective::gather:
+        case Collective::scatter:
+            return estimate_rooted_blocks(asked);
+        case Collective::bcast:
+        case Collective::reduce:
+            return estimate_rooted_vector(asked);
+        case Collective::allgather:
+        case Collective::reduce_scatter:
+            return estimate_all_blocks(asked);
+        case Collective::allreduce:
+            return estimate_allreduce(asked);
+        case Collective::alltoall:
+            return estimate_alltoall(asked);
+        case Collective::barrier:
+            return estimate_barrier(asked);
+        case Collective::scan:
+        case Collective::exscan:
+            return estimate_scan(asked);
+    }
+    return std::nullopt;
+}
+
+}  // namespace palmette::model

@@ -1,0 +1,107 @@
+#include "palmette/model/estimate_tiers.hpp"
+
+#include <algorithm>
+
+namespace palmette::model {
+
+Tiers::Tiers(const topology::Job& job, const Costs& costs, bool in_topology_order)
+    : ranks_(job.size()),
+      nodes_(job.nodes().groups.count()),
+      eager_(static_cast<double>(costs.eager_bytes)),
+      copy_(costs.copy_bytes_per_s.value),
+      reduce_(costs.reduce_bytes_per_s.value),
+      in_topology_order_(in_topology_order) {
+    bool inside = false;
+    for (std::size_t l = 0; l <= job.levels().size(); ++l) {
+        const MessageCosts& message = costs.levels[l];
+        Tier tier;
+        tier.latency_s = message.latency_s.value;
+        tier.overhead_s = message.overhead_s.value;
+        tier.stream = message.stream_bytes_per_s.value;
+        tier.inside = inside;
+        if (l < job.levels().size()) {
+            const topology::JobLevel& level = job.levels()[l];
+            tier.name = level.name;
+            tier.ranks = level.groups.largest();
+            tier.edge = level.slowest_edge_bytes_per_s;
+            if (tier.edge <= 0 && level.name == "node") tier.edge = costs.unknown_node_edge_bytes_per_s;
+            if (level.name == "node") {
+                node_ = l;
+                inside = true;
+            }
+        }
+        tiers_.push_back(tier);
+    }
+}
+
+std::size_t Tiers::named(std::string_view level) const {
+    for (std::size_t t = 0; t + 1 < tiers_.size(); ++t)
+        if (tiers_[t].name == level) return t;
+    return node_;
+}
+
+std::size_t Tiers::crossed(double span) const {
+    if (!in_topology_order_) return 0;
+    for (std::size_t t = 0; t + 1 < tiers_.size(); ++t)
+        if (tiers_[t].ranks <= span) return t;
+    return tiers_.size() - 1;
+}
+
+double Tiers::rate(std::size_t tier) const {
+    double least = tiers_[tier].stream;
+    for (std::size_t t = tier; t <= node_; ++t)
+        if (tiers_[t].edge > 0 && (least == 0 || tiers_[t].edge < least)) least = tiers_[t].edge;
+    return least;
+}
+
+double Tiers::transfer(std::size_t tier, double bytes) const {
+    const double least = rate(tier);
+    return least > 0 ? bytes / least : 0;
+}
+
+double Tiers::message(std::size_t tier, double bytes) const {
+    const double waiting = bytes > eager_ && !tiers_[tier].inside ? 2 : 0;
+    return tiers_[tier].latency_s * (1 + waiting) + transfer(tier, bytes);
+}
+
+double Tiers::round(double distance, double bytes, Partners partners, double each) const {
+    const std::size_t outermost = crossed(distance);
+    double longest = transfer(outermost, bytes);
+    // Inside of a node a rank copies what it sends and what it gets.
+    if (tiers_[outermost].inside) longest *= 2;
+    for (std::size_t t = 0; t <= node_; ++t) {
+        const Tier& tier = tiers_[t];
+        if (tier.edge <= 0 || tier.ranks >= ranks_) continue;
+        double senders = std::min(distance, tier.ranks);
+        if (!in_topology_order_)
+            senders = tier.ranks * (1 - tier.ranks / ranks_);
+        else if (partners == Partners::flip)
+            senders = distance >= tier.ranks ? tier.ranks : 0;
+        else if (distance > ranks_ / 2)
+            senders = std::min(ranks_ - distance, tier.ranks);
+        longest = std::max(longest, std::max(senders > 0 ? 1.0 : 0.0, senders / each) * bytes / tier.edge);
+    }
+    const double waiting = bytes > eager_ && !tiers_[outermost].inside ? 2 : 0;
+    return longest + tiers_[outermost].latency_s * (1 + waiting);
+}
+
+double Tiers::everybody(double bytes) const {
+    double longest = 0;
+    double work = 0;
+    double within = 1;  // ranks that inner tiers don't part
+    for (std::size_t t = tiers_.size(); t-- > 0;) {
+        const Tier& tier = tiers_[t];
+        const double around = t == 0 ? ranks_ : tiers_[t - 1].ranks;
+        const double partners = around - within;
+        within = around;
+        work += partners * 2 * tier.overhead_s;
+        if (tier.inside)
+            work += 2 * partners * bytes / tier.stream;
+        else if (tier.edge > 0)
+            longest = std::max(longest, tier.ranks * (ranks_ - tier.ranks) * bytes / tier.edge);
+    }
+    const double waiting = bytes > eager_ && !tiers_[0].inside ? 2 : 0;
+    return tiers_[crossed(ranks_)].latency_s * (1 + waiting) + std::max(longest, work);
+}
+
+}  // namespace palmette::model

@@ -1,0 +1,143 @@
+#include "palmette/select/by_model.hpp"
+
+#include <gmock/gmock.h>
+
+#include "palmette/base/text.hpp"
+#include "palmette/model/estimate.hpp"
+#include "palmette/model/predict.hpp"
+#include "palmette/plan/space.hpp"
+#include "palmette/select/table.hpp"
+#include "support/jobs.hpp"
+
+namespace palmette::select {
+namespace {
+
+using collectives::Spec;
+using plan::Collective;
+using topology::Job;
+
+plan::Request request_of(Collective collective, std::int64_t bytes) {
+    plan::Request request{collective, plan::Rank{0}, bytes};
+    request.element_bytes = plan::is_reduction(collective) ? 4 : 1;
+    return request;
+}
+
+/// Pairs of candidates whose predicted times differ by over 15 %, and those of them that the formulas rank alike.
+struct Agreement {
+    int pairs = 0, alike = 0;
+    int cells = 0, near_best = 0;  ///< the formulas' first is within 15 % of the prediction's
+};
+
+void compare(Agreement& sums, const Job& job, Collective collective, std::int64_t bytes) {
+    const plan::Request request = request_of(collective, bytes);
+    const model::Costs costs = model::Costs::of(job);
+    std::vector<std::pair<double, double>> times;  // predicted, estimated
+    for (const Estimated& one : rank_by_model(job, request, candidates(collective)))
+        times.emplace_back(model::predict(job, request, one.spec, costs).seconds, one.seconds);
+    if (times.empty()) return;
+    double best = times.front().first;
+    for (const auto& [predicted, estimated] : times) best = std::min(best, predicted);
+    ++sums.cells;
+    if (times.front().first <= 1.15 * best) ++sums.near_best;
+    for (std::size_t i = 0; i < times.size(); ++i)
+        for (std::size_t j = 0; j < i; ++j) {
+            const auto& a = times[i];
+            const auto& b = times[j];
+            if (std::max(a.first, b.first) <= 1.15 * std::min(a.first, b.first)) continue;
+            ++sums.pairs;
+            if ((a.first < b.first) == (a.second < b.second)) ++sums.alike;
+        }
+}
+
+TEST(ByModel, formulas_rank_algorithms_as_plays_do) {
+    Agreement all;
+    for (std::size_t c = 0; c < plan::collective_count; ++c) {
+        const auto collective = static_cast<Collective>(c);
+        Agreement sums;
+        for (const char* machine :
+             {"3leaf@50Mbit/s~200us:3+3+2node@100Mbit/s~200us:2core", "4leaf@12GB/s:4node@12GB/s:4core",
+              "16node@12GB/s:8core", "2leaf@6GB/s:8node@12GB/s"})
+            for (const std::int64_t bytes : {64, 1024, 16384, 262144})
+                compare(sums, test::job_on(machine), collective, bytes);
+        EXPECT_GE(sums.alike, 0.8 * sums.pairs)
+            << plan::name_of(collective) << ": " << sums.alike << " of " << sums.pairs;
+        EXPECT_GE(sums.near_best, 0.7 * sums.cells)
+            << plan::name_of(collective) << ": " << sums.near_best << " of " << sums.cells;
+        all.alike += sums.alike, all.pairs += sums.pairs;
+        all.near_best += sums.near_best, all.cells += sums.cells;
+    }
+    RecordProperty("ranked_alike", all.alike);
+    RecordProperty("pairs", all.pairs);
+    EXPECT_GE(all.alike, 0.9 * all.pairs) << all.alike << " of " << all.pairs;
+    EXPECT_GE(all.near_best, 0.85 * all.cells) << all.near_best << " of " << all.cells;
+}
+
+TEST(ByModel, every_candidate_parses_and_has_a_formula) {
+    const Job many = test::job_on("2leaf:4node:4core");
+    for (std::size_t c = 0; c < plan::collective_count; ++c)
+        for (const Spec& spec : candidates(static_cast<Collective>(c))) {
+            const plan::Request request = request_of(static_cast<Collective>(c), 1024);
+            if (spec.name == "shared") continue;
+            ASSERT_FALSE(collectives::algorithm_named(request.collective, spec.name).refuse(many, request, spec))
+                << spec.text();
+            EXPECT_TRUE(model::estimate(many, model::Costs::of(many), request, spec)) << spec.text();
+        }
+}
+
+TEST(ByModel, one_node_shares_its_memory) {
+    const Job job = test::job_on("1node:8core");
+    plan::Request request = request_of(Collective::bcast, 4096);
+    request.shared_memory = true;
+    const auto best = best_by_model(job, request);
+    ASSERT_TRUE(best);
+    EXPECT_EQ(best->spec.name, "shared");
+}
+
+TEST(ByModel, unknown_sizes_are_not_guessed) {
+    EXPECT_FALSE(best_by_model(test::job_on("4node"), request_of(Collective::gather, -1)));
+}
+
+Table table_with(const char* row) {
+    return Table::from_json(
+        base::Json::parse(base::cat(R"({"format": "palmette-table", "version": 1, "rows": [)", row, "]}")));
+}
+
+TEST(ByModel, a_row_hands_a_cell_to_the_model_and_says_so) {
+    const Job job = test::job_on("3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core");
+    const Table table =
+        table_with(R"({"function": "allgather", "min_bytes": 1, "algorithm": "model", "why": "untried"})");
+    const plan::Request request = request_of(Collective::allgather, 65536);
+    const Choice choice = table.choose(Function::allgather, job, request);
+    ASSERT_TRUE(choice.algorithm);
+    EXPECT_EQ(choice.algorithm->text(), best_by_model(job, request)->spec.text());
+    EXPECT_THAT(choice.reason, testing::StartsWith("table row 0: untried; the model gives it "));
+    EXPECT_EQ(Table::from_json(table.to_json()).to_json().dump(), table.to_json().dump());
+    EXPECT_FALSE(table.always_mpi(Function::allgather, job, {}));
+    EXPECT_FALSE(table.choose(Function::allgather, job, request_of(Collective::allgather, -1)).algorithm);
+}
+
+TEST(ByModel, cells_without_a_row_stay_with_the_mpi_unless_the_machine_was_measured) {
+    const auto job_with = [](const char* source) {
+        const topology::Machine machine = topology::Machine::from_json(base::Json::parse(base::cat(
+            R"({"levels": [{"name": "node", "latency_s": 1e-5, "source": ")", source,
+            R"("}], "tree": {"children": [{"level": "node", "name": "a"}, {"level": "node", "name": "b"}]}})")));
+        return Job(machine, topology::make_placement(machine, "block", 0));
+    };
+    const Table table = table_with("");
+    const plan::Request request = request_of(Collective::bcast, 1024);
+    EXPECT_FALSE(table.choose(Function::bcast, job_with("typed"), request).algorithm);
+    EXPECT_TRUE(table.always_mpi(Function::bcast, job_with("typed"), {}));
+    EXPECT_TRUE(table.choose(Function::bcast, job_with("calibrated"), request).algorithm);
+    EXPECT_FALSE(table.always_mpi(Function::bcast, job_with("calibrated"), {}));
+}
+
+TEST(ByModel, a_row_of_the_built_in_table_still_decides) {
+    const Job job = test::job_on("3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core");
+    const Choice choice = Table::built_in().choose(Function::gather, job, request_of(Collective::gather, 65536));
+    ASSERT_TRUE(choice.algorithm);
+    EXPECT_EQ(choice.algorithm->text(), "linear");
+    EXPECT_THAT(choice.reason, testing::StartsWith("table row"));
+}
+
+}  // namespace
+}  // namespace palmette::select
