@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import time
 from typing import Any
 
 import click
@@ -20,6 +21,7 @@ from palmette.run.abi import ABIS
 from palmette.topology_model import Topology
 
 MEASUREMENT = "measurement"
+PROGRESS_S = 2.0
 
 
 class _FromCommand(click.Command):
@@ -119,8 +121,13 @@ def _measure(asked: Asked) -> Found:
     """Run the job and group its hosts. Raises CliError, DiscoverError."""
     from palmette.discover.measurement import discover_measurement  # SciPy takes longer to load than a file to read
 
+    told = time.monotonic()
+
     def tell(pairs: int, hosts: int) -> None:
-        click.echo(f"palmette discover: {pairs} pairs of {hosts} hosts measured", err=True)
+        nonlocal told
+        if time.monotonic() - told > PROGRESS_S:
+            told = time.monotonic()
+            click.echo(f"palmette discover: {hosts} hosts, {pairs} pairs asked so far", err=True)
 
     with one_line_errors(), asked.job() as (job, _):
         click.echo(f"palmette discover: {job.description}", err=True)

@@ -10,16 +10,16 @@
 
 enum { DATA = 11, ANSWER, READY, GO, RESULT, WARM_TRIPS = 3, WINDOW = 4 };
 
-static void put(char *buffer, int bytes, int to, int tag) {
+static void put(char* buffer, int bytes, int to, int tag) {
     PMPI_Send(buffer, bytes, MPI_BYTE, to, tag, MPI_COMM_WORLD);
 }
 
-static void take(char *buffer, int bytes, int from, int tag) {
+static void take(char* buffer, int bytes, int from, int tag) {
     PMPI_Recv(buffer, bytes, MPI_BYTE, from, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
 /* Half of each round trip's time, after a few that make the connection. */
-static void pingpong(char *buffer, int bytes, int trips, int peer, bool leads, double *half_s) {
+static void pingpong(char* buffer, int bytes, int trips, int peer, bool leads, double* half_s) {
     for (int i = -WARM_TRIPS; i < trips; ++i) {
         if (leads) {
             const double begin_s = now_s();
@@ -35,7 +35,7 @@ static void pingpong(char *buffer, int bytes, int trips, int peer, bool leads, d
 
 /* Time in a send, then time in the receive of an answer that has been there for a while: Kielmann, Bal, Verstoep, Fast
  * measurement of LogP parameters for message passing platforms, 2000. Sends come first in `times`, then receives. */
-static void overhead(char *buffer, int bytes, int count, double wait_s, int peer, bool leads, double *times) {
+static void overhead(char* buffer, int bytes, int count, double wait_s, int peer, bool leads, double* times) {
     for (int i = -1; i < count; ++i) {
         if (leads) {
             double begin_s = now_s();
@@ -52,7 +52,7 @@ static void overhead(char *buffer, int bytes, int count, double wait_s, int peer
     }
 }
 
-static void burst(char *buffer, int bytes, int count, int trips, int peer, bool leads, double *times) {
+static void burst(char* buffer, int bytes, int count, int trips, int peer, bool leads, double* times) {
     for (int i = -1; i < trips; ++i) {
         const double begin_s = now_s();
         for (int m = 0; m < count; ++m) {
@@ -71,7 +71,7 @@ static void burst(char *buffer, int bytes, int count, int trips, int peer, bool 
 
 /* The sending end of a flow: WINDOW messages are under way. Counts what is answered between `warm_s` and `warm_s + seconds` after the
  * start, from answer to answer. Empty messages end the flow, one for each receive that is posted. Returns bytes per second. */
-static double send_flow(char *buffer, int bytes, double warm_s, double seconds, int peer) {
+static double send_flow(char* buffer, int bytes, double warm_s, double seconds, int peer) {
     MPI_Request sends[WINDOW];
     const double begin_s = now_s();
     double first_s = 0, last_s = 0;
@@ -103,7 +103,7 @@ static double send_flow(char *buffer, int bytes, double warm_s, double seconds, 
 }
 
 /* The receiving end; `buffer` holds WINDOW messages. */
-static void receive_flow(char *buffer, int bytes, int peer) {
+static void receive_flow(char* buffer, int bytes, int peer) {
     MPI_Request receives[WINDOW];
     for (int i = 0; i < WINDOW; ++i)
         PMPI_Irecv(buffer + (size_t)i * (size_t)bytes, bytes, MPI_BYTE, peer, DATA, MPI_COMM_WORLD, &receives[i]);

@@ -9,7 +9,7 @@
 
 enum { WALK_BYTES = 16 << 20 };
 
-static void add_block(float *restrict sum, const float *restrict other, size_t count) {
+static void add_block(float* restrict sum, const float* restrict other, size_t count) {
     for (size_t i = 0; i < count; ++i) sum[i] += other[i];
 }
 
@@ -29,7 +29,7 @@ static void memory_rates(size_t block, double seconds, double rates[2]) {
             double elapsed_s = 0;
             for (size_t i = 0; elapsed_s < seconds || done == 0; i = (i + 1) % blocks) {
                 if (reduces)
-                    add_block((float *)(void *)(to + i * block), (const float *)(const void *)(from + i * block),
+                    add_block((float*)(void*)(to + i * block), (const float*)(const void*)(from + i * block),
                               block / sizeof(float));
                 else
                     memcpy(to + i * block, from + i * block, block);

@@ -25,12 +25,12 @@ struct pair {
 struct request {
     char what[WORD_BYTES];
     double numbers[MOST_NUMBERS];
-    struct pair *pairs;
+    struct pair* pairs;
     int pair_count;
 };
 
 struct kind {
-    const char *what;
+    const char* what;
     int numbers;
 };
 
@@ -38,9 +38,9 @@ static const struct kind kinds[] = {{"pingpong", 2}, {"star", 2},   {"overhead",
                                     {"stream", 3},   {"memory", 2}, {"end", 0}};
 
 /* Whether a rank would take part in two pairs at once, or be its own partner where that makes no sense: both would wait forever. */
-static bool is_entangled(const struct request *r, int ranks) {
+static bool is_entangled(const struct request* r, int ranks) {
     const bool star = !strcmp(r->what, "star"), alone = !strcmp(r->what, "memory");
-    char *busy = calloc((size_t)ranks, 1);
+    char* busy = calloc((size_t)ranks, 1);
     bool entangled = !busy;
     for (int i = 0; i < r->pair_count && !entangled; ++i) {
         const struct pair p = r->pairs[i];
@@ -52,15 +52,15 @@ static bool is_entangled(const struct request *r, int ranks) {
 }
 
 /* Read a line; it is cut up. Returns what is wrong with it, or NULL. */
-static const char *read_request(struct request *r, char *line, int ranks) {
+static const char* read_request(struct request* r, char* line, int ranks) {
     char *save, *word = strtok_r(line, " \n", &save);
-    const struct kind *kind = NULL;
+    const struct kind* kind = NULL;
     for (size_t i = 0; word && i < sizeof kinds / sizeof kinds[0]; ++i)
         if (!strcmp(word, kinds[i].what)) kind = &kinds[i];
     if (!kind) return "no such experiment";
     snprintf(r->what, sizeof r->what, "%s", kind->what);
     for (int i = 0; i < kind->numbers; ++i) {
-        char *end = NULL;
+        char* end = NULL;
         word = strtok_r(NULL, " \n", &save);
         if (word) r->numbers[i] = strtod(word, &end);
         if (!word || *end || !(r->numbers[i] >= 0) || r->numbers[i] > 1e9) return "a number is missing or wrong";
@@ -86,7 +86,7 @@ static const char *read_request(struct request *r, char *line, int ranks) {
 }
 
 /* The pair that a rank is part of, or -1. */
-static int pair_of(const struct request *r, int rank) {
+static int pair_of(const struct request* r, int rank) {
     for (int i = 0; i < r->pair_count; ++i)
         if (r->pairs[i].a == rank || r->pairs[i].b == rank) return i;
     return -1;

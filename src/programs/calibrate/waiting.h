@@ -20,7 +20,7 @@ static void sleep_s(double seconds) {
 /* The next nap after one of this length: short at first, so that a quick answer is met quickly. */
 static double longer(double nap_s) { return nap_s < 2e-3 ? nap_s * 1.5 : nap_s; }
 
-static void wait_napping(MPI_Request *request) {
+static void wait_napping(MPI_Request* request) {
     double nap_s = 100e-6;
     for (int done = 0;; nap_s = longer(nap_s)) {
         PMPI_Test(request, &done, MPI_STATUS_IGNORE);
