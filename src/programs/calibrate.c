@@ -11,6 +11,7 @@
 #include "calibrate/experiments.h"
 #include "calibrate/memory.h"
 #include "calibrate/request.h"
+#include "calibrate/socket.h"
 
 enum { NAME_BYTES = 128, STAR_FIGURES = 3 };
 
@@ -51,7 +52,7 @@ static void put_names(const char *key, const char *names) {
     putchar(']');
 }
 
-/* Which MPI this is, and on which host each rank: as the MPI names it, and as the system does. Collective. */
+/* Which MPI this is, and on which host each rank: as the MPI names it, and as the system does; and its socket. Collective. */
 static void put_job(void) {
     char version[MPI_MAX_LIBRARY_VERSION_STRING] = "", name[MPI_MAX_PROCESSOR_NAME + 1] = "";
     char mine[2][NAME_BYTES] = {"", ""};
@@ -64,13 +65,19 @@ static void put_job(void) {
     for (int i = 0; i < 2; ++i)
         PMPI_Gather(mine[i], NAME_BYTES, MPI_CHAR, names ? names + (size_t)i * (size_t)ranks * NAME_BYTES : NULL,
                     NAME_BYTES, MPI_CHAR, 0, MPI_COMM_WORLD);
+    const int socket = bound_socket();
+    int *sockets = my_rank ? NULL : room((size_t)ranks, sizeof(int));
+    PMPI_Gather(&socket, 1, MPI_INT, sockets, 1, MPI_INT, 0, MPI_COMM_WORLD);
     if (my_rank) return;
     printf("{\"event\":\"job\",\"format\":\"calibrate\",\"version\":1,\"ranks\":%d,\"mpi\":", ranks);
     put_text(version);
     put_names("processors", names);
     put_names("hosts", names + (size_t)ranks * NAME_BYTES);
-    puts("}");
+    printf(",\"sockets\":[");
+    for (int r = 0; r < ranks; ++r) printf("%s%d", r ? "," : "", sockets[r]);
+    puts("]}");
     fflush(stdout);
+    free(sockets);
     free(names);
 }
 

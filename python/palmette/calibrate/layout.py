@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from palmette.calibrate.errors import CalibrateError
-from palmette.calibrate.session import Pair
+from palmette.calibrate.session import JobLine, Pair
 from palmette.topology_model import InsideGroup, Machine, TreeNode
 
 MOST_PAIRS = 4
@@ -51,27 +51,25 @@ class LevelPlan:
 class Layout:
     """The ranks of a job in a machine. `paths[rank]` has a number for the rank's group at each level, outermost first."""
 
-    def __init__(self, machine: Machine, processors: Sequence[str], hosts: Sequence[str], file: str) -> None:
-        """`processors` and `hosts` name the host of each rank as its MPI and its system do. Raises CalibrateError."""
+    def __init__(self, machine: Machine, job: JobLine, file: str) -> None:
+        """Seat the ranks of `job`; `file` stands for the machine in errors. Raises CalibrateError."""
         self.machine = machine
         self.levels = [level.name for level in machine.levels]
         self._place = {name: index for index, name in enumerate(self.levels)}
         self._numbers = count()
         tree_paths = dict(self._tree_paths(machine.tree, [None] * len(self.levels)))
         self.nodes: list[TreeNode] = [
-            _host_of(rank, names, tree_paths, file) for rank, names in enumerate(zip(processors, hosts, strict=True))
+            _host_of(rank, names, tree_paths, file)
+            for rank, names in enumerate(zip(job.processors, job.hosts, strict=True))
         ]
         self.paths: list[tuple[int, ...]] = []
-        taken: dict[str, int] = {}
-        insides: dict[str, list[dict[int, int]]] = {}
-        for host in self.nodes:
-            if host.name not in insides:
-                insides[host.name] = list(self._slots(machine.insides.get(host.inside or "", [])))
-            slots = insides[host.name]
-            slot = taken.get(host.name, 0)
-            taken[host.name] = slot + 1
+        seats: dict[str, _Seats] = {}
+        for host, socket in zip(self.nodes, job.sockets, strict=True):
+            if host.name not in seats:
+                slots = list(self._slots(machine.insides.get(host.inside or "", [])))
+                seats[host.name] = _Seats(slots, self._place.get("socket", self._place.get("package")))
             path = [*tree_paths[host.name][1]]
-            for level, number in slots[slot % len(slots)].items():
+            for level, number in seats[host.name].take(socket).items():
                 path[level] = number
             self.paths.append(_filled(path))
 
@@ -154,6 +152,26 @@ class Layout:
                 number = next(self._numbers)
                 for slot in self._slots(group.children):
                     yield {self._place[group.level]: number, **slot}
+
+
+class _Seats:
+    """The slots of one host, each a group's number by level, given to its ranks in their order.
+
+    A rank that is bound to a socket gets a slot there as long as there is one; more ranks than slots begin again.
+    """
+
+    def __init__(self, slots: list[dict[int, int]], socket_level: int | None) -> None:
+        self._slots = slots
+        self._free = list(range(len(slots)))
+        sockets = list(dict.fromkeys(slot[socket_level] for slot in slots if socket_level in slot))
+        self._socket = [sockets.index(slot[socket_level]) if socket_level in slot else -1 for slot in slots]
+
+    def take(self, socket: int) -> dict[int, int]:
+        if not self._free:
+            self._free = list(range(len(self._slots)))
+        chosen = next((slot for slot in self._free if socket >= 0 and self._socket[slot] == socket), self._free[0])
+        self._free.remove(chosen)
+        return self._slots[chosen]
 
 
 def _host_of(

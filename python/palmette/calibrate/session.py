@@ -28,11 +28,16 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True)
 class JobLine:
-    """What the job says of itself; lists have an entry a rank."""
+    """What the job says of itself; lists have an entry a rank.
+
+    `processors` and `hosts` are its host's names by the MPI and the system, `sockets` the number of the socket that it is
+    bound to, -1 where it isn't.
+    """
 
     mpi: str
     processors: list[str]
     hosts: list[str]
+    sockets: list[int]
 
     @property
     def ranks(self) -> int:
@@ -114,11 +119,8 @@ class Session:
         event = self._event("job", START_PATIENCE_S, "its start")
         if event.get("version") != 1:
             raise CalibrateError("the program `calibrate` is of another version; run `make build`")
-        return JobLine(
-            mpi_name(str(event["mpi"])),
-            [str(name) for name in event["processors"]],
-            [str(name) for name in event["hosts"]],
-        )
+        names = ([str(name) for name in event[key]] for key in ("processors", "hosts"))
+        return JobLine(mpi_name(str(event["mpi"])), *names, [int(socket) for socket in event["sockets"]])
 
     def _event(self, kind: str, patience_s: float, what: str) -> dict[str, Any]:
         """Return the next event, passing over what isn't ours: MPIs print warnings on any stream."""

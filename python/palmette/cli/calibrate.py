@@ -150,7 +150,7 @@ def _calibrate(
 ) -> tuple[Measured, list[str]]:
     """Measure, and put what was found into `topology`. Raises CalibrateError."""
     with running(job) as session, CalibrateProgress(errors) as progress:
-        layout = Layout(topology.machine, session.job.processors, session.job.hosts, name)
+        layout = Layout(topology.machine, session.job, name)
         measured = plan_steps(layout, effort)
         measure(measured, session, progress)
     calibration = calibration_of(measured, session.job, layout)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from palmette.calibrate.layout import Layout
-from palmette.calibrate.session import Pair
+from palmette.calibrate.session import JobLine, Pair
 from palmette.topology_model import Topology, TreeNode
 
 
@@ -124,4 +124,9 @@ def layout_of(topology: Topology, hosts: list[str] | None = None) -> Layout:
         for host in machine.tree.hosts():
             slots = sum(group.leaves() for group in machine.insides.get(host.inside or "", [])) or host.slots or 1
             hosts += [host.name] * slots
-    return Layout(machine, hosts, hosts, "topology.json")
+    return Layout(machine, job_line(hosts), "topology.json")
+
+
+def job_line(hosts: Sequence[str], sockets: Sequence[int] | None = None) -> JobLine:
+    """What a job with ranks on these hosts says of itself."""
+    return JobLine("MPICH 5.0.2", list(hosts), list(hosts), list(sockets or [-1] * len(hosts)))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from calibrate.invented import layout_of
+from calibrate.invented import job_line, layout_of
 from palmette.calibrate.errors import CalibrateError
 from palmette.calibrate.layout import MOST_FLOWS, MOST_PAIRS, Layout, LevelPlan
+from palmette.calibrate.session import JobLine
 from palmette.discover.run import discover
 from palmette.topology_model import Level, Machine, Topology, TreeNode
 
@@ -86,11 +87,19 @@ def test_ranks_of_a_host_without_an_inside_are_told_apart_by_no_level() -> None:
     assert plans(layout)[None].pairs == [(0, 1), (2, 3)]
 
 
+def test_ranks_that_are_bound_to_sockets_sit_there_and_others_in_their_order() -> None:
+    machine = discover([("synthetic", "1node:2socket:2core")]).machine
+    bound = Layout(machine, job_line(["h0"] * 4, [0, 1, 0, 1]), "t.json")
+    assert [bound.parting(0, rank) for rank in (1, 2, 3)] == [1, 2, 1]
+    unbound = Layout(machine, job_line(["h0"] * 5), "t.json")
+    assert [unbound.parting(0, rank) for rank in (1, 2, 3, 4)] == [2, 1, 1, None]
+
+
 def test_hosts_are_found_by_either_name_up_to_the_first_dot(lab_topology: Topology) -> None:
-    layout = Layout(lab_topology.machine, ["h0.site.org", "login"], ["x", "h1"], "t.json")
+    layout = Layout(lab_topology.machine, JobLine("", ["h0.site.org", "login"], ["x", "h1"], [-1, -1]), "t.json")
     assert [host.name for host in layout.nodes] == ["h0", "h1"]
 
 
 def test_a_host_that_the_topology_lacks_is_named_with_the_rank_and_the_file(lab_topology: Topology) -> None:
     with pytest.raises(CalibrateError, match=r"host 'x9' of rank 1 is not in t\.json; .*palmette discover"):
-        Layout(lab_topology.machine, ["h0", "x9"], ["h0", "x9"], "t.json")
+        Layout(lab_topology.machine, job_line(["h0", "x9"]), "t.json")

@@ -11,11 +11,10 @@ import jsonschema
 import pytest
 
 import palmette
-from calibrate.invented import TRUTH, InventedJob
+from calibrate.invented import TRUTH, InventedJob, job_line, layout_of
 from palmette.calibrate.errors import CalibrateError
 from palmette.calibrate.estimate import FEWEST, relative_error
 from palmette.calibrate.measure import Effort, Measured, measure, plan_steps
-from palmette.calibrate.session import JobLine
 from palmette.calibrate.text import level_table, notes, plan_line, to_json
 from palmette.calibrate.write import calibration_of, write_into
 from palmette.cli.common import make_console
@@ -37,7 +36,7 @@ def calibrated(job: InventedJob, effort: Effort | None = None) -> Measured:
 def written(topology: Topology, job: InventedJob, *, loads: bool = False, effort: Effort | None = None) -> list[str]:
     measured = calibrated(job, effort)
     hosts = [host.name for host in job.layout.nodes]
-    record = calibration_of(measured, JobLine("MPICH 5.0.2", hosts, hosts), job.layout)
+    record = calibration_of(measured, job_line(hosts), job.layout)
     return write_into(topology, measured, record, loads=loads).remarks
 
 
@@ -45,7 +44,7 @@ def test_costs_and_capacities_are_what_is_true_of_the_machine(lab_topology: Topo
     job = invented(lab_topology)
     for node in lab_topology.machine.tree.walk():
         node.up_bytes_per_s = None
-    job.layout = type(job.layout)(lab_topology.machine, [h.name for h in job.layout.nodes], [""] * 16, "t")
+    job.layout = layout_of(lab_topology)
     assert written(lab_topology, job) == []
     for level in lab_topology.machine.levels:
         truth = TRUTH[level.name]
@@ -186,7 +185,7 @@ def test_the_table_fits_80_columns_and_json_has_no_infinities(
 ) -> None:
     job = invented(lab_topology)
     measured = calibrated(job)
-    record = calibration_of(measured, JobLine("MPICH", ["h"] * 16, ["h"] * 16), job.layout)
+    record = calibration_of(measured, job_line(["h"] * 16), job.layout)
     remarks = write_into(lab_topology, measured, record).remarks
     make_console().print(level_table(measured))
     out = capsys.readouterr().out

@@ -14,7 +14,7 @@ from palmette.calibrate.session import Session, mpi_name
 
 JOB = (
     '{"event":"job","format":"calibrate","version":1,"ranks":2,"mpi":"MPICH Version:      5.0.2",'
-    '"processors":["a","b"],"hosts":["a","b"]}'
+    '"processors":["a","b"],"hosts":["a","b"],"sockets":[0,-1]}'
 )
 HEAD = f"import sys, time\nprint('a warning of the MPI')\nprint('''{JOB}''', flush=True)\n"
 

@@ -153,7 +153,7 @@ class Job:
 
 def job_line(hosts: int, ranks: int) -> JobLine:
     names = [f"n{host:03}" for host in range(hosts) for _ in range(ranks)]
-    return JobLine("MPICH 5.0.2", names, names)
+    return JobLine("MPICH 5.0.2", names, names, [-1] * len(names))
 
 
 def test_what_is_found_is_a_topology_that_fits_the_schema_and_makes_jobs() -> None:
