@@ -127,8 +127,8 @@ def _measured(reader: Reader, machine: dict[str, Any], made: Machine) -> None:
     if machine.get("memory") is not None:
         path = "$.machine.memory"
         entry = reader.object(machine["memory"], path)
-        rates = [reader.rate(entry, key, path) for key in ("copy_bytes_per_s", "reduce_bytes_per_s")]
-        made.memory = Memory(*rates, source=reader.optional_text(entry, "source", path))
+        copied, reduced = (reader.rate(entry, key, path) for key in ("copy_bytes_per_s", "reduce_bytes_per_s"))
+        made.memory = Memory(copied, reduced, reader.optional_text(entry, "source", path))
     if machine.get("same_host") is not None:
         path = "$.machine.same_host"
         made.same_host = HostCosts(*_costs(reader, reader.object(machine["same_host"], path), path))

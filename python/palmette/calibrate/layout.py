@@ -15,7 +15,7 @@ from palmette.calibrate.errors import CalibrateError
 from palmette.calibrate.session import JobLine, Pair
 from palmette.topology_model import InsideGroup, Machine, TreeNode
 
-MOST_PAIRS = 4
+MOST_PAIRS = 3
 """Pairs of ranks that stand for a level."""
 MOST_CLASSES = 3
 """Kinds of edges of a level (by their known capacity) that are measured."""
@@ -181,7 +181,7 @@ def _host_of(
     file: str,
 ) -> TreeNode:
     """Return the host of a rank: by its names as they are, then up to the first dot."""
-    short = {name.split(".")[0]: node for name, (node, _) in reversed(known.items())}
+    short = {name.split(".")[0]: node for name, (node, _) in reversed(list(known.items()))}
     for name in names:
         if name in known:
             return known[name][0]

@@ -119,8 +119,8 @@ class Session:
         event = self._event("job", START_PATIENCE_S, "its start")
         if event.get("version") != 1:
             raise CalibrateError("the program `calibrate` is of another version; run `make build`")
-        names = ([str(name) for name in event[key]] for key in ("processors", "hosts"))
-        return JobLine(mpi_name(str(event["mpi"])), *names, [int(socket) for socket in event["sockets"]])
+        processors, hosts = ([str(name) for name in event[key]] for key in ("processors", "hosts"))
+        return JobLine(mpi_name(str(event["mpi"])), processors, hosts, [int(socket) for socket in event["sockets"]])
 
     def _event(self, kind: str, patience_s: float, what: str) -> dict[str, Any]:
         """Return the next event, passing over what isn't ours: MPIs print warnings on any stream."""
@@ -172,9 +172,11 @@ class Session:
         self._complaints.extend(line.strip() for line in self._process.stderr)
 
     def _end(self, *, in_order: bool) -> None:
-        """End the job: by its own command, which the end of its input is, or by force."""
+        """End the job: by its own command, or by force. The end of its input alone ends it, too, should we be killed."""
         assert self._process.stdin is not None
         with contextlib.suppress(OSError):
+            if in_order:
+                self._process.stdin.write("end\n")
             self._process.stdin.close()
         try:
             if in_order:

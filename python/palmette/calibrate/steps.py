@@ -16,7 +16,7 @@ from palmette.calibrate.layout import EdgePlan, LevelPlan
 from palmette.calibrate.session import Asker, Pair
 from palmette.calibrate.sharing import Fit, fit
 
-ROUND_S = 0.25
+ROUND_S = 0.15
 """About what one repetition of one pair takes."""
 TINY_BYTES = 1
 BURST = 32

@@ -24,7 +24,7 @@ def plan_line(measured: Measured) -> str:
     effort = measured.effort
     return (
         f"{plural(levels, 'level')} by {plural(pairs, 'pair')} of ranks, {plural(edges, 'shared edge')}, memory:"
-        f" until 95 % are within {effort.target:.1%}, {FEWEST} rounds at least, then {effort.budget_s:.0f} s at most"
+        f" until all is known within {effort.target:.1%} (95 %), for {effort.budget_s:.0f} s at most, {FEWEST} rounds at least"
     )
 
 

@@ -108,8 +108,8 @@ def _sample(distances: Distances, hosts: int, random: np.random.Generator) -> No
     while parts:
         part = parts.pop()
         # A host that is alone in its group sees all others equally far: it takes another's view to part those.
-        landmarks = random.permutation(part)[: 3 + math.ceil(math.log2(len(part)))] if len(part) > 1 else []
-        for landmark in map(int, landmarks):
+        landmarks = 3 + math.ceil(math.log2(len(part))) if len(part) > 1 else 0
+        for landmark in map(int, random.permutation(part)[:landmarks]):
             others = [host for host in part if host != landmark]
             classes = split(distances.row(landmark, others), distances.gap)
             if len(classes) > 1:

@@ -21,9 +21,9 @@ def lab_topology() -> Topology:
 def invented() -> Callable[..., InventedJob]:
     """Return a job on a topology, whose links are as fast as it says."""
 
-    def make(topology: Topology, hosts: list[str] | None = None, **changes: object) -> InventedJob:
+    def make(topology: Topology, hosts: list[str] | None = None, noise: float = 0.01) -> InventedJob:
         layout = layout_of(topology, hosts)
         capacity = {n.name: n.up_bytes_per_s for n in topology.machine.tree.walk() if n.up_bytes_per_s}
-        return InventedJob(layout, dict(TRUTH), capacity, **changes)  # type: ignore[arg-type]
+        return InventedJob(layout, dict(TRUTH), capacity, noise)
 
     return make

@@ -14,6 +14,7 @@ import palmette
 from calibrate.invented import TRUTH, InventedJob, job_line, layout_of
 from palmette.calibrate.errors import CalibrateError
 from palmette.calibrate.estimate import FEWEST, relative_error
+from palmette.calibrate.layout import MOST_PAIRS
 from palmette.calibrate.measure import Effort, Measured, measure, plan_steps
 from palmette.calibrate.text import level_table, notes, plan_line, to_json
 from palmette.calibrate.write import calibration_of, write_into
@@ -158,7 +159,7 @@ def test_a_noisy_machine_is_measured_until_it_is_sure_or_the_time_is_up(
 
 def test_only_with_processors_of_their_own_pairs_are_measured_at_once(invented: Invented) -> None:
     topology = discover([("synthetic", "8node:2core")])
-    for at_once, most in ((True, 4), (False, 1)):
+    for at_once, most in ((True, MOST_PAIRS), (False, 1)):
         job = invented(topology)
         measured = plan_steps(job.layout, Effort(at_once=at_once))
         measured.levels[0].shared = ()

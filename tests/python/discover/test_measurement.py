@@ -71,8 +71,8 @@ def pods(*sizes: Sequence[int]) -> list[tuple[int, ...]]:
 
 def check(cluster: Cluster, found: Groups, depth: int) -> None:
     assert len(found.levels) == depth + 1
-    for level in range(depth):
-        assert as_sets(found.levels[level].group_of) == cluster.groups(level + 1)
+    for index in range(depth):
+        assert as_sets(found.levels[index].group_of) == cluster.groups(index + 1)
     for level, distance in zip(found.levels, cluster.distances, strict=True):
         assert level.distance == pytest.approx(distance, rel=0.1 + cluster.noise)
     assert found.pairs == len(cluster.asked) <= found.all_pairs
