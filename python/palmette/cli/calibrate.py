@@ -117,7 +117,7 @@ def command(
     console.print(memory_line(measured), markup=False)
     for line in [*notes(measured), *remarks]:
         console.print(line, markup=False)
-    console.print(f"wrote {target_file}; next: palmette predict --topology {target_file}", markup=False)
+    console.print(f"wrote {target_file}; palmette plan and palmette run take it with --topology", markup=False)
 
 
 def _read(source: Path | None, *, local: bool) -> tuple[Topology, str]:
