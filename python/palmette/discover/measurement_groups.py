@@ -25,7 +25,9 @@ from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 SMALLEST_GAP = 1.15
 """Distances that differ by less are of one class, however quiet the machine."""
 NOISES = 4.0
-"""A gap is wider than this many times the noise of a distance."""
+"""A gap is wider than this many times the noise of distances of about that length."""
+ABOUT, FEWEST_ABOUT = 2.0, 5
+"""Distances within this factor are of about the same length; with fewer of them the noise of all counts as well."""
 PASSES = 2
 """Each distance is measured so often, apart in time, and the shortest counts: a disturbance only lengthens."""
 
@@ -45,7 +47,8 @@ class Level:
 class Groups:
     """Levels, outermost first; the last has each host alone in a group. `pairs` were measured of `all_pairs`.
 
-    `noise` is the relative spread of a distance, `gap` the ratio from which distances were told apart.
+    `noise` is the relative spread of a distance where that is largest, `gap` the ratio from which distances were
+    told apart there.
     """
 
     levels: list[Level]
@@ -61,6 +64,7 @@ class Distances:
     def __init__(self, measure: Measure) -> None:
         self._measure = measure
         self.of_pair: dict[tuple[int, int], float] = {}
+        self._lengths: list[float] = []
         self._changes: list[float] = []
 
     def row(self, centre: int, others: Sequence[int]) -> npt.NDArray[np.float64]:
@@ -68,22 +72,28 @@ class Distances:
         unknown = [other for other in others if _pair(centre, other) not in self.of_pair]
         if unknown:
             passes = [np.asarray(self._measure(centre, unknown), float) for _ in range(PASSES)]
-            self._changes.extend(np.log(passes[0] / passes[1]))
-            for other, distance in zip(unknown, np.min(passes, axis=0), strict=True):
+            shortest = np.min(passes, axis=0)
+            self._changes.extend(np.abs(np.log(passes[0] / passes[1])))
+            self._lengths.extend(shortest)
+            for other, distance in zip(unknown, shortest, strict=True):
                 self.of_pair[_pair(centre, other)] = float(distance)
         return np.array([self.of_pair[_pair(centre, other)] for other in others])
 
-    @property
-    def noise(self) -> float:
-        """The relative spread of one measurement, from the differences of the passes: robust against single outliers."""
-        if not self._changes:
-            return 0.0
-        return float(1.4826 * np.median(np.abs(self._changes)) / math.sqrt(2))
+    def noise(self, length: float) -> float:
+        """The relative spread of one measurement of about that length: short times are disturbed more than long ones.
 
-    @property
-    def gap(self) -> float:
-        """The ratio from which two distances are of different classes."""
-        return max(SMALLEST_GAP, math.exp(NOISES * self.noise))
+        From the differences of the passes, robust against single outliers.
+        """
+        changes, lengths = np.array(self._changes), np.array(self._lengths)
+        about = changes[(lengths > length / ABOUT) & (lengths < length * ABOUT)]
+        spreads = [
+            np.median(some) for some in (about, changes[: None if len(about) < FEWEST_ABOUT else 0]) if len(some)
+        ]
+        return float(1.4826 * max(spreads, default=0.0) / math.sqrt(2))
+
+    def gap(self, length: float) -> float:
+        """The ratio from which a distance is of another class than `length`."""
+        return max(SMALLEST_GAP, math.exp(NOISES * self.noise(length)))
 
 
 def _pair(a: int, b: int) -> tuple[int, int]:
@@ -99,7 +109,8 @@ def find_groups(hosts: int, measure: Measure, seed: int = 1) -> Groups:
     if not all(math.isfinite(d) and d > 0 for d in distances.of_pair.values()):
         raise ValueError("a distance is not a time above zero")
     levels = _levels(distances, hosts)
-    return Groups(levels, len(distances.of_pair), hosts * (hosts - 1) // 2, distances.noise, distances.gap)
+    noise, gap = (max(of(level.distance) for level in levels) for of in (distances.noise, distances.gap))
+    return Groups(levels, len(distances.of_pair), hosts * (hosts - 1) // 2, noise, gap)
 
 
 def _sample(distances: Distances, hosts: int, random: np.random.Generator) -> None:
@@ -118,12 +129,14 @@ def _sample(distances: Distances, hosts: int, random: np.random.Generator) -> No
                 break
 
 
-def split(values: npt.NDArray[np.float64], gap: float) -> list[list[int]]:
+def split(values: npt.NDArray[np.float64], gap: Callable[[float], float]) -> list[list[int]]:
     """Return the indices of `values` in classes, smallest values first; a class ends where the next value is `gap`
     times larger.
     """
     order = np.argsort(values, kind="stable")
-    ends = np.flatnonzero(values[order][1:] > gap * values[order][:-1]) + 1
+    ranked = values[order]
+    steps = np.flatnonzero(ranked[1:] > SMALLEST_GAP * ranked[:-1])
+    ends = [int(i) + 1 for i in steps if ranked[i + 1] > gap(float(ranked[i])) * ranked[i]]
     return [[int(i) for i in one] for one in np.split(order, ends)]
 
 

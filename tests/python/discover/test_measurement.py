@@ -110,6 +110,20 @@ def test_noise_that_hides_the_levels_makes_no_levels_up() -> None:
     assert found.noise > 0.1
 
 
+def test_short_times_may_be_noisier_than_long_ones() -> None:
+    cluster = Cluster(leaves(3, 3, 2), [5e-3, 90e-6], 0.0)
+
+    def measure(centre: int, others: Sequence[int]) -> list[float]:
+        return [time + 40e-6 * cluster.random.exponential() for time in cluster.measure(centre, others)]
+
+    for seed in range(20):
+        found = find_groups(8, measure, seed)
+        assert [as_sets(level.group_of) for level in found.levels] == [
+            cluster.groups(1),
+            {frozenset([i]) for i in range(8)},
+        ]
+
+
 def test_a_single_disturbed_measurement_changes_nothing() -> None:
     cluster = Cluster(leaves(6, 6, 6), [6e-6, 2e-6], 0.02)
     calls = 0
@@ -132,8 +146,9 @@ def test_pairs_grow_with_groups_and_not_with_the_square_of_the_hosts() -> None:
 
 
 def test_classes_end_at_gaps() -> None:
-    assert split(np.array([5.0, 1.0, 1.1, 5.5, 20.0]), 1.5) == [[1, 2], [0, 3], [4]]
-    assert split(np.array([1.0]), 1.5) == [[0]]
+    assert split(np.array([5.0, 1.0, 1.1, 5.5, 20.0]), lambda _: 1.5) == [[1, 2], [0, 3], [4]]
+    assert split(np.array([1.0, 1.4, 5.0, 7.0]), lambda length: 1.5 if length < 2 else 1.3) == [[0, 1], [2], [3]]
+    assert split(np.array([1.0]), lambda _: 1.5) == [[0]]
     with pytest.raises(ValueError, match="1 hosts have no distances"):
         find_groups(1, lambda centre, others: [])
 
