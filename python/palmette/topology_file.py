@@ -16,10 +16,12 @@ from palmette.topology_model import (
     FabricHost,
     FabricLink,
     FabricSwitch,
+    HostCosts,
     InsideGroup,
     LeftOut,
     Level,
     Machine,
+    Memory,
     Note,
     Source,
     Topology,
@@ -29,8 +31,8 @@ from palmette.topology_parts import read_topology
 from palmette.topology_reader import Reader, TopologyError
 
 __all__ = [
-    "Fabric", "FabricHost", "FabricLink", "FabricSwitch", "InsideGroup", "LeftOut", "Level",
-    "Machine", "Note", "Source", "Topology", "TopologyError", "TreeNode", "load", "parse",
+    "Fabric", "FabricHost", "FabricLink", "FabricSwitch", "HostCosts", "InsideGroup", "LeftOut", "Level",
+    "Machine", "Memory", "Note", "Source", "Topology", "TopologyError", "TreeNode", "load", "parse",
 ]  # fmt: skip
 
 

@@ -7,10 +7,15 @@ Rates are bytes per second and direction, latencies are seconds.
 from __future__ import annotations
 
 import json
+import os
+import stat
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
+
+from palmette.topology_calibration import Calibration
 
 FORMAT = "palmette-topology"
 VERSION = 1
@@ -86,10 +91,35 @@ class Fabric:
 
 @dataclass(slots=True)
 class Level:
-    """A level of the machine; latency_s is one way, between two groups inside the same parent."""
+    """A level of the machine and what messages cost that leave one of its groups and stay in the parent group.
+
+    latency_s is one way, of a tiny message, end to end; overhead_s is the part of it that one end is busy for;
+    stream_bytes_per_s is what one pair reaches alone. `source` is "calibrated", or where else they come from.
+    """
 
     name: str
     latency_s: float | None = None
+    overhead_s: float | None = None
+    stream_bytes_per_s: float | None = None
+    source: str | None = None
+
+
+@dataclass(slots=True)
+class HostCosts:
+    """The same costs between two ranks of one host that no level tells apart."""
+
+    latency_s: float | None = None
+    overhead_s: float | None = None
+    stream_bytes_per_s: float | None = None
+    source: str | None = None
+
+
+@dataclass(slots=True)
+class Memory:
+    """What one rank moves alone in its own memory: bytes copied, bytes of result reduced."""
+
+    copy_bytes_per_s: float | None = None
+    reduce_bytes_per_s: float | None = None
     source: str | None = None
 
 
@@ -109,7 +139,10 @@ class InsideGroup:
 
 @dataclass(slots=True)
 class TreeNode:
-    """A group of the machine tree; the root has no level, a host has level "node"."""
+    """A group of the machine tree; the root has no level, a host has level "node".
+
+    `load` is the measured share of its edge that other traffic takes, 0 to below 1.
+    """
 
     name: str
     level: str | None = None
@@ -119,6 +152,7 @@ class TreeNode:
     slots: int | None = None
     switches: list[str] = field(default_factory=list)
     children: list[TreeNode] = field(default_factory=list)
+    load: float | None = None
 
     def walk(self) -> Iterator[TreeNode]:
         """This node and all below it, parents first, without recursion."""
@@ -140,6 +174,9 @@ class Machine:
     levels: list[Level]
     tree: TreeNode
     insides: dict[str, list[InsideGroup]] = field(default_factory=dict)
+    memory: Memory | None = None
+    same_host: HostCosts | None = None
+    calibration: Calibration | None = None
 
 
 @dataclass(slots=True)
@@ -170,11 +207,14 @@ class Topology:
                 "unnamed_adapters": list(self.fabric.unnamed_adapters),
             }
         machine = self.machine
-        document["machine"] = {
-            "levels": [_present(level) for level in machine.levels],
-            "insides": {name: [_inside(g) for g in groups] for name, groups in machine.insides.items()},
-            "tree": _tree(machine.tree),
-        }
+        written: dict[str, Any] = {"levels": [_present(level) for level in machine.levels]}
+        for key, costs in (("memory", machine.memory), ("same_host", machine.same_host)):
+            if costs is not None:
+                written[key] = _present(costs)
+        if machine.calibration is not None:
+            written["calibration"] = machine.calibration.to_json()
+        written["insides"] = {name: [_inside(g) for g in groups] for name, groups in machine.insides.items()}
+        document["machine"] = {**written, "tree": _tree(machine.tree)}
         return document
 
     def write(self, stream: TextIO) -> None:
@@ -204,6 +244,33 @@ class Topology:
         with open(path, "w", encoding="utf-8") as stream:
             self.write(stream)
 
+    def replace_file(self, path: str | Path) -> None:
+        """Writes the file beside `path` and moves it there: who reads `path` sees the old file or the whole new one.
+
+        A link is followed, and the mode of the old file kept. OSError when that can't be done; the old file is then intact.
+        """
+        target = Path(path).resolve()
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        temporary = Path(name)
+        try:
+            with open(handle, "w", encoding="utf-8") as stream:
+                self.write(stream)
+                stream.flush()
+                os.fsync(stream.fileno())
+            mode = target.stat().st_mode if target.exists() else 0o666 & ~_umask()
+            temporary.chmod(stat.S_IMODE(mode))
+            temporary.replace(target)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+
+
+def _umask() -> int:
+    """The process's umask, which can only be read by setting it."""
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
+
 
 def _present(item: Any, keep: tuple[str, ...] = ()) -> dict[str, Any]:
     values = ((name, getattr(item, name)) for name in type(item).__slots__)
@@ -224,6 +291,7 @@ def _inside(group: InsideGroup) -> dict[str, Any]:
 def _tree(node: TreeNode) -> dict[str, Any]:
     entry = _present(node)
     if node.children:
+        del entry["children"]  # the longest comes last
         entry["children"] = [_tree(child) for child in node.children]
     return entry
 

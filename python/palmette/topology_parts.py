@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from palmette.topology_calibration import read_calibration
 from palmette.topology_model import (
     Fabric,
     FabricHost,
     FabricLink,
     FabricSwitch,
+    HostCosts,
     InsideGroup,
     LeftOut,
     Level,
     Machine,
+    Memory,
     Note,
     Source,
     Topology,
@@ -100,8 +103,7 @@ def _machine(reader: Reader, machine: dict[str, Any]) -> Machine:
         name = reader.text(entry, "name", path)
         if any(level.name == name for level in levels):
             raise reader.error(f"{path}.name", f'level "{name}" is listed twice')
-        latency_s = reader.seconds(entry, "latency_s", path)
-        levels.append(Level(name, latency_s, reader.optional_text(entry, "source", path)))
+        levels.append(Level(name, *_costs(reader, entry, path)))
     rank = {level.name: index for index, level in enumerate(levels)}
     if "node" not in rank:
         raise reader.error("$.machine.levels", 'no level is called "node", the level of hosts; add it')
@@ -115,7 +117,36 @@ def _machine(reader: Reader, machine: dict[str, Any]) -> Machine:
         raise reader.error("$.machine.tree", "missing; expected the root of the machine")
     hosts: dict[str, str] = {}
     tree = _tree(reader, machine["tree"], "$.machine.tree", rank, -1, insides, hosts)
-    return Machine(levels, tree, insides)
+    made = Machine(levels, tree, insides)
+    _measured(reader, machine, made)
+    return made
+
+
+def _measured(reader: Reader, machine: dict[str, Any], made: Machine) -> None:
+    """Costs that belong to no level, and where all of them come from."""
+    if machine.get("memory") is not None:
+        path = "$.machine.memory"
+        entry = reader.object(machine["memory"], path)
+        copied, reduced = (reader.rate(entry, key, path) for key in ("copy_bytes_per_s", "reduce_bytes_per_s"))
+        made.memory = Memory(copied, reduced, reader.optional_text(entry, "source", path))
+    if machine.get("same_host") is not None:
+        path = "$.machine.same_host"
+        made.same_host = HostCosts(*_costs(reader, reader.object(machine["same_host"], path), path))
+    if machine.get("calibration") is not None:
+        path = "$.machine.calibration"
+        made.calibration = read_calibration(reader, reader.object(machine["calibration"], path), path)
+
+
+def _costs(
+    reader: Reader, entry: dict[str, Any], path: str
+) -> tuple[float | None, float | None, float | None, str | None]:
+    """Latency, overhead, stream rate and their source."""
+    return (
+        reader.seconds(entry, "latency_s", path),
+        reader.seconds(entry, "overhead_s", path),
+        reader.rate(entry, "stream_bytes_per_s", path),
+        reader.optional_text(entry, "source", path),
+    )
 
 
 def _level(reader: Reader, name: str, path: str, rank: dict[str, int], outer: int) -> int:
@@ -151,6 +182,7 @@ def _tree(
         name=reader.text(entry, "name", path),
         level=reader.optional_text(entry, "level", path),
         up_bytes_per_s=reader.rate(entry, "up_bytes_per_s", path),
+        load=reader.share(entry, "load", path, 1),
         can_reduce=reader.flag(entry, "can_reduce", path),
         inside=reader.optional_text(entry, "inside", path),
         slots=reader.whole(entry, "slots", path, 1),

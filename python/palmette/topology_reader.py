@@ -86,6 +86,17 @@ class Reader:
             raise self.error(f"{path}.{key}", f"expected seconds, found {value!r}; leave it out if unknown")
         return float(value)
 
+    def share(self, holder: dict[str, Any], key: str, path: str, below: float = math.inf) -> float | None:
+        """A finite number of at least zero and below `below`."""
+        value = holder.get(key)
+        if value is None:
+            return None
+        good = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not good or not math.isfinite(value) or not 0 <= value < below:
+            limit = "" if math.isinf(below) else f" and below {below:g}"
+            raise self.error(f"{path}.{key}", f"expected a number of at least 0{limit}, found {value!r}; leave it out")
+        return float(value)
+
 
 def _kind(value: Any) -> str:
     if value is None:

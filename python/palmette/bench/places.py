@@ -51,6 +51,12 @@ class Place(Protocol):
         """Run `argv` with rank i on `hosts[i]` and `env` in the ranks; status 124 at the time limit."""
         ...
 
+    def command(
+        self, mpi: Installation, hosts: Sequence[str], argv: Sequence[str], env: Mapping[str, str]
+    ) -> list[str]:
+        """Return the command line that does so."""
+        ...
+
     def unlimited(self) -> Any:
         """Return a context in which links have no rate limit. Raises BenchError where there is none."""
         ...
@@ -86,7 +92,13 @@ class LabPlace:
         self, mpi: Installation, hosts: Sequence[str], argv: Sequence[str], env: Mapping[str, str], timeout_s: float
     ) -> subprocess.CompletedProcess[str]:
         """Run `argv` on the lab. Raises LabError."""
-        return run_to_end(self.lab.command(mpi, hosts, argv, env), timeout_s=timeout_s, capture=True)
+        return run_to_end(self.command(mpi, hosts, argv, env), timeout_s=timeout_s, capture=True)
+
+    def command(
+        self, mpi: Installation, hosts: Sequence[str], argv: Sequence[str], env: Mapping[str, str]
+    ) -> list[str]:
+        """Return the command line that runs `argv` on the lab. Raises LabError."""
+        return self.lab.command(mpi, hosts, argv, env)
 
     @contextmanager
     def unlimited(self) -> Iterator[None]:
@@ -121,6 +133,12 @@ class LocalPlace:
         self, mpi: Installation, hosts: Sequence[str], argv: Sequence[str], env: Mapping[str, str], timeout_s: float
     ) -> subprocess.CompletedProcess[str]:
         """Run `argv` here: with a core for each rank bound to cores, as fast as each MPI can; else with polite waiting."""
+        return run_to_end(self.command(mpi, hosts, argv, env), timeout_s=timeout_s, capture=True)
+
+    def command(
+        self, mpi: Installation, hosts: Sequence[str], argv: Sequence[str], env: Mapping[str, str]
+    ) -> list[str]:
+        """Return the command line that runs `argv` here."""
         settings = _BOUND if self.spins else _POLITE
         job = launch.Job(argv, hosts, self.directory, {**mpi.environment(), **settings[mpi.name], **env})
         starter = launch.launcher(mpi.launcher)
@@ -130,9 +148,7 @@ class LocalPlace:
             command = [str(mpi.mpiexec), *_bind_options(mpi), *passed, "-n", str(len(hosts)), *argv]
         else:
             command = starter.command(mpi.mpiexec, job)
-        return run_to_end(
-            ["env", *(f"{k}={v}" for k, v in variables.items()), *command], timeout_s=timeout_s, capture=True
-        )
+        return ["env", *(f"{k}={v}" for k, v in variables.items()), *command]
 
     def unlimited(self) -> Any:
         """Raise BenchError: no rates are set here."""

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import io
 import os
+import time
 from typing import Any
 
 import click
 
+from palmette import mpi_install
+from palmette.calibrate.jobs import running
+from palmette.cli.bench_place import Where
+from palmette.cli.calibrate_place import Asked, one_line_errors
 from palmette.cli.common import CliError, emit_json, json_option
-from palmette.discover.found import DiscoverError
+from palmette.discover.found import DiscoverError, Found
 from palmette.discover.report import level_table, summary
 from palmette.discover.run import KINDS, discover
+from palmette.run.abi import ABIS
 from palmette.topology_model import Topology
+
+MEASUREMENT = "measurement"
+PROGRESS_S = 2.0
 
 
 class _FromCommand(click.Command):
@@ -28,7 +37,8 @@ class _FromCommand(click.Command):
             word = words.pop(0)
             if word == "--from" and words:
                 word = f"--from={words.pop(0)}"
-            if word.startswith("--from=") and ":" not in word and words and _is_value(words[0]):
+            alone = word == f"--from={MEASUREMENT}"  # what follows is the job's line
+            if word.startswith("--from=") and not alone and ":" not in word and words and _is_value(words[0]):
                 word = f"{word}:{words.pop(0)}"
             joined.append(word)
         return super().parse_args(ctx, joined)
@@ -49,6 +59,7 @@ _KINDS_HELP = "\n".join(f"  {kind:<14} {what}" for kind, (_, what) in KINDS.item
         "--from may be repeated: the fabric comes from one source, the inside of its nodes from another.\n\n"
         f"\b\nKinds of source:\n{_KINDS_HELP}"
     ),
+    context_settings={"allow_interspersed_args": False},
     epilog="Example: palmette discover --from ibnetdiscover fabric.txt --from hwloc",
 )
 @click.option("--from", "sources", multiple=True, metavar="KIND [ARGUMENT]", help="A source, also as KIND:ARGUMENT.")
@@ -61,15 +72,33 @@ _KINDS_HELP = "\n".join(f"  {kind:<14} {what}" for kind, (_, what) in KINDS.item
     help="Where to write; - is the screen.",
 )
 @click.option("--name", default=None, help="Name of the cluster in the file.")
+@click.option("--lab-name", metavar="NAME", help="measurement: on the lab of that name that is up.")
+@click.option("--mpi", type=click.Choice(list(mpi_install.NAMES)), help="measurement: which MPI on the lab.")
+@click.option("--abi", type=click.Choice(ABIS), help="measurement: the MPI's ABI, for srun.")
 @json_option
-def command(sources: tuple[str, ...], output: str, name: str | None, as_json: bool) -> None:
+@click.argument("command_line", nargs=-1, type=click.UNPROCESSED, metavar="[LAUNCHER [OPTIONS]...]")
+def command(
+    sources: tuple[str, ...],
+    output: str,
+    name: str | None,
+    lab_name: str | None,
+    mpi: str | None,
+    abi: str | None,
+    as_json: bool,
+    command_line: tuple[str, ...],
+) -> None:
     """Discover, write the file, print the summary; the help text is above, because it lists the kinds."""
     if not sources:
         raise CliError("no source given; for instance: palmette discover --from ibnetdiscover FILE -o topology.json")
     if as_json and output == "-":
         raise CliError("--json and -o - both want the screen; leave one of them out")
+    kinds = [_split(source) for source in sources]
+    asked = Asked(Where(None, lab_name, None, None), command_line, mpi, abi)
+    if (command_line or lab_name is not None) and (MEASUREMENT, None) not in kinds:
+        raise CliError(f"only --from {MEASUREMENT} runs a job; leave out {lab_name or command_line[0]}, or say so")
     try:
-        topology = discover([_split(source) for source in sources], name)
+        ready = {MEASUREMENT: _measure(asked)} if (MEASUREMENT, None) in kinds else {}
+        topology = discover(kinds, name, ready)
     except DiscoverError as error:
         raise CliError(str(error)) from None
     if output == "-":
@@ -86,6 +115,24 @@ def command(sources: tuple[str, ...], output: str, name: str | None, as_json: bo
         emit_json(_as_json(topology, output))
     else:
         click.echo("\n".join(summary(topology, output)))
+
+
+def _measure(asked: Asked) -> Found:
+    """Run the job and group its hosts. Raises CliError, DiscoverError."""
+    from palmette.discover.measurement import discover_measurement  # SciPy takes longer to load than a file to read
+
+    told = time.monotonic()
+
+    def tell(pairs: int, hosts: int) -> None:
+        nonlocal told
+        if time.monotonic() - told > PROGRESS_S:
+            told = time.monotonic()
+            click.echo(f"palmette discover: {hosts} hosts, {pairs} pairs asked so far", err=True)
+
+    with one_line_errors(), asked.job() as (job, _):
+        click.echo(f"palmette discover: {job.description}", err=True)
+        with running(job) as session:
+            return discover_measurement(session, session.job, tell)
 
 
 def _split(source: str) -> tuple[str, str | None]:

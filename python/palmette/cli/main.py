@@ -12,6 +12,7 @@ from palmette.cli.common import CliError
 
 COMMANDS: dict[str, tuple[str, str, str]] = {
     "discover": ("palmette.cli.discover", "command", "Find out how a cluster is wired; write topology.json."),
+    "calibrate": ("palmette.cli.calibrate", "command", "Measure what messages cost on each level of a machine."),
     "show": ("palmette.cli.show", "command", "Show a topology as a tree, a picture or JSON."),
     "plan": ("palmette.cli.plan", "command", "Make, verify, count and draw the plan of a collective."),
     "predict": ("palmette.cli.predict", "command", "Predict the time of algorithms, and what it goes into."),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from palmette.discover.found import DiscoverError, Found
 from palmette.discover.hwloc import discover_hwloc
@@ -13,18 +13,31 @@ from palmette.discover.slurm_env import discover_env
 from palmette.discover.synthetic import discover_synthetic
 from palmette.topology_model import Topology
 
+
+def _no_job(argument: str | None) -> Found:
+    """Measuring needs a job, which `discover` gets the outcome of."""
+    raise DiscoverError(
+        "measurement takes no file but a job: give the line that starts yours, without a program, after all options"
+        " (mpiexec -n 64), or --lab-name NAME"
+    )
+
+
 KINDS: dict[str, tuple[Callable[[str | None], Found], str]] = {
     "ibnetdiscover": (discover_ibnetdiscover, "FILE or -; without: runs the tool"),
     "slurm": (discover_slurm, "topology.conf or topology.yaml; without: this cluster's"),
     "env": (discover_env, "SLURM_TOPOLOGY_ADDR and _PATTERN, or a FILE of them"),
     "hwloc": (discover_hwloc, "this node, or an hwloc XML file"),
     "synthetic": (discover_synthetic, 'a form such as "2leaf:4node:2socket:4core"'),
+    "measurement": (_no_job, "ping-pong on a job: LAUNCHER after all options"),
 }
 """kind -> (reader, what its argument is)."""
 
 
-def discover(sources: Sequence[tuple[str, str | None]], name: str | None = None) -> Topology:
-    """The topology that the sources tell together; each is (kind, argument or None).
+def discover(
+    sources: Sequence[tuple[str, str | None]], name: str | None = None, ready: Mapping[str, Found] | None = None
+) -> Topology:
+    """The topology that the sources tell together; each is (kind, argument or None). `ready` holds what was found
+    already, by kind.
 
     Raises DiscoverError for an unknown kind, unreadable input, or when no source tells a host.
     """
@@ -36,7 +49,7 @@ def discover(sources: Sequence[tuple[str, str | None]], name: str | None = None)
     for kind, argument in sources:
         if kind not in KINDS:
             raise DiscoverError(f'"{kind}" is no kind of source; choose from {", ".join(KINDS)}')
-        founds.append(KINDS[kind][0](argument))
+        founds.append(ready[kind] if ready and kind in ready else KINDS[kind][0](argument))
     return merge(founds, name or _name(founds[0]))
 
 

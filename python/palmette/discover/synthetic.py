@@ -62,7 +62,9 @@ def discover_synthetic(argument: str | None) -> Found:
     root = TreeNode("fabric")
     insides: dict[str, list[InsideGroup]] = {}
     _grow(root, specs, split, 0, insides)
-    levels = [Level(spec.name, spec.latency_s, "typed" if spec.latency_s is not None else None) for spec in specs]
+    levels = [
+        Level(spec.name, spec.latency_s, source="typed" if spec.latency_s is not None else None) for spec in specs
+    ]
     found.machine = Machine(levels, root, insides)
     hosts = sum(1 for _ in root.hosts())
     found.source.detail = f"{hosts} host{'s' if hosts != 1 else ''}"

@@ -35,13 +35,13 @@ def run_to_end(
         command, stdin=stdin, stdout=pipe, stderr=pipe, text=True, errors="replace", start_new_session=True
     )
     try:
-        with _terminations_raised():
+        with terminations_raised():
             out, err = process.communicate(timeout=timeout_s)
         return subprocess.CompletedProcess(command, process.returncode, out, err)
     except subprocess.TimeoutExpired:
-        return subprocess.CompletedProcess(command, TIMED_OUT, *_end(process))
+        return subprocess.CompletedProcess(command, TIMED_OUT, *_communicate_to_end(process))
     except BaseException:
-        _end(process)
+        _communicate_to_end(process)
         raise
 
 
@@ -53,8 +53,23 @@ def check_visible(argv: Sequence[str]) -> None:
             raise LabError(f"{path} is not visible on the hosts, which have a {place.parts[1]} of their own; move it")
 
 
-def _end(process: subprocess.Popen[str]) -> tuple[str | None, str | None]:
-    """End the run: first in order, then by force, which takes everything that it started with it."""
+def end_run(process: subprocess.Popen[str]) -> None:
+    """End a run that was started in a session of its own: first in order, then by force; nothing that it started is left.
+
+    Its pipes may be read by others meanwhile.
+    """
+    for number, patience_s in ((signal.SIGINT, GRACE_S), (signal.SIGKILL, None)):
+        if process.poll() is None:
+            process.send_signal(number)
+        try:
+            process.wait(timeout=patience_s)
+            return
+        except subprocess.TimeoutExpired:
+            continue
+
+
+def _communicate_to_end(process: subprocess.Popen[str]) -> tuple[str | None, str | None]:
+    """End the run as `end_run` does, and return what it printed."""
     for number, patience_s in ((signal.SIGINT, GRACE_S), (signal.SIGKILL, None)):
         if process.poll() is None:
             process.send_signal(number)
@@ -66,7 +81,7 @@ def _end(process: subprocess.Popen[str]) -> tuple[str | None, str | None]:
 
 
 @contextmanager
-def _terminations_raised() -> Iterator[None]:
+def terminations_raised() -> Iterator[None]:
     """Turn SIGTERM and SIGHUP into exceptions while a run is on, in the main thread."""
 
     def terminate(number: int, frame: FrameType | None) -> None:

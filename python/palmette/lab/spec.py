@@ -11,7 +11,7 @@ from palmette import topology_file
 from palmette.discover.found import DiscoverError
 from palmette.discover.synthetic import discover_synthetic
 from palmette.lab.errors import LabError
-from palmette.topology_model import InsideGroup, Machine, TreeNode
+from palmette.topology_model import InsideGroup, Level, Machine, TreeNode
 
 PAYLOAD_SHARE = 1448 / 1514
 """TCP payload in a full Ethernet frame as tbf counts it: 1500 less 52 bytes of headers, of 1500 plus 14."""
@@ -63,15 +63,20 @@ def read_spec(text: str) -> Spec:
     factor = 8 / PAYLOAD_SHARE if is_file else 8
     groups = list(machine.tree.walk())[1:]
     rates = {group.name: group.up_bytes_per_s * factor if group.up_bytes_per_s else None for group in groups}
-    spec = Spec(machine, rates, machine.levels[0].latency_s or 0.0)
+    spec = Spec(machine, rates, _typed_latency_s(machine.levels[0]) or 0.0)
     _check(text, spec)
     return spec
+
+
+def _typed_latency_s(level: Level) -> float | None:
+    """Return a latency that somebody wants; one that was measured has the cost of the MPI in it, which comes by itself."""
+    return None if level.source == "calibrated" else level.latency_s
 
 
 def _check(text: str, spec: Spec) -> None:
     """Raise LabError for a machine that can't be emulated."""
     for level in spec.machine.levels[1:]:
-        if level.latency_s:
+        if _typed_latency_s(level):
             raise LabError(f"machine '{text}': a lab delays the top switch only; drop the latency of '{level.name}'")
     names = Counter(group.name for group in spec.machine.tree.walk())
     repeated = [name for name, count in names.items() if count > 1]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +19,7 @@ def lab_topology(name: str, text: str, spec: Spec, rates: Mapping[str, float | N
     """
     levels = [Level(level.name) for level in spec.machine.levels]
     if spec.spine_delay_s > 0:
-        levels[0] = Level(levels[0].name, spec.spine_delay_s, "delay of the lab's top switch")
+        levels[0] = Level(levels[0].name, spec.spine_delay_s, source="delay of the lab's top switch")
     detail = f"{text}; capacities are TCP payload, {PAYLOAD_SHARE:.4f} of the link rates"
     return Topology(
         name=f"lab-{name}",
@@ -32,9 +31,7 @@ def lab_topology(name: str, text: str, spec: Spec, rates: Mapping[str, float | N
 
 def save_topology(path: Path, topology: Topology) -> None:
     """Write `topology`, all or nothing."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}")
-    topology.save(temporary)
-    temporary.replace(path)
+    topology.replace_file(path)
 
 
 def _with_rates(group: TreeNode, rates: Mapping[str, float | None]) -> TreeNode:

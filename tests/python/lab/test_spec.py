@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from palmette import topology_file
+from palmette.discover.run import discover
 from palmette.lab import LabError
 from palmette.lab.network import link_commands, plan_network
 from palmette.lab.shaping import burst_bytes, shaping_lines
@@ -26,6 +27,14 @@ def test_the_synthetic_form_gives_hosts_slots_and_link_rates() -> None:
 
 def test_the_latency_of_the_outermost_level_is_the_delay_of_the_top_switch() -> None:
     assert read_spec("2leaf@50Mbit/s~5ms:2node").spine_delay_s == pytest.approx(5e-3)
+
+
+def test_latencies_that_were_measured_delay_nothing(tmp_path: Path) -> None:
+    topology = discover([("synthetic", "2leaf@50Mbit/s:2node")])
+    for level in topology.machine.levels:
+        level.latency_s, level.source = 1e-3, "calibrated"
+    topology.save(tmp_path / "t.json")
+    assert read_spec(str(tmp_path / "t.json")).spine_delay_s == 0
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,126 @@
+"""Measuring a machine on a running job: rounds over all steps, until each is sure or the time is up."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from palmette.calibrate.errors import CalibrateError
+from palmette.calibrate.estimate import FEWEST
+from palmette.calibrate.layout import Layout, LevelPlan
+from palmette.calibrate.session import Asker
+from palmette.calibrate.steps import LatencyStep, MemoryStep, OverheadStep, SharedStep, Step, StreamStep
+
+MOST_MEMORIES = 2
+
+
+@dataclass(frozen=True)
+class Effort:
+    """When to stop: at a relative error of `target` everywhere, or after `budget_s` (and FEWEST rounds in any case).
+
+    `at_once`: pairs that share no link may be measured at the same time; not where they share processors.
+    """
+
+    target: float = 0.05
+    budget_s: float = 60.0
+    at_once: bool = True
+
+
+@dataclass
+class LevelSteps:
+    """The steps of one level, in the order in which they need each other; none where it can't be measured."""
+
+    plan: LevelPlan
+    latency: LatencyStep | None = None
+    overhead: OverheadStep | None = None
+    stream: StreamStep | None = None
+    shared: Sequence[SharedStep] = ()
+
+    @property
+    def steps(self) -> list[Step]:
+        """All of them."""
+        return [step for step in (self.latency, self.overhead, self.stream, *self.shared) if step is not None]
+
+
+@dataclass
+class Measured:
+    """All steps of a machine, as far as they got. `seconds` is what it took, `rounds` how often it went over all."""
+
+    levels: list[LevelSteps]
+    memory: MemoryStep
+    effort: Effort
+    seconds: float = 0.0
+    rounds: int = 0
+
+    @property
+    def steps(self) -> list[Step]:
+        """All steps, outermost level first."""
+        return [*(step for level in self.levels for step in level.steps), self.memory]
+
+    @property
+    def sure(self) -> list[Step]:
+        """The steps whose error is within the target."""
+        return [step for step in self.steps if step.error <= self.effort.target]
+
+
+class Watcher:
+    """Is told how a calibration goes on; this one keeps silent."""
+
+    def starts(self, measured: Measured) -> None:
+        """All is planned, nothing is measured yet."""
+
+    def step_starts(self, measured: Measured, step: Step, elapsed_s: float) -> None:
+        """A repetition of `step` starts."""
+
+    def round_ends(self, measured: Measured) -> None:
+        """A round over all steps that aren't sure is over."""
+
+
+def plan_steps(layout: Layout, effort: Effort) -> Measured:
+    """Return the steps for the ranks of a job. Raises CalibrateError when no level can be measured at all."""
+    if layout.ranks < 2:
+        raise CalibrateError("a job of 1 rank has nobody to send to; give it two ranks at least")
+    levels = [_level_steps(plan, effort) for plan in layout.plan()]
+    if not any(level.steps for level in levels):
+        raise CalibrateError("no level of the topology has two ranks to measure; run more ranks, on more hosts")
+    first_of_host: dict[str, int] = {}
+    for rank, host in enumerate(layout.nodes):
+        first_of_host.setdefault(host.name, rank)
+    memory = MemoryStep(list(first_of_host.values())[:MOST_MEMORIES], effort.at_once)
+    return Measured(levels, memory, effort)
+
+
+def _level_steps(plan: LevelPlan, effort: Effort) -> LevelSteps:
+    if not plan.pairs:
+        return LevelSteps(plan)
+    latency = LatencyStep(plan, effort.at_once)
+    stream = StreamStep(plan, effort.at_once)
+    shared = [SharedStep(plan, edge, stream) for edge in plan.edges if len(edge.flows) > 1]
+    return LevelSteps(plan, latency, OverheadStep(plan, latency, effort.at_once), stream, shared)
+
+
+def measure(measured: Measured, asker: Asker, watcher: Watcher | None = None) -> None:
+    """Repeat the steps that aren't sure yet, all in turns so that a drift of the machine hits all alike.
+
+    Raises CalibrateError when the job fails.
+    """
+    watcher = watcher or Watcher()
+    watcher.starts(measured)
+    begun = time.monotonic()
+    while True:
+        for step in measured.steps:
+            if measured.rounds >= FEWEST:
+                if step.error <= measured.effort.target:
+                    continue
+                if time.monotonic() - begun >= measured.effort.budget_s:
+                    break
+            watcher.step_starts(measured, step, time.monotonic() - begun)
+            step.repeat(asker)
+        measured.rounds += 1
+        measured.seconds = time.monotonic() - begun
+        watcher.round_ends(measured)
+        if measured.rounds >= FEWEST and (
+            measured.seconds >= measured.effort.budget_s or len(measured.sure) == len(measured.steps)
+        ):
+            return

@@ -1,0 +1,119 @@
+"""A calibration as a table of 80 columns, and as JSON."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from rich.table import Table
+
+from palmette.calibrate.estimate import FEWEST, Estimate
+from palmette.calibrate.measure import LevelSteps, Measured
+from palmette.calibrate.write import costs_of
+from palmette.topology_model import Topology
+from palmette.units import plural, rate_text
+
+SAME_HOST = "same host"
+
+
+def plan_line(measured: Measured) -> str:
+    """Return what is going to be measured and how long that takes at most, in one line."""
+    levels = sum(bool(level.steps) for level in measured.levels)
+    pairs = sum(len(level.plan.pairs) for level in measured.levels if level.steps)
+    edges = sum(len(level.shared) for level in measured.levels)
+    effort = measured.effort
+    return (
+        f"{plural(levels, 'level')} by {plural(pairs, 'pair')} of ranks, {plural(edges, 'shared edge')}, memory:"
+        f" until all is known within {effort.target:.1%} (95 %), for {effort.budget_s:.0f} s at most, {FEWEST} rounds at least"
+    )
+
+
+def seconds_text(seconds: float) -> str:
+    """`12.3 us`: three digits with a unit that fits."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= size * 0.9995:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds / 1e-9:.3g} ns"
+
+
+def error_text(error: float) -> str:
+    """`±3.1%`, `±12%`, `±?` where too little was measured."""
+    if error >= 10:
+        return "±?"
+    return f"±{error:.1%}" if error < 0.0995 else f"±{error:.0%}"
+
+
+def level_table(measured: Measured) -> Table:
+    """Return the costs of each level with their errors."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column("level", no_wrap=True)
+    for heading in ("latency", "overhead", "stream", "shared edge"):
+        table.add_column(heading, justify="right", no_wrap=True)
+        table.add_column("", no_wrap=True)
+    for level in measured.levels:
+        if not level.steps:
+            continue
+        latency_s, overhead_s, stream = costs_of(level)
+        assert level.latency is not None and level.overhead is not None and level.stream is not None
+        cells = [seconds_text(latency_s), error_text(level.latency.error)]
+        cells += [seconds_text(overhead_s), error_text(level.overhead.error)]
+        cells += [rate_text(stream), error_text(level.stream.error)]
+        rows = [_shared_cells(step.fit) for step in level.shared] or [["-", ""]]
+        table.add_row(level.plan.name or SAME_HOST, *cells, *rows[0])
+        for row in rows[1:]:
+            table.add_row("", *[""] * 6, *row)
+    return table
+
+
+def _shared_cells(fit: Any) -> list[str]:
+    least = "" if fit.filled else ">= "
+    return [f"{least}{rate_text(fit.bytes_per_s)}", error_text(fit.error)]
+
+
+def memory_line(measured: Measured) -> str:
+    """Return what one rank moves in its own memory."""
+
+    def text(estimate: Estimate) -> str:
+        return f"{rate_text(estimate.mean)} {error_text(estimate.error)}" if estimate.values else "not measured"
+
+    return f"memory of one rank: copies {text(measured.memory.copy)}, reduces {text(measured.memory.reduce)}"
+
+
+def notes(measured: Measured) -> list[str]:
+    """Return what wasn't measured, and what isn't sure."""
+    lines = [f"{level.plan.name}: {level.plan.why_not}" for level in measured.levels if level.plan.why_not]
+    unsure = [step for step in measured.steps if step.error > measured.effort.target]
+    if unsure:
+        names = ", ".join(f"{step.label} {error_text(step.error)}" for step in unsure[:4])
+        more = f" and {len(unsure) - 4} more" if len(unsure) > 4 else ""
+        lines.append(
+            f"not within {measured.effort.target:.1%}: {names}{more}; a longer --budget or a quieter machine helps"
+        )
+    return lines
+
+
+def to_json(measured: Measured, topology: Topology, remarks: list[str], output: str) -> dict[str, Any]:
+    """Return the result for programs."""
+    machine = topology.to_json()["machine"]
+    return {
+        "output": output,
+        "seconds": round(measured.seconds, 3),
+        "rounds": measured.rounds,
+        "target": measured.effort.target,
+        "budget_s": measured.effort.budget_s,
+        "sure": len(measured.sure) == len(measured.steps),
+        "levels": [_level_json(level) for level in measured.levels],
+        "memory": machine["memory"],
+        "calibration": machine["calibration"],
+        "remarks": [*notes(measured), *remarks],
+    }
+
+
+def _level_json(level: LevelSteps) -> dict[str, Any]:
+    document: dict[str, Any] = {"level": level.plan.name}
+    if not level.steps:
+        return {**document, "why_not": level.plan.why_not}
+    latency_s, overhead_s, stream = costs_of(level)
+    document |= {"latency_s": latency_s, "overhead_s": overhead_s, "stream_bytes_per_s": stream}
+    document["errors"] = {step.label: step.error if math.isfinite(step.error) else None for step in level.steps}
+    return document

@@ -1,0 +1,189 @@
+"""From measurements to topology.json: what was measured replaces what stood there, all else stays."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import platform
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from importlib.metadata import version
+
+from palmette.calibrate.estimate import Estimate
+from palmette.calibrate.layout import Layout
+from palmette.calibrate.measure import LevelSteps, Measured
+from palmette.calibrate.session import JobLine
+from palmette.calibrate.sharing import Fit
+from palmette.calibrate.steps import SharedStep
+from palmette.topology_calibration import Calibration, LevelFit, SharedFit
+from palmette.topology_model import HostCosts, Level, Memory, Topology, TreeNode
+from palmette.units import plural, rate_text
+
+CALIBRATED = "calibrated"
+
+AGREES = 0.1
+"""A known capacity stays when the measured one is within this share of it, or within its own error."""
+
+
+@dataclass
+class Written:
+    """What became of the capacities: sentences for people, about edges whose known capacity was wrong or stayed unknown."""
+
+    capacities: int = 0
+    loads: int = 0
+    remarks: list[str] = field(default_factory=list)
+
+
+def calibration_of(measured: Measured, job: JobLine, layout: Layout) -> Calibration:
+    """Return the record of a calibration that is over."""
+    calibration = Calibration(
+        date=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        mpi=job.mpi,
+        versions={"palmette": version("palmette"), "system": f"{platform.system()} {platform.release()}"},
+        ranks=job.ranks,
+        hosts=len({host.name for host in layout.nodes}),
+        copy_error=_error(measured.memory.copy),
+        reduce_error=_error(measured.memory.reduce),
+    )
+    for level in measured.levels:
+        if not level.steps:
+            continue
+        if level.plan.name is None:
+            calibration.same_host = _level_fit(level)
+        else:
+            calibration.levels[level.plan.name] = _level_fit(level)
+    return calibration
+
+
+def write_into(topology: Topology, measured: Measured, calibration: Calibration, *, loads: bool = False) -> Written:
+    """Put the costs into `topology`, and the record of how they came about.
+
+    A level that wasn't measured keeps its costs, and its record of an older calibration. With `loads` a capacity
+    that is lower than known is the load of other traffic; otherwise the known one was wrong.
+    """
+    machine = topology.machine
+    written = Written()
+    for level in measured.levels:
+        if not level.steps:
+            continue
+        target: Level | HostCosts
+        if level.plan.name is None:
+            machine.same_host = target = machine.same_host or HostCosts()
+        else:
+            target = next(one for one in machine.levels if one.name == level.plan.name)
+        _put_costs(target, level)
+        for step in level.shared:
+            _put_capacity(step, written, loads=loads)
+    memory = measured.memory
+    machine.memory = Memory(_figure(memory.copy), _figure(memory.reduce), CALIBRATED)
+    if machine.calibration is not None:
+        old = machine.calibration
+        known = {level.name for level in machine.levels}
+        calibration.levels = {name: fit for name, fit in old.levels.items() if name in known} | calibration.levels
+        calibration.same_host = calibration.same_host or old.same_host
+    machine.calibration = calibration
+    return written
+
+
+def costs_of(level: LevelSteps) -> tuple[float, float, float]:
+    """Return latency, overhead and stream rate of a level that was measured.
+
+    The overheads of both ends are part of the latency: where a slow scheduler makes the ends look busier than that,
+    they fill it.
+    """
+    assert level.latency is not None and level.overhead is not None and level.stream is not None
+    latency_s = level.latency.latency.mean
+    return latency_s, min(level.overhead.both.mean, latency_s / 2), level.stream.stream.mean
+
+
+def _put_costs(target: Level | HostCosts, level: LevelSteps) -> None:
+    latency_s, overhead_s, stream = costs_of(level)
+    target.latency_s, target.overhead_s, target.stream_bytes_per_s = (
+        _rounded(latency_s),
+        _rounded(overhead_s),
+        _rounded(stream),
+    )
+    target.source = CALIBRATED
+
+
+def _put_capacity(step: SharedStep, written: Written, *, loads: bool) -> None:
+    """Write the capacity of an edge to all edges of its kind, by the rule of docs/guide/calibrate.md."""
+    fit, edge = step.fit, step.edge
+    known = edge.node.up_bytes_per_s
+    what = f"{plural(len(edge.alike), 'edge')} like {edge.node.name}'s"
+    if not fit.filled:
+        if known is None:
+            flows = plural(max(step.rates), "flow")
+            written.remarks.append(
+                f"{what}: {flows} didn't fill them; at least {rate_text(fit.bytes_per_s)}, capacity unknown"
+            )
+        return
+    if known is not None and agrees(known, fit):
+        if loads:
+            _put_loads(edge.alike, None)
+        return
+    if loads and known is not None and fit.bytes_per_s < known:
+        _put_loads(edge.alike, _rounded(1 - fit.bytes_per_s / known))
+        written.loads += len(edge.alike)
+        return
+    for node in edge.alike:
+        node.up_bytes_per_s = _rounded(fit.bytes_per_s)
+    written.capacities += len(edge.alike)
+    if known is not None:
+        written.remarks.append(
+            f"{what}: known as {rate_text(known)}, measured {rate_text(fit.bytes_per_s)}, which was written; if other"
+            " traffic takes the rest, restore the file and say --load"
+        )
+
+
+def _put_loads(nodes: list[TreeNode], load: float | None) -> None:
+    for node in nodes:
+        node.load = load
+
+
+def agrees(known: float, fit: Fit) -> bool:
+    """Whether a measured capacity doesn't contradict the known one."""
+    margin = max(AGREES, fit.error if math.isfinite(fit.error) else 0)
+    return abs(fit.bytes_per_s - known) <= margin * known
+
+
+def _level_fit(level: LevelSteps) -> LevelFit:
+    assert level.latency is not None and level.overhead is not None and level.stream is not None
+    return LevelFit(
+        latency_error=_error(level.latency.latency),
+        overhead_error=_error(level.overhead.both),
+        stream_error=_error(level.stream.stream),
+        samples=level.latency.samples,
+        pairs=len(level.plan.pairs),
+        send_overhead_s=_figure(level.overhead.send),
+        receive_overhead_s=_figure(level.overhead.receive),
+        gap_s=_figure(level.overhead.gap),
+        shared=list(_shared(level)),
+    )
+
+
+def _shared(level: LevelSteps) -> Iterator[SharedFit]:
+    for step in level.shared:
+        fit = step.fit
+        yield SharedFit(
+            edge=step.edge.node.name,
+            bytes_per_s=_rounded(fit.bytes_per_s),
+            error=_rounded(fit.error),
+            filled=fit.filled,
+            flows=[(k, _rounded(Estimate(values).mean)) for k, values in sorted(step.rates.items())],
+            both_ways_bytes_per_s=_rounded(Estimate(step.both_ways).mean) if step.both_ways else None,
+        )
+
+
+def _figure(estimate: Estimate) -> float | None:
+    return _rounded(estimate.mean) if estimate.values else None
+
+
+def _error(estimate: Estimate) -> float | None:
+    error = estimate.error
+    return _rounded(error) if math.isfinite(error) else None
+
+
+def _rounded(value: float) -> float:
+    """Four digits are more than any of it is worth."""
+    return float(f"{value:.4g}")

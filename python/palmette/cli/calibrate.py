@@ -1,0 +1,158 @@
+"""`palmette calibrate`: what a machine's messages cost, measured on a running job, into topology.json."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from palmette import mpi_install, topology_file
+from palmette.calibrate.jobs import JobCommand, running
+from palmette.calibrate.layout import Layout
+from palmette.calibrate.measure import Effort, Measured, measure, plan_steps
+from palmette.calibrate.text import level_table, memory_line, notes, to_json
+from palmette.calibrate.write import calibration_of, write_into
+from palmette.cli.bench_place import Where
+from palmette.cli.calibrate_place import Asked, one_line_errors
+from palmette.cli.calibrate_progress import CalibrateProgress
+from palmette.cli.common import CliError, console, emit_json, errors, json_option
+from palmette.discover.found import DiscoverError
+from palmette.discover.run import discover
+from palmette.lab.spec import parse_duration
+from palmette.run.abi import ABIS
+from palmette.topology_model import Topology
+
+DEFAULT_OUTPUT = Path("topology.json")
+
+
+def _duration(context: click.Context, parameter: click.Parameter, value: str | None) -> float | None:
+    if value is None:
+        return None
+    with one_line_errors():
+        return parse_duration(value)
+
+
+def _percent(context: click.Context, parameter: click.Parameter, value: str) -> float:
+    try:
+        share = float(value.rstrip("%")) / 100
+    except ValueError:
+        share = 0.0
+    if not 0.001 <= share <= 1:
+        raise CliError(f"--target {value}: expected a percentage from 0.1 to 100, like 5%")
+    return share
+
+
+@click.command(
+    context_settings={"max_content_width": 80, "allow_interspersed_args": False},
+    epilog="Example: palmette calibrate --topology topology.json mpiexec -n 64 -f hosts",
+)
+@click.option(
+    "--topology", type=click.Path(path_type=Path), metavar="FILE", help="What to calibrate. [default: the lab's]"
+)
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Where to write. [default: as read]"
+)
+@click.option("--lab-name", metavar="NAME", help="Run on the lab of that name that is up.")
+@click.option("--lab", "lab_spec", metavar="SPEC", help="Run on a lab made for this.")
+@click.option("--spine-delay", callback=_duration, metavar="TIME", help="That lab's top switch holds each frame: 5ms.")
+@click.option(
+    "-n", "--local", "local_ranks", type=click.IntRange(1), metavar="RANKS", help="Run on this machine alone."
+)
+@click.option("--mpi", type=click.Choice(list(mpi_install.NAMES)), help="Which MPI on these. [default: the first]")
+@click.option("--placement", default="block", show_default=True, help="Where ranks go on a lab.")
+@click.option("--ppn", type=click.IntRange(1), help="Ranks a host on a lab. [default: its slots]")
+@click.option("--ranks", type=click.IntRange(1), help="Ranks of the job on a lab. [default: all slots]")
+@click.option("--abi", type=click.Choice(ABIS), help="The MPI's ABI, for srun.")
+@click.option(
+    "--target", default="5%", show_default=True, callback=_percent, help="Half of the 95 % interval to reach."
+)
+@click.option("--budget", default="60s", show_default=True, callback=_duration, metavar="TIME", help="Stop after this.")
+@click.option("--one-at-a-time", is_flag=True, help="Never measure two pairs at once. [default on labs]")
+@click.option("--load", "loads", is_flag=True, help="What links lack is other traffic's: write loads.")
+@json_option
+@click.argument("command_line", nargs=-1, type=click.UNPROCESSED, metavar="[LAUNCHER [OPTIONS]...]")
+def command(
+    topology: Path | None,
+    output: Path | None,
+    lab_name: str | None,
+    lab_spec: str | None,
+    spine_delay: float | None,
+    local_ranks: int | None,
+    mpi: str | None,
+    placement: str,
+    ppn: int | None,
+    ranks: int | None,
+    abi: str | None,
+    target: float,
+    budget: float,
+    one_at_a_time: bool,
+    loads: bool,
+    as_json: bool,
+    command_line: tuple[str, ...],
+) -> None:
+    """Measure what messages cost on each level of a machine.
+
+    LAUNCHER is the line that starts your jobs, without the program: mpiexec -n 64.
+    A few pairs of ranks stand for each level of the topology: latency, overhead,
+    stream rate, and what flows share on an edge. The costs are written into the
+    topology with their errors; the file is replaced at the end, whole, or not.
+    """
+    asked = Asked(Where(lab_spec, lab_name, spine_delay, local_ranks), command_line, mpi, abi, placement, ppn, ranks)
+    with one_line_errors(), asked.job() as (job, place_topology):
+        source = topology or place_topology
+        read, name = _read(source, local=local_ranks is not None)
+        target_file = _output(output, topology, place_topology if lab_name is not None else None)
+        effort = Effort(target, budget, at_once=not (one_at_a_time or job.shares_processors))
+        errors.print(f"palmette calibrate: {job.description}", markup=False)
+        measured, remarks = _calibrate(read, name, job, effort, loads=loads)
+        try:
+            read.replace_file(target_file)
+        except OSError as error:
+            raise CliError(f"can't write {target_file}: {error.strerror}; choose another file with -o") from None
+    if as_json:
+        emit_json(to_json(measured, read, remarks, str(target_file)))
+        return
+    console.print(level_table(measured))
+    console.print(memory_line(measured), markup=False)
+    for line in [*notes(measured), *remarks]:
+        console.print(line, markup=False)
+    console.print(f"wrote {target_file}; palmette plan and palmette run take it with --topology", markup=False)
+
+
+def _read(source: Path | None, *, local: bool) -> tuple[Topology, str]:
+    """Return the topology to calibrate and what to call it. Raises TopologyError, CliError."""
+    if source is not None:
+        return topology_file.load(source), str(source)
+    if not local:
+        raise CliError(
+            "no topology of these hosts; name it with --topology FILE, or find one: palmette discover --from measurement"
+        )
+    try:
+        return discover([("hwloc", None)]), "this machine's topology"
+    except DiscoverError as error:
+        raise CliError(str(error)) from None
+
+
+def _output(output: Path | None, topology: Path | None, of_lab: Path | None) -> Path:
+    """Return where to write, checked before anything is measured. Raises CliError."""
+    chosen = output or topology or of_lab or DEFAULT_OUTPUT
+    if chosen == DEFAULT_OUTPUT and not (output or topology) and chosen.exists():
+        raise CliError(f"{chosen} is there already; calibrate it with --topology {chosen}, or choose another with -o")
+    folder = chosen.resolve().parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK) or chosen.is_dir():
+        raise CliError(f"can't write {chosen}; choose another file with -o")
+    return chosen
+
+
+def _calibrate(
+    topology: Topology, name: str, job: JobCommand, effort: Effort, *, loads: bool
+) -> tuple[Measured, list[str]]:
+    """Measure, and put what was found into `topology`. Raises CalibrateError."""
+    with running(job) as session, CalibrateProgress(errors) as progress:
+        layout = Layout(topology.machine, session.job, name)
+        measured = plan_steps(layout, effort)
+        measure(measured, session, progress)
+    calibration = calibration_of(measured, session.job, layout)
+    written = write_into(topology, measured, calibration, loads=loads)
+    return measured, written.remarks

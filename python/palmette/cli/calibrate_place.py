@@ -1,0 +1,79 @@
+"""Which job measures: a lab's, local ranks', or one by a launcher's line. For `palmette calibrate` and `discover
+--from measurement`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from palmette import mpi_install
+from palmette.bench.errors import BenchError
+from palmette.calibrate.errors import CalibrateError
+from palmette.calibrate.jobs import JobCommand, by_launcher, on_place
+from palmette.cli.bench_place import Where
+from palmette.cli.common import CliError
+from palmette.lab import LabError
+from palmette.launch import LaunchError
+from palmette.placement import PlacementError
+from palmette.topology_file import TopologyError
+
+
+@contextmanager
+def one_line_errors() -> Iterator[None]:
+    """Turn the errors of all that a measurement stands on into the command line's."""
+    try:
+        yield
+    except (
+        BenchError, CalibrateError, LabError, LaunchError, PlacementError, TopologyError, mpi_install.MpiNotFoundError,
+    ) as error:  # fmt: skip
+        raise CliError(str(error)) from error
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the command line says of the job."""
+
+    where: Where
+    command_line: Sequence[str]
+    mpi: str | None = None
+    abi: str | None = None
+    placement: str = "block"
+    ppn: int | None = None
+    ranks: int | None = None
+
+    @contextmanager
+    def job(self) -> Iterator[tuple[JobCommand, Path | None]]:
+        """Return how to start the job, and the topology.json of its place if it has one.
+
+        Raises CliError, and what `one_line_errors` takes.
+        """
+        if self.command_line:
+            if self._names_place():
+                raise CliError(
+                    f"{self.command_line[0]} and a lab or local ranks are two places to run; give one of them"
+                )
+            yield by_launcher(self.command_line, self.abi, os.environ), None
+            return
+        if not self._names_place():
+            raise CliError(
+                "say where to run: the line that starts your jobs without a program (mpiexec -n 64), --lab-name NAME,"
+                " --lab SPEC or --local RANKS"
+            )
+        mpi = self._mpi()
+        with self.where.completed(None).place(local=self.where.local_ranks is not None) as place:
+            yield on_place(place, mpi, self.placement, self.ppn, self.ranks), place.topology_path
+
+    def _names_place(self) -> bool:
+        return any(value is not None for value in (self.where.lab_spec, self.where.lab_name, self.where.local_ranks))
+
+    def _mpi(self) -> mpi_install.Installation:
+        if self.mpi is not None:
+            return mpi_install.find(self.mpi)
+        installed = mpi_install.find_all()
+        if not installed:
+            raise CliError("no MPI is installed; run `make build`, or set PALMETTE_MPI_MPICH to the prefix of one")
+        return installed[0]

@@ -1,0 +1,158 @@
+"""Groups of hosts that are near each other, from the distances of few pairs.
+
+Few pairs: a host (a landmark) is measured against all others, whose distances fall apart into classes at gaps. The
+nearest class may be its group, a farther one is a union of groups; each is looked at the same way by a landmark of
+its own, until a few landmarks in a row see no gap. So the pairs grow with hosts times groups for each level, not
+with the square of the hosts.
+
+Groups: single linkage over the pairs that were measured, by the minimum spanning tree (Gower and Ross, Minimum
+spanning trees and single linkage cluster analysis, 1969). The heights at which groups join fall apart at gaps again:
+these are the levels. Distances of a tree obey d(x, z) <= max(d(x, y), d(y, z)), which is why pairs that nobody
+measured are not missed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
+
+SMALLEST_GAP = 1.15
+"""Distances that differ by less are of one class, however quiet the machine."""
+NOISES = 4.0
+"""A gap is wider than this many times the noise of distances of about that length."""
+ABOUT, FEWEST_ABOUT = 2.0, 5
+"""Distances within this factor are of about the same length; with fewer of them the noise of all counts as well."""
+PASSES = 2
+"""Each distance is measured so often, apart in time, and the shortest counts: a disturbance only lengthens."""
+
+Measure = Callable[[int, Sequence[int]], Sequence[float]]
+"""Measures one host against others; returns their distances."""
+
+
+@dataclass(frozen=True)
+class Level:
+    """A partition of the hosts: `group_of[host]`, and the median distance of hosts of different groups in one parent group."""
+
+    group_of: list[int]
+    distance: float
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Levels, outermost first; the last has each host alone in a group. `pairs` were measured of `all_pairs`.
+
+    `noise` is the relative spread of a distance where that is largest, `gap` the ratio from which distances were
+    told apart there.
+    """
+
+    levels: list[Level]
+    pairs: int
+    all_pairs: int
+    noise: float
+    gap: float
+
+
+class Distances:
+    """The pairs that were measured so far."""
+
+    def __init__(self, measure: Measure) -> None:
+        self._measure = measure
+        self.of_pair: dict[tuple[int, int], float] = {}
+        self._lengths: list[float] = []
+        self._changes: list[float] = []
+
+    def row(self, centre: int, others: Sequence[int]) -> npt.NDArray[np.float64]:
+        """Return the distances of `centre` from `others`, measured where they aren't known."""
+        unknown = [other for other in others if _pair(centre, other) not in self.of_pair]
+        if unknown:
+            passes = [np.asarray(self._measure(centre, unknown), float) for _ in range(PASSES)]
+            shortest = np.min(passes, axis=0)
+            self._changes.extend(np.abs(np.log(passes[0] / passes[1])))
+            self._lengths.extend(shortest)
+            for other, distance in zip(unknown, shortest, strict=True):
+                self.of_pair[_pair(centre, other)] = float(distance)
+        return np.array([self.of_pair[_pair(centre, other)] for other in others])
+
+    def noise(self, length: float) -> float:
+        """The relative spread of one measurement of about that length: short times are disturbed more than long ones.
+
+        From the differences of the passes, robust against single outliers.
+        """
+        changes, lengths = np.array(self._changes), np.array(self._lengths)
+        about = changes[(lengths > length / ABOUT) & (lengths < length * ABOUT)]
+        spreads = [
+            np.median(some) for some in (about, changes[: None if len(about) < FEWEST_ABOUT else 0]) if len(some)
+        ]
+        return float(1.4826 * max(spreads, default=0.0) / math.sqrt(2))
+
+    def gap(self, length: float) -> float:
+        """The ratio from which a distance is of another class than `length`."""
+        return max(SMALLEST_GAP, math.exp(NOISES * self.noise(length)))
+
+
+def _pair(a: int, b: int) -> tuple[int, int]:
+    return (a, b) if a < b else (b, a)
+
+
+def find_groups(hosts: int, measure: Measure, seed: int = 1) -> Groups:
+    """Return the levels of `hosts` hosts, numbered from 0. Raises ValueError for fewer than 2 or a distance that is none."""
+    if hosts < 2:
+        raise ValueError(f"{hosts} hosts have no distances")
+    distances = Distances(measure)
+    _sample(distances, hosts, np.random.default_rng(seed))
+    if not all(math.isfinite(d) and d > 0 for d in distances.of_pair.values()):
+        raise ValueError("a distance is not a time above zero")
+    levels = _levels(distances, hosts)
+    noise, gap = (max(of(level.distance) for level in levels) for of in (distances.noise, distances.gap))
+    return Groups(levels, len(distances.of_pair), hosts * (hosts - 1) // 2, noise, gap)
+
+
+def _sample(distances: Distances, hosts: int, random: np.random.Generator) -> None:
+    """Measure until every part was seen without a gap by several landmarks of its own."""
+    parts = [list(range(hosts))]
+    while parts:
+        part = parts.pop()
+        # A host that is alone in its group sees all others equally far: it takes another's view to part those.
+        landmarks = 3 + math.ceil(math.log2(len(part))) if len(part) > 1 else 0
+        for landmark in map(int, random.permutation(part)[:landmarks]):
+            others = [host for host in part if host != landmark]
+            classes = split(distances.row(landmark, others), distances.gap)
+            if len(classes) > 1:
+                parts += [[others[i] for i in one] for one in classes[1:]]
+                parts.append([landmark, *(others[i] for i in classes[0])])
+                break
+
+
+def split(values: npt.NDArray[np.float64], gap: Callable[[float], float]) -> list[list[int]]:
+    """Return the indices of `values` in classes, smallest values first; a class ends where the next value is `gap`
+    times larger.
+    """
+    order = np.argsort(values, kind="stable")
+    ranked = values[order]
+    steps = np.flatnonzero(ranked[1:] > SMALLEST_GAP * ranked[:-1])
+    ends = [int(i) + 1 for i in steps if ranked[i + 1] > gap(float(ranked[i])) * ranked[i]]
+    return [[int(i) for i in one] for one in np.split(order, ends)]
+
+
+def _levels(distances: Distances, hosts: int) -> list[Level]:
+    pairs = np.array(list(distances.of_pair))
+    lengths = np.array(list(distances.of_pair.values()))
+    tree = coo_array(minimum_spanning_tree(coo_array((lengths, (pairs[:, 0], pairs[:, 1])), shape=(hosts, hosts))))
+    heights = np.asarray(tree.data)
+    classes = split(heights, distances.gap)
+    partitions: list[npt.NDArray[np.int32]] = [np.arange(hosts, dtype=np.int32)]
+    for one in classes[:-1]:
+        kept = heights <= heights[one].max()
+        joined = coo_array((heights[kept], (tree.row[kept], tree.col[kept])), shape=(hosts, hosts))
+        partitions.append(connected_components(joined, directed=False)[1])
+    levels = []
+    for inner, outer in zip(partitions, [*partitions[1:], np.zeros(hosts, np.int32)], strict=True):
+        between = (inner[pairs[:, 0]] != inner[pairs[:, 1]]) & (outer[pairs[:, 0]] == outer[pairs[:, 1]])
+        levels.append(Level([int(group) for group in inner], float(np.median(lengths[between]))))
+    return levels[::-1]

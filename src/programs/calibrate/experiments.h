@@ -1,0 +1,125 @@
+/* The experiments on pairs of ranks. No time is ever the difference of two ranks' clocks. */
+#ifndef CALIBRATE_EXPERIMENTS_H
+#define CALIBRATE_EXPERIMENTS_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "waiting.h"
+
+enum { DATA = 11, ANSWER, READY, GO, RESULT, WARM_TRIPS = 3, WINDOW = 4 };
+
+static void put(char* buffer, int bytes, int to, int tag) {
+    PMPI_Send(buffer, bytes, MPI_BYTE, to, tag, MPI_COMM_WORLD);
+}
+
+static void take(char* buffer, int bytes, int from, int tag) {
+    PMPI_Recv(buffer, bytes, MPI_BYTE, from, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+/* Half of each round trip's time, after a few that make the connection. */
+static void pingpong(char* buffer, int bytes, int trips, int peer, bool leads, double* half_s) {
+    for (int i = -WARM_TRIPS; i < trips; ++i) {
+        if (leads) {
+            const double begin_s = now_s();
+            put(buffer, bytes, peer, DATA);
+            take(buffer, bytes, peer, DATA);
+            if (i >= 0) half_s[i] = (now_s() - begin_s) / 2;
+        } else {
+            take(buffer, bytes, peer, DATA);
+            put(buffer, bytes, peer, DATA);
+        }
+    }
+}
+
+/* Time in a send, then time in the receive of an answer that has been there for a while: Kielmann, Bal, Verstoep, Fast
+ * measurement of LogP parameters for message passing platforms, 2000. Sends come first in `times`, then receives. */
+static void overhead(char* buffer, int bytes, int count, double wait_s, int peer, bool leads, double* times) {
+    for (int i = -1; i < count; ++i) {
+        if (leads) {
+            double begin_s = now_s();
+            put(buffer, bytes, peer, DATA);
+            const double send_s = now_s() - begin_s;
+            pass_time(wait_s);
+            begin_s = now_s();
+            take(buffer, bytes, peer, ANSWER);
+            if (i >= 0) times[i] = send_s, times[count + i] = now_s() - begin_s;
+        } else {
+            take(buffer, bytes, peer, DATA);
+            put(buffer, bytes, peer, ANSWER);
+        }
+    }
+}
+
+static void burst(char* buffer, int bytes, int count, int trips, int peer, bool leads, double* times) {
+    for (int i = -1; i < trips; ++i) {
+        const double begin_s = now_s();
+        for (int m = 0; m < count; ++m) {
+            if (leads)
+                put(buffer, bytes, peer, DATA);
+            else
+                take(buffer, bytes, peer, DATA);
+        }
+        if (leads)
+            take(buffer, 0, peer, ANSWER);
+        else
+            put(buffer, 0, peer, ANSWER);
+        if (leads && i >= 0) times[i] = now_s() - begin_s;
+    }
+}
+
+/* The sending end of a flow: WINDOW messages are under way. Counts what is answered between `warm_s` and `warm_s + seconds` after the
+ * start, from answer to answer. Empty messages end the flow, one for each receive that is posted. Returns bytes per second. */
+static double send_flow(char* buffer, int bytes, double warm_s, double seconds, int peer) {
+    MPI_Request sends[WINDOW];
+    const double begin_s = now_s();
+    double first_s = 0, last_s = 0;
+    long counted = -1; /* the first answer after the warm-up starts the count */
+    long sent = 0, answered = 0;
+    for (;;) {
+        const double elapsed_s = now_s() - begin_s;
+        const bool enough = elapsed_s > warm_s + seconds && (counted >= 4 || elapsed_s > 4 * (warm_s + seconds));
+        if (enough && counted >= 1) break;
+        if (sent - answered == WINDOW) {
+            take(buffer + bytes, 0, peer, ANSWER);
+            PMPI_Wait(&sends[answered % WINDOW], MPI_STATUS_IGNORE);
+            ++answered;
+            const double at_s = now_s();
+            if (at_s - begin_s >= warm_s) {
+                if (++counted == 0) first_s = at_s;
+                last_s = at_s;
+            }
+        }
+        PMPI_Isend(buffer, bytes, MPI_BYTE, peer, DATA, MPI_COMM_WORLD, &sends[sent % WINDOW]);
+        ++sent;
+    }
+    for (; answered < sent; ++answered) {
+        take(buffer + bytes, 0, peer, ANSWER);
+        PMPI_Wait(&sends[answered % WINDOW], MPI_STATUS_IGNORE);
+    }
+    for (int i = 0; i < WINDOW; ++i) put(buffer, 0, peer, DATA);
+    return (double)counted * bytes / (last_s - first_s);
+}
+
+/* The receiving end; `buffer` holds WINDOW messages. */
+static void receive_flow(char* buffer, int bytes, int peer) {
+    MPI_Request receives[WINDOW];
+    for (int i = 0; i < WINDOW; ++i)
+        PMPI_Irecv(buffer + (size_t)i * (size_t)bytes, bytes, MPI_BYTE, peer, DATA, MPI_COMM_WORLD, &receives[i]);
+    for (long at = 0;; ++at) {
+        const int slot = (int)(at % WINDOW);
+        MPI_Status status;
+        int length = 0;
+        PMPI_Wait(&receives[slot], &status);
+        PMPI_Get_count(&status, MPI_BYTE, &length);
+        if (length == 0) {
+            for (int i = 1; i < WINDOW; ++i) PMPI_Wait(&receives[(slot + i) % WINDOW], MPI_STATUS_IGNORE);
+            return;
+        }
+        put(buffer, 0, peer, ANSWER);
+        PMPI_Irecv(buffer + (size_t)slot * (size_t)bytes, bytes, MPI_BYTE, peer, DATA, MPI_COMM_WORLD, &receives[slot]);
+    }
+}
+
+#endif

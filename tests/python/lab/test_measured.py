@@ -1,0 +1,65 @@
+"""The lab measured: calibration finds the rates and the delay that it was made with, ping-pong its leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from palmette import mpi_install
+from palmette.lab import Lab
+from palmette.topology_file import load
+
+Palmette = Callable[..., Any]
+
+
+@pytest.mark.mpi
+@pytest.mark.root
+@pytest.mark.slow
+@pytest.mark.parametrize("mpi", ["mpich", "openmpi", "impi"])
+def test_the_lab_is_found_to_be_what_it_was_made(palmette: Palmette, lab_state: Path, tmp_path: Path, mpi: str) -> None:
+    output = tmp_path / "c.json"
+    try:
+        mpi_install.find(mpi)
+    except mpi_install.MpiNotFoundError as error:
+        pytest.skip(str(error))
+    with Lab.up("2leaf@50Mbit/s:2node@100Mbit/s:2core", name="calibrated", spine_delay_s=5e-3):
+        result = palmette("calibrate", "--lab-name", "calibrated", "--mpi", mpi, "-o", output, "--budget", "12s")
+        assert result.status == 0, result.err
+        assert max(map(len, result.out.splitlines())) <= 80
+    machine = load(output).machine
+    costs = {level.name: level for level in machine.levels}
+    assert 5e-3 < (costs["leaf"].latency_s or 0) < 12e-3
+    assert (costs["node"].latency_s or 1) < 3e-3
+    assert all(0 < (level.overhead_s or 0) <= (level.latency_s or 0) * 0.501 for level in machine.levels)
+    assert 4e6 < (costs["leaf"].stream_bytes_per_s or 0) < 6.3e6
+    assert 8e6 < (costs["node"].stream_bytes_per_s or 0) < 12.6e6
+    assert machine.calibration is not None
+    leaf = machine.calibration.levels["leaf"].shared[0]
+    assert leaf.filled and 4.5e6 < leaf.bytes_per_s < 6.5e6
+
+
+@pytest.mark.mpi
+@pytest.mark.root
+@pytest.mark.slow
+def test_the_leaves_of_a_lab_with_a_far_spine_are_found(
+    palmette: Palmette,
+    lab_state: Path,
+    tmp_path: Path,
+) -> None:
+    with Lab.up("3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core", name="found", spine_delay_s=5e-3) as lab:
+        output = tmp_path / "found.json"
+        result = palmette("discover", "--from", "measurement", "--lab-name", "found", "-o", output)
+        assert result.status == 0, result.err
+        wanted = {
+            frozenset(host.name for host in leaf.hosts()) for leaf in load(lab.topology_path).machine.tree.children
+        }
+    machine = load(output).machine
+    assert [level.name for level in machine.levels] == ["leaf", "node", "core"]
+    assert {frozenset(host.name for host in leaf.hosts()) for leaf in machine.tree.children} == wanted
+    shown = palmette("show", output)
+    assert shown.status == 0 and "leaf" in shown.out
+    planned = palmette("plan", "gather", "--topology", output, "--size", "1K")
+    assert planned.status == 0, planned.err
