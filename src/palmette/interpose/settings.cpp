@@ -94,6 +94,8 @@ Settings settings_from_environment() {
     mix(out.hash, out.shared ? "shared" : "apart");
     out.reproducible = flag(out, settings::reproducible);
     mix(out.hash, out.reproducible ? "reproducible" : "placed");
+    out.reorder = flag(out, settings::reorder);
+    mix(out.hash, out.reorder ? "reorder" : "in order");
     const std::string report = value_of(settings::report);
     out.report = report == "0" ? std::string() : report;
     mix(out.hash, out.report.empty() ? "no report" : "report");
@@ -118,6 +120,10 @@ Settings settings_from_environment() {
     if (const char* hosts = std::getenv("PALMETTE_FAKE_HOSTS"); hosts && *hosts) {
         out.pretended_hosts = hosts;
         mix(out.hash, hosts);
+    }
+    if (const char* most = std::getenv("PALMETTE_FAKE_REORDER_WHOLE"); most && *most) {
+        out.reorder_whole_up_to = out.reorder_gathered_up_to = std::atoll(most);
+        mix(out.hash, most);
     }
     return out;
 }
