@@ -18,6 +18,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "predict": ("palmette.cli.predict", "command", "Predict the time of algorithms, and what it goes into."),
     "bound": ("palmette.cli.bound", "command", "The time that no plan and no library can go below."),
     "flow": ("palmette.cli.flow", "command", "Play a plan over the links of a machine."),
+    "map": ("palmette.cli.map", "command", "Find a rank order for a pattern of messages."),
     "run": ("palmette.cli.run", "command", "Run an MPI program with faster collectives."),
     "bench": ("palmette.cli.bench", "command", "Measure collectives with and without palmette."),
     "lab": ("palmette.cli.lab", "command", "Emulate a cluster on this machine."),

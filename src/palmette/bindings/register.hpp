@@ -13,5 +13,6 @@ void register_model(nanobind::module_& module);
 void register_predict(nanobind::module_& module);
 void register_flow(nanobind::module_& module);
 void register_select(nanobind::module_& module);
+void register_map(nanobind::module_& module);
 
 }  // namespace palmette::bindings
