@@ -14,6 +14,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "discover": ("palmette.cli.discover", "command", "Find out how a cluster is wired; write topology.json."),
     "show": ("palmette.cli.show", "command", "Show a topology as a tree, a picture or JSON."),
     "plan": ("palmette.cli.plan", "command", "Make, verify, count and draw the plan of a collective."),
+    "compose": ("palmette.cli.compose", "command", "Factor communication made of multicasts and reductions."),
     "run": ("palmette.cli.run", "command", "Run an MPI program with faster collectives."),
     "bench": ("palmette.cli.bench", "command", "Measure collectives with and without palmette."),
     "lab": ("palmette.cli.lab", "command", "Emulate a cluster on this machine."),
