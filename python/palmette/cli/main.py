@@ -19,6 +19,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "bound": ("palmette.cli.bound", "command", "The time that no plan and no library can go below."),
     "flow": ("palmette.cli.flow", "command", "Play a plan over the links of a machine."),
     "map": ("palmette.cli.map", "command", "Find a rank order for a pattern of messages."),
+    "compose": ("palmette.cli.compose", "command", "Factor communication made of multicasts and reductions."),
     "run": ("palmette.cli.run", "command", "Run an MPI program with faster collectives."),
     "bench": ("palmette.cli.bench", "command", "Measure collectives with and without palmette."),
     "lab": ("palmette.cli.lab", "command", "Emulate a cluster on this machine."),
