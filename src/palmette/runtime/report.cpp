@@ -72,6 +72,14 @@ Report::Compared& Report::compared_row(Function function, std::int64_t block_byt
     return compared_[{static_cast<std::uint8_t>(function), size_class(block_bytes), algorithm}];
 }
 
+std::int64_t Report::served_calls(Function function) const {
+    const std::lock_guard lock(mutex_);
+    std::int64_t calls = 0;
+    for (const auto& [key, row] : served_)
+        if (std::get<0>(key) == static_cast<std::uint8_t>(function)) calls += row.calls.rank_calls();
+    return calls;
+}
+
 void Report::timed(Served& row, double seconds) {
     const std::lock_guard lock(mutex_);
     row.seconds += seconds;
