@@ -169,6 +169,7 @@ def _as_json(decision: Decision, known: list[Cost], bound_s: float, measured: li
         "blocking": asked.blocking,
         "table": decision.table,
         "algorithm": decision.algorithm,
+        "reason": decision.reason,
         "forced_by": decision.forced_by,
         "row": asdict(decision.row) if decision.row is not None else None,
         "passed_over": [asdict(look) for look in decision.passed_over],

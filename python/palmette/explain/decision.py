@@ -39,11 +39,15 @@ class RowLook:
 
 @dataclass(frozen=True)
 class Decision:
-    """What is taken, `mpi` for the MPI's own; `forced_by` a setting, `row` of the table, or neither where no row fits."""
+    """What is taken, `mpi` for the MPI's own; `forced_by` a setting, `row` of the table, or neither where no row fits.
+
+    `reason` is the table's own word, as the report of a run has it.
+    """
 
     asked: Asked
     table: str
     algorithm: str
+    reason: str
     forced_by: str | None
     row: RowLook | None
     passed_over: list[RowLook]
@@ -55,13 +59,17 @@ def decide(asked: Asked, table: _core.Table, table_name: str, forced: Mapping[st
     Raises _core.Error.
     """
     looks = look_through(asked, table)
+    choice = table.choose(
+        asked.function, asked.job, asked.root, asked.size_bytes, mpi=asked.mpi, crowded=asked.crowded,
+        blocking=asked.blocking, ordered=asked.ordered, shared_memory=asked.shared_memory,
+    )  # fmt: skip
     row = next((look for look in looks if not look.why_not), None)
     before = [look for look in looks if look.why_not]
     taken = (forced or {}).get(asked.function)
     if taken:
         setting = f"PALMETTE_{asked.function.upper()}"
-        return Decision(asked, table_name, taken, setting, row, before)
-    return Decision(asked, table_name, row.algorithm if row is not None else "mpi", None, row, before)
+        return Decision(asked, table_name, taken, f"forced by {setting}", setting, row, before)
+    return Decision(asked, table_name, choice.algorithm or "mpi", choice.reason, None, row, before)
 
 
 def look_through(asked: Asked, table: _core.Table) -> list[RowLook]:
@@ -82,6 +90,7 @@ def limits_of(row: _core.TableRow) -> str:
     parts = [_range(row.min_bytes, row.max_bytes, 0, _ANY_BYTES, "", _core.format_size)]
     parts.append(_range(row.min_ranks, row.max_ranks, 2, _ANY, " ranks", str))
     parts.append(_range(row.min_nodes, row.max_nodes, 1, _ANY, " nodes", str))
+    parts.append(f"a level of {row.min_latency_s * 1e6:g} us and more" if row.min_latency_s > 0 else "")
     parts.append(row.mpi)
     for value, yes, no in (
         (row.scattered, "scattered ranks", "ranks in topology order"),

@@ -11,6 +11,7 @@ from palmette.explain.decision import Decision, RowLook
 from palmette.explain.measured import Figure
 from palmette.explain.report import Explained
 from palmette.tune.rows import duration
+from palmette.units import plural
 
 WIDTH = 80
 
@@ -27,11 +28,15 @@ def decision_lines(decision: Decision) -> list[str]:
             )
         return lines
     if decision.row is None:
-        lines += _wrapped("", f"no row of {decision.table} fits, so the call is the MPI's")
+        taken = "so the call is the MPI's" if decision.algorithm == "mpi" else "so the model decides"
+        lines += _wrapped("", f"no row of {decision.table} fits, {taken}")
+        lines += _wrapped("  ", decision.reason) if decision.algorithm != "mpi" else []
     else:
         row = decision.row
         lines += _wrapped("", f"decided by row {row.number} of {decision.table} ({row.limits})")
-        lines += _wrapped("  ", row.why) if row.why else []
+        # A row may leave the choice to the model: then the reason has the predicted time.
+        said = decision.reason.partition(": ")[2] if decision.algorithm != row.algorithm else row.why
+        lines += _wrapped("  ", said) if said else []
     if decision.passed_over:
         lines += ["", f"Rows for {asked.function} before it:"]
         lines += [line for look in decision.passed_over for line in _look(look)]
@@ -43,7 +48,7 @@ def _question(decision: Decision) -> str:
     nodes = asked.job.level("node")
     size = f" of {_core.format_size(asked.size_bytes)}" if asked.size_bytes > 0 else ""
     kind = "" if asked.blocking else "nonblocking "
-    where = f"{asked.job.size} ranks on {nodes.count if nodes is not None else 1} nodes"
+    where = f"{asked.job.size} ranks on {plural(nodes.count if nodes is not None else 1, 'node')}"
     order = "scattered" if _core.is_scattered(asked.job) else "in topology order"
     return f"{kind}{asked.function}{size}, {where}, {order}{f', {asked.mpi}' if asked.mpi else ''}"
 
@@ -92,7 +97,7 @@ def force_lines(decision: Decision, other: str | None) -> list[str]:
     return [
         "",
         "To take another:",
-        f"  palmette run --force {function}={spec} ...",
+        f"  palmette run --force {function}={spec}",
         f"  PALMETTE_{function.upper()}={spec}",
         f"`palmette plan {_core.collective_of(function)} --list` names all; `palmette tune {function}` measures.",
     ]

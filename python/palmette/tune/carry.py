@@ -11,10 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from palmette import _core
-from palmette.tune.forecast import MOST_PLANNED_RANKS, predictor
+from palmette.tune.forecast import predictor
 from palmette.tune.results import Cell
 
 NEAR = 1.10
+MOST_RANKS = 1 << 16
+"""Rows are carried over to jobs of at most so many ranks."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,7 @@ def _smaller(nodes: int) -> list[int]:
 
 def _larger(nodes: int, most: int, ppn: int) -> list[int]:
     found = []
-    while nodes < most and nodes * ppn < MOST_PLANNED_RANKS:
-        nodes = min(2 * nodes, most, MOST_PLANNED_RANKS // ppn)
+    while nodes < most and nodes * ppn < MOST_RANKS:
+        nodes = min(2 * nodes, most, MOST_RANKS // ppn)
         found.append(nodes)
     return found

@@ -55,6 +55,7 @@ void register_select(nb::module_& m) {
     nb::class_<Row>(m, "TableRow", "One row of a table; it matches when all its limits hold.")
         .def_prop_ro(
             "function", [](const Row& self) { return select::name_of(self.function); }, "gather, gatherv, ...")
+        .def_ro("min_latency_s", &Row::min_latency_s, "Of the slowest level that the job spreads over; 0: any.")
         .def_ro("mpi", &Row::mpi, "mpich, openmpi or impi; empty: any.")
         .def_ro("min_bytes", &Row::min_bytes, "Of one rank's block.")
         .def_ro("max_bytes", &Row::max_bytes)

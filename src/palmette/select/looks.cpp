@@ -8,9 +8,11 @@ namespace {
 
 using base::cat;
 
-std::string outside(std::int64_t value, std::int64_t low, std::int64_t high, const char* of) {
-    return value < low ? cat("for ", low, " ", of, " and more, here are ", value)
-                       : cat("for up to ", high, " ", of, ", here are ", value);
+/// `of`: what is counted, in the singular.
+std::string outside(std::int64_t value, std::int64_t low, std::int64_t high, const std::string& of) {
+    const auto counted = [&](std::int64_t count) { return cat(count, " ", of, count == 1 ? "" : "s"); };
+    return value < low ? cat("for ", counted(low), " and more, here are ", value)
+                       : cat("for up to ", counted(high), ", here are ", value);
 }
 
 std::string size_limit(const Row& row, std::int64_t bytes) {
@@ -26,9 +28,11 @@ std::string failing_limit(const Row& row, const Job& job, std::int64_t bytes, co
     if (!row.mpi.empty() && row.mpi != around.mpi)
         return cat("for ", row.mpi, around.mpi.empty() ? ", and no MPI is named" : ", the MPI is " + around.mpi);
     const std::int32_t nodes = job.nodes().groups.count();
-    if (nodes < row.min_nodes || nodes > row.max_nodes) return outside(nodes, row.min_nodes, row.max_nodes, "nodes");
+    if (nodes < row.min_nodes || nodes > row.max_nodes) return outside(nodes, row.min_nodes, row.max_nodes, "node");
     if (job.size() < row.min_ranks || job.size() > row.max_ranks)
-        return outside(job.size(), row.min_ranks, row.max_ranks, "ranks");
+        return outside(job.size(), row.min_ranks, row.max_ranks, "rank");
+    if (row.min_latency_s > 0 && slowest_latency(job) < row.min_latency_s)
+        return cat("for a level of ", row.min_latency_s * 1e6, " us and more, here is ", slowest_latency(job) * 1e6);
     if (row.crowded && *row.crowded != around.crowded)
         return *row.crowded ? "for nodes with more ranks than cores" : "for nodes with a core for each rank";
     if (row.blocking && *row.blocking != around.blocking)

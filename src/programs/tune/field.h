@@ -37,6 +37,8 @@ static const struct rung rungs[] = {{1, 4, false, false},   {2, 2.5, false, fals
                                     {40, 1.03, true, false}};
 enum { RUNGS = sizeof rungs / sizeof rungs[0], KEPT_BY_HALVING = 3 };
 static const double as_good = 1.03;
+/* Early on a candidate is given up to save its time: not where that is less than noise. */
+static const double worth_saving_s = 0.5e-3;
 
 static int by_value(const void* a, const void* b) {
     const double x = *(const double*)a, y = *(const double*)b;
@@ -79,7 +81,9 @@ static void drop_slow(struct candidate* field, int count, int rounds, double* sc
     int left = 0;
     for (int i = 0; i < count; ++i) {
         if (!field[i].active) continue;
-        if ((rung->by_median ? median[i] : fastest[i]) > rung->times * best && !field[i].is_table)
+        const double taken = rung->by_median ? median[i] : fastest[i];
+        const bool saves = rung->by_median || taken - best > worth_saving_s;
+        if (taken > rung->times * best && saves && !field[i].is_table)
             field[i].active = false;
         else
             sorted[left++] = median[i];

@@ -29,7 +29,7 @@ def test_it_names_the_row_that_decides_and_why_no_row_before(palmette: Palmette)
     assert result.status == 0, result.err
     assert "ring:segment=32K" in result.out
     assert "decided by row" in result.out
-    assert "for up to 1 nodes, here are 8" in result.out
+    assert "for up to 1 node, here are 8" in result.out
     assert "for impi, the MPI is mpich" in result.out
     assert "PALMETTE_ALLREDUCE=" in result.out
     assert "palmette run --force allreduce=" in result.out
@@ -53,7 +53,14 @@ def test_the_json_form_has_the_same(palmette: Palmette) -> None:
 def test_the_looks_agree_with_the_choice_everywhere() -> None:
     table = _core.Table.built_in()
     draw = random.Random(5)
-    specs = (LAB, "1node:4core", "4node:1core", "40leaf:8node:2core", "2node:32core")
+    specs = (
+        LAB,
+        "1node:4core",
+        "4node:1core",
+        "40leaf:8node:2core",
+        "2node:32core",
+        "3leaf@50Mbit/s~5ms:3+3+2node@100Mbit/s:2core",
+    )
     jobs = [_core.Job(_core.Machine.synthetic(spec), form) for spec in specs for form in ("block", "random:3")]
     functions = sorted({row.function for row in table.rows})
     for _ in range(1500):
@@ -71,7 +78,7 @@ def test_the_looks_agree_with_the_choice_everywhere() -> None:
         if decision.row is not None:
             assert choice.reason.startswith(f"table row {decision.row.number}"), asked
         else:
-            assert choice.reason == "no table row fits"
+            assert choice.reason.startswith("no table row fits")
 
 
 def test_what_a_setting_forces_is_told(palmette: Palmette, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,7 +102,7 @@ def test_a_table_of_ones_own_is_named(palmette: Palmette) -> None:
 def test_without_a_machine_it_is_this_host(palmette: Palmette) -> None:
     result = palmette("explain", "MPI_Allreduce", "64", "--ranks", "4", "--mpi", "mpich")
     assert result.status == 0, result.err
-    assert "4 ranks on 1 nodes" in result.out
+    assert "4 ranks on 1 node" in result.out
     assert "shared" in result.out
 
 
