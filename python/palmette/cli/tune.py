@@ -77,8 +77,10 @@ def _budget(context: click.Context, parameter: click.Parameter, value: str) -> f
 @click.option(
     "--candidates", type=click.IntRange(3, 100), default=MOST_CANDIDATES, show_default=True, help="A cell, at most."
 )
-@click.option("--table", type=click.Path(path_type=Path), metavar="FILE", help="Improve this one. [default: the
-output, or built-in]") @click.option(
+@click.option(
+    "--table", type=click.Path(path_type=Path), metavar="FILE", help="Improve this. [default: output, or built-in]"
+)
+@click.option(
     "--output", "-o", type=click.Path(path_type=Path, dir_okay=False), default=Path("tuning.json"), show_default=True,
     metavar="FILE", help="The decision table.",
 )  # fmt: skip
