@@ -15,7 +15,7 @@ from palmette.lab.running import run_to_end
 from palmette.launch import identify
 from palmette.mpi_install import Installation
 from palmette.run import prepare
-from palmette.run.abi import Abi, abi_of_launcher, preload_library
+from palmette.run.abi import SONAMES, Abi, abi_of_launcher, preload_library
 from palmette.tune.errors import TuneError
 
 
@@ -128,6 +128,8 @@ class LineSite:
             raise TuneError(f"{self._words[0]} starts programs of any MPI; say --abi mpich, ompi or abi")
         self._abi: Abi = found
         self._program = program(found)
+        # A program of the user's own finds its MPI by what the compiler wrote into it; the tune program knows none.
+        self._libraries = _libraries_beside(Path(launcher or self._words[0]), found)
 
     @property
     def description(self) -> str:
@@ -137,6 +139,17 @@ class LineSite:
         self, arguments: Sequence[str], variables: Mapping[str, str], timeout_s: float
     ) -> subprocess.CompletedProcess[str]:
         """Run the line with the tune program behind it. Raises RunError."""
-        prepared = prepare([*self._words, str(self._program), *arguments], dict(variables), os.environ, abi=self._abi)
+        given = {**self._libraries, **variables}
+        prepared = prepare([*self._words, str(self._program), *arguments], given, os.environ, abi=self._abi)
         assignments = [f"{name}={value}" for name, value in prepared.environment.items()]
         return run_to_end(["env", *assignments, *prepared.command], timeout_s=timeout_s, capture=True)
+
+
+def _libraries_beside(launcher: Path, abi: Abi) -> dict[str, str]:
+    """Return the variable that lets ranks find the MPI library which lies beside a launcher; nothing where none does."""
+    prefix = launcher.resolve().parent.parent
+    for folder in (prefix / "lib", prefix / "lib64"):
+        if (folder / SONAMES[abi]).exists() and prefix != Path("/usr"):
+            known = filter(None, os.environ.get("LD_LIBRARY_PATH", "").split(":"))
+            return {"LD_LIBRARY_PATH": ":".join(dict.fromkeys([str(folder), *known]))}
+    return {}

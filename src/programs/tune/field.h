@@ -32,7 +32,7 @@ struct rung {
     double times;
     bool by_median, halve;
 };
-static const struct rung rungs[] = {{1, 4, false, false},   {2, 2.5, false, false}, {3, 1.7, false, false},
+static const struct rung rungs[] = {{1, 6, false, false},   {2, 2.5, false, false}, {3, 1.7, false, false},
                                     {5, 1.3, true, true},   {10, 1.12, true, true}, {20, 1.06, true, true},
                                     {40, 1.03, true, false}};
 enum { RUNGS = sizeof rungs / sizeof rungs[0], KEPT_BY_HALVING = 3 };
