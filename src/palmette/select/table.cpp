@@ -107,12 +107,6 @@ std::string microseconds(double seconds) {
     return text.data();
 }
 
-double slowest_latency(const Job& job) {
-    double slowest = 0;
-    for (const topology::JobLevel& level : job.levels()) slowest = std::max(slowest, level.latency_s);
-    return slowest;
-}
-
 bool matches_but_for_size(const Row& row, Function function, const Job& job, const Surroundings& around) {
     if (row.function != function || (!row.mpi.empty() && row.mpi != around.mpi)) return false;
     const std::int32_t nodes = job.nodes().groups.count();
@@ -158,6 +152,12 @@ bool sizes_unknown(Function function) {
 }
 
 bool is_scattered(const Job& job) { return !job.in_topology_order(); }
+
+double slowest_latency(const Job& job) {
+    double slowest = 0;
+    for (const topology::JobLevel& level : job.levels()) slowest = std::max(slowest, level.latency_s);
+    return slowest;
+}
 
 Table Table::from_json(const Json& document) {
     const Json* format = document.find("format");
