@@ -16,6 +16,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "plan": ("palmette.cli.plan", "command", "Make, verify, count and draw the plan of a collective."),
     "run": ("palmette.cli.run", "command", "Run an MPI program with faster collectives."),
     "bench": ("palmette.cli.bench", "command", "Measure collectives with and without palmette."),
+    "simulate": ("palmette.cli.simulate", "command", "Run collectives on clusters that SimGrid simulates."),
     "lab": ("palmette.cli.lab", "command", "Emulate a cluster on this machine."),
     "export": ("palmette.cli.export", "command", "Write tuning files for MPI libraries without palmette."),
     "report": ("palmette.cli.report", "command", "Write stored benchmark runs as a page."),

@@ -35,7 +35,9 @@ struct work {
 #define SEND_EACH w->send, w->send_counts, w->send_offsets
 #define RECV_EACH w->recv, w->recv_counts, w->recv_offsets
 #define ADD_UP w->send, w->recv, w->elements, MPI_UNSIGNED, MPI_SUM
+#ifndef WORLD /* a program may measure on another communicator */
 #define WORLD MPI_COMM_WORLD
+#endif
 
 /* name, MPI_Name, shape and place of what is sent and received, effect, lengths, arguments.
  * A size is bytes a block: what a rank contributes to gather and allgather, gets from scatter and reduce_scatter, sends to each other
