@@ -8,12 +8,13 @@
 
 #include "palmette/base/error.hpp"
 #include "palmette/base/units.hpp"
-#include "palmette/collectives/registry.hpp"
 #include "palmette/interpose/settings_list.hpp"
+#include "palmette/runtime/control.hpp"
 
 namespace palmette::interpose {
 namespace {
 
+using runtime::mix;
 using runtime::Settings;
 
 std::string value_of(const settings::Setting& setting) {
@@ -23,12 +24,6 @@ std::string value_of(const settings::Setting& setting) {
 
 void complain(Settings& settings, const std::string& text) {
     settings.complaints += (settings.complaints.empty() ? "" : "; ") + text;
-}
-
-/// FNV-1a.
-void mix(std::uint64_t& hash, std::string_view text) {
-    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3U;
-    hash = (hash ^ 0xFF) * 0x100000001B3U;
 }
 
 bool flag(Settings& settings, const settings::Setting& setting) {
@@ -57,17 +52,8 @@ void read_forced(Settings& settings, select::Function function) {
     const char* value = std::getenv(name.c_str());
     if (!value || !*value) return;
     mix(settings.hash, name + "=" + value);
-    auto& forced = settings.forced[static_cast<std::size_t>(function)];
-    if (std::string_view(value) == "mpi") {
-        forced = {std::nullopt, name};
-        return;
-    }
     try {
-        const select::Spec spec = select::Spec::parse(value);
-        const plan::Collective collective = select::collective_of(function);
-        (void)collectives::algorithm_named(collective, spec.name)
-            .refuse(topology::Job::flat(2), {collective, plan::Rank{0}, 1}, spec);
-        forced = {spec, name};
+        settings.forced[static_cast<std::size_t>(function)] = runtime::forced_by(function, value, name);
     } catch (const base::Error& error) {
         complain(settings, base::cat(name, ": ", error.what(), "; the setting is ignored"));
     }

@@ -37,7 +37,7 @@ bool Call::plan(Work& work, int root, std::int64_t block_bytes, const Operation*
         key.element_bytes = operation->layout().extent;
         key.exact = operation->exact();
     }
-    CachedPlan& plan = state_->plan_for(key, process_.settings());
+    CachedPlan& plan = state_->plan_for(key, state_->settings(process_.settings()));
     work.plan = &plan;
     if (!plan.refusal) {
         if (!plan.served)

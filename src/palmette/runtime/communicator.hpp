@@ -70,6 +70,9 @@ class Communicator {
     void set_leads(bool leads) { leads_ = leads; }
     int size() const { return job_.size(); }
     Executor& executor() { return executor_; }
+    /// Those that this communicator was made under, where algorithms were forced then; otherwise `usual`.
+    const Settings& settings(const Settings& usual) const { return own_settings_ ? *own_settings_ : usual; }
+    void keep_settings(std::shared_ptr<const Settings> own) { own_settings_ = std::move(own); }
     Executor make_executor() const { return Executor(waiting_); }
     SharedNode* shared_node() { return sharing_ ? sharing_->node.get() : nullptr; }
 
@@ -120,6 +123,7 @@ class Communicator {
     std::int64_t ring_bytes() const;
     void bind_uniform(CachedPlan& plan, const plan::Request& request, const select::Spec& spec);
 
+    std::shared_ptr<const Settings> own_settings_;
     topology::Job job_, in_rank_order_;
     bool scattered_;
     MPI_Comm hidden_;

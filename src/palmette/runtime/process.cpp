@@ -226,13 +226,15 @@ Communicator* Process::make_communicator(MPI_Comm comm, Refusal& refusal) {
     const int error = PMPI_Comm_create(comm, group, &hidden);
     PMPI_Group_free(&group);
     std::optional<Refusal> unusable;
+    std::shared_ptr<const Settings> forced = control_.settings();
+    const Settings& settings = forced ? *forced : settings_;
     topology::Job job = topology::Job::flat(1);
     if (error != MPI_SUCCESS || hidden == MPI_COMM_NULL) {
         hidden = MPI_COMM_NULL;
         unusable = Refusal::no_state;
     } else {
         PMPI_Comm_set_errhandler(hidden, MPI_ERRORS_RETURN);
-        unusable = settle(comm, hidden, job);
+        unusable = settle(comm, hidden, settings, job);
         if (unusable)
             PMPI_Comm_free(&hidden);
         else
@@ -240,18 +242,19 @@ Communicator* Process::make_communicator(MPI_Comm comm, Refusal& refusal) {
     }
     auto state = std::make_unique<Communicator>(hidden, std::move(job), rank, tag_limit_, waiting_);
     state->unusable = unusable;
-    if (!unusable) state->find_always_refused(settings_, report_);
+    if (!unusable) state->find_always_refused(settings, report_);
+    state->keep_settings(std::move(forced));
     return keep(comm, std::move(state));
 }
 
-std::optional<Refusal> Process::settle(MPI_Comm comm, MPI_Comm hidden, topology::Job& job) {
+std::optional<Refusal> Process::settle(MPI_Comm comm, MPI_Comm hidden, const Settings& settings, topology::Job& job) {
     const std::vector<topology::Rank> members = world_ ? ranks_in_world(comm) : std::vector<topology::Rank>();
-    const auto agreement = agree(hidden, {settings_.hash, true, !members.empty(), hidden_count_ < most_hidden});
+    const auto agreement = agree(hidden, {settings.hash, true, !members.empty(), hidden_count_ < most_hidden});
     if (!agreement) return Refusal::no_state;
     if (!agreement->settings_agree) return Refusal::settings_differ;
     if (!agreement->room) return Refusal::too_many_communicators;
     try {
-        job = agreement->world_known ? world_->restricted_to(members) : discover(hidden, settings_).job;
+        job = agreement->world_known ? world_->restricted_to(members) : discover(hidden, settings).job;
     } catch (const base::Error& problem) {
         // The same on all ranks of the communicator.
         report_.note(problem.what());

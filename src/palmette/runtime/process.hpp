@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "palmette/runtime/communicator.hpp"
+#include "palmette/runtime/control.hpp"
 
 namespace palmette::runtime {
 
@@ -31,6 +32,9 @@ class Process {
     std::optional<Refusal> off() const { return off_; }
     const Settings& settings() const { return settings_; }
     Report& report() { return report_; }
+
+    /// Forces an algorithm for communicators whose state is made from now on; see palmette_force. Throws base::Error.
+    void force(select::Function function, std::string_view spec) { control_.force(settings_, function, spec); }
 
     /// The state of a communicator, made collectively when it has none yet; unless `may_make` isn't set, for calls that must not wait for others.
     /// Null where it can't be served: `refusal` says why.
@@ -58,7 +62,7 @@ class Process {
     Communicator* keep(MPI_Comm comm, std::unique_ptr<Communicator> state);
     bool crowded() const;
     /// Collective: whether and how a new communicator is served.
-    std::optional<Refusal> settle(MPI_Comm comm, MPI_Comm hidden, topology::Job& job);
+    std::optional<Refusal> settle(MPI_Comm comm, MPI_Comm hidden, const Settings& settings, topology::Job& job);
     void write_report();
     static int forget(MPI_Comm comm, int keyval, void* attribute, void* extra);
 
@@ -79,6 +83,7 @@ class Process {
     std::atomic<bool> finished_{false};
     std::atomic<int> hidden_count_{0};
     Settings settings_;
+    Control control_;
     std::optional<Refusal> off_ = Refusal::before_init_or_after_finalize;
     std::optional<topology::Job> world_;
     Report report_;

@@ -72,6 +72,14 @@ Report::Compared& Report::compared_row(Function function, std::int64_t block_byt
     return compared_[{static_cast<std::uint8_t>(function), size_class(block_bytes), algorithm}];
 }
 
+std::int64_t Report::served_calls(Function function) const {
+    const std::lock_guard lock(mutex_);
+    std::int64_t calls = 0;
+    for (const auto& [key, row] : served_)
+        if (std::get<0>(key) == static_cast<std::uint8_t>(function)) calls += row.calls.rank_calls();
+    return calls;
+}
+
 void Report::timed(Served& row, double seconds) {
     const std::lock_guard lock(mutex_);
     row.seconds += seconds;
@@ -261,6 +269,9 @@ std::string Report::page(int ranks, double seconds) const {
               static_cast<long long>(row.calls.operations()), base::format_duration(mean).c_str(),
               base::format_duration(row.max_seconds).c_str());
         print("      by %.56s%s\n", std::get<2>(key).c_str(), std::get<3>(key) ? "" : ", nonblocking");
+        // Which row or setting decided; `palmette explain --report` says the rest.
+        const std::size_t end = row.reason.size() <= 70 ? row.reason.size() : row.reason.rfind(' ', 70);
+        if (end != std::string::npos && end > 0) print("        %.70s\n", row.reason.substr(0, end).c_str());
     }
     bool any_refused = false;
     for (const auto& [key, row] : refused_) {

@@ -90,6 +90,8 @@ class Report {
     Served& served_row(Function function, std::int64_t block_bytes, const std::string& algorithm,
                        const std::string& reason, bool blocking = true);
     Refused& refused_row(Function function, Refusal refusal, const std::string& detail);
+    /// Calls of this process so far that palmette served.
+    std::int64_t served_calls(Function function) const;
 
     /// Adds the time of a served call, where times are taken.
     void timed(Served& row, double seconds);
