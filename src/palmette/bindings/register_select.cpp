@@ -1,5 +1,6 @@
 // The decision table.
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
@@ -7,6 +8,7 @@
 #include "palmette/base/error.hpp"
 #include "palmette/bindings/json_object.hpp"
 #include "palmette/bindings/register.hpp"
+#include "palmette/select/looks.hpp"
 #include "palmette/select/table.hpp"
 
 namespace palmette::bindings {
@@ -24,6 +26,24 @@ std::optional<std::string> text_of(const std::optional<collectives::Spec>& spec)
     return spec ? std::optional(spec->text()) : std::nullopt;
 }
 
+/// What a table is asked, from Python's arguments.
+struct Asked {
+    select::Function function;
+    plan::Request request;
+    select::Surroundings surroundings;
+};
+
+Asked asked(const Job& job, std::string_view function, std::int32_t root, std::int64_t block_bytes, std::string mpi,
+            bool crowded, bool blocking, bool ordered, bool shared_memory) {
+    if (root < 0 || root >= job.size()) base::fail("root ", root, " is outside of a job of ", job.size(), " ranks");
+    const select::Function found = select::function_named(function);
+    Asked out{
+        found, {select::collective_of(found), plan::Rank{root}, block_bytes}, {std::move(mpi), crowded, blocking}};
+    out.request.ordered = ordered;
+    out.request.shared_memory = blocking && shared_memory;
+    return out;
+}
+
 }  // namespace
 
 void register_select(nb::module_& m) {
@@ -35,6 +55,8 @@ void register_select(nb::module_& m) {
     nb::class_<Row>(m, "TableRow", "One row of a table; it matches when all its limits hold.")
         .def_prop_ro(
             "function", [](const Row& self) { return select::name_of(self.function); }, "gather, gatherv, ...")
+        .def_ro("min_latency_s", &Row::min_latency_s, "Of the slowest level that the job spreads over; 0: any.")
+        .def_ro("mpi", &Row::mpi, "mpich, openmpi or impi; empty: any.")
         .def_ro("min_bytes", &Row::min_bytes, "Of one rank's block.")
         .def_ro("max_bytes", &Row::max_bytes)
         .def_ro("min_ranks", &Row::min_ranks)
@@ -68,19 +90,31 @@ void register_select(nb::module_& m) {
             [](const Table& self, std::string_view function, const Job& job, std::int32_t root,
                std::int64_t block_bytes, std::string mpi, bool crowded, bool blocking, bool ordered,
                bool shared_memory) {
-                if (root < 0 || root >= job.size())
-                    base::fail("root ", root, " is outside of a job of ", job.size(), " ranks");
-                const select::Function asked = select::function_named(function);
-                plan::Request request{select::collective_of(asked), plan::Rank{root}, block_bytes};
-                request.ordered = ordered;
-                request.shared_memory = blocking && shared_memory;
-                return self.choose(asked, job, request, {std::move(mpi), crowded, blocking});
+                const Asked a =
+                    asked(job, function, root, block_bytes, std::move(mpi), crowded, blocking, ordered, shared_memory);
+                return self.choose(a.function, job, a.request, a.surroundings);
             },
             "function"_a, "job"_a, "root"_a = 0, "block_bytes"_a = -1, "mpi"_a = "", "crowded"_a = false,
             "blocking"_a = true, "ordered"_a = false, "shared_memory"_a = true,
             "The first row that matches and whose algorithm serves the job; block_bytes -1: unknown; mpi: mpich, "
             "openmpi or impi; ordered: the operation isn't commutative; shared_memory: ranks of a node "
-            "may share memory, in blocking calls. Raises Error.");
+            "may share memory, in blocking calls. Raises Error.")
+        .def(
+            "looks",
+            [](const Table& self, std::string_view function, const Job& job, std::int32_t root,
+               std::int64_t block_bytes, std::string mpi, bool crowded, bool blocking, bool ordered,
+               bool shared_memory) {
+                const Asked a =
+                    asked(job, function, root, block_bytes, std::move(mpi), crowded, blocking, ordered, shared_memory);
+                std::vector<std::pair<std::size_t, std::string>> out;
+                for (select::Look& look : select::looks(self, a.function, job, a.request, a.surroundings))
+                    out.emplace_back(look.row, std::move(look.why_not));
+                return out;
+            },
+            "function"_a, "job"_a, "root"_a = 0, "block_bytes"_a = -1, "mpi"_a = "", "crowded"_a = false,
+            "blocking"_a = true, "ordered"_a = false, "shared_memory"_a = true,
+            "(row, why it doesn't match) for the function's rows in order, up to the one that decides, whose text is "
+            "empty. Raises Error.");
 
     m.def(
         "collective_of",

@@ -105,12 +105,6 @@ std::string microseconds(double seconds) {
     return text.data();
 }
 
-double slowest_latency(const Job& job) {
-    double slowest = 0;
-    for (const topology::JobLevel& level : job.levels()) slowest = std::max(slowest, level.latency_s);
-    return slowest;
-}
-
 bool matches_but_for_size(const Row& row, Function function, const Job& job, const Surroundings& around) {
     if (row.function != function || (!row.mpi.empty() && row.mpi != around.mpi)) return false;
     const std::int32_t nodes = job.nodes().groups.count();
@@ -152,6 +146,12 @@ bool is_scattered(const Job& job) {
     for (std::int32_t r = 0; r < job.size(); ++r)
         if (job.position_of(plan::Rank{r}).value != r) return true;
     return false;
+}
+
+double slowest_latency(const Job& job) {
+    double slowest = 0;
+    for (const topology::JobLevel& level : job.levels()) slowest = std::max(slowest, level.latency_s);
+    return slowest;
 }
 
 Table Table::from_json(const Json& document) {

@@ -104,5 +104,7 @@ class Table {
 
 /// True when ranks are not in topology order.
 bool is_scattered(const Job& job);
+/// Of the levels that tell the job's ranks apart; 0 where none is known.
+double slowest_latency(const Job& job);
 
 }  // namespace palmette::select

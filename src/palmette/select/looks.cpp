@@ -1,0 +1,65 @@
+#include "palmette/select/looks.hpp"
+
+#include "palmette/base/error.hpp"
+#include "palmette/base/units.hpp"
+
+namespace palmette::select {
+namespace {
+
+using base::cat;
+
+/// `of`: what is counted, in the singular.
+std::string outside(std::int64_t value, std::int64_t low, std::int64_t high, const std::string& of) {
+    const auto counted = [&](std::int64_t count) { return cat(count, " ", of, count == 1 ? "" : "s"); };
+    return value < low ? cat("for ", counted(low), " and more, here are ", value)
+                       : cat("for up to ", counted(high), ", here are ", value);
+}
+
+std::string size_limit(const Row& row, std::int64_t bytes) {
+    const bool any = row.min_bytes == 0 && row.max_bytes == INT64_MAX;
+    if (bytes < 0) return any ? "" : "asks for sizes, which not all ranks know";
+    if (bytes < row.min_bytes) return cat("for ", base::format_size(row.min_bytes), " and more");
+    return bytes > row.max_bytes ? cat("for up to ", base::format_size(row.max_bytes)) : "";
+}
+
+/// In the order in which people read a row, sizes first.
+std::string failing_limit(const Row& row, const Job& job, std::int64_t bytes, const Surroundings& around) {
+    if (std::string limit = size_limit(row, bytes); !limit.empty()) return limit;
+    if (!row.mpi.empty() && row.mpi != around.mpi)
+        return cat("for ", row.mpi, around.mpi.empty() ? ", and no MPI is named" : ", the MPI is " + around.mpi);
+    const std::int32_t nodes = job.nodes().groups.count();
+    if (nodes < row.min_nodes || nodes > row.max_nodes) return outside(nodes, row.min_nodes, row.max_nodes, "node");
+    if (job.size() < row.min_ranks || job.size() > row.max_ranks)
+        return outside(job.size(), row.min_ranks, row.max_ranks, "rank");
+    if (row.min_latency_s > 0 && slowest_latency(job) < row.min_latency_s)
+        return cat("for a level of ", row.min_latency_s * 1e6, " us and more, here is ", slowest_latency(job) * 1e6);
+    if (row.crowded && *row.crowded != around.crowded)
+        return *row.crowded ? "for nodes with more ranks than cores" : "for nodes with a core for each rank";
+    if (row.blocking && *row.blocking != around.blocking)
+        return *row.blocking ? "for blocking calls" : "for nonblocking and persistent calls";
+    if (row.scattered && *row.scattered != is_scattered(job))
+        return *row.scattered ? "for scattered ranks, these are in topology order"
+                              : "for ranks in topology order, these are scattered";
+    return {};
+}
+
+}  // namespace
+
+std::vector<Look> looks(const Table& table, Function function, const Job& job, const plan::Request& request,
+                        const Surroundings& surroundings) {
+    std::vector<Look> out;
+    for (std::size_t i = 0; i < table.rows().size(); ++i) {
+        const Row& row = table.rows()[i];
+        if (row.function != function) continue;
+        Look look{i, failing_limit(row, job, request.block_bytes, surroundings)};
+        if (look.why_not.empty() && row.algorithm)
+            if (const auto reason = collectives::algorithm_named(request.collective, row.algorithm->name)
+                                        .refuse(job, request, *row.algorithm))
+                look.why_not = cat(row.algorithm->name, " can't serve: ", *reason);
+        out.push_back(look);
+        if (look.why_not.empty()) break;
+    }
+    return out;
+}
+
+}  // namespace palmette::select
