@@ -18,6 +18,7 @@ enum variant { ALONE, PALMETTE }; /* the MPI by itself (PMPI_X), and whatever st
 
 /* The arguments of one cell, the same for each of its calls. */
 struct work {
+    MPI_Comm comm;
     int rank, ranks, root;
     size_t size;                                                  /* bytes a block, on average */
     int count;                                                    /* the size as a count of bytes */
@@ -35,44 +36,43 @@ struct work {
 #define SEND_EACH w->send, w->send_counts, w->send_offsets
 #define RECV_EACH w->recv, w->recv_counts, w->recv_offsets
 #define ADD_UP w->send, w->recv, w->elements, MPI_UNSIGNED, MPI_SUM
-#define WORLD MPI_COMM_WORLD
+#define ALL w->comm
 
 /* name, MPI_Name, shape and place of what is sent and received, effect, lengths, arguments.
  * A size is bytes a block: what a rank contributes to gather and allgather, gets from scatter and reduce_scatter, sends to each other
  * rank in alltoall, and the whole vector in the others. */
-#define COLLBENCH_ROWS(ROW)                                                                                            \
-    ROW(gather, Gather, BLOCK, EVERYWHERE, BLOCKS, AT_ROOT, MOVE, EVEN, (SEND_EVEN, RECV_EVEN, w->root, WORLD))        \
-    ROW(scatter, Scatter, BLOCKS, AT_ROOT, BLOCK, EVERYWHERE, MOVE, EVEN, (SEND_EVEN, RECV_EVEN, w->root, WORLD))      \
-    ROW(allgather, Allgather, BLOCK, EVERYWHERE, BLOCKS, EVERYWHERE, MOVE, EVEN, (SEND_EVEN, RECV_EVEN, WORLD))        \
-    ROW(gatherv, Gatherv, BLOCK, EVERYWHERE, BLOCKS, AT_ROOT, MOVE, UNEVEN,                                            \
-        (SEND_OWN, RECV_EACH, MPI_BYTE, w->root, WORLD))                                                               \
-    ROW(scatterv, Scatterv, BLOCKS, AT_ROOT, BLOCK, EVERYWHERE, MOVE, UNEVEN,                                          \
-        (SEND_EACH, MPI_BYTE, RECV_OWN, w->root, WORLD))                                                               \
-    ROW(allgatherv, Allgatherv, BLOCK, EVERYWHERE, BLOCKS, EVERYWHERE, MOVE, UNEVEN,                                   \
-        (SEND_OWN, RECV_EACH, MPI_BYTE, WORLD))                                                                        \
-    ROW(bcast, Bcast, NOTHING, AT_ROOT, BLOCK, EVERYWHERE, MOVE, EVEN, (RECV_EVEN, w->root, WORLD))                    \
-    ROW(reduce, Reduce, BLOCK, EVERYWHERE, BLOCK, AT_ROOT, SUM, EVEN, (ADD_UP, w->root, WORLD))                        \
-    ROW(allreduce, Allreduce, BLOCK, EVERYWHERE, BLOCK, EVERYWHERE, SUM, EVEN, (ADD_UP, WORLD))                        \
-    ROW(reduce_scatter, Reduce_scatter, BLOCKS, EVERYWHERE, BLOCK, EVERYWHERE, SUM, UNEVEN,                            \
-        (w->send, w->recv, w->element_counts, MPI_UNSIGNED, MPI_SUM, WORLD))                                           \
-    ROW(reduce_scatter_block, Reduce_scatter_block, BLOCKS, EVERYWHERE, BLOCK, EVERYWHERE, SUM, EVEN, (ADD_UP, WORLD)) \
-    ROW(alltoall, Alltoall, BLOCKS, EVERYWHERE, BLOCKS, EVERYWHERE, MOVE, EVEN, (SEND_EVEN, RECV_EVEN, WORLD))         \
-    ROW(alltoallv, Alltoallv, BLOCKS, EVERYWHERE, BLOCKS, EVERYWHERE, MOVE, PAIRWISE,                                  \
-        (SEND_EACH, MPI_BYTE, RECV_EACH, MPI_BYTE, WORLD))                                                             \
-    ROW(alltoallw, Alltoallw, BLOCKS, EVERYWHERE, BLOCKS, EVERYWHERE, MOVE, PAIRWISE,                                  \
-        (SEND_EACH, w->types, RECV_EACH, w->types, WORLD))                                                             \
-    ROW(barrier, Barrier, NOTHING, EVERYWHERE, NOTHING, EVERYWHERE, MOVE, EVEN, (WORLD))                               \
-    ROW(scan, Scan, BLOCK, EVERYWHERE, BLOCK, EVERYWHERE, SUM_TO, EVEN, (ADD_UP, WORLD))                               \
-    ROW(exscan, Exscan, BLOCK, EVERYWHERE, BLOCK, EVERYWHERE, SUM_BEFORE, EVEN, (ADD_UP, WORLD))
+#define COLLBENCH_ROWS(ROW)                                                                                          \
+    ROW(gather, Gather, BLOCK, EVERYWHERE, BLOCKS, AT_ROOT, MOVE, EVEN, (SEND_EVEN, RECV_EVEN, w->root, ALL))        \
+    ROW(scatter, Scatter, BLOCKS, AT_ROOT, BLOCK, EVERYWHERE, MOVE, EVEN, (SEND_EVEN, RECV_EVEN, w->root, ALL))      \
+    ROW(allgather, Allgather, BLOCK, EVERYWHERE, BLOCKS, EVERYWHERE, MOVE, EVEN, (SEND_EVEN, RECV_EVEN, ALL))        \
+    ROW(gatherv, Gatherv, BLOCK, EVERYWHERE, BLOCKS, AT_ROOT, MOVE, UNEVEN,                                          \
+        (SEND_OWN, RECV_EACH, MPI_BYTE, w->root, ALL))                                                               \
+    ROW(scatterv, Scatterv, BLOCKS, AT_ROOT, BLOCK, EVERYWHERE, MOVE, UNEVEN,                                        \
+        (SEND_EACH, MPI_BYTE, RECV_OWN, w->root, ALL))                                                               \
+    ROW(allgatherv, Allgatherv, BLOCK, EVERYWHERE, BLOCKS, EVERYWHERE, MOVE, UNEVEN,                                 \
+        (SEND_OWN, RECV_EACH, MPI_BYTE, ALL))                                                                        \
+    ROW(bcast, Bcast, NOTHING, AT_ROOT, BLOCK, EVERYWHERE, MOVE, EVEN, (RECV_EVEN, w->root, ALL))                    \
+    ROW(reduce, Reduce, BLOCK, EVERYWHERE, BLOCK, AT_ROOT, SUM, EVEN, (ADD_UP, w->root, ALL))                        \
+    ROW(allreduce, Allreduce, BLOCK, EVERYWHERE, BLOCK, EVERYWHERE, SUM, EVEN, (ADD_UP, ALL))                        \
+    ROW(reduce_scatter, Reduce_scatter, BLOCKS, EVERYWHERE, BLOCK, EVERYWHERE, SUM, UNEVEN,                          \
+        (w->send, w->recv, w->element_counts, MPI_UNSIGNED, MPI_SUM, ALL))                                           \
+    ROW(reduce_scatter_block, Reduce_scatter_block, BLOCKS, EVERYWHERE, BLOCK, EVERYWHERE, SUM, EVEN, (ADD_UP, ALL)) \
+    ROW(alltoall, Alltoall, BLOCKS, EVERYWHERE, BLOCKS, EVERYWHERE, MOVE, EVEN, (SEND_EVEN, RECV_EVEN, ALL))         \
+    ROW(alltoallv, Alltoallv, BLOCKS, EVERYWHERE, BLOCKS, EVERYWHERE, MOVE, PAIRWISE,                                \
+        (SEND_EACH, MPI_BYTE, RECV_EACH, MPI_BYTE, ALL))                                                             \
+    ROW(alltoallw, Alltoallw, BLOCKS, EVERYWHERE, BLOCKS, EVERYWHERE, MOVE, PAIRWISE,                                \
+        (SEND_EACH, w->types, RECV_EACH, w->types, ALL))                                                             \
+    ROW(barrier, Barrier, NOTHING, EVERYWHERE, NOTHING, EVERYWHERE, MOVE, EVEN, (ALL))                               \
+    ROW(scan, Scan, BLOCK, EVERYWHERE, BLOCK, EVERYWHERE, SUM_TO, EVEN, (ADD_UP, ALL))                               \
+    ROW(exscan, Exscan, BLOCK, EVERYWHERE, BLOCK, EVERYWHERE, SUM_BEFORE, EVEN, (ADD_UP, ALL))
 
 /* Nonblocking ones: started and waited for. */
-#define COLLBENCH_NONBLOCKING_ROWS(ROW)                                                                        \
-    ROW(iallgather, Iallgather, BLOCK, EVERYWHERE, BLOCKS, EVERYWHERE, MOVE, EVEN,                             \
-        (SEND_EVEN, RECV_EVEN, WORLD, request))                                                                \
-    ROW(ibcast, Ibcast, NOTHING, AT_ROOT, BLOCK, EVERYWHERE, MOVE, EVEN, (RECV_EVEN, w->root, WORLD, request)) \
-    ROW(iallreduce, Iallreduce, BLOCK, EVERYWHERE, BLOCK, EVERYWHERE, SUM, EVEN, (ADD_UP, WORLD, request))     \
-    ROW(ialltoall, Ialltoall, BLOCKS, EVERYWHERE, BLOCKS, EVERYWHERE, MOVE, EVEN,                              \
-        (SEND_EVEN, RECV_EVEN, WORLD, request))
+#define COLLBENCH_NONBLOCKING_ROWS(ROW)                                                                      \
+    ROW(iallgather, Iallgather, BLOCK, EVERYWHERE, BLOCKS, EVERYWHERE, MOVE, EVEN,                           \
+        (SEND_EVEN, RECV_EVEN, ALL, request))                                                                \
+    ROW(ibcast, Ibcast, NOTHING, AT_ROOT, BLOCK, EVERYWHERE, MOVE, EVEN, (RECV_EVEN, w->root, ALL, request)) \
+    ROW(iallreduce, Iallreduce, BLOCK, EVERYWHERE, BLOCK, EVERYWHERE, SUM, EVEN, (ADD_UP, ALL, request))     \
+    ROW(ialltoall, Ialltoall, BLOCKS, EVERYWHERE, BLOCKS, EVERYWHERE, MOVE, EVEN, (SEND_EVEN, RECV_EVEN, ALL, request))
 
 struct collective {
     const char* name;

@@ -1,0 +1,255 @@
+"""`palmette tune`: find the fastest algorithms here, and write them as a decision table."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from palmette.bench.machine import describe_machine
+from palmette.bench.places import Place
+from palmette.bench.settings import BLOCKING, expand_collectives, parse_sizes, split, split_placements
+from palmette.cli.bench import one_line_errors
+from palmette.cli.bench_place import Where
+from palmette.cli.common import CliError, console, emit_json, errors, json_option
+from palmette.cli.tune_progress import TuneProgress
+from palmette.cli.tune_show import plan_lines, result_json, result_lines
+from palmette.lab.spec import parse_duration
+from palmette.mpi_install import Installation, find, find_all
+from palmette.run.abi import ABIS, Abi
+from palmette.topology_file import load
+from palmette.tune.errors import TuneError
+from palmette.tune.job import How
+from palmette.tune.places import LineSite, PlaceSite, Site
+from palmette.tune.plan import SitePlan, cells_of, plan_site
+from palmette.tune.rows import merged
+from palmette.tune.session import Outcome, Session, table_of
+from palmette.tune.store import DEFAULT_PATH, TuningStore, open_tunings
+
+MOST_CANDIDATES = 14
+_START_S = 30.0
+"""The shortest budget that a job and its samples fit in."""
+
+
+@contextmanager
+def _tune_errors() -> Iterator[None]:
+    with one_line_errors():
+        try:
+            yield
+        except TuneError as error:
+            raise CliError(str(error)) from error
+
+
+def _budget(context: click.Context, parameter: click.Parameter, value: str) -> float:
+    text = value.strip()
+    factor = 60.0 if text.endswith("min") else 1.0
+    with one_line_errors():
+        seconds = parse_duration(text.removesuffix("min") + "s" if factor > 1 else text) * factor
+    if seconds < _START_S:
+        raise CliError(f"--budget {value}: less than {_START_S:.0f} s measure nothing; give 10min or so")
+    return seconds
+
+
+@click.command(
+    context_settings={"max_content_width": 80},
+    epilog="Example: palmette tune allreduce,bcast --sizes 1K,64K --budget 5min -- mpiexec -n 64",
+)
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[COLLECTIVES] [-- LAUNCHER...]")
+@click.option("--sizes", default="64,1K,16K,256K", show_default=True, help="Bytes a block, powers of 1024.")
+@click.option("--budget", default="10min", show_default=True, callback=_budget, help="Time for all: 90s, 10min.")
+@click.option("--placement", "placements", help="Placements on a lab. [default: block,random:1]")
+@click.option("--mpi", "mpis", help="mpich, openmpi, impi, or `all`. [default: the first that is installed]")
+@click.option("--lab", "lab_spec", metavar="SPEC", help="Build this emulated cluster.")
+@click.option("--lab-name", metavar="NAME", help="Use the lab of that name that is up.")
+@click.option("-n", "--local", "local_ranks", type=click.IntRange(2), help="No lab: this many local ranks.")
+@click.option("--ppn", type=click.IntRange(1), help="Ranks a host. [default: the machine's slots]")
+@click.option("--ranks", type=click.IntRange(2), help="Ranks of the job. [default: all slots]")
+@click.option("--root", type=click.IntRange(0), default=0, show_default=True, help="Root of the collectives.")
+@click.option(
+    "--topology", type=click.Path(path_type=Path), metavar="FILE", help="topology.json behind a launcher line."
+)
+@click.option("--abi", type=click.Choice(ABIS), help="ABI of the MPI behind a launcher line, where it doesn't tell.")
+@click.option(
+    "--candidates", type=click.IntRange(3, 100), default=MOST_CANDIDATES, show_default=True, help="A cell, at most."
+)
+@click.option(
+    "--table", type=click.Path(path_type=Path), metavar="FILE", help="Improve this. [default: output, or built-in]"
+)
+@click.option(
+    "--output", "-o", type=click.Path(path_type=Path, dir_okay=False), default=Path("tuning.json"), show_default=True,
+    metavar="FILE", help="The decision table.",
+)  # fmt: skip
+@click.option(
+    "--store", type=click.Path(path_type=Path, dir_okay=False), default=DEFAULT_PATH, show_default=True,
+    help="Where raw samples go.",
+)  # fmt: skip
+@click.option("--plan", "only_plan", is_flag=True, help="Say what would be measured, and measure nothing.")
+@json_option
+def command(
+    words: tuple[str, ...],
+    sizes: str,
+    budget: float,
+    placements: str | None,
+    mpis: str | None,
+    lab_spec: str | None,
+    lab_name: str | None,
+    local_ranks: int | None,
+    ppn: int | None,
+    ranks: int | None,
+    root: int,
+    topology: Path | None,
+    abi: Abi | None,
+    candidates: int,
+    table: Path | None,
+    output: Path,
+    store: Path,
+    only_plan: bool,
+    as_json: bool,
+) -> None:
+    """Find the fastest algorithms here, and write them as a decision table.
+
+    COLLECTIVES are separated by commas (default: all). Where: a lab, local ranks, or behind -- the launcher line that
+    you would write before a program: its ranks are tuned. The model says what is worth measuring, measuring decides,
+    in the given budget. The table is for `palmette run --table` or PALMETTE_TABLE; docs/guide/tune.md says how it
+    comes about.
+    """
+    functions, line = _split(words)
+    base = table if table is not None else output if output.is_file() else None
+    with _tune_errors():
+        cells = cells_of(functions, parse_sizes(split(sizes)), root)
+        if topology is not None:
+            load(topology)
+        if line:
+            _refuse_with_line(
+                {"--lab": lab_spec, "--lab-name": lab_name, "-n": local_ranks, "--mpi": mpis, "--placement": placements,
+                 "--ppn": ppn, "--ranks": ranks}
+            )  # fmt: skip
+            sites: list[Site] = [LineSite(line, topology, abi)]
+            _tune(sites, cells, budget, candidates, base, output, store, only_plan=only_plan, as_json=as_json)
+            return
+        if topology is not None:
+            raise CliError("--topology belongs to a launcher line (-- mpiexec ...); a lab brings its own")
+        where = Where(lab_spec, lab_name, None, local_ranks).completed(None)
+        local = where.is_local()
+        if local and placements:
+            raise CliError("--placement has no meaning for local ranks, which share one host; leave it out")
+        with where.place(local=local) as place:
+            forms = split_placements(placements or ("block" if local else "block,random:1"))
+            sites = _sites(place, _mpis(mpis), forms, ppn, ranks)
+            _tune(sites, cells, budget, candidates, base, output, store, only_plan=only_plan, as_json=as_json)
+
+
+def _split(words: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
+    """Return collectives and the launcher line: what stands behind `--`, which click has taken away."""
+    names = set(BLOCKING) | {"all", "blocking"}
+    first = words[0] if words else ""
+    named = bool(first) and any(word in names for word in split(first))
+    asked = expand_collectives(split(first)) if named else BLOCKING
+    line = list(words[1:] if named else words)
+    functions = tuple(name for name in asked if name in BLOCKING)
+    unknown = [name for name in asked if name not in BLOCKING] if named else []
+    if unknown and "all" not in split(first):
+        raise CliError(f"'{unknown[0]}' is no blocking collective; there are {', '.join(BLOCKING)}")
+    if line and not named and len(line) == 1:
+        raise CliError(f"'{line[0]}' is no collective and no launcher line; there are {', '.join(BLOCKING)}")
+    return functions, line
+
+
+def _refuse_with_line(options: dict[str, object]) -> None:
+    given = [name for name, value in options.items() if value is not None]
+    if given:
+        raise CliError(f"{given[0]} and a launcher line both say where to run; leave one of them out")
+
+
+def _mpis(text: str | None) -> list[Installation]:
+    if text is not None and text != "all":
+        return [find(name) for name in split(text)]
+    found = find_all()
+    if not found:
+        raise CliError("no MPI is installed; run `make build`, or set PALMETTE_MPI_MPICH to the prefix of one")
+    return found if text == "all" else found[:1]
+
+
+def _sites(
+    place: Place, mpis: Sequence[Installation], placements: Sequence[str], ppn: int | None, ranks: int | None
+) -> list[Site]:
+    return [PlaceSite(place, mpi, placement, ppn, ranks) for placement in placements for mpi in mpis]
+
+
+def _tune(
+    sites: Sequence[Site], cells: Sequence[Any], budget: float, most: int, base: Path | None, output: Path, store: Path,
+    *, only_plan: bool, as_json: bool,
+) -> None:  # fmt: skip
+    plans = [plan_site(site, cells, base, budget / len(sites), most) for site in sites]
+    if only_plan and as_json:
+        emit_json({"plan": [_plan_json(plan) for plan in plans]})
+        return
+    for text in plan_lines(plans, budget, base):
+        (errors if as_json or not only_plan else console).print(text, markup=False)
+    if only_plan:
+        return
+    document = table_of(base)
+    with open_tunings(store, create=True) as kept:
+        _begin(kept, plans, cells, budget)
+        with TuneProgress(errors) as progress:
+            outcome = Session(plans, budget, How(base), kept, progress).run()
+    made = merged(outcome.rows, document)
+    if outcome.rows:
+        try:
+            output.write_text(_text(made), encoding="utf-8")
+        except OSError as error:
+            raise CliError(f"can't write {output}: {error.strerror}; choose another file with -o") from None
+    if as_json:
+        emit_json(result_json(outcome, output, store))
+    else:
+        for text in result_lines(outcome, output, store):
+            console.print(text, markup=False)
+    _end(outcome)
+
+
+def _begin(kept: TuningStore, plans: Sequence[SitePlan], cells: Sequence[Any], budget: float) -> None:
+    first = plans[0].site
+    topology = load(first.topology_path).to_json() if first.topology_path is not None else None
+    now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    settings = {
+        "budget_s": budget,
+        "cells": [cell.label for cell in cells],
+        "sites": [p.site.description for p in plans],
+    }
+    kept.begin(now, describe_machine(), first.description, topology, settings)
+
+
+def _plan_json(plan: SitePlan) -> dict[str, Any]:
+    return {
+        "site": plan.site.description,
+        "expected_s": plan.expected_s,
+        "cells": [
+            {
+                "function": question.cell.function,
+                "size_bytes": question.cell.size_bytes,
+                "root": question.cell.root,
+                "present": plan.present[question.cell],
+                "possible": len(plan.forecasts[question.cell]),
+                "candidates": [{"spec": s, "predicted_s": p} for s, p in question.predicted_s.items()],
+            }
+            for question in plan.questions
+        ],
+    }
+
+
+def _text(document: dict[str, Any]) -> str:
+    """A row a line: tables are read and edited by people."""
+    rows = ",\n".join(f"  {json.dumps(row, ensure_ascii=False)}" for row in document["rows"])
+    return f'{{\n"format": "{document["format"]}", "version": {document["version"]},\n"rows": [\n{rows}\n]}}\n'
+
+
+def _end(outcome: Outcome) -> None:
+    if outcome.interrupted:
+        raise click.Abort
+    if outcome.jobs and all(job.error and not job.results for job in outcome.jobs):
+        raise CliError(f"nothing was measured: {outcome.errors[0]}", status=1)

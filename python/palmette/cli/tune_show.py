@@ -1,0 +1,109 @@
+"""What `palmette tune` prints: the plan before, the verdicts after."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.table import Table
+
+from palmette import _core
+from palmette.cli.common import WIDTH
+from palmette.tune.plan import SitePlan
+from palmette.tune.rows import Decided, duration
+from palmette.tune.session import MOST_REFINEMENTS, Outcome
+from palmette.units import plural
+
+
+def plan_lines(plans: Sequence[SitePlan], budget: float, base: Path | None) -> list[Any]:
+    """Return what is going to be measured, and how long it should take."""
+    lines: list[Any] = [f"tuning against {base or 'the built-in table'}, {budget:.0f} s at most"]
+    for plan in plans:
+        share = budget / len(plans)
+        lines.append(f"{plan.site.description}, {plural(plan.job.size, 'rank')}:")
+        lines.append(
+            f"  2 to {2 + MOST_REFINEMENTS} jobs, {plural(len(plan.questions), 'cell')}, {plan.measured} candidates of"
+            f" {plan.tried} that fit;"
+        )
+        lines.append(f"  about {plan.expected_s:.0f} s expected, {share:.0f} s at most")
+    return lines
+
+
+def result_lines(outcome: Outcome, output: Path, store: Path) -> list[Any]:
+    """Return the verdicts as a table, and what was written."""
+    lines: list[Any] = []
+    for plan in dict.fromkeys(id(site) for site, _ in outcome.verdicts):
+        found = [(site, one) for site, one in outcome.verdicts if id(site) == plan]
+        lines += ["", found[0][0].site.description, _verdict_table([one for _, one in found])]
+    better = sum(1 for _, one in outcome.verdicts if one.verdict.outcome == "better")
+    unsure = sum(1 for _, one in outcome.verdicts if one.verdict.outcome == "unsure")
+    lines.append("")
+    lines.append(
+        f"{better} of {plural(len(outcome.verdicts), 'cell')} better than the present choice by more than 5 %"
+        + (f", {unsure} with too few samples to say" if unsure else "")
+        + f"; {outcome.seconds:.0f} s"
+    )
+    lines += [f"job: {error}" for error in outcome.errors]
+    if outcome.interrupted:
+        lines.append("interrupted: what was measured by then is kept")
+    if outcome.rows:
+        lines.append(f"{output}: {plural(len(outcome.rows), 'new row')} in front; samples in {store}")
+        lines.append(f"Use it: palmette run --table {output} mpiexec ...; why: palmette explain --table {output}")
+    else:
+        lines.append(f"no row to write: the present table stays; samples in {store}")
+    return lines
+
+
+def _verdict_table(found: Sequence[Decided]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, width=WIDTH, padding=(0, 1, 0, 0))
+    for name, right in (("cell", False), ("present", True), ("MPI alone", True), ("best", True), ("taken", False)):
+        table.add_column(name, justify="right" if right else "left", overflow="fold")
+    for one in found:
+        verdict = one.verdict
+        size = _core.format_size(verdict.cell.size_bytes) if verdict.cell.size_bytes else ""
+        taken = {"better": verdict.spec, "present": f"present: {one.before}", "unsure": "too few samples"}
+        table.add_row(
+            f"{verdict.cell.function} {size}",
+            duration(verdict.present_s) if verdict.present_s else "",
+            duration(verdict.mpi_s) if verdict.mpi_s is not None else "",
+            duration(verdict.time_s) if verdict.time_s else "",
+            taken[verdict.outcome],
+        )
+    return table
+
+
+def result_json(outcome: Outcome, output: Path, store: Path) -> dict[str, Any]:
+    """Return all that came out as JSON knows it."""
+    return {
+        "table": str(output) if outcome.rows else None,
+        "store": str(store),
+        "seconds": outcome.seconds,
+        "interrupted": outcome.interrupted,
+        "errors": outcome.errors,
+        "rows": outcome.rows,
+        "cells": [_cell_json(plan, one) for plan, one in outcome.verdicts],
+    }
+
+
+def _cell_json(plan: SitePlan, one: Decided) -> dict[str, Any]:
+    verdict = one.verdict
+    return {
+        "site": plan.site.description,
+        "mpi": plan.mpi,
+        "placement": plan.site.placement,
+        "function": verdict.cell.function,
+        "size_bytes": verdict.cell.size_bytes,
+        "root": verdict.cell.root,
+        "outcome": verdict.outcome,
+        "spec": verdict.spec,
+        "present": one.before,
+        "time_s": verdict.time_s,
+        "present_s": verdict.present_s,
+        "mpi_s": verdict.mpi_s,
+        "rounds": verdict.rounds,
+        "confirmed": one.confirmed,
+        "ranks": [one.holds.min_ranks, one.holds.max_ranks],
+        "nodes": [one.holds.min_nodes, one.holds.max_nodes],
+    }

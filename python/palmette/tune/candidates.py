@@ -1,0 +1,255 @@
+"""What there is to try: algorithm per level, radix, leaders, segments and transport, for one collective on one job.
+
+A grid for each algorithm of the registry: the keys and the values that are worth a look. Which of them a job can take
+is the registry's to say (preconditions), which of them are worth measuring is the model's (`forecast`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from palmette import _core
+
+ELEMENT_BYTES = 4
+"""Of what reductions combine in the tune program."""
+
+Grid = Mapping[str, Sequence[str | None]]
+"""key -> values; None leaves the key out."""
+
+_SEGMENTS = (8, 32, 128)
+_FEWEST_SLICES, _MOST_SLICES = 2, 64
+_TREE = ("linear", "binomial", "k_nomial.4")
+_FLOW = ("linear", "k_nomial.4", "chain")
+
+
+@dataclass(frozen=True)
+class Levels:
+    """The names of a job's levels that algorithms can have leaders at, outermost first; the ranks of its fullest node."""
+
+    leading: tuple[str, ...]
+    most_a_node: int
+    may_share: bool
+
+    @staticmethod
+    def of(job: _core.Job) -> Levels:
+        """Return the levels of a job: groups of several ranks, several of them."""
+        leading = tuple(level.name for level in job.levels if 1 < level.count < job.size and max(level.sizes) > 1)
+        node = job.level("node")
+        most = max(node.sizes) if node is not None else 1
+        return Levels(leading, most, most > 1)
+
+    @property
+    def for_leaders(self) -> tuple[str | None, ...]:
+        """Values of `level=`: the node, which is the default, and the outermost level where that is another one."""
+        return (None, *(name for name in self.leading[:1] if name != "node"))
+
+    @property
+    def leaders(self) -> tuple[str | None, ...]:
+        """Values of `leaders=`."""
+        return (None, *(("2",) if self.most_a_node >= 2 else ()), *(("4",) if self.most_a_node > 4 else ()))
+
+    def inside(self, *values: str) -> tuple[str | None, ...]:
+        """Values of `inside=`, shared memory where nodes have several ranks."""
+        return (None, *values, *(("shared",) if self.may_share else ()))
+
+
+def segments(size: int) -> tuple[str | None, ...]:
+    """Return values of `segment=` for blocks of `size` bytes: from 2 to 64 slices, and none."""
+    fitting = [k for k in _SEGMENTS if _FEWEST_SLICES <= size / (k * 1024) <= _MOST_SLICES]
+    return (None, *(f"{k}K" for k in fitting))
+
+
+def _shapes(levels: Levels, values: Sequence[str], tops: Sequence[str]) -> Grid:
+    """A shape for each level with leaders, and one among the leaders of the outermost."""
+    if not levels.leading:
+        return {}
+    return {**dict.fromkeys(levels.leading, values), "top": tops}
+
+
+def _gather(levels: Levels, size: int) -> dict[str, Grid]:
+    return {
+        "linear": {},
+        "k_nomial": {"radix": (None, "4", "8"), "segment": segments(size)},
+        "by_topology": {**_shapes(levels, _TREE, _TREE), "segment": segments(size)},
+        "bine": {"segment": segments(size)},
+    }
+
+
+def _allgather(levels: Levels, size: int) -> dict[str, Grid]:
+    between = ("ring", "recursive_doubling", "bruck", "all", "circulant")
+    return {
+        "ring": {"segment": segments(size)},
+        "recursive_doubling": {},
+        "bruck": {"radix": (None, "4")},
+        "neighbor_exchange": {},
+        "leaders": {
+            "leaders": levels.leaders, "between": between, "inside": (None, "binomial"), "level": levels.for_leaders,
+        },
+        "linear": {},
+        "circulant": {},
+        "bine": {},
+        "locality_bruck": {"radix": (None, "4"), "inside": levels.inside(), "level": levels.for_leaders},
+        "by_topology": _shapes(levels, ("linear", "binomial"), ("all", "ring", "bruck")),
+    }  # fmt: skip
+
+
+def _rooted_vector(levels: Levels, size: int) -> dict[str, Grid]:
+    cut = segments(size)
+    return {
+        "linear": {},
+        "k_nomial": {"radix": (None, "4"), "segment": cut},
+        "k_ary": {"radix": (None, "4")},
+        "chain": {"segment": cut},
+        "by_topology": {**_shapes(levels, _FLOW, _FLOW), "inside": levels.inside(), "segment": cut},
+        "bine": {"segment": cut},
+    }
+
+
+def _bcast(levels: Levels, size: int) -> dict[str, Grid]:
+    return {
+        **_rooted_vector(levels, size),
+        "scatter_allgather": {"allgather": (None, "recursive_doubling", "bruck")},
+        "circulant": {},
+    }
+
+
+def _reduce(levels: Levels, size: int) -> dict[str, Grid]:
+    return {**_rooted_vector(levels, size), "reduce_scatter_gather": {}, "ring_gather": {"segment": segments(size)}}
+
+
+def _allreduce(levels: Levels, size: int) -> dict[str, Grid]:
+    between = (None, "recursive_multiplying.4", "all", "rabenseifner", "ring", "direct")
+    some = tuple(value for value in (None, "all") if levels.most_a_node > 1 or value is None)
+    return {
+        "recursive_doubling": {"segment": segments(size)},
+        "recursive_multiplying": {"radix": (None, "8"), "segment": segments(size)},
+        "all": {},
+        "rabenseifner": {"segment": segments(size)},
+        "ring": {"segment": segments(size)},
+        "direct": {},
+        "reduce_bcast": {**_shapes(levels, ("linear", "binomial"), ("linear", "binomial")), "segment": segments(size)},
+        "leaders": {
+            "leaders": some, "between": between, "inside": levels.inside(), "level": levels.for_leaders,
+            "segment": segments(size),
+        },
+    }  # fmt: skip
+
+
+def _reduce_scatter(levels: Levels, size: int) -> dict[str, Grid]:
+    some = tuple(value for value in (None, "all") if levels.most_a_node > 1 or value is None)
+    return {
+        "ring": {"segment": segments(size)},
+        "recursive_halving": {"segment": segments(size)},
+        "pairwise": {},
+        "direct": {},
+        "leaders": {"leaders": some, "inside": levels.inside("binomial"), "level": levels.for_leaders},
+    }
+
+
+def _alltoall(levels: Levels, size: int) -> dict[str, Grid]:
+    level, inside = levels.for_leaders, levels.inside()
+    return {
+        "linear": {},
+        "pairwise": {"window": (None, "8", "16")},
+        "bruck": {"radix": (None, "4")},
+        "node_aware": {"level": level, "inside": inside, "segment": segments(size)},
+        "leaders": {
+            "leaders": levels.leaders, "split": (None, "sources"), "level": level, "inside": inside,
+            "segment": segments(size),
+        },
+    }  # fmt: skip
+
+
+def _barrier(levels: Levels, size: int) -> dict[str, Grid]:
+    inside = levels.inside("linear")
+    return {
+        "dissemination": {"radix": (None, "4"), "inside": inside},
+        "by_topology": {"inside": inside, "top": (None, "linear", "binomial")},
+        "leaders": {
+            "between": (None, "dissemination"), "radix": (None, "4"), "level": (None, "node"), "inside": inside,
+        },
+    }  # fmt: skip
+
+
+def _scan(levels: Levels, size: int) -> dict[str, Grid]:
+    return {
+        "linear": {"segment": segments(size)},
+        "recursive_doubling": {"segment": segments(size)},
+        "all": {},
+        "leaders": {"level": levels.for_leaders, "between": (None, "recursive_doubling", "linear")},
+    }
+
+
+_GRIDS = {
+    "gather": _gather,
+    "scatter": _gather,
+    "allgather": _allgather,
+    "bcast": _bcast,
+    "reduce": _reduce,
+    "allreduce": _allreduce,
+    "reduce_scatter": _reduce_scatter,
+    "alltoall": _alltoall,
+    "barrier": _barrier,
+    "scan": _scan,
+    "exscan": _scan,
+}
+_SHARED: Grid = {"batch": (None, "32K", "512K")}
+NOT_TRIED = {
+    "order": "ranks as they are numbered: for operations that keep an order, and never nearer than topology order",
+    "nested": "a ring that isn't nested crosses links more often",
+    "partners": "shift and xor load some uplinks before others",
+    "layout": "rails costs no more than the other two (docs/decisions/0004)",
+    "direct": "what it does at one size, linear does; rows of the table separate sizes",
+    "segments": "the number of blocks is the algorithm's own optimum",
+    "all": "of shared: inside of a node the switch was measured when the algorithm was made",
+    "single": "of shared: measured anew by every job",
+    "segment": "where it isn't tried: messages that wait for none gain nothing by slices, others cut by themselves",
+}
+"""key -> why no grid has it."""
+
+
+def grids(collective: str, levels: Levels, size: int) -> dict[str, Grid]:
+    """Return algorithm -> what to try of it, for blocks (or vectors) of `size` bytes."""
+    shared = {"shared": _SHARED if size >= 64 * 1024 else {}}
+    return {**_GRIDS[collective](levels, size), **shared}
+
+
+def written(name: str, options: Mapping[str, str | None]) -> str:
+    """Return a specification as text."""
+    keys = ",".join(f"{key}={value}" for key, value in options.items() if value is not None)
+    return f"{name}:{keys}" if keys else name
+
+
+def candidates(job: _core.Job, function: str, size: int, root: int = 0) -> list[str]:
+    """Return every specification that serves the MPI function on this job, in the grids' order.
+
+    Blocks of `size` bytes, or a vector of it. Functions whose ranks don't know all sizes get algorithms that forward
+    no blocks of others. Raises _core.Error for a root or a size that can't be.
+    """
+    return list(_serving(job, function, size, root))
+
+
+def _serving(job: _core.Job, function: str, size: int, root: int) -> Iterator[str]:
+    collective = _core.collective_of(function)
+    levels = Levels.of(job)
+    known = not sizes_unknown(function)
+    element = ELEMENT_BYTES if _core.is_reduction(collective) else 1
+    relaying = {row.name for row in _core.algorithms() if row.collective == collective and row.relays}
+    for name, grid in grids(collective, levels, size).items():
+        if not known and name in relaying:
+            continue
+        for values in product(*grid.values()):
+            spec = written(name, dict(zip(grid, values, strict=True)))
+            refusal = _core.refusal(
+                job, collective, spec, root, size if known else -1, shared_memory=levels.may_share,
+                element_bytes=element,
+            )  # fmt: skip
+            if refusal is None:
+                yield spec
+
+
+def sizes_unknown(function: str) -> bool:
+    """Whether no rank, or the root alone, knows all sizes: a row for such a function can't depend on them."""
+    return function in ("gatherv", "scatterv", "alltoallv", "alltoallw")

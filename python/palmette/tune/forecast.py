@@ -1,0 +1,146 @@
+"""What candidates should cost by the model, so that few of many have to be measured.
+
+The model plays a candidate's plan where it can (`palmette predict`). It is asked to say which are not worth
+measuring, not which is best: measuring decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, TypedDict
+
+from palmette import _core
+from palmette.tune.candidates import ELEMENT_BYTES, candidates, sizes_unknown
+from palmette.tune.results import Cell
+
+MOST_PLAYED_RANKS, MOST_PLANNED_RANKS = 64, 256
+"""Plans of all ranks are played up to the first, and up to the second where no formula answers."""
+GIVEN_UP_AT = 3.0
+"""A family of algorithms whose best is predicted to take so many times as long as the best of all isn't measured."""
+ASSUMED_MESSAGE_S = 50e-6
+"""A message on a machine whose levels tell no latency: only for the order of candidates."""
+ASSUMED_RATE = 1e9
+"""Bytes per second where no link tells a capacity: likewise."""
+
+Predict = Callable[[str, Cell], "float | None"]
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """A candidate with its predicted time, None where nothing is known."""
+
+    spec: str
+    seconds: float | None
+
+    @property
+    def family(self) -> str:
+        """The algorithm's name."""
+        return self.spec.partition(":")[0]
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """A predicted time; shares of it by level, where the model tells them."""
+
+    seconds: float
+    shares: dict[str, float]
+
+
+def predictor(job: _core.Job) -> Predict:
+    """Return a function from specification and cell to seconds on this job."""
+
+    def predict(spec: str, cell: Cell) -> float | None:
+        found = prediction_of(job, spec, cell)
+        return found.seconds if found is not None else None
+
+    return predict
+
+
+def prediction_of(job: _core.Job, spec: str, cell: Cell) -> Prediction | None:
+    """Return what the model says of a candidate; None where it knows nothing, or the job refuses the algorithm.
+
+    Small jobs are played, larger ones reckoned in closed form as at run time, what has no formula played up to some size.
+    """
+    try:
+        if job.size > MOST_PLAYED_RANKS:
+            formula = _by_formula(job, spec, cell)
+            if formula is not None:
+                return Prediction(formula, {})
+        if job.size <= MOST_PLANNED_RANKS:
+            return _played(job, spec, cell) or _by_counts(job, spec, cell)
+    except _core.Error:
+        return None
+    return None
+
+
+class _Details(TypedDict):
+    shared_memory: bool
+    element_bytes: int
+
+
+def _details(spec: str, cell: Cell) -> _Details:
+    reduces = _core.is_reduction(_core.collective_of(cell.function))
+    return {"shared_memory": "shared" in spec, "element_bytes": ELEMENT_BYTES if reduces else 1}
+
+
+def _by_formula(job: _core.Job, spec: str, cell: Cell) -> float | None:
+    estimate: Any = getattr(_core, "estimate", None)
+    if estimate is None:
+        return None
+    collective = _core.collective_of(cell.function)
+    seconds = estimate(job, collective, spec, _costs(job), cell.root, cell.size_bytes, **_details(spec, cell))
+    return float(seconds) if seconds is not None else None
+
+
+def _played(job: _core.Job, spec: str, cell: Cell) -> Prediction | None:
+    predict: Any = getattr(_core, "predict_algorithm", None)
+    if predict is None:
+        return None
+    collective = _core.collective_of(cell.function)
+    found = predict(job, collective, spec, _costs(job), cell.root, cell.size_bytes, **_details(spec, cell))
+    parts = {level.level: level.seconds for level in found.levels}
+    parts |= {"copies": found.copy_s, "reductions": found.reduce_s}
+    total = float(found.seconds)
+    return Prediction(total, {name: part / total for name, part in parts.items() if part > 0} if total > 0 else {})
+
+
+def _costs(job: _core.Job) -> Any:
+    costs: Any = getattr(_core, "Costs", None)
+    return costs.of(job)
+
+
+def _by_counts(job: _core.Job, spec: str, cell: Cell) -> Prediction:
+    """The busiest link's time and the longest chain of messages, from the plan's own counts."""
+    collective = _core.collective_of(cell.function)
+    count = _core.Plan(job, collective, spec, cell.root, cell.size_bytes, **_details(spec, cell)).count()
+    message_s = max((level.latency_s for level in job.levels), default=0.0) or ASSUMED_MESSAGE_S
+    moved_s = count.busiest_s or count.bytes / job.size / ASSUMED_RATE
+    return Prediction(moved_s + count.longest_chain * message_s, {})
+
+
+def forecasts(job: _core.Job, cell: Cell, predict: Predict | None = None) -> list[Forecast]:
+    """Return all candidates of a cell, those that should be fastest first; those without a prediction at the end."""
+    predict = predict or predictor(job)
+    size = cell.size_bytes if not sizes_unknown(cell.function) else max(cell.size_bytes, 1)
+    found = [Forecast(spec, predict(spec, cell)) for spec in candidates(job, cell.function, size, cell.root)]
+    return sorted(found, key=lambda one: (one.seconds is None, one.seconds or 0.0))
+
+
+def chosen(found: Iterable[Forecast], most: int) -> list[Forecast]:
+    """Return at most `most` of sorted forecasts that are worth measuring.
+
+    Half of the places go to the best of each family, since what the model gets wrong is mostly common to a family;
+    the rest to the best of all.
+    """
+    ordered = list(found)
+    if not ordered:
+        return []
+    best = next((one.seconds for one in ordered if one.seconds is not None), None)
+    heads: dict[str, Forecast] = {}
+    for one in ordered:
+        heads.setdefault(one.family, one)
+    worth = [one for one in heads.values() if best is None or one.seconds is None or one.seconds <= GIVEN_UP_AT * best]
+    taken = worth[: max(1, (most + 1) // 2)]
+    taken += [one for one in ordered if one not in taken][: most - len(taken)]
+    return sorted(taken, key=ordered.index)

@@ -1,0 +1,155 @@
+"""Where the tune program runs: at a place of `palmette bench` (a lab, local ranks), or by a user's own launcher line."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from palmette.bench.places import Place
+from palmette.lab.running import run_to_end
+from palmette.launch import identify
+from palmette.mpi_install import Installation
+from palmette.run import prepare
+from palmette.run.abi import SONAMES, Abi, abi_of_launcher, preload_library
+from palmette.tune.errors import TuneError
+
+
+class Site(Protocol):
+    """Something that runs the tune program on the same ranks again and again."""
+
+    @property
+    def description(self) -> str:
+        """One line for people."""
+        ...
+
+    @property
+    def mpi(self) -> str:
+        """mpich, openmpi or impi; empty where only the ranks can tell."""
+        ...
+
+    @property
+    def placement(self) -> str:
+        """How ranks are placed, in a word."""
+        ...
+
+    @property
+    def hosts(self) -> list[str] | None:
+        """The host of each rank; None where only the ranks can tell."""
+        ...
+
+    @property
+    def topology_path(self) -> Path | None:
+        """The topology.json of the place, where there is one."""
+        ...
+
+    @property
+    def spins(self) -> bool:
+        """Whether there is a core for each rank."""
+        ...
+
+    def run(
+        self, arguments: Sequence[str], variables: Mapping[str, str], timeout_s: float
+    ) -> subprocess.CompletedProcess[str]:
+        """Run the tune program with PALMETTE_ variables in the ranks; status 124 at the time limit."""
+        ...
+
+
+def program(abi: str) -> Path:
+    """Return the tune program for an ABI. Raises TuneError when it isn't built."""
+    path = Path(sys.modules["palmette"].__path__[0]) / "bin" / f"tune.{abi}"
+    if not os.access(path, os.X_OK):
+        raise TuneError(f"{path.name} is not built; run `make build` with an MPI of that ABI")
+    return path.absolute()
+
+
+class PlaceSite:
+    """An MPI and a placement at a place of `palmette bench`."""
+
+    def __init__(
+        self, place: Place, mpi: Installation, placement: str, ppn: int | None = None, ranks: int | None = None
+    ) -> None:
+        self._place, self._mpi, self.placement = place, mpi, placement
+        self.hosts: list[str] | None = place.place(placement, ppn, ranks)
+        abi = abi_of_launcher(mpi.launcher)
+        assert abi is not None, "every MPI of mpi_install has a launcher of its own"
+        self._program, self._preload = program(abi), preload_library(abi)
+
+    @property
+    def description(self) -> str:
+        return f"{self._place.description}, {self.placement}, {self._mpi.name} {self._mpi.version}"
+
+    @property
+    def mpi(self) -> str:
+        return self._mpi.name
+
+    @property
+    def topology_path(self) -> Path | None:
+        return self._place.topology_path
+
+    @property
+    def spins(self) -> bool:
+        return self._place.spins
+
+    def run(
+        self, arguments: Sequence[str], variables: Mapping[str, str], timeout_s: float
+    ) -> subprocess.CompletedProcess[str]:
+        """Run by the place."""
+        assert self.hosts is not None
+        environment = {"LD_PRELOAD": str(self._preload), **variables}
+        return self._place.run(self._mpi, self.hosts, [str(self._program), *arguments], environment, timeout_s)
+
+
+class LineSite:
+    """A launcher line of the user's without a program: `mpiexec -n 64 --hostfile hosts`."""
+
+    mpi = ""
+    placement = "as launched"
+    hosts: list[str] | None = None
+
+    def __init__(self, words: Sequence[str], topology: Path | None, abi: Abi | None = None) -> None:
+        self._words = list(words)
+        self.topology_path = topology
+        # A wrong guess would only make waiting less polite.
+        self.spins = False
+        launcher = shutil.which(self._words[0])
+        known = identify(Path(launcher)) if launcher is not None else None
+        if known is None:
+            raise TuneError(
+                f"{self._words[0]} is no launcher that palmette knows; write the line as you would before a program: "
+                "-- mpiexec -n 64"
+            )
+        found = abi or abi_of_launcher(known.kind)
+        if found is None:
+            raise TuneError(f"{self._words[0]} starts programs of any MPI; say --abi mpich, ompi or abi")
+        self._abi: Abi = found
+        self._program = program(found)
+        # A program of the user's own finds its MPI by what the compiler wrote into it; the tune program knows none.
+        self._libraries = _libraries_beside(Path(launcher or self._words[0]), found)
+
+    @property
+    def description(self) -> str:
+        return " ".join(self._words)
+
+    def run(
+        self, arguments: Sequence[str], variables: Mapping[str, str], timeout_s: float
+    ) -> subprocess.CompletedProcess[str]:
+        """Run the line with the tune program behind it. Raises RunError."""
+        given = {**self._libraries, **variables}
+        prepared = prepare([*self._words, str(self._program), *arguments], given, os.environ, abi=self._abi)
+        assignments = [f"{name}={value}" for name, value in prepared.environment.items()]
+        return run_to_end(["env", *assignments, *prepared.command], timeout_s=timeout_s, capture=True)
+
+
+def _libraries_beside(launcher: Path, abi: Abi) -> dict[str, str]:
+    """Return the variable that lets ranks find the MPI library which lies beside a launcher; nothing where none does."""
+    prefix = launcher.resolve().parent.parent
+    for folder in (prefix / "lib", prefix / "lib64"):
+        if (folder / SONAMES[abi]).exists() and prefix != Path("/usr"):
+            known = filter(None, os.environ.get("LD_LIBRARY_PATH", "").split(":"))
+            return {"LD_LIBRARY_PATH": ":".join(dict.fromkeys([str(folder), *known]))}
+    return {}

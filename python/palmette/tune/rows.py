@@ -1,0 +1,170 @@
+"""From verdicts to rows of a decision table, in front of the rows that were there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isqrt
+from typing import Any
+
+from palmette import _core
+from palmette.tune.candidates import sizes_unknown
+from palmette.tune.carry import Range
+from palmette.tune.decide import Verdict
+from palmette.tune.results import TABLE
+
+TUNED = "tuned "
+"""What the `why` of a tuned row begins with."""
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a row is limited to: where it was measured. `crowded`: more ranks than cores on some host; None: unknown."""
+
+    mpi: str
+    scattered: bool
+    crowded: bool | None
+    date: str
+    place: str
+
+
+@dataclass(frozen=True)
+class Decided:
+    """A verdict that counts, with the present choice's specification and the jobs for which it holds.
+
+    `confirmed`: by a job of its own, whose samples took no part in the choice.
+    """
+
+    verdict: Verdict
+    before: str
+    holds: Range
+    confirmed: bool = True
+
+
+def rows_of(decided: Sequence[Decided], around: Surroundings) -> list[dict[str, Any]]:
+    """Return the rows for cells of one MPI and placement: one for each run of sizes with the same choice.
+
+    A row reaches from the smallest to the largest size at which its choice was measured; two different choices meet
+    at the geometric mean. Where the present choice stays there is no row. Functions whose ranks don't know the sizes
+    get a row only where one choice is best at some size and nowhere worse.
+    """
+    rows = []
+    by_function: dict[str, list[Decided]] = {}
+    for one in sorted(decided, key=lambda one: one.verdict.cell):
+        by_function.setdefault(one.verdict.cell.function, []).append(one)
+    for function, found in by_function.items():
+        if function == "barrier" or sizes_unknown(function):
+            rows += _without_sizes(function, found, around)
+        else:
+            rows += _with_sizes(function, found, around)
+    return rows
+
+
+def _with_sizes(function: str, found: Sequence[Decided], around: Surroundings) -> list[dict[str, Any]]:
+    rows = []
+    runs: list[list[Decided]] = []
+    for one in found:
+        if runs and runs[-1][-1].verdict.spec == one.verdict.spec:
+            runs[-1].append(one)
+        else:
+            runs.append([one])
+    for number, run in enumerate(runs):
+        if run[0].verdict.spec == TABLE:
+            continue
+        low, high = run[0].verdict.cell.size_bytes, run[-1].verdict.cell.size_bytes
+        before = runs[number - 1] if number else None
+        after = runs[number + 1] if number + 1 < len(runs) else None
+        if before is not None and before[0].verdict.spec != TABLE:
+            low = _between(before[-1].verdict.cell.size_bytes, low) + 1
+        if after is not None and after[0].verdict.spec != TABLE:
+            high = _between(high, after[0].verdict.cell.size_bytes)
+        rows.append(_row(function, run, around, {"min_bytes": low, "max_bytes": high}))
+    return rows
+
+
+def _without_sizes(function: str, found: Sequence[Decided], around: Surroundings) -> list[dict[str, Any]]:
+    choices = {one.verdict.spec for one in found} - {TABLE}
+    if len(choices) != 1:
+        return []
+    run = [one for one in found if one.verdict.spec != TABLE]
+    # At the other sizes the choice wasn't better; that it isn't worse either, nobody has shown.
+    return [_row(function, run, around, {})] if len(run) == len(found) else []
+
+
+def _between(low: int, high: int) -> int:
+    return isqrt(low * high)
+
+
+def _row(function: str, run: Sequence[Decided], around: Surroundings, sizes: Mapping[str, int]) -> dict[str, Any]:
+    row: dict[str, Any] = {"function": function, **sizes}
+    # Where the range differs between sizes the row holds where all do.
+    holds = Range(
+        max(one.holds.min_ranks for one in run),
+        min(one.holds.max_ranks for one in run),
+        max(one.holds.min_nodes for one in run),
+        min(one.holds.max_nodes for one in run),
+    )
+    row |= {
+        "min_ranks": holds.min_ranks, "max_ranks": holds.max_ranks, "min_nodes": holds.min_nodes,
+        "max_nodes": holds.max_nodes,
+    }  # fmt: skip
+    if around.mpi:
+        row["mpi"] = around.mpi
+    row["scattered"] = around.scattered
+    if around.crowded is not None:
+        row["crowded"] = around.crowded
+    row["blocking"] = True
+    row["algorithm"] = run[0].verdict.spec
+    row["why"] = f"{TUNED}{around.date} on {around.place}: " + "; ".join(map(_figures, _shown(run)))
+    return row
+
+
+def _shown(run: Sequence[Decided]) -> Sequence[Decided]:
+    """The first and the last size of a run."""
+    return run if len(run) <= 2 else (run[0], run[-1])
+
+
+def _figures(one: Decided) -> str:
+    verdict = one.verdict
+    size = f"{_core.format_size(verdict.cell.size_bytes)} " if verdict.cell.size_bytes else ""
+    text = f"{size}{duration(verdict.time_s)} against {duration(verdict.present_s)} by {one.before}"
+    if not one.confirmed:
+        text += " (not confirmed)"
+    if verdict.mpi_s is not None and verdict.spec != "mpi" and one.before != "mpi":
+        text += f", {duration(verdict.mpi_s)} by the MPI"
+    return text
+
+
+def duration(seconds: float) -> str:
+    """Return a time with three digits and a unit."""
+    for unit, factor in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= factor or unit == "us":
+            return f"{seconds / factor:.3g} {unit}"
+    raise AssertionError("unreachable")
+
+
+def merged(new: Sequence[Mapping[str, Any]], base: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a table document: the new rows in front of a table's, without the older tuned rows that they fully cover."""
+    kept = [row for row in base["rows"] if not (_is_tuned(row) and any(_covers(one, row) for one in new))]
+    document = {"format": "palmette-table", "version": 1, "rows": [*map(dict, new), *kept]}
+    _core.Table.from_json(document)  # names and keys are checked here
+    return document
+
+
+def _is_tuned(row: Mapping[str, Any]) -> bool:
+    return str(row.get("why", "")).startswith(TUNED)
+
+
+def _covers(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
+    if any(new.get(key) != old.get(key) for key in ("function", "mpi", "scattered", "crowded", "blocking")):
+        return False
+    return all(
+        _limit(new, f"min_{what}", 0) <= _limit(old, f"min_{what}", 0)
+        and _limit(new, f"max_{what}", 1 << 62) >= _limit(old, f"max_{what}", 1 << 62)
+        for what in ("bytes", "ranks", "nodes")
+    )
+
+
+def _limit(row: Mapping[str, Any], key: str, default: int) -> int:
+    value = row.get(key, default)
+    return _core.parse_size(value) if isinstance(value, str) else int(value)

@@ -1,0 +1,204 @@
+"""tuning.sqlite: every tuning with its raw samples. docs/guide/tune.md describes the tables."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from palmette.tune.errors import TuneError
+from palmette.tune.results import Cell, CellResult, Measured
+
+DEFAULT_PATH = Path("tuning.sqlite")
+SCHEMA_VERSION = 1
+_SCHEMA = """
+CREATE TABLE tunings (
+  id INTEGER PRIMARY KEY,
+  started TEXT NOT NULL,            -- UTC, ISO 8601
+  machine TEXT NOT NULL,            -- JSON: all that is known of the machine, palmette's version and commit
+  place TEXT NOT NULL,              -- what the ranks ran on, for people
+  topology TEXT,                    -- topology.json
+  settings TEXT NOT NULL            -- JSON
+) STRICT;
+CREATE TABLE jobs (
+  id INTEGER PRIMARY KEY,
+  tuning_id INTEGER NOT NULL REFERENCES tunings(id) ON DELETE CASCADE,
+  mpi TEXT NOT NULL,                -- mpich, openmpi, impi
+  mpi_version TEXT NOT NULL,
+  placement TEXT NOT NULL,
+  step TEXT NOT NULL,               -- search, confirm, refine
+  hosts TEXT NOT NULL,              -- JSON: host of each rank
+  seconds REAL NOT NULL,
+  error TEXT                        -- one line; NULL: none
+) STRICT;
+CREATE INDEX jobs_of_tuning ON jobs(tuning_id);
+CREATE TABLE candidates (
+  id INTEGER PRIMARY KEY,
+  job_id INTEGER NOT NULL REFERENCES jobs(id) ON DELETE CASCADE,
+  function TEXT NOT NULL,           -- allreduce
+  size_bytes INTEGER NOT NULL,      -- of a block, or of the vector
+  root INTEGER NOT NULL,
+  spec TEXT NOT NULL,               -- or table, mpi
+  served INTEGER NOT NULL,          -- by palmette
+  kept INTEGER NOT NULL,            -- 0: given up on the way
+  refused TEXT,                     -- why it wasn't measured
+  wrong_ranks INTEGER NOT NULL,
+  predicted_s REAL,
+  UNIQUE (job_id, function, size_bytes, root, spec)
+) STRICT;
+CREATE TABLE samples (
+  candidate_id INTEGER NOT NULL REFERENCES candidates(id) ON DELETE CASCADE,
+  round INTEGER NOT NULL,           -- common to all candidates of a cell
+  time_s REAL NOT NULL,             -- common start to the last rank's end
+  late_s REAL NOT NULL,             -- how late the latest rank started
+  PRIMARY KEY (candidate_id, round)
+) STRICT, WITHOUT ROWID;
+"""
+
+
+@dataclass
+class TuneJob:
+    """One mpiexec: an MPI, a placement, and the cells that it measured."""
+
+    mpi: str
+    mpi_version: str
+    placement: str
+    step: str
+    hosts: list[str]
+    seconds: float
+    error: str | None
+    results: list[CellResult]
+
+
+@dataclass(frozen=True)
+class Found:
+    """A candidate as it is stored, with the job that measured it."""
+
+    started: str
+    mpi: str
+    placement: str
+    ranks: int
+    cell: Cell
+    measured: Measured
+
+
+class TuningStore:
+    """An open tuning.sqlite."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self._db = connection
+        self.path = path
+        self._tuning: int | None = None
+
+    def begin(
+        self,
+        started: str,
+        machine: dict[str, Any],
+        place: str,
+        topology: dict[str, Any] | None,
+        settings: dict[str, Any],
+    ) -> int:
+        """Add a tuning, to which jobs are added from here on; return its number."""
+        with self._db:
+            self._tuning = self._insert(
+                "tunings (started, machine, place, topology, settings)",
+                (
+                    started,
+                    json.dumps(machine),
+                    place,
+                    json.dumps(topology) if topology is not None else None,
+                    json.dumps(settings),
+                ),
+            )
+        return self._tuning
+
+    def add(self, job: TuneJob) -> None:
+        """Add a job with all its samples. All or nothing."""
+        assert self._tuning is not None, "begin() comes first"
+        with self._db:
+            job_id = self._insert(
+                "jobs (tuning_id, mpi, mpi_version, placement, step, hosts, seconds, error)",
+                (
+                    self._tuning, job.mpi, job.mpi_version, job.placement, job.step, json.dumps(job.hosts), job.seconds,
+                    job.error,
+                ),
+            )  # fmt: skip
+            for result in job.results:
+                for one in result.candidates:
+                    self._add_candidate(job_id, result.cell, one)
+
+    def _add_candidate(self, job_id: int, cell: Cell, one: Measured) -> None:
+        candidate = self._insert(
+            "candidates (job_id, function, size_bytes, root, spec, served, kept, refused, wrong_ranks, predicted_s)",
+            (
+                job_id, cell.function, cell.size_bytes, cell.root, one.spec, one.served, one.kept, one.refused,
+                one.wrong_ranks, one.predicted_s,
+            ),
+        )  # fmt: skip
+        self._db.executemany(
+            "INSERT INTO samples VALUES (?, ?, ?, ?)",
+            (
+                (candidate, number, time_s, late_s)
+                for number, (time_s, late_s) in enumerate(zip(one.time_s, one.late_s, strict=True))
+            ),
+        )
+
+    def _insert(self, target: str, row: tuple[Any, ...]) -> int:
+        # `target` is a text of this file.
+        cursor = self._db.execute(f"INSERT INTO {target} VALUES ({', '.join('?' * len(row))})", row)  # noqa: S608
+        assert cursor.lastrowid is not None
+        return cursor.lastrowid
+
+    def candidates(self, function: str, size_bytes: int | None = None) -> list[Found]:
+        """Return what was measured of a function, the newest tuning first; of one size, or of all."""
+        rows = self._db.execute(
+            "SELECT c.*, j.mpi, j.placement, j.hosts, t.started FROM candidates c JOIN jobs j ON c.job_id = j.id"
+            " JOIN tunings t ON j.tuning_id = t.id WHERE c.function = ? AND (? IS NULL OR c.size_bytes = ?)"
+            " ORDER BY t.id DESC, j.id DESC, c.id",
+            (function, size_bytes, size_bytes),
+        ).fetchall()
+        return [self._found(row) for row in rows]
+
+    def _found(self, row: sqlite3.Row) -> Found:
+        samples = self._db.execute(
+            "SELECT time_s, late_s FROM samples WHERE candidate_id = ? ORDER BY round", (row["id"],)
+        ).fetchall()
+        measured = Measured(
+            row["spec"], bool(row["served"]), bool(row["kept"]), row["refused"], row["wrong_ranks"],
+            [sample["time_s"] for sample in samples], [sample["late_s"] for sample in samples], row["predicted_s"],
+        )  # fmt: skip
+        cell = Cell(row["function"], row["size_bytes"], row["root"])
+        return Found(row["started"], row["mpi"], row["placement"], len(json.loads(row["hosts"])), cell, measured)
+
+
+@contextmanager
+def open_tunings(path: Path, *, create: bool) -> Iterator[TuningStore]:
+    """Open `path`, made anew where `create` says so. Raises TuneError for a file that is no store of this version."""
+    if not create and not path.is_file():
+        raise TuneError(f"{path}: no such file; `palmette tune` writes one, or name another with --store")
+    try:
+        connection = sqlite3.connect(path)
+    except sqlite3.Error as error:
+        raise TuneError(f"{path} can't be opened: {error}; name another file with --store") from None
+    try:
+        connection.row_factory = sqlite3.Row
+        _prepare(connection, path)
+        yield TuningStore(connection, path)
+    except sqlite3.Error as error:
+        raise TuneError(f"{path}: {error}; name another file with --store") from None
+    finally:
+        connection.close()
+
+
+def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if not tables:
+        connection.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
+    elif "tunings" not in tables or version != SCHEMA_VERSION:
+        raise TuneError(f"{path} holds no tunings of version {SCHEMA_VERSION}; name another file with --store")
+    connection.execute("PRAGMA foreign_keys = ON")

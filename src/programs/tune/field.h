@@ -1,0 +1,114 @@
+/* The candidates of a cell while they are measured, and which of them are worth going on with.
+ *
+ * Successive halving (Jamieson, Talwalkar 2016), with care for a noisy machine: a disturbance can only lengthen a call, so early on a candidate
+ * is judged by the fastest of its calls, and by its median only when there are some. */
+#ifndef TUNE_FIELD_H
+#define TUNE_FIELD_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../collbench/cell.h"
+#include "cells.h"
+
+struct candidate {
+    const char* text;
+    bool is_mpi, is_table;
+    const char* refused; /* why it isn't measured; NULL: it is */
+    MPI_Comm comm;
+    bool served; /* by palmette */
+    int wrong;   /* ranks with a wrong result, summed over the checks */
+    bool active;
+    int rounds;              /* measured; all from the first on */
+    double *time_s, *late_s; /* rank 0's */
+};
+
+/* How far behind a candidate may be: from so many rounds on, `times` the median of the best; by its fastest call, or by its median. Of those that are left
+ * then only the better half and those within 3 % of the best go on. */
+struct rung {
+    int rounds;
+    double times;
+    bool by_median, halve;
+};
+static const struct rung rungs[] = {{1, 6, false, false},   {2, 2.5, false, false}, {3, 1.7, false, false},
+                                    {5, 1.3, true, true},   {10, 1.12, true, true}, {20, 1.06, true, true},
+                                    {40, 1.03, true, false}};
+enum { RUNGS = sizeof rungs / sizeof rungs[0], KEPT_BY_HALVING = 3 };
+static const double as_good = 1.03;
+/* Early on a candidate is given up to save its time: not where that is less than noise. */
+static const double worth_saving_s = 0.5e-3;
+
+static int by_value(const void* a, const void* b) {
+    const double x = *(const double*)a, y = *(const double*)b;
+    return (x > y) - (x < y);
+}
+
+/* The calls of a candidate that started in time, sorted; all, where none did. */
+static int usable(const struct candidate* c, double* sorted) {
+    int count = 0;
+    for (int i = 0; i < c->rounds; ++i)
+        if (in_time((struct call){0, c->late_s[i], c->time_s[i]})) sorted[count++] = c->time_s[i];
+    if (count == 0) {
+        memcpy(sorted, c->time_s, (size_t)c->rounds * sizeof *sorted);
+        count = c->rounds;
+    }
+    qsort(sorted, (size_t)count, sizeof *sorted, by_value);
+    return count;
+}
+
+static double middle(const double* sorted, int count) {
+    return count % 2 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2;
+}
+
+/* Rank 0: drop those that `rounds` rounds show to be too slow. What the table chooses is what the others are compared with, and stays. */
+static void drop_slow(struct candidate* field, int count, int rounds, double* scratch) {
+    double fastest[MOST_CANDIDATES], median[MOST_CANDIDATES], best = 0;
+    const struct rung* rung = NULL;
+    for (int i = 0; i < RUNGS; ++i)
+        if (rungs[i].rounds == rounds) rung = &rungs[i];
+    if (!rung) return;
+    int active = 0;
+    for (int i = 0; i < count; ++i) {
+        if (!field[i].active) continue;
+        const int good = usable(&field[i], scratch);
+        fastest[i] = scratch[0];
+        median[i] = middle(scratch, good);
+        if (active++ == 0 || median[i] < best) best = median[i];
+    }
+    double sorted[MOST_CANDIDATES];
+    int left = 0;
+    for (int i = 0; i < count; ++i) {
+        if (!field[i].active) continue;
+        const double taken = rung->by_median ? median[i] : fastest[i];
+        const bool saves = rung->by_median || taken - best > worth_saving_s;
+        if (taken > rung->times * best && saves && !field[i].is_table)
+            field[i].active = false;
+        else
+            sorted[left++] = median[i];
+    }
+    qsort(sorted, (size_t)left, sizeof *sorted, by_value);
+    const int half = left / 2 > KEPT_BY_HALVING ? left / 2 : KEPT_BY_HALVING;
+    if (!rung->halve || left <= half) return;
+    for (int i = 0; i < count; ++i)
+        if (field[i].active && !field[i].is_table && !field[i].is_mpi && median[i] > sorted[half - 1] &&
+            median[i] > as_good * best)
+            field[i].active = false;
+}
+
+/* A random order of the active candidates; all ranks draw the same. Returns how many there are. */
+static int draw_order(const struct candidate* field, int count, uint64_t* random, int* order) {
+    int active = 0;
+    for (int i = 0; i < count; ++i)
+        if (field[i].active) order[active++] = i;
+    for (int i = active - 1; i > 0; --i) {
+        *random = mixed(*random, 1);
+        const int j = (int)((*random >> 33) % (uint64_t)(i + 1)), kept = order[i];
+        order[i] = order[j];
+        order[j] = kept;
+    }
+    return active;
+}
+
+#endif

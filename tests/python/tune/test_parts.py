@@ -1,0 +1,52 @@
+"""Level by level."""
+
+from __future__ import annotations
+
+from palmette import _core
+from palmette.tune import parts
+
+from .samples import cell
+
+EVEN, UNEVEN = "4leaf@50Mbit/s:4node@100Mbit/s:2core", "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core"
+
+
+def job(spec: str) -> _core.Job:
+    return _core.Job(_core.Machine.synthetic(spec), "block")
+
+
+def test_a_star_changes_one_level_at_a_time() -> None:
+    base = "by_topology:leaf=linear,node=linear,top=linear"
+    shapes = ("linear", "binomial")
+    found = parts.star(base, ("top", "leaf", "node"), {"top": shapes, "leaf": shapes, "node": shapes})
+    assert found == [
+        base,
+        "by_topology:leaf=linear,node=linear,top=binomial",
+        "by_topology:leaf=binomial,node=linear,top=linear",
+        "by_topology:leaf=linear,node=binomial,top=linear",
+    ]
+
+
+def test_the_best_shapes_are_put_together() -> None:
+    base = "by_topology:leaf=linear,node=linear,top=linear"
+    result = cell(
+        {
+            base: [1.0] * 5,
+            "by_topology:leaf=linear,node=linear,top=binomial": [0.8] * 5,
+            "by_topology:leaf=binomial,node=linear,top=linear": [1.2] * 5,
+            "by_topology:leaf=linear,node=binomial,top=linear": [0.9] * 5,
+        }
+    )
+    assert parts.combined(result, base, ("top", "leaf", "node")) == "by_topology:leaf=linear,node=binomial,top=binomial"
+
+
+def test_a_combination_that_was_measured_isnt_measured_again() -> None:
+    base = "by_topology:node=linear,top=linear"
+    result = cell({base: [1.0] * 5, "by_topology:node=linear,top=binomial": [2.0] * 5})
+    assert parts.combined(result, base, ("top", "node")) is None
+
+
+def test_it_is_exact_without_segments_and_with_equal_groups_only() -> None:
+    assert parts.is_exact(job(EVEN), "by_topology:leaf=linear,node=linear,top=linear")
+    assert not parts.is_exact(job(UNEVEN), "by_topology:leaf=linear,node=linear,top=linear")
+    assert not parts.is_exact(job(EVEN), "by_topology:leaf=linear,node=linear,top=linear,segment=8K")
+    assert not parts.is_exact(job(EVEN), "k_nomial")
