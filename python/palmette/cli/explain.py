@@ -1,0 +1,187 @@
+"""`palmette explain`: which row of the table or which setting decides a call, what else there is, and how to take it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from palmette import _core, mpi_install
+from palmette.cli.common import CliError, emit_json, json_option
+from palmette.explain.costs import Cost, bound_of, costs
+from palmette.explain.decision import Asked, Decision, decide
+from palmette.explain.measured import figures
+from palmette.explain.report import ReportError, explain, read_report
+from palmette.explain.text import cost_lines, decision_lines, figure_lines, force_lines, report_lines
+from palmette.tune.candidates import sizes_unknown
+from palmette.tune.errors import TuneError
+from palmette.tune.store import DEFAULT_PATH
+
+BUILT_IN = "the built-in table"
+
+
+@contextmanager
+def _one_line_errors() -> Iterator[None]:
+    try:
+        yield
+    except (_core.Error, TuneError, ReportError) as error:
+        raise CliError(str(error)) from error
+
+
+@click.command(
+    "explain",
+    epilog='Example: palmette explain allreduce 64K --machine "3leaf:3+3+2node:2core" --placement cyclic',
+    context_settings={"max_content_width": 80},
+)
+@click.argument("collective", required=False)
+@click.argument("size", required=False)
+@click.option("--topology", metavar="FILE", help="topology.json of the cluster. [default: PALMETTE_TOPOLOGY]")
+@click.option("--machine", metavar="SPEC", help="A synthetic machine instead: 2leaf:4node:2core.")
+@click.option(
+    "--placement",
+    default="block",
+    show_default=True,
+    metavar="FORM",
+    help="block, cyclic, random:SEED, hosts=... or a file.",
+)
+@click.option("--ranks", type=click.IntRange(2), help="Ranks of the job. [default: all places]")
+@click.option("--mpi", type=click.Choice(tuple(mpi_install.NAMES)), help="[default: the first that is installed]")
+@click.option("--root", type=click.IntRange(0), default=0, show_default=True, help="The root rank.")
+@click.option("--table", metavar="FILE", help="Decision table. [default: PALMETTE_TABLE, or the built-in one]")
+@click.option("--ordered", is_flag=True, help="The operation isn't commutative.")
+@click.option("--crowded", is_flag=True, help="Ranks outnumber the cores of a node.")
+@click.option("--no-model", is_flag=True, help="Predict nothing: faster on large jobs.")
+@click.option(
+    "--store", type=click.Path(path_type=Path, dir_okay=False), default=DEFAULT_PATH, show_default=True,
+    help="Samples of `palmette tune`.",
+)  # fmt: skip
+@click.option(
+    "--report",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Explain the report of a run instead.",
+)
+@json_option
+def command(
+    collective: str | None,
+    size: str | None,
+    topology: str | None,
+    machine: str | None,
+    placement: str,
+    ranks: int | None,
+    mpi: str | None,
+    root: int,
+    table: str | None,
+    ordered: bool,
+    crowded: bool,
+    no_model: bool,
+    store: Path,
+    report: Path | None,
+    as_json: bool,
+) -> None:
+    """Say why a call of COLLECTIVE with SIZE bytes is done as it is.
+
+    Which row of the decision table or which setting decides, why no row before it, what the runners-up would cost,
+    what was measured, and how to take another. COLLECTIVE is an MPI function such as allreduce, alltoallv or ibcast;
+    SIZE is bytes of a block, or of the vector. With --report the rows of a run's report are explained (palmette run
+    --report run.json).
+    """
+    path = table or os.environ.get("PALMETTE_TABLE") or None
+    with _one_line_errors():
+        rules = _core.Table.from_file(path) if path else _core.Table.built_in()
+        if report is not None:
+            _explain_report(report, rules, path or BUILT_IN, as_json)
+            return
+        asked = _asked(collective, size, _job(topology, machine, placement, ranks), mpi, root, ordered, crowded)
+        decision = decide(asked, rules, path or BUILT_IN, _forced())
+        known = [] if no_model else costs(asked, decision.algorithm)
+        measured = figures(asked, store)
+    if as_json:
+        emit_json(_as_json(decision, known, bound_of(asked), [asdict(one) for one in measured]))
+        return
+    other = next((one.spec for one in known if one.spec != decision.algorithm), None)
+    lines = decision_lines(decision) + cost_lines(known, decision.algorithm)
+    lines += figure_lines(measured, str(store)) + force_lines(decision, other)
+    click.echo("\n".join(lines))
+
+
+def _job(topology: str | None, machine: str | None, placement: str, ranks: int | None) -> _core.Job:
+    path = topology or (None if machine else os.environ.get("PALMETTE_TOPOLOGY"))
+    if topology is not None and machine is not None:
+        raise CliError("--machine and --topology both name a machine; leave one of them out")
+    if machine is not None:
+        return _core.Job(_core.Machine.synthetic(machine), placement, ranks or 0)
+    if path:
+        return _core.Job(_core.Machine.from_file(path), placement, ranks or 0)
+    if placement != "block":
+        raise CliError("--placement needs a machine; name one with --topology or --machine")
+    # As a run without a topology on this host alone would find it.
+    count = ranks or max(2, os.cpu_count() or 2)
+    return _core.Job.from_groups(["node"], [[0]] * count)
+
+
+def _asked(
+    collective: str | None, size: str | None, job: _core.Job, mpi: str | None, root: int, ordered: bool, crowded: bool
+) -> Asked:
+    if collective is None:
+        raise CliError("no collective given, such as allreduce 64K; or --report FILE for the report of a run")
+    name = collective.lower().removeprefix("mpi_")
+    function, blocking = name, True
+    try:
+        _core.collective_of(function)
+    except _core.Error:
+        function, blocking = name.removeprefix("i"), False
+        _core.collective_of(function if name.startswith("i") else name)
+    if function == "barrier":
+        size = "0"
+    elif size is None and not sizes_unknown(function):
+        raise CliError(f"how many bytes? for instance: palmette explain {collective} 64K")
+    given = -1 if sizes_unknown(function) else _core.parse_size(size or "0")
+    found = mpi_install.find_all() if mpi is None else []
+    name_of_mpi = mpi or (found[0].name if found else "")
+    return Asked(function, given, root, job, name_of_mpi, crowded, blocking, ordered)
+
+
+def _forced() -> dict[str, str]:
+    """What the environment forces, as `palmette run` would pass it on."""
+    from palmette.settings import values
+
+    return {
+        value.setting.key: value.text
+        for value in values()
+        if value.setting.kind == "algorithm" and value.origin == "environment"
+    }
+
+
+def _as_json(decision: Decision, known: list[Cost], bound_s: float, measured: list[dict[str, Any]]) -> dict[str, Any]:
+    asked = decision.asked
+    return {
+        "function": asked.function,
+        "size_bytes": asked.size_bytes if asked.size_bytes >= 0 else None,
+        "root": asked.root,
+        "ranks": asked.job.size,
+        "mpi": asked.mpi,
+        "blocking": asked.blocking,
+        "table": decision.table,
+        "algorithm": decision.algorithm,
+        "reason": decision.reason,
+        "forced_by": decision.forced_by,
+        "row": asdict(decision.row) if decision.row is not None else None,
+        "passed_over": [asdict(look) for look in decision.passed_over],
+        "bound_s": bound_s or None,
+        "predicted": [asdict(one) for one in known],
+        "measured": measured,
+    }
+
+
+def _explain_report(path: Path, rules: _core.Table, name: str, as_json: bool) -> None:
+    rows, notes = explain(read_report(path), rules, name)
+    if as_json:
+        emit_json({"report": str(path), "rows": [asdict(row) for row in rows], "notes": notes})
+        return
+    click.echo("\n".join(report_lines(rows, notes)))

@@ -1,0 +1,114 @@
+"""What decides a call: a setting, or a row of the table; and what kept the rows before it from matching."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from palmette import _core
+
+_ANY = 2**31 - 1
+_ANY_BYTES = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A call as the run time sees it: MPI function (`allreduce`), bytes of a block or vector (-1: unknown), root, job."""
+
+    function: str
+    size_bytes: int
+    root: int
+    job: _core.Job
+    mpi: str = ""
+    crowded: bool = False
+    blocking: bool = True
+    ordered: bool = False
+    shared_memory: bool = True
+
+
+@dataclass(frozen=True)
+class RowLook:
+    """A row of the table, and why it doesn't match; empty: it decides."""
+
+    number: int
+    limits: str
+    algorithm: str
+    why: str
+    why_not: str
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What is taken, `mpi` for the MPI's own; `forced_by` a setting, `row` of the table, or neither where no row fits.
+
+    `reason` is the table's own word, as the report of a run has it.
+    """
+
+    asked: Asked
+    table: str
+    algorithm: str
+    reason: str
+    forced_by: str | None
+    row: RowLook | None
+    passed_over: list[RowLook]
+
+
+def decide(asked: Asked, table: _core.Table, table_name: str, forced: Mapping[str, str] | None = None) -> Decision:
+    """Return what decides a call under a table; `forced` maps functions to what settings force.
+
+    Raises _core.Error.
+    """
+    looks = look_through(asked, table)
+    choice = table.choose(
+        asked.function, asked.job, asked.root, asked.size_bytes, mpi=asked.mpi, crowded=asked.crowded,
+        blocking=asked.blocking, ordered=asked.ordered, shared_memory=asked.shared_memory,
+    )  # fmt: skip
+    row = next((look for look in looks if not look.why_not), None)
+    before = [look for look in looks if look.why_not]
+    taken = (forced or {}).get(asked.function)
+    if taken:
+        setting = f"PALMETTE_{asked.function.upper()}"
+        return Decision(asked, table_name, taken, f"forced by {setting}", setting, row, before)
+    return Decision(asked, table_name, choice.algorithm or "mpi", choice.reason, None, row, before)
+
+
+def look_through(asked: Asked, table: _core.Table) -> list[RowLook]:
+    """Return the function's rows up to the one that decides."""
+    found = table.looks(
+        asked.function, asked.job, asked.root, asked.size_bytes, mpi=asked.mpi, crowded=asked.crowded,
+        blocking=asked.blocking, ordered=asked.ordered, shared_memory=asked.shared_memory,
+    )  # fmt: skip
+    rows = table.rows
+    return [
+        RowLook(number, limits_of(rows[number]), rows[number].algorithm or "mpi", rows[number].why, why_not)
+        for number, why_not in found
+    ]
+
+
+def limits_of(row: _core.TableRow) -> str:
+    """Return what a row asks for: `up to 4K, 2 to 256 nodes, impi`; `always` for nothing."""
+    parts = [_range(row.min_bytes, row.max_bytes, 0, _ANY_BYTES, "", _core.format_size)]
+    parts.append(_range(row.min_ranks, row.max_ranks, 2, _ANY, " ranks", str))
+    parts.append(_range(row.min_nodes, row.max_nodes, 1, _ANY, " nodes", str))
+    parts.append(f"a level of {row.min_latency_s * 1e6:g} us and more" if row.min_latency_s > 0 else "")
+    parts.append(row.mpi)
+    for value, yes, no in (
+        (row.scattered, "scattered ranks", "ranks in topology order"),
+        (row.crowded, "crowded nodes", "a core for each rank"),
+        (row.blocking, "blocking", "nonblocking"),
+    ):
+        parts.append("" if value is None else yes if value else no)
+    return ", ".join(part for part in parts if part) or "always"
+
+
+def _range(low: int, high: int, least: int, most: int, unit: str, text: object) -> str:
+    show = text if callable(text) else str
+    if low <= least and high >= most:
+        return ""
+    if low == high:
+        return f"{show(low)}{unit}"
+    if low <= least:
+        return f"up to {show(high)}{unit}"
+    if high >= most:
+        return f"{show(low)} and more{unit}"
+    return f"{show(low)} to {show(high)}{unit}"

@@ -1,0 +1,57 @@
+"""What was measured of a call: in the store of `palmette tune`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from palmette.explain.decision import Asked
+from palmette.tune.decide import typical_s
+from palmette.tune.store import Found, open_tunings
+
+NEAR = 2
+"""Sizes that are at most so many times larger or smaller count as the same."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """The median of a candidate (`table`: what the table chose then, `mpi`: the MPI alone), with where and when."""
+
+    spec: str
+    seconds: float
+    rounds: int
+    size_bytes: int
+    mpi: str
+    placement: str
+    started: str
+
+
+def figures(asked: Asked, store: Path) -> list[Figure]:
+    """Return what the newest tuning of this function, MPI, number of ranks and about this size measured, fastest first.
+
+    Nothing where there is no store. Raises TuneError for a file that is none.
+    """
+    if not store.is_file():
+        return []
+    with open_tunings(store, create=False) as kept:
+        found = [one for one in kept.candidates(asked.function) if _is_like(one, asked)]
+    if not found:
+        return []
+    nearest = min({one.cell.size_bytes for one in found}, key=lambda size: abs(size - asked.size_bytes))
+    newest = max(one.started for one in found if one.cell.size_bytes == nearest)
+    best: dict[str, Figure] = {}
+    for one in found:
+        if one.cell.size_bytes != nearest or one.started != newest or one.measured.spec in best:
+            continue
+        best[one.measured.spec] = Figure(
+            one.measured.spec, typical_s(one.measured), len(one.measured.time_s), nearest, one.mpi, one.placement,
+            one.started,
+        )  # fmt: skip
+    return sorted(best.values(), key=lambda figure: figure.seconds)
+
+
+def _is_like(one: Found, asked: Asked) -> bool:
+    size = one.cell.size_bytes
+    near = size == asked.size_bytes or (size > 0 and asked.size_bytes / NEAR <= size <= asked.size_bytes * NEAR)
+    right = one.measured.time_s and not one.measured.wrong_ranks
+    return bool(right) and near and one.ranks == asked.job.size and asked.mpi in ("", one.mpi)

@@ -1,0 +1,89 @@
+"""Explaining the report of a run: for each of its rows what decided."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from palmette import _core
+from palmette.explain.decision import limits_of
+
+_ROW = re.compile(r"table row (\d+)")
+
+
+class ReportError(Exception):
+    """A report can't be explained; one line that says what, where and what to do next."""
+
+
+@dataclass(frozen=True)
+class Explained:
+    """Calls of one kind. `algorithm`: mpi where the MPI did them. `row`, `limits`: of the table, where a row decided."""
+
+    function: str
+    size: str
+    calls: int
+    algorithm: str
+    reason: str
+    row: int | None
+    limits: str
+    mean_s: float | None
+
+
+def read_report(path: Path) -> dict[str, Any]:
+    """Return a report as `palmette run --report FILE.json` writes it. Raises ReportError."""
+    try:
+        report = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ReportError(f"{path}: no such file; `palmette run --report {path} mpiexec ...` writes one") from None
+    except (OSError, ValueError) as error:
+        raise ReportError(f"{path}: can't be read: {error}; write it again with `palmette run --report`") from None
+    if not isinstance(report, dict) or report.get("format") != "palmette-report":
+        raise ReportError(f"{path}: no report of a run; `palmette run --report {path} mpiexec ...` writes one")
+    return report
+
+
+def explain(report: dict[str, Any], table: _core.Table, name: str) -> tuple[list[Explained], list[str]]:
+    """Return what decided for each row of a report, served ones first, and notes about what can't be said.
+
+    A row's number is looked up in the table; where that says something else the run had another table.
+    """
+    notes: dict[str, None] = {}
+    found = []
+    for call in report.get("calls", []):
+        row, limits = _look_up(str(call["reason"]), call["function"], table, name, notes)
+        blocking = "" if call.get("blocking", True) else "nonblocking "
+        found.append(
+            Explained(
+                blocking + call["function"], _sizes(call["min_bytes"], call["max_bytes"]), int(call["calls"]),
+                str(call["algorithm"]), str(call["reason"]), row, limits, float(call["mean_seconds"]),
+            )
+        )  # fmt: skip
+    for call in report.get("fallbacks", []):
+        detail = str(call.get("detail", ""))
+        row, limits = _look_up(detail, call["function"], table, name, notes)
+        reason = detail if call["reason"] == "chosen" and detail else ": ".join(filter(None, (call["reason"], detail)))
+        found.append(Explained(call["function"], "", int(call["calls"]), "mpi", reason, row, limits, None))
+    return found, list(notes)
+
+
+def _look_up(
+    reason: str, function: str, table: _core.Table, name: str, notes: dict[str, None]
+) -> tuple[int | None, str]:
+    match = _ROW.match(reason)
+    if match is None:
+        return None, ""
+    number, why = int(match[1]), reason.partition(": ")[2]
+    rows = table.rows
+    if number >= len(rows) or rows[number].function != function or rows[number].why != why:
+        notes[f"the run had another table than {name}: name it with --table to see the limits of its rows"] = None
+        return number, ""
+    return number, limits_of(rows[number])
+
+
+def _sizes(low: int, high: int) -> str:
+    if low < 0:
+        return "unknown size"
+    return _core.format_size(low) if low == high else f"{_core.format_size(low)} to {_core.format_size(high)}"

@@ -1,0 +1,181 @@
+"""`palmette explain`: which row decides, why not another, and how to take it."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from palmette import _core
+from palmette.explain.decision import Asked, decide
+from palmette.tune.results import Cell, CellResult, Measured
+from palmette.tune.store import TuneJob, open_tunings
+
+Palmette = Callable[..., Any]
+LAB = "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core"
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_it_names_the_row_that_decides_and_why_no_row_before(palmette: Palmette) -> None:
+    result = palmette("explain", "allreduce", "64K", "--machine", LAB, "--placement", "random:1", "--mpi", "mpich")
+    assert result.status == 0, result.err
+    assert "ring:segment=32K" in result.out
+    assert "decided by row" in result.out
+    assert "for up to 1 node, here are 8" in result.out
+    assert "for impi, the MPI is mpich" in result.out
+    assert "PALMETTE_ALLREDUCE=" in result.out
+    assert "palmette run --force allreduce=" in result.out
+    assert max(map(len, result.out.splitlines())) <= 80
+
+
+def test_the_json_form_has_the_same(palmette: Palmette) -> None:
+    result = palmette("explain", "allreduce", "64K", "--machine", LAB, "--mpi", "mpich", "--json")
+    found = json.loads(result.out)
+    assert found["algorithm"] == "ring:segment=32K"
+    assert found["row"]["why_not"] == ""
+    assert all(look["why_not"] for look in found["passed_over"])
+    assert found["passed_over"][-1]["number"] < found["row"]["number"]
+    assert found["bound_s"] > 0
+    times = [one["seconds"] for one in found["predicted"]]
+    assert times == sorted(times)
+    assert "ring:segment=32K" in {one["spec"] for one in found["predicted"]}
+    assert all(one["multiple"] > 0 for one in found["predicted"])
+
+
+def test_the_looks_agree_with_the_choice_everywhere() -> None:
+    table = _core.Table.built_in()
+    draw = random.Random(5)
+    specs = (
+        LAB,
+        "1node:4core",
+        "4node:1core",
+        "40leaf:8node:2core",
+        "2node:32core",
+        "3leaf@50Mbit/s~5ms:3+3+2node@100Mbit/s:2core",
+    )
+    jobs = [_core.Job(_core.Machine.synthetic(spec), form) for spec in specs for form in ("block", "random:3")]
+    functions = sorted({row.function for row in table.rows})
+    for _ in range(1500):
+        asked = Asked(
+            draw.choice(functions), draw.choice((-1, 0, 8, 300, 5000, 70000, 1 << 21)), 0, draw.choice(jobs),
+            draw.choice(("", "mpich", "openmpi", "impi")), draw.random() < 0.5, draw.random() < 0.7, draw.random() < 0.3,
+            draw.random() < 0.7,
+        )  # fmt: skip
+        choice = table.choose(
+            asked.function, asked.job, 0, asked.size_bytes, mpi=asked.mpi, crowded=asked.crowded,
+            blocking=asked.blocking, ordered=asked.ordered, shared_memory=asked.shared_memory,
+        )  # fmt: skip
+        decision = decide(asked, table, "it")
+        assert decision.algorithm == (choice.algorithm or "mpi"), asked
+        if decision.row is not None:
+            assert choice.reason.startswith(f"table row {decision.row.number}"), asked
+        else:
+            assert choice.reason.startswith("no table row fits")
+
+
+def test_what_a_setting_forces_is_told(palmette: Palmette, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PALMETTE_BCAST", "chain")
+    result = palmette("explain", "bcast", "1K", "--machine", LAB)
+    assert "forced by PALMETTE_BCAST=chain" in result.out
+    assert "without it: row" in result.out
+
+
+def test_a_table_of_ones_own_is_named(palmette: Palmette) -> None:
+    rows = [{"function": "bcast", "max_bytes": 64, "algorithm": "chain", "why": "tuned 2026-11-21: 1 ms against 2 ms"}]
+    Path("mine.json").write_text(json.dumps({"format": "palmette-table", "version": 1, "rows": rows}))
+    result = palmette("explain", "bcast", "64", "--machine", LAB, "--table", "mine.json")
+    assert "decided by row 0 of mine.json (up to 64)" in result.out
+    assert "1 ms against 2 ms" in result.out
+    result = palmette("explain", "bcast", "128", "--machine", LAB, "--table", "mine.json")
+    assert "no row of mine.json fits" in result.out
+    assert "row 0, chain: for up to 64" in result.out
+
+
+def test_without_a_machine_it_is_this_host(palmette: Palmette) -> None:
+    result = palmette("explain", "MPI_Allreduce", "64", "--ranks", "4", "--mpi", "mpich")
+    assert result.status == 0, result.err
+    assert "4 ranks on 1 node" in result.out
+    assert "shared" in result.out
+
+
+def test_nonblocking_and_unknown_sizes_can_be_asked(palmette: Palmette) -> None:
+    assert "nonblocking bcast" in palmette("explain", "ibcast", "1K", "--machine", LAB).out
+    assert palmette("explain", "gatherv", "--machine", LAB).status == 0
+    assert palmette("explain", "barrier", "--machine", LAB).status == 0
+
+
+def test_measured_figures_come_from_the_store_of_tune(palmette: Palmette) -> None:
+    result = CellResult(
+        Cell("allreduce", 65536), 1.0,
+        [Measured("table", False, True, None, 0, [2e-3], [0.0]), Measured("direct", True, True, None, 0, [1e-3], [0.0])],
+    )  # fmt: skip
+    with open_tunings(Path("tuning.sqlite"), create=True) as store:
+        store.begin("2026-11-21T10:00:00Z", {}, "lab", None, {})
+        store.add(TuneJob("mpich", "MPICH 5", "random:1", "search", ["h"] * 16, 1.0, None, [result]))
+    shown = palmette("explain", "allreduce", "64K", "--machine", LAB, "--mpi", "mpich").out
+    assert "Measured 2026-11-21 (64K, mpich, random:1; tuning.sqlite)" in shown
+    assert shown.index("1 ms  direct") < shown.index("2 ms  what the table chose then")
+    assert "Measured" not in palmette("explain", "allreduce", "64K", "--machine", LAB, "--mpi", "impi").out
+    assert "Measured" not in palmette("explain", "allreduce", "1K", "--machine", LAB, "--mpi", "mpich").out
+
+
+def report(**changes: Any) -> dict[str, Any]:
+    rows = _core.Table.built_in().rows
+    number = next(i for i, row in enumerate(rows) if row.function == "allreduce" and row.algorithm)
+    call = {
+        "function": "allreduce", "min_bytes": 64, "max_bytes": 1024, "blocking": True, "algorithm": "shared",
+        "reason": f"table row {number}: {rows[number].why}", "calls": 3, "mean_seconds": 1e-3,
+    }  # fmt: skip
+    forced = {**call, "function": "bcast", "reason": "forced by PALMETTE_BCAST", "algorithm": "chain"}
+    fallback = {"function": "gather", "reason": "a communicator of one rank", "calls": 2}
+    return {"format": "palmette-report", "version": 1, "calls": [{**call, **changes}, forced], "fallbacks": [fallback]}
+
+
+def test_each_row_of_a_report_is_explained(palmette: Palmette) -> None:
+    Path("run.json").write_text(json.dumps(report()))
+    result = palmette("explain", "--report", "run.json")
+    assert result.status == 0, result.err
+    assert "allreduce of 64 to 1K, 3 calls" in result.out
+    assert "is for: " in result.out
+    assert "forced by PALMETTE_BCAST" in result.out
+    assert "gather, 2 calls: the MPI's own" in result.out
+    assert "a communicator of one rank" in result.out
+    assert "another table" not in result.out
+    (first, *_) = json.loads(palmette("explain", "--report", "run.json", "--json").out)["rows"]
+    assert first["row"] is not None
+
+
+def test_a_report_of_a_run_with_another_table_is_noticed(palmette: Palmette) -> None:
+    Path("run.json").write_text(json.dumps(report(reason="table row 0: mine")))
+    result = palmette("explain", "--report", "run.json")
+    assert "the run had another table than the built-in table" in result.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "no collective given"),
+        (("allreduce",), "how many bytes?"),
+        (("allreduces", "1K"), "allreduces"),
+        (("allreduce", "many"), "many"),
+        (("allreduce", "1K", "--machine", LAB, "--topology", "x"), "both name a machine"),
+        (("allreduce", "1K", "--placement", "cyclic"), "needs a machine"),
+        (("allreduce", "1K", "--table", "none.json"), "none.json"),
+        (("bcast", "1K", "--machine", LAB, "--root", "99"), "root 99"),
+        (("--report", "none.json"), "palmette run --report"),
+    ],
+)
+def test_bad_input_gets_one_line_and_status_2(palmette: Palmette, arguments: tuple[str, ...], message: str) -> None:
+    result = palmette("explain", *arguments)
+    assert result.status == 2, result.out
+    assert result.err.startswith("palmette explain: ")
+    assert result.err.count("\n") == 1
+    assert message in result.err
