@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from palmette import _core
+from palmette.cli.tune_show import result_json, result_lines
 from palmette.tune.decide import FEWEST_ROUNDS
 from palmette.tune.job import How, Watcher
 from palmette.tune.plan import SitePlan, cells_of, plan_site
@@ -148,3 +149,14 @@ def test_an_interrupted_tuning_keeps_what_it_has(tuned: Callable[..., Any], tmp_
     with open_tunings(tmp_path / "tuning.sqlite", create=False) as store:
         assert store.candidates("allreduce", 64)
         assert not store.candidates("allreduce", 1024)
+
+
+def test_what_is_told_fits_80_columns_and_the_json_form_has_all_cells(tuned: Callable[..., Any]) -> None:
+    _, plan, outcome = tuned("allreduce", (64, 1024), lambda f, spec, n: 1.0 if spec == "direct" else 2.0)
+    lines = result_lines(outcome, Path("tuning.json"), Path("tuning.sqlite"))
+    assert max(map(len, lines)) <= 80
+    assert any(line.split() == ["allreduce", "64", "2.01", "s", "2.01", "s", "1", "s", "better"] for line in lines), lines
+    assert "      direct" in lines
+    cells = result_json(outcome, Path("tuning.json"), Path("tuning.sqlite"))["cells"]
+    assert [(cell["size_bytes"], cell["spec"]) for cell in cells] == [(64, "direct"), (1024, "direct")]
+    assert cells[0]["present"] == plan.present[plan.questions[0].cell]
