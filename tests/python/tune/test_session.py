@@ -155,7 +155,9 @@ def test_what_is_told_fits_80_columns_and_the_json_form_has_all_cells(tuned: Cal
     _, plan, outcome = tuned("allreduce", (64, 1024), lambda f, spec, n: 1.0 if spec == "direct" else 2.0)
     lines = result_lines(outcome, Path("tuning.json"), Path("tuning.sqlite"))
     assert max(map(len, lines)) <= 80
-    assert any(line.split() == ["allreduce", "64", "2.01", "s", "2.01", "s", "1", "s", "better"] for line in lines), lines
+    assert any(line.split() == ["allreduce", "64", "2.01", "s", "2.01", "s", "1", "s", "better"] for line in lines), (
+        lines
+    )
     assert "      direct" in lines
     cells = result_json(outcome, Path("tuning.json"), Path("tuning.sqlite"))["cells"]
     assert [(cell["size_bytes"], cell["spec"]) for cell in cells] == [(64, "direct"), (1024, "direct")]
