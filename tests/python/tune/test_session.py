@@ -13,7 +13,7 @@ import pytest
 from palmette import _core
 from palmette.cli.tune_show import result_json, result_lines
 from palmette.tune.decide import FEWEST_ROUNDS
-from palmette.tune.job import How, Watcher
+from palmette.tune.job import How, Question, Watcher
 from palmette.tune.plan import SitePlan, cells_of, plan_site
 from palmette.tune.results import MPI, TABLE
 from palmette.tune.session import Outcome, Session
@@ -83,6 +83,9 @@ def tuned(tmp_path: Path) -> Callable[..., tuple[MadeUpSite, SitePlan, Outcome]]
     ) -> tuple[MadeUpSite, SitePlan, Outcome]:
         site = MadeUpSite(topology, hosts, times, interrupt_at=interrupt_at)
         plan = plan_site(site, cells_of((function,), sizes, 0), None, 600.0, 12)
+        # Whatever the model thinks of them.
+        specs = ("recursive_doubling", "direct", "rabenseifner", "all", "recursive_multiplying")
+        plan.questions = [Question(one.cell, dict.fromkeys(specs, 1e-3)) for one in plan.questions]
         with open_tunings(tmp_path / "tuning.sqlite", create=True) as store:
             store.begin("2026-11-21T10:00:00Z", {}, "made up", None, {})
             outcome = Session([plan], 600.0, How(), store, Watcher()).run()
