@@ -6,20 +6,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rich import box
-from rich.table import Table
-
 from palmette import _core
-from palmette.cli.common import WIDTH
 from palmette.tune.plan import SitePlan
 from palmette.tune.rows import Decided, duration
 from palmette.tune.session import MOST_REFINEMENTS, Outcome
 from palmette.units import plural
 
 
-def plan_lines(plans: Sequence[SitePlan], budget: float, base: Path | None) -> list[Any]:
+def plan_lines(plans: Sequence[SitePlan], budget: float, base: Path | None) -> list[str]:
     """Return what is going to be measured, and how long it should take."""
-    lines: list[Any] = [f"tuning against {base or 'the built-in table'}, {budget:.0f} s at most"]
+    lines: list[str] = [f"tuning against {base or 'the built-in table'}, {budget:.0f} s at most"]
     for plan in plans:
         share = budget / len(plans)
         lines.append(f"{plan.site.description}, {plural(plan.job.size, 'rank')}:")
@@ -31,12 +27,12 @@ def plan_lines(plans: Sequence[SitePlan], budget: float, base: Path | None) -> l
     return lines
 
 
-def result_lines(outcome: Outcome, output: Path, store: Path) -> list[Any]:
+def result_lines(outcome: Outcome, output: Path, store: Path) -> list[str]:
     """Return the verdicts as a table, and what was written."""
-    lines: list[Any] = []
+    lines: list[str] = []
     for plan in dict.fromkeys(id(site) for site, _ in outcome.verdicts):
         found = [(site, one) for site, one in outcome.verdicts if id(site) == plan]
-        lines += ["", found[0][0].site.description, _verdict_table([one for _, one in found])]
+        lines += ["", found[0][0].site.description, *_verdict_lines([one for _, one in found])]
     better = sum(1 for _, one in outcome.verdicts if one.verdict.outcome == "better")
     unsure = sum(1 for _, one in outcome.verdicts if one.verdict.outcome == "unsure")
     lines.append("")
@@ -50,28 +46,26 @@ def result_lines(outcome: Outcome, output: Path, store: Path) -> list[Any]:
         lines.append("interrupted: what was measured by then is kept")
     if outcome.rows:
         lines.append(f"{output}: {plural(len(outcome.rows), 'new row')} in front; samples in {store}")
-        lines.append(f"Use it: palmette run --table {output} mpiexec ...; why: palmette explain --table {output}")
+        lines.append(f"Use it: palmette run --table {output} mpiexec ...")
+        lines.append(f"Why:    palmette explain {outcome.rows[0]['function']} SIZE --table {output}")
     else:
         lines.append(f"no row to write: the present table stays; samples in {store}")
     return lines
 
 
-def _verdict_table(found: Sequence[Decided]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, width=WIDTH, padding=(0, 1, 0, 0))
-    for name, right in (("cell", False), ("present", True), ("MPI alone", True), ("best", True), ("taken", False)):
-        table.add_column(name, justify="right" if right else "left", overflow="fold")
+def _verdict_lines(found: Sequence[Decided]) -> list[str]:
+    """Two lines a cell: the times, and below them the specification, which may be long and is there to be copied."""
+    lines = [f"  {'cell':<26} {'present':>9} {'MPI alone':>10} {'taken':>9}"]
+    says = {"better": "better", "present": "the present choice stays", "unsure": "too few samples to say"}
     for one in found:
         verdict = one.verdict
-        size = _core.format_size(verdict.cell.size_bytes) if verdict.cell.size_bytes else ""
-        taken = {"better": verdict.spec, "present": f"present: {one.before}", "unsure": "too few samples"}
-        table.add_row(
-            f"{verdict.cell.function} {size}",
-            duration(verdict.present_s) if verdict.present_s else "",
-            duration(verdict.mpi_s) if verdict.mpi_s is not None else "",
-            duration(verdict.time_s) if verdict.time_s else "",
-            taken[verdict.outcome],
-        )
-    return table
+        size = f" {_core.format_size(verdict.cell.size_bytes)}" if verdict.cell.size_bytes else ""
+        times = (verdict.present_s or None, verdict.mpi_s, verdict.time_s or None)
+        present, mpi, taken = (duration(time) if time is not None else "" for time in times)
+        said = says[verdict.outcome] + ("" if one.confirmed or verdict.outcome != "better" else ", not confirmed")
+        lines.append(f"  {verdict.cell.function + size:<26} {present:>9} {mpi:>10} {taken:>9}  {said}")
+        lines.append(f"      {verdict.spec if verdict.outcome == 'better' else one.before}")
+    return lines
 
 
 def result_json(outcome: Outcome, output: Path, store: Path) -> dict[str, Any]:

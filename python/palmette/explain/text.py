@@ -86,7 +86,8 @@ def figure_lines(figures: Sequence[Figure], store: str) -> list[str]:
     lines = ["", *_wrapped("", head)]
     names = {"table": "what the table chose then", "mpi": "the MPI alone"}
     for one in figures[:8]:
-        lines += _wrapped(f"    {duration(one.seconds):>9}  ", names.get(one.spec, one.spec), " " * 15)
+        said = f"{names.get(one.spec, one.spec)} ({plural(one.rounds, 'round')})"
+        lines += _wrapped(f"    {duration(one.seconds):>9}  ", said, " " * 15)
     return lines
 
 

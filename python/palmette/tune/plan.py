@@ -97,7 +97,7 @@ def plan_site(site: Site, cells: Sequence[Cell], table: Path | None, seconds: fl
     overhead = _OVERHEAD_S[site.spins]
     for cell in cells:
         plan.present[cell] = present_choice(rules, plan, cell)
-        found = [one for one in forecasts(job, cell, plan.predict) if one.spec != plan.present[cell]]
+        found = _others(forecasts(job, cell, plan.predict), plan, cell)
         plan.forecasts[cell] = found
         count = most
         question = _question(job, cell, found, count)
@@ -108,6 +108,20 @@ def plan_site(site: Site, cells: Sequence[Cell], table: Path | None, seconds: fl
         plan.expected_s += min(share, expected_s(question, overhead))
     plan.expected_s = min(seconds, 3 * _START_S + plan.expected_s / SEARCH_SHARE)
     return plan
+
+
+def _others(found: Sequence[Forecast], plan: SitePlan, cell: Cell) -> list[Forecast]:
+    """Leave out what is the present choice in other words: keys in another order, or a default written down.
+
+    The same algorithm with the same predicted time to the last digit is taken for the same plan.
+    """
+    present = plan.present[cell]
+    family, seconds = present.partition(":")[0], plan.predict(present, cell) if present != "mpi" else None
+    return [
+        one
+        for one in found
+        if one.spec != present and not (one.family == family and seconds is not None and one.seconds == seconds)
+    ]
 
 
 def _question(job: _core.Job, cell: Cell, found: Sequence[Forecast], most: int) -> Question:

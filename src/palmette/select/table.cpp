@@ -159,6 +159,12 @@ double slowest_latency(const Job& job) {
     return slowest;
 }
 
+double slowest_latency(const Job& job) {
+    double slowest = 0;
+    for (const topology::JobLevel& level : job.levels()) slowest = std::max(slowest, level.latency_s);
+    return slowest;
+}
+
 Table Table::from_json(const Json& document) {
     const Json* format = document.find("format");
     if (!format || format->string("format") != "palmette-table")

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import product
+
+import pytest
+
 from palmette import _core
 from palmette.tune import parts
+from palmette.tune.candidates import written
+from palmette.tune.forecast import prediction_of
+from palmette.tune.results import Cell
 
 from .samples import cell
 
@@ -50,3 +57,25 @@ def test_it_is_exact_without_segments_and_with_equal_groups_only() -> None:
     assert not parts.is_exact(job(UNEVEN), "by_topology:leaf=linear,node=linear,top=linear")
     assert not parts.is_exact(job(EVEN), "by_topology:leaf=linear,node=linear,top=linear,segment=8K")
     assert not parts.is_exact(job(EVEN), "k_nomial")
+
+
+@pytest.mark.skipif(not hasattr(_core, "predict_algorithm"), reason="this build's model plays no plans")
+@pytest.mark.parametrize(
+    ("function", "size"),
+    [("gather", 256), ("gather", 65536), ("scatter", 64), ("reduce", 1024), ("bcast", 1024), ("bcast", 16384)],
+)
+def test_on_equal_groups_level_by_level_finds_the_best_tree_of_all(function: str, size: int) -> None:
+    here = job("6leaf@50Mbit/s~200us:5node@100Mbit/s~80us:2core")
+    cell_here, keys, shapes = Cell(function, size), ("leaf", "node", "top"), ("linear", "binomial", "k_nomial.4")
+
+    def seconds(*chosen: str) -> float:
+        spec = written("by_topology", dict(zip(keys, chosen, strict=True)))
+        found = prediction_of(here, spec, cell_here)
+        assert found is not None
+        return found.seconds
+
+    alone = [
+        min(shapes, key=lambda shape, at=at: seconds(*(shape if i == at else "linear" for i in range(3))))  # type: ignore[misc]
+        for at in range(3)
+    ]
+    assert seconds(*alone) == pytest.approx(min(seconds(*all_three) for all_three in product(shapes, repeat=3)))

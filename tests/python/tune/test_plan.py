@@ -99,3 +99,11 @@ def test_a_launcher_that_starts_nothing_is_told(site: FixedSite) -> None:
 def test_a_root_outside_of_the_job_is_told(site: FixedSite) -> None:
     with pytest.raises(TuneError, match="root 99"):
         plan_site(site, cells_of(("bcast",), (64,), 99), None, 60.0, 5)
+
+
+def test_the_present_choice_in_other_words_isnt_a_candidate(site: FixedSite) -> None:
+    plan = plan_site(site, cells_of(("allreduce",), (1024,), 0), None, 600.0, 20)
+    ((cell, present),) = plan.present.items()
+    assert present == "leaders:level=leaf,between=all,inside=linear"
+    assert "leaders:between=all,level=leaf" not in {one.spec for one in plan.forecasts[cell]}
+    assert any(one.family == "leaders" for one in plan.forecasts[cell])

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from palmette import _core
+from palmette.cli.tune_show import result_json, result_lines
 from palmette.tune.decide import FEWEST_ROUNDS
-from palmette.tune.job import How, Watcher
+from palmette.tune.job import How, Question, Watcher
 from palmette.tune.plan import SitePlan, cells_of, plan_site
 from palmette.tune.results import MPI, TABLE
 from palmette.tune.session import Outcome, Session
@@ -82,6 +83,9 @@ def tuned(tmp_path: Path) -> Callable[..., tuple[MadeUpSite, SitePlan, Outcome]]
     ) -> tuple[MadeUpSite, SitePlan, Outcome]:
         site = MadeUpSite(topology, hosts, times, interrupt_at=interrupt_at)
         plan = plan_site(site, cells_of((function,), sizes, 0), None, 600.0, 12)
+        # Whatever the model thinks of them.
+        specs = ("recursive_doubling", "direct", "rabenseifner", "all", "recursive_multiplying")
+        plan.questions = [Question(one.cell, dict.fromkeys(specs, 1e-3)) for one in plan.questions]
         with open_tunings(tmp_path / "tuning.sqlite", create=True) as store:
             store.begin("2026-11-21T10:00:00Z", {}, "made up", None, {})
             outcome = Session([plan], 600.0, How(), store, Watcher()).run()
@@ -148,3 +152,16 @@ def test_an_interrupted_tuning_keeps_what_it_has(tuned: Callable[..., Any], tmp_
     with open_tunings(tmp_path / "tuning.sqlite", create=False) as store:
         assert store.candidates("allreduce", 64)
         assert not store.candidates("allreduce", 1024)
+
+
+def test_what_is_told_fits_80_columns_and_the_json_form_has_all_cells(tuned: Callable[..., Any]) -> None:
+    _, plan, outcome = tuned("allreduce", (64, 1024), lambda f, spec, n: 1.0 if spec == "direct" else 2.0)
+    lines = result_lines(outcome, Path("tuning.json"), Path("tuning.sqlite"))
+    assert max(map(len, lines)) <= 80
+    assert any(line.split() == ["allreduce", "64", "2.01", "s", "2.01", "s", "1", "s", "better"] for line in lines), (
+        lines
+    )
+    assert "      direct" in lines
+    cells = result_json(outcome, Path("tuning.json"), Path("tuning.sqlite"))["cells"]
+    assert [(cell["size_bytes"], cell["spec"]) for cell in cells] == [(64, "direct"), (1024, "direct")]
+    assert cells[0]["present"] == plan.present[plan.questions[0].cell]
