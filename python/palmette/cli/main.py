@@ -15,6 +15,8 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "show": ("palmette.cli.show", "command", "Show a topology as a tree, a picture or JSON."),
     "plan": ("palmette.cli.plan", "command", "Make, verify, count and draw the plan of a collective."),
     "predict": ("palmette.cli.predict", "command", "Predict the time of algorithms, and what it goes into."),
+    "bound": ("palmette.cli.bound", "command", "The time that no plan and no library can go below."),
+    "flow": ("palmette.cli.flow", "command", "Play a plan over the links of a machine."),
     "run": ("palmette.cli.run", "command", "Run an MPI program with faster collectives."),
     "bench": ("palmette.cli.bench", "command", "Measure collectives with and without palmette."),
     "lab": ("palmette.cli.lab", "command", "Emulate a cluster on this machine."),

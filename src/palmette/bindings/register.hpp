@@ -11,6 +11,7 @@ void register_collectives(nanobind::module_& module);
 void register_plan(nanobind::module_& module);
 void register_model(nanobind::module_& module);
 void register_predict(nanobind::module_& module);
+void register_flow(nanobind::module_& module);
 void register_select(nanobind::module_& module);
 
 }  // namespace palmette::bindings
