@@ -33,6 +33,10 @@ FROM_ONE = {"index": "1", "indx": "1", "array_of_indices": "*outcount"}
 """Indices, which Fortran counts from 1, and how many there are."""
 
 
+WEIGHTS = ("weights", "sourceweights", "destweights")
+"""Lists for which MPI_UNWEIGHTED or MPI_WEIGHTS_EMPTY may stand."""
+
+
 def has_choice_buffer(prototype: Prototype) -> bool:
     """Return whether data of any type are passed."""
     return any(p.type in ("void*", "const void*") for p in prototype.parameters)
@@ -64,6 +68,10 @@ def converted(parameter: Parameter, prototype: Prototype) -> tuple[str, str]:
         return f"void* {name}", f"fortran::buffer({name})"
     if kind == "int":
         return f"const MPI_Fint* {name}", f"*{name}"
+    if name == "periods":
+        return f"const MPI_Fint* {name}", f"fortran::Flags({name}, *ndims)"
+    if name in WEIGHTS:
+        return f"const MPI_Fint* {name}", f"fortran::weights({name})"
     if kind in ("int*", "const int*"):
         return f"MPI_Fint* {name}", name
     if kind in BY_VALUE:
@@ -79,6 +87,8 @@ def converted(parameter: Parameter, prototype: Prototype) -> tuple[str, str]:
     if kind in BY_ADDRESS:
         makes = prototype.name.startswith(("MPI_I", "MPI_Mprobe")) or prototype.name.endswith("_init")
         new = ", true" if makes and kind in ("MPI_Request*", "MPI_Message*") else ""
+        if "_create" in prototype.name:
+            new = ", true"
         return f"MPI_Fint* {name}", f"fortran::{BY_ADDRESS[kind]}({name}{new})"
     raise ValueError(f"{prototype.name}: no rule for the parameter `{parameter.declared}`")
 
@@ -91,7 +101,9 @@ def entry_point(prototype: Prototype, names: list[str]) -> str:
     declared = ", ".join([*(declaration for declaration, _ in pairs), "MPI_Fint* ierror"])
     arguments = ", ".join([*(["nullptr", "nullptr"] if starts else []), *(argument for _, argument in pairs)])
     after = "".join(
-        f"    fortran::count_as_fortran({p.name}, {FROM_ONE[p.name]});\n" for p in parameters if p.name in FROM_ONE
+        f"    fortran::count_as_fortran({p.name}, {FROM_ONE[p.name]});\n"
+        for p in parameters
+        if p.name in FROM_ONE and p.type == "int*"
     )
     first, *others = names
     text = f"""\

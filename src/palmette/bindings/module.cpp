@@ -11,4 +11,5 @@ NB_MODULE(_core, m) {
     palmette::bindings::register_collectives(m);
     palmette::bindings::register_model(m);
     palmette::bindings::register_select(m);
+    palmette::bindings::register_map(m);
 }

@@ -11,5 +11,6 @@ void register_collectives(nanobind::module_& module);
 void register_plan(nanobind::module_& module);
 void register_model(nanobind::module_& module);
 void register_select(nanobind::module_& module);
+void register_map(nanobind::module_& module);
 
 }  // namespace palmette::bindings

@@ -47,6 +47,14 @@ int first_index() {
     return first;
 }
 
+const int* weights(const MPI_Fint* list) {
+    // Variables of a module, as gfortran names them.
+    static const void* unweighted = dlsym(RTLD_DEFAULT, "__mpi_f08_link_constants_MOD_mpi_unweighted");
+    static const void* empty = dlsym(RTLD_DEFAULT, "__mpi_f08_link_constants_MOD_mpi_weights_empty");
+    if (unweighted && list == unweighted) return MPI_UNWEIGHTED;
+    return empty && list == empty ? MPI_WEIGHTS_EMPTY : list;
+}
+
 #endif
 
 }  // namespace palmette::interpose::fortran

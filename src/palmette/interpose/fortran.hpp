@@ -21,6 +21,8 @@ PALMETTE_FORTRAN_BLOCK(mpi_fortran_in_place, MPI_FORTRAN_IN_PLACE)
 PALMETTE_FORTRAN_BLOCK(mpi_fortran_bottom, MPI_FORTRAN_BOTTOM)
 PALMETTE_FORTRAN_BLOCK(mpi_fortran_status_ignore, MPI_FORTRAN_STATUS_IGNORE)
 PALMETTE_FORTRAN_BLOCK(mpi_fortran_statuses_ignore, MPI_FORTRAN_STATUSES_IGNORE)
+PALMETTE_FORTRAN_BLOCK(mpi_fortran_unweighted, MPI_FORTRAN_UNWEIGHTED)
+PALMETTE_FORTRAN_BLOCK(mpi_fortran_weights_empty, MPI_FORTRAN_WEIGHTS_EMPTY)
 #undef PALMETTE_FORTRAN_BLOCK
 }
 #endif
@@ -34,6 +36,10 @@ inline void* buffer(void* address) {
     if (is_in_place(address)) return MPI_IN_PLACE;
     return is_mpi_fortran_bottom(address) ? MPI_BOTTOM : address;
 }
+inline const int* weights(const MPI_Fint* list) {
+    if (is_mpi_fortran_unweighted(list)) return MPI_UNWEIGHTED;
+    return is_mpi_fortran_weights_empty(list) ? MPI_WEIGHTS_EMPTY : list;
+}
 inline bool is_ignored(const MPI_Fint* status) {
     return is_mpi_fortran_status_ignore(status) || is_mpi_fortran_statuses_ignore(status);
 }
@@ -45,10 +51,24 @@ inline bool is_ignored(const MPI_Fint* status) {
     const void* address = status;
     return address == MPI_F08_STATUS_IGNORE || address == MPI_F08_STATUSES_IGNORE;
 }
+/// Unless it is the address that stands for one of C's constants.
+const int* weights(const MPI_Fint* list);
 
 #endif
 
 constexpr int status_size = static_cast<int>(sizeof(MPI_Status) / sizeof(MPI_Fint));
+
+/// Logicals as C's 0 and 1.
+class Flags {
+  public:
+    Flags(const MPI_Fint* logicals, int count) {
+        for (int i = 0; i < count; ++i) flags_.push_back(logicals[i] != 0 ? 1 : 0);
+    }
+    operator const int*() const { return flags_.data(); }
+
+  private:
+    std::vector<int> flags_;
+};
 
 /// A handle that the call may change. `is_new`: the program's variable holds nothing yet.
 #define PALMETTE_FORTRAN_HANDLE(Name, Handle, null)                                    \

@@ -81,6 +81,8 @@ Settings settings_from_environment() {
     mix(out.hash, out.shared ? "shared" : "apart");
     out.reproducible = flag(out, settings::reproducible);
     mix(out.hash, out.reproducible ? "reproducible" : "placed");
+    out.reorder = flag(out, settings::reorder);
+    mix(out.hash, out.reorder ? "reorder" : "in order");
     const std::string report = value_of(settings::report);
     out.report = report == "0" ? std::string() : report;
     mix(out.hash, out.report.empty() ? "no report" : "report");
@@ -109,6 +111,10 @@ Settings settings_from_environment() {
     if (const char* delay = std::getenv("PALMETTE_FAKE_DELAY"); delay && *delay) {
         out.pretended_delay_s = base::parse_duration(delay);
         mix(out.hash, delay);
+    }
+    if (const char* most = std::getenv("PALMETTE_FAKE_REORDER_WHOLE"); most && *most) {
+        out.reorder_whole_up_to = out.reorder_gathered_up_to = std::atoll(most);
+        mix(out.hash, most);
     }
     return out;
 }

@@ -139,6 +139,7 @@ Json Report::pack() const {
     Json notes = Json::array();
     for (const auto& [text, times] : notes_) notes.push(text);
     out.set("served", std::move(served)).set("refused", std::move(refused)).set("notes", std::move(notes));
+    out.set("topologies", topologies_.pack());
     return out;
 }
 
@@ -171,6 +172,7 @@ void Report::absorb(const Json& other) {
         for (const Json& n : item.find("v")->items("v")) row.plans.at(v++) += n.integer("v");
     }
     for (const Json& text : other.find("notes")->items("notes")) ++notes_[text.string("notes")];
+    topologies_.absorb(*other.find("topologies"));
 }
 
 void Report::merge_to_root(MPI_Comm comm) {
@@ -246,6 +248,7 @@ Json Report::to_json(int ranks, double seconds, const Json& job) const {
     out.set("calls", std::move(calls))
         .set("fallbacks", std::move(fallbacks))
         .set("compared", std::move(compared))
+        .set("topologies", topologies_.to_json())
         .set("notes", std::move(notes))
         .set("job", job);
     return out;
@@ -309,6 +312,7 @@ std::string Report::page(int ranks, double seconds) const {
         print("      %.40s: %s; comparing cost %s\n", std::get<2>(key).c_str(), verdicts.c_str(),
               base::format_duration(row.cost_s).c_str());
     }
+    out += topologies_.page();
     for (const auto& [text, times] : notes_) print("  note: %.400s\n", text.c_str());
     return out;
 }

@@ -12,6 +12,7 @@
 #include <tuple>
 
 #include "palmette/base/json.hpp"
+#include "palmette/runtime/report_topologies.hpp"
 #include "palmette/select/table.hpp"
 #include "palmette/select/verdict.hpp"
 
@@ -96,6 +97,7 @@ class Report {
     /// Adds the time of a served call, where times are taken.
     void timed(Served& row, double seconds);
     void note(const std::string& text);
+    TopologyReport& topologies() { return topologies_; }
 
     /// Collective over `comm`: brings all ranks' counts together at rank 0 along a binomial tree. Messages grow with the kinds of calls, not with ranks.
     void merge_to_root(MPI_Comm comm);
@@ -117,6 +119,7 @@ class Report {
     using ComparedKey = std::tuple<std::uint8_t, int, std::string>;  ///< function, size class, algorithm
     std::map<ComparedKey, Compared> compared_;
     std::map<std::string, int> notes_;
+    TopologyReport topologies_;
 };
 
 }  // namespace palmette::runtime

@@ -29,12 +29,16 @@ struct Settings {
     bool shared = true;         ///< ranks of a node may share memory
     bool reproducible = false;  ///< reductions give the same bits for any placement
     double compare = 0.01;      ///< of a kind of calls' time, for comparing with the MPI's own; 0: never
+    bool reorder = true;        ///< communicators with a topology may be reordered where the program allows it
     bool check = false;         ///< all ranks compare what they pass before a collective
     Waiting::Policy waiting = Waiting::Policy::automatic;
     double pretended_delay_s = 0;  ///< for tests: what palmette's own calls take longer when they are compared
     std::string pretended_hosts;  ///< for tests: comma-separated host of each rank, so that one machine looks like many
-    std::string complaints;       ///< settings that could not be used; told once by rank 0
-    std::uint64_t hash = 0;       ///< of all that influences choices; must agree between ranks
+    /// Larger grids are mapped by each rank for its own cell, and larger distributed graphs not brought together; for tests.
+    std::int64_t reorder_whole_up_to = 1024;
+    long long reorder_gathered_up_to = INT64_MAX;
+    std::string complaints;  ///< settings that could not be used; told once by rank 0
+    std::uint64_t hash = 0;  ///< of all that influences choices; must agree between ranks
 };
 
 }  // namespace palmette::runtime

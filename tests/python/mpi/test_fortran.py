@@ -78,7 +78,12 @@ def test_each_call_is_served_once(mpi: str, binding: str, tmp_path: Path) -> Non
     assert closing is not None, done.stdout + done.stderr
     assert int(closing[1]) > 60 and int(closing[2]) == 0, done.stdout
     served: dict[bool, dict[str, int]] = {True: {}, False: {}}
-    for row in json.loads(report.read_text(encoding="utf-8"))["calls"]:
+    found = json.loads(report.read_text(encoding="utf-8"))
+    for row in found["calls"]:
         counts = served[row["blocking"]]
         counts[row["function"]] = counts.get(row["function"], 0) + row["calls"]
     assert served == {True: {**BLOCKING, "reduce": 2}, False: NONBLOCKING}
+    # Once each, by the program's arguments: the second grid asked for no reordering.
+    reordered = {row["function"]: row["calls"] for row in found["topologies"] if row["reordered"]}
+    assert reordered == {"cart_create": 1, "graph_create": 1, "dist_graph_create_adjacent": 1}, found["topologies"]
+    assert sum(row["calls"] for row in found["topologies"]) == 5

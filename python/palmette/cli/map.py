@@ -1,0 +1,224 @@
+"""`palmette map`: a rank order for a pattern of messages, and what the links carry with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from palmette import _core
+from palmette.cli.common import CliError, emit_json, errors, json_option
+from palmette.map.errors import MapError
+
+if TYPE_CHECKING:
+    from palmette.map.pattern import Pattern
+
+EXAMPLE = 'palmette map --pattern stencil:8x2 --machine "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core" --placement random:1'
+MOST_RANKS = 200_000
+"""A pattern of more ranks has millions of messages."""
+
+
+@click.command("map", epilog=f"Example: {EXAMPLE}", context_settings={"max_content_width": 80})
+@click.option(
+    "--pattern", "form", metavar="FORM", help="ring, recursive_doubling, gather, bcast, stencil:8x2[,periodic]."
+)
+@click.option(
+    "--matrix", "matrix_file", metavar="FILE", help="Instead: what rank i sends rank j, rows of numbers or JSON."
+)
+@click.option("--machine", metavar="SPEC", help="A synthetic machine: 2leaf@50Mbit/s:4node@100Mbit/s:2core.")
+@click.option("--topology", metavar="FILE", help="A topology.json instead.")
+@click.option("--distances", metavar="FILE", help="Or how far ranks are from each other, rows of numbers.")
+@click.option(
+    "--placement",
+    default="block",
+    show_default=True,
+    metavar="FORM",
+    help="Which seats there are: block, cyclic, random:SEED, hosts=h3,h0,... or a file with one host a line.",
+)
+@click.option("--ranks", type=click.IntRange(1), help="Number of ranks; default: all places.")
+@click.option("--size", default="1K", show_default=True, metavar="BYTES", help="Of one block of the pattern.")
+@click.option("--method", default="auto", show_default=True, metavar="NAME", help="How; --list shows the methods.")
+@click.option(
+    "--write",
+    "written",
+    multiple=True,
+    metavar="KIND=FILE",
+    help="Write the order for a launcher: hydra, intel, rankfile, seq, slurm or coordinates. May be repeated.",
+)
+@click.option("--svg", "picture", metavar="FILE", help="Write a picture: traffic over each link before and after.")
+@click.option("--list", "listed", is_flag=True, help="List methods and kinds of files.")
+@json_option
+def command(
+    form: str | None,
+    matrix_file: str | None,
+    machine: str | None,
+    topology: str | None,
+    distances: str | None,
+    placement: str,
+    ranks: int | None,
+    size: str,
+    method: str,
+    written: tuple[str, ...],
+    picture: str | None,
+    listed: bool,
+    as_json: bool,
+) -> None:
+    """Find out which rank should sit where, for a pattern of messages.
+
+    The placement says which seats there are; the order says which rank takes which. With --distances the order alone is
+    printed: entry r is the place of rank r.
+    """
+    if listed:
+        _list(as_json)
+        return
+    try:
+        files = _files_to_write(written)
+        _check_choice(form, matrix_file, machine, topology, distances)
+        _check_method(method)
+        if distances is not None:
+            if files or picture:
+                raise CliError("--write and --svg need hosts and links; give --topology or --machine, not --distances")
+            _by_distance(distances, form, matrix_file, ranks, size, method, as_json)
+            return
+        made = _core.Machine.synthetic(machine) if machine is not None else _core.Machine.from_file(str(topology))
+        job = _core.Job(made, placement, ranks or 0)
+        _on_job(job, _pattern(form, matrix_file, job.size, size), placement, method, files, picture, as_json)
+    except (_core.Error, MapError) as error:
+        raise CliError(str(error)) from None
+
+
+def _check_choice(
+    form: str | None, matrix_file: str | None, machine: str | None, topology: str | None, distances: str | None
+) -> None:
+    if (form is None) == (matrix_file is None):
+        what = "no pattern given" if form is None else "--pattern and --matrix both name messages"
+        raise CliError(f"{what}; give one of --pattern and --matrix, for instance: {EXAMPLE}")
+    if sum(place is not None for place in (machine, topology, distances)) != 1:
+        raise CliError(f"give exactly one of --topology, --machine and --distances, for instance: {EXAMPLE}")
+
+
+def _check_method(method: str) -> None:
+    from palmette.map.methods import METHODS
+
+    if method not in METHODS:
+        raise CliError(
+            f"'{method}' is no method; take one of {', '.join(METHODS)} (`palmette map --list` explains them)"
+        )
+
+
+def _pattern(form: str | None, matrix_file: str | None, ranks: int, size: str) -> Pattern:
+    from palmette.map.pattern import parse_pattern
+    from palmette.map.traffic_file import read_traffic
+
+    if ranks > MOST_RANKS:
+        raise CliError(
+            f"{ranks:,} ranks are more than the {MOST_RANKS:,} that can be mapped; choose fewer with --ranks"
+        )
+    if form is not None:
+        return parse_pattern(form, ranks, _core.parse_size(size))
+    pattern = read_traffic(str(matrix_file))
+    if pattern.ranks != ranks:
+        raise CliError(
+            f"{matrix_file} holds {pattern.ranks} ranks, but the placement has {ranks}; choose as many with --ranks"
+        )
+    return pattern
+
+
+def _by_distance(
+    file: str, form: str | None, matrix_file: str | None, ranks: int | None, size: str, method: str, as_json: bool
+) -> None:
+    from palmette.map.by_distance import compare, json_of, line_of
+    from palmette.map.matrix import read_matrix
+    from palmette.map.methods import map_by_distance
+
+    distances = read_matrix(file)
+    if ranks is not None and ranks != len(distances):
+        raise CliError(f"{file} tells the distances of {len(distances)} ranks, not {ranks}; leave --ranks out")
+    pattern = _pattern(form, matrix_file, len(distances), size)
+    mapped = map_by_distance(distances, pattern, method)
+    compared = compare(distances, pattern, mapped)
+    if as_json:
+        emit_json(json_of(pattern, mapped, compared))
+        return
+    click.echo(" ".join(map(str, mapped.order)))
+    # Apart from the order, so that a script can read that alone.
+    errors.print(line_of(pattern, mapped, compared), markup=False)
+
+
+@dataclass(frozen=True)
+class _File:
+    kind: str
+    path: Path
+
+
+def _files_to_write(written: tuple[str, ...]) -> list[_File]:
+    from palmette.map.writers import WRITERS
+
+    files = []
+    for word in written:
+        kind, equals, path = word.partition("=")
+        if kind not in WRITERS or not equals or not path:
+            raise CliError(f"--write {word}: give KIND=FILE, where KIND is one of {', '.join(WRITERS)}")
+        files.append(_File(kind, Path(path)))
+    return files
+
+
+def _on_job(
+    job: _core.Job,
+    pattern: Pattern,
+    placement: str,
+    method: str,
+    files: list[_File],
+    picture: str | None,
+    as_json: bool,
+) -> None:
+    from palmette.map.methods import map_on_job
+    from palmette.map.svg import svg
+    from palmette.map.text import json_of, lines_of
+    from palmette.map.traffic import count_traffic
+    from palmette.map.writers import WRITERS
+
+    before = count_traffic(job, pattern, range(job.size))
+    mapped = map_on_job(job, pattern, method)
+    for file in files:
+        _write(file.path, WRITERS[file.kind].text(job, mapped.order), "--write")
+    if picture is not None:
+        _write(Path(picture), svg(pattern, placement, before, mapped), "--svg")
+    if as_json:
+        document = json_of(job, pattern, placement, before, mapped)
+        document["files"] = {file.kind: str(file.path) for file in files}
+        document["svg"] = picture
+        emit_json(document)
+        return
+    lines = lines_of(job, pattern, placement, before, mapped)
+    for file in files:
+        usage = WRITERS[file.kind].usage.format(file=file.path, ranks=job.size)
+        lines += ["", f"wrote {file.path}; use it so:", f"  {usage}"]
+    if picture is not None:
+        lines += ["", f"wrote {picture}"]
+    click.echo("\n".join(lines))
+
+
+def _write(path: Path, text: str, option: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise CliError(f"can't write {path}: {error.strerror}; choose another file with {option}") from None
+
+
+def _list(as_json: bool) -> None:
+    from palmette.map.methods import METHODS
+    from palmette.map.writers import WRITERS
+
+    if as_json:
+        kinds: dict[str, Any] = {
+            name: {"for": writer.sentence, "usage": writer.usage} for name, writer in WRITERS.items()
+        }
+        emit_json({"methods": METHODS, "files": kinds})
+        return
+    rows = [("Methods:", "")] + [(f"  {name}", sentence) for name, sentence in METHODS.items()]
+    rows += [("", ""), ("Files:", "")] + [(f"  {name}", writer.sentence) for name, writer in WRITERS.items()]
+    for name, sentence in rows:
+        click.echo(click.wrap_text(f"{name:<15}{sentence}", width=80, subsequent_indent=" " * 15).rstrip())

@@ -1,0 +1,58 @@
+"""Comparing orders where places are told apart by distances alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from palmette.map.matrix import Matrix
+from palmette.map.methods import MappedByDistance
+from palmette.map.pattern import Pattern
+
+
+@dataclass(frozen=True)
+class Compared:
+    """The longest distance that a message goes and the sum of bytes times distance, before and after."""
+
+    slowest: tuple[float, float]
+    weighted: tuple[float, float]
+
+
+def compare(distances: Matrix, pattern: Pattern, mapped: MappedByDistance) -> Compared:
+    """Compare the order found with the ranks as they are."""
+    both = np.maximum(distances, distances.T)
+    slowest, weighted = [], []
+    for order in (np.arange(len(distances)), np.array(mapped.order)):
+        along = both[order[pattern.source], order[pattern.target]]
+        slowest.append(float(along.max(initial=0.0)))
+        weighted.append(float((along * pattern.bytes).sum()))
+    return Compared((slowest[0], slowest[1]), (weighted[0], weighted[1]))
+
+
+def line_of(pattern: Pattern, mapped: MappedByDistance, compared: Compared) -> str:
+    """Return the sentence that follows the order."""
+    before, after = compared.slowest
+    text = f"{pattern.name} by {mapped.method}: slowest edge {before:.4g} as placed, {after:.4g} now"
+    if 0 < after < before:
+        text += f", {before / after:.3g} times faster"
+    if mapped.bound is not None:
+        gap = after / mapped.bound - 1 if mapped.bound > 0 else 0.0
+        text += "; no order is better" if gap <= 0 else f"; at most {gap:.1%} above the best there can be"
+    return text
+
+
+def json_of(pattern: Pattern, mapped: MappedByDistance, compared: Compared) -> dict[str, Any]:
+    """Return all of it as a dictionary."""
+    return {
+        "pattern": pattern.name,
+        "ranks": pattern.ranks,
+        "method": mapped.method,
+        "order": mapped.order,
+        "slowest_before": compared.slowest[0],
+        "slowest_after": compared.slowest[1],
+        "slowest_bound": mapped.bound,
+        "weighted_before": compared.weighted[0],
+        "weighted_after": compared.weighted[1],
+    }

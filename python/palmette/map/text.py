@@ -1,0 +1,139 @@
+"""What `palmette map` says: links before and after, as lines of at most 80 columns and as JSON."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+import numpy as np
+
+from palmette import _core
+from palmette.map.methods import Mapped
+from palmette.map.pattern import Pattern
+from palmette.map.traffic import Busiest, LevelTraffic, Traffic
+from palmette.map.writers import hosts_in_order
+from palmette.units import plural
+
+MOST_LISTED = 64
+"""Ranks whose hosts are listed."""
+
+
+def size_text(value: float) -> str:
+    """`1.5 KB` in decimal prefixes, three digits."""
+    for prefix, size in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("K", 1e3)):
+        if value >= size * 0.9995:
+            return f"{value / size:.3g} {prefix}B"
+    return f"{value:.3g} B"
+
+
+def time_text(seconds: float | None) -> str:
+    """`1.5 ms`; a dash for None."""
+    if seconds is None:
+        return "-"
+    for prefix, size in (("", 1.0), ("m", 1e-3), ("u", 1e-6)):
+        if seconds >= size * 0.9995:
+            return f"{seconds / size:.3g} {prefix}s"
+    return f"{seconds * 1e9:.3g} ns"
+
+
+def ratio_text(before: float, after: float) -> str:
+    """How many times less there is after: `2.5x less`, `same`, `1.2x more`."""
+    if before == after:
+        return "same"
+    if after == 0:
+        return "gone"
+    if before > after:
+        return f"{before / after:.3g}x less"
+    return f"{after / before:.3g}x more" if before > 0 else "more"
+
+
+def lines_of(job: _core.Job, pattern: Pattern, placement: str, before: Traffic, mapped: Mapped) -> list[str]:
+    """Return the report."""
+    levels = ", ".join(plural(level.count, level.name) for level in reversed(job.levels))
+    after = mapped.traffic
+    lines = [
+        *textwrap.wrap(f"{pattern.name} on {plural(job.size, 'rank')}, {levels}, placed {placement}", 80),
+        f"by method {mapped.method}",
+        "",
+        _row("", "as placed", "mapped", ""),
+    ]
+    one, two = before.busiest, after.busiest
+    if one is not None:
+        lines.append(_row("busiest link", _link(one), _link(two) if two else "none", ""))
+        lines.append(_row("  bytes", size_text(one.bytes), size_text(_bytes(two)), ratio_text(one.bytes, _bytes(two))))
+        if one.seconds is not None:
+            seconds = two.seconds if two and two.seconds is not None else 0.0
+            lines.append(_row("  time", time_text(one.seconds), time_text(seconds), ratio_text(one.seconds, seconds)))
+    lines.append(
+        _row("hop-bytes", size_text(before.hop_bytes), size_text(after.hop_bytes),
+             ratio_text(before.hop_bytes, after.hop_bytes))
+    )  # fmt: skip
+    for old, new in zip(before.levels, after.levels, strict=True):
+        lines.append(
+            _row(f"over {old.name} links", size_text(old.total), size_text(new.total), ratio_text(old.total, new.total))
+        )
+        worst, better = float(old.busier.max(initial=0)), float(new.busier.max(initial=0))
+        lines.append(_row("  the busiest", size_text(worst), size_text(better), ratio_text(worst, better)))
+    if job.size <= MOST_LISTED:
+        hosts = " ".join(hosts_in_order(job, mapped.order))
+        lines += ["", *textwrap.wrap(f"hosts of ranks 0 to {job.size - 1}: {hosts}", 80, subsequent_indent="  ")]
+        order = " ".join(map(str, mapped.order))
+        lines += textwrap.wrap(f"order, by ranks as placed: {order}", 80, subsequent_indent="  ")
+    return lines
+
+
+def json_of(job: _core.Job, pattern: Pattern, placement: str, before: Traffic, mapped: Mapped) -> dict[str, Any]:
+    """Return the same as a dictionary, with each link."""
+    return {
+        "pattern": pattern.name,
+        "ranks": job.size,
+        "placement": placement,
+        "method": mapped.method,
+        "order": mapped.order,
+        "hosts": hosts_in_order(job, mapped.order),
+        "before": _traffic_json(before),
+        "after": _traffic_json(mapped.traffic),
+    }
+
+
+def _traffic_json(traffic: Traffic) -> dict[str, Any]:
+    busiest = traffic.busiest
+    return {
+        "hop_bytes": traffic.hop_bytes,
+        "busiest": None
+        if busiest is None
+        else {
+            "level": busiest.level,
+            "group": busiest.group,
+            "direction": "out" if busiest.outwards else "in",
+            "bytes": busiest.bytes,
+            "seconds": busiest.seconds,
+        },
+        "levels": [_level_json(level) for level in traffic.levels],
+    }
+
+
+def _level_json(level: LevelTraffic) -> dict[str, Any]:
+    capacities = [float(value) or None for value in level.capacity]
+    links = zip(level.groups, np.asarray(level.out).tolist(), np.asarray(level.into).tolist(), capacities, strict=True)
+    return {
+        "level": level.name,
+        "bytes": level.total,
+        "links": [
+            {"group": group, "out_bytes": out, "in_bytes": into, "bytes_per_s": capacity}
+            for group, out, into, capacity in links
+        ],
+    }
+
+
+def _bytes(busiest: Busiest | None) -> float:
+    return busiest.bytes if busiest is not None else 0.0
+
+
+def _link(busiest: Busiest) -> str:
+    name = busiest.group if len(busiest.group) <= 16 else busiest.group[:15] + "…"
+    return f"{name} {'out' if busiest.outwards else 'in'}"
+
+
+def _row(what: str, before: str, after: str, ratio: str) -> str:
+    return f"{what:<20} {before:>20} {after:>20}   {ratio}".rstrip()

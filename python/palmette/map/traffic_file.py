@@ -1,0 +1,65 @@
+"""Messages of a run in a file: a sparse communication matrix, as a profile writes it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from palmette.map.errors import MapError
+from palmette.map.matrix import read_matrix
+from palmette.map.pattern import Pattern, pattern_of_matrix
+
+FORMAT = "palmette-traffic"
+
+
+def read_traffic(path: str | Path) -> Pattern:
+    """Return the messages of a file: rows of numbers (`matrix.read_matrix`), or JSON for what is sparse.
+
+    The JSON form is {"format": "palmette-traffic", "version": 1, "ranks": p, "messages": [[from, to, bytes], ...]}; the
+    same pair may come several times. Raises MapError naming the file and the place in it.
+    """
+    name = Path(path).name
+    if Path(path).suffix != ".json":
+        return pattern_of_matrix(read_matrix(path), name)
+    try:
+        document = json.loads(Path(path).read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise MapError(f"{path}: can't be read ({error.strerror}); name a file with messages") from None
+    except (ValueError, RecursionError) as error:
+        raise MapError(f"{path}: not JSON ({error}); {_form()}") from None
+    if not isinstance(document, dict) or document.get("format") != FORMAT or document.get("version") != 1:
+        raise MapError(f"{path}: no traffic of version 1; {_form()}")
+    ranks, messages = document.get("ranks"), document.get("messages")
+    if not isinstance(ranks, int) or isinstance(ranks, bool) or ranks < 1:
+        raise MapError(f"{path}: `ranks` is {ranks!r}, not a number of ranks; {_form()}")
+    if not isinstance(messages, list):
+        raise MapError(f"{path}: `messages` is no list; {_form()}")
+    rows = [_message(path, index, row, ranks) for index, row in enumerate(messages)]
+    rows = [row for row in rows if row[0] != row[1]]
+    source, target, size = zip(*rows, strict=True) if rows else ((), (), ())
+    return Pattern(
+        name,
+        ranks,
+        np.array(source, dtype=np.int32),
+        np.array(target, dtype=np.int32),
+        np.array(size, dtype=np.float64),
+    )
+
+
+def _form() -> str:
+    return f'write {{"format": "{FORMAT}", "version": 1, "ranks": P, "messages": [[FROM, TO, BYTES], ...]}}'
+
+
+def _message(path: str | Path, index: int, row: Any, ranks: int) -> tuple[int, int, float]:
+    where = f"{path}: messages[{index}]"
+    if not isinstance(row, list) or len(row) != 3 or not all(type(word) in (int, float) for word in row):
+        raise MapError(f"{where} is not [FROM, TO, BYTES]")
+    source, target, size = row
+    if not all(type(rank) is int and 0 <= rank < ranks for rank in (source, target)):
+        raise MapError(f"{where}: {source} to {target} are not ranks of 0 to {ranks - 1}")
+    if not 0 <= size < float("inf"):
+        raise MapError(f"{where}: {size} is no number of bytes")
+    return source, target, float(size)

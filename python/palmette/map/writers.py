@@ -1,0 +1,74 @@
+"""A rank order in the forms that launchers read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from palmette import _core
+from palmette.export.coordinates import coordinates_text
+
+
+@dataclass(frozen=True)
+class Writer:
+    """One form of file."""
+
+    sentence: str
+    usage: str
+    """How it is used; {file} stands for its name, {ranks} for their number."""
+    text: Callable[[_core.Job, list[int]], str]
+
+
+def hosts_in_order(job: _core.Job, order: Sequence[int]) -> list[str]:
+    """Return the host of each rank."""
+    return [job.host_of(place) for place in order]
+
+
+def _host_list(job: _core.Job, order: list[int]) -> str:
+    return "".join(f"{host}\n" for host in hosts_in_order(job, order))
+
+
+def _hydra(job: _core.Job, order: list[int]) -> str:
+    """Return options, for hydra's host file can't give a host ranks that aren't neighbours."""
+    hosts = hosts_in_order(job, order)
+    index = {host: number for number, host in enumerate(dict.fromkeys(hosts))}
+    return f"-hosts {','.join(index)} -rankmap {','.join(str(index[host]) for host in hosts)}\n"
+
+
+def _rankfile(job: _core.Job, order: list[int]) -> str:
+    """Return `rank R=HOST slot=S`; S counts the places of a host in topology order."""
+    nodes = job.level("node")
+    assert nodes is not None
+    lines = []
+    for rank, place in enumerate(order):
+        position = job.position_of(place)
+        slot = position - nodes.first(nodes.group_of(position))
+        lines.append(f"rank {rank}={job.host_of(place)} slot={slot}\n")
+    return "".join(lines)
+
+
+WRITERS = {
+    "hydra": Writer("MPICH's hydra: hosts and rank map", "mpiexec $(cat {file}) -n {ranks} ./app", _hydra),
+    "intel": Writer("Intel MPI's hydra: machine file", "mpiexec -machinefile {file} -n {ranks} ./app", _host_list),
+    "rankfile": Writer(
+        "Open MPI, PRRTE: a host and a core for each rank",
+        "mpirun --map-by rankfile:file={file} -n {ranks} ./app",
+        _rankfile,
+    ),
+    "seq": Writer(
+        "Open MPI, PRRTE: a host for each rank, no core",
+        "mpirun --hostfile {file} --map-by seq -n {ranks} ./app",
+        _host_list,
+    ),
+    "slurm": Writer(
+        "Slurm: host file of the arbitrary distribution",
+        "SLURM_HOSTFILE={file} srun --distribution=arbitrary -n {ranks} ./app",
+        _host_list,
+    ),
+    "coordinates": Writer(
+        "MPICH's topology-aware trees, with the new order",
+        "MPIR_CVAR_COORDINATES_FILE={file} mpiexec -n {ranks} ./app",
+        coordinates_text,
+    ),
+}
+"""Name -> form."""

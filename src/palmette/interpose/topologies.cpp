@@ -1,0 +1,46 @@
+// Communicators with a topology, whose ranks may be reordered.
+#include "palmette/interpose/guard.hpp"
+#include "palmette/interpose/wrappers.hpp"
+#include "palmette/runtime/reorder.hpp"
+
+namespace palmette::interpose {
+
+int on_MPI_Cart_create(MPI_Comm comm, int dimensions, const int* extents, const int* periodic, int reorder,
+                       MPI_Comm* made) {
+    if (const Entry entry; entry.ours()) {
+        if (const auto code = runtime::reorder_cart(comm, dimensions, extents, periodic, reorder, made)) return *code;
+    }
+    return next::MPI_Cart_create(comm, dimensions, extents, periodic, reorder, made);
+}
+
+int on_MPI_Graph_create(MPI_Comm comm, int nodes, const int* index, const int* edges, int reorder, MPI_Comm* made) {
+    if (const Entry entry; entry.ours()) {
+        if (const auto code = runtime::reorder_graph(comm, nodes, index, edges, reorder, made)) return *code;
+    }
+    return next::MPI_Graph_create(comm, nodes, index, edges, reorder, made);
+}
+
+int on_MPI_Dist_graph_create(MPI_Comm comm, int count, const int* sources, const int* degrees, const int* destinations,
+                             const int* weights, MPI_Info info, int reorder, MPI_Comm* made) {
+    if (const Entry entry; entry.ours()) {
+        if (const auto code =
+                runtime::reorder_dist_graph(comm, count, sources, degrees, destinations, weights, info, reorder, made))
+            return *code;
+    }
+    return next::MPI_Dist_graph_create(comm, count, sources, degrees, destinations, weights, info, reorder, made);
+}
+
+int on_MPI_Dist_graph_create_adjacent(MPI_Comm comm, int in_degree, const int* sources, const int* source_weights,
+                                      int out_degree, const int* destinations, const int* destination_weights,
+                                      MPI_Info info, int reorder, MPI_Comm* made) {
+    if (const Entry entry; entry.ours()) {
+        if (const auto code =
+                runtime::reorder_dist_graph_adjacent(comm, in_degree, sources, source_weights, out_degree, destinations,
+                                                     destination_weights, info, reorder, made))
+            return *code;
+    }
+    return next::MPI_Dist_graph_create_adjacent(comm, in_degree, sources, source_weights, out_degree, destinations,
+                                                destination_weights, info, reorder, made);
+}
+
+}  // namespace palmette::interpose

@@ -1,0 +1,127 @@
+#include "palmette/runtime/reordering.hpp"
+
+#include <algorithm>
+
+#include "palmette/runtime/background.hpp"
+
+namespace palmette::runtime {
+namespace {
+
+/// Whether some ranks are nearer to each other than others.
+bool tells_apart(const topology::Job& job) {
+    return std::any_of(job.levels().begin(), job.levels().end(), [](const topology::JobLevel& level) {
+        return level.groups.count() > 1 && !level.groups.all_single();
+    });
+}
+
+}  // namespace
+
+bool Reordering::open(int reorder) {
+    Process& process = Process::instance();
+    if (comm_ == MPI_COMM_NULL) return false;
+    if (!reorder) {
+        leave("the program asked for no reordering");
+        return false;
+    }
+    if (!process.settings().reorder) {
+        leave("PALMETTE_REORDER=0");
+        return false;
+    }
+    before_blocking(comm_);
+    Refusal refusal = Refusal::no_state;
+    state_ = process.communicator(comm_, refusal);
+    if (!state_) {
+        leave(sentence_of(refusal));
+        return false;
+    }
+    if (!tells_apart(job())) {
+        leave("nothing is known that tells the ranks' places apart");
+        return false;
+    }
+    return true;
+}
+
+std::nullopt_t Reordering::leave(const std::string& reason) {
+    int rank = -1;
+    if (state_)
+        rank = state_->rank();
+    else
+        PMPI_Comm_rank(comm_, &rank);
+    if (rank == 0) Process::instance().report().topologies().left(constructor_, reason);
+    return std::nullopt;
+}
+
+std::optional<topology::NodePositions> Reordering::best(const topology::Graph& graph,
+                                                        const std::vector<topology::NodePositions>& candidates) {
+    topology::NodePositions in_order;
+    for (int node = 0; node < graph.size(); ++node) in_order.push_back(job().position_of(topology::Rank{node}).value);
+    const topology::MappedTraffic as_they_are = topology::traffic_of(job(), graph, in_order);
+    topology::MappedTraffic least = as_they_are;
+    const topology::NodePositions* found = nullptr;
+    for (const auto& candidate : candidates) {
+        const topology::MappedTraffic traffic = topology::traffic_of(job(), graph, candidate);
+        if (!topology::is_better(traffic, least)) continue;
+        least = traffic;
+        found = &candidate;
+    }
+    before = as_they_are.busiest;
+    after = least.busiest;
+    return found ? std::optional(*found) : std::nullopt;
+}
+
+int Reordering::number_with(const topology::NodePositions& positions) const {
+    const std::int32_t mine = position().value;
+    // Those past the last node keep the order of positions.
+    if (mine >= static_cast<std::int32_t>(positions.size())) return mine;
+    return static_cast<int>(std::find(positions.begin(), positions.end(), mine) - positions.begin());
+}
+
+void Reordering::Crossings::add(topology::Position from, topology::Position to, double weight) {
+    for (std::size_t level = of_level_.size(); level-- > 0;) {
+        const topology::Partition& groups = job_.levels()[level].groups;
+        if (groups.group_of(from.value) == groups.group_of(to.value)) return;
+        of_level_[level] += weight;
+    }
+}
+
+bool Reordering::less_crosses(const Crossings& before_all, const Crossings& after_all) {
+    std::vector<double> mine = before_all.of_level_;
+    mine.insert(mine.end(), after_all.of_level_.begin(), after_all.of_level_.end());
+    std::vector<double> all(mine.size());
+    if (PMPI_Allreduce(mine.data(), all.data(), static_cast<int>(mine.size()), MPI_DOUBLE, MPI_SUM, comm_) !=
+        MPI_SUCCESS)
+        return false;
+    const std::size_t levels = job().levels().size();
+    before = after = 0;
+    for (std::size_t l = 0; l < levels; ++l) {
+        const topology::JobLevel& level = job().levels()[l];
+        double capacity = 0;
+        for (std::int32_t g = 0; g < level.groups.count(); ++g) capacity += level.up_bytes_per_s[g];
+        if (capacity <= 0) capacity = level.groups.count();
+        before = std::max(before, all[l] / capacity);
+        after = std::max(after, all[levels + l] / capacity);
+        if (level.name == "node") break;
+    }
+    return after < before * (1 - 1e-6);
+}
+
+MPI_Comm Reordering::renumbered(int number, int& code) {
+    MPI_Comm out = MPI_COMM_NULL;
+    code = PMPI_Comm_split(comm_, 0, number, &out);
+    if (code != MPI_SUCCESS) return MPI_COMM_NULL;
+    MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+    if (PMPI_Comm_get_errhandler(comm_, &handler) == MPI_SUCCESS) {
+        PMPI_Comm_set_errhandler(out, handler);
+        PMPI_Errhandler_free(&handler);
+    }
+    return out;
+}
+
+int Reordering::finish(MPI_Comm renumbered, int code) {
+    if (code == MPI_SUCCESS && rank() == 0)
+        Process::instance().report().topologies().reordered(constructor_, before, after);
+    PMPI_Comm_free(&renumbered);
+    return code;
+}
+
+}  // namespace palmette::runtime

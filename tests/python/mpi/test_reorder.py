@@ -1,0 +1,118 @@
+"""MPI_Cart_create, MPI_Graph_create and MPI_Dist_graph_create* with reorder: the same graph, fewer bytes between leaves."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from palmette import _core
+from palmette.map.pattern import Pattern, parse_pattern
+from palmette.map.traffic import Traffic, count_traffic
+
+from .conftest import Cluster, Mpi, Ran
+
+pytestmark = pytest.mark.mpi
+
+LAB = "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core"
+CONSTRUCTORS = ("cart_create", "graph_create", "dist_graph_create", "dist_graph_create_adjacent")
+
+
+def scattered(folder: Path, placement: str) -> dict[str, str]:
+    """Return the settings that put 16 ranks on the lab's hosts, as `palmette lab run --placement` would."""
+    machine = _core.Machine.synthetic(LAB)
+    path = folder / "lab.json"
+    document = {"format": "palmette-topology", "version": 1, "machine": machine.to_json()}
+    path.write_text(json.dumps(document), encoding="utf-8")
+    hosts = _core.Job(machine, placement).hosts
+    return {"PALMETTE_TOPOLOGY": str(path), "PALMETTE_FAKE_HOSTS": ",".join(hosts)}
+
+
+def topologies(ran: Ran) -> dict[str, list[dict[str, Any]]]:
+    """Return the report's rows by function."""
+    assert ran.report is not None, ran.text
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for row in ran.report["topologies"]:
+        rows.setdefault(row["function"], []).append(row)
+    return rows
+
+
+def printed(ran: Ran, name: str) -> list[int]:
+    """Return the world ranks that hold the numbers of a communicator, from the program's output."""
+    lines = [line for line in ran.out.splitlines() if line.startswith(f"{name}:")]
+    assert lines, ran.text
+    return [int(word) for word in lines[0].partition(":")[2].split()]
+
+
+def traffic(placement: str, pattern: Pattern, order: list[int]) -> Traffic:
+    return count_traffic(_core.Job(_core.Machine.synthetic(LAB), placement), pattern, order)
+
+
+@pytest.mark.parametrize("ranks", [2, 7, 16])
+def test_the_graph_stays_the_same_when_ranks_change(mpi: Mpi, cluster: Cluster, ranks: int) -> None:
+    ran = mpi.run(ranks, "topologies", settings=cluster.settings(ranks))
+    ran.assert_right()
+    if ranks == 16:
+        for function in CONSTRUCTORS:
+            assert any(row["reordered"] for row in topologies(ran)[function]), ran.report
+
+
+@pytest.mark.parametrize("ranks", [7, 16])
+def test_it_stays_the_same_where_no_rank_sees_the_whole(mpi: Mpi, cluster: Cluster, ranks: int) -> None:
+    # As with thousands of ranks: each looks at its own cell, and distributed graphs get topology order.
+    settings = {**cluster.settings(ranks), "PALMETTE_FAKE_REORDER_WHOLE": "0"}
+    ran = mpi.run(ranks, "topologies", settings=settings)
+    ran.assert_right()
+    if ranks == 16:
+        assert any(row["reordered"] for row in topologies(ran)["cart_create"]), ran.report
+
+
+def test_a_stencil_on_scattered_ranks_moves_half_the_bytes_over_the_busiest_uplink(mpi: Mpi, tmp_path: Path) -> None:
+    ran = mpi.run(16, "topologies", "--seeds", 1, settings=scattered(tmp_path, "random:1"))
+    ran.assert_right()
+    for grid in ("8x2", "4x4"):
+        order = printed(ran, f"cart {grid}")
+        assert sorted(order) == list(range(16))
+        pattern = parse_pattern(f"stencil:{grid}", 16, 1024)
+        before, after = (traffic("random:1", pattern, list(o)) for o in (range(16), order))
+        assert before.busiest is not None and after.busiest is not None
+        assert before.busiest.bytes >= 2 * after.busiest.bytes, (grid, before.busiest, after.busiest)
+        assert before.hop_bytes > after.hop_bytes
+
+
+def test_a_large_grids_own_way_is_as_good_on_blocks_that_fit(mpi: Mpi, tmp_path: Path) -> None:
+    settings = {**scattered(tmp_path, "random:1"), "PALMETTE_FAKE_REORDER_WHOLE": "0"}
+    ran = mpi.run(16, "topologies", "--seeds", 1, settings=settings)
+    ran.assert_right()
+    pattern = parse_pattern("stencil:8x2", 16, 1024)
+    before, after = (traffic("random:1", pattern, list(o)) for o in (range(16), printed(ran, "cart 8x2")))
+    assert before.busiest is not None and after.busiest is not None
+    assert before.busiest.bytes >= 2 * after.busiest.bytes
+
+
+def test_ranks_in_the_best_order_stay_there_and_the_report_says_why(mpi: Mpi, tmp_path: Path) -> None:
+    ran = mpi.run(16, "topologies", "--seeds", 1, settings=scattered(tmp_path, "block"))
+    ran.assert_right()
+    assert printed(ran, "cart 8x2") == list(range(16))
+    reasons = {row.get("reason") for row in topologies(ran)["cart_create"]}
+    assert "no order is better than the ranks' own" in reasons
+    assert "a communicator of one rank" in reasons
+    assert "arguments that the MPI must judge" in reasons
+
+
+def test_the_setting_leaves_all_in_order(mpi: Mpi, tmp_path: Path) -> None:
+    settings = {**scattered(tmp_path, "random:1"), "PALMETTE_REORDER": "0"}
+    ran = mpi.run(16, "topologies", "--seeds", 1, settings=settings)
+    ran.assert_right()
+    rows = topologies(ran)
+    assert set(rows) == set(CONSTRUCTORS)
+    assert all(row == {**row, "reordered": False, "reason": "PALMETTE_REORDER=0"} for f in rows.values() for row in f)
+
+
+def test_ranks_of_one_host_stay_in_order(mpi: Mpi) -> None:
+    ran = mpi.run(4, "topologies", "--seeds", 1, settings={"PALMETTE_HWLOC": "/none"})
+    ran.assert_right()
+    reasons = {row.get("reason") for row in topologies(ran)["cart_create"]}
+    assert "nothing is known that tells the ranks' places apart" in reasons
