@@ -43,7 +43,7 @@ void print_members(const char* name, MPI_Comm comm) {
     all = members(comm);
     if (world_rank != holder) return;
     std::string line = std::string(name) + ":";
-    for (const int rank : all) line += " " + std::to_string(rank);
+    for (const int rank : all) line.append(" ").append(std::to_string(rank));
     std::printf("%s\n", line.c_str());
     std::fflush(stdout);
 }
@@ -69,7 +69,7 @@ void grid(MPI_Comm comm, std::vector<int> extents, std::vector<int> periodic, Ou
     std::string name = "cart";
     int cells = 1;
     for (const int extent : extents) {
-        name += (cells == 1 && name == "cart" ? " " : "x") + std::to_string(extent);
+        name.append(name == "cart" ? " " : "x").append(std::to_string(extent));
         cells *= extent;
     }
     std::snprintf(doing, sizeof doing, "%s of %d ranks", name.c_str(), size_of(comm));
