@@ -224,7 +224,12 @@ Communicator* Process::make_communicator(MPI_Comm comm, Refusal& refusal) {
     MPI_Group group = MPI_GROUP_NULL;
     MPI_Comm hidden = MPI_COMM_NULL;
     PMPI_Comm_group(comm, &group);
-    const int error = PMPI_Comm_create(comm, group, &hidden);
+    // MPICH 5 gives too large a group for a grid that was cut out of a communicator; then there is none that fits.
+    int members = 0;
+    int size = 0;
+    PMPI_Group_size(group, &members);
+    PMPI_Comm_size(comm, &size);
+    const int error = members == size ? PMPI_Comm_create(comm, group, &hidden) : MPI_ERR_GROUP;
     PMPI_Group_free(&group);
     std::optional<Refusal> unusable;
     std::shared_ptr<const Settings> forced = control_.settings();

@@ -82,7 +82,8 @@ std::optional<int> reorder_cart(MPI_Comm comm, int dimensions, const int* extent
     const auto number = small ? number_in_small(call, mapping) : number_in_large(call, mapping);
     if (!number) return call.leave("no order is better than the ranks' own");
     int code = MPI_SUCCESS;
-    const MPI_Comm renumbered = call.renumbered(*number, code);
+    const MPI_Comm renumbered = call.renumbered(*number, grid->cells(), code);
+    *made = MPI_COMM_NULL;
     if (renumbered == MPI_COMM_NULL) return code;
     return call.finish(renumbered, PMPI_Cart_create(renumbered, dimensions, extents, periodic, 0, made));
 }

@@ -76,8 +76,10 @@ std::optional<Numbers> numbers_from_root(Reordering& call, MPI_Comm comm, const 
             // The others wait for the answer: ranks stay in order.
             Process::instance().report().note(error.what());
         }
-    int better = numbers.empty() ? 0 : 1;
-    if (PMPI_Bcast(&better, 1, MPI_INT, 0, comm) != MPI_SUCCESS || !better) return std::nullopt;
+    double found[3] = {numbers.empty() ? 0.0 : 1.0, call.before, call.after};
+    if (PMPI_Bcast(found, 3, MPI_DOUBLE, 0, comm) != MPI_SUCCESS || found[0] == 0) return std::nullopt;
+    call.before = found[1];
+    call.after = found[2];
     std::vector<int> pairs;
     for (const int number : numbers) {
         pairs.push_back(number);
@@ -165,7 +167,7 @@ std::optional<int> reorder_dist_graph(MPI_Comm comm, int count, const int* sourc
     const auto numbers = numbers_of(call, comm, mine, valid);
     if (!numbers) return std::nullopt;
     int code = MPI_SUCCESS;
-    const MPI_Comm renumbered = call.renumbered(numbers->mine, code);
+    const MPI_Comm renumbered = call.renumbered(numbers->mine, call.size(), code);
     if (renumbered == MPI_COMM_NULL) return code;
     return call.finish(
         renumbered, PMPI_Dist_graph_create(renumbered, count, sources, degrees, destinations, weights, info, 0, made));
@@ -190,7 +192,7 @@ std::optional<int> reorder_dist_graph_adjacent(MPI_Comm comm, int in_degree, con
     const auto numbers = numbers_of(call, comm, mine, valid);
     if (!numbers) return std::nullopt;
     int code = MPI_SUCCESS;
-    const MPI_Comm renumbered = call.renumbered(numbers->mine, code);
+    const MPI_Comm renumbered = call.renumbered(numbers->mine, call.size(), code);
     if (renumbered == MPI_COMM_NULL) return code;
     Side in;
     Side out;

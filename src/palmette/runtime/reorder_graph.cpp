@@ -44,7 +44,8 @@ std::optional<int> reorder_graph(MPI_Comm comm, int nodes, const int* index, con
     const auto best = call.best(graph, candidates);
     if (!best) return call.leave("no order is better than the ranks' own");
     int code = MPI_SUCCESS;
-    const MPI_Comm renumbered = call.renumbered(call.number_with(*best), code);
+    const MPI_Comm renumbered = call.renumbered(call.number_with(*best), nodes, code);
+    *made = MPI_COMM_NULL;
     if (renumbered == MPI_COMM_NULL) return code;
     return call.finish(renumbered, PMPI_Graph_create(renumbered, nodes, index, edges, 0, made));
 }

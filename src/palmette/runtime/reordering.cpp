@@ -105,10 +105,11 @@ bool Reordering::less_crosses(const Crossings& before_all, const Crossings& afte
     return after < before * (1 - 1e-6);
 }
 
-MPI_Comm Reordering::renumbered(int number, int& code) {
+MPI_Comm Reordering::renumbered(int number, std::int64_t nodes, int& code) {
     MPI_Comm out = MPI_COMM_NULL;
-    code = PMPI_Comm_split(comm_, 0, number, &out);
-    if (code != MPI_SUCCESS) return MPI_COMM_NULL;
+    // Those without a node are left out here: of a communicator that MPICH 5 shortens to a grid, MPI_Comm_group still gives all.
+    code = PMPI_Comm_split(comm_, number < nodes ? 0 : MPI_UNDEFINED, number, &out);
+    if (code != MPI_SUCCESS || out == MPI_COMM_NULL) return MPI_COMM_NULL;
     MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
     if (PMPI_Comm_get_errhandler(comm_, &handler) == MPI_SUCCESS) {
         PMPI_Comm_set_errhandler(out, handler);
@@ -118,7 +119,10 @@ MPI_Comm Reordering::renumbered(int number, int& code) {
 }
 
 int Reordering::finish(MPI_Comm renumbered, int code) {
-    if (code == MPI_SUCCESS && rank() == 0)
+    int number = -1;
+    PMPI_Comm_rank(renumbered, &number);
+    // Rank 0 of the old communicator may be left out.
+    if (code == MPI_SUCCESS && number == 0)
         Process::instance().report().topologies().reordered(constructor_, before, after);
     PMPI_Comm_free(&renumbered);
     return code;

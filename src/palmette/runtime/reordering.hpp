@@ -47,8 +47,9 @@ class Reordering {
     /// Collective: whether less crosses the links in all after than before, by each rank's own edges. Stands for the busiest link where no rank knows all.
     bool less_crosses(const Crossings& before, const Crossings& after);
 
-    /// Collective: the communicator in which this rank has `number`, with the error handler of the program's. Counts. MPI_COMM_NULL on an error, with `code`.
-    MPI_Comm renumbered(int number, int& code);
+    /// Collective: the communicator of `nodes` ranks in which this one has `number`, with the error handler of the program's. MPI_COMM_NULL for numbers beyond, and on
+    /// an error, with its `code`.
+    MPI_Comm renumbered(int number, std::int64_t nodes, int& code);
     /// After `renumbered`: what the MPI made of it.
     int finish(MPI_Comm renumbered, int code);
 
