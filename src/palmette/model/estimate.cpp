@@ -36,6 +36,8 @@ std::optional<double> estimate(const topology::Job& job, const Costs& costs, con
         case Collective::scan:
         case Collective::exscan:
             return estimate_scan(asked);
+        case Collective::composed:
+            break;
     }
     return std::nullopt;
 }

@@ -25,6 +25,7 @@ std::vector<std::string_view> texts_of(Collective collective) {
         case Collective::allgather:
             return {"shared",
                     "ring:segment=32K",
+                    "by_topology:node=linear,leaf=linear,top=all",
                     "leaders:between=recursive_doubling,inside=binomial",
                     "leaders:between=bruck,inside=binomial",
                     "recursive_doubling",
@@ -35,6 +36,7 @@ std::vector<std::string_view> texts_of(Collective collective) {
             return {"shared",
                     "by_topology:node=linear,leaf=linear,top=linear",
                     "by_topology:node=linear,leaf=k_nomial.4,top=k_nomial.4",
+                    "by_topology:node=linear,leaf=chain,top=chain,segment=4K",
                     "by_topology:node=linear,leaf=chain,top=chain,segment=8K",
                     "by_topology:node=linear,leaf=chain,top=chain,segment=32K",
                     "k_nomial"};
@@ -53,7 +55,9 @@ std::vector<std::string_view> texts_of(Collective collective) {
             return {"shared", "leaders", "dissemination"};
         case Collective::scan:
         case Collective::exscan:
-            return {"shared", "recursive_doubling", "linear:segment=8K", "all"};
+            return {"shared", "recursive_doubling", "linear:segment=2K", "linear:segment=8K", "all"};
+        case Collective::composed:
+            break;
     }
     return {};
 }

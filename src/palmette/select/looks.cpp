@@ -2,6 +2,7 @@
 
 #include "palmette/base/error.hpp"
 #include "palmette/base/units.hpp"
+#include "palmette/select/by_model.hpp"
 
 namespace palmette::select {
 namespace {
@@ -56,6 +57,8 @@ std::vector<Look> looks(const Table& table, Function function, const Job& job, c
             if (const auto reason = collectives::algorithm_named(request.collective, row.algorithm->name)
                                         .refuse(job, request, *row.algorithm))
                 look.why_not = cat(row.algorithm->name, " can't serve: ", *reason);
+        if (look.why_not.empty() && row.by_model && !best_by_model(job, request))
+            look.why_not = "the model has no candidate that can serve";
         out.push_back(look);
         if (look.why_not.empty()) break;
     }
