@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
-ORDER = ("base", "topology", "plan", "collectives", "model", "select", "runtime", "interpose")
+ORDER = ("base", "topology", "plan", "compose", "collectives", "model", "select", "runtime", "interpose")
 """From the bottom up: a layer may include itself and what stands before it."""
 WITH_MPI = ("runtime", "interpose")
 BINDINGS_TOP = "select"

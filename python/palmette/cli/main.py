@@ -16,6 +16,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "show": ("palmette.cli.show", "command", "Show a topology as a tree, a picture or JSON."),
     "plan": ("palmette.cli.plan", "command", "Make, verify, count and draw the plan of a collective."),
     "explain": ("palmette.cli.explain", "command", "Say why a collective is done as it is, and what else there is."),
+    "compose": ("palmette.cli.compose", "command", "Factor communication made of multicasts and reductions."),
     "run": ("palmette.cli.run", "command", "Run an MPI program with faster collectives."),
     "bench": ("palmette.cli.bench", "command", "Measure collectives with and without palmette."),
     "tune": ("palmette.cli.tune", "command", "Find the fastest algorithms here; write a decision table."),

@@ -22,9 +22,9 @@ def contents_text(plan: _core.Plan, message: _core.Message) -> str:
     if not message.block_count:
         return ""
     part = f", part {message.part + 1}/{message.parts}" if message.parts > 1 else ""
-    if plan.space == "cut":
+    if plan.space in ("cut", "listed"):
         if plan.cut == 1:
-            return "the vector" + part
+            return ("the vector" if plan.space == "cut" else "the block") + part
         blocks = numbers_text(list(_numbers(message)))
         return f"{_blocks(message.block_count)} {blocks} of {plan.cut}{part}"
     if plan.space == "pairs":

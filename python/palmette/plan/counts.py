@@ -9,10 +9,14 @@ from palmette.plan.crossing import many
 from palmette.units import plural
 
 
-def count_json(plan: _core.Plan) -> dict[str, Any]:
-    """Return the counts with the names of levels and groups, and the physical bound beside the busiest link."""
+def count_json(plan: _core.Plan, bound_s: float | None = None) -> dict[str, Any]:
+    """Return the counts with the names of levels and groups, and the physical bound beside the busiest link.
+
+    `bound_s` is that of a composed plan, which no collective tells.
+    """
     counted = plan.count()
-    bound = _core.bound(plan.job, plan.collective, plan.block_bytes, plan.root)
+    if plan.collective != "composed":
+        bound_s = _core.bound(plan.job, plan.collective, plan.block_bytes, plan.root).seconds
     return {
         "messages": counted.messages,
         "bytes": counted.bytes,
@@ -40,7 +44,7 @@ def count_json(plan: _core.Plan) -> dict[str, Any]:
             for of_job, level in zip(plan.job.levels, counted.levels, strict=True)
         ],
         "busiest": _busiest(plan, counted),
-        "bound_s": bound.seconds if bound.seconds > 0 else None,
+        "bound_s": bound_s if bound_s is not None and bound_s > 0 else None,
     }
 
 
@@ -60,9 +64,9 @@ def _busiest(plan: _core.Plan, counted: _core.PlanCount) -> dict[str, Any] | Non
     }
 
 
-def count_lines(plan: _core.Plan) -> list[str]:
+def count_lines(plan: _core.Plan, bound_s: float | None = None) -> list[str]:
     """The same as lines: one a level with its busiest link, then the busiest of all and what bounds it."""
-    counts = count_json(plan)
+    counts = count_json(plan, bound_s)
     rows = [("between", "messages", "bytes", "busiest link", "out", "in")]
     for level in counts["levels"]:
         busiest = max(level["links"], key=lambda link: max(link["bytes_out"], link["bytes_in"]))

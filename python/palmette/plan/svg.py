@@ -58,9 +58,13 @@ class _Frame:
         return self.tops[-1] + self.row / 2
 
 
-def svg(plan: _core.Plan) -> str:
-    """Return the picture as a complete SVG document. Raises TooLargeError past 256 ranks or 64 times."""
+def svg(plan: _core.Plan, title: str | None = None) -> str:
+    """Return the picture as a complete SVG document, headed by `title` or the collective.
+
+    Raises TooLargeError past 256 ranks or 64 times.
+    """
     job = plan.job
+    title = title or plan.collective
     if job.size > MOST_RANKS:
         raise TooLargeError(f"{job.size} ranks don't fit in a picture of at most {MOST_RANKS}; draw fewer with --ranks")
     messages = plan.messages()
@@ -78,10 +82,10 @@ def svg(plan: _core.Plan) -> str:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
         f'viewBox="0 0 {width:.0f} {height:.0f}" font-family="Inter, \'DejaVu Sans\', Helvetica, Arial, sans-serif">',
-        f"<title>{escape(plan.collective)} {escape(plan.algorithm)}</title>",
+        f"<title>{escape(title)} {escape(plan.algorithm)}</title>",
         f'<rect width="{width:.0f}" height="{height:.0f}" fill="#ffffff"/>',
-        _text(_MARGIN, 40, plan.collective, 22, _INK, weight=700),
-        _text(_MARGIN + 13 * len(plan.collective) + 14, 40, _clipped(plan.algorithm, 15, width - 280), 15, _MUTED),
+        _text(_MARGIN, 40, title, 22, _INK, weight=700),
+        _text(_MARGIN + 13 * len(title) + 14, 40, _clipped(plan.algorithm, 15, width - 280), 15, _MUTED),
         _text(_MARGIN, 62, _subtitle(plan), 12, _MUTED),
     ]
     parts += _groups(plan, frame)

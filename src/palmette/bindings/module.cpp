@@ -8,6 +8,7 @@ NB_MODULE(_core, m) {
     palmette::bindings::register_base(m);
     palmette::bindings::register_topology(m);
     palmette::bindings::register_plan(m);
+    palmette::bindings::register_compose(m);
     palmette::bindings::register_collectives(m);
     palmette::bindings::register_model(m);
     palmette::bindings::register_select(m);

@@ -7,6 +7,7 @@ namespace palmette::bindings {
 
 void register_base(nanobind::module_& module);
 void register_topology(nanobind::module_& module);
+void register_compose(nanobind::module_& module);
 void register_collectives(nanobind::module_& module);
 void register_plan(nanobind::module_& module);
 void register_model(nanobind::module_& module);

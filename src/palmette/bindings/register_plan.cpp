@@ -41,6 +41,8 @@ const char* name_of(plan::BlockSpace space) {
             return "pairs";
         case plan::BlockSpace::cut:
             return "cut";
+        case plan::BlockSpace::listed:
+            return "listed";
         case plan::BlockSpace::none:
             return "none";
     }
@@ -124,6 +126,11 @@ void register_count(nb::module_& m) {
 
 std::vector<std::int64_t> lengths(const Planned& self,
                                   const std::optional<std::variant<std::int64_t, std::vector<std::int64_t>>>& given) {
+    if (!given && self.plan.contract) {
+        std::vector<std::int64_t> out;
+        for (std::int64_t b = 0; b < self.plan.contract->blocks(); ++b) out.push_back(self.plan.contract->bytes_of(b));
+        return out;
+    }
     if (!given) {
         if (self.plan.request.block_bytes < 0)
             base::fail("the plan was made without block_bytes: say count(block_bytes=...)");
@@ -210,9 +217,27 @@ void register_plan(nb::module_& m) {
         .def_prop_ro(
             "space", [](const Planned& self) { return name_of(plan::space_of(self.plan.request.collective)); },
             "How blocks are numbered: 'per_rank'; 'pairs', block s * p + d goes from s to d; 'cut', one vector in "
-            "`cut` "
-            "blocks; 'none'.")
+            "`cut` blocks; 'listed', the `cut` blocks of a composition; 'none'.")
         .def_prop_ro("cut", [](const Planned& self) { return self.plan.programs.front().cut; })
+        .def_prop_ro(
+            "lengths", [](const Planned& self) { return lengths(self, std::nullopt); },
+            "What block_bytes=None stands for in `count`: one number, or one for each block. Raises Error.")
+        .def_prop_ro(
+            "scratch_bytes",
+            [](const Planned& self) {
+                std::vector<std::int64_t> out;
+                const std::vector<std::int64_t> given = lengths(self, std::nullopt);
+                const plan::BlockLengths of(self.plan.request, self.job, self.plan.programs.front().cut, given);
+                for (const Program& program : self.plan.programs) {
+                    std::int64_t total = 0;
+                    for (const plan::Blocks& layer : program.scratch)
+                        for (const plan::Interval& interval : layer.intervals())
+                            for (std::int64_t b = interval.first; b < interval.end(); ++b) total += of[b];
+                    out.push_back(total);
+                }
+                return out;
+            },
+            "Bytes of scratch of each rank, from the plan's block_bytes. Raises Error.")
         .def_prop_ro("step_counts", &step_counts, "Number of steps of all ranks by kind; kinds that occur.")
         .def("bytes_of", &bytes_of, "message"_a, "Bytes of a message, from the plan's block_bytes. Raises Error.")
         .def(

@@ -346,6 +346,8 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
             return node.scan();
         case Collective::exscan:
             return node.exscan();
+        case Collective::composed:
+            break;
     }
     return {};
 }

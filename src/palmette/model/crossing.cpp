@@ -20,6 +20,7 @@ std::int64_t entries_wanted(const Job& job, Collective collective) {
         case BlockSpace::pairs:
             return std::int64_t{job.size()} * job.size();
         case BlockSpace::cut:
+        case BlockSpace::listed:
         case BlockSpace::none:
             return 1;
     }
@@ -82,6 +83,7 @@ Traffic Crossing::of(std::int32_t first, std::int32_t end) const {
         case Collective::exscan:
             return prefixes(first, end);
         case Collective::barrier:
+        case Collective::composed:
             return {};
     }
     return {};

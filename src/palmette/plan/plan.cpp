@@ -65,6 +65,7 @@ Json to_json(const Program& program) {
             item.set("exposed", std::move(exposed));
         }
         if (step.kind == StepKind::pull_reduce) item.set("exposed_first", step.exposed_first);
+        if (step.operation > 0) item.set("operation", static_cast<int>(step.operation));
         if (step.target_count > 0)
             item.set("from", regions_json(program.sources_of(step))).set("to", regions_json(program.targets_of(step)));
         else

@@ -1,10 +1,12 @@
 // All programs of one collective together: what the verifier, the counters and the drawings look at.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "palmette/base/json.hpp"
+#include "palmette/plan/contract.hpp"
 #include "palmette/plan/program.hpp"
 #include "palmette/topology/job.hpp"
 
@@ -27,8 +29,9 @@ struct Request {
 /// Tools only: a rank at run time makes its own program and nobody else's.
 struct Plan {
     Request request;
-    std::string algorithm;          ///< as in docs/reference/algorithm-spec.md
-    std::vector<Program> programs;  ///< by rank
+    std::string algorithm;                     ///< as in docs/reference/algorithm-spec.md
+    std::vector<Program> programs;             ///< by rank
+    std::shared_ptr<const Contract> contract{};  ///< of Collective::composed: what the plan has to do
 };
 
 /// The block that belongs to a rank, in the order that a program counts in.

@@ -13,9 +13,13 @@ constexpr std::array<const char*, collective_count> collective_names{
     "reduce_scatter", "alltoall", "barrier",   "scan",  "exscan"};
 }
 
-const char* name_of(Collective collective) { return collective_names[static_cast<std::size_t>(collective)]; }
+const char* name_of(Collective collective) {
+    if (collective == Collective::composed) return "composed";
+    return collective_names[static_cast<std::size_t>(collective)];
+}
 
 Collective collective_named(std::string_view name) {
+    if (name == "composed") return Collective::composed;
     std::string known;
     for (std::size_t c = 0; c < collective_count; ++c) {
         if (name == collective_names[c]) return static_cast<Collective>(c);
@@ -27,6 +31,10 @@ Collective collective_named(std::string_view name) {
 std::string name_of(Buffer buffer) {
     if (buffer == Buffer::send) return "send";
     if (buffer == Buffer::recv) return "recv";
+    if (!is_scratch(buffer)) {
+        const std::size_t index = caller_index(buffer) - 2;
+        return index == 0 ? "named" : "named" + std::to_string(index);
+    }
     return layer_of(buffer) == 0 ? "scratch" : "scratch" + std::to_string(layer_of(buffer));
 }
 

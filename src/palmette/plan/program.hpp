@@ -26,7 +26,8 @@ enum class Collective : std::uint8_t {
     alltoall,
     barrier,
     scan,
-    exscan
+    exscan,
+    composed  ///< what a contract says (plan/contract.hpp); none of MPI's, so it is not counted
 };
 inline constexpr std::size_t collective_count = 11;
 
@@ -35,12 +36,21 @@ const char* name_of(Collective collective);
 Collective collective_named(std::string_view name);
 
 /// Memory that a block lies in. `send` and `recv` are the caller's, `scratch` belongs to the plan. Scratch has layers, so that a rank can
-/// hold several versions of a block; `scratch` is layer 0.
-enum class Buffer : std::uint8_t { send, recv, scratch };
+/// hold several versions of a block; `scratch` is layer 0. From `named` on stand further buffers of the caller's: a composition may have any number.
+enum class Buffer : std::uint8_t { send, recv, scratch, named = 128 };
 constexpr Buffer scratch_layer(std::size_t layer) { return static_cast<Buffer>(2 + layer); }
-constexpr bool is_scratch(Buffer buffer) { return buffer >= Buffer::scratch; }
+constexpr bool is_scratch(Buffer buffer) { return buffer >= Buffer::scratch && buffer < Buffer::named; }
+inline constexpr std::size_t most_layers_of_scratch = 126;
+/// The caller's buffers by number: send, recv, then the named ones.
+inline constexpr std::size_t most_caller_buffers = 128;
+constexpr Buffer caller_buffer(std::size_t index) {
+    return index < 2 ? static_cast<Buffer>(index) : static_cast<Buffer>(126 + index);
+}
+constexpr std::size_t caller_index(Buffer buffer) {
+    return buffer < Buffer::scratch ? static_cast<std::size_t>(buffer) : static_cast<std::size_t>(buffer) - 126;
+}
 constexpr std::size_t layer_of(Buffer buffer) { return static_cast<std::size_t>(buffer) - 2; }
-/// send, recv, scratch, scratch1, scratch2, ...
+/// send, recv, scratch, scratch1, scratch2, ..., named, named1, ...
 std::string name_of(Buffer buffer);
 
 /// send, recv    a message between two ranks
@@ -90,6 +100,7 @@ struct Step {
     std::uint16_t readers = 0;   ///< expose: pulls that take from it
     Rank peer;                   ///< the other rank; -1 without
     std::int32_t tag = 0;
+    std::uint8_t operation = 0;      ///< reduce: which of a composition's operations
     std::uint32_t first_region = 0;  ///< into Program::regions; steps may share a list
     std::uint32_t region_count = 0;
     /// copy, reduce, pull_reduce: the last `target_count` regions are written, the others read; a reduce reads its left operand's blocks, then

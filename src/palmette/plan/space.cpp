@@ -23,6 +23,8 @@ BlockSpace space_of(Collective collective) {
         case Collective::scan:
         case Collective::exscan:
             return BlockSpace::cut;
+        case Collective::composed:
+            return BlockSpace::listed;
     }
     return BlockSpace::none;
 }
@@ -67,6 +69,7 @@ Blocks blocks_before(const Request& request, const Job& job, const Program& prog
         case Collective::exscan:
             return {0, program.cut};
         case Collective::barrier:
+        case Collective::composed:
             return {};
     }
     return {};
@@ -99,6 +102,7 @@ Blocks blocks_after(const Request& request, const Job& job, const Program& progr
         case Collective::exscan:
             return program.rank.value == 0 ? Blocks() : Blocks(0, program.cut);
         case Collective::barrier:
+        case Collective::composed:
             return {};
     }
     return {};
@@ -111,6 +115,7 @@ std::int64_t block_count(const Request& request, const Job& job, std::int64_t cu
         case BlockSpace::pairs:
             return std::int64_t{job.size()} * job.size();
         case BlockSpace::cut:
+        case BlockSpace::listed:
             return cut;
         case BlockSpace::none:
             return 0;

@@ -12,8 +12,9 @@ namespace palmette::plan {
 ///  - per_rank: block i belongs to rank i (gather, scatter, allgather, reduce_scatter);
 ///  - pairs: block s * p + d goes from s to d (alltoall);
 ///  - cut: one vector in Program::cut even blocks (bcast, reduce, allreduce, scan, exscan);
+///  - listed: Program::cut blocks, each with a length of its own (composed);
 ///  - none: nothing but order in time (barrier).
-enum class BlockSpace : std::uint8_t { per_rank, pairs, cut, none };
+enum class BlockSpace : std::uint8_t { per_rank, pairs, cut, listed, none };
 BlockSpace space_of(Collective collective);
 
 /// True where the root matters: gather, scatter, bcast, reduce.

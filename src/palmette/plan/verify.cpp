@@ -10,104 +10,38 @@
 #include "palmette/plan/contributions.hpp"
 #include "palmette/plan/matching.hpp"
 #include "palmette/plan/space.hpp"
+#include "palmette/plan/verify_memory.hpp"
 
 namespace palmette::plan {
 namespace {
 
 using base::cat;
-using Complaint = std::optional<std::string>;
+using verifying::at;
+using verifying::Complaint;
+using verifying::Memory;
+using verifying::Place;
+using verifying::Rights;
+using verifying::sequence;
+using verifying::Sequence;
+using verifying::undefined;
+using verifying::written_by;
 
-constexpr Contents undefined = undefined_contents;
 constexpr std::int64_t most_parts = 1 << 16;
-
-std::string at(const Program& program, StepId step) {
-    return cat("rank ", program.rank, ", step ", step, " (", name_of(program.steps[step].kind), ", ",
-               program.stages.empty() ? "" : program.stages[program.steps[step].stage], ")");
-}
-
-/// Which blocks of which buffer a rank has.
-class Rights {
-  public:
-    Rights(const Plan& plan, const Job& job, const Program& program)
-        : program_(program),
-          send_(blocks_before(plan.request, job, program)),
-          recv_(blocks_after(plan.request, job, program)) {}
-
-    const Blocks& of(Buffer buffer) const {
-        static const Blocks none;
-        if (buffer == Buffer::send) return send_;
-        if (buffer == Buffer::recv) return recv_;
-        return layer_of(buffer) < program_.scratch.size() ? program_.scratch[layer_of(buffer)] : none;
-    }
-    std::size_t buffers() const { return 2 + program_.scratch.size(); }
-
-    bool covers(const Region& region) const {
-        const auto& intervals = of(region.buffer).intervals();
-        const auto after =
-            std::upper_bound(intervals.begin(), intervals.end(), region.blocks.first,
-                             [](std::int64_t block, const Interval& interval) { return block < interval.first; });
-        return after != intervals.begin() && region.blocks.end() <= (after - 1)->end();
-    }
-
-  private:
-    const Program& program_;
-    Blocks send_, recv_;
-};
-
-/// The memory of one rank: for every part of every block that it has, what it holds. `aliased`: input and output are the same memory.
-class Memory {
-  public:
-    Memory(const Rights& rights, std::int64_t parts, bool aliased) : parts_(parts), aliased_(aliased) {
-        areas_.resize(rights.buffers());
-        for (std::size_t b = 0; b < areas_.size(); ++b)
-            for (const Interval& interval : rights.of(static_cast<Buffer>(b)).intervals())
-                areas_[b].push_back(
-                    {interval, std::vector<Contents>(static_cast<std::size_t>(interval.count * parts), undefined)});
-    }
-    /// The buffer that stands for both where they are one.
-    Buffer place(Buffer buffer) const { return aliased_ && buffer == Buffer::recv ? Buffer::send : buffer; }
-
-    Contents& cell(Buffer buffer, std::int64_t block, std::int64_t part) {
-        auto& areas = areas_[static_cast<std::size_t>(place(buffer))];
-        auto area = std::upper_bound(areas.begin(), areas.end(), block,
-                                     [](std::int64_t b, const Area& candidate) { return b < candidate.blocks.first; });
-        if (area == areas.begin()) return nowhere_;
-        --area;
-        return area->cells[static_cast<std::size_t>((block - area->blocks.first) * parts_ + part)];
-    }
-
-  private:
-    struct Area {
-        Interval blocks;
-        std::vector<Contents> cells;
-    };
-    std::vector<std::vector<Area>> areas_;
-    std::int64_t parts_;
-    bool aliased_;
-    Contents nowhere_ = undefined;
-};
-
-/// The blocks of a list of regions, in the order in which a message carries them.
-using Place = std::pair<Buffer, std::int64_t>;
-using Sequence = std::vector<Place>;
-Sequence sequence(Span<Region> regions) {
-    Sequence out;
-    for (const Region& region : regions)
-        for (std::int64_t b = region.blocks.first; b < region.blocks.end(); ++b) out.emplace_back(region.buffer, b);
-    return out;
-}
 
 class Verifier {
   public:
-    Verifier(const Plan& plan, const Job& job) : plan_(plan), job_(job) {}
+    Verifier(const Plan& plan, const Job& job) : plan_(plan), job_(job) {
+        if (plan.contract) terms_.emplace(plan.contract->commutes());
+    }
 
     Complaint run() {
         if (Complaint complaint = check_frame()) return complaint;
+        rights_.reserve(plan_.programs.size());
         for (const Program& program : plan_.programs) rights_.emplace_back(plan_, job_, program);
         for (std::size_t r = 0; r < plan_.programs.size(); ++r)
             if (Complaint complaint = check_program(r)) return complaint;
         if (Complaint complaint = check_memory(false)) return complaint;
-        if (Complaint complaint = check_order()) return complaint;
+        if (Complaint complaint = verifying::check_order(plan_)) return complaint;
         const Collective c = plan_.request.collective;
         const bool same_shape = is_reduction(c) && c != Collective::reduce_scatter;
         if (!same_shape) return std::nullopt;
@@ -121,6 +55,9 @@ class Verifier {
         if (static_cast<std::int32_t>(plan_.programs.size()) != job_.size())
             return cat("the plan has ", plan_.programs.size(), " programs for a job of ", job_.size(), " ranks");
         const Rank root = plan_.request.root;
+        const bool composed = plan_.request.collective == Collective::composed;
+        if (composed != static_cast<bool>(plan_.contract))
+            return cat(composed ? "a composed plan without a contract" : "a collective's plan with a contract");
         if (is_rooted(plan_.request.collective) && (root.value < 0 || root.value >= job_.size()))
             return cat("root ", root, " is outside of a job of ", job_.size(), " ranks");
         for (std::size_t r = 0; r < plan_.programs.size(); ++r) {
@@ -160,7 +97,7 @@ class Verifier {
                     return cat(at(program, s), ": touches ", name_of(region.buffer), " blocks ", region.blocks.first,
                                " to ", region.blocks.end() - 1, ", which this rank doesn't have");
             for (const Region& region : written_by(program, step)) {
-                if (region.buffer == Buffer::send)
+                if (region.buffer == Buffer::send && !plan_.contract)
                     return cat(at(program, s), ": writes the caller's input, block ", region.blocks.first);
                 const bool own_result = has_both && region.buffer == Buffer::recv && region.blocks.first <= own &&
                                         own < region.blocks.end();
@@ -171,7 +108,10 @@ class Verifier {
             if (step.kind == StepKind::expose && (step.tag < 0 || step.tag >= most_expose_tags))
                 return cat(at(program, s), ": tag ", step.tag, " is not below ", most_expose_tags);
             const bool combines = step.kind == StepKind::reduce || step.kind == StepKind::pull_reduce;
-            if (combines && !is_reduction(collective))
+            if (plan_.contract && step.operation >= plan_.contract->commutes().size() && combines)
+                return cat(at(program, s), ": uses operation ", static_cast<int>(step.operation),
+                           ", which there isn't");
+            if (combines && !is_reduction(collective) && !plan_.contract)
                 return cat(at(program, s), ": combines contributions, which a ", name_of(collective), " doesn't");
             const bool pulls = step.kind == StepKind::pull || step.kind == StepKind::pull_reduce;
             if (pulls && step.peer.value >= 0 && step.peer.value < job_.size() &&
@@ -186,22 +126,6 @@ class Verifier {
         return nodes.group_of(job_.position_of(a).value) == nodes.group_of(job_.position_of(b).value);
     }
 
-    static Span<Region> written_by(const Program& program, const Step& step) {
-        switch (step.kind) {
-            case StepKind::send:
-            case StepKind::expose:
-                return {nullptr, 0};
-            case StepKind::recv:
-            case StepKind::pull:
-                return program.regions_of(step);
-            case StepKind::copy:
-            case StepKind::reduce:
-            case StepKind::pull_reduce:
-                return program.targets_of(step);
-        }
-        return {nullptr, 0};
-    }
-
     static bool copies_input(const Program& program, const Step& step) {
         if (step.kind != StepKind::copy) return false;
         const Span<Region> sources = program.sources_of(step);
@@ -214,31 +138,9 @@ class Verifier {
         for (const Rights& rights : rights_) memory_.emplace_back(rights, parts_, aliased);
         if (Complaint complaint = play()) return complaint;
         for (std::size_t r = 0; r < plan_.programs.size(); ++r)
-            if (Complaint complaint = check_races(plan_.programs[r], memory_[r])) return complaint;
+            if (Complaint complaint = verifying::check_races(plan_.programs[r], memory_[r], parts_)) return complaint;
+        if (plan_.contract) return check_contract();
         return plan_.request.collective == Collective::barrier ? check_barrier() : check_result();
-    }
-
-    /// Programs without messages may be run one step after the other, where an expose doesn't wait for its readers.
-    Complaint check_order() const {
-        std::set<std::pair<std::int32_t, std::int32_t>> exposed;
-        for (const Program& program : plan_.programs)
-            for (const Step& step : program.steps)
-                if (step.kind == StepKind::send || step.kind == StepKind::recv) return std::nullopt;
-        std::vector<StepId> next(plan_.programs.size(), 0);
-        for (bool moved = true; moved;) {
-            moved = false;
-            for (std::size_t r = 0; r < next.size(); ++r)
-                for (const auto& steps = plan_.programs[r].steps; next[r] < steps.size(); ++next[r], moved = true) {
-                    const Step& step = steps[next[r]];
-                    if (has_peer(step.kind) && !exposed.contains({step.peer.value, step.tag})) break;
-                    if (step.kind == StepKind::expose) exposed.insert({static_cast<std::int32_t>(r), step.tag});
-                }
-        }
-        for (std::size_t r = 0; r < next.size(); ++r)
-            if (next[r] < plan_.programs[r].steps.size())
-                return cat(at(plan_.programs[r], next[r]),
-                           ": can't start where ranks take their steps one after the other");
-        return std::nullopt;
     }
 
     /// Who brings block b into the world: what is moved is told apart by its block alone.
@@ -250,10 +152,14 @@ class Verifier {
         const bool barrier = plan_.request.collective == Collective::barrier;
         heard_.assign(plan_.programs.size(), {});
         for (std::size_t r = 0; r < plan_.programs.size(); ++r) {
-            for (const Interval& interval : rights_[r].of(Buffer::send).intervals())
-                for (std::int64_t b = interval.first; b < interval.end(); ++b)
-                    for (std::int64_t part = 0; part < parts_; ++part)
-                        memory_[r].cell(Buffer::send, b, part) = brought(r, b);
+            // A collective begins with its input, a composition with whatever all buffers hold.
+            for (std::size_t i = 0; i < (terms_ ? rights_[r].callers() : 1); ++i)
+                for (const Interval& interval : rights_[r].of(caller_buffer(i)).intervals())
+                    for (std::int64_t b = interval.first; b < interval.end(); ++b)
+                        for (std::int64_t part = 0; part < parts_; ++part)
+                            memory_[r].cell(caller_buffer(i), b, part) =
+                                terms_ ? terms_->leaf(static_cast<std::int32_t>(r), caller_buffer(i), b)
+                                       : brought(r, b);
             if (barrier) heard_[r].resize(plan_.programs[r].steps.size());
         }
         Complaint wrong;
@@ -348,8 +254,8 @@ class Verifier {
                     const Contents mine = memory_[to.rank].cell(own[i].first, own[i].second, part);
                     if (mine == undefined) return undefined_at(to, own[i]);
                     std::string why;
-                    const auto both = step.exposed_first ? contributions_.combine(value, mine, why)
-                                                         : contributions_.combine(mine, value, why);
+                    const auto both =
+                        step.exposed_first ? combined(step, value, mine, why) : combined(step, mine, value, why);
                     if (!both) return cat(at(reader, to.step), ": ", why);
                     value = *both;
                 }
@@ -387,7 +293,11 @@ class Verifier {
         if (read.size() != 2 * written.size())
             return cat(at(program, ref.step), ": combines ", read.size(), " blocks, two by two, to ", written.size());
         const auto half = read.begin() + static_cast<std::ptrdiff_t>(written.size());
-        return combine(ref, {read.begin(), half}, ref, {half, read.end()}, ref, written, step.slice);
+        return combine(ref, {read.begin(), half}, {half, read.end()}, written);
+    }
+
+    std::optional<Contents> combined(const Step& step, Contents left, Contents right, std::string& why) {
+        return terms_ ? terms_->combine(step.operation, left, right, why) : contributions_.combine(left, right, why);
     }
 
     Complaint undefined_at(StepRef ref, const Place& place) const {
@@ -407,63 +317,22 @@ class Verifier {
         return std::nullopt;
     }
 
-    Complaint combine(StepRef left_of, const Sequence& left, StepRef right_of, const Sequence& right, StepRef to,
-                      const Sequence& written, Slice slice) {
-        const std::int64_t begin = parts_ / slice.of * slice.index;
-        const std::int64_t end = begin + parts_ / slice.of;
+    Complaint combine(StepRef ref, const Sequence& left, const Sequence& right, const Sequence& written) {
+        const Step& step = plan_.programs[ref.rank].steps[ref.step];
+        const std::int64_t begin = parts_ / step.slice.of * step.slice.index;
+        const std::int64_t end = begin + parts_ / step.slice.of;
+        Memory& memory = memory_[ref.rank];
         for (std::size_t i = 0; i < written.size(); ++i)
             for (std::int64_t part = begin; part < end; ++part) {
-                const Contents a = memory_[left_of.rank].cell(left[i].first, left[i].second, part);
-                const Contents b = memory_[right_of.rank].cell(right[i].first, right[i].second, part);
-                if (a == undefined) return undefined_at(left_of, left[i]);
-                if (b == undefined) return undefined_at(right_of, right[i]);
+                const Contents a = memory.cell(left[i].first, left[i].second, part);
+                const Contents b = memory.cell(right[i].first, right[i].second, part);
+                if (a == undefined) return undefined_at(ref, left[i]);
+                if (b == undefined) return undefined_at(ref, right[i]);
                 std::string why;
-                const auto value = contributions_.combine(a, b, why);
-                if (!value) return cat(at(plan_.programs[to.rank], to.step), ": ", why);
-                memory_[to.rank].cell(written[i].first, written[i].second, part) = *value;
+                const auto value = combined(step, a, b, why);
+                if (!value) return cat(at(plan_.programs[ref.rank], ref.step), ": ", why);
+                memory.cell(written[i].first, written[i].second, part) = *value;
             }
-        return std::nullopt;
-    }
-
-    struct Access {
-        StepId step;
-        bool writes;
-    };
-
-    Complaint check_races(const Program& program, const Memory& memory) const {
-        const std::size_t n = program.steps.size();
-        const std::size_t words = (n + 63) / 64;
-        // before[s]: the steps that are complete when s starts.
-        std::vector<std::uint64_t> before(n * words, 0);
-        for (StepId s = 0; s < n; ++s)
-            for (const StepId wait : program.waits_of(program.steps[s])) {
-                for (std::size_t w = 0; w < words; ++w) before[s * words + w] |= before[wait * words + w];
-                before[s * words + wait / 64] |= std::uint64_t{1} << wait % 64;
-            }
-        const auto ordered = [&](StepId earlier, StepId later) {
-            return earlier == later || (before[later * words + earlier / 64] >> earlier % 64 & 1) != 0;
-        };
-        std::map<std::tuple<Buffer, std::int64_t, std::int64_t>, std::vector<Access>> accesses;
-        for (StepId s = 0; s < n; ++s) {
-            const Step& step = program.steps[s];
-            const std::int64_t begin = parts_ / step.slice.of * step.slice.index;
-            const std::int64_t end = begin + parts_ / step.slice.of;
-            const auto written = written_by(program, step);
-            const auto reads = static_cast<std::uint32_t>(step.region_count - written.size());
-            std::uint32_t i = 0;
-            for (const Region& region : program.regions_of(step)) {
-                const bool writes = i++ >= reads;
-                for (std::int64_t b = region.blocks.first; b < region.blocks.end(); ++b)
-                    for (std::int64_t part = begin; part < end; ++part) {
-                        auto& list = accesses[{memory.place(region.buffer), b, part}];
-                        for (const Access& access : list)
-                            if ((writes || access.writes) && !ordered(access.step, s))
-                                return cat(at(program, s), " and step ", access.step, " touch ", name_of(region.buffer),
-                                           " block ", b, " and neither waits for the other");
-                        list.push_back({s, writes});
-                    }
-            }
-        }
         return std::nullopt;
     }
 
@@ -477,6 +346,27 @@ class Verifier {
             default:
                 return {0, job_.size()};
         }
+    }
+
+    /// Every block of the caller's, changed or not, must end as the contract says.
+    Complaint check_contract() {
+        Complaint wrong;
+        std::map<std::pair<Contents, std::int64_t>, Contents> made;  ///< by value and part: how it was put together
+        plan_.contract->evaluate(*terms_, [&](Rank rank, Buffer buffer, std::int64_t block, Contents want) {
+            const std::string where =
+                cat("rank ", rank, ": ", plan_.contract->buffer_name(caller_index(buffer)), " block ", block);
+            for (std::int64_t part = 0; part < parts_ && !wrong; ++part) {
+                const Contents value = memory_[static_cast<std::size_t>(rank.value)].cell(buffer, block, part);
+                if (value == undefined)
+                    wrong = where + " is not there";
+                else if (!terms_->equal(value, want))
+                    wrong = cat(where, " ends with ", terms_->text(value), " instead of ", terms_->text(want));
+                else if (const auto [first, fresh] = made.try_emplace({want, part}, value);
+                         !fresh && first->second != value)
+                    wrong = cat(where, " is put together in another way than on another rank");
+            }
+        });
+        return wrong;
     }
 
     Complaint check_result() {
@@ -515,6 +405,7 @@ class Verifier {
     std::vector<Rights> rights_;
     std::vector<Memory> memory_;
     Contributions contributions_;
+    std::optional<Terms> terms_;                         ///< instead of contributions where there is a contract
     std::vector<std::vector<std::vector<bool>>> heard_;  ///< barrier: by rank and step
     std::map<std::pair<std::uint32_t, StepId>, std::vector<Contents>> put_out_;
     std::int64_t parts_ = 1;

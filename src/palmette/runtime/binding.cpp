@@ -66,6 +66,8 @@ class Binder {
         switch (space_) {
             case BlockSpace::none:
                 return 0;
+            case BlockSpace::listed:
+                return layout_.places->length(block);
             case BlockSpace::cut:
                 return plan::cut_length(layout_.uniform_bytes, program_.cut, layout_.element_bytes, block);
             case BlockSpace::per_rank: {
@@ -86,7 +88,7 @@ class Binder {
     }
 
     bool uniform() const {
-        return space_ != BlockSpace::cut && !layout_.send.lengths && !layout_.recv.lengths && !layout_.some_lengths;
+        return space_ != BlockSpace::cut && space_ != BlockSpace::listed && !layout_.send.lengths && !layout_.recv.lengths && !layout_.some_lengths;
     }
 
     std::int64_t length_of(const Interval& interval) const {
@@ -114,6 +116,8 @@ class Binder {
         switch (space_) {
             case BlockSpace::none:
                 return 0;
+            case BlockSpace::listed:
+                return layout_.places->offset(buffer, block);
             case BlockSpace::cut:
                 return plan::cut_begin(layout_.uniform_bytes, program_.cut, layout_.element_bytes, block);
             case BlockSpace::per_rank:
@@ -186,6 +190,7 @@ class Binder {
             step.kind == StepKind::pull || step.kind == StepKind::pull_reduce ? member(step.peer) : step.peer.value;
         bound.tag = step.tag;
         bound.copied = step.copied;
+        bound.operation = step.operation;
         bound.readers = step.readers;
         bound.waits = step.wait_count;
         bound.staging = -1;

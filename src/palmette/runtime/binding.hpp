@@ -10,6 +10,14 @@
 
 namespace palmette::runtime {
 
+/// Lengths of a composition's blocks, and where they lie in the caller's buffers, in bytes from each one's start.
+class Places {
+  public:
+    virtual ~Places() = default;
+    virtual std::int64_t length(std::int64_t block) const = 0;
+    virtual std::int64_t offset(plan::Buffer buffer, std::int64_t block) const = 0;
+};
+
 /// Where the blocks of the caller's buffers lie, in bytes from the buffer's start, and how long blocks are. Ranks are those of the communicator. Lists by rank
 /// must outlive the binding.
 struct Layout {
@@ -30,6 +38,8 @@ struct Layout {
     /// What rank r's block is in the send or the recv buffer: for alltoall both are set, otherwise the one that holds all ranks' blocks; the other buffer
     /// holds the rank's own block alone, at offset 0.
     Ranks send, recv;
+    /// Of a composition: where its blocks lie. Nothing else is looked at then but element_bytes.
+    const Places* places = nullptr;
     const SomeLengths* some_lengths = nullptr;
 };
 
@@ -46,7 +56,8 @@ struct BoundStep {
     plan::StepKind kind;
     std::int32_t peer;  ///< of a message: its rank; of a pull: which member of the node
     std::int32_t tag;
-    bool copied;  ///< expose: never read in the caller's own memory
+    bool copied;             ///< expose: never read in the caller's own memory
+    std::uint8_t operation;  ///< reduce: index into Environment::operation
     std::uint32_t readers;
     std::int64_t bytes;
     /// Pieces of a message or an expose; of a copy's or pull's source; of a left operand.

@@ -27,6 +27,8 @@ void Executor::prepare(const BoundProgram& program) {
 char* Executor::address(const Piece& piece) {
     if (piece.buffer == plan::Buffer::send) return environment_.bases.send + piece.offset;
     if (piece.buffer == plan::Buffer::recv) return environment_.bases.recv + piece.offset;
+    if (!plan::is_scratch(piece.buffer))
+        return environment_.bases.named[plan::caller_index(piece.buffer) - 2] + piece.offset;
     return scratch_.data() + piece.offset;
 }
 
@@ -60,7 +62,7 @@ void Executor::copy(const BoundStep& step, const char* exposed) {
 }
 
 int Executor::reduce(const BoundStep& step, const char* exposed) {
-    const Operation& operation = *environment_.operation;
+    const Operation& operation = environment_.operation[step.operation];
     const std::int64_t extent = operation.layout().extent;
     // Plans see elements from their first byte on.
     const std::int64_t lower = operation.layout().true_lower;

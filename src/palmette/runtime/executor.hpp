@@ -19,6 +19,7 @@ namespace palmette::runtime {
 struct Bases {
     char* send = nullptr;
     char* recv = nullptr;
+    char* const* named = nullptr;  ///< further buffers of a composition
 };
 
 /// What a program needs to run besides itself. What it points at must live until the end.
@@ -26,7 +27,7 @@ struct Environment {
     Bases bases;
     MPI_Comm comm = MPI_COMM_NULL;
     int first_tag = 0;                          ///< added to every message's tag
-    const Operation* operation = nullptr;       ///< of reductions
+    const Operation* operation = nullptr;       ///< of reductions; the first, where there are several
     SharedNode* shared = nullptr;               ///< set for all members of a node or for none
     std::int64_t single_copy_from = INT64_MAX;  ///< exposures of so many bytes are read in the owner's memory
     Outbox* outbox = nullptr;                   ///< set where short messages had better be copied

@@ -1,0 +1,257 @@
+"""`palmette compose`: factor a composition over a machine, verify it, count it, draw it, choose its parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from palmette import _core
+from palmette.cli.common import CliError, emit_json, errors, json_option
+from palmette.compose.auto import Variant, ablation
+from palmette.compose.composition import Composition, methods_list, named
+from palmette.compose.errors import ComposeError
+from palmette.compose.factoring import Factoring, bound_s
+from palmette.compose.files import read
+from palmette.compose.text import (
+    lengths_text,
+    primitive_lines,
+    scratch_line,
+    stage_lines,
+    stages_json,
+)
+from palmette.plan.counts import bytes_text, count_json, count_lines
+from palmette.plan.svg import TooLargeError, svg
+from palmette.units import plural
+
+EXAMPLE = "palmette compose allreduce --hierarchy 2:4"
+
+
+@click.command("compose", epilog=f"Example: {EXAMPLE} --svg plan.svg", context_settings={"max_content_width": 80})
+@click.argument("what", metavar="NAME|FILE", required=False)
+@click.option("--hierarchy", metavar="N:M", help="Groups, outermost first: 3:8, or uneven 2:4+3.")
+@click.option("--machine", metavar="SPEC", help="A synthetic machine: 2leaf@50Mbit/s:4node@100Mbit/s:2core.")
+@click.option("--topology", metavar="FILE", help="A topology.json.")
+@click.option("--placement", default="block", show_default=True, metavar="FORM", help="As for palmette plan.")
+@click.option("--ranks", type=click.IntRange(1), help="Number of ranks; default: all places.")
+@click.option("--method", default="direct", show_default=True, help="direct, tree.K, ring, /LANES; one for each level.")
+@click.option("--stripes", type=click.IntRange(1), default=1, show_default=True, help="Parts over ranks of a node.")
+@click.option("--pipeline", type=click.IntRange(1), default=1, show_default=True, help="Parts one after the other.")
+@click.option("--landings", type=click.IntRange(1), default=4, show_default=True, help="Partial results held at once.")
+@click.option("--size", default="1K", show_default=True, metavar="BYTES", help="Of a block, or of the vector.")
+@click.option("--root", type=click.IntRange(0), default=0, show_default=True, help="The root rank.")
+@click.option("--ordered", is_flag=True, help="The operation isn't commutative: keep the order of ranks.")
+@click.option("--auto", is_flag=True, help="Compare direct, hierarchical, striped, pipelined; take the best.")
+@click.option("--rank", type=click.IntRange(0), metavar="RANK", help="Show the steps of one rank only.")
+@click.option("--svg", "picture", metavar="FILE", help="Write a picture: ranks, times, arrows.")
+@click.option("--list", "listed", is_flag=True, help="List MPI's collectives as compositions.")
+@json_option
+def command(what: str | None, listed: bool, as_json: bool, **options: Any) -> None:
+    """Factor a composition and show its stages, counts, scratch and proof.
+
+    NAME is one of MPI's collectives (--list); FILE is a composition in JSON, or a Python file that defines
+    composition(ranks, bytes).
+    """
+    if listed:
+        _list(as_json)
+        return
+    if what is None:
+        raise CliError(f"no composition given; `palmette compose --list` names some, for instance: {EXAMPLE}")
+    try:
+        asked = _ask(what, **options)
+        if options["auto"]:
+            asked = _choose(asked, as_json)
+        if options["rank"] is not None:
+            _show_rank(asked, options["rank"], as_json)
+            return
+        plan = asked.factoring.plan(asked.composition, asked.job)
+        complaint = plan.verify()
+        if options["picture"] is not None:
+            _draw(asked, plan, options["picture"])
+    except (_core.Error, ComposeError, TooLargeError) as error:
+        raise CliError(str(error)) from None
+    if as_json:
+        emit_json(_as_json(asked, plan, complaint, options["picture"]))
+    else:
+        click.echo("\n".join(_lines(asked, plan, complaint, options["picture"])))
+    if complaint is not None:
+        click.get_current_context().exit(1)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """The question, and what was tried for it."""
+
+    composition: Composition
+    job: _core.Job
+    factoring: Factoring
+    variants: tuple[Variant, ...] = ()
+
+
+def _list(as_json: bool) -> None:
+    rows = _core.compositions()
+    if as_json:
+        emit_json([{"name": n, "sentence": s, "rooted": root, "reduces": reduces} for n, s, root, reduces in rows])
+        return
+    width = max(len(name) for name, *_ in rows)
+    click.echo("\n".join(f"{name:<{width}}  {sentence}" for name, sentence, *_ in rows))
+
+
+def _ask(
+    what: str,
+    *,
+    hierarchy: str | None,
+    machine: str | None,
+    topology: str | None,
+    placement: str,
+    ranks: int | None,
+    method: str,
+    stripes: int,
+    pipeline: int,
+    landings: int,
+    size: str,
+    root: int,
+    ordered: bool,
+    **_: object,
+) -> _Asked:
+    size_bytes = _core.parse_size(size)
+    path = Path(what)
+    is_file = path.suffix in (".json", ".py") or "/" in what
+    job: _core.Job | None = None
+    if machine is not None and topology is not None:
+        raise CliError("--machine and --topology both name a machine; leave one of them out")
+    if machine is not None or topology is not None:
+        made = _core.Machine.synthetic(machine) if machine is not None else _core.Machine.from_file(str(topology))
+        job = _core.Job(made, placement, ranks or 0)
+    count = job.size if job is not None else ranks
+    if count is None and hierarchy is not None:
+        count = _ranks_of(hierarchy)
+    if is_file:
+        composition = read(path, count, size_bytes)
+        count = composition.ranks
+    elif count is None:
+        raise CliError(f"no ranks given; name them with --hierarchy, --machine, --topology or --ranks: {EXAMPLE}")
+    else:
+        composition = named(
+            what, count, size_bytes, root=root, commutative=not ordered, element_bytes=_element(size_bytes)
+        )
+    inner = hierarchy if job is not None else None
+    if job is None:
+        job = _core.hierarchy_job(hierarchy or str(count), count)
+    return _Asked(composition, job, Factoring(inner, tuple(methods_list(method)), stripes, pipeline, landings))
+
+
+def _element(size_bytes: int) -> int:
+    """Elements of 4 bytes, as most programs have them, where the size allows."""
+    return 4 if size_bytes % 4 == 0 else 1
+
+
+def _ranks_of(hierarchy: str) -> int | None:
+    """Ranks that a hierarchy makes, where it can be read; else the core complains about it later."""
+    groups = 1
+    for level in hierarchy.split(":"):
+        try:
+            counts = [int(count) for count in level.split("+")]
+        except ValueError:
+            return 1
+        groups = sum(counts) if len(counts) > 1 else groups * counts[0]
+    return max(groups, 1)
+
+
+def _choose(asked: _Asked, as_json: bool) -> _Asked:
+    with errors.status("factoring") as status:
+        variants = ablation(asked.composition, asked.job, None if as_json else lambda text: status.update(text))
+    return _Asked(asked.composition, asked.job, variants[-1].factoring, tuple(variants))
+
+
+def _show_rank(asked: _Asked, rank: int, as_json: bool) -> None:
+    f = asked.factoring
+    program = asked.composition.core.program(
+        asked.job, rank, f.hierarchy, list(f.methods), f.stripes, f.pipeline, f.landings
+    )
+    if as_json:
+        emit_json(program.to_json())
+    else:
+        click.echo("\n".join(_head(asked)))
+        click.echo(
+            f"rank {rank}; `send`, `recv`, `named`... are the buffers " + ", ".join(asked.composition.core.buffers)
+        )
+        click.echo()
+        click.echo(program.text(), nl=False)
+
+
+def _head(asked: _Asked) -> list[str]:
+    composition, job = asked.composition, asked.job
+    levels = [plural(level.count, level.name) for level in reversed(job.levels) if level.count > 1]
+    on = f" on {', '.join(levels)}" if levels else ""
+    return [
+        f"{composition.name}: {plural(job.size, 'rank')}{on}, {lengths_text(composition)}",
+        *primitive_lines(composition),
+        f"factored with {asked.factoring.text()}",
+    ]
+
+
+def _variant_lines(variants: tuple[Variant, ...]) -> list[str]:
+    rows = [("", "predicted", "of bound", "messages", "outer", "scratch")]
+    for variant in variants:
+        seconds = variant.seconds
+        rows.append(
+            (
+                variant.name,
+                _core.format_duration(seconds) if seconds else "-",
+                f"{seconds / variant.bound_s:.2f}" if seconds and variant.bound_s else "-",
+                f"{variant.messages:,}",
+                f"{bytes_text(variant.outer_bytes)} in {variant.outer_messages:,}",
+                bytes_text(variant.scratch_bytes),
+            )
+        )
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    table = ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return ["", *table, *(f"  {variant.name}: {variant.factoring.text()}" for variant in variants)]
+
+
+def _draw(asked: _Asked, plan: _core.Plan, picture: str) -> None:
+    try:
+        Path(picture).write_text(svg(plan, asked.composition.name), encoding="utf-8")
+    except OSError as error:
+        raise CliError(f"can't write {picture}: {error.strerror}; choose another file with --svg") from None
+
+
+def _lines(asked: _Asked, plan: _core.Plan, complaint: str | None, picture: str | None) -> list[str]:
+    lines = [
+        line for long in _head(asked) for line in (click.wrap_text(long, 80, subsequent_indent="    ").splitlines())
+    ]
+    if asked.variants:
+        lines += _variant_lines(asked.variants)
+    lines += ["", *stage_lines(plan), "", *count_lines(plan, bound_s(asked.composition, asked.job)), scratch_line(plan)]
+    verdict = f"wrong: {complaint}" if complaint is not None else "verified: right, without deadlocks or races"
+    lines += click.wrap_text(verdict, width=80).splitlines()
+    if picture is not None:
+        lines.append(f"wrote {picture}")
+    return lines
+
+
+def _as_json(asked: _Asked, plan: _core.Plan, complaint: str | None, picture: str | None) -> dict[str, Any]:
+    composition = asked.composition
+    document: dict[str, Any] = {
+        "composition": composition.name,
+        "ranks": composition.ranks,
+        "blocks": composition.core.blocks,
+        "phases": composition.core.phases,
+        "buffers": composition.core.buffers,
+        "factoring": asked.factoring.__dict__ | {"methods": list(asked.factoring.methods)},
+        "stages": stages_json(plan),
+        "count": count_json(plan, bound_s(composition, asked.job)),
+        "scratch_bytes": plan.scratch_bytes,
+        "verified": complaint is None,
+        "complaint": complaint,
+    }
+    if asked.variants:
+        document["variants"] = [
+            variant.__dict__ | {"factoring": variant.factoring.text()} for variant in asked.variants
+        ]
+    if picture is not None:
+        document["svg"] = picture
+    return document

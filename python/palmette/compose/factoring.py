@@ -1,0 +1,66 @@
+"""How a composition is carried out, and what the plan that comes out is like."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from palmette import _core
+from palmette.compose.composition import Composition
+
+
+@dataclass(frozen=True)
+class Factoring:
+    """The parameters of `Composition.factor`."""
+
+    hierarchy: str | None = None
+    """Groups of positions in place of the machine's levels."""
+    methods: tuple[str, ...] = ("direct",)
+    stripes: int = 1
+    pipeline: int = 1
+    landings: int = 4
+
+    def plan(self, composition: Composition, job: _core.Job) -> _core.Plan:
+        """Return the plan of all ranks. Raises `_core.Error`."""
+        return composition.factor(
+            job,
+            hierarchy=self.hierarchy,
+            methods=self.methods,
+            stripes=self.stripes,
+            pipeline=self.pipeline,
+            landings=self.landings,
+        )
+
+    def text(self) -> str:
+        """Return options that make this factoring again: `--method ring,tree.2 --stripes 4`."""
+        parts = [f"--hierarchy {self.hierarchy}"] if self.hierarchy else []
+        parts.append(f"--method {','.join(self.methods)}")
+        parts += [f"--stripes {self.stripes}"] if self.stripes > 1 else []
+        parts += [f"--pipeline {self.pipeline}"] if self.pipeline > 1 else []
+        return " ".join(parts)
+
+    def with_(self, **changes: Any) -> Factoring:
+        """Return the same with some parameters changed."""
+        return replace(self, **changes)
+
+
+def bound_s(composition: Composition, job: _core.Job) -> float | None:
+    """Seconds below which no plan for this composition can stay: bytes over capacity of the worst edge; None: unknown.
+
+    It holds for the composition as it is written: another one for the same purpose may need less.
+    """
+    worst = 0.0
+    for level, groups in zip(job.levels, composition.core.crossing(job), strict=True):
+        for capacity, (out, into) in zip(level.up_bytes_per_s, groups, strict=True):
+            if capacity > 0:
+                worst = max(worst, max(out, into) / capacity)
+    return worst or None
+
+
+def outer_traffic(plan: _core.Plan) -> tuple[str, int, int]:
+    """Return name, messages and bytes of the outermost level that has more than one group."""
+    counted = plan.count()
+    for level, counts in zip(plan.job.levels, counted.levels, strict=True):
+        if level.count > 1:
+            return level.name, counts.messages, counts.bytes
+    return "rank", counted.messages, counted.bytes

@@ -1,0 +1,88 @@
+"""The C functions of palmette.h, as ctypes sees them."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from palmette.compose.errors import ComposeError
+from palmette.run.abi import LIBRARIES
+
+_MPIS = {"libmpi.so.12": "mpich", "libmpi.so.40": "ompi", "libmpi_abi.so.1": "abi"}
+
+
+def mpi() -> Any:
+    """Return mpi4py's module MPI, which the caller has imported: palmette itself doesn't need it."""
+    module = sys.modules.get("mpi4py.MPI")
+    if module is None:
+        raise ComposeError("no mpi4py here; import mpi4py.MPI and pass one of its communicators")
+    return module
+
+
+@cache
+def library() -> ctypes.CDLL:
+    """Load the library for the MPI of this process. Raises ComposeError where there is none."""
+    maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
+    for file in dict.fromkeys(re.findall(r"(/\S*/libmpi\S*\.so\.\d+)\S*$", maps, re.MULTILINE)):
+        abi = _MPIS.get(Path(file).name)
+        if abi is None:
+            continue
+        path = LIBRARIES / f"libpalmette_{abi}.so"
+        if not path.is_file():
+            raise ComposeError(f"{path.name} isn't built for {Path(file).name}; point the build at this MPI")
+        # mpi4py keeps the MPI's symbols to itself; the library takes them from all.
+        ctypes.CDLL(file, mode=ctypes.RTLD_GLOBAL)
+        return _declared(ctypes.CDLL(str(path)))
+    raise ComposeError(f"this process has none of {', '.join(_MPIS)} loaded; import mpi4py.MPI of such an MPI first")
+
+
+def _declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
+    handle = {name: _handle_type(name) for name in ("Comm", "Datatype", "Op")}
+    number, long, pointer, text = ctypes.c_int, ctypes.c_int64, ctypes.c_void_p, ctypes.c_char_p
+    longs = ctypes.POINTER(long)
+    numbers = ctypes.POINTER(number)
+    out = ctypes.POINTER(pointer)
+    signatures: dict[str, list[Any]] = {
+        "composition_create": [number, long, longs, long, handle["Datatype"], out],
+        "composition_buffer": [pointer, text, numbers],
+        "composition_multicast": [pointer, number, numbers, number, number, long, long, number],
+        "composition_reduce": [pointer, numbers, number, number, number, long, long, number, handle["Op"]],
+        "composition_fence": [pointer],
+        "plan_make": [pointer, handle["Comm"], text, out],
+        "plan_buffer_bytes": [pointer, number, longs],
+        "plan_scratch_bytes": [pointer, longs],
+        "bind": [pointer, out, number, out],
+        "start": [pointer],
+        "test": [pointer, numbers],
+        "wait": [pointer],
+    }
+    for name, arguments in signatures.items():
+        function = getattr(loaded, f"palmette_{name}")
+        function.argtypes, function.restype = arguments, number
+    for name in ("composition_free", "plan_free", "run_free"):
+        function = getattr(loaded, f"palmette_{name}")
+        function.argtypes, function.restype = [pointer], None
+    loaded.palmette_error.argtypes, loaded.palmette_error.restype = [], text
+    return loaded
+
+
+def _handle_type(name: str) -> Any:
+    """MPI's handles are int or pointers."""
+    module = mpi()
+    return ctypes.c_int if module._sizeof(getattr(module, name)) == ctypes.sizeof(ctypes.c_int) else ctypes.c_void_p
+
+
+def handle_of(thing: Any) -> int:
+    """Return the MPI handle of an object of mpi4py's."""
+    return int(mpi()._handleof(thing))
+
+
+def call(name: str, *arguments: Any) -> None:
+    """Call a function of palmette.h. Raises ComposeError with what it says."""
+    loaded = library()
+    if getattr(loaded, f"palmette_{name}")(*arguments) != 0:
+        raise ComposeError(loaded.palmette_error().decode())

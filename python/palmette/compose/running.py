@@ -1,0 +1,184 @@
+"""Compositions that run, on communicators of mpi4py's and arrays of NumPy's."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from palmette import _core
+from palmette.compose.composition import Composition
+from palmette.compose.errors import ComposeError
+from palmette.compose.factoring import Factoring
+from palmette.compose.library import call, handle_of, library, mpi
+
+Array = NDArray[Any]
+
+
+class RunningPlan:
+    """A plan on a communicator; `bind` gives it buffers.
+
+    Collective: all ranks bring the same composition and factoring. `datatype` is a predefined one of mpi4py's, such as
+    `MPI.DOUBLE`, whose elements the composition's `element_bytes` are; `operations` gives an operation of MPI's for each
+    name. Raises ComposeError on all ranks where one of them has a reason to.
+    """
+
+    def __init__(
+        self,
+        composition: Composition,
+        comm: Any,
+        factoring: Factoring | None = None,
+        *,
+        datatype: Any = None,
+        operations: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._plan = ctypes.c_void_p()
+        self.buffers: list[str] = list(composition.core.buffers)
+        made = _compose(composition, datatype if datatype is not None else mpi().BYTE, operations or {})
+        try:
+            text = _factoring_text(factoring or Factoring()).encode()
+            call("plan_make", made, handle_of(comm), text, ctypes.byref(self._plan))
+        finally:
+            library().palmette_composition_free(made)
+
+    def bytes_of(self, buffer: str) -> int:
+        """Return how many bytes this rank has in a buffer."""
+        size = ctypes.c_int64()
+        call("plan_buffer_bytes", self._plan, self.buffers.index(buffer), ctypes.byref(size))
+        return size.value
+
+    @property
+    def scratch_bytes(self) -> int:
+        """Bytes of scratch of this rank, for each bound run."""
+        size = ctypes.c_int64()
+        call("plan_scratch_bytes", self._plan, ctypes.byref(size))
+        return size.value
+
+    def bind(self, **arrays: Array) -> Run:
+        """Return a run on these arrays, which must be contiguous and stay where they are.
+
+        Local, but in the same order on all ranks. A buffer in which this rank has nothing may be left out. Raises
+        ComposeError.
+        """
+        return Run(self, arrays)
+
+    def free(self) -> None:
+        """Forget the plan; its runs keep what they need."""
+        if self._plan:
+            library().palmette_plan_free(self._plan)
+            self._plan = ctypes.c_void_p()
+
+    def __enter__(self) -> RunningPlan:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.free()
+
+
+class Run:
+    """A plan with its buffers. Any number may be under way at once."""
+
+    def __init__(self, plan: RunningPlan, arrays: Mapping[str, Array]) -> None:
+        unknown = sorted(set(arrays) - set(plan.buffers))
+        if unknown:
+            raise ComposeError(f"buffer '{unknown[0]}' is unknown; there are {', '.join(plan.buffers)}")
+        addresses = (ctypes.c_void_p * len(plan.buffers))()
+        for index, name in enumerate(plan.buffers):
+            wanted = plan.bytes_of(name)
+            array = arrays.get(name)
+            if array is None:
+                if wanted:
+                    raise ComposeError(f"buffer '{name}' needs an array of {wanted} bytes on this rank")
+                continue
+            if not array.flags.c_contiguous or not array.flags.writeable:
+                raise ComposeError(f"buffer '{name}': the array must be contiguous and writeable; pass a copy")
+            if array.nbytes != wanted:
+                raise ComposeError(f"buffer '{name}': the array has {array.nbytes} bytes where {wanted} are needed")
+            addresses[index] = array.ctypes.data
+        self._arrays = dict(arrays)
+        self._run = ctypes.c_void_p()
+        call("bind", plan._plan, addresses, len(plan.buffers), ctypes.byref(self._run))
+
+    def start(self) -> None:
+        """Begin. Raises ComposeError where it is under way."""
+        call("start", self._run)
+
+    def test(self) -> bool:
+        """Let all runs go on, and return whether this one is over. Raises ComposeError on an error of the MPI's."""
+        done = ctypes.c_int()
+        call("test", self._run, ctypes.byref(done))
+        return done.value != 0
+
+    def wait(self) -> None:
+        """Return when it is over. Raises ComposeError on an error of the MPI's."""
+        call("wait", self._run)
+
+    def free(self) -> None:
+        """Wait for it and forget it. In the same order on all ranks."""
+        if self._run:
+            library().palmette_run_free(self._run)
+            self._run = ctypes.c_void_p()
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.free()
+
+
+def _factoring_text(factoring: Factoring) -> str:
+    parts = [f"hierarchy={factoring.hierarchy}"] if factoring.hierarchy else []
+    parts += [f"method={','.join(factoring.methods)}", f"stripes={factoring.stripes}"]
+    return " ".join([*parts, f"pipeline={factoring.pipeline}", f"landings={factoring.landings}"])
+
+
+def _compose(composition: Composition, datatype: Any, operations: Mapping[str, Any]) -> ctypes.c_void_p:
+    """Say the composition once more, in C. The caller frees it."""
+    core = composition.core
+    lower, extent = datatype.Get_extent()
+    if (lower, extent) != (0, core.element_bytes):
+        raise ComposeError(
+            f"the datatype has {extent} bytes where elements of the composition have {core.element_bytes}"
+        )
+    counts = np.array([core.bytes_of(block) // extent for block in range(core.blocks)], dtype=np.int64)
+    made = ctypes.c_void_p()
+    pointer = counts.ctypes.data_as(ctypes.POINTER(ctypes.c_int64))
+    call("composition_create", core.ranks, core.blocks, pointer, len(counts), handle_of(datatype), ctypes.byref(made))
+    try:
+        _fill(made, core, operations)
+    except BaseException:
+        library().palmette_composition_free(made)
+        raise
+    return made
+
+
+def _fill(made: ctypes.c_void_p, core: _core.Composition, operations: Mapping[str, Any]) -> None:
+    numbers: dict[str, int] = {}
+    for name in core.buffers:
+        number = ctypes.c_int()
+        call("composition_buffer", made, name.encode(), ctypes.byref(number))
+        numbers[name] = number.value
+    now = 0
+    for phase, kind, root, others, source, (first, count), target, operation in core.primitives():
+        while now < phase:
+            call("composition_fence", made)
+            now += 1
+        ranks = (ctypes.c_int * len(others))(*others)
+        places = (numbers[source], first, count, numbers[target])
+        if kind == "multicast":
+            call("composition_multicast", made, root, ranks, len(others), *places)
+            continue
+        op = operations.get(operation)
+        if op is None and len(others) > 1:
+            raise ComposeError(f"operation '{operation}' is not given; add operations={{'{operation}': MPI.SUM}}")
+        # Nothing is combined where there is one source.
+        handle = handle_of(op if op is not None else mpi().SUM)
+        call("composition_reduce", made, ranks, len(others), root, *places, handle)

@@ -1,0 +1,115 @@
+#include "palmette/compose/factor.hpp"
+
+#include <limits>
+#include <memory>
+
+#include "palmette/base/error.hpp"
+#include "palmette/compose/own_program.hpp"
+#include "palmette/compose/promise.hpp"
+
+namespace palmette::compose {
+namespace {
+
+using base::fail;
+
+/// What the primitives of a phase have in common, while they go by.
+struct Seen {
+    std::int64_t primitives = 0, single = 0;
+    std::int32_t least_root = std::numeric_limits<std::int32_t>::max(), most_root = -1;
+    std::int32_t least_other = std::numeric_limits<std::int32_t>::max(), most_other = -1;
+
+    void note(const Primitive& primitive) {
+        ++primitives;
+        least_root = std::min(least_root, primitive.root.value), most_root = std::max(most_root, primitive.root.value);
+        least_other = std::min(least_other, primitive.others.least());
+        most_other = std::max(most_other, primitive.others.most());
+        if (primitive.others.least() == primitive.others.most()) ++single;
+    }
+    Manner manner(std::int64_t ranks) const {
+        Manner out;
+        out.one_root = primitives > 0 && least_root == most_root;
+        out.one_other = primitives > 0 && least_other == most_other;
+        out.dense = single == primitives && 2 * primitives >= ranks * ranks;
+        return out;
+    }
+};
+
+}  // namespace
+
+std::string Factoring::text() const {
+    std::string out;
+    for (const Method& method : methods) out += base::cat(out.empty() ? "" : ",", method.text());
+    if (stripes > 1) out += base::cat(" stripes=", stripes);
+    if (pipeline > 1) out += base::cat(" pipeline=", pipeline);
+    return out;
+}
+
+std::int64_t bytes_of_stripe(const Composition& composition, std::int32_t stripes, std::int64_t block) {
+    return plan::cut_length(composition.lengths()[block / stripes], stripes, composition.element_bytes(),
+                            block % stripes);
+}
+
+Factory::Factory(const Composition& composition, const Job& job, const Tree& tree, Factoring factoring)
+    : composition_(composition),
+      job_(job),
+      tree_(tree),
+      factoring_(std::move(factoring)),
+      router_(tree, factoring_.methods),
+      in_rank_order_(true) {
+    if (job.size() != composition.ranks())
+        fail("the composition has ", composition.ranks(), " ranks and the job ", job.size());
+    if (tree.levels.back().groups.size() != job.size())
+        fail("the tree has ", tree.levels.back().groups.size(), " ranks and the job ", job.size());
+    if (factoring_.stripes < 1 || factoring_.stripes > most_stripes)
+        fail("stripes ", factoring_.stripes, ": expected 1 to ", most_stripes);
+    if (factoring_.pipeline < 1 || factoring_.pipeline > most_pipeline)
+        fail("pipeline ", factoring_.pipeline, ": expected 1 to ", most_pipeline);
+    if (factoring_.landings < 1) fail("landings ", factoring_.landings, ": expected 1 or more");
+    for (std::int32_t r = 0; r < job.size() && in_rank_order_; ++r)
+        in_rank_order_ = job.position_of(Rank{r}).value == r;
+    std::vector<Seen> multicasts(static_cast<std::size_t>(composition.phases())), reductions = multicasts;
+    composition.visit([&](std::int32_t phase, const Primitive& primitive) {
+        (primitive.reduces ? reductions : multicasts)[static_cast<std::size_t>(phase)].note(primitive);
+    });
+    for (const Seen& seen : multicasts) multicasts_.push_back(seen.manner(job.size()));
+    for (const Seen& seen : reductions) reductions_.push_back(seen.manner(job.size()));
+    if (tag_limit() > std::numeric_limits<std::int32_t>::max())
+        fail("the composition has too many phases, stages and pipelined parts for the tags of messages");
+}
+
+std::int64_t Factory::tag_limit() const {
+    return std::int64_t{composition_.phases()} * std::max(1, router_.stages()) * factoring_.pipeline;
+}
+
+Manner Factory::manner_of(std::int32_t phase, const Primitive& primitive) const {
+    Manner out = (primitive.reduces ? reductions_ : multicasts_)[static_cast<std::size_t>(phase)];
+    out.ordered = primitive.reduces && !composition_.operations()[primitive.operation].commutative;
+    return out;
+}
+
+Program Factory::program(Rank rank) const {
+    if (rank.value < 0 || rank.value >= job_.size())
+        fail("rank ", rank, " is outside of a job of ", job_.size(), " ranks");
+    return OwnProgram(*this, rank).make();
+}
+
+plan::Plan Factory::plan() const {
+    plan::Plan out;
+    out.request.collective = plan::Collective::composed;
+    out.request.element_bytes = composition_.element_bytes();
+    out.algorithm = factoring_.text();
+    for (std::int32_t r = 0; r < job_.size(); ++r) out.programs.push_back(program(Rank{r}));
+    out.contract = std::make_shared<Promise>(composition_, factoring_.stripes);
+    return out;
+}
+
+std::int64_t Factory::scratch_bytes(const Program& program) const {
+    std::int64_t total = 0;
+    for (const plan::Blocks& layer : program.scratch)
+        for (const Interval& interval : layer.intervals())
+            for (std::int64_t b = interval.first; b < interval.end(); ++b)
+                total += bytes_of_stripe(composition_, factoring_.stripes, b);
+    return total;
+}
+
+}  // namespace palmette::compose

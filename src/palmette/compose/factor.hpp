@@ -1,0 +1,73 @@
+// From a composition to programs: messages over a tree, coalesced, striped and pipelined.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "palmette/compose/composition.hpp"
+#include "palmette/compose/hierarchy.hpp"
+#include "palmette/compose/route.hpp"
+#include "palmette/plan/plan.hpp"
+
+namespace palmette::compose {
+
+using plan::Program;
+
+/// How a composition is carried out. The same on all ranks.
+struct Factoring {
+    /// One for all levels of the tree, or one a level, the outermost first.
+    std::vector<Method> methods{Method{}};
+    /// Parts that every block is cut in, each of which takes its way over another rank of the node.
+    std::int32_t stripes = 1;
+    /// Parts that follow each other on the same way: the pipeline's depth.
+    std::int32_t pipeline = 1;
+    /// Partial results of one block that a rank takes in at once where it combines: more overlap, more scratch.
+    std::int32_t landings = 4;
+
+    /// "direct,ring/1 stripes=4 pipeline=32", as reports name it.
+    std::string text() const;
+};
+
+inline constexpr std::int32_t most_stripes = 1024;
+inline constexpr std::int32_t most_pipeline = 65535;
+
+/// Block `block` of a composition is cut in `stripes` blocks of the plan, block * stripes + stripe.
+constexpr std::int64_t block_of_stripe(std::int64_t block, std::int32_t stripes, std::int32_t stripe) {
+    return block * stripes + stripe;
+}
+/// Bytes of a block of the plan.
+std::int64_t bytes_of_stripe(const Composition& composition, std::int32_t stripes, std::int64_t block);
+
+/// Makes the programs of any ranks. Holds nothing that grows with the job but the tree.
+class Factory {
+  public:
+    /// `tree` over the positions of `job`; all three must outlive this. Goes once through all primitives. Throws base::Error on parameters that can't be.
+    Factory(const Composition& composition, const Job& job, const Tree& tree, Factoring factoring);
+
+    /// Takes the time of going through all primitives, and memory for the rank's own. Throws base::Error that names them where two primitives of a phase
+    /// meet, one of them writing.
+    Program program(Rank rank) const;
+    /// All of them, and the contract that the verifier proves them against.
+    plan::Plan plan() const;
+
+    const Factoring& factoring() const { return factoring_; }
+    /// Tags are smaller than this.
+    std::int64_t tag_limit() const;
+    /// Bytes that a rank's scratch takes.
+    std::int64_t scratch_bytes(const Program& program) const;
+
+  private:
+    friend class OwnProgram;
+    Manner manner_of(std::int32_t phase, const Primitive& primitive) const;
+
+    const Composition& composition_;
+    const Job& job_;
+    const Tree& tree_;
+    Factoring factoring_;
+    Router router_;
+    bool in_rank_order_;
+    /// By phase: of multicasts, of reductions.
+    std::vector<Manner> multicasts_, reductions_;
+};
+
+}  // namespace palmette::compose

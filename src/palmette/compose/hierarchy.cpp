@@ -1,0 +1,138 @@
+#include "palmette/compose/hierarchy.hpp"
+
+#include <charconv>
+#include <numeric>
+
+#include "palmette/base/error.hpp"
+
+namespace palmette::compose {
+namespace {
+
+using base::cat;
+using base::fail;
+
+std::int32_t number(std::string_view text, std::string_view whole, std::string_view what) {
+    std::int32_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size() || value < 1)
+        fail(what, " '", whole, "': '", text, "' is no number of 1 or more");
+    return value;
+}
+
+/// "8+8+7": the most even way to divide `ranks` among `groups`.
+std::string even_sizes(std::int32_t ranks, std::int32_t groups) {
+    std::string out;
+    for (std::int32_t g = 0; g < groups; ++g)
+        out += cat(g > 0 ? "+" : "", ranks / groups + (g < ranks % groups ? 1 : 0));
+    return out;
+}
+
+}  // namespace
+
+Method Method::parse(std::string_view text) {
+    Method out;
+    const auto slash = text.find('/');
+    std::string_view shape = text.substr(0, slash);
+    if (slash != std::string_view::npos) {
+        const std::string_view lanes = text.substr(slash + 1);
+        out.lanes = lanes == "all" ? 0 : number(lanes, text, "method");
+    }
+    if (const auto dot = shape.find('.'); dot != std::string_view::npos) {
+        out.radix = number(shape.substr(dot + 1), text, "method");
+        shape = shape.substr(0, dot);
+        if (shape != "tree" || out.radix < 2)
+            fail("method '", text, "': only a tree has a radix, of 2 or more: tree.4");
+    }
+    if (shape == "direct")
+        out.shape = Shape::direct;
+    else if (shape == "tree")
+        out.shape = Shape::tree;
+    else if (shape == "ring")
+        out.shape = Shape::ring;
+    else
+        fail("method '", text, "': expected direct, tree, tree.K or ring, with /LANES where not all ranks talk");
+    return out;
+}
+
+std::string Method::text() const {
+    std::string out = shape == Shape::direct ? "direct" : shape == Shape::ring ? "ring" : cat("tree.", radix);
+    if (lanes > 0) out += cat("/", lanes);
+    return out;
+}
+
+Tree Tree::of(const Job& job) {
+    Tree out;
+    Partition last = Partition::even(job.size(), job.size());
+    for (const topology::JobLevel& level : job.levels()) {
+        if (level.groups == last) continue;
+        out.levels.push_back({level.name, level.groups});
+        last = level.groups;
+    }
+    if (!last.all_single() || out.levels.empty()) out.levels.push_back({"rank", Partition::even(job.size(), 1)});
+    return out;
+}
+
+Job job_of_hierarchy(std::string_view hierarchy, std::int32_t ranks) {
+    std::vector<std::vector<std::int32_t>> levels;
+    for (const std::string_view level : base::split(hierarchy, ':')) {
+        auto& counts = levels.emplace_back();
+        for (const std::string_view count : base::split(base::trim(level), '+'))
+            counts.push_back(number(base::trim(count), hierarchy, "hierarchy"));
+    }
+    // groups[l]: how many groups each group of the level above has.
+    std::int64_t parents = 1;
+    for (std::size_t l = 0; l < levels.size(); ++l) {
+        auto& counts = levels[l];
+        if (counts.size() != 1 && static_cast<std::int64_t>(counts.size()) != parents)
+            fail("hierarchy '", hierarchy, "': level ", l + 1, " lists ", counts.size(),
+                 " groups where the level above has ", parents, "; give one number for all, or ", parents,
+                 " joined by +");
+        if (counts.size() == 1) {
+            if (parents * counts.front() > INT32_MAX) fail("hierarchy '", hierarchy, "' makes too many ranks");
+            counts.assign(static_cast<std::size_t>(parents), counts.front());
+        }
+        parents = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+        if (parents > INT32_MAX) fail("hierarchy '", hierarchy, "' makes too many ranks");
+    }
+    if (parents != ranks) {
+        const auto above = static_cast<std::int32_t>(levels.back().size());
+        std::string fits = cat(ranks);
+        if (levels.size() > 1 && above <= ranks && above <= 16) {
+            const auto last = hierarchy.rfind(':');
+            fits =
+                cat(hierarchy.substr(0, last), ":", ranks % above == 0 ? cat(ranks / above) : even_sizes(ranks, above));
+        }
+        fail("hierarchy '", hierarchy, "' makes ", parents, " ranks where there are ", ranks, "; ", fits, " fits");
+    }
+    std::vector<std::string> names;
+    for (std::size_t l = 0; l + 1 < levels.size(); ++l)
+        names.push_back(l + 2 == levels.size() ? "node" : l + 3 == levels.size() ? "leaf" : cat("group", l + 1));
+    if (names.empty()) names.emplace_back("node");
+    // Each rank's group at each level but the last, from the inside out.
+    std::vector<std::vector<std::int32_t>> key(static_cast<std::size_t>(ranks),
+                                               std::vector<std::int32_t>(names.size(), 0));
+    if (levels.size() > 1) {
+        std::vector<std::int32_t> ends;
+        for (std::size_t l = levels.size() - 1; l > 0; --l) {
+            // counts[l][g]: children of group g of the level above; as ranks once the inner level is known.
+            std::vector<std::int32_t> sizes;
+            std::size_t child = 0;
+            for (const std::int32_t count : levels[l]) {
+                if (ends.empty()) {
+                    sizes.push_back(count);
+                    continue;
+                }
+                sizes.push_back(std::accumulate(ends.begin() + static_cast<std::ptrdiff_t>(child),
+                                                ends.begin() + static_cast<std::ptrdiff_t>(child) + count, 0));
+                child += static_cast<std::size_t>(count);
+            }
+            ends = sizes;
+            std::size_t rank = 0;
+            for (std::size_t g = 0; g < sizes.size(); ++g)
+                for (std::int32_t i = 0; i < sizes[g]; ++i) key[rank++][l - 1] = static_cast<std::int32_t>(g);
+        }
+    }
+    return Job::from_groups(names, key);
+}
+
+}  // namespace palmette::compose

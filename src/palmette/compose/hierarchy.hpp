@@ -1,0 +1,50 @@
+// The tree that a composition is factored over, and how each of its levels is crossed.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "palmette/topology/job.hpp"
+
+namespace palmette::compose {
+
+using topology::Job;
+using topology::Partition;
+
+/// How data gets from one group of a level to the others of the same parent.
+///   direct   from the group that has it straight to each that wants it
+///   tree     a k-nomial tree of the groups, with `radix` k
+///   ring     from each group to the next: a chain for each primitive, a ring for all of them together
+struct Method {
+    enum class Shape : std::uint8_t { direct, tree, ring };
+    Shape shape = Shape::direct;
+    std::int32_t radix = 2;
+    /// Ranks of a group that talk with other groups of this level; 0: all, each for itself.
+    std::int32_t lanes = 0;
+
+    /// direct, tree, tree.K or ring, with /LANES behind it where not all ranks talk: "ring/4", "tree.3/1". Throws base::Error.
+    static Method parse(std::string_view text);
+    std::string text() const;
+    friend bool operator==(const Method&, const Method&) = default;
+};
+
+/// Nested partitions of the positions, outermost first; those of the last are single ranks.
+struct Tree {
+    struct Level {
+        std::string name;  ///< of its groups
+        Partition groups;
+    };
+    std::vector<Level> levels;
+
+    /// The levels that tell ranks of a job apart.
+    static Tree of(const Job& job);
+    std::size_t depth() const { return levels.size(); }
+};
+
+/// A job from the numbers of groups at each level, outermost first: "3:8" has 3 groups of 8 ranks, "2:4+3" a group of 4 and one of 3. The last but
+/// one level is called `node`; ranks are numbered through. Throws base::Error that says what fits where the list doesn't make `ranks` ranks.
+Job job_of_hierarchy(std::string_view hierarchy, std::int32_t ranks);
+
+}  // namespace palmette::compose

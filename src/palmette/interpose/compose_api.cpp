@@ -1,0 +1,265 @@
+// The C functions of palmette.h.
+#include "palmette/interpose/palmette.h"
+
+#include <algorithm>
+#include <memory>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "palmette/base/error.hpp"
+#include "palmette/compose/named.hpp"
+#include "palmette/interpose/settings.hpp"
+#include "palmette/runtime/composed.hpp"
+
+using palmette::base::fail;
+using palmette::base::Rank;
+using palmette::compose::Composition;
+using palmette::compose::Lengths;
+using palmette::compose::RankSet;
+using palmette::runtime::ComposedPlan;
+using palmette::runtime::ComposedRun;
+
+struct palmette_composition {
+    Composition made;
+    MPI_Datatype type;
+    std::vector<MPI_Op> ops;
+};
+struct palmette_plan {
+    std::shared_ptr<const ComposedPlan> made;
+};
+struct palmette_run {
+    ComposedRun made;
+    palmette_run(std::shared_ptr<const ComposedPlan> plan, const std::vector<void*>& buffers)
+        : made(std::move(plan), buffers) {}
+};
+
+namespace {
+
+thread_local std::string last_error;
+
+int failed(int code, std::string text) {
+    last_error = std::move(text);
+    return code;
+}
+
+/// No exception leaves a C function.
+template <class Do>
+int guarded(Do what) {
+    try {
+        last_error.clear();
+        return what();
+    } catch (const palmette::base::Error& error) {
+        return failed(MPI_ERR_ARG, error.what());
+    } catch (const std::bad_alloc&) {
+        return failed(MPI_ERR_NO_MEM, "out of memory");
+    } catch (const std::exception& error) {
+        return failed(MPI_ERR_OTHER, error.what());
+    }
+}
+
+template <class T>
+T& needed(T* pointer, const char* what) {
+    if (!pointer) fail(what, " is null");
+    return *pointer;
+}
+
+/// From one element to the next.
+std::int64_t extent_of(MPI_Datatype type) {
+    MPI_Aint lower = 0, extent = 0;
+    int integers = 0, addresses = 0, types = 0, combiner = MPI_COMBINER_NAMED;
+    if (type == MPI_DATATYPE_NULL || PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner) ||
+        PMPI_Type_get_extent(type, &lower, &extent))
+        fail("the datatype is none");
+    if (combiner != MPI_COMBINER_NAMED)
+        fail("the datatype is no predefined one; compose with MPI_BYTE, or with the type of its elements");
+    if (extent < 1) fail("the datatype has no bytes");
+    return extent;
+}
+
+std::vector<std::int64_t> bytes_of(const std::int64_t* counts, std::int64_t length, std::int64_t extent) {
+    if (length < 1) fail("length ", length, ": expected 1 or more counts");
+    needed(counts, "counts");
+    std::vector<std::int64_t> out;
+    for (std::int64_t i = 0; i < length; ++i) {
+        if (counts[i] < 0 || counts[i] > INT64_MAX / extent) fail("counts[", i, "] is ", counts[i]);
+        out.push_back(counts[i] * extent);
+    }
+    return out;
+}
+
+bool commutes(MPI_Op op) {
+    int commutative = 0;
+    if (op == MPI_OP_NULL || PMPI_Op_commutative(op, &commutative) != MPI_SUCCESS) fail("the operation is none");
+    return commutative != 0;
+}
+
+RankSet set_of(const Composition& composition, const int* ranks, int count) {
+    if (!ranks) return RankSet::all(composition.ranks());
+    if (count < 1) fail("a set of ", count, " ranks; name at least one");
+    return RankSet::of(std::vector<std::int32_t>(ranks, ranks + count));
+}
+
+palmette::plan::Buffer buffer_of(const Composition& composition, int number) {
+    if (number < 0 || static_cast<std::size_t>(number) >= composition.buffers().size())
+        fail("buffer ", number, " of ", composition.buffers().size(), "; make it with palmette_composition_buffer");
+    return palmette::plan::caller_buffer(static_cast<std::size_t>(number));
+}
+
+}  // namespace
+
+#define PALMETTE_API extern "C" __attribute__((visibility("default")))
+
+PALMETTE_API const char* palmette_error(void) { return last_error.c_str(); }
+
+PALMETTE_API int palmette_composition_create(int ranks, int64_t blocks, const int64_t* counts, int64_t length,
+                                             MPI_Datatype type, palmette_composition** out) {
+    return guarded([&] {
+        needed(out, "out");
+        const std::int64_t extent = extent_of(type);
+        std::vector<std::int64_t> bytes = bytes_of(counts, length, extent);
+        if (blocks < 1 || (length != 1 && length != blocks)) fail(length, " counts for ", blocks, " blocks");
+        Lengths lengths = length == 1 ? Lengths::uniform(blocks, bytes.front()) : Lengths::list(std::move(bytes));
+        *out = new palmette_composition{Composition(ranks, std::move(lengths), extent), type, {}};
+        return MPI_SUCCESS;
+    });
+}
+
+PALMETTE_API int palmette_composition_named(const char* name, int ranks, int root, const int64_t* counts,
+                                            int64_t length, MPI_Datatype type, MPI_Op op, palmette_composition** out) {
+    return guarded([&] {
+        needed(name, "name");
+        needed(out, "out");
+        const auto& rows = palmette::compose::named();
+        const auto row =
+            std::find_if(rows.begin(), rows.end(), [&](const auto& one) { return one.name == std::string(name); });
+        const bool reduces = row != rows.end() && row->reduces;
+        palmette::compose::NamedRequest request;
+        request.ranks = ranks;
+        request.root = Rank{root};
+        request.element_bytes = extent_of(type);
+        request.bytes = bytes_of(counts, length, request.element_bytes);
+        request.operation = {name, reduces ? commutes(op) : true};
+        auto made = std::make_unique<palmette_composition>(
+            palmette_composition{palmette::compose::compose(name, request), type, {}});
+        // A scatter's reductions have one source each: any operation would do.
+        made->ops.assign(made->made.operations().size(), reduces ? op : MPI_OP_NULL);
+        *out = made.release();
+        return MPI_SUCCESS;
+    });
+}
+
+PALMETTE_API int palmette_composition_buffer(palmette_composition* composition, const char* name, int* number) {
+    return guarded([&] {
+        const auto buffer = needed(composition, "composition").made.buffer(&needed(name, "name"));
+        needed(number, "number") = static_cast<int>(palmette::plan::caller_index(buffer));
+        return MPI_SUCCESS;
+    });
+}
+
+PALMETTE_API int palmette_composition_multicast(palmette_composition* composition, int root, const int* to,
+                                                int to_count, int source, int64_t first, int64_t count, int target) {
+    return guarded([&] {
+        Composition& made = needed(composition, "composition").made;
+        made.multicast(Rank{root}, set_of(made, to, to_count), buffer_of(made, source), {first, count},
+                       buffer_of(made, target));
+        return MPI_SUCCESS;
+    });
+}
+
+PALMETTE_API int palmette_composition_reduce(palmette_composition* composition, const int* from, int from_count,
+                                             int root, int source, int64_t first, int64_t count, int target,
+                                             MPI_Op op) {
+    return guarded([&] {
+        auto& [made, type, ops] = needed(composition, "composition");
+        const auto known = std::find(ops.begin(), ops.end(), op);
+        auto number = static_cast<std::uint8_t>(known - ops.begin());
+        if (known == ops.end()) {
+            number = made.operation({palmette::base::cat("operation ", ops.size()), commutes(op)});
+            ops.push_back(op);
+        }
+        made.reduce(set_of(made, from, from_count), Rank{root}, buffer_of(made, source), {first, count},
+                    buffer_of(made, target), number);
+        return MPI_SUCCESS;
+    });
+}
+
+PALMETTE_API int palmette_composition_fence(palmette_composition* composition) {
+    return guarded([&] {
+        needed(composition, "composition").made.fence();
+        return MPI_SUCCESS;
+    });
+}
+
+PALMETTE_API void palmette_composition_free(palmette_composition* composition) { delete composition; }
+
+PALMETTE_API int palmette_plan_make(const palmette_composition* composition, MPI_Comm comm, const char* factoring,
+                                    palmette_plan** out) {
+    return guarded([&] {
+        // Also with nothing to make a plan of: the other ranks wait for this one's opinion.
+        auto plan = ComposedPlan::make(
+            comm, composition && out ? &composition->made : nullptr, factoring ? factoring : "",
+            composition ? composition->ops : std::vector<MPI_Op>(), composition ? composition->type : MPI_DATATYPE_NULL,
+            palmette::interpose::settings_from_environment());
+        *out = new palmette_plan{std::move(plan)};
+        return MPI_SUCCESS;
+    });
+}
+
+PALMETTE_API int palmette_plan_buffer_bytes(const palmette_plan* plan, int buffer, int64_t* bytes) {
+    return guarded([&] {
+        const ComposedPlan& made = *needed(plan, "plan").made;
+        if (buffer < 0 || static_cast<std::size_t>(buffer) >= made.buffers())
+            fail("buffer ", buffer, " of ", made.buffers());
+        needed(bytes, "bytes") = made.buffer_bytes(static_cast<std::size_t>(buffer));
+        return MPI_SUCCESS;
+    });
+}
+
+PALMETTE_API int palmette_plan_scratch_bytes(const palmette_plan* plan, int64_t* bytes) {
+    return guarded([&] {
+        needed(bytes, "bytes") = needed(plan, "plan").made->scratch_bytes();
+        return MPI_SUCCESS;
+    });
+}
+
+PALMETTE_API void palmette_plan_free(palmette_plan* plan) { delete plan; }
+
+PALMETTE_API int palmette_bind(const palmette_plan* plan, void* const* buffers, int count, palmette_run** out) {
+    return guarded([&] {
+        needed(out, "out");
+        if (count < 0 || (count > 0 && !buffers)) fail("buffers is null");
+        *out = new palmette_run(needed(plan, "plan").made, std::vector<void*>(buffers, buffers + count));
+        return MPI_SUCCESS;
+    });
+}
+
+PALMETTE_API int palmette_start(palmette_run* run) {
+    return guarded([&] {
+        const int code = needed(run, "run").made.start();
+        return code == MPI_ERR_PENDING ? failed(code, "the run is under way; wait for it first") : code;
+    });
+}
+
+PALMETTE_API int palmette_test(palmette_run* run, int* done) {
+    return guarded([&] {
+        bool over = false;
+        const int code = needed(run, "run").made.test(over);
+        needed(done, "done") = over ? 1 : 0;
+        return code == MPI_SUCCESS ? code : failed(code, "the MPI reports an error of a message");
+    });
+}
+
+PALMETTE_API int palmette_wait(palmette_run* run) {
+    return guarded([&] {
+        const int code = needed(run, "run").made.wait();
+        return code == MPI_SUCCESS ? code : failed(code, "the MPI reports an error of a message");
+    });
+}
+
+PALMETTE_API void palmette_run_free(palmette_run* run) {
+    guarded([&] {
+        delete run;
+        return MPI_SUCCESS;
+    });
+}

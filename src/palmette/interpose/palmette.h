@@ -1,0 +1,74 @@
+/* Compositions from C and C++: communication made of multicasts, reductions and fences, factored over the machine.
+ *
+ *     palmette_composition *sum;
+ *     palmette_composition_named("allreduce", 24, 0, &count, 1, MPI_DOUBLE, MPI_SUM, &sum);
+ *     palmette_plan *plan;
+ *     palmette_plan_make(sum, MPI_COMM_WORLD, "hierarchy=3:8 method=ring,direct pipeline=16", &plan);
+ *     void *buffers[] = {input, output};
+ *     palmette_run *run;
+ *     palmette_bind(plan, buffers, 2, &run);
+ *     palmette_start(run); ...; palmette_wait(run);
+ *     palmette_run_free(run); palmette_plan_free(plan); palmette_composition_free(sum);
+ *
+ * Include mpi.h first. Link libpalmette_<abi>.so, or run under it. Every function returns MPI_SUCCESS or an error of MPI's classes, and never ends the
+ * program; palmette_error() says in words what went wrong. One thread at a time uses a composition, plan or run. */
+#ifndef PALMETTE_H
+#define PALMETTE_H
+
+#include <mpi.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct palmette_composition palmette_composition;
+typedef struct palmette_plan palmette_plan;
+typedef struct palmette_run palmette_run;
+
+/* A sentence about this thread's last error; valid until its next call. */
+const char* palmette_error(void);
+
+/* Blocks of `counts` elements of a predefined type: `length` of them, or with length 1 `blocks` alike. Local, as all of palmette_composition_. */
+int palmette_composition_create(int ranks, int64_t blocks, const int64_t* counts, int64_t length, MPI_Datatype type,
+                                palmette_composition** out);
+/* One of MPI's collectives: gather, scatter, broadcast, broadcast_scatter_allgather, reduce, reduce_scatter_gather, alltoall, allgather,
+ * reduce_scatter, allreduce, allreduce_reduce_broadcast. `length` is 1, the number of ranks, or for alltoall its square. `op` matters to reductions. */
+int palmette_composition_named(const char* name, int ranks, int root, const int64_t* counts, int64_t length,
+                               MPI_Datatype type, MPI_Op op, palmette_composition** out);
+/* The number of the buffer of that name, which is made at the first call; buffers are bound in the order of their numbers. */
+int palmette_composition_buffer(palmette_composition* composition, const char* name, int* number);
+/* Blocks first to first + count - 1 of `source` of rank `root` go to `target` of `to`; to NULL: of all ranks. */
+int palmette_composition_multicast(palmette_composition* composition, int root, const int* to, int to_count, int source,
+                                   int64_t first, int64_t count, int target);
+/* The blocks of all `from` are combined, in the order of ranks, into `target` of rank `root`; from NULL: of all ranks. */
+int palmette_composition_reduce(palmette_composition* composition, const int* from, int from_count, int root,
+                                int source, int64_t first, int64_t count, int target, MPI_Op op);
+/* What comes later sees what came before, block by block. */
+int palmette_composition_fence(palmette_composition* composition);
+void palmette_composition_free(palmette_composition* composition);
+
+/* Collective: all ranks bring the same composition and factoring, such as "hierarchy=3:8 method=ring,tree.2 stripes=4 pipeline=16 landings=4"; without
+ * a hierarchy the discovered machine's levels; NULL: all defaults. The composition may be freed afterwards. */
+int palmette_plan_make(const palmette_composition* composition, MPI_Comm comm, const char* factoring,
+                       palmette_plan** out);
+/* How many bytes this rank has in a buffer, and in the plan's own scratch. */
+int palmette_plan_buffer_bytes(const palmette_plan* plan, int buffer, int64_t* bytes);
+int palmette_plan_scratch_bytes(const palmette_plan* plan, int64_t* bytes);
+/* Local; runs keep what they need. */
+void palmette_plan_free(palmette_plan* plan);
+
+/* Local, in the same order on all ranks, as is palmette_run_free. A rank's blocks lie in each buffer in ascending order without gaps. */
+int palmette_bind(const palmette_plan* plan, void* const* buffers, int count, palmette_run** out);
+/* Begins. Any number may be under way; MPI_ERR_PENDING where this one is. */
+int palmette_start(palmette_run* run);
+int palmette_test(palmette_run* run, int* done);
+int palmette_wait(palmette_run* run);
+/* Waits for it first. */
+void palmette_run_free(palmette_run* run);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,132 @@
+// What the verifier's parts share: which blocks a rank has, and what they hold.
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "palmette/base/text.hpp"
+#include "palmette/plan/contributions.hpp"
+#include "palmette/plan/space.hpp"
+
+namespace palmette::plan::verifying {
+
+using base::cat;
+using Complaint = std::optional<std::string>;
+
+inline constexpr Contents undefined = undefined_contents;
+inline std::string at(const Program& program, StepId step) {
+    return cat("rank ", program.rank, ", step ", step, " (", name_of(program.steps[step].kind), ", ",
+               program.stages.empty() ? "" : program.stages[program.steps[step].stage], ")");
+}
+
+/// Which blocks of which buffer a rank has.
+class Rights {
+  public:
+    Rights(const Plan& plan, const Job& job, const Program& program) : program_(program) {
+        if (plan.contract) {
+            for (std::size_t b = 0; b < plan.contract->buffers(); ++b)
+                callers_.push_back(plan.contract->holds(program.rank, caller_buffer(b)));
+        } else {
+            callers_ = {blocks_before(plan.request, job, program), blocks_after(plan.request, job, program)};
+        }
+    }
+
+    const Blocks& of(Buffer buffer) const {
+        static const Blocks none;
+        if (!is_scratch(buffer)) return caller_index(buffer) < callers_.size() ? callers_[caller_index(buffer)] : none;
+        return layer_of(buffer) < program_.scratch.size() ? program_.scratch[layer_of(buffer)] : none;
+    }
+    std::size_t callers() const { return callers_.size(); }
+    /// All buffers that there are, the caller's first.
+    std::size_t buffers() const { return callers_.size() + program_.scratch.size(); }
+    Buffer buffer(std::size_t index) const {
+        return index < callers_.size() ? caller_buffer(index) : scratch_layer(index - callers_.size());
+    }
+    std::size_t index(Buffer buffer) const {
+        return is_scratch(buffer) ? callers_.size() + layer_of(buffer) : caller_index(buffer);
+    }
+
+    bool covers(const Region& region) const {
+        const auto& intervals = of(region.buffer).intervals();
+        const auto after =
+            std::upper_bound(intervals.begin(), intervals.end(), region.blocks.first,
+                             [](std::int64_t block, const Interval& interval) { return block < interval.first; });
+        return after != intervals.begin() && region.blocks.end() <= (after - 1)->end();
+    }
+
+  private:
+    const Program& program_;
+    std::vector<Blocks> callers_;
+};
+
+/// The memory of one rank: for every part of every block that it has, what it holds. `aliased`: input and output are the same memory.
+class Memory {
+  public:
+    Memory(const Rights& rights, std::int64_t parts, bool aliased)
+        : rights_(&rights), parts_(parts), aliased_(aliased) {
+        areas_.resize(rights.buffers());
+        for (std::size_t b = 0; b < areas_.size(); ++b)
+            for (const Interval& interval : rights.of(rights.buffer(b)).intervals())
+                areas_[b].push_back(
+                    {interval, std::vector<Contents>(static_cast<std::size_t>(interval.count * parts), undefined)});
+    }
+    /// The buffer that stands for both where they are one.
+    Buffer place(Buffer buffer) const { return aliased_ && buffer == Buffer::recv ? Buffer::send : buffer; }
+
+    Contents& cell(Buffer buffer, std::int64_t block, std::int64_t part) {
+        auto& areas = areas_[rights_->index(place(buffer))];
+        auto area = std::upper_bound(areas.begin(), areas.end(), block,
+                                     [](std::int64_t b, const Area& candidate) { return b < candidate.blocks.first; });
+        if (area == areas.begin()) return nowhere_;
+        --area;
+        return area->cells[static_cast<std::size_t>((block - area->blocks.first) * parts_ + part)];
+    }
+
+  private:
+    struct Area {
+        Interval blocks;
+        std::vector<Contents> cells;
+    };
+    const Rights* rights_;
+    std::vector<std::vector<Area>> areas_;
+    std::int64_t parts_;
+    bool aliased_;
+    Contents nowhere_ = undefined;
+};
+
+/// The blocks of a list of regions, in the order in which a message carries them.
+using Place = std::pair<Buffer, std::int64_t>;
+using Sequence = std::vector<Place>;
+inline Sequence sequence(Span<Region> regions) {
+    Sequence out;
+    for (const Region& region : regions)
+        for (std::int64_t b = region.blocks.first; b < region.blocks.end(); ++b) out.emplace_back(region.buffer, b);
+    return out;
+}
+
+/// What a step writes.
+inline Span<Region> written_by(const Program& program, const Step& step) {
+    switch (step.kind) {
+        case StepKind::send:
+        case StepKind::expose:
+            return {nullptr, 0};
+        case StepKind::recv:
+        case StepKind::pull:
+            return program.regions_of(step);
+        case StepKind::copy:
+        case StepKind::reduce:
+        case StepKind::pull_reduce:
+            return program.targets_of(step);
+    }
+    return {nullptr, 0};
+}
+
+/// Finds two steps of a program that touch the same part of a block, one of them writing, and neither waits for the other.
+Complaint check_races(const Program& program, const Memory& memory, std::int64_t parts);
+/// Programs without messages may be run one step after the other, where an expose doesn't wait for its readers.
+Complaint check_order(const Plan& plan);
+
+}  // namespace palmette::plan::verifying

@@ -1,0 +1,76 @@
+// In which order the steps of one program may be taken.
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "palmette/plan/verify_memory.hpp"
+
+namespace palmette::plan::verifying {
+namespace {
+
+struct Access {
+    StepId step;
+    bool writes;
+};
+
+}  // namespace
+
+Complaint check_races(const Program& program, const Memory& memory, std::int64_t parts) {
+    const std::size_t n = program.steps.size();
+    const std::size_t words = (n + 63) / 64;
+    // before[s]: the steps that are complete when s starts.
+    std::vector<std::uint64_t> before(n * words, 0);
+    for (StepId s = 0; s < n; ++s)
+        for (const StepId wait : program.waits_of(program.steps[s])) {
+            for (std::size_t w = 0; w < words; ++w) before[s * words + w] |= before[wait * words + w];
+            before[s * words + wait / 64] |= std::uint64_t{1} << wait % 64;
+        }
+    const auto ordered = [&](StepId earlier, StepId later) {
+        return earlier == later || (before[later * words + earlier / 64] >> earlier % 64 & 1) != 0;
+    };
+    std::map<std::tuple<Buffer, std::int64_t, std::int64_t>, std::vector<Access>> accesses;
+    for (StepId s = 0; s < n; ++s) {
+        const Step& step = program.steps[s];
+        const std::int64_t begin = parts / step.slice.of * step.slice.index;
+        const std::int64_t end = begin + parts / step.slice.of;
+        const auto written = written_by(program, step);
+        const auto reads = static_cast<std::uint32_t>(step.region_count - written.size());
+        std::uint32_t i = 0;
+        for (const Region& region : program.regions_of(step)) {
+            const bool writes = i++ >= reads;
+            for (std::int64_t b = region.blocks.first; b < region.blocks.end(); ++b)
+                for (std::int64_t part = begin; part < end; ++part) {
+                    auto& list = accesses[{memory.place(region.buffer), b, part}];
+                    for (const Access& access : list)
+                        if ((writes || access.writes) && !ordered(access.step, s))
+                            return cat(at(program, s), " and step ", access.step, " touch ", name_of(region.buffer),
+                                       " block ", b, " and neither waits for the other");
+                    list.push_back({s, writes});
+                }
+        }
+    }
+    return std::nullopt;
+}
+
+Complaint check_order(const Plan& plan) {
+    std::set<std::pair<std::int32_t, std::int32_t>> exposed;
+    for (const Program& program : plan.programs)
+        for (const Step& step : program.steps)
+            if (step.kind == StepKind::send || step.kind == StepKind::recv) return std::nullopt;
+    std::vector<StepId> next(plan.programs.size(), 0);
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (std::size_t r = 0; r < next.size(); ++r)
+            for (const auto& steps = plan.programs[r].steps; next[r] < steps.size(); ++next[r], moved = true) {
+                const Step& step = steps[next[r]];
+                if (has_peer(step.kind) && !exposed.contains({step.peer.value, step.tag})) break;
+                if (step.kind == StepKind::expose) exposed.insert({static_cast<std::int32_t>(r), step.tag});
+            }
+    }
+    for (std::size_t r = 0; r < next.size(); ++r)
+        if (next[r] < plan.programs[r].steps.size())
+            return cat(at(plan.programs[r], next[r]), ": can't start where ranks take their steps one after the other");
+    return std::nullopt;
+}
+
+}  // namespace palmette::plan::verifying
