@@ -119,5 +119,10 @@ def _depths(composition: Composition, job: _core.Job) -> list[int]:
 
 
 def predicted_s(plan: _core.Plan) -> float | None:
-    """Return the model's prediction for a plan."""
-    return _core.predict(plan, plan.lengths, _core.Costs.of(plan.job)).seconds
+    """Return what is known of a plan's time; None where nothing is known of the job's links.
+
+    The busiest link's time, and the latency of the outermost level for each message of the longest chain.
+    """
+    counted = plan.count()
+    latency_s = max((level.latency_s for level in plan.job.levels), default=0.0)
+    return counted.busiest_s + counted.longest_chain * latency_s or None
