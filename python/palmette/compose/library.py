@@ -51,6 +51,7 @@ def _declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
         "composition_buffer": [pointer, text, numbers],
         "composition_multicast": [pointer, number, numbers, number, number, long, long, number],
         "composition_reduce": [pointer, numbers, number, number, number, long, long, number, handle["Op"]],
+        "composition_hold": [pointer, number, number, long, long],
         "composition_fence": [pointer],
         "plan_make": [pointer, handle["Comm"], text, out],
         "plan_buffer_bytes": [pointer, number, longs],

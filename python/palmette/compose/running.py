@@ -166,6 +166,8 @@ def _fill(made: ctypes.c_void_p, core: _core.Composition, operations: Mapping[st
         number = ctypes.c_int()
         call("composition_buffer", made, name.encode(), ctypes.byref(number))
         numbers[name] = number.value
+    for rank, name, first, count in core.holds:
+        call("composition_hold", made, rank, numbers[name], first, count)
     now = 0
     for phase, kind, root, others, source, (first, count), target, operation in core.primitives():
         while now < phase:

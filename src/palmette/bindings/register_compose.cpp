@@ -43,8 +43,9 @@ Buffer existing_buffer(const Composition& self, std::string_view name) {
     if (at == self.buffers().end()) {
         std::string known;
         for (const std::string& other : self.buffers()) known += (known.empty() ? "" : ", ") + other;
-        base::fail("buffer '", name, "' is unknown; ",
-                   known.empty() ? "make it with buffer()" : base::cat("there are ", known, "; make others with buffer()"));
+        base::fail(
+            "buffer '", name, "' is unknown; ",
+            known.empty() ? "make it with buffer()" : base::cat("there are ", known, "; make others with buffer()"));
     }
     return plan::caller_buffer(static_cast<std::size_t>(at - self.buffers().begin()));
 }
@@ -180,6 +181,16 @@ void register_composition(nb::module_& m) {
                 return self.lengths()[block];
             },
             "block"_a, "Raises Error.")
+        .def_prop_ro(
+            "holds",
+            [](const Composition& self) {
+                std::vector<std::tuple<std::int32_t, std::string, std::int64_t, std::int64_t>> out;
+                for (const Composition::Held& one : self.held())
+                    out.emplace_back(one.rank.value, self.buffers()[plan::caller_index(one.buffer)], one.blocks.first,
+                                     one.blocks.count);
+                return out;
+            },
+            "(rank, buffer, first, count) of each call of `hold`.")
         .def("held", &held, "rank"_a, "buffer"_a,
              "(first, count) of the blocks that lie in a rank's buffer, one after the other. Raises Error.")
         .def("primitives", &primitives,

@@ -184,6 +184,15 @@ PALMETTE_API int palmette_composition_reduce(palmette_composition* composition, 
     });
 }
 
+PALMETTE_API int palmette_composition_hold(palmette_composition* composition, int rank, int buffer, int64_t first,
+                                           int64_t count) {
+    return guarded([&] {
+        Composition& made = needed(composition, "composition").made;
+        made.hold(Rank{rank}, buffer_of(made, buffer), {first, count});
+        return MPI_SUCCESS;
+    });
+}
+
 PALMETTE_API int palmette_composition_fence(palmette_composition* composition) {
     return guarded([&] {
         needed(composition, "composition").made.fence();

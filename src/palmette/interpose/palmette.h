@@ -44,6 +44,8 @@ int palmette_composition_multicast(palmette_composition* composition, int root, 
 /* The blocks of all `from` are combined, in the order of ranks, into `target` of rank `root`; from NULL: of all ranks. */
 int palmette_composition_reduce(palmette_composition* composition, const int* from, int from_count, int root,
                                 int source, int64_t first, int64_t count, int target, MPI_Op op);
+/* Rank `rank` has room for these blocks in a buffer even where no primitive touches them. */
+int palmette_composition_hold(palmette_composition* composition, int rank, int buffer, int64_t first, int64_t count);
 /* What comes later sees what came before, block by block. */
 int palmette_composition_fence(palmette_composition* composition);
 void palmette_composition_free(palmette_composition* composition);
