@@ -1,5 +1,5 @@
-#Wrappers for the functions of functions.txt, from the prototypes in this ABI's mpi.h. Included by cmake/PalmetteMpi.cmake with abi, include_dir,
-#definitions and _generated set.
+# Wrappers for the functions of functions.txt, from the prototypes in this ABI's mpi.h. Included by cmake/PalmetteMpi.cmake with abi, include_dir,
+# definitions and _generated set.
 set(_wrapper_flags "")
 foreach(_definition IN LISTS definitions)
   list(APPEND _wrapper_flags "-D${_definition}")
