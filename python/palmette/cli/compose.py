@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from palmette import _core
-from palmette.cli.common import CliError, emit_json, errors, json_option
+from palmette.cli.common import WIDTH, CliError, emit_json, errors, json_option
 from palmette.compose.auto import Variant, ablation
 from palmette.compose.composition import Composition, methods_list, named
 from palmette.compose.errors import ComposeError
@@ -174,7 +174,7 @@ def _show_rank(asked: _Asked, rank: int, as_json: bool) -> None:
     if as_json:
         emit_json(program.to_json())
     else:
-        click.echo("\n".join(_head(asked)))
+        click.echo("\n".join(line for long in _head(asked) for line in _wrapped(long)))
         click.echo(
             f"rank {rank}; `send`, `recv`, `named`... are the buffers " + ", ".join(asked.composition.core.buffers)
         )
@@ -220,9 +220,7 @@ def _draw(asked: _Asked, plan: _core.Plan, picture: str) -> None:
 
 
 def _lines(asked: _Asked, plan: _core.Plan, complaint: str | None, picture: str | None) -> list[str]:
-    lines = [
-        line for long in _head(asked) for line in (click.wrap_text(long, 80, subsequent_indent="    ").splitlines())
-    ]
+    lines = [line for long in _head(asked) for line in _wrapped(long)]
     if asked.variants:
         lines += _variant_lines(asked.variants)
     lines += ["", *stage_lines(plan), "", *count_lines(plan, bound_s(asked.composition, asked.job)), scratch_line(plan)]
@@ -231,6 +229,12 @@ def _lines(asked: _Asked, plan: _core.Plan, complaint: str | None, picture: str 
     if picture is not None:
         lines.append(f"wrote {picture}")
     return lines
+
+
+def _wrapped(line: str) -> list[str]:
+    if len(line) <= WIDTH:
+        return [line]
+    return click.wrap_text(line, WIDTH, subsequent_indent="    ").splitlines()
 
 
 def _as_json(asked: _Asked, plan: _core.Plan, complaint: str | None, picture: str | None) -> dict[str, Any]:

@@ -83,7 +83,21 @@ def stages_json(plan: _core.Plan) -> list[dict[str, Any]]:
         entry["messages"] += 1
         entry["bytes"] += plan.bytes_of(message)
         entry["last_time"] = max(entry["last_time"], message.time + 1)
-    return list(stages.values())
+    return [stages[name] for name in _stage_order(plan) if name in stages]
+
+
+def _stage_order(plan: _core.Plan) -> list[str]:
+    """All stages, each rank's in the order in which it comes to them."""
+    order: list[str] = []
+    for rank in range(plan.job.size):
+        place = 0
+        for name in plan.program(rank).stages:
+            if name in order:
+                place = order.index(name) + 1
+            else:
+                order.insert(place, name)
+                place += 1
+    return order
 
 
 def scratch_line(plan: _core.Plan) -> str:

@@ -27,6 +27,12 @@ std::string even_sizes(std::int32_t ranks, std::int32_t groups) {
     return out;
 }
 
+/// The last level is that of ranks, the one before that of nodes.
+std::string level_name(std::size_t level, std::size_t levels) {
+    const std::size_t inside = levels - 1 - level;
+    return inside == 0 ? "rank" : inside == 1 ? "node" : inside == 2 ? "leaf" : cat("group", level + 1);
+}
+
 }  // namespace
 
 Method Method::parse(std::string_view text) {
@@ -81,8 +87,10 @@ Job job_of_hierarchy(std::string_view hierarchy, std::int32_t ranks) {
     }
     // groups[l]: how many groups each group of the level above has.
     std::int64_t parents = 1;
+    std::vector<std::pair<std::string, std::int32_t>> regular;
     for (std::size_t l = 0; l < levels.size(); ++l) {
         auto& counts = levels[l];
+        if (counts.size() == 1) regular.emplace_back(level_name(l, levels.size()), counts.front());
         if (counts.size() != 1 && static_cast<std::int64_t>(counts.size()) != parents)
             fail("hierarchy '", hierarchy, "': level ", l + 1, " lists ", counts.size(),
                  " groups where the level above has ", parents, "; give one number for all, or ", parents,
@@ -104,10 +112,13 @@ Job job_of_hierarchy(std::string_view hierarchy, std::int32_t ranks) {
         }
         fail("hierarchy '", hierarchy, "' makes ", parents, " ranks where there are ", ranks, "; ", fits, " fits");
     }
+    if (regular.size() == levels.size()) {
+        // Takes the same memory for any number of ranks.
+        if (levels.size() == 1) regular.insert(regular.begin(), {"node", 1});
+        return Job::regular(regular);
+    }
     std::vector<std::string> names;
-    for (std::size_t l = 0; l + 1 < levels.size(); ++l)
-        names.push_back(l + 2 == levels.size() ? "node" : l + 3 == levels.size() ? "leaf" : cat("group", l + 1));
-    if (names.empty()) names.emplace_back("node");
+    for (std::size_t l = 0; l + 1 < levels.size(); ++l) names.push_back(level_name(l, levels.size()));
     // Each rank's group at each level but the last, from the inside out.
     std::vector<std::vector<std::int32_t>> key(static_cast<std::size_t>(ranks),
                                                std::vector<std::int32_t>(names.size(), 0));
