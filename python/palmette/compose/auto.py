@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from palmette import _core
 from palmette.compose.composition import Composition
@@ -119,10 +120,15 @@ def _depths(composition: Composition, job: _core.Job) -> list[int]:
 
 
 def predicted_s(plan: _core.Plan) -> float | None:
-    """Return what is known of a plan's time; None where nothing is known of the job's links.
+    """Return the model's prediction for a plan; None where nothing is known of the job's links.
 
-    The busiest link's time, and the latency of the outermost level for each message of the longest chain.
+    A core without the model gives the busiest link's time, and the latency of the outermost level for each message of
+    the longest chain; it doesn't see what a pipeline gains.
     """
+    predict: Any = getattr(_core, "predict", None)
+    costs: Any = getattr(_core, "Costs", None)
+    if predict is not None and costs is not None:
+        return float(predict(plan, plan.lengths, costs.of(plan.job)).seconds)
     counted = plan.count()
     latency_s = max((level.latency_s for level in plan.job.levels), default=0.0)
     return counted.busiest_s + counted.longest_chain * latency_s or None

@@ -13,6 +13,11 @@ std::int32_t rounds(std::int32_t participants, std::int32_t radix) {
     return out;
 }
 
+/// leaf -> leaves.
+std::string many(const std::string& word) {
+    return word.ends_with("f") ? base::cat(word.substr(0, word.size() - 1), "ves") : base::cat(word, "s");
+}
+
 }  // namespace
 
 /// One primitive on its way through the levels.
@@ -74,7 +79,7 @@ std::string Router::stage_name(std::int32_t stage) const {
     std::string suffix;
     for (std::size_t l = 0; l < tree_.depth(); ++l) {
         const std::int32_t inner = duration_[l + 1];
-        if (stage >= inner && stage < inner + crossing_[l]) return base::cat("between ", tree_.levels[l].name, "s", suffix);
+        if (stage >= inner && stage < inner + crossing_[l]) return base::cat("between ", many(tree_.levels[l].name), suffix);
         suffix = stage < inner ? ", before" : ", after";
         if (stage >= inner) stage -= inner + crossing_[l];
     }
