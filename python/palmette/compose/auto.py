@@ -42,8 +42,8 @@ def ablation(composition: Composition, job: _core.Job, tell: Callable[[str], Non
     """
     limit = bound_s(composition, job)
     depth = len(_core.hierarchy_levels(job))
-    sizes = [max(level.sizes) for level in job.levels]
-    ranks_of_a_node = max(job.level("node").sizes) if job.level("node") else max(sizes, default=1)
+    node = job.level("node")
+    ranks_of_a_node = max(node.sizes) if node is not None else 1
 
     def measured(name: str, factoring: Factoring) -> Variant | None:
         if tell is not None:

@@ -12,8 +12,6 @@ from typing import Any
 from palmette.compose.errors import ComposeError
 from palmette.run.abi import LIBRARIES
 
-_MPIS = {"libmpi.so.12": "mpich", "libmpi.so.40": "ompi", "libmpi_abi.so.1": "abi"}
-
 
 def mpi() -> Any:
     """Return mpi4py's module MPI, which the caller has imported: palmette itself doesn't need it."""
@@ -27,17 +25,19 @@ def mpi() -> Any:
 def library() -> ctypes.CDLL:
     """Load the library for the MPI of this process. Raises ComposeError where there is none."""
     maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
-    for file in dict.fromkeys(re.findall(r"(/\S*/libmpi\S*\.so\.\d+)\S*$", maps, re.MULTILINE)):
-        abi = _MPIS.get(Path(file).name)
-        if abi is None:
-            continue
-        path = LIBRARIES / f"libpalmette_{abi}.so"
-        if not path.is_file():
-            raise ComposeError(f"{path.name} isn't built for {Path(file).name}; point the build at this MPI")
-        # mpi4py keeps the MPI's symbols to itself; the library takes them from all.
-        ctypes.CDLL(file, mode=ctypes.RTLD_GLOBAL)
-        return _declared(ctypes.CDLL(str(path)))
-    raise ComposeError(f"this process has none of {', '.join(_MPIS)} loaded; import mpi4py.MPI of such an MPI first")
+    files = re.findall(r"(/\S*/libmpi(?:_abi)?\.so\S*)$", maps, re.MULTILINE)
+    if not files:
+        raise ComposeError("this process has no MPI loaded; import mpi4py.MPI first")
+    file = files[0]
+    # Intel's file may be called libmpi.so alone, as Open MPI's.
+    is_open_mpi = "Open MPI" in mpi().Get_library_version()
+    abi = "abi" if Path(file).name.startswith("libmpi_abi") else "ompi" if is_open_mpi else "mpich"
+    path = LIBRARIES / f"libpalmette_{abi}.so"
+    if not path.is_file():
+        raise ComposeError(f"{path.name} isn't built, which {file} needs; point the build at this MPI")
+    # mpi4py keeps the MPI's symbols to itself; the library takes them from all.
+    ctypes.CDLL(file, mode=ctypes.RTLD_GLOBAL)
+    return _declared(ctypes.CDLL(str(path)))
 
 
 def _declared(loaded: ctypes.CDLL) -> ctypes.CDLL:

@@ -79,7 +79,8 @@ std::string Router::stage_name(std::int32_t stage) const {
     std::string suffix;
     for (std::size_t l = 0; l < tree_.depth(); ++l) {
         const std::int32_t inner = duration_[l + 1];
-        if (stage >= inner && stage < inner + crossing_[l]) return base::cat("between ", many(tree_.levels[l].name), suffix);
+        if (stage >= inner && stage < inner + crossing_[l])
+            return base::cat("between ", many(tree_.levels[l].name), suffix);
         suffix = stage < inner ? ", before" : ", after";
         if (stage >= inner) stage -= inner + crossing_[l];
     }

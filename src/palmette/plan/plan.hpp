@@ -29,8 +29,8 @@ struct Request {
 /// Tools only: a rank at run time makes its own program and nobody else's.
 struct Plan {
     Request request;
-    std::string algorithm;                     ///< as in docs/reference/algorithm-spec.md
-    std::vector<Program> programs;             ///< by rank
+    std::string algorithm;                       ///< as in docs/reference/algorithm-spec.md
+    std::vector<Program> programs;               ///< by rank
     std::shared_ptr<const Contract> contract{};  ///< of Collective::composed: what the plan has to do
 };
 

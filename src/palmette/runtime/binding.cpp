@@ -88,7 +88,8 @@ class Binder {
     }
 
     bool uniform() const {
-        return space_ != BlockSpace::cut && space_ != BlockSpace::listed && !layout_.send.lengths && !layout_.recv.lengths && !layout_.some_lengths;
+        return space_ != BlockSpace::cut && space_ != BlockSpace::listed && !layout_.send.lengths &&
+               !layout_.recv.lengths && !layout_.some_lengths;
     }
 
     std::int64_t length_of(const Interval& interval) const {
