@@ -96,8 +96,10 @@ void register_machine(nb::module_& m) {
 void register_level(nb::module_& m) {
     nb::class_<JobLevel>(m, "JobLevel", "One level of a job's tree: contiguous groups of positions.")
         .def_ro("name", &JobLevel::name)
-        .def_ro("latency_s", &JobLevel::latency_s,
-                "One way, leaving a group and staying in the parent group; 0: unknown.")
+        .def_prop_ro(
+            "latency_s", [](const JobLevel& self) { return self.costs.latency_s; },
+            "One way, leaving a group and staying in the parent group; 0: unknown.")
+        .def_ro("costs", &JobLevel::costs, "Of messages that leave a group and stay in the parent group.")
         .def_prop_ro(
             "count", [](const JobLevel& self) { return self.groups.count(); }, "Number of groups.")
         .def_prop_ro(
@@ -116,6 +118,9 @@ void register_level(nb::module_& m) {
                 return per_group(self, [&](std::int32_t g) { return self.up_bytes_per_s[g]; });
             },
             "Capacity of the edge out of each group, each direction; 0: unknown.")
+        .def_prop_ro(
+            "load", [](const JobLevel& self) { return per_group(self, [&](std::int32_t g) { return self.load[g]; }); },
+            "Share of each group's edge that other traffic takes.")
         .def(
             "first",
             [](const JobLevel& self, std::int32_t group) {
@@ -128,6 +133,22 @@ void register_level(nb::module_& m) {
                 return self.groups.group_of(checked("position", position, self.groups.size()));
             },
             "position"_a, "Group of a position. Raises Error.");
+}
+
+void register_costs(nb::module_& m) {
+    using topology::LevelCosts;
+    using topology::MemoryCosts;
+    nb::class_<LevelCosts>(m, "LevelCosts", "What messages of one level cost; 0: unknown.")
+        .def_ro("latency_s", &LevelCosts::latency_s, "One way, tiny, the overheads of both ends included.")
+        .def_ro("overhead_s", &LevelCosts::overhead_s, "Time that a rank is busy with a message.")
+        .def_ro("stream_bytes_per_s", &LevelCosts::stream_bytes_per_s, "What one pair reaches alone.")
+        .def_prop_ro(
+            "source", [](const LevelCosts& self) { return name_of(self.source); }, "unknown, typed or calibrated.");
+    nb::class_<MemoryCosts>(m, "MemoryCosts", "One rank in its own memory; 0: unknown.")
+        .def_ro("copy_bytes_per_s", &MemoryCosts::copy_bytes_per_s)
+        .def_ro("reduce_bytes_per_s", &MemoryCosts::reduce_bytes_per_s)
+        .def_prop_ro(
+            "source", [](const MemoryCosts& self) { return name_of(self.source); }, "unknown, typed or calibrated.");
 }
 
 void register_job(nb::module_& m) {
@@ -163,6 +184,8 @@ void register_job(nb::module_& m) {
             "The form in which rank 0 hands the job to the others.")
         .def_prop_ro("size", &Job::size, "Number of ranks.")
         .def("__len__", &Job::size)
+        .def_prop_ro("inside", &Job::inside, "Costs between ranks that no level of this job tells apart.")
+        .def_prop_ro("memory", &Job::memory, "What copying and reducing costs a rank.")
         .def_prop_ro("levels", &Job::levels, "Levels that tell ranks apart, outermost first.")
         .def(
             "level",
@@ -206,6 +229,7 @@ void register_job(nb::module_& m) {
 
 void register_topology(nb::module_& m) {
     register_machine(m);
+    register_costs(m);
     register_level(m);
     register_job(m);
 }

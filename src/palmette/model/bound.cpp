@@ -52,9 +52,9 @@ bool is_crossed(const Job& job, std::size_t index, const Request& request) {
 
 void bound_by_latency(Bound& best, const Job& job, const Request& request) {
     for (std::size_t l = 0; l < job.levels().size(); ++l) {
-        if (job.levels()[l].latency_s <= 0 || !is_crossed(job, l, request)) continue;
+        if (job.levels()[l].costs.latency_s <= 0 || !is_crossed(job, l, request)) continue;
         Bound candidate;
-        candidate.seconds = job.levels()[l].latency_s;
+        candidate.seconds = job.levels()[l].costs.latency_s;
         candidate.kind = "latency";
         candidate.level = job.levels()[l].name;
         take_larger(best, std::move(candidate));

@@ -45,18 +45,41 @@ void Job::set_order(const std::vector<std::int32_t>& rank_at) {
 
 void Job::drop_empty_levels() {
     bool inside = false;
+    bool dropped = false;
     std::vector<JobLevel> kept;
     for (JobLevel& level : levels_) {
         const bool is_node = level.name == node_level;
         const bool tells = inside ? !level.groups.all_single() : level.groups.count() > 1;
-        if (is_node || tells) kept.push_back(std::move(level));
+        if (is_node || tells) {
+            kept.push_back(std::move(level));
+        } else if (inside && !dropped && level.costs.known()) {
+            // The outermost level below all that stay, with one rank a group: what parts ranks that no kept level tells apart.
+            inside_ = level.costs;
+            dropped = true;
+        }
         inside = inside || is_node;
     }
     levels_ = std::move(kept);
+    find_slowest_edges();
+}
+
+void Job::find_slowest_edges() {
+    for (JobLevel& level : levels_) {
+        const bool alike = level.up_bytes_per_s.values().empty() && level.load.values().empty();
+        const std::int32_t looked_at = alike ? std::min(level.groups.count(), 1) : level.groups.count();
+        double slowest = 0;
+        for (std::int32_t g = 0; g < looked_at; ++g) {
+            const double free = level.free_bytes_per_s(g);
+            if (free > 0 && (slowest == 0 || free < slowest)) slowest = free;
+        }
+        level.slowest_edge_bytes_per_s = slowest;
+    }
 }
 
 Job::Job(const Machine& machine, const Placement& placement) {
     if (placement.empty()) fail("a job needs at least one rank");
+    inside_ = machine.unlevelled();
+    memory_ = machine.memory();
     const auto p = static_cast<std::int32_t>(placement.size());
     std::vector<std::int32_t> order(placement.size());
     std::iota(order.begin(), order.end(), 0);
@@ -84,9 +107,10 @@ Job::Job(const Machine& machine, const Placement& placement) {
         };
         JobLevel level;
         level.name = of_machine.name;
-        level.latency_s = of_machine.latency_s;
+        level.costs = of_machine.costs;
         std::vector<std::int32_t> firsts;
         std::vector<double> capacity;
+        std::vector<double> load;
         auto last = std::pair<std::int32_t, std::int32_t>(-1, -1);
         for (std::int32_t position = 0; position < p; ++position) {
             const auto now = key(position);
@@ -97,10 +121,14 @@ Job::Job(const Machine& machine, const Placement& placement) {
             const MachineNode& node = machine.nodes()[static_cast<std::size_t>(now.first)];
             // A deeper node standing in for a missing level has its edge counted at its own level.
             capacity.push_back(node.level == index ? node.up_bytes_per_s : 0);
+            load.push_back(node.level == index ? node.load : 0);
             level.names.push_back(node.name);
         }
         level.groups = Partition::from_firsts(p, std::move(firsts));
-        if (!inside) level.up_bytes_per_s = PerGroup(std::move(capacity));
+        if (!inside) {
+            level.up_bytes_per_s = PerGroup(std::move(capacity));
+            level.load = PerGroup(std::move(load));
+        }
         levels_.push_back(std::move(level));
     }
     drop_empty_levels();
@@ -119,7 +147,7 @@ Job Job::regular(const std::vector<std::pair<std::string, std::int32_t>>& levels
     std::int32_t nodes = 0;
     for (const auto& [name, count] : levels) {
         groups *= count;
-        job.levels_.push_back({name, Partition::even(p, static_cast<std::int32_t>(p / groups)), 0, {}, {}});
+        job.levels_.push_back({name, Partition::even(p, static_cast<std::int32_t>(p / groups)), {}, {}, {}, {}, 0});
         if (name == node_level) nodes = static_cast<std::int32_t>(groups);
     }
     if (nodes == 0) fail("a job needs a level called 'node'");
@@ -141,7 +169,7 @@ Job Job::regular(const std::vector<std::pair<std::string, std::int32_t>>& levels
 Job Job::flat(std::int32_t ranks) {
     Job job;
     job.rank_at_ = job.position_of_ = Permutation::identity(ranks);
-    job.levels_.push_back({std::string(node_level), Partition::even(ranks, 1), 0, {}, {}});
+    job.levels_.push_back({std::string(node_level), Partition::even(ranks, 1), {}, {}, {}, {}, 0});
     return job;
 }
 
@@ -167,7 +195,7 @@ Job Job::from_groups(const std::vector<std::string>& names, const std::vector<st
         for (std::int32_t i = 0; i < p; ++i)
             if (i == 0 || !std::equal(key_at(i).begin(), key_at(i).begin() + depth, key_at(i - 1).begin()))
                 firsts.push_back(i);
-        job.levels_.push_back({names[level], Partition::from_firsts(p, std::move(firsts)), 0, {}, {}});
+        job.levels_.push_back({names[level], Partition::from_firsts(p, std::move(firsts)), {}, {}, {}, {}, 0});
     }
     job.drop_empty_levels();
     if (!job.find_level(node_level)) fail("a job needs a level called 'node'");
@@ -190,10 +218,13 @@ Job Job::restricted_to(const std::vector<Rank>& ranks) const {
     std::sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) { return position(a) < position(b); });
     Job job;
     job.set_order(order);
+    job.inside_ = inside_;
+    job.memory_ = memory_;
     for (const JobLevel& level : levels_) {
-        JobLevel restricted{level.name, {}, level.latency_s, {}, {}};
+        JobLevel restricted{level.name, {}, level.costs, {}, {}, {}, 0};
         std::vector<std::int32_t> firsts;
         std::vector<double> capacity;
+        std::vector<double> load;
         std::int32_t last = -1;
         for (std::int32_t i = 0; i < p; ++i) {
             const std::int32_t group = level.groups.group_of(position(order[static_cast<std::size_t>(i)]));
@@ -201,10 +232,12 @@ Job Job::restricted_to(const std::vector<Rank>& ranks) const {
             last = group;
             firsts.push_back(i);
             capacity.push_back(level.up_bytes_per_s[group]);
+            load.push_back(level.load[group]);
             if (!level.names.empty()) restricted.names.push_back(level.names[static_cast<std::size_t>(group)]);
         }
         restricted.groups = Partition::from_firsts(p, std::move(firsts));
         restricted.up_bytes_per_s = PerGroup(std::move(capacity));
+        restricted.load = PerGroup(std::move(load));
         job.levels_.push_back(std::move(restricted));
     }
     job.drop_empty_levels();

@@ -39,9 +39,14 @@ class PerGroup {
 struct JobLevel {
     std::string name;
     Partition groups;
-    double latency_s = 0;            ///< one way, leaving a group and staying in the parent group; 0: unknown
-    PerGroup up_bytes_per_s;         ///< capacity of the edge out of each group; 0: unknown or not there
-    std::vector<std::string> names;  ///< of the groups; may be empty
+    LevelCosts costs;                     ///< of messages that leave a group and stay in the parent group
+    PerGroup up_bytes_per_s;              ///< capacity of the edge out of each group; 0: unknown or not there
+    std::vector<std::string> names;       ///< of the groups; may be empty
+    PerGroup load;                        ///< share of each edge that other traffic takes
+    double slowest_edge_bytes_per_s = 0;  ///< what is free of the slowest edge of known capacity; 0: none is known
+
+    /// What is left of an edge's capacity for this job; 0: unknown.
+    double free_bytes_per_s(std::int32_t group) const { return up_bytes_per_s[group] * (1 - load[group]); }
 };
 
 /// Ranks in topology order. Levels are nested partitions of the positions, outermost first; a level that has one
@@ -75,6 +80,12 @@ class Job {
     std::optional<std::size_t> find_level(std::string_view name) const;
     /// Positions on each host.
     const JobLevel& nodes() const;
+    /// Costs of messages between ranks that no level of this job tells apart.
+    const LevelCosts& inside() const { return inside_; }
+    const MemoryCosts& memory() const { return memory_; }
+
+    /// True when ranks follow each other in topology order.
+    bool in_topology_order() const { return rank_at_.is_identity(); }
 
     /// The part of this job that a communicator holds: `ranks[i]` is the rank here of its rank i.
     Job restricted_to(const std::vector<Rank>& ranks) const;
@@ -85,10 +96,13 @@ class Job {
   private:
     void set_order(const std::vector<std::int32_t>& rank_at);
     void drop_empty_levels();
+    void find_slowest_edges();
 
     Permutation rank_at_;
     Permutation position_of_;
     std::vector<JobLevel> levels_;
+    LevelCosts inside_;
+    MemoryCosts memory_;
 };
 
 }  // namespace palmette::topology

@@ -35,10 +35,33 @@ Permutation read_runs(const Json& json, std::int32_t size, std::string_view wher
     return Permutation::from_runs(size, std::move(runs));
 }
 
+/// One number where all groups agree, nothing where that is 0.
+void write_per_group(Json& out, const char* name, const PerGroup& figures) {
+    if (figures.values().empty()) {
+        if (figures[0] > 0) out.set(name, figures[0]);
+        return;
+    }
+    Json values = Json::array();
+    for (const double value : figures.values()) values.push(value);
+    out.set(name, std::move(values));
+}
+
+PerGroup read_per_group(const Json& level, const char* name, std::int32_t groups) {
+    const Json* json = level.find(name);
+    const std::string where = base::cat("job.levels.", name);
+    if (!json) return {};
+    if (!json->is_array()) return PerGroup(json->number(where));
+    std::vector<double> values;
+    for (const Json& value : json->items(where)) values.push_back(value.number(where));
+    if (static_cast<std::int32_t>(values.size()) != groups)
+        base::fail(where, ": expected one number, or one for each of ", groups, " groups, found ", values.size());
+    return PerGroup(std::move(values));
+}
+
 Json level_json(const JobLevel& level) {
     Json out = Json::object();
     out.set("name", level.name);
-    if (level.latency_s > 0) out.set("latency_s", level.latency_s);
+    write_costs(level.costs, out);
     if (level.groups.even_size() > 0) {
         out.set("even_size", level.groups.even_size());
     } else {
@@ -46,13 +69,8 @@ Json level_json(const JobLevel& level) {
         for (std::int32_t g = 0; g < level.groups.count(); ++g) firsts.push(level.groups.first(g));
         out.set("firsts", std::move(firsts));
     }
-    if (level.up_bytes_per_s.values().empty()) {
-        if (level.up_bytes_per_s[0] > 0) out.set("up_bytes_per_s", level.up_bytes_per_s[0]);
-    } else {
-        Json values = Json::array();
-        for (const double value : level.up_bytes_per_s.values()) values.push(value);
-        out.set("up_bytes_per_s", std::move(values));
-    }
+    write_per_group(out, "up_bytes_per_s", level.up_bytes_per_s);
+    write_per_group(out, "load", level.load);
     if (!level.names.empty()) {
         Json names = Json::array();
         for (const std::string& name : level.names) names.push(name);
@@ -64,7 +82,7 @@ Json level_json(const JobLevel& level) {
 JobLevel read_level(const Json& json, std::int32_t size) {
     JobLevel level;
     level.name = member(json, "name").string("job.levels.name");
-    if (const Json* latency = json.find("latency_s")) level.latency_s = latency->number("job.levels.latency_s");
+    level.costs = read_level_costs(json, "job.levels");
     if (const Json* even = json.find("even_size")) {
         level.groups = Partition::even(size, small(*even, "job.levels.even_size"));
     } else {
@@ -73,16 +91,8 @@ JobLevel read_level(const Json& json, std::int32_t size) {
             firsts.push_back(small(first, "job.levels.firsts"));
         level.groups = Partition::from_firsts(size, std::move(firsts));
     }
-    if (const Json* up = json.find("up_bytes_per_s")) {
-        if (up->is_array()) {
-            std::vector<double> values;
-            for (const Json& value : up->items("job.levels.up_bytes_per_s"))
-                values.push_back(value.number("job.levels.up_bytes_per_s"));
-            level.up_bytes_per_s = PerGroup(std::move(values));
-        } else {
-            level.up_bytes_per_s = PerGroup(up->number("job.levels.up_bytes_per_s"));
-        }
-    }
+    level.up_bytes_per_s = read_per_group(json, "up_bytes_per_s", level.groups.count());
+    level.load = read_per_group(json, "load", level.groups.count());
     if (const Json* names = json.find("names"))
         for (const Json& name : names->items("job.levels.names"))
             level.names.push_back(name.string("job.levels.names"));
@@ -99,6 +109,16 @@ Json Job::to_json() const {
     Json levels = Json::array();
     for (const JobLevel& level : levels_) levels.push(level_json(level));
     out.set("levels", std::move(levels));
+    if (inside_.known()) {
+        Json costs = Json::object();
+        write_costs(inside_, costs);
+        out.set("inside", std::move(costs));
+    }
+    if (memory_.source != CostSource::unknown) {
+        Json costs = Json::object();
+        write_costs(memory_, costs);
+        out.set("memory", std::move(costs));
+    }
     return out;
 }
 
@@ -108,6 +128,9 @@ Job Job::from_json(const Json& json) {
     job.rank_at_ = read_runs(member(json, "rank_at"), size, "job.rank_at");
     job.position_of_ = read_runs(member(json, "position_of"), size, "job.position_of");
     for (const Json& level : member(json, "levels").items("job.levels")) job.levels_.push_back(read_level(level, size));
+    if (const Json* costs = json.find("inside")) job.inside_ = read_level_costs(*costs, "job.inside");
+    if (const Json* costs = json.find("memory")) job.memory_ = read_memory_costs(*costs, "job.memory");
+    job.find_slowest_edges();
     if (!job.find_level("node")) base::fail("job.levels: no level is called 'node'");
     return job;
 }

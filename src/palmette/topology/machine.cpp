@@ -54,6 +54,10 @@ class MachineReader {
             fail("version: this palmette reads version 1, the file has ", version->integer("version"),
                  "; write it anew with 'palmette discover'");
         read_levels(machine);
+        if (const Json* memory = machine.find("memory"))
+            machine_.memory_ = read_memory_costs(*memory, "machine.memory");
+        if (const Json* costs = machine.find("same_host"))
+            machine_.unlevelled_ = read_level_costs(*costs, "machine.same_host");
         if (const Json* insides = machine.find("insides"))
             for (const auto& [name, value] : insides->members("machine.insides")) read_inside(name, value);
         const Json* tree = machine.find("tree");
@@ -70,9 +74,8 @@ class MachineReader {
         for (const Json& item : levels->items("machine.levels")) {
             const Json* name = item.find("name");
             if (!name) fail("machine.levels: an entry has no name");
-            MachineLevel level{name->string("machine.levels.name")};
-            if (const Json* latency = item.find("latency_s"))
-                level.latency_s = latency->number("machine.levels.latency_s");
+            MachineLevel level{name->string("machine.levels.name"), {}};
+            level.costs = read_level_costs(item, cat("machine.levels[", level.name, "]"));
             machine_.levels_.push_back(std::move(level));
         }
         machine_.host_level_ = level_index("node");
@@ -151,6 +154,10 @@ class MachineReader {
         if (const Json* up = json.find("up_bytes_per_s")) {
             node.up_bytes_per_s = up->number(here + ".up_bytes_per_s");
             if (node.up_bytes_per_s < 0) fail(here, ".up_bytes_per_s: must not be negative");
+        }
+        if (const Json* load = json.find("load")) {
+            node.load = load->number(here + ".load");
+            if (!(node.load >= 0 && node.load < 1)) fail(here, ".load: expected 0 to below 1, found ", node.load);
         }
         if (const Json* reduce = json.find("can_reduce")) node.can_reduce = reduce->boolean(here + ".can_reduce");
         if (node.level == machine_.host_level_) {

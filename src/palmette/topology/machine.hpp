@@ -7,13 +7,14 @@
 #include <vector>
 
 #include "palmette/base/json.hpp"
+#include "palmette/topology/costs.hpp"
 
 namespace palmette::topology {
 
 /// What is known of a level of the machine as a whole.
 struct MachineLevel {
     std::string name;
-    double latency_s = 0;  ///< one way, leaving a group of this level and staying in the parent group; 0: unknown
+    LevelCosts costs;
 };
 
 /// A switch group or a host. Children lie in topology order.
@@ -22,6 +23,7 @@ struct MachineNode {
     std::int32_t level = -1;  ///< index into Machine::levels, -1 for the root
     std::int32_t parent = -1;
     double up_bytes_per_s = 0;  ///< capacity of the edge to the parent, each direction; 0: unknown
+    double load = 0;            ///< share of that capacity which other traffic takes, 0 to below 1
     bool can_reduce = false;
     std::int32_t inside = -1;  ///< hosts only: index into Machine::insides
 };
@@ -54,6 +56,9 @@ class Machine {
     const MachineNode& host(std::int32_t host) const {
         return nodes_[static_cast<std::size_t>(hosts_[static_cast<std::size_t>(host)])];
     }
+    const MemoryCosts& memory() const { return memory_; }
+    /// Costs of two ranks that no level tells apart: on a host of which nothing but the number of slots is known.
+    const LevelCosts& unlevelled() const { return unlevelled_; }
     std::int32_t slots_of(std::int32_t host) const;
     std::int64_t total_slots() const;
     /// Index of the host of that name (as it is, then up to the first dot), or -1.
@@ -69,6 +74,8 @@ class Machine {
     std::vector<MachineLevel> levels_;
     std::vector<MachineNode> nodes_;
     std::vector<Inside> insides_;
+    MemoryCosts memory_;
+    LevelCosts unlevelled_;
     std::vector<std::int32_t> hosts_;
     std::vector<std::pair<std::string, std::int32_t>> by_name_;  ///< sorted
     std::int32_t host_level_ = -1;

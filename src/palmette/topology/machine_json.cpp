@@ -48,6 +48,7 @@ Json node_json(const Machine& machine, const std::vector<std::vector<std::int32_
     if (!node.name.empty()) out.set("name", node.name);
     if (node.level >= 0) out.set("level", machine.levels()[static_cast<std::size_t>(node.level)].name);
     if (node.up_bytes_per_s > 0) out.set("up_bytes_per_s", node.up_bytes_per_s);
+    if (node.load > 0) out.set("load", node.load);
     if (node.can_reduce) out.set("can_reduce", true);
     if (node.inside >= 0) {
         const Inside& inside = machine.insides()[static_cast<std::size_t>(node.inside)];
@@ -75,10 +76,20 @@ Json Machine::to_json() const {
     for (const MachineLevel& level : levels_) {
         Json item = Json::object();
         item.set("name", level.name);
-        if (level.latency_s > 0) item.set("latency_s", level.latency_s);
+        write_costs(level.costs, item);
         levels.push(std::move(item));
     }
     out.set("levels", std::move(levels));
+    if (memory_.source != CostSource::unknown) {
+        Json memory = Json::object();
+        write_costs(memory_, memory);
+        out.set("memory", std::move(memory));
+    }
+    if (unlevelled_.known()) {
+        Json costs = Json::object();
+        write_costs(unlevelled_, costs);
+        out.set("same_host", std::move(costs));
+    }
     Json insides = Json::object();
     for (const Inside& inside : insides_) {
         Json children = inside_children(*this, inside, 0, 0, inside.slots);

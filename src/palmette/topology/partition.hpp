@@ -25,12 +25,15 @@ class Partition {
     /// Size of every group but perhaps the last, or 0 when groups are uneven.
     std::int32_t even_size() const { return even_size_; }
     bool all_single() const { return even_size_ == 1; }
+    /// Size of the largest group.
+    std::int32_t largest() const { return largest_; }
 
     friend bool operator==(const Partition&, const Partition&) = default;
 
   private:
     std::int32_t size_ = 0;
     std::int32_t even_size_ = 0;
+    std::int32_t largest_ = 0;
     std::vector<std::int32_t> firsts_;
 };
 

@@ -26,6 +26,9 @@ class Permutation {
     std::int32_t size() const { return size_; }
     std::int32_t operator[](std::int32_t index) const;
     const std::vector<Run>& runs() const { return runs_; }
+    bool is_identity() const {
+        return size_ < 2 || (runs_.size() == 1 && runs_.front().first_value == 0 && runs_.front().stride == 1);
+    }
 
   private:
     std::int32_t size_ = 0;

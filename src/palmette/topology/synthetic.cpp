@@ -24,7 +24,10 @@ class SyntheticReader {
             if (items_[i].name == "node") host = i;
         }
         if (host == items_.size()) items_[--host].name = "node";
-        for (const Item& item : items_) machine_.levels_.push_back({item.name, item.latency_s});
+        for (const Item& item : items_) {
+            const CostSource source = item.latency_s > 0 ? CostSource::typed : CostSource::unknown;
+            machine_.levels_.push_back({item.name, {item.latency_s, 0, 0, source}});
+        }
         machine_.host_level_ = static_cast<std::int32_t>(host);
         made_.assign(items_.size(), 0);
         machine_.nodes_.push_back({"fabric"});

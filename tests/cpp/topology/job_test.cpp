@@ -67,7 +67,7 @@ TEST(Job, keeps_capacities_latencies_and_names_of_occupied_groups) {
     const Job job = job_on("3leaf@50Mbit/s~5ms:3+3+2node@100Mbit/s:2core", "hosts=h7,h0,h7,h4");
     const JobLevel& leaf = job.levels()[0];
     EXPECT_THAT(leaf.names, ElementsAre("leaf0", "leaf1", "leaf2"));
-    EXPECT_DOUBLE_EQ(leaf.latency_s, 5e-3);
+    EXPECT_DOUBLE_EQ(leaf.costs.latency_s, 5e-3);
     EXPECT_DOUBLE_EQ(leaf.up_bytes_per_s[1], 6.25e6);
     EXPECT_THAT(job.nodes().names, ElementsAre("h0", "h4", "h7"));
     EXPECT_THAT(sizes(job.nodes()), ElementsAre(1, 1, 2));

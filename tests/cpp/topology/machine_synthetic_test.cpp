@@ -20,7 +20,7 @@ TEST(SyntheticMachine, has_the_counts_rates_and_latencies_of_its_text) {
     const Machine machine = Machine::synthetic("3leaf@50Mbit/s~5ms:3+3+2node@100Mbit/s:2core");
     ASSERT_EQ(machine.hosts().size(), 8U);
     EXPECT_EQ(machine.total_slots(), 16);
-    EXPECT_DOUBLE_EQ(machine.levels()[0].latency_s, 5e-3);
+    EXPECT_DOUBLE_EQ(machine.levels()[0].costs.latency_s, 5e-3);
     EXPECT_DOUBLE_EQ(machine.host(0).up_bytes_per_s, 12.5e6);
     const MachineNode& leaf = machine.nodes()[static_cast<std::size_t>(machine.host(7).parent)];
     EXPECT_EQ(leaf.name, "leaf2");
