@@ -8,6 +8,7 @@ from typing import Any
 from palmette import _core
 from palmette.bench.results import Cell, Limit
 from palmette.bench.settings import NONBLOCKING
+from palmette.bound.reason import reason
 
 _SHARED = {
     "gatherv": "gather",
@@ -37,14 +38,4 @@ def limits(topology: dict[str, Any], hosts: Sequence[str], cells: Sequence[Cell]
 
 def _limit(job: _core.Job, cell: Cell) -> Limit | None:
     bound = _core.bound(job, bounded_as(cell.collective), cell.block_bytes or cell.size_bytes, cell.root)
-    return Limit(bound.seconds, _reason(bound)) if bound.seconds > 0 else None
-
-
-def _reason(bound: _core.Bound) -> str:
-    if bound.kind == "latency":
-        return f"latency of level {bound.level}"
-    rate = _core.format_rate(bound.capacity_bytes_per_s)
-    if bound.kind == "links":
-        return f"{bound.bytes} bytes over all links of level {bound.level}, {rate} together"
-    way = "out of" if bound.outwards else "into"
-    return f"{bound.bytes} bytes {way} {bound.group_name or f'{bound.level} {bound.group}'} at {rate}"
+    return Limit(bound.seconds, reason(bound)) if bound.seconds > 0 else None

@@ -15,6 +15,8 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "calibrate": ("palmette.cli.calibrate", "command", "Measure what messages cost on each level of a machine."),
     "show": ("palmette.cli.show", "command", "Show a topology as a tree, a picture or JSON."),
     "plan": ("palmette.cli.plan", "command", "Make, verify, count and draw the plan of a collective."),
+    "bound": ("palmette.cli.bound", "command", "The time that no plan and no library can go below."),
+    "flow": ("palmette.cli.flow", "command", "Play a plan over the links of a machine."),
     "explain": ("palmette.cli.explain", "command", "Say why a collective is done as it is, and what else there is."),
     "run": ("palmette.cli.run", "command", "Run an MPI program with faster collectives."),
     "bench": ("palmette.cli.bench", "command", "Measure collectives with and without palmette."),

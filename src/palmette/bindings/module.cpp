@@ -10,5 +10,6 @@ NB_MODULE(_core, m) {
     palmette::bindings::register_plan(m);
     palmette::bindings::register_collectives(m);
     palmette::bindings::register_model(m);
+    palmette::bindings::register_flow(m);
     palmette::bindings::register_select(m);
 }

@@ -10,6 +10,7 @@ void register_topology(nanobind::module_& module);
 void register_collectives(nanobind::module_& module);
 void register_plan(nanobind::module_& module);
 void register_model(nanobind::module_& module);
+void register_flow(nanobind::module_& module);
 void register_select(nanobind::module_& module);
 
 }  // namespace palmette::bindings

@@ -1,8 +1,12 @@
 // The physical bound.
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
+
+#include <map>
 
 #include "palmette/base/error.hpp"
 #include "palmette/bindings/planned.hpp"
@@ -10,34 +14,117 @@
 #include "palmette/model/bound.hpp"
 
 namespace palmette::bindings {
+namespace {
 
 namespace nb = nanobind;
 using namespace nb::literals;
 using model::Bound;
+using model::BoundTerms;
+using model::EdgeTerm;
+using model::LevelTerms;
+using model::MemoryTerm;
+using model::RoundsTerm;
+using Lengths = std::variant<std::int64_t, std::vector<std::int64_t>>;
+using Ports = std::map<std::string, std::int32_t>;
 
-void register_model(nb::module_& m) {
+/// A request with the lengths of its blocks.
+struct Asked {
+    plan::Request request;
+    std::vector<std::int64_t> lengths;
+};
+
+Asked asked(const topology::Job& job, std::string_view collective, const Lengths& block_bytes, std::int32_t root) {
+    std::vector<std::int64_t> lengths = lengths_of(block_bytes);
+    const std::int64_t uniform = lengths.size() == 1 ? lengths.front() : -1;
+    return {make_request(job, collective, root, uniform), std::move(lengths)};
+}
+
+void register_bound_classes(nb::module_& m) {
     nb::class_<Bound>(m, "Bound", "The physical limit of a collective, and what sets it.")
-        .def_ro("seconds", &Bound::seconds, "0 where no capacity and no latency is known.")
-        .def_ro("kind", &Bound::kind,
-                "'link' (one group's edge), 'links' (all edges of a level), 'latency', or 'none': nothing is known.")
+        .def_ro("seconds", &Bound::seconds, "0 where nothing is known.")
+        .def_ro(
+            "kind", &Bound::kind,
+            "'link' (one group's edge), 'links' (all edges of a level), 'latency', 'rounds' (messages that wait for "
+            "each other), 'copy' or 'reduce' (a rank in its own memory), or 'none': nothing is known.")
         .def_ro("level", &Bound::level)
         .def_ro("group", &Bound::group, "For a link: index of the group, else -1.")
         .def_ro("group_name", &Bound::group_name, "For a link: name of the group, where names are known.")
         .def_ro("outwards", &Bound::outwards, "For a link: True for bytes that leave the group, else they enter it.")
-        .def_ro("bytes", &Bound::bytes, "Bytes that have to cross.")
+        .def_ro("bytes", &Bound::bytes, "Bytes that have to cross, or to be copied or reduced.")
         .def_ro("capacity_bytes_per_s", &Bound::capacity_bytes_per_s);
+    nb::class_<EdgeTerm>(m, "EdgeTerm", "The edge of one group: what has to cross it.")
+        .def_ro("group", &EdgeTerm::group, "-1: no edge.")
+        .def_ro("name", &EdgeTerm::name, "Of the group, where names are known.")
+        .def_prop_ro("bytes_out", [](const EdgeTerm& self) { return self.traffic.out; })
+        .def_prop_ro("bytes_in", [](const EdgeTerm& self) { return self.traffic.in; })
+        .def_ro("capacity_bytes_per_s", &EdgeTerm::capacity_bytes_per_s, "0: unknown.")
+        .def_ro("seconds", &EdgeTerm::seconds, "Of the direction that takes longer.")
+        .def_ro("outwards", &EdgeTerm::outwards, "Whether that is out of the group.");
+    nb::class_<LevelTerms>(m, "LevelTerms", "What bounds a collective at one level.")
+        .def_ro("level", &LevelTerms::level)
+        .def_ro("groups", &LevelTerms::groups)
+        .def_ro("unknown", &LevelTerms::unknown, "Edges without a capacity.")
+        .def_ro("worst", &LevelTerms::worst, "The slowest edge; group -1 where no capacity is known.")
+        .def_ro("together_bytes", &LevelTerms::together_bytes, "What leaves groups without the network's help.")
+        .def_ro("together_bytes_per_s", &LevelTerms::together_bytes_per_s, "Of all edges; 0: not all are known.")
+        .def_ro("together_s", &LevelTerms::together_s)
+        .def_ro("latency_s", &LevelTerms::latency_s, "0: unknown.")
+        .def_ro("crossed", &LevelTerms::crossed, "Somebody must hear of somebody else across this level.");
+    nb::class_<RoundsTerm>(m, "RoundsTerm", "Messages that wait for each other until everybody has heard.")
+        .def_ro("members", &RoundsTerm::members, "Nodes, or ranks where they have messages only.")
+        .def_ro("at_once", &RoundsTerm::at_once, "Messages of a member under way at once; 0: any number.")
+        .def_ro("rounds", &RoundsTerm::rounds)
+        .def_ro("latency_s", &RoundsTerm::latency_s, "The smallest between members.")
+        .def_ro("seconds", &RoundsTerm::seconds);
+    nb::class_<MemoryTerm>(m, "MemoryTerm", "What some rank must at least do in its own memory.")
+        .def_ro("bytes", &MemoryTerm::bytes)
+        .def_ro("bytes_per_s", &MemoryTerm::bytes_per_s, "0: unknown.")
+        .def_ro("seconds", &MemoryTerm::seconds);
+    nb::class_<BoundTerms>(m, "BoundTerms", "Everything that bounds a collective, and the limits that follow.")
+        .def_ro("levels", &BoundTerms::levels, "Outermost first.")
+        .def_ro("rounds", &BoundTerms::rounds)
+        .def_ro("copy", &BoundTerms::copy)
+        .def_ro("reduce", &BoundTerms::reduce)
+        .def_ro("limit", &BoundTerms::limit, "Switches store and forward.")
+        .def_ro("limit_in_network", &BoundTerms::limit_in_network, "Switches also reduce and multicast.");
+}
 
+}  // namespace
+
+void register_model(nb::module_& m) {
+    register_bound_classes(m);
     m.def(
         "bound",
-        [](const topology::Job& job, std::string_view collective,
-           const std::variant<std::int64_t, std::vector<std::int64_t>>& block_bytes, std::int32_t root) {
-            const std::vector<std::int64_t> lengths = lengths_of(block_bytes);
-            const std::int64_t uniform = lengths.size() == 1 ? lengths.front() : -1;
-            return model::bound(job, make_request(job, collective, root, uniform), lengths);
+        [](const topology::Job& job, std::string_view collective, const Lengths& block_bytes, std::int32_t root) {
+            const Asked what = asked(job, collective, block_bytes, root);
+            return model::bound(job, what.request, what.lengths);
         },
         "job"_a, "collective"_a, "block_bytes"_a, "root"_a = 0,
         "Lower bound on the time of a collective on the job's tree; block_bytes is one number, or one for each rank "
         "(gather, scatter, allgather, reduce_scatter) or pair, sender * p + receiver (alltoall). Raises Error.");
+    m.def(
+        "bound_terms",
+        [](const topology::Job& job, std::string_view collective, const Lengths& block_bytes, std::int32_t root,
+           const Ports& ports, std::int32_t at_once, bool messages_only) {
+            const Asked what = asked(job, collective, block_bytes, root);
+            return model::bound_terms(job, what.request, what.lengths,
+                                      {{ports.begin(), ports.end()}, at_once, messages_only});
+        },
+        "job"_a, "collective"_a, "block_bytes"_a, "root"_a = 0, nb::kw_only(), "ports"_a = Ports{}, "at_once"_a = 0,
+        "messages_only"_a = false,
+        "All that bounds a collective. ports: by level, the ports that ranks of a group are bound to; at_once: "
+        "messages "
+        "that a rank can have under way, 0: what follows from overheads; messages_only: ranks of a node share no "
+        "memory. Raises Error.");
+    m.def(
+        "bound_edges",
+        [](const topology::Job& job, std::string_view collective, const Lengths& block_bytes, std::size_t level,
+           std::int32_t root, const Ports& ports) {
+            const Asked what = asked(job, collective, block_bytes, root);
+            return model::bound_edges(job, what.request, what.lengths, level, {{ports.begin(), ports.end()}, 0, false});
+        },
+        "job"_a, "collective"_a, "block_bytes"_a, "level"_a, "root"_a = 0, nb::kw_only(), "ports"_a = Ports{},
+        "All edges of one level, by group; `level` is an index into Job.levels. Raises Error.");
 }
 
 }  // namespace palmette::bindings

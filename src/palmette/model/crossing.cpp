@@ -57,6 +57,12 @@ std::int64_t Crossing::sum(std::int32_t first, std::int32_t end) const {
     return until_[static_cast<std::size_t>(end)] - until_[static_cast<std::size_t>(first)];
 }
 
+std::int64_t Crossing::block_of(plan::Rank rank) const {
+    if (even()) return given_.front();
+    const std::size_t r = static_cast<std::size_t>(rank.value);
+    return given_[plan::space_of(collective_) == BlockSpace::pairs ? r * static_cast<std::size_t>(job_.size()) + r : r];
+}
+
 Traffic Crossing::of(std::int32_t first, std::int32_t end) const {
     if (first >= end || end - first == job_.size()) return {};
     const bool root_inside = first <= root_ && root_ < end;
@@ -85,6 +91,28 @@ Traffic Crossing::of(std::int32_t first, std::int32_t end) const {
             return {};
     }
     return {};
+}
+
+std::vector<Traffic> Crossing::of_groups(const topology::Partition& groups) const {
+    const std::int32_t count = groups.count();
+    std::vector<Traffic> out(static_cast<std::size_t>(count));
+    if (collective_ != Collective::scan && collective_ != Collective::exscan) {
+        for (std::int32_t g = 0; g < count; ++g) out[static_cast<std::size_t>(g)] = of(groups.first(g), groups.end(g));
+        return out;
+    }
+    // One walk over the ranks ends every run of every group: group by group it would take ranks times groups.
+    const auto group_of = [&](std::int32_t rank) {
+        return static_cast<std::size_t>(groups.group_of(job_.position_of({rank}).value));
+    };
+    std::size_t last = group_of(0);
+    for (std::int32_t rank = 1; rank < job_.size(); ++rank) {
+        const std::size_t next = group_of(rank);
+        if (next == last) continue;
+        out[last].out += given_.front();
+        out[next].in += given_.front();
+        last = next;
+    }
+    return out;
 }
 
 Traffic Crossing::pairs(std::int32_t first, std::int32_t end) const {

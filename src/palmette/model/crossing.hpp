@@ -39,8 +39,16 @@ class Crossing {
     /// For the group of positions first to end - 1. Where it isn't all ranks or none; else nothing crosses.
     Traffic of(std::int32_t first, std::int32_t end) const;
 
+    /// For every group of a partition of all positions, in time that grows with groups and ranks only.
+    std::vector<Traffic> of_groups(const topology::Partition& groups) const;
+
     /// All blocks of gather, scatter, allgather and reduce_scatter; the vector of the others.
     std::int64_t total() const { return total_; }
+
+    /// All blocks have one length.
+    bool even() const { return given_.size() == 1; }
+    /// What a rank of gather, scatter, allgather or reduce_scatter has or gets, or what a rank of alltoall sends to itself.
+    std::int64_t block_of(plan::Rank rank) const;
 
   private:
     std::int64_t sum(std::int32_t first, std::int32_t end) const;

@@ -1,0 +1,24 @@
+"""What sets a bound, as a phrase."""
+
+from __future__ import annotations
+
+from palmette import _core
+
+
+def reason(bound: _core.Bound) -> str:
+    """`1048576 bytes out of leaf0 at 50 Mbit/s`, `latency of level leaf`; empty where nothing bounds."""
+    rate = _core.format_rate(bound.capacity_bytes_per_s) if bound.capacity_bytes_per_s > 0 else ""
+    if bound.kind == "latency":
+        return f"latency of level {bound.level}"
+    if bound.kind == "rounds":
+        return "messages that wait for each other until all have heard"
+    if bound.kind == "copy":
+        return f"{bound.bytes} bytes that a rank copies at {rate}"
+    if bound.kind == "reduce":
+        return f"{bound.bytes} bytes that each rank combines at {rate}"
+    if bound.kind == "links":
+        return f"{bound.bytes} bytes over all links of level {bound.level}, {rate} together"
+    if bound.kind == "link":
+        way = "out of" if bound.outwards else "into"
+        return f"{bound.bytes} bytes {way} {bound.group_name or f'{bound.level} {bound.group}'} at {rate}"
+    return ""

@@ -1,0 +1,183 @@
+"""The table behind a bound: every level's slowest edge and all its edges together, latencies, memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import click
+
+from palmette import _core
+from palmette.bound.reason import reason
+from palmette.plan.counts import bytes_text
+from palmette.units import rate_text
+
+
+def terms_json(terms: _core.BoundTerms) -> dict[str, Any]:
+    """Return all terms with the names of levels and groups; None stands for what isn't known."""
+    return {
+        "bound": limit_json(terms.limit),
+        "bound_in_network": limit_json(terms.limit_in_network),
+        "levels": [_level_json(level) for level in terms.levels],
+        "rounds": {
+            "members": terms.rounds.members,
+            "at_once": terms.rounds.at_once or None,
+            "rounds": terms.rounds.rounds or None,
+            "latency_s": terms.rounds.latency_s or None,
+            "seconds": terms.rounds.seconds or None,
+        },
+        "copy": _memory_json(terms.copy),
+        "reduce": _memory_json(terms.reduce),
+    }
+
+
+def limit_json(bound: _core.Bound) -> dict[str, Any] | None:
+    """Return a limit with what sets it, None where nothing is known."""
+    if bound.seconds <= 0:
+        return None
+    return {
+        "seconds": bound.seconds,
+        "kind": bound.kind,
+        "level": bound.level or None,
+        "group": bound.group_name or (bound.group if bound.group >= 0 else None),
+        "direction": ("out" if bound.outwards else "in") if bound.kind == "link" else None,
+        "bytes": bound.bytes,
+        "bytes_per_s": bound.capacity_bytes_per_s or None,
+        "reason": reason(bound),
+    }
+
+
+def edge_json(edge: _core.EdgeTerm) -> dict[str, Any]:
+    """Return one edge: what must cross it, and how long that takes."""
+    return {
+        "group": edge.name or edge.group,
+        "bytes_out": edge.bytes_out,
+        "bytes_in": edge.bytes_in,
+        "bytes_per_s": edge.capacity_bytes_per_s or None,
+        "seconds": edge.seconds if edge.capacity_bytes_per_s else None,
+    }
+
+
+def _level_json(level: _core.LevelTerms) -> dict[str, Any]:
+    return {
+        "level": level.level,
+        "groups": level.groups,
+        "edges_without_capacity": level.unknown,
+        "slowest_edge": edge_json(level.worst) if level.worst.group >= 0 else None,
+        "together": {
+            "bytes": level.together_bytes,
+            "bytes_per_s": level.together_bytes_per_s or None,
+            "seconds": level.together_s if level.together_bytes_per_s else None,
+        },
+        "latency_s": level.latency_s or None,
+        "crossed": level.crossed,
+    }
+
+
+def _memory_json(term: _core.MemoryTerm) -> dict[str, Any]:
+    return {"bytes": term.bytes, "bytes_per_s": term.bytes_per_s or None, "seconds": term.seconds or None}
+
+
+def limit_lines(terms: _core.BoundTerms) -> list[str]:
+    """Both limits with what sets them, one above the other."""
+    lines = []
+    for bound, what in (
+        (terms.limit, "bound"),
+        (terms.limit_in_network, "bound where the network reduces and multicasts"),
+    ):
+        if bound.seconds <= 0:
+            lines.append(f"{what}: none, neither capacities nor latencies are known")
+            continue
+        text = f"{what}: {_core.format_duration(bound.seconds)}, {reason(bound)}"
+        lines += click.wrap_text(text, width=80, subsequent_indent="  ").splitlines()
+    return lines
+
+
+def level_lines(terms: _core.BoundTerms) -> list[str]:
+    """A row a level: the slowest edge, all edges together, the latency."""
+    rows: list[Sequence[str]] = [
+        ("", "slowest", "bytes", "bytes", "", "", "all to-", "", ""),
+        ("level", "edge", "out", "in", "capacity", "takes", "gether", "take", "latency"),
+    ]
+    for level in terms.levels:
+        worst = level.worst
+        known = worst.group >= 0
+        together = level.together_bytes_per_s > 0
+        rows.append(
+            (
+                level.level,
+                _clipped(worst.name or f"{level.level}{worst.group}") if known else "unknown",
+                bytes_text(worst.bytes_out) if known else "",
+                bytes_text(worst.bytes_in) if known else "",
+                rate_text(worst.capacity_bytes_per_s) if known else "",
+                _time(worst.seconds) if known else "",
+                bytes_text(int(level.together_bytes)),
+                _time(level.together_s) if together else "",
+                _time(level.latency_s) + ("" if level.crossed or not level.latency_s else "*"),
+            )
+        )
+    lines = aligned(rows, left=(0, 1))
+    if any(level.latency_s and not level.crossed for level in terms.levels):
+        lines.append("* nobody needs to hear of anybody across this level")
+    return lines
+
+
+def edge_lines(edges: Iterable[_core.EdgeTerm], level: str) -> list[str]:
+    """A row for each edge of a level."""
+    rows: list[Sequence[str]] = [(level, "bytes out", "bytes in", "capacity", "takes")]
+    for edge in edges:
+        known = edge.capacity_bytes_per_s > 0
+        rows.append(
+            (
+                edge.name or f"{level}{edge.group}",
+                bytes_text(edge.bytes_out),
+                bytes_text(edge.bytes_in),
+                rate_text(edge.capacity_bytes_per_s if known else None),
+                _time(edge.seconds) if known else "",
+            )
+        )
+    return aligned(rows, left=(0,))
+
+
+def other_lines(terms: _core.BoundTerms) -> list[str]:
+    """Rounds and memory, where they say something."""
+    lines = []
+    rounds = terms.rounds
+    if rounds.seconds > 0:
+        lines.append(
+            f"rounds: {rounds.rounds} of {_core.format_duration(rounds.latency_s)} until {rounds.members:,} have heard, "
+            f"each telling {rounds.at_once:,} at once: {_core.format_duration(rounds.seconds)}"
+        )
+    for term, what in (
+        (terms.copy, "copied by a rank from its own block"),
+        (terms.reduce, "combined by each rank, where all share the work"),
+    ):
+        if term.bytes == 0:
+            continue
+        text = f"{what}: {bytes_text(term.bytes)}"
+        if term.bytes_per_s > 0:
+            text += f" at {rate_text(term.bytes_per_s)}: {_core.format_duration(term.seconds)}"
+        else:
+            text += "; the rate of memory is not known"
+        lines.append(text)
+    return [part for line in lines for part in click.wrap_text(line, width=80, subsequent_indent="  ").splitlines()]
+
+
+def aligned(rows: Sequence[Sequence[str]], left: Sequence[int]) -> list[str]:
+    """Columns of equal width, right-aligned but for those in `left`."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return [
+        "  ".join(
+            cell.ljust(width) if column in left else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def _time(seconds: float) -> str:
+    return _core.format_duration(seconds) if seconds > 0 else ""
+
+
+def _clipped(name: str) -> str:
+    return name if len(name) <= 12 else name[:11] + "…"

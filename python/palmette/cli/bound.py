@@ -1,0 +1,128 @@
+"""`palmette bound`: the physical limit of a collective on a machine, and what sets it."""
+
+from __future__ import annotations
+
+import click
+
+from palmette import _core
+from palmette.bound.table import edge_json, edge_lines, level_lines, limit_lines, other_lines, terms_json
+from palmette.cli.common import CliError, emit_json, json_option
+from palmette.cli.job_options import job_options, job_phrase, make_job
+from palmette.plan.contents import size_phrase
+
+EXAMPLE = 'palmette bound allreduce --machine "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core" --size 256K'
+MOST_LINES = 64
+
+
+@click.command("bound", epilog=f"Example: {EXAMPLE}", context_settings={"max_content_width": 80})
+@click.argument("collective", type=click.Choice(tuple(_core.collectives())))
+@job_options
+@click.option(
+    "--size",
+    default="1K",
+    show_default=True,
+    metavar="BYTES",
+    help="Bytes that one rank contributes or gets, or sends to each other; else of the vector.",
+)
+@click.option(
+    "--in-network", is_flag=True, help="Switches reduce and multicast: this limit decides, the other stands below."
+)
+@click.option(
+    "--ports",
+    "ports_given",
+    multiple=True,
+    metavar="LEVEL=K",
+    help="The edge of each group of LEVEL is K ports, each rank bound to one of them.",
+)
+@click.option(
+    "--at-once",
+    type=click.IntRange(1),
+    metavar="K",
+    help="Messages that a rank has under way at once; default: what follows from overheads.",
+)
+@click.option(
+    "--shared/--no-shared", default=True, show_default=True, help="Ranks of a node may read each other's memory."
+)
+@click.option("--edges", "edges_of", metavar="LEVEL", help="Show every edge of LEVEL.")
+@json_option
+def command(
+    collective: str,
+    machine: str | None,
+    topology: str | None,
+    placement: str,
+    ranks: int | None,
+    root: int,
+    size: str,
+    in_network: bool,
+    ports_given: tuple[str, ...],
+    at_once: int | None,
+    shared: bool,
+    edges_of: str | None,
+    as_json: bool,
+) -> None:
+    """Show the time that no plan and no library can go below.
+
+    COLLECTIVE is gather, scatter, allgather, bcast, reduce, allreduce, reduce_scatter, alltoall, barrier, scan or exscan.
+    """
+    try:
+        job = make_job(machine, topology, placement, ranks, EXAMPLE)
+        block_bytes = 0 if collective == "barrier" else _core.parse_size(size)
+        ports = _ports(ports_given, job)
+        terms = _core.bound_terms(
+            job, collective, block_bytes, root, ports=ports, at_once=at_once or 0, messages_only=not shared
+        )
+        edges = None
+        if edges_of is not None:
+            edges = _core.bound_edges(job, collective, block_bytes, _level(edges_of, job), root, ports=ports)
+        where = job_phrase(job, placement, collective, root)
+    except _core.Error as error:
+        raise CliError(str(error)) from None
+    decides = terms.limit_in_network if in_network else terms.limit
+    if as_json:
+        document = {
+            "collective": collective,
+            "size_bytes": block_bytes,
+            "ranks": job.size,
+            "placement": placement,
+            "root": root if _core.is_rooted(collective) else None,
+            "in_network": in_network,
+            "seconds": decides.seconds if decides.seconds > 0 else None,
+            **terms_json(terms),
+        }
+        if edges is not None:
+            document["edges"] = {"level": edges_of, "edges": [edge_json(edge) for edge in edges]}
+        emit_json(document)
+        return
+    phrase = size_phrase(collective, block_bytes)
+    lines = click.wrap_text(f"{collective}, {where}" + (f", {phrase}" if phrase else ""), width=80).splitlines()
+    limits = limit_lines(terms)
+    if in_network:
+        second = next(index for index, line in enumerate(limits) if line.startswith("bound where"))
+        limits = [*limits[second:], "without that:", *("  " + line for line in limits[:second])]
+    lines += ["", *limits, "", *level_lines(terms)]
+    if others := other_lines(terms):
+        lines += ["", *others]
+    if edges is not None:
+        shown = edges if len(edges) <= MOST_LINES else sorted(edges, key=lambda edge: -edge.seconds)[:MOST_LINES]
+        lines += ["", *edge_lines(shown, edges_of or "")]
+        if len(shown) < len(edges):
+            lines.append(f"... the slowest {len(shown)} of {len(edges):,}; --json has them all")
+    click.echo("\n".join(lines))
+
+
+def _ports(given: tuple[str, ...], job: _core.Job) -> dict[str, int]:
+    ports = {}
+    for text in given:
+        name, equals, count = text.partition("=")
+        if not equals or not count.isdigit() or int(count) < 1 or int(count) > 1_000_000:
+            raise CliError(f"--ports {text}: expected LEVEL=K with a number of ports K, such as --ports node=4")
+        _level(name, job)
+        ports[name] = int(count)
+    return ports
+
+
+def _level(name: str, job: _core.Job) -> int:
+    names = [level.name for level in job.levels]
+    if name not in names:
+        raise CliError(f"this job has no level {name!r}; it has {', '.join(names)}")
+    return names.index(name)

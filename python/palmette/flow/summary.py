@@ -1,0 +1,207 @@
+"""What a simulation says: time against the bound, how full the links of each level are, the busiest of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import click
+
+from palmette import _core
+from palmette.bound.table import aligned, limit_json
+from palmette.plan.counts import bytes_text
+from palmette.plan.crossing import many
+from palmette.units import rate_text
+
+SHOWN = 5
+"""Links that are listed."""
+
+
+@dataclass(frozen=True)
+class Played:
+    """One simulation of a plan: quiet, or under background traffic."""
+
+    label: str
+    plan: _core.Plan
+    result: _core.FlowResult
+    bound: _core.Bound
+
+    @property
+    def multiple(self) -> float | None:
+        """Time in physical bounds, None where nothing bounds it."""
+        return self.result.seconds / self.bound.seconds if self.bound.seconds > 0 else None
+
+    @cached_property
+    def levels(self) -> list[str]:
+        """Names of the job's levels."""
+        return [level.name for level in self.plan.job.levels]
+
+    @cached_property
+    def groups(self) -> list[list[str]]:
+        """Names of the groups of each level."""
+        return [level.names for level in self.plan.job.levels]
+
+    @cached_property
+    def links(self) -> list[_core.FlowLink]:
+        """The links of the result."""
+        return self.result.links
+
+    def name_of(self, link: _core.FlowLink) -> str:
+        """`out of leaf0`, `into h3`."""
+        return f"{'out of' if link.outwards else 'into'} {self.groups[link.level][link.group]}"
+
+    def busiest(self, count: int) -> list[_core.FlowLink]:
+        """Return the links that are in use for the greatest part of the time, fullest first."""
+        used = [link for link in self.links if link.carried_bytes > 0]
+        return sorted(used, key=lambda link: (-round(link.utilisation, 9), link.level, link.group, not link.outwards))[:count]
+
+
+def played_json(played: Played) -> dict[str, Any]:
+    """Return everything but bytes over time."""
+    result = played.result
+    return {
+        "seconds": result.seconds,
+        "multiple": played.multiple,
+        "tolerance": result.tolerance,
+        "messages": result.messages,
+        "bytes": result.bytes,
+        "background_messages": result.background_messages,
+        "busiest_rank": {"rank": result.busiest_rank, "seconds": result.busiest_rank_s},
+        "levels": [
+            {
+                "level": played.levels[level],
+                "links": len(links),
+                "bytes": sum(link.bytes for link in links),
+                "utilisation": _mean(links),
+                "highest_utilisation": max(link.utilisation for link in links),
+            }
+            for level, links in _by_level(played).items()
+        ],
+        "links": [
+            {
+                "level": played.levels[link.level],
+                "group": played.groups[link.level][link.group],
+                "direction": "out" if link.outwards else "in",
+                "bytes_per_s": link.capacity_bytes_per_s,
+                "bytes": link.bytes,
+                "carried_bytes": link.carried_bytes,
+                "utilisation": link.utilisation,
+            }
+            for link in played.links
+        ],
+    }
+
+
+def both_json(quiet: Played, loaded: Played | None) -> dict[str, Any]:
+    """Return the quiet simulation, the loaded one beside it, and the bound."""
+    return {
+        "bound": limit_json(quiet.bound),
+        "quiet": played_json(quiet),
+        "loaded": played_json(loaded) if loaded is not None else None,
+    }
+
+
+def lines(quiet: Played, loaded: Played | None) -> list[str]:
+    """The same as text: times, levels, the busiest links, what was taken as free."""
+    both = [quiet] if loaded is None else [quiet, loaded]
+    out = [*_times(both), "", *_levels(both)]
+    for played in both:
+        out += ["", *_busiest(played, len(both) > 1)]
+    out += _unknown(quiet.plan.job)
+    if quiet.result.tolerance > 0:
+        share = _percent(quiet.result.tolerance)
+        out += ["", *_wrapped(f"a large plan: links may idle for {share} of the time; --exact follows every change")]
+    return out
+
+
+def _times(both: list[Played]) -> list[str]:
+    rows: list[tuple[str, ...]] = []
+    if len(both) > 1:
+        rows.append(("", *(played.label for played in both)))
+    rows.append(("time", *(_core.format_duration(played.result.seconds) for played in both)))
+    if both[0].multiple is not None:
+        rows.append((f"times the bound of {_core.format_duration(both[0].bound.seconds)}",
+                     *(f"{played.multiple:.3g}" for played in both)))  # fmt: skip
+    rows.append(("messages", *(f"{played.result.messages:,}" for played in both)))
+    if len(both) > 1:
+        rows.append(("background messages", *(f"{played.result.background_messages:,}" for played in both)))
+    if any(played.result.busiest_rank_s > 0 for played in both):
+        rows.append(("busiest rank works", *(_core.format_duration(played.result.busiest_rank_s) for played in both)))
+    return aligned(rows, left=(0,))
+
+
+def _by_level(played: Played) -> dict[int, list[_core.FlowLink]]:
+    levels: dict[int, list[_core.FlowLink]] = {}
+    for link in played.links:
+        levels.setdefault(link.level, []).append(link)
+    return levels
+
+
+def _mean(links: list[_core.FlowLink]) -> float:
+    return sum(link.utilisation for link in links) / len(links)
+
+
+def _levels(both: list[Played]) -> list[str]:
+    """A row a level: bytes of the plan, then how full its links are on average and at most."""
+    head = ["between", "links", "bytes"]
+    for played in both:
+        before = f"{played.label}, " if len(both) > 1 else ""
+        head += [f"{before}used", "most"]
+    rows = [tuple(head)]
+    for level, links in _by_level(both[0]).items():
+        row = [many(both[0].levels[level]), f"{len(links):,}", bytes_text(sum(link.bytes for link in links) // 2)]
+        for played in both:
+            own = _by_level(played)[level]
+            row += [_percent(_mean(own)), _percent(max(link.utilisation for link in own))]
+        rows.append(tuple(row))
+    if len(rows) == 1:
+        return ["no capacity of any link is known, so that messages share nothing"]
+    return aligned(rows, left=(0,))
+
+
+def _busiest(played: Played, labelled: bool) -> list[str]:
+    shown = played.busiest(SHOWN)
+    if not shown:
+        return []
+    rows = [("busiest links" + (f", {played.label}" if labelled else ""), "bytes", "carried", "capacity", "used")]
+    rows += [
+        (
+            _clipped(played.name_of(link)),
+            bytes_text(link.bytes),
+            bytes_text(round(link.carried_bytes)),
+            rate_text(link.capacity_bytes_per_s),
+            _percent(link.utilisation),
+        )
+        for link in shown
+    ]
+    return aligned(rows, left=(0,))
+
+
+def _unknown(job: _core.Job) -> list[str]:
+    """What the machine doesn't tell, and so took no time."""
+    costs = [level.costs for level in job.levels]
+    missing = [
+        what
+        for what, known in (
+            ("latencies", any(cost.latency_s for cost in costs)),
+            ("overheads", any(cost.overhead_s for cost in costs)),
+            ("rates of single messages", any(cost.stream_bytes_per_s for cost in costs)),
+            ("copies in memory", job.memory.copy_bytes_per_s > 0),
+            ("reductions", job.memory.reduce_bytes_per_s > 0),
+        )
+        if not known
+    ]
+    return ["", *_wrapped("not known, taken as free: " + ", ".join(missing))] if missing else []
+
+
+def _wrapped(text: str) -> list[str]:
+    return click.wrap_text(text, width=80, subsequent_indent="  ").splitlines()
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %" if share < 0.9995 else "100 %"
+
+
+def _clipped(name: str) -> str:
+    return name if len(name) <= 28 else name[:27] + "…"

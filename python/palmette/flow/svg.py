@@ -1,0 +1,188 @@
+"""Bytes and utilisation of links over time, as an SVG heat map: a row a link, time to the right, the fuller the darker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from xml.sax.saxutils import escape
+
+from palmette import _core
+from palmette.flow.summary import Played
+from palmette.plan.counts import bytes_text
+
+MOST_ROWS = 24
+"""Links of one level that are drawn; of more, the busiest, and the mean of the others."""
+COLUMNS = 128
+
+_INK, _MUTED, _GRID = "#1f2a44", "#5b6578", "#d5dae3"
+_SCALE = ("#f3f5f9", "#cfe1ef", "#9cc4e0", "#5fa0cb", "#2274a5", "#164d73", "#0b2a44")
+_LEFT, _TOP, _ROW, _WIDTH, _RIGHT = 190.0, 132.0, 13.0, 720.0, 190.0
+
+
+@dataclass(frozen=True)
+class _Row:
+    label: str
+    note: str
+    shares: list[float]  # utilisation in each column
+    total: str
+
+
+def svg(quiet: Played, loaded: Played | None, title: str, subtitle: str) -> str:
+    """Return the picture as a complete document; loaded stands below quiet, on the same axis of time."""
+    both = [quiet] if loaded is None else [quiet, loaded]
+    longest = max(played.result.seconds for played in both)
+    parts: list[str] = []
+    y = _TOP
+    for played in both:
+        y = _panel(parts, played, y, longest, labelled=len(both) > 1)
+    y = _axis(parts, y, longest)
+    width, height = _LEFT + _WIDTH + _RIGHT, y + 24
+    head = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
+        f'viewBox="0 0 {width:.0f} {height:.0f}" font-family="Inter, \'DejaVu Sans\', Helvetica, Arial, sans-serif">',
+        f"<title>{escape(title)}</title>",
+        f'<rect width="{width:.0f}" height="{height:.0f}" fill="#ffffff"/>',
+        _text(32, 40, title, 22, _INK, weight=700),
+        _text(32, 62, subtitle, 12, _MUTED),
+        *_legend(width),
+    ]
+    return "\n".join([*head, *parts, "</svg>", ""])
+
+
+def _panel(parts: list[str], played: Played, top: float, longest: float, *, labelled: bool) -> float:
+    result = played.result
+    multiple = f", {played.multiple:.3g} times the bound" if played.multiple is not None else ""
+    before = f"{played.label}: " if labelled else ""
+    parts.append(
+        _text(_LEFT, top - 10, f"{before}{_core.format_duration(result.seconds)}{multiple}", 13, _INK, weight=700)
+    )
+    parts.append(_text(_LEFT + _WIDTH + 12, top - 10, "bytes of the plan, used", 11, _MUTED))
+    y = top
+    span = _WIDTH * result.seconds / longest if longest > 0 else 0.0
+    for level, rows in _rows(played):
+        parts.append(_text(32, y + _ROW * 0.78, level, 11, _MUTED, weight=700))
+        for row in rows:
+            parts.append(f"<g><title>{escape(row.note)}</title>")
+            parts += _cells(row.shares, y, span)
+            parts.append("</g>")
+            parts.append(_text(_LEFT - 8, y + _ROW * 0.78, row.label, 10.5, _INK, "end"))
+            parts.append(_text(_LEFT + _WIDTH + 12, y + _ROW * 0.78, row.total, 10.5, _MUTED))
+            y += _ROW
+        y += 8
+    end = _LEFT + span
+    parts.append(f'<line x1="{end:.1f}" y1="{top - 4:.1f}" x2="{end:.1f}" y2="{y:.1f}" stroke="{_INK}"/>')
+    if played.bound.seconds > 0 and longest > 0:
+        x = _LEFT + _WIDTH * played.bound.seconds / longest
+        parts.append(
+            f'<line x1="{x:.1f}" y1="{top - 4:.1f}" x2="{x:.1f}" y2="{y:.1f}" stroke="#d1495b" stroke-dasharray="4 3">'
+            f"<title>physical bound: {_core.format_duration(played.bound.seconds)}</title></line>"
+        )
+    return y + 36
+
+
+def _rows(played: Played) -> list[tuple[str, list[_Row]]]:
+    """The links of each level; of many, the busiest in their order, then the mean of the others."""
+    by_level: dict[int, list[int]] = {}
+    for index, link in enumerate(played.links):
+        by_level.setdefault(link.level, []).append(index)
+    out = []
+    for level, indices in by_level.items():
+        links = played.links
+        kept = indices
+        if len(indices) > MOST_ROWS:
+            kept = sorted(sorted(indices, key=lambda index: -links[index].carried_bytes)[: MOST_ROWS - 1])
+        rows = [_row(played, index) for index in kept]
+        rest = sorted(set(indices) - set(kept))
+        if rest:
+            rows.append(_mean_row(played, rest))
+        out.append((played.levels[level], rows))
+    return out
+
+
+def _row(played: Played, index: int) -> _Row:
+    link = played.links[index]
+    name = played.name_of(link)
+    used = f"{100 * link.utilisation:.0f} %"
+    note = f"{name}: {link.bytes:,} bytes of the plan, {link.carried_bytes:,.0f} carried, used {used}"
+    return _Row(_clipped(name), note, _shares(played, index), f"{bytes_text(link.bytes)}, {used}")
+
+
+def _mean_row(played: Played, indices: list[int]) -> _Row:
+    all_shares = [_shares(played, index) for index in indices]
+    shares = [sum(column) / len(indices) for column in zip(*all_shares, strict=True)]
+    links = [played.links[index] for index in indices]
+    used = f"{100 * sum(link.utilisation for link in links) / len(links):.0f} %"
+    each = bytes_text(sum(link.bytes for link in links) // len(links))
+    label = f"{len(indices):,} others, mean"
+    return _Row(label, f"{label}: {each} bytes of the plan each, used {used}", shares, f"{each}, {used}")
+
+
+def _shares(played: Played, index: int) -> list[float]:
+    """Utilisation in at most COLUMNS columns of equal length."""
+    result = played.result
+    capacity = played.links[index].capacity_bytes_per_s
+    carried = result.carried(index)
+    step = max(1, -(-len(carried) // COLUMNS))
+    shares = []
+    for first in range(0, len(carried), step):
+        # The last interval ends with the plan, not at its full length.
+        seconds = min(step * result.bin_s, result.seconds - first * result.bin_s)
+        shares.append(min(1.0, sum(carried[first : first + step]) / (capacity * seconds)) if seconds > 0 else 0.0)
+    return shares
+
+
+def _cells(shares: list[float], y: float, span: float) -> list[str]:
+    """Rectangles; neighbours of one colour are one."""
+    parts = []
+    width = span / len(shares) if shares else 0.0
+    colors = [_color(share) for share in shares]
+    first = 0
+    for index in range(1, len(colors) + 1):
+        if index < len(colors) and colors[index] == colors[first]:
+            continue
+        parts.append(
+            f'<rect x="{_LEFT + first * width:.2f}" y="{y:.1f}" width="{(index - first) * width + 0.2:.2f}" '
+            f'height="{_ROW - 1:.1f}" fill="{colors[first]}"/>'
+        )
+        first = index
+    return parts
+
+
+def _color(share: float) -> str:
+    """Between the colours of the scale, in 33 steps."""
+    place = round(max(0.0, min(1.0, share)) * 32) / 32 * (len(_SCALE) - 1)
+    low = min(int(place), len(_SCALE) - 2)
+    part = place - low
+    a, b = (tuple(int(_SCALE[low + i][k : k + 2], 16) for k in (1, 3, 5)) for i in (0, 1))
+    return "#" + "".join(f"{round(x + (y - x) * part):02x}" for x, y in zip(a, b, strict=True))
+
+
+def _axis(parts: list[str], y: float, longest: float) -> float:
+    top = y - 30
+    for tick in range(5):
+        x = _LEFT + _WIDTH * tick / 4
+        parts.append(f'<line x1="{x:.1f}" y1="{top:.1f}" x2="{x:.1f}" y2="{top + 5:.1f}" stroke="{_MUTED}"/>')
+        label = _core.format_duration(longest * tick / 4) if tick else "0"
+        parts.append(_text(x, top + 18, label, 11, _MUTED, "middle"))
+    parts.append(f'<line x1="{_LEFT:.1f}" y1="{top:.1f}" x2="{_LEFT + _WIDTH:.1f}" y2="{top:.1f}" stroke="{_GRID}"/>')
+    return top + 24
+
+
+def _legend(width: float) -> list[str]:
+    x = width - 32 - 7 * 26
+    parts = [_text(x - 8, 90, "used 0", 11, _MUTED, "end"), _text(x + 7 * 26 + 8, 90, "", 11, _MUTED)]
+    for index, color in enumerate(_SCALE):
+        parts.append(f'<rect x="{x + index * 26:.1f}" y="80" width="26" height="12" fill="{color}"/>')
+    parts.append(_text(x + 7 * 26, 106, "100 %", 11, _MUTED, "end"))
+    parts.append(_text(32, 90, "a row is one direction of a link; dashed: the physical bound", 11, _MUTED))
+    return parts
+
+
+def _clipped(name: str) -> str:
+    return name if len(name) <= 22 else name[:21] + "…"
+
+
+def _text(x: float, y: float, text: str, size: float, color: str, anchor: str = "start", weight: int = 400) -> str:
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size:.1f}" fill="{color}" text-anchor="{anchor}" '
+        f'font-weight="{weight}">{escape(text)}</text>'
+    )

@@ -1,0 +1,101 @@
+"""`palmette bound`: the limit, what sets it, the table behind it, errors."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from palmette import _core
+
+Call = Callable[..., Any]
+LAB = "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core"
+
+
+def test_the_limit_is_told_with_what_sets_it_and_with_the_networks_help_beside_it(palmette: Call) -> None:
+    out = palmette("bound", "allreduce", "--machine", LAB, "--size", "256K").out
+    assert "bound: 55.92 ms, 1048576 bytes over all links of level leaf, 150 Mbit/s" in out
+    assert "bound where the network reduces and multicasts: 41.94 ms, 262144 bytes into" in out
+    document = json.loads(palmette("bound", "allreduce", "--machine", LAB, "--size", "256K", "--json").out)
+    assert document["bound"]["kind"] == "links"
+    assert document["seconds"] == document["bound"]["seconds"] == pytest.approx(4 * 262144 / 18.75e6)
+    assert document["bound_in_network"]["seconds"] == pytest.approx(262144 / 6.25e6)
+    assert [level["level"] for level in document["levels"]] == ["leaf", "node"]
+
+
+def test_in_network_makes_that_limit_the_one_that_counts(palmette: Call) -> None:
+    call = ("bound", "allreduce", "--machine", LAB, "--size", "256K", "--in-network")
+    assert json.loads(palmette(*call, "--json").out)["seconds"] == pytest.approx(262144 / 6.25e6)
+    lines = palmette(*call).out.splitlines()
+    assert lines[2].startswith("bound where the network reduces")
+
+
+def test_ports_take_away_what_bound_senders_can_not_use(palmette: Call) -> None:
+    call = ("bound", "bcast", "--machine", "4node@200GB/s:12core", "--size", "1G", "--json")
+    whole, bound = (json.loads(palmette(*call, *more).out)["seconds"] for more in ((), ("--ports", "node=8")))
+    assert bound == pytest.approx(whole / 0.75)
+
+
+def test_every_edge_of_a_level_is_listed_on_demand(palmette: Call) -> None:
+    call = ("bound", "gather", "--machine", LAB, "--size", "64K", "--edges", "node")
+    rows = palmette(*call).out.splitlines()[-8:]
+    assert [row.split()[0] for row in rows] == [f"h{i}" for i in range(8)]
+    edges = json.loads(palmette(*call, "--json").out)["edges"]["edges"]
+    assert edges[0] == {"group": "h0", "bytes_out": 0, "bytes_in": 14 * 65536, "bytes_per_s": 12.5e6,
+                        "seconds": pytest.approx(14 * 65536 / 12.5e6)}  # fmt: skip
+
+
+def test_a_million_ranks_take_seconds(palmette: Call) -> None:
+    for collective in ("allreduce", "alltoall", "scan"):
+        start = time.process_time()
+        result = palmette("bound", collective, "--machine", "1024leaf@100GB/s:64node@25GB/s:16core", "--size", "64K")
+        assert result.status == 0
+        assert "1,048,576 ranks" in result.out
+        assert time.process_time() - start < 20
+
+
+@pytest.mark.parametrize("collective", _core.collectives())
+@pytest.mark.parametrize("machine", [LAB, "2pod:2leaf~5ms:2node~10us:2core", "8node"])
+def test_everything_fits_in_80_columns(palmette: Call, collective: str, machine: str) -> None:
+    result = palmette("bound", collective, "--machine", machine, "--placement", "random:3", "--edges", "node")
+    assert result.status == 0
+    assert not [line for line in result.out.splitlines() if len(line) > 80]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((), "no machine given"),
+        (("--machine", LAB, "--root", "99"), "root 99 is outside"),
+        (("--machine", LAB, "--size", "much"), "much"),
+        (("--machine", LAB, "--ports", "node"), "expected LEVEL=K"),
+        (("--machine", LAB, "--ports", "rack=2"), "it has leaf, node"),
+        (("--machine", LAB, "--edges", "rack"), "it has leaf, node"),
+        (("--topology", "nowhere.json"), "nowhere.json"),
+    ],
+)
+def test_bad_input_is_told_in_one_line(palmette: Call, options: tuple[str, ...], message: str) -> None:
+    result = palmette("bound", "gather", *options)
+    assert result.status == 2
+    assert result.err.startswith("palmette bound: ")
+    assert message in result.err
+    assert result.err.count("\n") == 1
+
+
+def test_memory_and_rounds_are_told_where_the_machine_knows_them(palmette: Call, tmp_path: Path) -> None:
+    hosts = [{"name": f"h{i}", "level": "node", "slots": 2} for i in range(16)]
+    machine = {
+        "levels": [{"name": "node", "latency_s": 2e-6, "overhead_s": 1e-6}],
+        "memory": {"copy_bytes_per_s": 1e10, "reduce_bytes_per_s": 5e9},
+        "tree": {"name": "x", "children": hosts},
+    }
+    file = tmp_path / "topology.json"
+    file.write_text(json.dumps({"format": "palmette-topology", "version": 1, "machine": machine}), encoding="utf-8")
+    out = palmette("bound", "allreduce", "--topology", file, "--size", "1M").out
+    assert "rounds: 2 of 2 us until 16 have heard, each telling 4 at once: 4 us" in out
+    assert "combined by each rank, where all share the work: " in out
+    assert "bound: 203.2 us, 1015808 bytes that each rank combines at" in out
