@@ -86,7 +86,7 @@ def limit_lines(terms: _core.BoundTerms) -> list[str]:
         (terms.limit_in_network, "bound where the network reduces and multicasts"),
     ):
         if bound.seconds <= 0:
-            lines.append(f"{what}: none, neither capacities nor latencies are known")
+            lines.append(f"{what}: none, nothing is known")
             continue
         text = f"{what}: {_core.format_duration(bound.seconds)}, {reason(bound)}"
         lines += click.wrap_text(text, width=80, subsequent_indent="  ").splitlines()

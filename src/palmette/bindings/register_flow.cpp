@@ -50,6 +50,7 @@ void register_flow(nb::module_& m) {
         .def_ro("bin_s", &FlowResult::bin_s, "Length of an interval of `carried`.")
         .def_ro("bins", &FlowResult::bins)
         .def_ro("settled", &FlowResult::settled, "How often rates changed.")
+        .def_ro("work", &FlowResult::work, "Bundles of flows that got a new rate in this, each time counted.")
         .def(
             "carried",
             [](const FlowResult& self, std::size_t link) {

@@ -71,8 +71,8 @@ struct FlowResult {
 ///
 /// *Memory.* A pull takes the latency of its level, then its bytes at the rate of copies.
 ///
-/// *Large plans.* With a tolerance, a change of rates isn't followed where it makes less than that share of a difference. Links then idle for up
-/// to that share where others would use them, so that times come out too long rather than too short.
+/// *Large plans.* With a tolerance, a change of rates isn't followed where it makes less than that share of a difference: links then idle for up to
+/// that share where others would use them. Where many flows wait for each other, times differ by more than that already when ties fall otherwise.
 ///
 /// What isn't known takes no time. The same arguments give the same result, bit for bit. Time about messages x (links that share their fate),
 /// memory 100 bytes a step. Throws base::Error on a plan that doesn't pair up or that can't end, and on lengths of another number than blocks.

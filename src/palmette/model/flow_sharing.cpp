@@ -7,13 +7,14 @@ namespace palmette::model {
 namespace {
 
 /// Changes run through a few links; where they go on, taking in all that hangs together is cheaper than asking again each time.
-constexpr int careful_rounds = 3;
+constexpr int careful_rounds = 20;
 
 }  // namespace
 
 LinkId FairSharing::add_link(double capacity) {
     links_.emplace_back();
     links_.back().capacity = capacity;
+    on_.emplace_back();
     return static_cast<LinkId>(links_.size() - 1);
 }
 
@@ -47,7 +48,7 @@ void FairSharing::change(BundleId bundle, std::int32_t flows) {
 void FairSharing::enlist(BundleId bundle) {
     const Bundle& b = bundles_[bundle];
     for (std::uint32_t i = b.first; i < b.first + b.count; ++i) {
-        std::vector<BundleId>& list = links_[routes_[i]].bundles;
+        std::vector<BundleId>& list = on_[routes_[i]];
         places_[i] = static_cast<std::uint32_t>(list.size());
         list.push_back(bundle);
     }
@@ -57,7 +58,7 @@ void FairSharing::delist(BundleId bundle) {
     const Bundle& b = bundles_[bundle];
     for (std::uint32_t i = b.first; i < b.first + b.count; ++i) {
         const LinkId link = routes_[i];
-        std::vector<BundleId>& list = links_[link].bundles;
+        std::vector<BundleId>& list = on_[link];
         const BundleId last = list.back();
         list[places_[i]] = last;
         list.pop_back();
@@ -90,7 +91,7 @@ void FairSharing::open(LinkId link) {
     if (links_[link].open) return;
     links_[link].open = true;
     open_.push_back(link);
-    for (const BundleId bundle : links_[link].bundles) set_free(bundle);
+    for (const BundleId bundle : on_[link]) set_free(bundle);
     links_[link].load = 0;  // exactly: differences of sums would let errors grow
 }
 
@@ -131,7 +132,7 @@ void FairSharing::fill() {
     }
     heap_.clear();
     for (const LinkId l : touched_)
-        if (links_[l].takers > 0) heap_.emplace_back(links_[l].left / static_cast<double>(links_[l].takers), l);
+        if (links_[l].takers > 0) heap_.emplace_back(links_[l].left / links_[l].takers, l);
     std::make_heap(heap_.begin(), heap_.end(), std::greater<>());
     double reached = 0;
     std::size_t next_cap = 0;
@@ -141,7 +142,7 @@ void FairSharing::fill() {
         while (!heap_.empty()) {
             const auto [old, l] = heap_.front();
             const Link& link = links_[l];
-            const double now = link.takers > 0 ? link.left / static_cast<double>(link.takers) : unlimited;
+            const double now = link.takers > 0 ? link.left / link.takers : unlimited;
             if (now <= old) {
                 share = std::max(old, reached);
                 break;
@@ -167,7 +168,7 @@ void FairSharing::fill() {
         std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
         heap_.pop_back();
         links_[full].froze = share;
-        for (const BundleId id : links_[full].bundles)
+        for (const BundleId id : on_[full])
             if (bundles_[id].free && !bundles_[id].frozen) freeze(id, share, full), --waiting;
         reached = share;
     }
@@ -180,11 +181,11 @@ bool FairSharing::is_unfair(LinkId l) const {
     if (link.held > 0) {
         // What the others had as their bottleneck must still be one.
         if (link.left > link.capacity * slack_) return true;
-        if (link.highest > link.level * (1 + slack_)) return true;
+        if (link.highest > link.lowest * (1 + slack_)) return true;
         return link.froze < link.level * (1 - slack_);
     }
     if (link.froze == unlimited) return false;
-    return std::any_of(link.bundles.begin(), link.bundles.end(), [&](BundleId id) {
+    return std::any_of(on_[l].begin(), on_[l].end(), [&](BundleId id) {
         return !bundles_[id].free && bundles_[id].rate > link.froze * (1 + slack_);
     });
 }
@@ -192,7 +193,7 @@ bool FairSharing::is_unfair(LinkId l) const {
 void FairSharing::commit() {
     for (const LinkId l : touched_) {
         Link& link = links_[l];
-        if (link.bundles.empty()) link.load = 0;
+        if (on_[l].empty()) link.load = 0;
         link.touched = link.open = false;
     }
     for (const BundleId id : free_) {
@@ -200,8 +201,11 @@ void FairSharing::commit() {
         b.free = false;
         for (std::uint32_t i = b.first; i < b.first + b.count; ++i) links_[routes_[i]].load += b.rate * b.flows;
         if (b.bottleneck != none) {
-            ++links_[b.bottleneck].held;
-            links_[b.bottleneck].level = b.rate;
+            Link& link = links_[b.bottleneck];
+            // Both ends of the range, so that what a tolerance lets pass doesn't add up.
+            link.level = link.held == 0 ? b.rate : std::max(link.level, b.rate);
+            link.lowest = link.held == 0 ? b.rate : std::min(link.lowest, b.rate);
+            ++link.held;
         }
         b.settled_flows = b.flows;
         changed_.push_back(id);
@@ -223,6 +227,9 @@ const std::vector<BundleId>& FairSharing::settle() {
     }
     dirty_.clear();
     if (free_.empty()) return changed_;
+    // Full links of what has come or gone are unfair for certain.
+    for (std::size_t i = 0, links = touched_.size(); i < links; ++i)
+        if (links_[touched_[i]].held > 0) open(touched_[i]);
     for (int round = 0;; ++round) {
         fill();
         const std::size_t before = open_.size();

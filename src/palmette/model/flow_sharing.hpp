@@ -59,15 +59,15 @@ class FairSharing {
     };
     struct Link {
         double capacity = 0;
-        double load = 0;        ///< while settling: of bundles that aren't free
-        std::int32_t held = 0;  ///< bundles whose bottleneck this is
-        double level = 0;       ///< and their rate
-        bool touched = false, open = false;
+        double load = 0;           ///< while settling: of bundles that aren't free
+        double level = 0;          ///< highest rate of the bundles whose bottleneck this is
+        double lowest = 0;         ///< and the lowest: no more than the tolerance below
         double left = 0;           ///< for free bundles
-        std::int64_t takers = 0;   ///< flows of free bundles without a rate yet
+        double takers = 0;         ///< flows of free bundles without a rate yet: a whole number
         double highest = 0;        ///< rate of a free bundle
         double froze = unlimited;  ///< rate of the free bundles that found this link full
-        std::vector<BundleId> bundles;
+        std::int32_t held = 0;     ///< bundles whose bottleneck this is
+        bool touched = false, open = false;
     };
 
     void set_free(BundleId bundle);
@@ -81,6 +81,7 @@ class FairSharing {
     void delist(BundleId bundle);
 
     std::vector<Link> links_;
+    std::vector<std::vector<BundleId>> on_;  ///< by link: bundles with flows
     std::vector<Bundle> bundles_;
     std::vector<LinkId> routes_;         ///< of all bundles, one after the other
     std::vector<std::uint32_t> places_;  ///< where the bundle stands in the list of that link

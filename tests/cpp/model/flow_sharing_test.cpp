@@ -148,5 +148,42 @@ TEST(FairSharing, agrees_with_filling_everything_anew_after_every_change) {
     }
 }
 
+TEST(FairSharing, with_a_tolerance_fills_no_link_too_much_and_is_about_fair_everywhere) {
+    const double tolerance = 0.02;
+    for (unsigned seed = 0; seed < 20; ++seed) {
+        std::mt19937 random(seed);
+        const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
+        FairSharing sharing(tolerance);
+        std::vector<Flow> flows;
+        for (int l = 0; l < 12; ++l) sharing.add_link(static_cast<double>(1 + below(5)));
+        for (int i = 0; i < 40; ++i) {
+            const auto a = static_cast<LinkId>(below(12)), b = static_cast<LinkId>((a + 1 + below(11)) % 12);
+            flows.push_back({{a, b}, FairSharing::unlimited});
+            sharing.add_bundle(flows.back().links);
+        }
+        for (int change = 0; change < 300; ++change) {
+            const std::size_t i = below(flows.size());
+            const int by = flows[i].flows > 0 && below(2) == 0 ? -1 : 1;
+            flows[i].flows += by;
+            sharing.change(static_cast<BundleId>(i), by);
+            sharing.settle();
+            for (LinkId l = 0; l < 12; ++l) ASSERT_LE(sharing.load(l), sharing.capacity(l) * (1 + 1e-9));
+            for (BundleId b = 0; b < flows.size(); ++b) {
+                if (flows[b].flows == 0) continue;
+                const bool has_bottleneck = std::any_of(flows[b].links.begin(), flows[b].links.end(), [&](LinkId l) {
+                    if (sharing.load(l) < sharing.capacity(l) * (1 - 2 * tolerance)) return false;
+                    double highest = 0;
+                    for (BundleId other = 0; other < flows.size(); ++other)
+                        if (flows[other].flows > 0 &&
+                            std::count(flows[other].links.begin(), flows[other].links.end(), l))
+                            highest = std::max(highest, sharing.rate(other));
+                    return sharing.rate(b) >= highest * (1 - 2 * tolerance);
+                });
+                ASSERT_TRUE(has_bottleneck) << "seed " << seed << ", change " << change << ", bundle " << b;
+            }
+        }
+    }
+}
+
 }  // namespace
 }  // namespace palmette::model
