@@ -54,7 +54,8 @@ class Played:
     def busiest(self, count: int) -> list[_core.FlowLink]:
         """Return the links that are in use for the greatest part of the time, fullest first."""
         used = [link for link in self.links if link.carried_bytes > 0]
-        return sorted(used, key=lambda link: (-round(link.utilisation, 9), link.level, link.group, not link.outwards))[:count]
+        used.sort(key=lambda link: (-round(link.utilisation, 9), link.level, link.group, not link.outwards))
+        return used[:count]
 
 
 def played_json(played: Played) -> dict[str, Any]:

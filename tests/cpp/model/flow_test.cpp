@@ -131,7 +131,8 @@ void expect_agreement(const std::string& machine, const std::string& placement) 
         const double expected = test::FairLinks(plan, job).run();
         FlowOptions options;
         options.eager_bytes = -1;  // the other one starts a message when both sides are there
-        EXPECT_NEAR(flow(plan, job, {4800}, options).seconds, expected, 1e-7 * expected)
+        // It takes 1 TB/s for messages that pass no link, where this one takes no time.
+        EXPECT_NEAR(flow(plan, job, {4800}, options).seconds, expected, 1e-5 * expected)
             << plan::name_of(named.first) << ' ' << named.second << ", " << machine << ' ' << placement;
     }
     EXPECT_GT(compared, 50);
@@ -140,7 +141,7 @@ void expect_agreement(const std::string& machine, const std::string& placement) 
 TEST(Flow, agrees_with_a_simulator_that_shares_all_links_anew_at_every_event) {
     expect_agreement("3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core", "block");
     expect_agreement("3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core", "random:2");
-    expect_agreement("2pod@1GB/s:2+1leaf@3GB/s:2+1+1node@1GB/s:3core", "cyclic");
+    expect_agreement("2pod@1MB/s:2+1leaf@3MB/s:2+1+1node@1MB/s:3core", "cyclic");
 }
 
 /// What holds for every plan: bytes are kept, nothing beats the bound, the same comes out twice.
