@@ -150,7 +150,7 @@ bool is_scattered(const Job& job) {
 
 double slowest_latency(const Job& job) {
     double slowest = 0;
-    for (const topology::JobLevel& level : job.levels()) slowest = std::max(slowest, level.latency_s);
+    for (const topology::JobLevel& level : job.levels()) slowest = std::max(slowest, level.costs.latency_s);
     return slowest;
 }
 
