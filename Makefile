@@ -6,11 +6,12 @@ BIN := $(CURDIR)/.venv/bin
 CMAKE := PATH="$(BIN):$$PATH" $(BIN)/cmake
 
 .DEFAULT_GOAL := build
-.PHONY: build debian demo test lint format sanitize tidy bench docs clean distclean help
+.PHONY: build debian demo simulate test lint format sanitize tidy bench docs clean distclean help
 
 help:
 	@echo "make build   .venv/bin/palmette, ready to run"
 	@echo "make demo    the main job on this machine: discover, run with and without, page"
+	@echo "make simulate  SimGrid, and what palmette simulate runs in it"
 	@echo "make test    C++ tests, then Python and MPI tests; one closing line"
 	@echo "make lint    ruff, mypy, clang-format, the test of the layers"
 	@echo "make format  let ruff and clang-format rewrite FILES='a.py b.cpp'"
@@ -42,7 +43,10 @@ build: .venv/.stamp-requirements .mpi/.stamp .venv/.stamp-package
 demo: debian build
 	@$(BIN)/palmette demo
 
-test: debian build
+simulate: build
+	@tools/setup_simgrid.sh $(JOBS)
+
+test: debian build simulate
 	@tools/build.sh dev $(JOBS)
 	@$(BIN)/python tools/run_tests.py $(TESTS)
 

@@ -7,6 +7,7 @@ Where Fortran's calls end up, read from the libraries (docs/guide/run.md):
     ompi    Open MPI calls PMPI_X for mpif.h, use mpi and use mpi_f08: every function has all its Fortran names here
     mpich   MPICH calls MPI_X, which the C wrappers see, but for use mpi_f08 functions without a choice buffer: PMPI_X
     abi     no Fortran layer of the standard ABI is known: nothing is written
+    smpi    SimGrid's simulated MPI runs our own programs only, in C++: nothing is written
 
 Each entry point turns Fortran's arguments into C's (palmette/interpose/fortran.hpp) and calls `on_MPI_X`.
 """
@@ -130,7 +131,7 @@ def main(arguments: list[str]) -> int:
     """Preprocess mpi.h with the given compiler and write the file."""
     listed, target, abi, compiler = Path(arguments[0]), Path(arguments[1]), arguments[2], arguments[3:]
     prototypes: list[Prototype] = []
-    if abi != "abi":
+    if abi not in ("abi", "smpi"):
         prototypes = declared_functions(preprocessed_mpi_h(compiler), all_functions(read_list(listed)))
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(source(prototypes, abi), encoding="utf-8")

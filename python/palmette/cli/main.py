@@ -20,6 +20,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "run": ("palmette.cli.run", "command", "Run an MPI program with faster collectives."),
     "bench": ("palmette.cli.bench", "command", "Measure collectives with and without palmette."),
     "tune": ("palmette.cli.tune", "command", "Find the fastest algorithms here; write a decision table."),
+    "simulate": ("palmette.cli.simulate", "command", "Run collectives on clusters that SimGrid simulates."),
     "lab": ("palmette.cli.lab", "command", "Emulate a cluster on this machine."),
     "export": ("palmette.cli.export", "command", "Write tuning files for MPI libraries without palmette."),
     "report": ("palmette.cli.report", "command", "Write stored benchmark runs as a page."),

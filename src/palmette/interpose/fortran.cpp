@@ -2,7 +2,7 @@
 
 #include <dlfcn.h>
 
-#if !defined(PALMETTE_ABI_STANDARD)
+#if !defined(PALMETTE_ABI_STANDARD) && !defined(PALMETTE_ABI_SMPI)
 
 namespace palmette::interpose::fortran {
 

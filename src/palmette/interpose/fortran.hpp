@@ -7,7 +7,7 @@
 #include <vector>
 
 // The standard ABI says nothing of Fortran's handles.
-#if !defined(PALMETTE_ABI_STANDARD)
+#if !defined(PALMETTE_ABI_STANDARD) && !defined(PALMETTE_ABI_SMPI)
 
 #if defined(PALMETTE_ABI_OMPI)
 // Common blocks: the program's, or the library's where the program has none, under the names that a Fortran compiler gives them.

@@ -6,7 +6,12 @@
 namespace palmette::interpose {
 
 /// This thread is inside of palmette. Its place is fixed when the library is loaded, so that a look costs one instruction.
+#if defined(PALMETTE_ABI_SMPI)
+// A simulation loads hundreds of copies of this library, too many for fixed places.
+extern constinit thread_local bool inside;
+#else
 extern constinit thread_local bool inside __attribute__((tls_model("initial-exec")));
+#endif
 
 /// Marks this thread as inside of palmette for its lifetime.
 class Guard {

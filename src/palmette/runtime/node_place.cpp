@@ -90,6 +90,10 @@ std::int32_t common_numa_node(const std::vector<int>& allowed) {
 }  // namespace
 
 NodePlace find_node_place() {
+#if defined(PALMETTE_ABI_SMPI)
+    // The machine that simulates says nothing of where a simulated rank sits.
+    return {};
+#endif
     if (const auto place = hwloc_place()) return *place;
     NodePlace place;
     const std::vector<int> allowed = allowed_processors();

@@ -158,7 +158,8 @@ void Predefined::add_c() {
     add(MPI_2INT, pair, Element::int_int);
     add(MPI_SHORT_INT, pair, Element::short_int);
     add(MPI_LONG_DOUBLE_INT, pair, Element::long_double_int);
-#ifdef MPI_CXX_BOOL
+// SimGrid's header names them and declares none.
+#if defined(MPI_CXX_BOOL) && !defined(PALMETTE_ABI_SMPI)
     add_by_size(MPI_CXX_BOOL, logical, logical);
     add(MPI_CXX_FLOAT_COMPLEX, complex, Element::complex_float);
     add(MPI_CXX_DOUBLE_COMPLEX, complex, Element::complex_double);
@@ -174,6 +175,8 @@ void Predefined::add_extensions() {
     // Intel MPI's, from its own mpi_abi.h; the standard gives these two numbers to nobody.
     add(reinterpret_cast<MPI_Datatype>(0x2f8), floating, Element::float16);
     add(reinterpret_cast<MPI_Datatype>(0x2f9), floating, Element::bfloat16);
+#elif defined(PALMETTE_ABI_SMPI)
+    // SimGrid's MPI has none.
 #else
     // By number, as older headers lack the names: MPIX_C_FLOAT16, MPICH's MPIX_BFLOAT16, Intel MPI's MPIX_C_BF16.
     add(static_cast<MPI_Datatype>(0x4c000246), floating, Element::float16);

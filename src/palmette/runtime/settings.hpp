@@ -13,7 +13,7 @@ namespace palmette::runtime {
 
 struct Settings {
     bool enable = true;
-    std::string mpi;            ///< which MPI this is: mpich, openmpi, impi or empty; filled in at the start
+    std::string mpi;            ///< which MPI this is: mpich, openmpi, impi, smpi or empty; filled in at the start
     bool crowded = false;       ///< the ranks of some node outnumber its cores; agreed at the start
     bool copies_sends = false;  ///< short messages are sent from copies (Outbox); filled in at the start
     std::string topology;       ///< path of a topology.json, read by rank 0 only

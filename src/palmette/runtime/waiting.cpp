@@ -36,6 +36,7 @@ std::string name_of_mpi() {
     // Intel MPI names MPICH too.
     if (version.find("Intel") != std::string_view::npos) return "impi";
     if (version.find("Open MPI") != std::string_view::npos) return "openmpi";
+    if (version.find("SMPI") != std::string_view::npos) return "smpi";
     return version.find("MPICH") != std::string_view::npos ? "mpich" : "";
 }
 

@@ -7,7 +7,7 @@
 
 namespace palmette::runtime {
 
-/// The MPI underneath: mpich (and what is built on it), openmpi, impi, or empty. From MPI_Get_library_version.
+/// The MPI underneath: mpich (and what is built on it), openmpi, impi, smpi (SimGrid's simulated one), or empty. From MPI_Get_library_version.
 std::string name_of_mpi();
 
 /// Polite where ranks outnumber cores, without being told: a yield that takes long shows that others want the core.

@@ -1,0 +1,47 @@
+# The benchmark on simulated clusters: bin/simbench.smpi, palmette's runtime and wrappers inside of an SMPI program
+# (SimGrid). Only where SimGrid is there, and only as the target `simbench`: `make simulate` installs and builds both.
+#
+# What smpicxx does to a program is done here with CMake's own compiler: the paths, smpi_helpers.h in front of the
+# program, and a shared object instead of an executable. smpirun loads one copy of it for each simulated rank, which gives
+# each its own globals; so the runtime goes in whole and binds to its own names (docs/decisions/0011-simgrid.md).
+
+find_path(PALMETTE_SMPI_INCLUDE mpi.h PATH_SUFFIXES smpi NO_DEFAULT_PATH
+          PATHS /usr/include /usr/local/include ENV SIMGRID_PREFIX)
+find_library(PALMETTE_SIMGRID_LIBRARY simgrid)
+if(NOT PALMETTE_SMPI_INCLUDE OR NOT PALMETTE_SIMGRID_LIBRARY)
+  message(STATUS "SimGrid: not found, simulated clusters are left out")
+  return()
+endif()
+message(STATUS "SimGrid: ${PALMETTE_SIMGRID_LIBRARY}")
+
+set(_generated "${PALMETTE_GENERATED_DIR}/smpi")
+get_filename_component(_simgrid_include "${PALMETTE_SMPI_INCLUDE}" DIRECTORY)
+add_library(palmette_mpi_flags_smpi INTERFACE)
+target_include_directories(palmette_mpi_flags_smpi SYSTEM INTERFACE "${PALMETTE_SMPI_INCLUDE}" "${_simgrid_include}")
+target_compile_definitions(palmette_mpi_flags_smpi INTERFACE
+  PALMETTE_ABI_SMPI=1 SMPI_NO_OVERRIDE_MALLOC PALMETTE_ABI_NAME="smpi")
+target_link_libraries(palmette_mpi_flags_smpi INTERFACE ${PALMETTE_CORE} Threads::Threads ${CMAKE_DL_LIBS})
+
+add_library(palmette_runtime_smpi STATIC EXCLUDE_FROM_ALL ${_runtime_sources})
+target_link_libraries(palmette_runtime_smpi PUBLIC palmette_mpi_flags_smpi palmette_runtime_core)
+add_dependencies(palmette_runtime_smpi palmette_generated)
+
+set(abi smpi)
+set(include_dir "${PALMETTE_SMPI_INCLUDE}")
+set(definitions "")
+set(PALMETTE_INTERPOSE_GENERATED "")
+include("${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/interpose/generate.cmake")
+add_library(palmette_smpi STATIC EXCLUDE_FROM_ALL ${_interpose_sources} ${PALMETTE_INTERPOSE_GENERATED})
+target_link_libraries(palmette_smpi PUBLIC palmette_runtime_smpi)
+add_dependencies(palmette_smpi palmette_generated)
+
+add_library(simbench MODULE EXCLUDE_FROM_ALL "${CMAKE_CURRENT_SOURCE_DIR}/src/programs/simbench/simbench.c"
+                                         "${CMAKE_CURRENT_SOURCE_DIR}/src/programs/simbench/costs.cpp")
+target_compile_options(simbench PRIVATE -include smpi_helpers.h)
+target_link_libraries(simbench PRIVATE palmette_flags "$<LINK_LIBRARY:WHOLE_ARCHIVE,palmette_smpi>"
+                                       "${PALMETTE_SIMGRID_LIBRARY}" m)
+# One copy a rank is loaded: without symbols it is a fifth as large.
+target_link_options(simbench PRIVATE -Wl,-Bsymbolic -Wl,--gc-sections -Wl,-z,defs -s)
+set_target_properties(simbench PROPERTIES
+  PREFIX "" SUFFIX "" OUTPUT_NAME simbench.smpi LIBRARY_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/bin")
+install(TARGETS simbench LIBRARY DESTINATION palmette/bin COMPONENT simulate EXCLUDE_FROM_ALL)

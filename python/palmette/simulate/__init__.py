@@ -1,0 +1,1 @@
+"""Simulated clusters: platforms for SimGrid made from a topology, and the benchmark program run on them."""

@@ -1,0 +1,100 @@
+"""The cluster of a simulation: a topology with a latency at every level, from a form, a file or a stored platform."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from importlib import resources
+from typing import Any
+
+from palmette import topology_file
+from palmette.discover.found import DiscoverError
+from palmette.discover.synthetic import discover_synthetic
+from palmette.simulate.errors import SimulateError
+from palmette.simulate.parameters import Parameters
+from palmette.topology_file import TopologyError
+from palmette.topology_model import InsideGroup, Machine, Topology, TreeNode
+
+MOST_HOSTS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """What is simulated, and under which name."""
+
+    name: str
+    topology: Topology
+
+    @property
+    def hosts(self) -> list[tuple[str, int]]:
+        """Name and places of each host, in topology order."""
+        machine = self.topology.machine
+        return [(host.name, _slots(host, machine)) for host in machine.tree.hosts()]
+
+
+def _slots(host: TreeNode, machine: Machine) -> int:
+    groups: list[InsideGroup] | None = machine.insides.get(host.inside) if host.inside else None
+    return sum(group.leaves() for group in groups) if groups else host.slots or 1
+
+
+def from_spec(spec: str, name: str = "") -> Cluster:
+    """Return the cluster of a synthetic form. Raises SimulateError."""
+    try:
+        machine = discover_synthetic(spec).machine
+    except DiscoverError as error:
+        raise SimulateError(str(error)) from None
+    if machine is None:
+        raise SimulateError(f"{spec}: describes no machine; write levels, as in 2leaf:4node:8core")
+    return Cluster(name or spec, Topology(name or spec, machine))
+
+
+def from_file(path: str) -> Cluster:
+    """Return the cluster of a topology.json. Raises SimulateError."""
+    try:
+        topology = topology_file.load(path)
+    except TopologyError as error:
+        raise SimulateError(str(error)) from None
+    return Cluster(topology.name or path, topology)
+
+
+def stored() -> dict[str, dict[str, Any]]:
+    """Return the platforms that palmette brings: by name a sentence, a source and a machine in the synthetic form."""
+    text = resources.files("palmette").joinpath("platforms", "platforms.json").read_text(encoding="utf-8")
+    platforms: dict[str, dict[str, Any]] = json.loads(text)["platforms"]
+    return platforms
+
+
+def from_stored(name: str) -> Cluster:
+    """Return a platform that palmette brings. Raises SimulateError naming those that there are."""
+    platforms = stored()
+    if name not in platforms:
+        raise SimulateError(f"'{name}' is no platform; there are {', '.join(platforms)}")
+    return from_spec(platforms[name]["machine"], name)
+
+
+def prepared(cluster: Cluster, parameters: Parameters, uplink_share: float = 1.0) -> Cluster:
+    """Return the cluster with a latency at each level down to the hosts and the given share of every switch's uplink.
+
+    The topology that palmette reads in the simulation is this one, so both know the same. Raises SimulateError.
+    """
+    machine = cluster.topology.machine
+    names = [level.name for level in machine.levels]
+    hosts = sum(1 for _ in machine.tree.hosts())
+    if not 1 <= hosts <= MOST_HOSTS:
+        raise SimulateError(f"{cluster.name}: {hosts:,} hosts can't be simulated; take 1 to {MOST_HOSTS:,}")
+    node_at = names.index("node") if "node" in names else len(names)
+    levels = []
+    for index, level in enumerate(machine.levels):
+        usual = parameters.node_latency_s + parameters.tier_latency_s * (node_at - index)
+        if index > node_at:
+            usual = parameters.inside_latency_s
+        levels.append(replace(level, latency_s=level.latency_s or usual, source=level.source or "simulation"))
+    tree = _shared(machine.tree, uplink_share)
+    return replace(cluster, topology=replace(cluster.topology, machine=replace(machine, levels=levels, tree=tree)))
+
+
+def _shared(node: TreeNode, share: float) -> TreeNode:
+    up = node.up_bytes_per_s
+    if up is not None and node.level != "node":
+        up *= share
+    return replace(node, up_bytes_per_s=up, children=[_shared(child, share) for child in node.children])

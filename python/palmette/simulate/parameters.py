@@ -1,0 +1,97 @@
+"""The simulator's parameters: read from one file, where each stands with its source."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from palmette.simulate.errors import SimulateError
+
+FORMAT = "palmette-simulation-parameters"
+FILE = Path(__file__).with_name("parameters.json")
+
+
+@dataclass(frozen=True, slots=True)
+class EndCost:
+    """For how long a rank is busy with a message, and with each byte of it."""
+
+    message_s: float
+    byte_s: float
+
+    @property
+    def text(self) -> str:
+        """As the benchmark program takes it."""
+        return f"{self.message_s!r},{self.byte_s!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """Seconds, bytes and bytes per second; what each means stands in the file."""
+
+    node_latency_s: float
+    tier_latency_s: float
+    send_between_message_s: float
+    send_between_byte_s: float
+    receive_between_message_s: float
+    receive_between_byte_s: float
+    inside_latency_s: float
+    send_inside_message_s: float
+    send_inside_byte_s: float
+    receive_inside_message_s: float
+    receive_inside_byte_s: float
+    memory_bytes_per_s: float
+    eager_bytes: float
+    unknown_bytes_per_s: float
+
+    @property
+    def ends(self) -> dict[str, EndCost]:
+        """By the name of the benchmark program's option."""
+        return {
+            "send-inside": EndCost(self.send_inside_message_s, self.send_inside_byte_s),
+            "receive-inside": EndCost(self.receive_inside_message_s, self.receive_inside_byte_s),
+            "send-between": EndCost(self.send_between_message_s, self.send_between_byte_s),
+            "receive-between": EndCost(self.receive_between_message_s, self.receive_between_byte_s),
+        }
+
+    @property
+    def ends_between_s(self) -> float:
+        """What both ends of a tiny message between hosts take: part of its latency."""
+        return self.send_between_message_s + self.receive_between_message_s
+
+    @property
+    def ends_inside_s(self) -> float:
+        """What both ends of a tiny message inside a host take: part of its latency."""
+        return self.send_inside_message_s + self.receive_inside_message_s
+
+
+def read(path: Path = FILE) -> Parameters:
+    """Return the parameters of a file in the form of parameters.json.
+
+    Raises SimulateError naming the file and the parameter that is missing, unknown or no positive number.
+    """
+    try:
+        document: Any = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise SimulateError(f"{path}: can't be read as JSON ({error}); start from a copy of {FILE.name}") from None
+    if not isinstance(document, dict) or document.get("format") != FORMAT or document.get("version") != 1:
+        raise SimulateError(f'{path}: is not format "{FORMAT}", version 1; start from a copy of {FILE.name}')
+    values = document.get("values")
+    known = [field.name for field in fields(Parameters)]
+    if not isinstance(values, dict):
+        raise SimulateError(f"{path}: has no object `values`; start from a copy of {FILE.name}")
+    unknown = [name for name in values if name not in known]
+    if unknown:
+        raise SimulateError(f"{path}: `{unknown[0]}` is no parameter; they are {', '.join(known)}")
+    found: dict[str, float] = {}
+    for name in known:
+        entry = values.get(name)
+        value = entry.get("value") if isinstance(entry, dict) else None
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e18:
+            raise SimulateError(f"{path}: `values.{name}.value` must be a number of at least 0")
+        found[name] = float(value)
+    for name in ("memory_bytes_per_s", "unknown_bytes_per_s"):
+        if not found[name] > 0:
+            raise SimulateError(f"{path}: `values.{name}.value` must be above 0")
+    return Parameters(**found)

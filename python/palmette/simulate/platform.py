@@ -1,0 +1,149 @@
+"""A SimGrid platform from a topology: hosts, switches, and links that are shared by what crosses them.
+
+- A host's link and a switch's uplink carry their capacity in each direction (SPLITDUPLEX).
+- An uplink of several cables also limits one message to one cable's rate (FATPIPE), where the fabric tells the cables.
+- Messages between ranks of one host share its memory (one SHARED link).
+- A level's latency is spread over the links that a message crosses, after what both ends take of it.
+
+Switches are zones in zones: one zone of hosts is a star around its router, the zones above find their ways by Floyd.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from xml.sax.saxutils import quoteattr
+
+from palmette.simulate.errors import SimulateError
+from palmette.simulate.parameters import Parameters
+from palmette.topology_model import Fabric, Topology, TreeNode
+
+_HEAD = """<?xml version='1.0'?>
+<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
+<platform version="4.1">
+"""
+_ROUTER_SUFFIX = "!router"
+"""Of names of zones and links: no host name has a `!`."""
+
+
+def platform_xml(topology: Topology, parameters: Parameters) -> str:
+    """Return the platform. Raises SimulateError where a host's name can't be one in SimGrid."""
+    return "".join(_Writer(topology, parameters).platform())
+
+
+class _Writer:
+    def __init__(self, topology: Topology, parameters: Parameters) -> None:
+        self.topology = topology
+        self.parameters = parameters
+        self.cable_of_switch = _cables(topology.fabric) if topology.fabric else {}
+        self.edge_latency_s = _edge_latencies(topology, parameters)
+        self.groups = 0
+
+    def platform(self) -> Iterator[str]:
+        for host in self.topology.machine.tree.hosts():
+            if not host.name or set(host.name) & set("!,: \t\n"):
+                raise SimulateError(f"host '{host.name}' has a name that the simulator can't take; rename it")
+        yield _HEAD
+        yield from self.zone(self.topology.machine.tree, self.next_name())
+        yield "</platform>\n"
+
+    def next_name(self) -> str:
+        self.groups += 1
+        return f"switch!{self.groups}"
+
+    def zone(self, group: TreeNode, name: str) -> Iterator[str]:
+        """A group of hosts, of groups, or of both; its router is `<name>!router`."""
+        hosts = [child for child in group.children if child.level == "node"]
+        groups = [child for child in group.children if child.level != "node"]
+        if not groups:
+            yield from self.star(hosts, name)
+            return
+        yield f'<zone id="{name}" routing="Floyd">\n'
+        links: list[str] = []
+        routes: list[str] = []
+        router = name + _ROUTER_SUFFIX
+        for child in groups:
+            inner = self.next_name()
+            yield from self.zone(child, inner)
+            cables = self.edge(child, inner, links)
+            for source, target, way in ((inner, name, "UP"), (name, inner, "DOWN")):
+                zones = [z if z == inner else f"{z}!core" for z in (source, target)]
+                gates = [z + _ROUTER_SUFFIX for z in (source, target)]
+                routes.append(
+                    f'<zoneRoute src="{zones[0]}" dst="{zones[1]}" gw_src="{gates[0]}" gw_dst="{gates[1]}"'
+                    f' symmetrical="NO"><link_ctn id="{inner}!up" direction="{way}"/>{cables}</zoneRoute>\n'
+                )
+        if hosts:
+            # Hosts on a switch that has switches below it as well: a star of their own at no distance.
+            inner = self.next_name()
+            yield from self.star(hosts, inner)
+            links.append(_link(f"{inner}!up", self.parameters.unknown_bytes_per_s, 0, "FATPIPE"))
+            routes.append(
+                f'<zoneRoute src="{inner}" dst="{name}!core" gw_src="{inner}{_ROUTER_SUFFIX}" gw_dst="{router}">'
+                f'<link_ctn id="{inner}!up"/></zoneRoute>\n'
+            )
+        yield f'<zone id="{name}!core" routing="Full"><router id="{router}"/></zone>\n'
+        yield from links
+        yield from routes
+        yield "</zone>\n"
+
+    def star(self, hosts: list[TreeNode], name: str) -> Iterator[str]:
+        yield f'<zone id="{name}" routing="Cluster">\n'
+        inside_s = max(self.parameters.inside_latency_s - self.parameters.ends_inside_s, 0.0)
+        for host in hosts:
+            yield f'<host id={quoteattr(host.name)} speed="10Gf"/>\n'
+            yield _link(f"{host.name}!up", self.capacity(host), self.edge_latency_s.get("node", 0.0), "SPLITDUPLEX")
+            yield _link(f"{host.name}!memory", self.parameters.memory_bytes_per_s, inside_s, "SHARED")
+        yield f'<router id="{name}{_ROUTER_SUFFIX}"/>\n'
+        for host in hosts:
+            up = quoteattr(f"{host.name}!up_UP"), quoteattr(f"{host.name}!up_DOWN")
+            yield f"<host_link id={quoteattr(host.name)} up={up[0]} down={up[1]}/>\n"
+        for host in hosts:
+            memory = quoteattr(f"{host.name}!memory")
+            itself = quoteattr(host.name)
+            yield f'<route src={itself} dst={itself} symmetrical="NO"><link_ctn id={memory}/></route>\n'
+        yield "</zone>\n"
+
+    def edge(self, group: TreeNode, name: str, links: list[str]) -> str:
+        """Add the links of a group's uplink; return the link that limits one message, for routes, or nothing."""
+        latency_s = self.edge_latency_s.get(group.level or "", 0.0)
+        capacity = self.capacity(group)
+        links.append(_link(f"{name}!up", capacity, latency_s, "SPLITDUPLEX"))
+        cable = max((self.cable_of_switch.get(switch, 0.0) for switch in group.switches), default=0.0)
+        if not 0 < cable < capacity:
+            return ""
+        links.append(_link(f"{name}!cable", cable, 0, "FATPIPE"))
+        return f'<link_ctn id="{name}!cable"/>'
+
+    def capacity(self, node: TreeNode) -> float:
+        return node.up_bytes_per_s or self.parameters.unknown_bytes_per_s
+
+
+def _link(name: str, bytes_per_s: float, latency_s: float, sharing: str) -> str:
+    return (
+        f'<link id={quoteattr(name)} bandwidth="{bytes_per_s:.9g}Bps" latency="{latency_s:.9g}s"'
+        f' sharing_policy="{sharing}"/>\n'
+    )
+
+
+def _edge_latencies(topology: Topology, parameters: Parameters) -> dict[str, float]:
+    """Return the latency of an edge of each level, such that a message's whole way takes what its level says."""
+    found: dict[str, float] = {}
+    below_s = parameters.ends_between_s
+    names = [level.name for level in topology.machine.levels]
+    for level in reversed(topology.machine.levels[: names.index("node") + 1 if "node" in names else None]):
+        whole_s = level.latency_s if level.latency_s is not None else below_s
+        found[level.name] = max(whole_s - below_s, 0.0) / 2
+        below_s = max(whole_s, below_s)
+    return found
+
+
+def _cables(fabric: Fabric) -> dict[str, float]:
+    """Return the rate of the fastest single cable between each switch and the switches above it."""
+    tier = {switch.id: switch.tier for switch in fabric.switches}
+    found: dict[str, float] = {}
+    for link in fabric.links:
+        for lower, upper in ((link.a, link.b), (link.b, link.a)):
+            low, high = tier.get(lower), tier.get(upper)
+            if low is not None and high is not None and low < high and link.bytes_per_s:
+                found[lower] = max(found.get(lower, 0.0), link.bytes_per_s / max(link.count, 1))
+    return found

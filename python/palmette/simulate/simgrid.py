@@ -1,0 +1,133 @@
+"""SimGrid on this machine: where smpirun and the benchmark program are, and how a simulated job is started."""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from palmette.simulate.errors import SimulateError
+from palmette.simulate.parameters import Parameters
+
+VERSION = "3.32"
+"""The version that times are pinned to: another one gives others, by about 1 % (docs/decisions/0011-simgrid.md)."""
+PROGRAM = Path(__file__).parent.parent / "bin" / "simbench.smpi"
+_MAKE = "`make simulate` in palmette's source installs SimGrid and builds the program (Debian 12, as root)"
+_PALMETTE = {
+    "PALMETTE_SHARED": "0",
+    "PALMETTE_COMPARE": "0",
+    "PALMETTE_WAIT": "mpi",
+    "PALMETTE_ENABLE": "1",
+}
+"""No real memory, clock or core says anything about a simulated one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a simulated job ended."""
+
+    output: str
+    errors: str
+    trouble: str
+    """Empty: it ended well. Otherwise what happened."""
+
+
+def find_smpirun() -> str:
+    """Return the path of smpirun. Raises SimulateError when SimGrid or the benchmark program is missing."""
+    found = shutil.which("smpirun")
+    if found is None:
+        raise SimulateError(f"SimGrid {VERSION} isn't installed: there is no smpirun; {_MAKE}")
+    if not PROGRAM.is_file():
+        raise SimulateError(f"the simulated benchmark isn't built: there is no {PROGRAM.name}; {_MAKE}")
+    return found
+
+
+def version(smpirun: str) -> str:
+    """Return SimGrid's version, like `3.32`. Raises SimulateError when it can't be told."""
+    text = subprocess.run([smpirun, "-version"], capture_output=True, text=True, check=False).stdout
+    match = re.search(r"version (\d+\.\d+)", text)
+    if match is None:
+        raise SimulateError(f"{smpirun} -version tells no version; reinstall SimGrid {VERSION}")
+    return match[1]
+
+
+def configuration(parameters: Parameters, selector: dict[str, str]) -> list[str]:
+    """Return SimGrid's settings: the links' own figures and nothing of the simulator's calibration of another cluster."""
+    eager = f"{parameters.eager_bytes:.0f}"
+    settings = {
+        "smpi/privatization": "dlopen",
+        "smpi/simulate-computation": "no",
+        "smpi/host-speed": "10Gf",
+        "smpi/bw-factor": "0:1",
+        "smpi/lat-factor": "0:1",
+        "network/weight-S": "0",
+        "network/crosstraffic": "0",
+        "smpi/async-small-thresh": eager,
+        "smpi/send-is-detached-thresh": eager,
+        "smpi/test": "1e-7",
+        "smpi/iprobe": "1e-7",
+        "smpi/wtime": "0",
+        "contexts/stack-size": "256",
+        **selector,
+    }
+    return ["--log=root.thres:critical", *(f"--cfg={name}:{value}" for name, value in settings.items())]
+
+
+def start(
+    smpirun: str,
+    folder: Path,
+    ranks: int,
+    settings: list[str],
+    arguments: list[str],
+    environment: dict[str, str],
+    cpu_limit_s: int,
+) -> Ended:
+    """Run the benchmark program on `folder`'s platform.xml and hosts; it ends after `cpu_limit_s` of CPU at the latest."""
+    command = [smpirun, "-np", str(ranks), "-platform", "platform.xml", "-hostfile", "hosts", *settings]
+    command += [str(PROGRAM), *arguments]
+    own = {name: value for name, value in os.environ.items() if not name.startswith("PALMETTE_")}
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_CPU, (cpu_limit_s, cpu_limit_s + 5))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+    with subprocess.Popen(
+        command,
+        cwd=folder,
+        env=own | _PALMETTE | environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+        preexec_fn=limit,
+    ) as process:
+        try:
+            output, errors = process.communicate(timeout=20 * cpu_limit_s)
+        except BaseException as error:
+            os.killpg(process.pid, signal.SIGKILL)
+            output, errors = process.communicate()
+            if not isinstance(error, subprocess.TimeoutExpired):
+                raise
+            return Ended(output, errors, f"did not end within {20 * cpu_limit_s} s")
+    return Ended(output, errors, _trouble(process.returncode, output + errors, cpu_limit_s))
+
+
+def _trouble(status: int, text: str, cpu_limit_s: int) -> str:
+    if status == 0:
+        return ""
+    number = -status if status < 0 else status - 128
+    if "eadlock" in text:
+        return "deadlock"
+    if number in (signal.SIGXCPU, signal.SIGKILL):
+        return f"over its {cpu_limit_s} s of CPU"
+    if status > 128 or status < 0:
+        return f"crashed ({signal.Signals(number).name if number in list(signal.Signals) else number})"
+    match = re.search(r"xbt_assert|Segmentation fault|Access violation|simbench: .*|Unknown.*|no such.*", text)
+    return f"failed ({match[0].strip()[:60]})" if match else f"failed (status {status})"

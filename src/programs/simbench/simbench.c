@@ -1,0 +1,268 @@
+/* simbench: the simulated time of a collective, on a cluster that SimGrid simulates.
+ *
+ * One process is the whole job, so all ranks share one clock. Each size of a collective is called once and its result
+ * compared byte for byte, also where nothing may be written; then it is called again, from a start that all ranks share,
+ * and the time runs to the end of the last rank. The same input gives the same times to the last digit, so nothing is
+ * repeated. `alone` calls PMPI_X, the simulator's own collectives; `palmette` calls MPI_X, which palmette's wrappers in
+ * this program take over. Its output, a JSON object a line, is described in docs/guide/simulate.md. */
+#define _GNU_SOURCE
+#include <mpi.h>
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "../collbench/collectives.h"
+#include "costs.h"
+
+enum { GUARD = 64, UNTOUCHED = 0x5a, MOST_SIZES = 64, STOP_TAG = 4711 };
+
+static int my_rank, ranks;
+static MPI_Comm measured; /* the ranks that are measured; all but those of the background */
+
+struct options {
+    enum variant variant;
+    const struct collective *collective;
+    size_t sizes[MOST_SIZES];
+    int size_count;
+    int root;
+    int background;          /* so many ranks at the end exchange all with all, without end */
+    size_t background_bytes; /* for each other one of them in a round */
+    bool checks;
+    struct costs costs;
+};
+
+static void stop(const char *form, ...) {
+    va_list list;
+    va_start(list, form);
+    fputs("simbench: ", stderr);
+    vfprintf(stderr, form, list);
+    fputc('\n', stderr);
+    va_end(list);
+    PMPI_Abort(MPI_COMM_WORLD, 2);
+    exit(2);
+}
+
+static void *room(size_t bytes) {
+    void *memory = calloc(1, bytes ? bytes : 1);
+    if (!memory) stop("no memory for %zu bytes on rank %d; take smaller sizes or fewer ranks", bytes, my_rank);
+    return memory;
+}
+
+/* --- one cell --- */
+
+static struct work make_work(const struct collective *c, size_t size, int root) {
+    struct work w = {.comm = measured,
+                     .rank = my_rank,
+                     .ranks = ranks,
+                     .root = root,
+                     .size = size,
+                     .count = (int)size,
+                     .elements = (int)(size / sizeof(unsigned))};
+    int **const lists[] = {&w.send_counts, &w.send_offsets, &w.recv_counts, &w.recv_offsets, &w.element_counts};
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; ++i) *lists[i] = room((size_t)ranks * sizeof(int));
+    w.types = room((size_t)ranks * sizeof(MPI_Datatype));
+    size_t sent = 0, received = 0;
+    const bool pairs = c->lengths == PAIRWISE;
+    for (int r = 0; r < ranks; ++r) {
+        w.types[r] = MPI_BYTE;
+        w.send_counts[r] = (int)block_bytes(c, size, pairs ? my_rank : r, r);
+        w.recv_counts[r] = (int)block_bytes(c, size, r, pairs ? my_rank : r);
+        w.element_counts[r] = (int)((size_t)w.recv_counts[r] / sizeof(unsigned));
+        w.send_offsets[r] = (int)sent;
+        w.recv_offsets[r] = (int)received;
+        sent += (size_t)w.send_counts[r];
+        received += (size_t)w.recv_counts[r];
+    }
+    /* Only who sends or receives needs the memory: a thousand ranks share this machine's. */
+    w.send = room((takes_part(c->send_place, &w) ? send_bytes(c, &w) : 0) + GUARD);
+    w.recv = room((takes_part(c->recv_place, &w) ? recv_bytes(c, &w) : 0) + GUARD);
+    put_sent(c, &w);
+    return w;
+}
+
+static void free_work(struct work *w) {
+    int *const lists[] = {w->send_counts, w->send_offsets, w->recv_counts, w->recv_offsets, w->element_counts};
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; ++i) free(lists[i]);
+    free(w->types);
+    free(w->send);
+    free(w->recv);
+}
+
+/* Sleep until `start_s`, which rank 0 said; returns how much later than that this rank is. */
+static double sleep_until(double start_s) {
+    const double left_s = start_s - PMPI_Wtime();
+    if (left_s <= 0) return -left_s;
+    const struct timespec length = {(time_t)left_s, (long)((left_s - (double)(time_t)left_s) * 1e9)};
+    nanosleep(&length, NULL);
+    return 0;
+}
+
+/* Let all ranks begin at one time, `ahead_s` from now. Returns how late this one is. */
+static double start_together(double ahead_s) {
+    PMPI_Barrier(measured);
+    double start_s = PMPI_Wtime() + ahead_s;
+    PMPI_Bcast(&start_s, 1, MPI_DOUBLE, 0, measured);
+    return sleep_until(start_s);
+}
+
+/* Call once and compare. Returns, at rank 0, on how many ranks the result is wrong. */
+static int check(const struct collective *c, const struct work *w, enum variant variant) {
+    const size_t bytes = (takes_part(c->recv_place, w) ? recv_bytes(c, w) : 0) + GUARD;
+    memset(w->recv, UNTOUCHED, bytes);
+    unsigned char *expected = room(bytes);
+    memset(expected, UNTOUCHED, bytes);
+    put_expected(c, w, expected);
+    put_sent(c, w);
+    /* The last rank comes late: a barrier must wait for it. */
+    start_together(1e-3);
+    const bool is_last = my_rank == ranks - 1;
+    if (!has_data(c) && is_last) sleep_until(PMPI_Wtime() + 1e-3);
+    const double came_s = PMPI_Wtime();
+    const int error = c->call[variant](w);
+    const double left_s = PMPI_Wtime();
+    double last_came_s = came_s;
+    PMPI_Bcast(&last_came_s, 1, MPI_DOUBLE, ranks - 1, measured);
+    const bool early = !has_data(c) && left_s < last_came_s;
+    size_t at = is_defined(c, w) ? 0 : bytes - GUARD;
+    while (at < bytes && w->recv[at] == expected[at]) ++at;
+    const int mine = error != MPI_SUCCESS || at < bytes || early;
+    int wrong = 0;
+    PMPI_Reduce(&mine, &wrong, 1, MPI_INT, MPI_SUM, 0, measured);
+    free(expected);
+    return wrong;
+}
+
+/* The time of one call from the common start to the last rank's end, at rank 0. */
+static double time_call(const struct collective *c, const struct work *w, enum variant variant) {
+    for (double ahead_s = 1e-3;; ahead_s *= 2) {
+        double late_s = start_together(ahead_s), latest_s = 0;
+        const double begin_s = PMPI_Wtime();
+        c->call[variant](w);
+        double took_s = PMPI_Wtime() - begin_s + late_s, longest_s = 0;
+        PMPI_Reduce(&took_s, &longest_s, 1, MPI_DOUBLE, MPI_MAX, 0, measured);
+        PMPI_Reduce(&late_s, &latest_s, 1, MPI_DOUBLE, MPI_MAX, 0, measured);
+        PMPI_Bcast(&latest_s, 1, MPI_DOUBLE, 0, measured);
+        if (latest_s <= 0) return longest_s;
+    }
+}
+
+static void run_cell(const struct options *o, size_t size) {
+    const struct collective *c = o->collective;
+    struct work w = make_work(c, size, o->root);
+    /* Unchecked: a first call that makes the plan. */
+    int wrong = 0;
+    if (o->checks)
+        wrong = check(c, &w, o->variant);
+    else
+        c->call[o->variant](&w);
+    const double time_s = time_call(c, &w, o->variant);
+    if (my_rank == 0) {
+        printf("{\"event\":\"cell\",\"collective\":\"%s\",\"size_bytes\":%zu,\"root\":%d,\"checked\":%s,", c->name,
+               size, o->root, o->checks ? "true" : "false");
+        printf("\"wrong_ranks\":%d,\"time_s\":%.12g}\n", wrong, time_s);
+        fflush(stdout);
+    }
+    free_work(&w);
+}
+
+/* --- the background --- */
+
+/* Exchange all with all until rank 0 of the job says that it is over. */
+static void disturb(MPI_Comm comm, size_t bytes) {
+    int rank, size, over = 0, rounds = 0;
+    PMPI_Comm_rank(comm, &rank);
+    PMPI_Comm_size(comm, &size);
+    char *send = room(bytes * (size_t)size);
+    char *recv = room(bytes * (size_t)size);
+    while (!over) {
+        PMPI_Alltoall(send, (int)bytes, MPI_BYTE, recv, (int)bytes, MPI_BYTE, comm);
+        ++rounds;
+        if (rank == 0) PMPI_Iprobe(0, STOP_TAG, MPI_COMM_WORLD, &over, MPI_STATUS_IGNORE);
+        PMPI_Bcast(&over, 1, MPI_INT, 0, comm);
+    }
+    if (rank == 0) {
+        PMPI_Recv(&over, 1, MPI_INT, 0, STOP_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        printf("{\"event\":\"background\",\"ranks\":%d,\"rounds\":%d}\n", size, rounds);
+        fflush(stdout);
+    }
+    free(send);
+    free(recv);
+}
+
+/* --- the command line, made by `palmette simulate` --- */
+
+static struct end_cost read_cost(const char *text) {
+    struct end_cost cost = {0, 0};
+    if (sscanf(text, "%lf,%lf", &cost.message_s, &cost.byte_s) != 2) stop("'%s' is not SECONDS,SECONDS_A_BYTE", text);
+    return cost;
+}
+
+static void read_sizes(struct options *o, const char *text) {
+    for (char *end = NULL; *text && o->size_count < MOST_SIZES; text = *end == ',' ? end + 1 : end) {
+        o->sizes[o->size_count++] = strtoull(text, &end, 10);
+        if (end == text || (*end && *end != ',')) stop("'%s' is no list of sizes in bytes", text);
+    }
+}
+
+static struct options read_options(int argc, char **argv) {
+    struct options o = {.variant = PALMETTE, .checks = true};
+    for (int i = 1; i + 1 < argc; i += 2) {
+        const char *name = argv[i], *value = argv[i + 1];
+        if (strcmp(name, "--variant") == 0)
+            o.variant = strcmp(value, "alone") == 0 ? ALONE : PALMETTE;
+        else if (strcmp(name, "--collective") == 0)
+            o.collective = find_collective(value);
+        else if (strcmp(name, "--sizes") == 0)
+            read_sizes(&o, value);
+        else if (strcmp(name, "--root") == 0)
+            o.root = atoi(value);
+        else if (strcmp(name, "--checks") == 0)
+            o.checks = atoi(value) != 0;
+        else if (strcmp(name, "--background") == 0)
+            o.background = atoi(value);
+        else if (strcmp(name, "--background-bytes") == 0)
+            o.background_bytes = strtoull(value, NULL, 10);
+        else if (strcmp(name, "--send-inside") == 0)
+            o.costs.send_inside = read_cost(value);
+        else if (strcmp(name, "--receive-inside") == 0)
+            o.costs.receive_inside = read_cost(value);
+        else if (strcmp(name, "--send-between") == 0)
+            o.costs.send_between = read_cost(value);
+        else if (strcmp(name, "--receive-between") == 0)
+            o.costs.receive_between = read_cost(value);
+        else
+            stop("'%s': no such option; `palmette simulate` runs this program", name);
+    }
+    if (!o.collective || !o.size_count) stop("no collective and sizes; `palmette simulate` runs this program");
+    return o;
+}
+
+__attribute__((visibility("default"))) int main(int argc, char **argv) {
+    struct options o = read_options(argc, argv);
+    charge(&o.costs);
+    if (o.variant == PALMETTE)
+        MPI_Init(&argc, &argv);
+    else
+        PMPI_Init(&argc, &argv);
+    int all;
+    PMPI_Comm_rank(MPI_COMM_WORLD, &my_rank);
+    PMPI_Comm_size(MPI_COMM_WORLD, &all);
+    ranks = all - o.background;
+    if (ranks < 1 || o.root >= ranks)
+        stop("%d ranks, %d of them in the background, root %d", all, o.background, o.root);
+    measured = MPI_COMM_WORLD;
+    const bool in_background = my_rank >= ranks;
+    if (o.background) PMPI_Comm_split(MPI_COMM_WORLD, in_background, my_rank, &measured);
+    if (in_background) {
+        disturb(measured, o.background_bytes);
+    } else {
+        for (int i = 0; i < o.size_count; ++i) run_cell(&o, o.sizes[i]);
+        const int over = 1;
+        if (my_rank == 0 && o.background) PMPI_Send(&over, 1, MPI_INT, ranks, STOP_TAG, MPI_COMM_WORLD);
+    }
+    if (o.background) PMPI_Comm_free(&measured);
+    return o.variant == PALMETTE ? MPI_Finalize() : PMPI_Finalize();
+}

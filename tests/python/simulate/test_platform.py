@@ -1,0 +1,194 @@
+"""SimGrid platforms made from topologies; none of these needs SimGrid."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from palmette.simulate import cluster, parameters, run
+from palmette.simulate.errors import SimulateError
+from palmette.simulate.platform import platform_xml
+from palmette.topology_model import Fabric, FabricLink, FabricSwitch, Level, Machine, Topology, TreeNode
+
+Call = Callable[..., Any]
+VALUES = parameters.read()
+
+
+def links_of(text: str) -> dict[str, dict[str, str]]:
+    """Attributes of each link by name."""
+    return {link.attrib["id"]: dict(link.attrib) for link in ElementTree.fromstring(text).iter("link")}
+
+
+def made(spec: str, share: float = 1.0) -> str:
+    """The platform of a synthetic machine."""
+    return platform_xml(cluster.prepared(cluster.from_spec(spec), VALUES, share).topology, VALUES)
+
+
+def seconds(link: dict[str, str]) -> float:
+    """A link's latency."""
+    return float(link["latency"].removesuffix("s"))
+
+
+def rate(link: dict[str, str]) -> float:
+    """A link's bandwidth in bytes per second."""
+    return float(link["bandwidth"].removesuffix("Bps"))
+
+
+def test_each_host_has_a_link_for_each_direction_and_one_memory() -> None:
+    text = made("2leaf@3GB/s:2+1node@1GB/s:4core")
+    assert [host.attrib["id"] for host in ElementTree.fromstring(text).iter("host")] == ["h0", "h1", "h2"]
+    found = links_of(text)
+    for host in ("h0", "h1", "h2"):
+        assert found[f"{host}!up"]["sharing_policy"] == "SPLITDUPLEX"
+        assert rate(found[f"{host}!up"]) == 1e9
+        assert found[f"{host}!memory"]["sharing_policy"] == "SHARED"
+
+
+@pytest.mark.parametrize("levels", [1, 2, 3])
+def test_a_way_takes_the_latency_of_its_level_with_what_both_ends_take(levels: int) -> None:
+    spec = ["2pod@4GB/s~9us", "2leaf@2GB/s~5us", "2node@1GB/s~2us"][3 - levels :]
+    found = links_of(made(":".join([*spec, "2core"])))
+    ways = {name: seconds(link) for name, link in found.items() if name.endswith("!up")}
+    per_level = sorted(set(ways.values()))
+    whole = {1: 2e-6, 2: 5e-6, 3: 9e-6}[levels]
+    hosts = seconds(found["h0!up"])
+    assert 2 * hosts + VALUES.ends_between_s == pytest.approx(2e-6)
+    assert VALUES.ends_between_s + 2 * sum(per_level) == pytest.approx(whole)
+
+
+def test_levels_without_a_latency_get_the_parameters_and_palmette_reads_the_same_ones() -> None:
+    found = cluster.prepared(cluster.from_spec("2leaf:2node:2core"), VALUES).topology.machine.levels
+    assert [level.name for level in found] == ["leaf", "node", "core"]
+    assert found[1].latency_s == VALUES.node_latency_s
+    assert found[0].latency_s == pytest.approx(VALUES.node_latency_s + VALUES.tier_latency_s)
+    assert found[2].latency_s == VALUES.inside_latency_s
+
+
+def test_the_uplinks_share_changes_switches_and_not_hosts() -> None:
+    whole, half = links_of(made("2leaf@3GB/s:2node@1GB/s")), links_of(made("2leaf@3GB/s:2node@1GB/s", 0.5))
+    assert rate(half["h0!up"]) == rate(whole["h0!up"])
+    uplinks = [name for name in whole if name.startswith("switch!")]
+    assert uplinks
+    assert all(rate(half[name]) == rate(whole[name]) / 2 for name in uplinks)
+
+
+def test_several_cables_limit_one_message_to_one_of_them() -> None:
+    tree = TreeNode(
+        "fabric",
+        children=[
+            TreeNode("leaf0", "leaf", 4e9, switches=["S0"], children=[TreeNode("a", "node", 5e9)]),
+            TreeNode("leaf1", "leaf", 1e9, switches=["S1"], children=[TreeNode("b", "node", 5e9)]),
+        ],
+    )
+    fabric = Fabric(
+        switches=[FabricSwitch("S0", "s0", tier=1), FabricSwitch("S1", "s1", tier=1), FabricSwitch("S2", "s2", tier=2)],
+        links=[
+            FabricLink("S0", "S2", count=4, bytes_per_s=4e9),
+            FabricLink("S2", "S1", count=1, bytes_per_s=1e9),
+        ],
+    )
+    machine = Machine([Level("leaf"), Level("node")], tree)
+    found = links_of(platform_xml(Topology("t", machine, fabric), VALUES))
+    cables = [link for link in found.values() if link["sharing_policy"] == "FATPIPE"]
+    assert [rate(link) for link in cables] == [1e9]  # the uplink of one cable needs none
+
+
+def test_hosts_beside_groups_of_hosts_are_reached() -> None:
+    tree = TreeNode(
+        "fabric", children=[TreeNode("x", "node"), TreeNode("leaf0", "leaf", 1e9, children=[TreeNode("y", "node")])]
+    )
+    text = platform_xml(Topology("t", Machine([Level("leaf"), Level("node")], tree)), VALUES)
+    document = ElementTree.fromstring(text)
+    assert sorted(host.attrib["id"] for host in document.iter("host")) == ["x", "y"]
+    zones = {zone.attrib["id"] for zone in document.iter("zone")}
+    for route in document.iter("zoneRoute"):
+        assert {route.attrib["src"], route.attrib["dst"]} <= zones
+
+
+def test_a_host_with_a_name_that_the_simulator_cannot_take_is_named() -> None:
+    tree = TreeNode("fabric", children=[TreeNode("a,b", "node")])
+    with pytest.raises(SimulateError, match="a,b"):
+        platform_xml(Topology("t", Machine([Level("node")], tree)), VALUES)
+
+
+def test_every_stored_platform_has_the_places_that_its_sentence_says() -> None:
+    for name, entry in cluster.stored().items():
+        found = cluster.from_stored(name)
+        places = sum(slots for _, slots in found.hosts)
+        assert f"{places:,} ranks" in entry["sentence"], name
+        assert entry["source"]
+
+
+def test_the_gather_papers_test_bed_has_4_nodes_of_16_and_29_of_8() -> None:
+    assert [slots for _, slots in cluster.from_stored("gather-paper").hosts] == [16] * 4 + [8] * 29
+
+
+def test_each_parameter_tells_what_it_is_and_where_it_comes_from() -> None:
+    entries = json.loads(parameters.FILE.read_text(encoding="utf-8"))["values"]
+    assert all(entry["what"] and entry["source"] for entry in entries.values())
+
+
+def test_a_broken_parameter_is_named(tmp_path: Path) -> None:
+    document = json.loads(parameters.FILE.read_text(encoding="utf-8"))
+    document["values"]["eager_bytes"]["value"] = "many"
+    broken = tmp_path / "p.json"
+    broken.write_text(json.dumps(document), encoding="utf-8")
+    with pytest.raises(SimulateError, match=r"p\.json.*eager_bytes"):
+        parameters.read(broken)
+    del document["values"]["eager_bytes"]
+    document["values"]["eager"] = {"value": 1}
+    broken.write_text(json.dumps(document), encoding="utf-8")
+    with pytest.raises(SimulateError, match="`eager` is no parameter"):
+        parameters.read(broken)
+
+
+def test_more_ranks_than_places_are_refused() -> None:
+    with pytest.raises(SimulateError, match="5 ranks don't fit"):
+        run.make_job(cluster.from_spec("2node:2core"), "block", 5)
+
+
+def test_the_platform_is_written_without_simgrid(tmp_path: Path, palmette: Call) -> None:
+    target = tmp_path / "p.xml"
+    result = palmette("simulate", "--machine", "2leaf:2node:2core", "--write-platform", target)
+    assert result.status == 0
+    assert len(list(ElementTree.parse(target).iter("host"))) == 4
+
+
+def test_the_stored_platforms_are_listed_within_80_columns(palmette: Call) -> None:
+    result = palmette("simulate", "--list")
+    assert result.status == 0
+    assert "gather-paper" in result.out
+    assert max(map(len, result.out.splitlines())) <= 80
+    assert set(json.loads(palmette("simulate", "--list", "--json").out)) == set(cluster.stored())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ((), "give one of --machine"),
+        (("--machine", "2leaf:"), "is no level"),
+        (("--platform", "moon"), "'moon' is no platform"),
+        (("--topology", "nowhere.json"), "no such file"),
+    ],
+)
+def test_bad_input_is_told_in_one_line_with_status_2(arguments: tuple[str, ...], told: str, palmette: Call) -> None:
+    result = palmette("simulate", *arguments)
+    assert result.status == 2
+    assert result.err.count("\n") == 1
+    assert told in result.err
+
+
+def test_a_missing_simgrid_is_told_in_one_line_that_says_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, palmette: Call
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    result = palmette("simulate", "--machine", "2node:2core")
+    assert result.status == 2
+    assert result.err.count("\n") == 1
+    assert "no smpirun" in result.err
+    assert "make simulate" in result.err

@@ -1,0 +1,125 @@
+"""Palmette and its rivals on simulated clusters."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from palmette.bench.settings import BLOCKING
+from palmette.simulate import cluster, parameters, run
+from palmette.simulate.compare import Asked, compare
+
+Call = Callable[..., Any]
+VALUES = parameters.read()
+SMALL = "2leaf@3GB/s~2.45us:3+2node@1.5GB/s~1.57us:4core"
+
+
+def job(spec: str = SMALL, placement: str = "random:1", ranks: int | None = None) -> run.Job:
+    """Ranks on a small tree of two switches."""
+    return run.make_job(cluster.prepared(cluster.from_spec(spec), VALUES), placement, ranks)
+
+
+@pytest.mark.parametrize("collective", BLOCKING)
+def test_palmette_is_called_and_right(collective: str, smpirun: str) -> None:
+    sizes = (0,) if collective == "barrier" else (4, 1024, 40_000)
+    found = run.simulate(smpirun, job(), VALUES, run.PALMETTE, collective, sizes)
+    assert found.trouble == ""
+    assert found.wrong_ranks == dict.fromkeys(sizes, 0)
+    assert all(found.times_s[size] > 1e-6 for size in sizes)
+    # Which plan served which size; what palmette left to the MPI below it says so.
+    assert set(found.algorithms) == set(sizes)
+
+
+def test_most_collectives_are_served_and_not_left_to_the_mpi(smpirun: str) -> None:
+    for collective in ("gather", "scatter", "allgather", "bcast", "reduce", "allreduce", "alltoall", "barrier"):
+        sizes = (0,) if collective == "barrier" else (1024,)
+        found = run.simulate(smpirun, job(), VALUES, run.PALMETTE, collective, sizes)
+        assert found.served >= 2, collective  # the check and the timing
+        assert found.algorithms[sizes[0]] != "mpi", collective
+
+
+def test_a_forced_algorithm_is_what_runs(smpirun: str) -> None:
+    environment = {"PALMETTE_GATHER": "linear"}
+    found = run.simulate(smpirun, job(), VALUES, run.PALMETTE, "gather", (64,), environment=environment)
+    assert found.algorithms[64].startswith("linear")
+
+
+def test_two_runs_give_the_same_times_to_the_last_digit(smpirun: str) -> None:
+    for contender in (run.PALMETTE, "mpich"):
+        first, second = (
+            run.simulate(smpirun, job(), VALUES, contender, "allgather", (8, 1024, 40_000)) for _ in range(2)
+        )
+        assert len(first.times_s) == 3
+        assert first.times_s == second.times_s
+
+
+def test_no_time_is_below_the_physical_bound(smpirun: str) -> None:
+    for collective in ("gather", "bcast", "allgather"):
+        for contender in (run.PALMETTE, "mpich"):
+            found = run.simulate(smpirun, job(), VALUES, contender, collective, (1024, 100_000))
+            for size, time_s in found.times_s.items():
+                assert time_s >= run.bound_s(job(), collective, size, 0), (collective, contender, size)
+
+
+def test_a_slower_uplink_takes_longer(smpirun: str) -> None:
+    slow = SMALL.replace("3GB/s", "300MB/s")
+    for contender in (run.PALMETTE, "mpich"):
+        fast_s, slow_s = (
+            run.simulate(smpirun, job(spec), VALUES, contender, "alltoall", (10_000,)).times_s[10_000]
+            for spec in (SMALL, slow)
+        )
+        assert slow_s > 1.5 * fast_s
+
+
+def test_a_wrong_or_crashing_rival_is_shown_as_such_and_not_compared_with(smpirun: str) -> None:
+    # The simulator's copy of MVAPICH2's short allgather gives wrong results.
+    asked = Asked([job(ranks=16, placement="block")], ["allgather"], [64], ["mpich", "mvapich2", "no-such-algorithm"])
+    found = compare(smpirun, asked, VALUES, lambda _: None)
+    assert set(found.cells[0].rivals_s) == {"mpich"}
+    assert [trouble.contender for trouble in found.troubles] == ["mvapich2", "no-such-algorithm"]
+
+
+def test_a_contender_over_its_cpu_limit_is_ended_and_told(smpirun: str) -> None:
+    large = job("8leaf@3GB/s:8node@1.5GB/s:8core", "block")
+    found = run.simulate(smpirun, large, VALUES, "ompi", "alltoall", (1, 10, 100, 1000, 10_000), cpu_limit_s=1)
+    assert "CPU" in found.trouble
+
+
+def test_background_traffic_slows_down_what_crosses_the_same_uplink(smpirun: str) -> None:
+    wide = cluster.prepared(cluster.from_spec("2leaf@1GB/s~2.45us:4node@1.5GB/s~1.57us:4core"), VALUES)
+    half = "hosts=" + ",".join(host for host in ("h0", "h1", "h4", "h5") for _ in range(4))
+    others = [host for host in ("h2", "h3", "h6", "h7") for _ in range(4)]
+    quiet = run.make_job(wide, half, None)
+    loaded = run.make_job(wide, half, None, run.Background(others, 65_536))
+    for contender in (run.PALMETTE, "mpich"):
+        times = [run.simulate(smpirun, it, VALUES, contender, "gather", (10_000,)) for it in (quiet, loaded)]
+        assert times[1].background_rounds > 0
+        assert times[1].wrong_ranks == {10_000: 0}
+        assert times[1].times_s[10_000] > times[0].times_s[10_000]
+
+
+def test_the_table_and_its_json_say_the_same(smpirun: str, palmette: Call) -> None:
+    asked = ("--machine", SMALL, "--placement", "block,cyclic", "--collectives", "gather,barrier", "--sizes", "64,4K")
+    result = palmette("simulate", *asked, "--rivals", "mpich,ompi")
+    assert result.status == 0, result.err
+    assert max(map(len, result.out.splitlines())) <= 80
+    document = json.loads(palmette("simulate", *asked, "--rivals", "mpich,ompi", "--json").out)
+    assert document["ranks"] == 20
+    assert len(document["cells"]) == 2 * (2 + 1)
+    for cell in document["cells"]:
+        assert cell["ratio"] == pytest.approx(cell["palmette_s"] / min(cell["rivals_s"].values()))
+        assert f"{cell['ratio']:.2f}" in result.out
+
+
+def test_a_real_fabric_is_simulated(smpirun: str, fabrics: Path, tmp_path: Path, palmette: Call) -> None:
+    topology = tmp_path / "topology.json"
+    found = palmette("discover", "--from", "ibnetdiscover", fabrics / "qdr-2014.txt", "-o", topology)
+    assert found.status == 0, found.err
+    result = palmette("simulate", "--topology", topology, "--ranks", "32", "--collectives", "gather", "--sizes", "1K",
+                      "--placement", "random:3", "--rivals", "mpich", "--json")  # fmt: skip
+    assert result.status == 0, result.err
+    assert json.loads(result.out)["cells"][0]["ratio"] > 0

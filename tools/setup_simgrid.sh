@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Installs SimGrid (Debian's libsimgrid-dev, as root) and builds what `palmette simulate` runs: a build of the runtime for
+# SimGrid's MPI. Never fails where SimGrid can't be had: one line says so, and what needs it is skipped with a reason.
+#
+# Usage: setup_simgrid.sh [JOBS]      after `make build`
+set -euo pipefail
+cd "$(dirname "$0")/.."
+jobs=${1:-2}
+export PATH="$PWD/.venv/bin:$PATH"
+tools/setup_debian.sh libsimgrid-dev
+if ! command -v smpirun >/dev/null; then
+  echo "setup: SimGrid isn't there, \`palmette simulate\` and its tests are left out (apt-get install libsimgrid-dev)"
+  exit 0
+fi
+dir=build/release
+mkdir -p "$dir"
+# SimGrid may have come after the build was configured.
+if ! grep -q '^build simbench:' "$dir/build.ninja" 2>/dev/null; then
+  cmake --preset release -DPython_EXECUTABLE="$PWD/.venv/bin/python" >"$dir/simulate.log" 2>&1 || {
+    cat "$dir/simulate.log" >&2
+    exit 1
+  }
+fi
+cmake --build "$dir" --parallel "$jobs" --target simbench -- --quiet
+cmake --install "$dir" --prefix "$PWD/python" --component simulate >"$dir/simulate.log"
