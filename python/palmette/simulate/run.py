@@ -167,7 +167,7 @@ def _read_report(outcome: Outcome, path: Path, collective: str, sizes: Sequence[
             continue
         outcome.served += row["calls"]
         for size in sizes:
-            if row["min_bytes"] <= size <= row["max_bytes"]:
+            if collective == "barrier" or row["min_bytes"] <= size <= row["max_bytes"]:
                 outcome.algorithms[size] = row["algorithm"]
                 outcome.reasons[size] = row["reason"]
     refused = [row for row in report["fallbacks"] if row["function"] == collective]

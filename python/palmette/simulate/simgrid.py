@@ -123,6 +123,8 @@ def _trouble(status: int, text: str, cpu_limit_s: int) -> str:
     if status == 0:
         return ""
     number = -status if status < 0 else status - 128
+    if "has no algorithm" in text:
+        return "SimGrid has no such selector or algorithm"
     if "eadlock" in text:
         return "deadlock"
     if number in (signal.SIGXCPU, signal.SIGKILL):

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from palmette.simulate import cluster, parameters, run
+from palmette.simulate import cluster, compare, parameters, run
 from palmette.simulate.errors import SimulateError
 from palmette.simulate.platform import platform_xml
 from palmette.topology_model import Fabric, FabricLink, FabricSwitch, Level, Machine, Topology, TreeNode
@@ -150,6 +150,23 @@ def test_a_broken_parameter_is_named(tmp_path: Path) -> None:
 def test_more_ranks_than_places_are_refused() -> None:
     with pytest.raises(SimulateError, match="5 ranks don't fit"):
         run.make_job(cluster.from_spec("2node:2core"), "block", 5)
+
+
+def test_a_wrong_result_is_no_time_and_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def simulated(*arguments: Any, **_: Any) -> run.Outcome:
+        contender = arguments[3]
+        times = {64: 1e-6, 1024: 2e-6} if contender == "fast" else {64: 3e-6, 1024: 4e-6}
+        return run.Outcome(contender, times, {64: int(contender == "fast"), 1024: 0}, algorithms={64: "linear"})
+
+    monkeypatch.setattr(compare, "simulate", simulated)
+    asked = compare.Asked(
+        [run.make_job(cluster.from_spec("2node:2core"), "block", None)], ["gather"], [64, 1024], ["fast", "slow"]
+    )
+    found = compare.compare("smpirun", asked, VALUES, lambda _: None)
+    assert [cell.best_rival for cell in found.cells] == ["slow", "fast"]
+    assert [cell.ratio for cell in found.cells] == [1.0, 2.0]
+    assert [(trouble.contender, trouble.text) for trouble in found.troubles] == [("fast", "wrong result at 64 B")]
+    assert "fast gather, block: wrong result at 64 B" in compare.closing_lines(found)
 
 
 def test_the_platform_is_written_without_simgrid(tmp_path: Path, palmette: Call) -> None:
