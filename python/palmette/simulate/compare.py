@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from palmette.bench.text import size_text, time_text
+from palmette.simulate import simgrid
 from palmette.simulate.parameters import Parameters
 from palmette.simulate.run import PALMETTE, Job, Outcome, bound_s, simulate
 
@@ -131,7 +132,9 @@ def compare(smpirun: str, asked: Asked, parameters: Parameters, done: Callable[[
         try:
             outcomes = list(pool.map(one, runs))
         except BaseException:
-            pool.shutdown(cancel_futures=True)
+            # Ctrl-C, for instance: none goes on until its limit.
+            pool.shutdown(wait=False, cancel_futures=True)
+            simgrid.stop_all()
             raise
     found = {(job.placement, collective, contender): outcome
              for (job, collective, contender), outcome in zip(runs, outcomes, strict=True)}  # fmt: skip

@@ -162,18 +162,24 @@ def _read_report(outcome: Outcome, path: Path, collective: str, sizes: Sequence[
             )
         return
     report = json.loads(path.read_text(encoding="utf-8"))
-    for row in report["calls"]:
-        if row["function"] != collective:
-            continue
-        outcome.served += row["calls"]
-        for size in sizes:
-            if collective == "barrier" or row["min_bytes"] <= size <= row["max_bytes"]:
-                outcome.algorithms[size] = row["algorithm"]
-                outcome.reasons[size] = row["reason"]
+    served = [row for row in report["calls"] if row["function"] == collective]
     refused = [row for row in report["fallbacks"] if row["function"] == collective]
+    outcome.served = sum(row["calls"] for row in served)
     for size in sizes:
-        if size not in outcome.algorithms and refused:
+        row = _row_of(served, size)
+        if row is not None:
+            outcome.algorithms[size], outcome.reasons[size] = row["algorithm"], row["reason"]
+        elif refused:
             outcome.algorithms[size] = "mpi"
             outcome.reasons[size] = "; ".join(f"{row['reason']} ({row.get('detail', '')})" for row in refused)
     if not outcome.algorithms and not outcome.trouble:
         raise SimulateError(f"palmette saw no {collective} in the simulation; build the program again, `make simulate`")
+
+
+def _row_of(served: Sequence[dict[str, Any]], size: int) -> dict[str, Any] | None:
+    """Return the report's row for a size. Forms with lengths of their own report the mean length, or none at all (-1)."""
+    for low, high in ((1.0, 1.0), (0.6, 1.6)):
+        for row in served:
+            if low * row["min_bytes"] <= size <= high * row["max_bytes"] or row["max_bytes"] <= 0:
+                return row
+    return None

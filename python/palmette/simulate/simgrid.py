@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import resource
@@ -25,6 +26,7 @@ _PALMETTE = {
     "PALMETTE_ENABLE": "1",
 }
 """No real memory, clock or core says anything about a simulated one."""
+_running: set[int] = set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +71,9 @@ def configuration(parameters: Parameters, selector: dict[str, str]) -> list[str]
         "network/crosstraffic": "0",
         "smpi/async-small-thresh": eager,
         "smpi/send-is-detached-thresh": eager,
-        "smpi/test": "1e-7",
+        "smpi/test": "0",
         "smpi/iprobe": "1e-7",
+        "smpi/grow-injected-times": "no",
         "smpi/wtime": "0",
         "contexts/stack-size": "256",
         **selector,
@@ -108,6 +111,7 @@ def start(
         start_new_session=True,
         preexec_fn=limit,
     ) as process:
+        _running.add(process.pid)
         try:
             output, errors = process.communicate(timeout=20 * cpu_limit_s)
         except BaseException as error:
@@ -116,7 +120,16 @@ def start(
             if not isinstance(error, subprocess.TimeoutExpired):
                 raise
             return Ended(output, errors, f"did not end within {20 * cpu_limit_s} s")
+        finally:
+            _running.discard(process.pid)
     return Ended(output, errors, _trouble(process.returncode, output + errors, cpu_limit_s))
+
+
+def stop_all() -> None:
+    """End the simulations that other threads of this process run."""
+    for group in list(_running):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(group, signal.SIGKILL)
 
 
 def _trouble(status: int, text: str, cpu_limit_s: int) -> str:

@@ -8,7 +8,6 @@
 #define _GNU_SOURCE
 #include <mpi.h>
 
-static MPI_Comm measured; /* the ranks that are measured; all but those of the background */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +20,7 @@ static MPI_Comm measured; /* the ranks that are measured; all but those of the b
 enum { GUARD = 64, UNTOUCHED = 0x5a, MOST_SIZES = 64, STOP_TAG = 4711 };
 
 static int my_rank, ranks;
+static MPI_Comm measured; /* the ranks that are measured; all but those of the background */
 
 struct options {
     enum variant variant;
