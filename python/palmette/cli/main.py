@@ -21,7 +21,6 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "map": ("palmette.cli.map", "command", "Find a rank order for a pattern of messages."),
     "compose": ("palmette.cli.compose", "command", "Factor communication made of multicasts and reductions."),
     "explain": ("palmette.cli.explain", "command", "Say why a collective is done as it is, and what else there is."),
-    "compose": ("palmette.cli.compose", "command", "Factor communication made of multicasts and reductions."),
     "run": ("palmette.cli.run", "command", "Run an MPI program with faster collectives."),
     "bench": ("palmette.cli.bench", "command", "Measure collectives with and without palmette."),
     "tune": ("palmette.cli.tune", "command", "Find the fastest algorithms here; write a decision table."),
