@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 Kind = Literal["flag", "level", "path", "report", "wait", "share", "algorithm"]
-"""What a value is: flag 0 or 1; wait auto, mpi or poll; share 0 or a percentage such as 1%; level 0, 1 or 2; report 0, 1 or a path that ends in .json;
-algorithm an algorithm's specification or `mpi`."""
+"""What a value is: flag 0 or 1; wait auto, mpi or poll; share 0 or a percentage such as 1%; level 0, 1 or 2; report 0, 1
+or a path that ends in .json; algorithm an algorithm's specification or `mpi`."""
 
 DECLARATIONS = Path(__file__).with_name("settings.json")
 

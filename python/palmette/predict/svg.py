@@ -21,7 +21,7 @@ COLOURS = ("#0b62a4", "#c8501e", "#2f8f4e", "#8a4fb0", "#b08a00", "#c02f6b", "#3
 def curves_svg(cells: Sequence[Cell]) -> str:
     """Return an SVG document. The bound is the dashed line; a collective of one size is drawn as points."""
     panels = []
-    height = 0
+    height: float = 0
     for collective, found in groupby(cells, key=lambda cell: cell.collective):
         panel, tall = _panel(collective, list(found), height)
         panels.append(panel)
