@@ -29,7 +29,9 @@ NOISES = 4.0
 ABOUT, FEWEST_ABOUT = 2.0, 5
 """Distances within this factor are of about the same length; with fewer of them the noise of all counts as well."""
 PASSES = 2
-"""Each distance is measured so often, apart in time, and the shortest counts: a disturbance only lengthens."""
+"""Each distance is measured so often, and the shortest counts: a disturbance only lengthens."""
+EPOCHS = 4
+"""So often what the groups stand on is measured again later: a disturbance may last longer than all passes."""
 
 Measure = Callable[[int, Sequence[int]], Sequence[float]]
 """Measures one host against others; returns their distances."""
@@ -79,6 +81,18 @@ class Distances:
                 self.of_pair[_pair(centre, other)] = float(distance)
         return np.array([self.of_pair[_pair(centre, other)] for other in others])
 
+    def measure_again(self, pairs: Sequence[tuple[int, int]]) -> None:
+        """Measure pairs once more that are known."""
+        rows: dict[int, list[int]] = {}
+        for centre, other in pairs:
+            rows.setdefault(centre, []).append(other)
+        for centre, others in rows.items():
+            for other, distance in zip(others, self._measure(centre, others), strict=True):
+                pair = _pair(centre, other)
+                self._changes.append(abs(math.log(distance / self.of_pair[pair])))
+                self.of_pair[pair] = min(self.of_pair[pair], distance)
+                self._lengths.append(self.of_pair[pair])
+
     def noise(self, length: float) -> float:
         """The relative spread of one measurement of about that length: short times are disturbed more than long ones.
 
@@ -106,6 +120,9 @@ def find_groups(hosts: int, measure: Measure, seed: int = 1) -> Groups:
         raise ValueError(f"{hosts} hosts have no distances")
     distances = Distances(measure)
     _sample(distances, hosts, np.random.default_rng(seed))
+    for _ in range(EPOCHS):
+        tree = _spanning_tree(distances, hosts)
+        distances.measure_again(list(zip(map(int, tree.row), map(int, tree.col), strict=True)))
     if not all(math.isfinite(d) and d > 0 for d in distances.of_pair.values()):
         raise ValueError("a distance is not a time above zero")
     levels = _levels(distances, hosts)
@@ -140,10 +157,17 @@ def split(values: npt.NDArray[np.float64], gap: Callable[[float], float]) -> lis
     return [[int(i) for i in one] for one in np.split(order, ends)]
 
 
+def _spanning_tree(distances: Distances, hosts: int) -> coo_array:
+    """Return the minimum spanning tree of the pairs that were measured."""
+    pairs = np.array(list(distances.of_pair))
+    lengths = np.array(list(distances.of_pair.values()))
+    return coo_array(minimum_spanning_tree(coo_array((lengths, (pairs[:, 0], pairs[:, 1])), shape=(hosts, hosts))))
+
+
 def _levels(distances: Distances, hosts: int) -> list[Level]:
     pairs = np.array(list(distances.of_pair))
     lengths = np.array(list(distances.of_pair.values()))
-    tree = coo_array(minimum_spanning_tree(coo_array((lengths, (pairs[:, 0], pairs[:, 1])), shape=(hosts, hosts))))
+    tree = _spanning_tree(distances, hosts)
     heights = np.asarray(tree.data)
     classes = split(heights, distances.gap)
     partitions: list[npt.NDArray[np.int32]] = [np.arange(hosts, dtype=np.int32)]
