@@ -14,6 +14,7 @@ from palmette.predict.text import letter
 WIDTH, HEIGHT = 520, 340
 LEFT, RIGHT, TOP, BOTTOM = 70, 34, 34, 44
 LINE = 16
+LETTER = 12
 COLOURS = ("#0b62a4", "#c8501e", "#2f8f4e", "#8a4fb0", "#b08a00", "#c02f6b", "#3a8f9e", "#6b6b6b")
 """Dark enough on white, apart from each other for the colour blind; curves have letters too."""
 
@@ -78,13 +79,14 @@ def _panel(collective: str, cells: Sequence[Cell], top: float) -> tuple[str, flo
     parts = [f'<text x="{LEFT}" y="{top + 20}" font-weight="bold">{escape(collective)}</text>', *axes.grid()]
     bounds = sorted({(cell.size_bytes, cell.bound_s) for cell in cells if cell.bound_s})
     parts += _curve([(axes.x(size), axes.y(bound)) for size, bound in bounds if bound], "#000", "5 4", "bound")
-    taken: list[float] = []
+    ends: list[tuple[float, int]] = []
     for index, name in enumerate(names):
         own = sorted((cell for cell in cells if cell.algorithm == name), key=lambda cell: cell.size_bytes)
         points = [(axes.x(cell.size_bytes), axes.y(cell.seconds)) for cell in own]
+        parts += _curve(points, COLOURS[index % len(COLOURS)], "", name)
+        ends.append((points[-1][1] + 4, index))
+    for y, index in _apart(ends, top + HEIGHT - BOTTOM):
         colour = COLOURS[index % len(COLOURS)]
-        parts += _curve(points, colour, "", name)
-        y = _free(points[-1][1] + 4, taken)
         parts.append(f'<text x="{WIDTH - RIGHT + 4}" y="{y:.1f}" fill="{colour}">{letter(index)}</text>')
     legend = top + HEIGHT
     for index, name in enumerate([*names, "bound"]):
@@ -97,12 +99,15 @@ def _panel(collective: str, cells: Sequence[Cell], top: float) -> tuple[str, flo
     return "\n".join(parts) + "\n", HEIGHT + LINE * (len(names) + 1) + 8
 
 
-def _free(y: float, taken: list[float]) -> float:
-    """Return a height near `y` at which a letter stands on no other one."""
-    while any(abs(y - other) < 11 for other in taken):
-        y -= 11
-    taken.append(y)
-    return y
+def _apart(ends: Sequence[tuple[float, int]], bottom: float) -> list[tuple[float, int]]:
+    """Return the heights, upper ones first, moved so far that letters don't stand on each other and none below `bottom`."""
+    placed: list[tuple[float, int]] = []
+    for y, index in sorted(ends):
+        placed.append((max(y, placed[-1][0] + LETTER) if placed else y, index))
+    for at in range(len(placed) - 1, -1, -1):
+        lowest = bottom if at == len(placed) - 1 else placed[at + 1][0] - LETTER
+        placed[at] = (min(placed[at][0], lowest), placed[at][1])
+    return placed
 
 
 def _curve(points: Sequence[tuple[float, float]], colour: str, dash: str, name: str) -> list[str]:

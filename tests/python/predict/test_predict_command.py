@@ -49,7 +49,7 @@ def test_a_picture_has_a_curve_for_each_algorithm_and_the_bound(palmette: Call, 
     result = palmette("predict", "bcast", "--machine", LAB, "--svg", path)
     assert result.status == 0, result.err
     root = ElementTree.fromstring(path.read_text(encoding="utf-8"))
-    curves = [item for item in root.iter("{http://www.w3.org/2000/svg}polyline")]
+    curves = list(root.iter("{http://www.w3.org/2000/svg}polyline"))
     assert len(curves) == 1 + len([spec for spec in _core.candidates("bcast") if spec != "shared"])
     assert f"wrote {path}" in result.out
 
