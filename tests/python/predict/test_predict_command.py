@@ -23,7 +23,7 @@ def test_a_table_names_the_fastest_its_multiple_of_the_bound_and_the_share_of_ea
     assert lines[0] == "gather, 16 ranks on 8 nodes, 3 leaves, placed block, root 0"
     assert max(map(len, lines)) <= 80
     heading = next(line for line in lines if "x bound" in line)
-    assert heading.split()[-4:] == ["bound", "leaf", "node", "inside"]
+    assert heading.split()[-3:] == ["bound", "leaf", "node"], "what is next to nothing has no column"
     stars = [line for line in lines if " *" in line]
     assert len(stars) == 1
     assert any(line.startswith("told by the topology: latency of leaf 200 us") for line in lines)
@@ -68,7 +68,7 @@ def test_a_plan_in_hand_is_predicted_too() -> None:
     plan = _core.Plan(job, "allgather", "ring", 0, 4096)
     found = _core.predict(plan, 4096, costs)
     assert found.seconds == _core.predict_algorithm(job, "allgather", "ring", costs, block_bytes=4096).seconds
-    assert found.levels[0].contention >= 1
+    assert found.levels[0].contention >= 0.999999
 
 
 def test_the_formula_is_near_the_play_where_nothing_overlaps() -> None:
