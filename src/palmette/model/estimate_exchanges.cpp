@@ -183,8 +183,11 @@ std::optional<double> estimate_barrier(const Asked& asked) {
     double total = 0;
     if (asked.spec.name == "dissemination" && !asked.spec.find("inside")) {
         const double radix = asked.spec.integer("radix", 2, 2);
-        for (double d = 1; d < tiers.ranks(); d *= radix)
-            total += tiers[tiers.crossed(d)].latency_s + (radix - 2) * 2 * tiers[tiers.crossed(d)].overhead_s;
+        // Everybody waits for whom the shift takes farthest: over a group's end also where most partners are inside of it.
+        for (double d = 1; d < tiers.ranks(); d *= radix) {
+            const Tier& tier = tiers[tiers.crossed(std::min(radix * d, tiers.ranks() - 1))];
+            total += tier.latency_s + (radix - 2) * 2 * tier.overhead_s;
+        }
         return total;
     }
     if (asked.spec.name != "leaders" || !asked.spec.options.empty()) return std::nullopt;

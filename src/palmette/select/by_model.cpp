@@ -25,7 +25,6 @@ std::vector<std::string_view> texts_of(Collective collective) {
         case Collective::allgather:
             return {"shared",
                     "ring:segment=32K",
-                    "by_topology:node=linear,leaf=linear,top=all",
                     "leaders:between=recursive_doubling,inside=binomial",
                     "leaders:between=bruck,inside=binomial",
                     "recursive_doubling",
