@@ -228,6 +228,7 @@ void distributed(MPI_Comm comm, std::uint64_t seed, bool weighted, Outcome& outc
     std::snprintf(doing, sizeof doing, "distributed, %d ranks, seed %llu, %s", p, static_cast<unsigned long long>(seed),
                   weighted ? "weighted" : "unweighted");
     std::vector<int> sources, degrees, destinations, told;
+    destinations.reserve(1);  // Open MPI takes no null list, though it may be empty
     for (const int node : {static_cast<int>(rank), p - 1 - static_cast<int>(rank)}) {
         sources.push_back(node);
         degrees.push_back(0);

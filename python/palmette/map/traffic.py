@@ -84,8 +84,8 @@ def count_traffic(job: _core.Job, pattern: Pattern, order: Order) -> Traffic:
         crosses = a != b
         hop_bytes += 2 * float(pattern.bytes[crosses].sum())
         if not inside:
-            out = np.bincount(a[crosses], weights=pattern.bytes[crosses], minlength=level.count)
-            into = np.bincount(b[crosses], weights=pattern.bytes[crosses], minlength=level.count)
+            out = np.bincount(a[crosses], weights=pattern.bytes[crosses], minlength=level.count).astype(np.float64)
+            into = np.bincount(b[crosses], weights=pattern.bytes[crosses], minlength=level.count).astype(np.float64)
             levels.append(LevelTraffic(level.name, tuple(level.names), out, into, np.array(level.up_bytes_per_s)))
         inside = inside or level.name == "node"
     return Traffic(tuple(levels), hop_bytes, _busiest(levels))
