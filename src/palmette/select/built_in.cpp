@@ -133,14 +133,19 @@ constexpr std::string_view text = R"({
   {"function": "exscan", "algorithm": "linear:segment=4K", "why": "segments flow from rank to rank"},
 
   {"function": "gatherv", "mpi": "mpich", "max_nodes": 1, "max_ranks": 32, "algorithm": "shared", "why": "one node: everybody reads what it needs where it is"},
+  {"function": "gatherv", "mpi": "mpich", "min_latency": "500us", "min_nodes": 2, "max_ranks": 64, "algorithm": "linear", "why": "a slow spine: every block crosses it once, in a message that nobody waits to be acknowledged"},
+  {"function": "gatherv", "mpi": "impi", "min_latency": "500us", "min_nodes": 2, "max_ranks": 64, "algorithm": "linear", "why": "a slow spine: every block crosses it once, in a message that nobody waits to be acknowledged"},
   {"function": "gatherv", "algorithm": "mpi", "why": "ranks don't know the sizes, and the MPI's direct messages are near the limit"},
   {"function": "scatterv", "mpi": "mpich", "max_nodes": 1, "max_ranks": 32, "algorithm": "shared", "why": "one node: everybody reads what it needs where it is"},
   {"function": "scatterv", "mpi": "impi", "max_nodes": 1, "max_ranks": 32, "algorithm": "shared", "why": "one node: everybody reads what it needs where it is"},
   {"function": "scatterv", "mpi": "impi", "min_nodes": 2, "algorithm": "linear", "why": "the root's link is the limit, and Intel MPI's own sends its blocks one after the other"},
+  {"function": "scatterv", "mpi": "mpich", "min_latency": "500us", "min_nodes": 2, "max_ranks": 64, "algorithm": "linear", "why": "a slow spine: every block crosses it once, in a message that nobody waits to be acknowledged"},
   {"function": "scatterv", "algorithm": "mpi", "why": "ranks don't know the sizes, and the MPI's direct messages are near the limit"},
   {"function": "alltoallv", "mpi": "mpich", "max_nodes": 1, "max_ranks": 32, "algorithm": "shared", "why": "one node: everybody reads what it needs where it is"},
+  {"function": "alltoallv", "mpi": "mpich", "min_latency": "500us", "min_nodes": 2, "max_ranks": 64, "algorithm": "linear", "why": "a slow spine: every block crosses it once, in a message that nobody waits to be acknowledged"},
   {"function": "alltoallv", "algorithm": "mpi", "why": "ranks don't know the sizes, and the MPI's direct messages are near the limit"},
   {"function": "alltoallw", "mpi": "mpich", "max_nodes": 1, "max_ranks": 32, "algorithm": "shared", "why": "one node: everybody reads what it needs where it is"},
+  {"function": "alltoallw", "mpi": "mpich", "min_latency": "500us", "min_nodes": 2, "max_ranks": 64, "algorithm": "linear", "why": "a slow spine: every block crosses it once, in a message that nobody waits to be acknowledged"},
   {"function": "alltoallw", "algorithm": "mpi", "why": "ranks don't know the sizes, and the MPI's direct messages are near the limit"}
 ]})";
 
