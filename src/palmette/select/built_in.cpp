@@ -23,7 +23,7 @@ constexpr std::string_view text = R"({
   {"function": "scatter", "min_bytes": 2049, "algorithm": "linear", "why": "large blocks: the root's link is the limit, and nothing is stored and forwarded"},
 
   {"function": "allgather", "mpi": "openmpi", "max_nodes": 1, "max_bytes": 256, "algorithm": "mpi", "why": "tiny and on one node: Open MPI's own message costs less"},
-  {"function": "allgather", "mpi": "impi", "max_nodes": 1, "min_bytes": "16K", "algorithm": "mpi", "why": "one node: Intel MPI's own copies are as fast"},
+  {"function": "allgather", "mpi": "impi", "max_nodes": 1, "min_bytes": "4K", "algorithm": "mpi", "why": "one node: Intel MPI's own copies are as fast"},
   {"function": "allgather", "max_nodes": 1, "algorithm": "shared", "why": "one node: everybody reads what it needs where it is"},
   {"function": "allgather", "max_nodes": 1, "algorithm": "mpi", "why": "one node: nonblocking calls can't use its memory, and the MPI's messages do"},
   {"function": "allgather", "min_latency": "500us", "max_bytes": "1K", "max_ranks": 64, "algorithm": "by_topology:node=linear,leaf=linear,top=all", "why": "small blocks over a slow spine: leaders of switches tell each other directly, so that it is crossed once"},
@@ -34,7 +34,7 @@ constexpr std::string_view text = R"({
   {"function": "allgather", "algorithm": "leaders:between=bruck,inside=binomial", "why": "small blocks: few messages, one leader a node, any number of nodes"},
 
   {"function": "allgatherv", "mpi": "openmpi", "max_nodes": 1, "max_bytes": 256, "algorithm": "mpi", "why": "tiny and on one node: Open MPI's own message costs less"},
-  {"function": "allgatherv", "mpi": "impi", "max_nodes": 1, "min_bytes": "16K", "algorithm": "mpi", "why": "one node: Intel MPI's own copies are as fast"},
+  {"function": "allgatherv", "mpi": "impi", "max_nodes": 1, "min_bytes": "4K", "algorithm": "mpi", "why": "one node: Intel MPI's own copies are as fast"},
   {"function": "allgatherv", "max_nodes": 1, "algorithm": "shared", "why": "one node: everybody reads what it needs where it is"},
   {"function": "allgatherv", "max_nodes": 1, "algorithm": "mpi", "why": "one node: nonblocking calls can't use its memory, and the MPI's messages do"},
   {"function": "allgatherv", "min_latency": "500us", "max_bytes": "1K", "max_ranks": 64, "algorithm": "by_topology:node=linear,leaf=linear,top=all", "why": "small blocks over a slow spine: leaders of switches tell each other directly, so that it is crossed once"},
@@ -72,7 +72,7 @@ constexpr std::string_view text = R"({
   {"function": "reduce", "algorithm": "by_topology:node=linear,leaf=chain,top=chain,segment=32K", "why": "segments flow through every switch once"},
   {"function": "reduce", "max_bytes": "16K", "algorithm": "k_nomial:order=rank", "why": "an operation that keeps the order of ranks"},
 
-  {"function": "allreduce", "mpi": "impi", "max_nodes": 1, "min_bytes": "16K", "algorithm": "mpi", "why": "one node: Intel MPI's own copies are as fast"},
+  {"function": "allreduce", "mpi": "impi", "max_nodes": 1, "min_bytes": "4K", "algorithm": "mpi", "why": "one node: Intel MPI's own copies are as fast"},
   {"function": "allreduce", "max_nodes": 1, "algorithm": "shared", "why": "one node: everybody reads what it needs where it is"},
   {"function": "allreduce", "max_nodes": 1, "algorithm": "mpi", "why": "one node: nonblocking calls can't use its memory, and the MPI's messages do"},
   {"function": "allreduce", "blocking": false, "max_bytes": "8K", "algorithm": "mpi", "why": "small and nonblocking: the MPI's own start costs less"},
@@ -83,7 +83,7 @@ constexpr std::string_view text = R"({
   {"function": "allreduce", "algorithm": "leaders:between=rabenseifner,inside=linear", "why": "medium vectors: halves of halves between nodes"},
   {"function": "allreduce", "max_bytes": "16K", "algorithm": "recursive_doubling:order=rank", "why": "an operation that keeps the order of ranks"},
 
-  {"function": "reduce_scatter_block", "mpi": "impi", "max_nodes": 1, "min_bytes": "16K", "algorithm": "mpi", "why": "one node: Intel MPI's own copies are as fast"},
+  {"function": "reduce_scatter_block", "mpi": "impi", "max_nodes": 1, "min_bytes": "4K", "algorithm": "mpi", "why": "one node: Intel MPI's own copies are as fast"},
   {"function": "reduce_scatter_block", "max_nodes": 1, "algorithm": "shared", "why": "one node: everybody reads what it needs where it is"},
   {"function": "reduce_scatter_block", "max_nodes": 1, "algorithm": "mpi", "why": "one node: nonblocking calls can't use its memory, and the MPI's messages do"},
   {"function": "reduce_scatter_block", "max_bytes": "2K", "max_ranks": 256, "algorithm": "leaders:level=leaf,inside=linear", "why": "small blocks: one leader a switch"},
@@ -100,7 +100,7 @@ constexpr std::string_view text = R"({
   {"function": "reduce_scatter", "algorithm": "mpi", "why": "an operation that keeps the order of ranks"},
 
   {"function": "alltoall", "mpi": "openmpi", "max_nodes": 1, "max_bytes": 256, "algorithm": "mpi", "why": "tiny and on one node: Open MPI's own message costs less"},
-  {"function": "alltoall", "mpi": "impi", "max_nodes": 1, "min_bytes": "16K", "algorithm": "mpi", "why": "one node: Intel MPI's own copies are as fast"},
+  {"function": "alltoall", "mpi": "impi", "max_nodes": 1, "min_bytes": "4K", "algorithm": "mpi", "why": "one node: Intel MPI's own copies are as fast"},
   {"function": "alltoall", "max_nodes": 1, "algorithm": "shared", "why": "one node: everybody reads what it needs where it is"},
   {"function": "alltoall", "max_nodes": 1, "algorithm": "mpi", "why": "one node: nonblocking calls can't use its memory, and the MPI's messages do"},
   {"function": "alltoall", "max_bytes": "2K", "algorithm": "node_aware:inside=linear", "why": "small blocks: one message for each rank and node instead of one for each pair"},
@@ -114,6 +114,7 @@ constexpr std::string_view text = R"({
 
   {"function": "scan", "mpi": "openmpi", "max_nodes": 1, "max_bytes": 256, "algorithm": "mpi", "why": "tiny and on one node: Open MPI's own message costs less"},
   {"function": "scan", "mpi": "openmpi", "max_nodes": 1, "min_bytes": "16K", "algorithm": "mpi", "why": "one node: Open MPI reads long vectors where they are, which never costs much"},
+  {"function": "scan", "mpi": "impi", "max_nodes": 1, "min_bytes": "4K", "algorithm": "mpi", "why": "one node: Intel MPI's own copies are as fast"},
   {"function": "scan", "max_nodes": 1, "algorithm": "shared", "why": "one node: everybody reads what it needs where it is"},
   {"function": "scan", "max_nodes": 1, "algorithm": "mpi", "why": "one node: nonblocking calls can't use its memory, and the MPI's messages do"},
   {"function": "scan", "blocking": false, "max_bytes": "2K", "algorithm": "mpi", "why": "small and nonblocking: the MPI's own start costs less"},
@@ -124,6 +125,7 @@ constexpr std::string_view text = R"({
 
   {"function": "exscan", "mpi": "openmpi", "max_nodes": 1, "max_bytes": 256, "algorithm": "mpi", "why": "tiny and on one node: Open MPI's own message costs less"},
   {"function": "exscan", "mpi": "openmpi", "max_nodes": 1, "min_bytes": "16K", "algorithm": "mpi", "why": "one node: Open MPI reads long vectors where they are, which never costs much"},
+  {"function": "exscan", "mpi": "impi", "max_nodes": 1, "min_bytes": "4K", "algorithm": "mpi", "why": "one node: Intel MPI's own copies are as fast"},
   {"function": "exscan", "max_nodes": 1, "algorithm": "shared", "why": "one node: everybody reads what it needs where it is"},
   {"function": "exscan", "max_nodes": 1, "algorithm": "mpi", "why": "one node: nonblocking calls can't use its memory, and the MPI's messages do"},
   {"function": "exscan", "blocking": false, "max_bytes": "2K", "algorithm": "mpi", "why": "small and nonblocking: the MPI's own start costs less"},
