@@ -43,11 +43,6 @@ class Spec:
         """Bytes of a segment, 0 for none."""
         return self.number("segment", 0)
 
-    @property
-    def in_rank_order(self) -> bool:
-        """Whether it goes by the numbers of ranks and not by where they sit."""
-        return self.keys.get("order") == "rank"
-
 
 @dataclass(frozen=True)
 class Decision:

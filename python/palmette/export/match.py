@@ -30,6 +30,14 @@ def nothing(remark: str) -> Match:
     return Match(None, {}, remark)
 
 
+IN_RANK_ORDER = "in the order of ranks, whatever link that crosses"
+
+
+def order_remark(place: Place) -> str:
+    """What to say of an algorithm that goes by the numbers of ranks; nothing where these are in topology order."""
+    return "in the order of ranks, which isn't that of hosts here" if place.scattered else ""
+
+
 Matcher = Callable[[str, Spec, Place], Match]
 """(function, algorithm, place) -> what the library has."""
 

@@ -7,7 +7,7 @@ broadcast, reduce and allreduce; files can't name them, only variables can, whic
 from __future__ import annotations
 
 from palmette.export.decisions import Place, Spec
-from palmette.export.match import Match, nothing
+from palmette.export.match import IN_RANK_ORDER, Match, nothing, order_remark
 
 BY_SWITCHES = "topology_aware tree"
 """Stands for a tree by the groups and switches of the coordinates file."""
@@ -24,25 +24,23 @@ def _gather(spec: Spec, place: Place) -> Match:
 
 
 def _allgather(spec: Spec, place: Place) -> Match:
-    if spec.name in ("ring", "neighbor_exchange"):
-        return Match("MPIR_Allgather_intra_ring", remark=_order(place))
-    if spec.name in ("recursive_doubling", "bine") and place.power_of_two:
-        return Match("MPIR_Allgather_intra_recursive_doubling", remark=_order(place))
-    if spec.name in ("bruck", "circulant"):
-        radix = spec.number("radix", 2)
-        if radix == 2:
-            return Match("MPIR_Allgather_intra_brucks", remark=_order(place))
-        return Match("MPIR_Allgather_intra_k_brucks", {"k": str(radix)}, _order(place))
-    return nothing("MPICH has no leaders for this")
+    radix = spec.number("radix", 2)
+    if spec.name in ("bruck", "circulant") and radix != 2:
+        return Match("MPIR_Allgather_intra_k_brucks", {"k": str(radix)}, order_remark(place))
+    return _allgather_as("MPIR_Allgather_intra", spec, place)
 
 
 def _allgatherv(spec: Spec, place: Place) -> Match:
+    return _allgather_as("MPIR_Allgatherv_intra", spec, place)
+
+
+def _allgather_as(prefix: str, spec: Spec, place: Place) -> Match:
     if spec.name in ("ring", "neighbor_exchange"):
-        return Match("MPIR_Allgatherv_intra_ring", remark=_order(place))
+        return Match(f"{prefix}_ring", remark=order_remark(place))
     if spec.name in ("recursive_doubling", "bine") and place.power_of_two:
-        return Match("MPIR_Allgatherv_intra_recursive_doubling", remark=_order(place))
+        return Match(f"{prefix}_recursive_doubling", remark=order_remark(place))
     if spec.name in ("bruck", "circulant"):
-        return Match("MPIR_Allgatherv_intra_brucks", remark=_order(place))
+        return Match(f"{prefix}_brucks", remark=order_remark(place))
     return nothing("MPICH has no leaders for this")
 
 
@@ -58,15 +56,15 @@ def _bcast(spec: Spec, place: Place) -> Match:
     if spec.name in ("k_nomial", "bine"):
         radix = spec.number("radix", 2)
         if radix == 2 and not chunk:
-            return Match("MPIR_Bcast_intra_binomial", remark=_order(place))
-        return _tree("knomial_1", radix, chunk, _order(place))
+            return Match("MPIR_Bcast_intra_binomial", remark=order_remark(place))
+        return _tree("knomial_1", radix, chunk, order_remark(place))
     if spec.name in ("k_ary", "chain"):
         radix = 1 if spec.name == "chain" else spec.number("radix", 2)
-        return _tree("kary", radix, chunk or {"chunk_size": "16384"}, _order(place))
+        return _tree("kary", radix, chunk or {"chunk_size": "16384"}, order_remark(place))
     if spec.name == "scatter_allgather":
         if spec.keys.get("allgather") == "recursive_doubling" and place.power_of_two:
-            return Match("MPIR_Bcast_intra_scatter_recursive_doubling_allgather", remark=_order(place))
-        return Match("MPIR_Bcast_intra_scatter_ring_allgather", remark=_order(place))
+            return Match("MPIR_Bcast_intra_scatter_recursive_doubling_allgather", remark=order_remark(place))
+        return Match("MPIR_Bcast_intra_scatter_ring_allgather", remark=order_remark(place))
     return nothing("MPICH has nothing near for this")
 
 
@@ -74,22 +72,22 @@ def _reduce(spec: Spec, place: Place) -> Match:
     if spec.name == "by_topology":
         return Match(BY_SWITCHES, remark="not cut into segments" if spec.segment else "")
     if spec.name in ("k_nomial", "bine") and spec.number("radix", 2) == 2 and not spec.segment:
-        return Match("MPIR_Reduce_intra_binomial", remark=_order(place))
+        return Match("MPIR_Reduce_intra_binomial", remark=order_remark(place))
     if spec.name in ("reduce_scatter_gather", "ring_gather"):
-        return Match("MPIR_Reduce_intra_reduce_scatter_gather", remark=_order(place))
+        return Match("MPIR_Reduce_intra_reduce_scatter_gather", remark=order_remark(place))
     return nothing("MPICH has nothing near for this")
 
 
 def _allreduce(spec: Spec, place: Place) -> Match:
     if spec.name == "recursive_doubling":
-        return Match("MPIR_Allreduce_intra_recursive_doubling", remark=_order(place))
+        return Match("MPIR_Allreduce_intra_recursive_doubling", remark=order_remark(place))
     if spec.name == "recursive_multiplying":
         radix = str(spec.number("radix", 4))
-        return Match("MPIR_Allreduce_intra_recursive_multiplying", {"k": radix}, _order(place))
+        return Match("MPIR_Allreduce_intra_recursive_multiplying", {"k": radix}, order_remark(place))
     if spec.name == "rabenseifner":
-        return Match("MPIR_Allreduce_intra_reduce_scatter_allgather", remark=_order(place))
+        return Match("MPIR_Allreduce_intra_reduce_scatter_allgather", remark=order_remark(place))
     if spec.name == "ring":
-        return Match("MPIR_Allreduce_intra_ring", remark=_order(place))
+        return Match("MPIR_Allreduce_intra_ring", remark=order_remark(place))
     if spec.name == "leaders" and spec.keys.get("level", "node") == "node":
         return nothing("MPICH's own way already: a leader on every node, and an exchange between them")
     if spec.name in ("leaders", "reduce_bcast"):
@@ -107,9 +105,9 @@ def _reduce_scatter_block(spec: Spec, place: Place) -> Match:
 
 def _reduce_scatter_as(prefix: str, spec: Spec, place: Place) -> Match:
     if spec.name == "recursive_halving":
-        return Match(f"{prefix}_recursive_halving", remark=_order(place))
+        return Match(f"{prefix}_recursive_halving", remark=order_remark(place))
     if spec.name in ("pairwise", "direct"):
-        return Match(f"{prefix}_pairwise", remark=_order(place))
+        return Match(f"{prefix}_pairwise", remark=order_remark(place))
     if spec.name == "ring":
         return Match(
             f"{prefix}_pairwise", remark="as many steps, but with every rank in turn instead of the neighbours"
@@ -119,7 +117,7 @@ def _reduce_scatter_as(prefix: str, spec: Spec, place: Place) -> Match:
 
 def _alltoall(spec: Spec, place: Place) -> Match:
     if spec.name in ("linear", "pairwise"):
-        return Match("MPIR_Alltoall_intra_scattered", remark="in the order of ranks, whatever link that crosses")
+        return Match("MPIR_Alltoall_intra_scattered", remark=IN_RANK_ORDER)
     if spec.name == "bruck":
         radix = spec.number("radix", 2)
         if radix == 2:
@@ -130,13 +128,13 @@ def _alltoall(spec: Spec, place: Place) -> Match:
 
 def _alltoallv(spec: Spec, place: Place) -> Match:
     if spec.name in ("linear", "pairwise"):
-        return Match("MPIR_Alltoallv_intra_scattered", remark="in the order of ranks, whatever link that crosses")
+        return Match("MPIR_Alltoallv_intra_scattered", remark=IN_RANK_ORDER)
     return nothing("MPICH doesn't combine messages for a node")
 
 
 def _barrier(spec: Spec, place: Place) -> Match:
     if spec.name == "dissemination" and "inside" not in spec.keys:
-        return Match("MPIR_Barrier_intra_k_dissemination", {"k": str(spec.number("radix", 2))}, _order(place))
+        return Match("MPIR_Barrier_intra_k_dissemination", {"k": str(spec.number("radix", 2))}, order_remark(place))
     return nothing("MPICH's own way knows nodes, and no switches")
 
 
@@ -153,10 +151,6 @@ def _exscan(spec: Spec, place: Place) -> Match:
 def _tree(kind: str, radix: int, chunk: dict[str, str], remark: str) -> Match:
     name = "MPIR_Bcast_intra_pipelined_tree" if chunk else "MPIR_Bcast_intra_tree"
     return Match(name, {"tree_type": kind, "k": str(max(radix, 1)), **chunk}, remark)
-
-
-def _order(place: Place) -> str:
-    return "in the order of ranks, which isn't that of hosts here" if place.scattered else ""
 
 
 _MATCHERS = {

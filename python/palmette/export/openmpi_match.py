@@ -7,7 +7,7 @@ A match's name is the component's, as `ompi_info --param coll tuned` lists it; i
 from __future__ import annotations
 
 from palmette.export.decisions import Place, Spec
-from palmette.export.match import Match, nothing
+from palmette.export.match import IN_RANK_ORDER, Match, nothing, order_remark
 
 NUMBERS: dict[str, dict[str, int]] = {
     "allgather": {"bruck": 2, "recursive_doubling": 3, "ring": 4, "neighbor": 5, "linear": 1},
@@ -42,23 +42,19 @@ def _gather(spec: Spec, place: Place) -> Match:
     if spec.name == "linear":
         return Match("basic_linear")
     if spec.name in ("k_nomial", "bine") and spec.number("radix", 2) == 2:
-        return Match("binomial", remark=_order(place))
+        return Match("binomial", remark=order_remark(place))
     return nothing("the tuned component knows no nodes or switches")
-
-
-def _scatter(spec: Spec, place: Place) -> Match:
-    return _gather(spec, place)
 
 
 def _allgather(spec: Spec, place: Place) -> Match:
     if spec.name == "ring":
-        return Match("ring", remark=_order(place))
+        return Match("ring", remark=order_remark(place))
     if spec.name == "neighbor_exchange" and place.ranks % 2 == 0:
-        return Match("neighbor", remark=_order(place))
+        return Match("neighbor", remark=order_remark(place))
     if spec.name in ("recursive_doubling", "bine") and place.power_of_two:
-        return Match("recursive_doubling", remark=_order(place))
+        return Match("recursive_doubling", remark=order_remark(place))
     if spec.name in ("bruck", "circulant") and spec.number("radix", 2) == 2:
-        return Match("bruck", remark=_order(place))
+        return Match("bruck", remark=order_remark(place))
     if spec.name == "linear":
         return Match("linear")
     return nothing("the tuned component knows no leaders")
@@ -78,17 +74,17 @@ def _bcast(spec: Spec, place: Place) -> Match:
     if spec.name == "linear":
         return Match("basic_linear")
     if spec.name == "chain":
-        return Match("pipeline", segment or {"segment": "16384"}, _order(place))
+        return Match("pipeline", segment or {"segment": "16384"}, order_remark(place))
     if spec.name in ("k_nomial", "bine"):
         radix = spec.number("radix", 2)
         if radix == 2:
-            return Match("binomial", segment, _order(place))
+            return Match("binomial", segment, order_remark(place))
         return nothing("the radix of Open MPI's k-nomial tree is one setting for all sizes")
     if spec.name == "k_ary" and spec.number("radix", 2) == 2:
-        return Match("binary_tree", segment or {"segment": "16384"}, _order(place))
+        return Match("binary_tree", segment or {"segment": "16384"}, order_remark(place))
     if spec.name == "scatter_allgather":
         ring = spec.keys.get("allgather", "ring") == "ring"
-        return Match("scatter_allgather_ring" if ring else "scatter_allgather", remark=_order(place))
+        return Match("scatter_allgather_ring" if ring else "scatter_allgather", remark=order_remark(place))
     return nothing("the tuned component has nothing near for this")
 
 
@@ -99,62 +95,60 @@ def _reduce(spec: Spec, place: Place) -> Match:
     if spec.name == "linear":
         return Match("linear")
     if spec.name == "chain":
-        return Match("pipeline", segment or {"segment": "16384"}, _order(place), commutative=True)
+        return Match("pipeline", segment or {"segment": "16384"}, order_remark(place), commutative=True)
     if spec.name in ("k_nomial", "bine") and spec.number("radix", 2) == 2:
-        return Match("binomial", segment, _order(place), commutative=True)
+        return Match("binomial", segment, order_remark(place), commutative=True)
     if spec.name in ("reduce_scatter_gather", "ring_gather"):
-        return Match("rabenseifner", remark=_order(place))
+        return Match("rabenseifner", remark=order_remark(place))
     return nothing("the tuned component knows no nodes or switches")
 
 
 def _allreduce(spec: Spec, place: Place) -> Match:
     if spec.name in ("recursive_doubling", "recursive_multiplying"):
         other = "" if spec.name == "recursive_doubling" else "pairs instead of larger groups"
-        return Match("recursive_doubling", remark=other or _order(place))
+        return Match("recursive_doubling", remark=other or order_remark(place))
     if spec.name == "rabenseifner":
-        return Match("rabenseifner", remark=_order(place))
+        return Match("rabenseifner", remark=order_remark(place))
     if spec.name == "ring":
         if spec.segment:
-            return Match("segmented_ring", _segment(spec), _order(place), commutative=True)
-        return Match("ring", remark=_order(place), commutative=True)
+            return Match("segmented_ring", _segment(spec), order_remark(place), commutative=True)
+        return Match("ring", remark=order_remark(place), commutative=True)
     return nothing("the tuned component knows no leaders")
 
 
 def _reduce_scatter(spec: Spec, place: Place) -> Match:
     if spec.name == "ring":
-        return Match("ring", remark=_order(place), commutative=True)
+        return Match("ring", remark=order_remark(place), commutative=True)
     if spec.name == "recursive_halving":
-        return Match("recursive_halving", remark=_order(place), commutative=True)
+        return Match("recursive_halving", remark=order_remark(place), commutative=True)
     return nothing("the tuned component has nothing near for this")
 
 
 def _reduce_scatter_block(spec: Spec, place: Place) -> Match:
     if spec.name == "recursive_halving":
-        return Match("recursive_halving", remark=_order(place), commutative=True)
+        return Match("recursive_halving", remark=order_remark(place), commutative=True)
     return nothing("the tuned component has nothing near for this")
 
 
 def _alltoall(spec: Spec, place: Place) -> Match:
-    remark = "in the order of ranks, whatever link that crosses"
     if spec.name == "linear":
-        return Match("linear", remark=remark)
+        return Match("linear", remark=IN_RANK_ORDER)
     if spec.name == "pairwise":
-        return Match("linear_sync", {"requests": str(spec.number("window", 5))}, remark)
+        return Match("linear_sync", {"requests": str(spec.number("window", 5))}, IN_RANK_ORDER)
     if spec.name == "bruck" and spec.number("radix", 2) == 2:
         return Match("modified_bruck")
     return nothing("the tuned component doesn't combine messages for a node")
 
 
 def _alltoallv(spec: Spec, place: Place) -> Match:
-    remark = "in the order of ranks, whatever link that crosses"
     if spec.name in ("linear", "pairwise"):
-        return Match("basic_linear" if spec.name == "linear" else "pairwise", remark=remark)
+        return Match("basic_linear" if spec.name == "linear" else "pairwise", remark=IN_RANK_ORDER)
     return nothing("the tuned component doesn't combine messages for a node")
 
 
 def _barrier(spec: Spec, place: Place) -> Match:
     if spec.name == "dissemination" and "inside" not in spec.keys and spec.number("radix", 2) == 2:
-        return Match("bruck", remark=_order(place))
+        return Match("bruck", remark=order_remark(place))
     if spec.name == "by_topology":
         return Match("tree", remark="a binomial tree in the order of ranks")
     return nothing("the tuned component knows no nodes or switches")
@@ -172,13 +166,9 @@ def _segment(spec: Spec) -> dict[str, str]:
     return {"segment": str(spec.segment)} if spec.segment else {}
 
 
-def _order(place: Place) -> str:
-    return "in the order of ranks, which isn't that of hosts here" if place.scattered else ""
-
-
 _MATCHERS = {
     "gather": _gather,
-    "scatter": _scatter,
+    "scatter": _gather,
     "allgather": _allgather,
     "allgatherv": _allgatherv,
     "bcast": _bcast,
