@@ -70,7 +70,7 @@ class Watcher:
     def starts(self, measured: Measured) -> None:
         """All is planned, nothing is measured yet."""
 
-    def step_starts(self, measured: Measured, step: Step, elapsed_s: float) -> None:
+    def step_starts(self, measured: Measured, step: Step) -> None:
         """A repetition of `step` starts."""
 
     def round_ends(self, measured: Measured) -> None:
@@ -115,7 +115,7 @@ def measure(measured: Measured, asker: Asker, watcher: Watcher | None = None) ->
                     continue
                 if time.monotonic() - begun >= measured.effort.budget_s:
                     break
-            watcher.step_starts(measured, step, time.monotonic() - begun)
+            watcher.step_starts(measured, step)
             step.repeat(asker)
         measured.rounds += 1
         measured.seconds = time.monotonic() - begun

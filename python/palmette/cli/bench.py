@@ -26,7 +26,7 @@ from palmette.bench.traffic import Traffic
 from palmette.cli.bench_place import DEFAULT_LAB as DEFAULT_LAB
 from palmette.cli.bench_place import Where
 from palmette.cli.bench_plan import RunPlan, plan_run, say_left_out, write_load
-from palmette.cli.bench_progress import Progress
+from palmette.cli.bench_progress import BenchProgress
 from palmette.cli.bench_show import show_run as show_run
 from palmette.cli.common import CliError, console, emit_json, errors, json_option
 from palmette.lab import LabError
@@ -254,7 +254,7 @@ def run_with_progress(
         if store is not None:
             store.add(run, job)
 
-    with Progress(errors, settings, plan.jobs if plan else None) as progress:
+    with BenchProgress(errors, settings, plan.jobs if plan else None) as progress:
         if plan is None:
             return measure(settings, place, progress, keep)
         return measure(settings, place, progress, keep, jobs=plan.jobs, run=plan.before, keeper=plan.keeper)

@@ -2,50 +2,27 @@
 
 from __future__ import annotations
 
-import sys
-from types import TracebackType
 from typing import Any
 
-from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as Bars
-
+from palmette.cli.progress import Bar
 from palmette.tune.job import Watcher
 from palmette.tune.store import TuneJob
 
 
-class TuneProgress(Watcher):
+class TuneProgress(Bar, Watcher):
     """A bar over a job's cells on a terminal; a line for each job that is over."""
 
     def __init__(self, console: Any) -> None:
+        super().__init__("{task.completed}/{task.total} cells")
         self._console = console
-        self._bars: Bars | None = None
-
-    def __enter__(self) -> TuneProgress:
-        if sys.stderr.isatty():
-            from palmette.cli.common import make_console
-
-            columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total} cells"))
-            self._bars = Bars(*columns, TimeElapsedColumn(), console=make_console(stderr=True), transient=True)
-            self._bars.start()
-            self._task = self._bars.add_task("starting", total=None)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._bars is not None:
-            self._bars.stop()
 
     def job_starts(self, label: str, cells: int, seconds: float) -> None:
         """Show the job's name."""
-        text = f"{label} (at most {seconds:.0f} s)"
-        if self._bars is not None:
-            self._bars.update(self._task, description=text, total=cells, completed=0)
+        self.move(0, cells, f"{label} (at most {seconds:.0f} s)")
 
     def cells_done(self, cells: int) -> None:
         """Move the bar."""
-        if self._bars is not None:
-            self._bars.update(self._task, completed=cells)
+        self.move(cells)
 
     def job_ends(self, label: str, job: TuneJob) -> None:
         """Say that the job is over, and what went wrong."""
