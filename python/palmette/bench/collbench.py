@@ -1,62 +1,35 @@
-"""Reading what the program collbench writes: JSON lines, one for the job, one a cell, one at the end."""
+"""Reading what the program collbench writes."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from palmette.bench import job_output
 from palmette.bench.errors import BenchError
 from palmette.bench.results import Cell, Overlap, PassThrough
 
-VERSION = 1
-
 
 @dataclass
-class Output:
-    """What a job has written so far. `ended`: to its end."""
+class Output(job_output.Output):
+    """What a job has written so far."""
 
-    mpi_version: str = ""
-    hosts: list[str] = field(default_factory=list)
-    palmette_ranks: int = 0
     cells: list[Cell] = field(default_factory=list)
     passes: list[PassThrough] = field(default_factory=list)
-    ended: bool = False
+
+    def take(self, event: dict[str, Any]) -> None:
+        """Add what a line says."""
+        super().take(event)
+        if event["event"] == "cell":
+            self.cells.append(_cell(event))
+        elif event["event"] == "pass_through":
+            self.passes.append(PassThrough(**{name: value for name, value in event.items() if name != "event"}))
 
 
 def read_output(path: Path) -> Output:
-    """Read the output of a job, also of one that didn't get to its end; nothing when there is no file.
-
-    Raises BenchError for a line that isn't collbench's, except an unfinished last one.
-    """
-    output = Output()
-    try:
-        lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
-    except FileNotFoundError:
-        return output
-    for number, line in enumerate(lines[:-1], start=1):
-        try:
-            _take(output, json.loads(line))
-        except (ValueError, KeyError, TypeError) as error:
-            raise BenchError(f"{path}, line {number}: not what collbench writes ({error}); build it again") from None
-    return output
-
-
-def _take(output: Output, event: dict[str, Any]) -> None:
-    kind = event["event"]
-    if kind == "job":
-        if event["version"] != VERSION:
-            raise ValueError(f"version {event['version']}, expected {VERSION}")
-        output.mpi_version = str(event["mpi"])
-        output.hosts = [str(host) for host in event["hosts"]]
-        output.palmette_ranks = int(event["palmette_on_ranks"])
-    elif kind == "cell":
-        output.cells.append(_cell(event))
-    elif kind == "pass_through":
-        output.passes.append(PassThrough(**{name: value for name, value in event.items() if name != "event"}))
-    elif kind == "end":
-        output.ended = True
+    """Read the output of a job as far as it is. Raises BenchError for a line that isn't collbench's."""
+    return job_output.read_into(Output(), path, "collbench", BenchError)
 
 
 def _cell(event: dict[str, Any]) -> Cell:
@@ -79,11 +52,3 @@ def _cell(event: dict[str, Any]) -> Cell:
     if any(len(values) != event["pairs"] for values in lists):
         raise ValueError(f"{cell.collective} of {cell.size_bytes} bytes: not as many samples as pairs")
     return cell
-
-
-def count_cells(path: Path) -> int:
-    """Return how many cells a running job has written."""
-    try:
-        return path.read_bytes().count(b'{"event":"cell"')
-    except FileNotFoundError:
-        return 0

@@ -6,7 +6,6 @@ import datetime
 import json
 import subprocess
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,8 +13,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from palmette.bench.collbench import Output, count_cells, read_output
+from palmette.bench.collbench import Output, read_output
 from palmette.bench.errors import BenchError
+from palmette.bench.job_output import peeking, telling_line, watched
 from palmette.bench.jobs import Planned, plan_jobs
 from palmette.bench.limits import limits
 from palmette.bench.machine import describe_machine
@@ -26,8 +26,6 @@ from palmette.bench.traffic import Traffic, background
 from palmette.lab.running import TIMED_OUT
 from palmette.mpi_install import Installation
 from palmette.run.abi import Abi, abi_of_launcher, preload_library
-
-_PEEK_S = 0.3
 
 
 class Watcher:
@@ -147,7 +145,11 @@ def _do(planned: Planned, settings: Settings, place: Place, topology: dict[str, 
                 limit_s=planned.limit_s,
             )
         argv = [str(program(str(_abi(mpi)))), *arguments]
-        with _traffic(planned, settings, place, samples, job), _watched(samples, watcher), _rates(place, planned.kind):
+        with (
+            _traffic(planned, settings, place, samples, job),
+            watched(samples, watcher.cells_done),
+            _rates(place, planned.kind),
+        ):
             done = place.run(mpi, hosts, argv, {**env, **settings.env}, settings.job_timeout_s)
         output = read_output(samples)
         job.report = _read_report(report)
@@ -172,26 +174,20 @@ def _traffic(planned: Planned, settings: Settings, place: Place, samples: Path, 
         return
     traffic = Traffic.parse(settings.traffic)
     job.traffic = traffic.text
-    over = threading.Event()
     with background(lab.lab, traffic) as running:
         first = [running.snapshot()]
 
-        def look() -> None:
-            while not over.wait(_PEEK_S):
-                if samples.exists() and samples.stat().st_size > 0:
-                    first[0] = running.snapshot()
-                    return
+        def look() -> bool:
+            has_begun = samples.exists() and samples.stat().st_size > 0
+            if has_begun:
+                first[0] = running.snapshot()
+            return has_begun
 
-        thread = threading.Thread(target=look, daemon=True)
-        thread.start()
-        try:
+        with peeking(look):
             yield
             job.load = running.load(first[0], running.snapshot())
             if not running.is_alive():
                 job.error = "the background traffic ended before the job did"
-        finally:
-            over.set()
-            thread.join()
 
 
 def _write_table_of_the_mpis_own(folder: Path) -> Path:
@@ -211,24 +207,6 @@ def _rates(place: Place, kind: Kind) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def _watched(samples: Path, watcher: Watcher) -> Iterator[None]:
-    """Tell the watcher of finished cells while the job runs."""
-    over = threading.Event()
-
-    def peek() -> None:
-        while not over.wait(_PEEK_S):
-            watcher.cells_done(count_cells(samples))
-
-    thread = threading.Thread(target=peek, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
-
-
 def _read_report(path: Path) -> dict[str, Any] | None:
     """Return the preload's report; None where it wrote none or not to its end."""
     try:
@@ -244,11 +222,11 @@ def _complaint(
     """Return what is wrong with a finished job in one line, or None."""
     wrong = [f"{c.collective} {c.size_bytes}" for c in output.cells if c.wrong_alone or c.wrong_palmette]
     if wrong:
-        return f"wrong results in {', '.join(wrong[:4])}{' and more' if len(wrong) > 4 else ''}: {_last_line(done)}"
+        return f"wrong results in {', '.join(wrong[:4])}{' and more' if len(wrong) > 4 else ''}: {telling_line(done)}"
     if done.returncode == TIMED_OUT and not output.ended:
         return f"ended at its time limit of {settings.job_timeout_s:.0f} s after {len(output.cells)} cells"
     if done.returncode != 0 or not output.ended:
-        return f"mpiexec ended with status {done.returncode} after {len(output.cells)} cells: {_last_line(done)}"
+        return f"mpiexec ended with status {done.returncode} after {len(output.cells)} cells: {telling_line(done)}"
     if settings.preload and output.palmette_ranks < len(hosts):
         return f"the preload was loaded on {output.palmette_ranks} of {len(hosts)} ranks only; the launcher drops LD_PRELOAD"
     named = [host for host in hosts if host != "localhost"]
@@ -268,10 +246,3 @@ def _not_passed_through(job: Job) -> str | None:
     if served:
         return f"palmette served {', '.join(served)}, against the table; unset what forces algorithms (PALMETTE_BCAST, ...)"
     return None
-
-
-def _last_line(done: subprocess.CompletedProcess[str]) -> str:
-    """Return the most telling line of the job's output: the first of the benchmark itself, else the last."""
-    lines = [line.strip() for line in f"{done.stdout}\n{done.stderr}".splitlines() if line.strip()]
-    ours = [line for line in lines if line.startswith(("collbench:", "palmette:"))]
-    return (ours[:1] or lines[-1:] or ["no output"])[0][:300]

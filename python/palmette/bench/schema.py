@@ -114,4 +114,3 @@ def prepare(connection: sqlite3.Connection, path: Path) -> None:
         raise BenchError(
             f"{path} is of version {version}, this palmette reads {SCHEMA_VERSION}; name another file with --store"
         )
-    connection.execute("PRAGMA foreign_keys = ON")

@@ -8,21 +8,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from palmette.bench.errors import BenchError
 from palmette.bench.results import Cell, EdgeLoad, Job, Limit, Overlap, PassThrough, Run
 from palmette.bench.schema import prepare
+from palmette.bench.sqlite_file import SqliteFile, open_file
 
 DEFAULT_PATH = Path("runs.sqlite")
 
 
-class Store:
+class Store(SqliteFile):
     """An open runs.sqlite."""
-
-    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
-        self._db = connection
-        self.path = path
 
     def add(self, run: Run, job: Job) -> None:
         """Add a finished job, and its run when it isn't there yet; sets `run.id`. All or nothing."""
@@ -83,12 +79,6 @@ class Store:
                 "pass_through (job_id, function, place, calls, alone_ns, palmette_ns)",
                 (job_id, one.function, one.where, one.calls, *lists),
             )
-
-    def _insert(self, target: str, row: tuple[Any, ...]) -> int:
-        # `target` is a text of this file.
-        cursor = self._db.execute(f"INSERT INTO {target} VALUES ({', '.join('?' * len(row))})", row)  # noqa: S608
-        assert cursor.lastrowid is not None
-        return cursor.lastrowid
 
     def load(self, name: str) -> Run:
         """Return the run called `name`: its number, `last`, or `last~N` for the Nth before it. Raises BenchError."""
@@ -163,17 +153,5 @@ def _json(value: object) -> str | None:
 @contextmanager
 def open_store(path: Path, *, create: bool) -> Iterator[Store]:
     """Open `path`, made anew where `create` says so. Raises BenchError for a file that is no store of this version."""
-    if not create and not path.is_file():
-        raise BenchError(f"{path}: no such file; `palmette bench` writes one, or name another with --store")
-    try:
-        connection = sqlite3.connect(path)
-    except sqlite3.Error as error:
-        raise BenchError(f"{path} can't be opened: {error}; name another file with --store") from None
-    try:
-        connection.row_factory = sqlite3.Row
-        prepare(connection, path)
+    with open_file(path, prepare, create=create, command="palmette bench", error_type=BenchError) as connection:
         yield Store(connection, path)
-    except sqlite3.Error as error:
-        raise BenchError(f"{path}: {error}; name another file with --store") from None
-    finally:
-        connection.close()

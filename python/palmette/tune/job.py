@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
-import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from palmette.bench.job_output import telling_line, watched
 from palmette.bench.settings import SLEEP_WINDOW_US, SPIN_WINDOW_US
 from palmette.lab.running import TIMED_OUT
 from palmette.tune.errors import TuneError
 from palmette.tune.places import Site
-from palmette.tune.results import MPI, TABLE, Cell, Output, count_cells, read_output
+from palmette.tune.results import MPI, TABLE, Cell, Output, read_output
 from palmette.tune.store import TuneJob
 
-_PEEK_S = 0.3
 GRACE_S = 30.0
 """What a job may take beyond its budget: to start, and for the calls that are under way at the end."""
 
@@ -79,7 +77,7 @@ def probe(site: Site) -> Output:
         output = read_output(path)
     if not output.ended:
         raise TuneError(
-            f"{site.description}: the tune program didn't run: {_last_line(done)}; does the line start jobs?"
+            f"{site.description}: the tune program didn't run: {telling_line(done)}; does the line start jobs?"
         )
     return output
 
@@ -106,7 +104,7 @@ def measure(
             variables["PALMETTE_TABLE"] = str(how.table.absolute())
         done: subprocess.CompletedProcess[str] | None = None
         try:
-            with _watched(samples, watcher):
+            with watched(samples, watcher.cells_done):
                 done = site.run(_arguments(site, cells, samples, seconds, how), variables, seconds + GRACE_S)
         except KeyboardInterrupt:
             job = _job(site, step, read_output(samples), None, questions, time.monotonic() - started)
@@ -133,23 +131,6 @@ def _arguments(site: Site, cells: Path, samples: Path, seconds: float, how: How)
         *("--seed", str(how.seed)),
         *("--output", str(samples)),
     ]
-
-
-@contextmanager
-def _watched(samples: Path, watcher: Watcher) -> Iterator[None]:
-    over = threading.Event()
-
-    def peek() -> None:
-        while not over.wait(_PEEK_S):
-            watcher.cells_done(count_cells(samples))
-
-    thread = threading.Thread(target=peek, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
 
 
 def _job(
@@ -189,13 +170,7 @@ def _complaint(done: subprocess.CompletedProcess[str] | None, output: Output) ->
     if done.returncode == TIMED_OUT and not output.ended:
         return f"ended at its time limit after {len(output.results)} cells"
     if done.returncode != 0 or not output.ended:
-        return f"the job ended with status {done.returncode} after {len(output.results)} cells: {_last_line(done)}"
+        return f"the job ended with status {done.returncode} after {len(output.results)} cells: {telling_line(done)}"
     if output.palmette_ranks < len(output.hosts):
         return f"the preload was loaded on {output.palmette_ranks} of {len(output.hosts)} ranks only"
     return None
-
-
-def _last_line(done: subprocess.CompletedProcess[str]) -> str:
-    lines = [line.strip() for line in f"{done.stdout}\n{done.stderr}".splitlines() if line.strip()]
-    ours = [line for line in lines if line.startswith(("tune:", "palmette:"))]
-    return (ours[:1] or lines[-1:] or ["no output"])[0][:300]

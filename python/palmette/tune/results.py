@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from palmette.bench import job_output
 from palmette.tune.errors import TuneError
 
-VERSION = 1
 TABLE = "table"
 """The candidate that stands for what the present table chooses."""
 MPI = "mpi"
@@ -53,7 +52,6 @@ class CellResult:
     """What a job measured of one cell."""
 
     cell: Cell
-    elapsed_s: float
     candidates: list[Measured]
 
     def of(self, spec: str) -> Measured | None:
@@ -63,52 +61,19 @@ class CellResult:
 
 
 @dataclass
-class Output:
-    """What a job of the tune program has written so far. `ended`: to its end."""
+class Output(job_output.Output):
+    """What a job of the tune program has written so far."""
 
-    mpi_version: str = ""
-    hosts: list[str] = field(default_factory=list)
-    palmette_ranks: int = 0
     results: list[CellResult] = field(default_factory=list)
-    ended: bool = False
+
+    def take(self, event: dict[str, Any]) -> None:
+        """Add what a line says."""
+        super().take(event)
+        if event["event"] == "cell":
+            cell = Cell(event["collective"], event["size_bytes"], event["root"])
+            self.results.append(CellResult(cell, [Measured(**one) for one in event["candidates"]]))
 
 
 def read_output(path: Path) -> Output:
-    """Read the output of a job, also of one that didn't get to its end; nothing when there is no file.
-
-    Raises TuneError for a line that isn't tune's, except an unfinished last one.
-    """
-    output = Output()
-    try:
-        lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
-    except FileNotFoundError:
-        return output
-    for number, line in enumerate(lines[:-1], start=1):
-        try:
-            _take(output, json.loads(line))
-        except (ValueError, KeyError, TypeError) as error:
-            raise TuneError(f"{path}, line {number}: not what tune writes ({error}); build it again") from None
-    return output
-
-
-def _take(output: Output, event: dict[str, Any]) -> None:
-    kind = event["event"]
-    if kind == "job":
-        if event["version"] != VERSION:
-            raise ValueError(f"version {event['version']}, expected {VERSION}")
-        output.mpi_version = str(event["mpi"])
-        output.hosts = [str(host) for host in event["hosts"]]
-        output.palmette_ranks = int(event["palmette_on_ranks"])
-    elif kind == "cell":
-        cell = Cell(event["collective"], event["size_bytes"], event["root"])
-        output.results.append(CellResult(cell, event["elapsed_s"], [Measured(**one) for one in event["candidates"]]))
-    elif kind == "end":
-        output.ended = True
-
-
-def count_cells(path: Path) -> int:
-    """Return how many cells a running job has written."""
-    try:
-        return path.read_bytes().count(b'{"event":"cell"')
-    except FileNotFoundError:
-        return 0
+    """Read the output of a job as far as it is. Raises TuneError for a line that isn't tune's."""
+    return job_output.read_into(Output(), path, "tune", TuneError)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from palmette.bench.sqlite_file import SqliteFile, open_file
 from palmette.tune.errors import TuneError
 from palmette.tune.results import Cell, CellResult, Measured
 
@@ -86,12 +87,11 @@ class Found:
     measured: Measured
 
 
-class TuningStore:
+class TuningStore(SqliteFile):
     """An open tuning.sqlite."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
-        self._db = connection
-        self.path = path
+        super().__init__(connection, path)
         self._tuning: int | None = None
 
     def begin(
@@ -147,12 +147,6 @@ class TuningStore:
             ),
         )
 
-    def _insert(self, target: str, row: tuple[Any, ...]) -> int:
-        # `target` is a text of this file.
-        cursor = self._db.execute(f"INSERT INTO {target} VALUES ({', '.join('?' * len(row))})", row)  # noqa: S608
-        assert cursor.lastrowid is not None
-        return cursor.lastrowid
-
     def candidates(self, function: str, size_bytes: int | None = None) -> list[Found]:
         """Return what was measured of a function, the newest tuning first; of one size, or of all."""
         rows = self._db.execute(
@@ -178,20 +172,8 @@ class TuningStore:
 @contextmanager
 def open_tunings(path: Path, *, create: bool) -> Iterator[TuningStore]:
     """Open `path`, made anew where `create` says so. Raises TuneError for a file that is no store of this version."""
-    if not create and not path.is_file():
-        raise TuneError(f"{path}: no such file; `palmette tune` writes one, or name another with --store")
-    try:
-        connection = sqlite3.connect(path)
-    except sqlite3.Error as error:
-        raise TuneError(f"{path} can't be opened: {error}; name another file with --store") from None
-    try:
-        connection.row_factory = sqlite3.Row
-        _prepare(connection, path)
+    with open_file(path, _prepare, create=create, command="palmette tune", error_type=TuneError) as connection:
         yield TuningStore(connection, path)
-    except sqlite3.Error as error:
-        raise TuneError(f"{path}: {error}; name another file with --store") from None
-    finally:
-        connection.close()
 
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
@@ -201,4 +183,3 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
         connection.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
     elif "tunings" not in tables or version != SCHEMA_VERSION:
         raise TuneError(f"{path} holds no tunings of version {SCHEMA_VERSION}; name another file with --store")
-    connection.execute("PRAGMA foreign_keys = ON")

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from palmette.bench.collbench import count_cells, read_output
+from palmette.bench.collbench import read_output
 from palmette.bench.errors import BenchError
+from palmette.bench.job_output import count_cells
 from palmette.bench.results import Overlap, PassThrough
 from palmette.bench.settings import (
     BLOCKING,

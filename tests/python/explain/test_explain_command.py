@@ -114,7 +114,7 @@ def test_nonblocking_and_unknown_sizes_can_be_asked(palmette: Palmette) -> None:
 
 def test_measured_figures_come_from_the_store_of_tune(palmette: Palmette) -> None:
     result = CellResult(
-        Cell("allreduce", 65536), 1.0,
+        Cell("allreduce", 65536),
         [Measured("table", False, True, None, 0, [2e-3], [0.0]), Measured("direct", True, True, None, 0, [1e-3], [0.0])],
     )  # fmt: skip
     with open_tunings(Path("tuning.sqlite"), create=True) as store:

@@ -60,7 +60,7 @@ def test_few_samples_are_told_as_such() -> None:
 
 def test_wrong_results_and_what_was_left_to_the_mpi_are_never_taken() -> None:
     result = CellResult(
-        Cell("allreduce", 8), 1.0,
+        Cell("allreduce", 8),
         [measured("table", [1.0] * 9), measured("ring", [0.1] * 9, wrong=1), measured("direct", [0.2] * 9)],
     )  # fmt: skip
     result.candidates[2].served = False
