@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from palmette import _core
+from palmette.plan.request import Details, about_steps, details_of
 
-ELEMENT_BYTES = 4
-"""Of what reductions combine: no cut of a plan goes through an element."""
 MOST_STEPS = 30_000_000
 """A play takes about 90 bytes a step."""
 SIDE_BY_SIDE = "ranks side by side"
@@ -30,10 +29,9 @@ class Question:
     root: int = 0
     shared_memory: bool = True
 
-    def details(self, collective: str) -> dict[str, Any]:
-        """What the core wants to know besides job, collective, algorithm and size."""
-        element = ELEMENT_BYTES if _core.is_reduction(collective) else 1
-        return {"root": self.root, "shared_memory": self.shared_memory, "element_bytes": element}
+    def details(self, collective: str) -> Details:
+        """What the core wants to know besides job, collective, algorithm, root and size."""
+        return details_of(collective, shared_memory=self.shared_memory)
 
     def named(self, collective: str) -> list[str]:
         """Return the algorithms of a collective that were asked for; those of other collectives are passed over."""
@@ -88,11 +86,13 @@ def predict_all(question: Question, progress: Callable[[str], None] = lambda _: 
         for size in sizes_of(question, collective):
             bound = _core.bound(question.job, collective, size, question.root).seconds
             for algorithm in question.named(collective):
-                if _core.refusal(question.job, collective, algorithm, block_bytes=size, **details) is not None:
+                if _core.refusal(question.job, collective, algorithm, question.root, size, **details) is not None:
                     continue
                 progress(f"{collective} {_core.format_size(size)} {algorithm}")
                 _check_steps(question, collective, algorithm, size)
-                found = _core.predict_algorithm(question.job, collective, algorithm, costs, block_bytes=size, **details)
+                found = _core.predict_algorithm(
+                    question.job, collective, algorithm, costs, question.root, size, **details
+                )
                 cells.append(Cell(collective, size, algorithm, found, bound if bound > 0 else None))
     return cells
 
@@ -151,18 +151,10 @@ def _cell_json(cell: Cell, best: bool) -> dict[str, Any]:
 
 def _check_steps(question: Question, collective: str, algorithm: str, size: int) -> None:
     """Refuse what wouldn't fit in memory, from the programs of a few ranks."""
-    p = question.job.size
-    if p <= 1024:
-        return
-    sample = sorted({question.root, *(p * i // 7 for i in range(7))})
-    details = question.details(collective)
-    steps = [
-        len(_core.make_program(question.job, rank, collective, algorithm, block_bytes=size, **details))
-        for rank in sample
-    ]
-    about = max(min(steps) * p, max(steps)) if _core.is_rooted(collective) else sum(steps) / len(steps) * p
+    job, details = question.job, question.details(collective)
+    about = about_steps(job, collective, algorithm, question.root, size, details)
     if about > MOST_STEPS:
         raise TooManyStepsError(
-            f"{collective} {algorithm} has about {about:,.0f} steps on {p:,} ranks, too many to play; "
+            f"{collective} {algorithm} has about {about:,.0f} steps on {job.size:,} ranks, too many to play; "
             "ask for fewer ranks with --ranks, or for another algorithm with --algorithm"
         )

@@ -11,9 +11,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from palmette import _core
-
-ELEMENT_BYTES = 4
-"""Of what reductions combine in the tune program."""
+from palmette.plan.request import details_of
 
 Grid = Mapping[str, Sequence[str | None]]
 """key -> values; None leaves the key out."""
@@ -235,18 +233,14 @@ def _serving(job: _core.Job, function: str, size: int, root: int) -> Iterator[st
     collective = _core.collective_of(function)
     levels = Levels.of(job)
     known = not sizes_unknown(function)
-    element = ELEMENT_BYTES if _core.is_reduction(collective) else 1
+    details = details_of(collective, shared_memory=levels.may_share)
     relaying = {row.name for row in _core.algorithms() if row.collective == collective and row.relays}
     for name, grid in grids(collective, levels, size).items():
         if not known and name in relaying:
             continue
         for values in product(*grid.values()):
             spec = written(name, dict(zip(grid, values, strict=True)))
-            refusal = _core.refusal(
-                job, collective, spec, root, size if known else -1, shared_memory=levels.may_share,
-                element_bytes=element,
-            )  # fmt: skip
-            if refusal is None:
+            if _core.refusal(job, collective, spec, root, size if known else -1, **details) is None:
                 yield spec
 
 

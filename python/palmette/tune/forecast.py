@@ -8,20 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, TypedDict
 
 from palmette import _core
-from palmette.tune.candidates import ELEMENT_BYTES, candidates, sizes_unknown
+from palmette.plan.request import Details, details_of
+from palmette.tune.candidates import candidates, sizes_unknown
 from palmette.tune.results import Cell
 
 MOST_PLAYED_RANKS, MOST_PLANNED_RANKS = 64, 256
 """Plans of all ranks are played up to the first, and up to the second where no formula answers."""
 GIVEN_UP_AT = 3.0
 """A family of algorithms whose best is predicted to take so many times as long as the best of all isn't measured."""
-ASSUMED_MESSAGE_S = 50e-6
-"""A message on a machine whose levels tell no latency: only for the order of candidates."""
-ASSUMED_RATE = 1e9
-"""Bytes per second where no link tells a capacity: likewise."""
 
 Predict = Callable[[str, Cell], "float | None"]
 
@@ -68,55 +64,30 @@ def prediction_of(job: _core.Job, spec: str, cell: Cell) -> Prediction | None:
             if formula is not None:
                 return Prediction(formula, {})
         if job.size <= MOST_PLANNED_RANKS:
-            return _played(job, spec, cell) or _by_counts(job, spec, cell)
+            return _played(job, spec, cell)
     except _core.Error:
         return None
     return None
 
 
-class _Details(TypedDict):
-    shared_memory: bool
-    element_bytes: int
-
-
-def _details(spec: str, cell: Cell) -> _Details:
-    reduces = _core.is_reduction(_core.collective_of(cell.function))
-    return {"shared_memory": "shared" in spec, "element_bytes": ELEMENT_BYTES if reduces else 1}
+def _details(spec: str, collective: str) -> Details:
+    return details_of(collective, shared_memory="shared" in spec)
 
 
 def _by_formula(job: _core.Job, spec: str, cell: Cell) -> float | None:
-    estimate: Any = getattr(_core, "estimate", None)
-    if estimate is None:
-        return None
     collective = _core.collective_of(cell.function)
-    seconds = estimate(job, collective, spec, _costs(job), cell.root, cell.size_bytes, **_details(spec, cell))
-    return float(seconds) if seconds is not None else None
+    costs, details = _core.Costs.of(job), _details(spec, collective)
+    return _core.estimate(job, collective, spec, costs, cell.root, cell.size_bytes, **details)
 
 
-def _played(job: _core.Job, spec: str, cell: Cell) -> Prediction | None:
-    predict: Any = getattr(_core, "predict_algorithm", None)
-    if predict is None:
-        return None
+def _played(job: _core.Job, spec: str, cell: Cell) -> Prediction:
     collective = _core.collective_of(cell.function)
-    found = predict(job, collective, spec, _costs(job), cell.root, cell.size_bytes, **_details(spec, cell))
+    costs, details = _core.Costs.of(job), _details(spec, collective)
+    found = _core.predict_algorithm(job, collective, spec, costs, cell.root, cell.size_bytes, **details)
     parts = {level.level: level.seconds for level in found.levels}
     parts |= {"copies": found.copy_s, "reductions": found.reduce_s}
-    total = float(found.seconds)
+    total = found.seconds
     return Prediction(total, {name: part / total for name, part in parts.items() if part > 0} if total > 0 else {})
-
-
-def _costs(job: _core.Job) -> Any:
-    costs: Any = getattr(_core, "Costs", None)
-    return costs.of(job)
-
-
-def _by_counts(job: _core.Job, spec: str, cell: Cell) -> Prediction:
-    """The busiest link's time and the longest chain of messages, from the plan's own counts."""
-    collective = _core.collective_of(cell.function)
-    count = _core.Plan(job, collective, spec, cell.root, cell.size_bytes, **_details(spec, cell)).count()
-    message_s = max((level.latency_s for level in job.levels), default=0.0) or ASSUMED_MESSAGE_S
-    moved_s = count.busiest_s or count.bytes / job.size / ASSUMED_RATE
-    return Prediction(moved_s + count.longest_chain * message_s, {})
 
 
 def forecasts(job: _core.Job, cell: Cell, predict: Predict | None = None) -> list[Forecast]:

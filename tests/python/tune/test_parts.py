@@ -59,7 +59,6 @@ def test_it_is_exact_without_segments_and_with_equal_groups_only() -> None:
     assert not parts.is_exact(job(EVEN), "k_nomial")
 
 
-@pytest.mark.skipif(not hasattr(_core, "predict_algorithm"), reason="this build's model plays no plans")
 @pytest.mark.parametrize(
     ("function", "size"),
     [("gather", 256), ("gather", 65536), ("scatter", 64), ("reduce", 1024), ("bcast", 1024), ("bcast", 16384)],
