@@ -48,7 +48,7 @@ def test_an_unknown_option_is_told_in_one_line_that_names_the_command(palmette: 
 def test_a_cli_error_becomes_one_line_that_names_the_command(monkeypatch: pytest.MonkeyPatch, palmette: Call) -> None:
     @click.command()
     def failing() -> None:
-        common.fail("no such file,\n  x.json; write it first")
+        raise common.CliError("no such file,\n  x.json; write it first")
 
     monkeypatch.setattr(cli_main, "import_module", lambda _: type("Module", (), {"command": failing}))
     result = palmette("show")

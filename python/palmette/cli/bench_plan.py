@@ -20,7 +20,7 @@ from palmette.bench.results import Run
 from palmette.bench.settings import Settings
 from palmette.bench.store import Store
 from palmette.bench.text import size_text
-from palmette.cli.common import CliError, errors
+from palmette.cli.common import CliError, errors, write_file
 
 _SAID_FROM_S = 60.0
 """Shorter ones begin without a word."""
@@ -164,7 +164,4 @@ def write_load(path: Path, run: Run) -> None:
     loads = mean_loads(run)
     if run.topology is None or not loads:
         raise CliError("no loaded job came to its end, so no load was measured; see the failures above", status=1)
-    try:
-        path.write_text(json.dumps(with_loads(run.topology, loads), indent=1) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise CliError(f"can't write {path}: {error.strerror}; choose another file with --write-load") from None
+    write_file(path, json.dumps(with_loads(run.topology, loads), indent=1) + "\n", "--write-load")

@@ -7,7 +7,7 @@ import click
 from palmette import _core
 from palmette.bound.table import edge_json, edge_lines, level_lines, limit_lines, other_lines, terms_json
 from palmette.cli.common import CliError, emit_json, json_option
-from palmette.cli.job_options import job_options, job_phrase, make_job
+from palmette.cli.job_options import job_options, job_phrase, make_job, shared_option, size_option
 from palmette.plan.contents import size_phrase
 
 EXAMPLE = 'palmette bound allreduce --machine "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core" --size 256K'
@@ -17,13 +17,7 @@ MOST_LINES = 64
 @click.command("bound", epilog=f"Example: {EXAMPLE}", context_settings={"max_content_width": 80})
 @click.argument("collective", type=click.Choice(tuple(_core.collectives())))
 @job_options
-@click.option(
-    "--size",
-    default="1K",
-    show_default=True,
-    metavar="BYTES",
-    help="Bytes that one rank contributes or gets, or sends to each other; else of the vector.",
-)
+@size_option
 @click.option(
     "--in-network", is_flag=True, help="Switches reduce and multicast: this limit decides, the other stands below."
 )
@@ -40,9 +34,7 @@ MOST_LINES = 64
     metavar="K",
     help="Messages that a rank has under way at once; default: what follows from overheads.",
 )
-@click.option(
-    "--shared/--no-shared", default=True, show_default=True, help="Ranks of a node may read each other's memory."
-)
+@shared_option
 @click.option("--edges", "edges_of", metavar="LEVEL", help="Show every edge of LEVEL.")
 @json_option
 def command(

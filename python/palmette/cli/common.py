@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import Any, NoReturn
+from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
@@ -62,9 +63,12 @@ class CliError(click.ClickException):
         click.echo(f"{self.command_path}: {self.message}", file=file or sys.stderr)
 
 
-def fail(message: str, *, status: int = 2) -> NoReturn:
-    """Raise CliError: shorter where no value is expected."""
-    raise CliError(message, status=status)
+def write_file(path: str | Path, text: str, option: str) -> None:
+    """Write what `option` asked for. Raises CliError where the file can't be written."""
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise CliError(f"can't write {path}: {error.strerror}; choose another file with {option}") from None
 
 
 def emit_json(value: object) -> None:

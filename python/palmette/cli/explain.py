@@ -13,6 +13,7 @@ import click
 
 from palmette import _core, mpi_install
 from palmette.cli.common import CliError, emit_json, json_option
+from palmette.cli.job_options import make_machine
 from palmette.explain.costs import Cost, bound_of, costs
 from palmette.explain.decision import Asked, Decision, decide
 from palmette.explain.measured import figures
@@ -111,13 +112,10 @@ def command(
 
 
 def _job(topology: str | None, machine: str | None, placement: str, ranks: int | None) -> _core.Job:
-    path = topology or (None if machine else os.environ.get("PALMETTE_TOPOLOGY"))
-    if topology is not None and machine is not None:
-        raise CliError("--machine and --topology both name a machine; leave one of them out")
-    if machine is not None:
-        return _core.Job(_core.Machine.synthetic(machine), placement, ranks or 0)
-    if path:
-        return _core.Job(_core.Machine.from_file(path), placement, ranks or 0)
+    from_environment = None if machine is not None else os.environ.get("PALMETTE_TOPOLOGY") or None
+    made = make_machine(machine, topology if topology is not None else from_environment)
+    if made is not None:
+        return _core.Job(made, placement, ranks or 0)
     if placement != "block":
         raise CliError("--placement needs a machine; name one with --topology or --machine")
     # As a run without a topology on this host alone would find it.

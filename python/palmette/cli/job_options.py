@@ -1,4 +1,4 @@
-"""The options that name a job: a machine, where ranks sit, how many there are."""
+"""The options that name a job and what is planned on it: a machine, where ranks sit, the size, the algorithm."""
 
 from __future__ import annotations
 
@@ -9,43 +9,65 @@ import click
 
 from palmette import _core
 from palmette.cli.common import CliError
+from palmette.plan.choice import Chosen
 from palmette.units import plural
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+PLACEMENT_FORMS = "block, cyclic, random:SEED, hosts=h3,h0,... or a file with one host a line."
+
+machine_option = click.option(
+    "--machine", metavar="SPEC", help="A synthetic machine: 2leaf@50Mbit/s:4node@100Mbit/s:2core."
+)
+topology_option = click.option("--topology", metavar="FILE", help="A topology.json instead.")
+ranks_option = click.option("--ranks", type=click.IntRange(1), help="Number of ranks; default: all places.")
+root_option = click.option("--root", type=click.IntRange(0), default=0, show_default=True, help="The root rank.")
+algorithm_option = click.option(
+    "--algorithm", metavar="NAME[:KEY=VALUE,...]", help="Default: what the decision table chooses."
+)
+size_option = click.option(
+    "--size",
+    default="1K",
+    show_default=True,
+    metavar="BYTES",
+    help="Bytes that one rank contributes or gets, or sends to each other; else of the vector.",
+)
+ordered_option = click.option(
+    "--ordered", is_flag=True, help="The operation isn't commutative: keep the order of ranks."
+)
+shared_option = click.option(
+    "--shared/--no-shared", default=True, show_default=True, help="Ranks of a node may read each other's memory."
+)
+
+
+def placement_option(help_text: str = PLACEMENT_FORMS) -> Callable[[Command], Command]:
+    """Return the option --placement."""
+    return click.option("--placement", default="block", show_default=True, metavar="FORM", help=help_text)
+
 
 def job_options(function: Command) -> Command:
     """Add --machine, --topology, --placement, --ranks and --root to a command."""
-    for option in reversed(
-        (
-            click.option(
-                "--machine", metavar="SPEC", help="A synthetic machine: 2leaf@50Mbit/s:4node@100Mbit/s:2core."
-            ),
-            click.option("--topology", metavar="FILE", help="A topology.json instead."),
-            click.option(
-                "--placement",
-                default="block",
-                show_default=True,
-                metavar="FORM",
-                help="block, cyclic, random:SEED, hosts=h3,h0,... or a file with one host a line.",
-            ),
-            click.option("--ranks", type=click.IntRange(1), help="Number of ranks; default: all places."),
-            click.option("--root", type=click.IntRange(0), default=0, show_default=True, help="The root rank."),
-        )
-    ):
+    for option in (root_option, ranks_option, placement_option(), topology_option, machine_option):
         function = option(function)
     return function
 
 
-def make_job(machine: str | None, topology: str | None, placement: str, ranks: int | None, example: str) -> _core.Job:
-    """Return the job that the options name. Raises CliError, and _core.Error with what is wrong in them."""
+def make_machine(machine: str | None, topology: str | None) -> _core.Machine | None:
+    """Return the machine that --machine or --topology names, None where neither is given.
+
+    Raises CliError for both of them, and _core.Error with what is wrong in one.
+    """
     if machine is not None and topology is not None:
         raise CliError("--machine and --topology both name a machine; leave one of them out")
     if machine is not None:
-        made = _core.Machine.synthetic(machine)
-    elif topology is not None:
-        made = _core.Machine.from_file(topology)
-    else:
+        return _core.Machine.synthetic(machine)
+    return _core.Machine.from_file(topology) if topology is not None else None
+
+
+def make_job(machine: str | None, topology: str | None, placement: str, ranks: int | None, example: str) -> _core.Job:
+    """Return the job that the options name. Raises CliError, and _core.Error with what is wrong in them."""
+    made = make_machine(machine, topology)
+    if made is None:
         raise CliError(f"no machine given; name one with --machine or --topology, for instance: {example}")
     return _core.Job(made, placement, ranks or 0)
 
@@ -57,3 +79,10 @@ def job_phrase(job: _core.Job, placement: str, collective: str, root: int) -> st
     ]
     at = f", root {root} on {job.host_of(root)}" if _core.is_rooted(collective) else ""
     return f"{plural(job.size, 'rank')} on {', '.join(levels)}, placed {placement}{at}"
+
+
+def head_lines(collective: str, chosen: Chosen, *facts: str) -> list[str]:
+    """Return what is planned, why with that algorithm where it wasn't named, and `facts`, in 80 columns."""
+    reason = [] if chosen.reason.startswith("named") else [chosen.reason]
+    lines = [f"{collective}, algorithm {chosen.algorithm}", *reason, *facts]
+    return [part for line in lines for part in click.wrap_text(line, width=80).splitlines()]

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from palmette import _core
-from palmette.cli.common import CliError, emit_json, errors, json_option
+from palmette.cli.common import CliError, emit_json, errors, json_option, write_file
+from palmette.cli.job_options import (
+    PLACEMENT_FORMS,
+    machine_option,
+    make_job,
+    placement_option,
+    ranks_option,
+    topology_option,
+)
 from palmette.map.errors import MapError
 
 if TYPE_CHECKING:
@@ -27,17 +35,11 @@ MOST_RANKS = 200_000
 @click.option(
     "--matrix", "matrix_file", metavar="FILE", help="Instead: what rank i sends rank j, rows of numbers or JSON."
 )
-@click.option("--machine", metavar="SPEC", help="A synthetic machine: 2leaf@50Mbit/s:4node@100Mbit/s:2core.")
-@click.option("--topology", metavar="FILE", help="A topology.json instead.")
+@machine_option
+@topology_option
 @click.option("--distances", metavar="FILE", help="Or how far ranks are from each other, rows of numbers.")
-@click.option(
-    "--placement",
-    default="block",
-    show_default=True,
-    metavar="FORM",
-    help="Which seats there are: block, cyclic, random:SEED, hosts=h3,h0,... or a file with one host a line.",
-)
-@click.option("--ranks", type=click.IntRange(1), help="Number of ranks; default: all places.")
+@placement_option(f"Which seats there are: {PLACEMENT_FORMS}")
+@ranks_option
 @click.option("--size", default="1K", show_default=True, metavar="BYTES", help="Of one block of the pattern.")
 @click.option("--method", default="auto", show_default=True, metavar="NAME", help="How; --list shows the methods.")
 @click.option(
@@ -82,8 +84,7 @@ def command(
                 raise CliError("--write and --svg need hosts and links; give --topology or --machine, not --distances")
             _by_distance(distances, form, matrix_file, ranks, size, method, as_json)
             return
-        made = _core.Machine.synthetic(machine) if machine is not None else _core.Machine.from_file(str(topology))
-        job = _core.Job(made, placement, ranks or 0)
+        job = make_job(machine, topology, placement, ranks, EXAMPLE)
         _on_job(job, _pattern(form, matrix_file, job.size, size), placement, method, files, picture, as_json)
     except (_core.Error, MapError) as error:
         raise CliError(str(error)) from None
@@ -183,9 +184,9 @@ def _on_job(
     before = count_traffic(job, pattern, range(job.size))
     mapped = map_on_job(job, pattern, method)
     for file in files:
-        _write(file.path, WRITERS[file.kind].text(job, mapped.order), "--write")
+        write_file(file.path, WRITERS[file.kind].text(job, mapped.order), "--write")
     if picture is not None:
-        _write(Path(picture), svg(pattern, placement, before, mapped), "--svg")
+        write_file(picture, svg(pattern, placement, before, mapped), "--svg")
     if as_json:
         document = json_of(job, pattern, placement, before, mapped)
         document["files"] = {file.kind: str(file.path) for file in files}
@@ -199,13 +200,6 @@ def _on_job(
     if picture is not None:
         lines += ["", f"wrote {picture}"]
     click.echo("\n".join(lines))
-
-
-def _write(path: Path, text: str, option: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise CliError(f"can't write {path}: {error.strerror}; choose another file with {option}") from None
 
 
 def _list(as_json: bool) -> None:

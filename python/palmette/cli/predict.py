@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from palmette import _core
-from palmette.cli.common import CliError, emit_json, errors, json_option
-from palmette.predict.answer import Cell, Question, TooManyStepsError, answer_json, predict_all
+from palmette.cli.common import CliError, emit_json, errors, json_option, write_file
+from palmette.cli.job_options import job_options, make_job, shared_option
+from palmette.predict.answer import Question, TooManyStepsError, answer_json, predict_all
 from palmette.predict.svg import curves_svg
 from palmette.predict.text import answer_lines
 
@@ -18,17 +17,7 @@ EXAMPLE = 'palmette predict gather,bcast --machine "3leaf@50Mbit/s:3+3+2node@100
 
 @click.command("predict", epilog=f"Example: {EXAMPLE}", context_settings={"max_content_width": 80})
 @click.argument("collectives", default="gather,scatter,allgather,bcast,reduce,allreduce")
-@click.option("--machine", metavar="SPEC", help="A synthetic machine: 2leaf@50Mbit/s:4node@100Mbit/s:2core.")
-@click.option("--topology", metavar="FILE", help="A topology.json instead.")
-@click.option(
-    "--placement",
-    default="block",
-    show_default=True,
-    metavar="FORM",
-    help="block, cyclic, random:SEED, hosts=h3,h0,... or a file with one host a line.",
-)
-@click.option("--ranks", type=click.IntRange(1), help="Number of ranks; default: all places.")
-@click.option("--root", type=click.IntRange(0), default=0, show_default=True, help="The root rank.")
+@job_options
 @click.option("--sizes", default="64,1K,16K,256K", show_default=True, help="Bytes a block, or of the vector.")
 @click.option(
     "--algorithm",
@@ -38,9 +27,7 @@ EXAMPLE = 'palmette predict gather,bcast --machine "3leaf@50Mbit/s:3+3+2node@100
     metavar="NAME[:KEY=VALUE,...]",
     help="One to predict (repeatable). [default: those that the model decides among]",
 )
-@click.option(
-    "--shared/--no-shared", default=True, show_default=True, help="Ranks of a node may read each other's memory."
-)
+@shared_option
 @click.option("--svg", "picture", metavar="FILE", help="Draw time over size, a curve for each algorithm.")
 @json_option
 def command(
@@ -62,7 +49,8 @@ def command(
     doesn't tell is assumed, and the last lines say so. The fastest has a star.
     """
     try:
-        asked = _question(collectives, _job(machine, topology, placement, ranks), sizes, algorithms, root, shared)
+        job = make_job(machine, topology, placement, ranks, EXAMPLE)
+        asked = _question(collectives, job, sizes, algorithms, root, shared)
         with errors.status("predicting") as status:
             cells = predict_all(asked, lambda what: status.update(f"predicting {what}"))
     except (_core.Error, TooManyStepsError) as error:
@@ -70,7 +58,7 @@ def command(
     if not cells:
         raise CliError("none of the algorithms serves this; `palmette plan COLLECTIVE --list` shows all of them")
     if picture is not None:
-        _draw(cells, picture)
+        write_file(picture, curves_svg(cells), "--svg")
     if as_json:
         document = answer_json(asked, cells)
         emit_json(document | {"placement": placement} | ({"svg": picture} if picture else {}))
@@ -95,22 +83,3 @@ def _question(
                 f"algorithm '{spec}' belongs to none of {', '.join(names)}; `palmette plan {names[0]} --list` shows them"
             )
     return asked
-
-
-def _job(machine: str | None, topology: str | None, placement: str, ranks: int | None) -> _core.Job:
-    if machine is not None and topology is not None:
-        raise CliError("--machine and --topology both name a machine; leave one of them out")
-    if machine is not None:
-        made = _core.Machine.synthetic(machine)
-    elif topology is not None:
-        made = _core.Machine.from_file(topology)
-    else:
-        raise CliError(f"no machine given; name one with --machine or --topology, for instance: {EXAMPLE}")
-    return _core.Job(made, placement, ranks or 0)
-
-
-def _draw(cells: list[Cell], picture: str) -> None:
-    try:
-        Path(picture).write_text(curves_svg(cells), encoding="utf-8")
-    except OSError as error:
-        raise CliError(f"can't write {picture}: {error.strerror}; choose another file with --svg") from None

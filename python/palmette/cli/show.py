@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from palmette.cli.common import CliError, emit_json, json_option
+from palmette.cli.common import CliError, emit_json, json_option, write_file
 from palmette.discover.report import level_table
 from palmette.show.fold import Folder
 from palmette.show.svg import svg
@@ -29,10 +27,7 @@ def command(file: str, picture: str | None, everything: bool, as_json: bool) -> 
     except TopologyError as error:
         raise CliError(str(error)) from None
     if picture is not None:
-        try:
-            Path(picture).write_text(svg(topology), encoding="utf-8")
-        except OSError as error:
-            raise CliError(f"can't write {picture}: {error.strerror}; choose another file with --svg") from None
+        write_file(picture, svg(topology), "--svg")
     if as_json:
         folder = Folder(topology.machine.tree)
         emit_json(

@@ -16,7 +16,7 @@ from palmette.bench.places import Place
 from palmette.bench.settings import BLOCKING, expand_collectives, parse_sizes, split, split_placements
 from palmette.cli.bench import one_line_errors
 from palmette.cli.bench_place import Where
-from palmette.cli.common import CliError, console, emit_json, errors, json_option
+from palmette.cli.common import CliError, console, emit_json, errors, json_option, write_file
 from palmette.cli.tune_progress import TuneProgress
 from palmette.cli.tune_show import plan_lines, result_json, result_lines
 from palmette.lab.spec import parse_duration
@@ -200,10 +200,7 @@ def _tune(
             outcome = Session(plans, budget, How(base), kept, progress).run()
     made = merged(outcome.rows, document)
     if outcome.rows:
-        try:
-            output.write_text(_text(made), encoding="utf-8")
-        except OSError as error:
-            raise CliError(f"can't write {output}: {error.strerror}; choose another file with -o") from None
+        write_file(output, _text(made), "-o")
     if as_json:
         emit_json(result_json(outcome, output, store))
     else:

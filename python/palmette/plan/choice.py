@@ -41,5 +41,8 @@ def choose(
     whose = path or "built-in table"
     choice = table.choose(collective, job, root, block_bytes, ordered=ordered, shared_memory=shared_memory)
     if choice.algorithm is None:
-        raise NothingChosenError(f"the {whose} leaves this call to the MPI ({choice.reason})")
+        raise NothingChosenError(
+            f"the {whose} leaves this call to the MPI ({choice.reason}); name one with --algorithm, "
+            f"`palmette plan {collective} --list` shows them"
+        )
     return Chosen(choice.algorithm, f"chosen by the {whose}, {choice.reason.removeprefix('table ')}")
