@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from palmette.cli.main import main
+from palmette.lab import Lab, LabError
+from palmette.lab.namespaces import check_can_build
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -36,6 +39,23 @@ def fabrics() -> Path:
     if not folder.is_dir():
         pytest.skip("no ../shared/fabrics here: the real fabric files are no part of the project")
     return folder
+
+
+@pytest.fixture
+def make_lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str, str], Lab]]:
+    """Build a lab that goes when the test ends: `make_lab("2leaf:2node", name)`. Skips where none can be built."""
+    monkeypatch.setenv("PALMETTE_LAB_STATE", str(tmp_path / "labs"))
+    with ExitStack() as stack:
+
+        def make(spec: str, name: str) -> Lab:
+            try:
+                check_can_build()
+                made = Lab.up(spec, name=name)
+            except LabError as error:
+                pytest.skip(str(error))
+            return stack.enter_context(made)
+
+        yield make
 
 
 @dataclass(frozen=True)

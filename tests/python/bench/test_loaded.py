@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,7 @@ from palmette.bench.runner import measure
 from palmette.bench.settings import Settings
 from palmette.bench.store import open_store
 from palmette.bench.traffic import Traffic, background, hosts_of_processes
-from palmette.lab import Lab, LabError
-from palmette.lab.namespaces import check_can_build
+from palmette.lab import Lab
 from palmette.lab.spec import read_spec
 from palmette.report.page import render
 
@@ -142,16 +141,9 @@ def test_a_load_without_traffic_is_refused(palmette: Callable[..., Any], tmp_pat
 
 
 @pytest.fixture
-def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
+def lab(make_lab: Callable[[str, str], Lab]) -> Lab:
     """Two switches with two hosts of one place each, narrow between the switches."""
-    monkeypatch.setenv("PALMETTE_LAB_STATE", str(tmp_path / "labs"))
-    try:
-        check_can_build()
-        made = Lab.up("2leaf@40Mbit/s:2node@100Mbit/s:1core", name="traffic-test")
-    except LabError as error:
-        pytest.skip(str(error))
-    with made:
-        yield made
+    return make_lab("2leaf@40Mbit/s:2node@100Mbit/s:1core", "traffic-test")
 
 
 @pytest.mark.root

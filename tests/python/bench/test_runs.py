@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,7 @@ from palmette.bench.errors import BenchError
 from palmette.bench.places import LabPlace, LocalPlace, program
 from palmette.bench.runner import measure
 from palmette.bench.settings import COLLECTIVES, NONBLOCKING, PASS_THROUGH_ROUNDS, Settings
-from palmette.lab import Lab, LabError
-from palmette.lab.namespaces import check_can_build
+from palmette.lab import Lab
 from palmette.mpi_install import Installation
 from palmette.run import RunError
 from palmette.run.abi import abi_of_launcher, preload_library
@@ -56,16 +55,9 @@ def _preload(mpich: Installation) -> None:
 
 
 @pytest.fixture
-def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
+def lab(make_lab: Callable[[str, str], Lab]) -> Lab:
     """A small fast lab of its own."""
-    monkeypatch.setenv("PALMETTE_LAB_STATE", str(tmp_path / "labs"))
-    try:
-        check_can_build()
-        made = Lab.up("2leaf@400Mbit/s:2node@400Mbit/s:1core", name="bench-test")
-    except LabError as error:
-        pytest.skip(str(error))
-    with made:
-        yield made
+    return make_lab("2leaf@400Mbit/s:2node@400Mbit/s:1core", "bench-test")
 
 
 LENGTHS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,8 +18,7 @@ from palmette.bench.settings import COLLECTIVES, Settings
 from palmette.export.decisions import FUNCTIONS
 from palmette.export.make import make_exports
 from palmette.export.openmpi_match import NUMBERS
-from palmette.lab import Lab, LabError
-from palmette.lab.namespaces import check_can_build
+from palmette.lab import Lab
 
 from .conftest import RANKS, table_of
 
@@ -126,16 +125,9 @@ def test_han_lists_the_rules_of_its_file(operands: Operands, job: _core.Job, tmp
 
 
 @pytest.fixture
-def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
+def lab(make_lab: Callable[[str, str], Lab]) -> Lab:
     """Two hosts of two places behind two switches: nodes and network are different things here."""
-    monkeypatch.setenv("PALMETTE_LAB_STATE", str(tmp_path / "labs"))
-    try:
-        check_can_build()
-        made = Lab.up("2leaf:1node:2core", name="export-test")
-    except LabError as error:
-        pytest.skip(str(error))
-    with made:
-        yield made
+    return make_lab("2leaf:1node:2core", "export-test")
 
 
 @pytest.mark.root
