@@ -174,17 +174,3 @@ def _end(process: subprocess.Popen[str]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.communicate()
-
-
-def parse_name(text: str) -> str:
-    """Return the traffic's name in full, for settings. Raises BenchError."""
-    return Traffic.parse(text).text
-
-
-def load_words(loads: Sequence[EdgeLoad]) -> list[str]:
-    """Return a line of words for each edge: `leaf0 81/79 % out/in, traffic 40/38 %`."""
-    return [
-        f"{edge.name} {100 * edge.up:.0f}/{100 * edge.down:.0f} % out/in,"
-        f" traffic {100 * edge.traffic_up:.0f}/{100 * edge.traffic_down:.0f} %"
-        for edge in loads
-    ]

@@ -15,6 +15,7 @@ from rich.table import Table
 
 from palmette import mpi_install
 from palmette.cli.common import CliError, console, emit_json, json_option
+from palmette.cli.job_options import placement_option
 from palmette.lab import Lab, LabError, build, state
 from palmette.lab.lab import DEFAULT_LIFETIME_S, DEFAULT_NAME, DEFAULT_TIMEOUT_S
 from palmette.lab.namespaces import check_can_build
@@ -105,13 +106,7 @@ def down(name: str, everything: bool, as_json: bool) -> None:
 @click.argument("argv", nargs=-1, type=click.UNPROCESSED, required=True, metavar="-- PROGRAM [ARGUMENTS]...")
 @_name_option
 @click.option("--mpi", required=True, type=click.Choice(list(mpi_install.NAMES)), help="Which MPI starts it.")
-@click.option(
-    "--placement",
-    default="block",
-    show_default=True,
-    metavar="FORM",
-    help="block, cyclic, random:SEED, hosts=h3,h0,... or a file with one host a line.",
-)
+@placement_option()
 @click.option("--ppn", type=click.IntRange(1), help="Slots a host, instead of the machine's.")
 @click.option("-n", "ranks", type=click.IntRange(1), help="Number of ranks; default: all slots.")
 @click.option("--env", "assignments", multiple=True, metavar="K=V", help="Set a variable in the ranks (repeatable).")

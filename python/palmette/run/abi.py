@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
@@ -72,9 +71,3 @@ def preload_library(abi: Abi, folder: Path = LIBRARIES) -> Path:
             "pointed at such an MPI and build again (`palmette doctor` lists what there is)"
         )
     return path
-
-
-def built(folder: Path = LIBRARIES) -> dict[Abi, Path]:
-    """Return the preload libraries that are there."""
-    paths: Iterable[tuple[Abi, Path]] = ((abi, folder / f"libpalmette_{abi}.so") for abi in ABIS)
-    return {abi: path for abi, path in paths if path.is_file()}
