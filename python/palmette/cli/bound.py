@@ -7,7 +7,7 @@ import click
 from palmette import _core
 from palmette.bound.table import edge_json, edge_lines, level_lines, limit_lines, other_lines, terms_json
 from palmette.cli.common import CliError, emit_json, json_option
-from palmette.cli.job_options import job_options, job_phrase, make_job, shared_option, size_option
+from palmette.cli.job_options import JobOptions, job_options, shared_option, size_option
 from palmette.plan.contents import size_phrase
 
 EXAMPLE = 'palmette bound allreduce --machine "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core" --size 256K'
@@ -39,11 +39,7 @@ MOST_LINES = 64
 @json_option
 def command(
     collective: str,
-    machine: str | None,
-    topology: str | None,
-    placement: str,
-    ranks: int | None,
-    root: int,
+    where: JobOptions,
     size: str,
     in_network: bool,
     ports_given: tuple[str, ...],
@@ -57,16 +53,16 @@ def command(
     COLLECTIVE is gather, scatter, allgather, bcast, reduce, allreduce, reduce_scatter, alltoall, barrier, scan or exscan.
     """
     try:
-        job = make_job(machine, topology, placement, ranks, EXAMPLE)
+        job = where.job(EXAMPLE)
         block_bytes = 0 if collective == "barrier" else _core.parse_size(size)
         ports = _ports(ports_given, job)
         terms = _core.bound_terms(
-            job, collective, block_bytes, root, ports=ports, at_once=at_once or 0, messages_only=not shared
+            job, collective, block_bytes, where.root, ports=ports, at_once=at_once or 0, messages_only=not shared
         )
         edges = None
         if edges_of is not None:
-            edges = _core.bound_edges(job, collective, block_bytes, _level(edges_of, job), root, ports=ports)
-        where = job_phrase(job, placement, collective, root)
+            edges = _core.bound_edges(job, collective, block_bytes, _level(edges_of, job), where.root, ports=ports)
+        described = where.phrase(job, collective)
     except _core.Error as error:
         raise CliError(str(error)) from None
     decides = terms.limit_in_network if in_network else terms.limit
@@ -75,8 +71,8 @@ def command(
             "collective": collective,
             "size_bytes": block_bytes,
             "ranks": job.size,
-            "placement": placement,
-            "root": root if _core.is_rooted(collective) else None,
+            "placement": where.placement,
+            "root": where.root if _core.is_rooted(collective) else None,
             "in_network": in_network,
             "seconds": decides.seconds if decides.seconds > 0 else None,
             **terms_json(terms),
@@ -86,7 +82,7 @@ def command(
         emit_json(document)
         return
     phrase = size_phrase(collective, block_bytes)
-    lines = click.wrap_text(f"{collective}, {where}" + (f", {phrase}" if phrase else ""), width=80).splitlines()
+    lines = click.wrap_text(f"{collective}, {described}" + (f", {phrase}" if phrase else ""), width=80).splitlines()
     limits = limit_lines(terms)
     if in_network:
         second = next(index for index, line in enumerate(limits) if line.startswith("bound where"))

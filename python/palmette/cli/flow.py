@@ -10,11 +10,10 @@ import click
 from palmette import _core
 from palmette.cli.common import CliError, emit_json, json_option, write_file
 from palmette.cli.job_options import (
+    JobOptions,
     algorithm_option,
     head_lines,
     job_options,
-    job_phrase,
-    make_job,
     ordered_option,
     shared_option,
     size_option,
@@ -58,11 +57,7 @@ Progress = Callable[[int, int], None]
 @json_option
 def command(
     collective: str,
-    machine: str | None,
-    topology: str | None,
-    placement: str,
-    ranks: int | None,
-    root: int,
+    where: JobOptions,
     algorithm: str | None,
     size: str,
     ordered: bool,
@@ -81,20 +76,20 @@ def command(
     try:
         if traffic is not None:
             _core.parse_traffic(traffic)
-        job = make_job(machine, topology, placement, ranks, EXAMPLE)
+        job = where.job(EXAMPLE)
         block_bytes = 0 if collective == "barrier" else _core.parse_size(size)
-        chosen = choose(job, collective, algorithm, root, block_bytes, ordered=ordered, shared_memory=shared)
-        plan = _plan(job, collective, chosen, root, block_bytes, ordered, shared)
-        bound = _core.bound(job, collective, block_bytes, root)
+        chosen = choose(job, collective, algorithm, where.root, block_bytes, ordered=ordered, shared_memory=shared)
+        plan = _plan(job, collective, chosen, where.root, block_bytes, ordered, shared)
+        bound = _core.bound(job, collective, block_bytes, where.root)
         quiet = _play("quiet", plan, bound, "", seed, exact)
         loaded = _play("loaded", plan, bound, traffic, seed, exact) if traffic not in (None, "", "none") else None
-        where = job_phrase(job, placement, collective, root)
+        described = where.phrase(job, collective)
     except (_core.Error, NothingChosenError) as error:
         raise CliError(str(error)) from None
     phrase = size_phrase(collective, block_bytes)
     if picture is not None:
         under = f"  ·  loaded: {traffic}" if loaded is not None else ""
-        subtitle = "  ·  ".join(part for part in (where, phrase) if part) + under
+        subtitle = "  ·  ".join(part for part in (described, phrase) if part) + under
         write_file(picture, svg(quiet, loaded, f"{collective} {chosen.algorithm}", subtitle), "--svg")
     if as_json:
         document = {
@@ -103,8 +98,8 @@ def command(
             "chosen": chosen.reason,
             "size_bytes": block_bytes,
             "ranks": job.size,
-            "placement": placement,
-            "root": root if _core.is_rooted(collective) else None,
+            "placement": where.placement,
+            "root": where.root if _core.is_rooted(collective) else None,
             "traffic": traffic,
             "seed": seed,
             **both_json(quiet, loaded),
@@ -113,7 +108,7 @@ def command(
             document["svg"] = picture
         emit_json(document)
         return
-    text = head_lines(collective, chosen, where + (f", {phrase}" if phrase else ""))
+    text = head_lines(collective, chosen, described + (f", {phrase}" if phrase else ""))
     if loaded is not None:
         text += click.wrap_text(f"loaded: {traffic}", width=80).splitlines()
     text += ["", *lines(quiet, loaded)]

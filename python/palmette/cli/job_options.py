@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
 from typing import Any, TypeVar
 
 import click
@@ -45,11 +47,41 @@ def placement_option(help_text: str = PLACEMENT_FORMS) -> Callable[[Command], Co
     return click.option("--placement", default="block", show_default=True, metavar="FORM", help=help_text)
 
 
-def job_options(function: Command) -> Command:
-    """Add --machine, --topology, --placement, --ranks and --root to a command."""
+@dataclass(frozen=True)
+class JobOptions:
+    """What the command line says of a job."""
+
+    machine: str | None
+    topology: str | None
+    placement: str
+    ranks: int | None
+    root: int
+
+    def job(self, example: str) -> _core.Job:
+        """Return the job. Raises CliError, with `example` where no machine is named, and _core.Error."""
+        return make_job(self.machine, self.topology, self.placement, self.ranks, example)
+
+    def phrase(self, job: _core.Job, collective: str) -> str:
+        """`16 ranks on 8 nodes, 3 leaves, placed random:1, root 3 on h3`."""
+        levels = [
+            plural(level.count, level.name) for level in reversed(job.levels) if level.count > 1 or level.name == "node"
+        ]
+        at = f", root {self.root} on {job.host_of(self.root)}" if _core.is_rooted(collective) else ""
+        return f"{plural(job.size, 'rank')} on {', '.join(levels)}, placed {self.placement}{at}"
+
+
+def job_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Add --machine, --topology, --placement, --ranks and --root to a command, whose parameter `where` they become."""
+
+    @wraps(function)
+    def command(
+        *, machine: str | None, topology: str | None, placement: str, ranks: int | None, root: int, **others: Any
+    ) -> None:
+        function(where=JobOptions(machine, topology, placement, ranks, root), **others)
+
     for option in (root_option, ranks_option, placement_option(), topology_option, machine_option):
-        function = option(function)
-    return function
+        command = option(command)
+    return command
 
 
 def make_machine(machine: str | None, topology: str | None) -> _core.Machine | None:
@@ -70,15 +102,6 @@ def make_job(machine: str | None, topology: str | None, placement: str, ranks: i
     if made is None:
         raise CliError(f"no machine given; name one with --machine or --topology, for instance: {example}")
     return _core.Job(made, placement, ranks or 0)
-
-
-def job_phrase(job: _core.Job, placement: str, collective: str, root: int) -> str:
-    """`16 ranks on 8 nodes, 3 leaves, placed random:1, root 3 on h3`."""
-    levels = [
-        plural(level.count, level.name) for level in reversed(job.levels) if level.count > 1 or level.name == "node"
-    ]
-    at = f", root {root} on {job.host_of(root)}" if _core.is_rooted(collective) else ""
-    return f"{plural(job.size, 'rank')} on {', '.join(levels)}, placed {placement}{at}"
 
 
 def head_lines(collective: str, chosen: Chosen, *facts: str) -> list[str]:

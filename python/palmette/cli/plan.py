@@ -10,11 +10,10 @@ import click
 from palmette import _core
 from palmette.cli.common import CliError, emit_json, json_option, write_file
 from palmette.cli.job_options import (
+    JobOptions,
     algorithm_option,
     head_lines,
     job_options,
-    job_phrase,
-    make_job,
     ordered_option,
     shared_option,
     size_option,
@@ -49,11 +48,7 @@ MOST_STEPS = 5_000_000
 @json_option
 def command(
     collective: str | None,
-    machine: str | None,
-    topology: str | None,
-    placement: str,
-    ranks: int | None,
-    root: int,
+    where: JobOptions,
     algorithm: str | None,
     size: str,
     ordered: bool,
@@ -82,15 +77,15 @@ def command(
     try:
         if collective == "barrier":
             size = "0"
-        job = make_job(machine, topology, placement, ranks, EXAMPLE)
+        job = where.job(EXAMPLE)
         block_bytes = _core.parse_size(size)
-        chosen = choose(job, collective, algorithm, root, block_bytes, ordered=ordered, shared_memory=shared)
-        asked = _Asked(collective, job, placement, chosen, root, block_bytes, ordered, shared)
+        chosen = choose(job, collective, algorithm, where.root, block_bytes, ordered=ordered, shared_memory=shared)
+        asked = _Asked(collective, job, where, chosen, block_bytes, ordered, shared)
         if rank is not None:
             _show_rank(asked, rank, as_json)
             return
         _check_size(asked)
-        plan = _core.Plan(job, collective, chosen.algorithm, root, block_bytes, **asked.details)
+        plan = _core.Plan(job, collective, chosen.algorithm, where.root, block_bytes, **asked.details)
         complaint = plan.verify() if verify else None
         if picture is not None:
             write_file(picture, svg(plan), "--svg")
@@ -110,9 +105,8 @@ class _Asked:
 
     collective: str
     job: _core.Job
-    placement: str
+    where: JobOptions
     chosen: Chosen
-    root: int
     block_bytes: int
     ordered: bool
     shared: bool
@@ -126,7 +120,7 @@ class _Asked:
 def _check_size(asked: _Asked) -> None:
     """Refuse plans that wouldn't fit in memory; one rank's program is never a problem."""
     about = about_steps(
-        asked.job, asked.collective, asked.chosen.algorithm, asked.root, asked.block_bytes, asked.details
+        asked.job, asked.collective, asked.chosen.algorithm, asked.where.root, asked.block_bytes, asked.details
     )
     if about > MOST_STEPS:
         raise CliError(
@@ -137,7 +131,7 @@ def _check_size(asked: _Asked) -> None:
 
 def _show_rank(asked: _Asked, rank: int, as_json: bool) -> None:
     program = _core.make_program(
-        asked.job, rank, asked.collective, asked.chosen.algorithm, asked.root, asked.block_bytes, **asked.details
+        asked.job, rank, asked.collective, asked.chosen.algorithm, asked.where.root, asked.block_bytes, **asked.details
     )
     if as_json:
         emit_json(program.to_json())
@@ -153,8 +147,8 @@ def _show_rank(asked: _Asked, rank: int, as_json: bool) -> None:
 def _head(asked: _Asked) -> list[str]:
     size = size_phrase(asked.collective, asked.block_bytes)
     kept = ", order of ranks kept" if asked.ordered and _core.is_reduction(asked.collective) else ""
-    where = job_phrase(asked.job, asked.placement, asked.collective, asked.root)
-    return head_lines(asked.collective, asked.chosen, where + (f", {size}" if size else "") + kept)
+    described = asked.where.phrase(asked.job, asked.collective)
+    return head_lines(asked.collective, asked.chosen, described + (f", {size}" if size else "") + kept)
 
 
 def _lines(

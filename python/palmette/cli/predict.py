@@ -6,7 +6,7 @@ import click
 
 from palmette import _core
 from palmette.cli.common import CliError, emit_json, errors, json_option, write_file
-from palmette.cli.job_options import job_options, make_job, shared_option
+from palmette.cli.job_options import JobOptions, job_options, shared_option
 from palmette.predict.answer import Question, TooManyStepsError, answer_json, predict_all
 from palmette.predict.svg import curves_svg
 from palmette.predict.text import answer_lines
@@ -32,11 +32,7 @@ EXAMPLE = 'palmette predict gather,bcast --machine "3leaf@50Mbit/s:3+3+2node@100
 @json_option
 def command(
     collectives: str,
-    machine: str | None,
-    topology: str | None,
-    placement: str,
-    ranks: int | None,
-    root: int,
+    where: JobOptions,
     sizes: str,
     algorithms: tuple[str, ...],
     shared: bool,
@@ -49,8 +45,7 @@ def command(
     doesn't tell is assumed, and the last lines say so. The fastest has a star.
     """
     try:
-        job = make_job(machine, topology, placement, ranks, EXAMPLE)
-        asked = _question(collectives, job, sizes, algorithms, root, shared)
+        asked = _question(collectives, where.job(EXAMPLE), sizes, algorithms, where.root, shared)
         with errors.status("predicting") as status:
             cells = predict_all(asked, lambda what: status.update(f"predicting {what}"))
     except (_core.Error, TooManyStepsError) as error:
@@ -61,9 +56,9 @@ def command(
         write_file(picture, curves_svg(cells), "--svg")
     if as_json:
         document = answer_json(asked, cells)
-        emit_json(document | {"placement": placement} | ({"svg": picture} if picture else {}))
+        emit_json(document | {"placement": where.placement} | ({"svg": picture} if picture else {}))
         return
-    click.echo("\n".join(answer_lines(asked, cells, placement)))
+    click.echo("\n".join(answer_lines(asked, cells, where.placement)))
     if picture is not None:
         click.echo(f"\nwrote {picture}")
 
