@@ -1,4 +1,4 @@
-"""docs/guide/bound.md and flow.md show what the commands really print and draw."""
+"""The guides of commands whose output is the same everywhere show what these really print and draw."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-GUIDES = Path(__file__).resolve().parents[3] / "docs" / "guide"
+GUIDES = Path(__file__).resolve().parents[2] / "docs" / "guide"
+COMMANDS = ("plan", "bound", "flow", "predict")
 
 
 def blocks(guide: str) -> list[str]:
@@ -29,9 +30,9 @@ def blocks(guide: str) -> list[str]:
 def examples() -> list[tuple[str, str]]:
     """Return each command with the output below it, empty where none stands there."""
     found = []
-    for guide in ("bound.md", "flow.md"):
-        for text in blocks(guide):
-            if text.startswith("palmette "):
+    for name in COMMANDS:
+        for text in blocks(f"{name}.md"):
+            if text.startswith(f"palmette {name} "):
                 command, _, output = text.partition("\n")
                 found.append((command, output.strip("\n")))
     return found
@@ -47,22 +48,27 @@ def test_an_example_prints_what_the_guide_says(
     assert output in result.out
 
 
-def test_both_guides_have_an_example_with_output() -> None:
-    assert {command.split()[1] for command, output in examples() if output} == {"bound", "flow"}
+def test_every_guide_has_an_example_with_output() -> None:
+    assert {command.split()[1] for command, output in examples() if output} == set(COMMANDS)
 
 
-def test_the_picture_is_the_one_that_is_drawn(palmette: Callable[..., Any], tmp_path: Path) -> None:
-    command = next(command for command, _ in examples() if "--svg" in command)
+@pytest.mark.parametrize(
+    ("name", "picture"), [("plan", "plan-gather"), ("flow", "flow-allgather"), ("predict", "predict-bcast")]
+)
+def test_the_picture_is_the_one_that_is_drawn(
+    palmette: Callable[..., Any], tmp_path: Path, name: str, picture: str
+) -> None:
+    command = next(command for command, _ in examples() if f"palmette {name} " in command and "--svg" in command)
     words = shlex.split(command)[1:]
-    words[words.index("--svg") + 1] = str(tmp_path / "flow.svg")
+    words[words.index("--svg") + 1] = str(tmp_path / "drawn.svg")
     assert palmette(*words).status == 0
-    drawn = (tmp_path / "flow.svg").read_text(encoding="utf-8")
-    assert drawn == (GUIDES / "flow-allgather.svg").read_text(encoding="utf-8")
+    drawn = (tmp_path / "drawn.svg").read_text(encoding="utf-8")
+    assert drawn == (GUIDES / f"{picture}.svg").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("guide", ["bound.md", "flow.md"])
-def test_the_python_example_runs(guide: str) -> None:
-    code = [text for text in blocks(guide) if text.startswith("from palmette")]
+@pytest.mark.parametrize("name", ["plan", "bound", "flow"])
+def test_the_python_example_runs(name: str) -> None:
+    code = [text for text in blocks(f"{name}.md") if text.startswith("from palmette")]
     assert code
     for text in code:
-        exec(compile(text, guide, "exec"), {})
+        exec(compile(text, name, "exec"), {})
