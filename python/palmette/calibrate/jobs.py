@@ -37,9 +37,9 @@ class JobCommand:
     environment: dict[str, str] | None = field(default=None, repr=False)
 
 
-def program(abi: Abi) -> Path:
+def program(abi: Abi, name: str = PROGRAM) -> Path:
     """Return the program for an ABI. Raises CalibrateError when it isn't built."""
-    path = Path(sys.modules["palmette"].__path__[0]) / "bin" / f"{PROGRAM}.{abi}"
+    path = Path(sys.modules["palmette"].__path__[0]) / "bin" / f"{name}.{abi}"
     if not os.access(path, os.X_OK):
         raise CalibrateError(f"{path.name} is not built; run `make build` with an MPI of that ABI")
     return path.absolute()
@@ -55,7 +55,9 @@ def on_place(place: Place, mpi: Installation, placement: str, ppn: int | None, r
     return JobCommand(words, f"{place.description}, {mpi.name} {mpi.version}", shares)
 
 
-def by_launcher(words: Sequence[str], abi: str | None, environment: Mapping[str, str]) -> JobCommand:
+def by_launcher(
+    words: Sequence[str], abi: str | None, environment: Mapping[str, str], name: str = PROGRAM
+) -> JobCommand:
     """Return the command for a launcher's line without a program: `mpiexec -n 64 -hosts ...`. Raises CalibrateError."""
     path = shutil.which(words[0], path=environment.get("PATH"))
     found = identify(Path(path)) if path is not None else None
@@ -67,7 +69,7 @@ def by_launcher(words: Sequence[str], abi: str | None, environment: Mapping[str,
     chosen = next((known for known in ABIS if known == abi), None) or abi_of_launcher(found.kind)
     if chosen is None:
         raise CalibrateError(f"{words[0]} starts programs of any MPI; say which with --abi mpich, ompi or abi")
-    ours = str(program(chosen))
+    ours = str(program(chosen, name))
     try:
         line = read_command_line(found.kind, [*words, ours])
     except RunError as error:

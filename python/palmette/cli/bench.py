@@ -168,6 +168,8 @@ def command(
     COLLECTIVES are separated by commas; all, blocking and nonblocking stand for several. Both are called in turns in one
     job; results are checked; all ranks start at a common time. A set names all at once, and its targets; what else is
     given wins over it. docs/guide/bench.md says how verdicts come about.
+
+    `palmette bench pattern` measures messages between groups of ranks.
     """
     if compare is not None:
         _compare(store, *compare, as_json=as_json)

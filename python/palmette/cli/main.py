@@ -34,6 +34,11 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
 }
 """name -> (module, attribute, one-line help). Help and completion read this table without importing the modules."""
 
+UNDER: dict[tuple[str, str], tuple[str, str]] = {
+    ("bench", "pattern"): ("palmette.cli.bench_pattern", "command"),
+}
+"""Commands that stand under another one's name: what they are given has nothing in common with it."""
+
 
 class LazyGroup(click.Group):
     """A group that imports a command's module when the command is used."""
@@ -46,16 +51,28 @@ class LazyGroup(click.Group):
         """Import and return a command; None when the table doesn't hold it."""
         if cmd_name not in COMMANDS:
             return None
-        module, attribute, _ = COMMANDS[cmd_name]
-        loaded = getattr(import_module(module), attribute)
-        if not isinstance(loaded, click.Command):
-            raise TypeError(f"{module}.{attribute} is no click command")
-        return loaded
+        return _loaded(*COMMANDS[cmd_name][:2])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Take two words where they name a command."""
+        words = (args[0], args[1]) if len(args) > 1 else ("", "")
+        if words in UNDER:
+            return " ".join(words), _loaded(*UNDER[words]), args[2:]
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands from the table."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, sentence) for name, (_, _, sentence) in COMMANDS.items()])
+
+
+def _loaded(module: str, attribute: str) -> click.Command:
+    loaded = getattr(import_module(module), attribute)
+    if not isinstance(loaded, click.Command):
+        raise TypeError(f"{module}.{attribute} is no click command")
+    return loaded
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80})

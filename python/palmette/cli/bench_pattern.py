@@ -1,0 +1,157 @@
+"""`palmette bench pattern`: rates of patterns of messages between groups of ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from palmette import mpi_install
+from palmette.bench.places import Place
+from palmette.bench.settings import parse_sizes, split, split_placements
+from palmette.cli.bench import one_line_errors
+from palmette.cli.bench_place import Where
+from palmette.cli.common import CliError, emit_json, errors, json_option
+from palmette.lab.spec import parse_duration
+from palmette.patterns.errors import PatternError
+from palmette.patterns.form import Form, parse
+from palmette.patterns.measure import ByLauncher, OnPlace, Runner, Settings, measure
+from palmette.patterns.rates import Measured
+from palmette.patterns.seats import Seats
+from palmette.patterns.svg import svg
+from palmette.patterns.text import csv_text, table_lines, to_json
+
+EXAMPLE = "palmette bench pattern rail dense:width=2 --lab 2leaf@100Mbit/s:2node@100Mbit/s:2core"
+
+
+@click.command("pattern", epilog=f"Example: {EXAMPLE}", context_settings={"max_content_width": 80})
+@click.argument("patterns", nargs=-1, metavar="PATTERN...")
+@click.option("--sizes", default="1M", show_default=True, help="Bytes a message, powers of 1024.")
+@click.option("--placement", "placements", default="block", show_default=True, help="Placements, with commas between.")
+@click.option("--mpi", "mpis", help="mpich, openmpi, impi, or `all`. [default: the first that is installed]")
+@click.option("--lab", "lab_spec", metavar="SPEC", help="Build this emulated cluster.")
+@click.option("--lab-name", metavar="NAME", help="Use the lab of that name that is up.")
+@click.option("-n", "--local", "local_ranks", type=click.IntRange(1), help="This many local ranks.")
+@click.option("--launcher", metavar="LINE", help="The line that starts your jobs: 'mpiexec -n 64 -hosts ...'.")
+@click.option("--abi", metavar="ABI", help="Of the launcher's MPI, where it doesn't tell: mpich, ompi or abi.")
+@click.option("--topology", type=click.Path(path_type=Path, dir_okay=False), help="topology.json for --launcher.")
+@click.option("--ppn", type=click.IntRange(1), help="Ranks a host. [default: the machine's slots]")
+@click.option("--ranks", type=click.IntRange(1), help="Ranks of the job. [default: all slots]")
+@click.option("--seconds", type=click.FloatRange(0), default=2.0, show_default=True, help="Time a pattern.")
+@click.option("--min-iterations", type=click.IntRange(1), default=10, show_default=True, help="Calls, at least.")
+@click.option("--max-iterations", type=click.IntRange(1), default=1000, show_default=True, help="At most.")
+@click.option("--timeout", metavar="TIME", help="End a job after this time. [default: by its patterns]")
+@click.option("--csv", "table", type=click.Path(path_type=Path, dir_okay=False), help="Write all rates to this file.")
+@click.option("--svg", "picture", type=click.Path(path_type=Path, dir_okay=False), help="Draw the matrix of rates.")
+@json_option
+def command(
+    patterns: tuple[str, ...],
+    sizes: str,
+    placements: str,
+    mpis: str | None,
+    lab_spec: str | None,
+    lab_name: str | None,
+    local_ranks: int | None,
+    launcher: str | None,
+    abi: str | None,
+    topology: Path | None,
+    ppn: int | None,
+    ranks: int | None,
+    seconds: float,
+    min_iterations: int,
+    max_iterations: int,
+    timeout: str | None,
+    table: Path | None,
+    picture: Path | None,
+    as_json: bool,
+) -> None:
+    """Measure patterns of messages between groups of ranks.
+
+    \b
+    PATTERN is one of
+      rail, fan, dense, self   between groups, with keys after a colon:
+          ranks=N  groups=N|LEVEL  width=N  way=one|in|both|all
+          size=BYTES  window=N  stripes=N
+      pair:from=R,to=R         from a rank to another one
+      matrix:FILE              row r: the bytes that rank r sends to each
+    with @mpi, @rma, @shm or @single_copy behind it, or @shm/mpi for
+    inside of hosts and between them; 'A + B' at the same time,
+    'A then B' one after the other. docs/guide/patterns.md explains.
+    """  # noqa: D301  the mark keeps click from filling the lines
+    if not patterns:
+        raise CliError(f"no pattern given; for instance: {EXAMPLE}")
+    with one_line_errors(), _one_line():
+        forms = [parse(text) for text in patterns]
+        chosen = parse_sizes(split(sizes))
+        settings = Settings(
+            seconds, min_iterations, max_iterations, timeout_s=parse_duration(timeout) if timeout is not None else None
+        )
+        where = Where(lab_spec, lab_name, None, local_ranks)
+        if launcher is None and (abi is not None or topology is not None):
+            raise CliError("--abi and --topology belong to --launcher; leave them out or give it")
+        if launcher is not None:
+            if any(value is not None for value in (lab_spec, lab_name, local_ranks, mpis, ppn, ranks)):
+                raise CliError("--launcher says where to run and with which MPI; leave out what else names a place")
+            runners: Iterator[Runner] = iter(
+                [ByLauncher(launcher.split(), abi, topology, settings.job_timeout_s(len(forms)))]
+            )
+            results = _measured(runners, forms, chosen, settings, picture)
+        else:
+            local = where.completed(None).is_local()
+            with where.place(local=local) as place:
+                runners = _on_place(place, mpis, ("block",) if local else split_placements(placements), ppn, ranks)
+                results = _measured(runners, forms, chosen, settings, picture)
+        if table is not None:
+            _write(table, csv_text(results), "--csv")
+    if as_json:
+        emit_json([to_json(name, made) for name, made in results])
+        return
+    for number, (name, made) in enumerate(results):
+        click.echo(("\n" if number else "") + "\n".join(table_lines(made, name)))
+    for path in filter(None, (table, picture)):
+        click.echo(f"wrote {path}")
+
+
+@contextmanager
+def _one_line() -> Iterator[None]:
+    try:
+        yield
+    except PatternError as error:
+        raise CliError(str(error)) from error
+
+
+def _on_place(
+    place: Place, mpis: str | None, placements: tuple[str, ...], ppn: int | None, ranks: int | None
+) -> Iterator[Runner]:
+    if mpis is None or mpis == "all":
+        found = mpi_install.find_all()
+        if not found:
+            raise CliError("no MPI is installed; run `make build`, or set PALMETTE_MPI_MPICH to the prefix of one")
+        found = found if mpis == "all" else found[:1]
+    else:
+        found = [mpi_install.find(name) for name in split(mpis)]
+    for placement in placements:
+        for mpi in found:
+            yield OnPlace(place, mpi, placement, ppn, ranks)
+
+
+def _measured(
+    runners: Iterator[Runner], forms: list[Form], sizes: tuple[int, ...], settings: Settings, picture: Path | None
+) -> list[tuple[str, Measured]]:
+    results: list[tuple[str, Measured]] = []
+    for runner in runners:
+        with errors.status(f"{runner.name}: {len(forms) * len(sizes)} to measure"):
+            measured = measure(runner, forms, sizes, settings)
+        if picture is not None and not results:
+            _write(picture, svg(measured[-1], Seats.on(runner.machine(), runner.hosts()), runner.name), "--svg")
+        results += [(runner.name, made) for made in measured]
+    return results
+
+
+def _write(path: Path, text: str, option: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise CliError(f"can't write {path}: {error.strerror}; choose another file with {option}") from None

@@ -1,0 +1,211 @@
+"""Measuring patterns: jobs of the program patternbench on a lab, on local ranks, or by a launcher's line of the user's."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from palmette import _core
+from palmette.bench.places import Place, read_topology
+from palmette.calibrate.errors import CalibrateError
+from palmette.calibrate.jobs import by_launcher
+from palmette.lab.running import TIMED_OUT, run_to_end
+from palmette.mpi_install import Installation
+from palmette.patterns.errors import PatternError
+from palmette.patterns.form import Form
+from palmette.patterns.rates import Measured, evaluate
+from palmette.patterns.seats import Seats
+from palmette.patterns.transfers import Plan, plan
+from palmette.run.abi import Abi, abi_of_launcher
+
+PROGRAM = "patternbench"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How long is measured."""
+
+    seconds: float = 2.0
+    min_calls: int = 10
+    max_calls: int = 1000
+    warmup: int = 3
+    timeout_s: float | None = None
+
+    def job_timeout_s(self, patterns: int) -> float:
+        """When a job that doesn't end is ended."""
+        return self.timeout_s or 120 + patterns * (60 + 10 * self.seconds)
+
+
+class Runner(Protocol):
+    """Something that runs patternbench."""
+
+    name: str
+    """MPI and placement, for people."""
+
+    def hosts(self) -> list[str]:
+        """Return the host of each rank. Raises PatternError, PlacementError, LabError."""
+        ...
+
+    def machine(self) -> _core.Machine | None:
+        """Return the machine, None where nothing is known of it."""
+        ...
+
+    def run(self, arguments: Sequence[str], timeout_s: float) -> subprocess.CompletedProcess[str]:
+        """Run the program with these arguments."""
+        ...
+
+    def waiting(self) -> list[str]:
+        """Return options of the program that say how ranks wait and start."""
+        ...
+
+
+def program(abi: Abi) -> Path:
+    """Return the program for an ABI. Raises PatternError when it isn't built."""
+    path = Path(sys.modules["palmette"].__path__[0]) / "bin" / f"{PROGRAM}.{abi}"
+    if not os.access(path, os.X_OK):
+        raise PatternError(f"{path.name} is not built; run `make build` with an MPI of that ABI")
+    return path.absolute()
+
+
+class OnPlace:
+    """A lab's ranks or local ones."""
+
+    def __init__(self, place: Place, mpi: Installation, placement: str, ppn: int | None, ranks: int | None) -> None:
+        self.place, self.mpi = place, mpi
+        self._hosts = place.place(placement, ppn, ranks)
+        self.name = f"{mpi.name} {mpi.version}" + (f", {placement}" if place.topology_path is not None else "")
+        abi = abi_of_launcher(mpi.launcher)
+        assert abi is not None, "every MPI of mpi_install has a launcher of its own"
+        self._program = str(program(abi))
+
+    def hosts(self) -> list[str]:
+        """Return the host of each rank."""
+        return self._hosts
+
+    def machine(self) -> _core.Machine | None:
+        """Return the lab's machine."""
+        document = read_topology(self.place.topology_path)
+        return _core.Machine.from_json(document) if document is not None else None
+
+    def run(self, arguments: Sequence[str], timeout_s: float) -> subprocess.CompletedProcess[str]:
+        """Run the program there."""
+        return self.place.run(self.mpi, self._hosts, [self._program, *arguments], {}, timeout_s)
+
+    def waiting(self) -> list[str]:
+        """Ranks with a core each spin."""
+        return ["--wait", "spin" if self.place.spins else "sleep"]
+
+
+class ByLauncher:
+    """A launcher's line of the user's own, without a program: `mpiexec -n 64 -hosts ...`."""
+
+    def __init__(self, words: Sequence[str], abi: str | None, topology: Path | None, timeout_s: float) -> None:
+        self.name = " ".join(words)
+        self._topology = topology
+        try:
+            self._command = by_launcher(words, abi, os.environ, PROGRAM)
+        except CalibrateError as error:
+            raise PatternError(str(error)) from None
+        self._timeout_s = timeout_s
+        self._found: list[str] | None = None
+
+    def hosts(self) -> list[str]:
+        """Ask a first job where its ranks are."""
+        if self._found is None:
+            with tempfile.TemporaryDirectory(prefix="palmette-pattern-", dir=Path.cwd()) as folder:
+                output = Path(folder) / "job.jsonl"
+                done = self.run(["--output", str(output)], self._timeout_s)
+                self._found = [str(host) for host in _events(output, done, 0)[0]["hosts"]]
+        return self._found
+
+    def machine(self) -> _core.Machine | None:
+        """Return the machine of --topology."""
+        document = read_topology(self._topology)
+        return _core.Machine.from_json(document) if document is not None else None
+
+    def run(self, arguments: Sequence[str], timeout_s: float) -> subprocess.CompletedProcess[str]:
+        """Run the line with the program behind it."""
+        words = [*self._command.words, *arguments]
+        environment = self._command.environment or dict(os.environ)
+        return run_to_end(
+            ["env", *(f"{name}={value}" for name, value in environment.items()), *words],
+            timeout_s=timeout_s,
+            capture=True,
+        )
+
+    def waiting(self) -> list[str]:
+        """Ranks of several hosts have no clock in common."""
+        one_host = len(set(self.hosts())) == 1
+        crowded = one_host and len(self.hosts()) > len(os.sched_getaffinity(0))
+        return ["--clock", "shared" if one_host else "barrier", "--wait", "sleep" if crowded else "spin"]
+
+
+def measure(runner: Runner, forms: Sequence[Form], sizes: Sequence[int], settings: Settings) -> list[Measured]:
+    """Measure all patterns of all sizes in one job. Raises PatternError."""
+    seats = Seats.on(runner.machine(), runner.hosts())
+    plans = [plan(form, seats, size) for form in forms for size in sizes]
+    # Launchers of real clusters see the working directory on all hosts, or at least on that of rank 0.
+    folder_of = None if isinstance(runner, OnPlace) else Path.cwd()
+    with tempfile.TemporaryDirectory(prefix="palmette-pattern-", dir=folder_of) as folder:
+        files = []
+        for number, one in enumerate(plans):
+            files.append(Path(folder) / f"{number}.txt")
+            one.write(files[-1], seats.ranks)
+        output = Path(folder) / "samples.jsonl"
+        arguments = [
+            *(word for file in files for word in ("--messages", str(file))),
+            *("--seconds", f"{settings.seconds:g}"),
+            *("--min-iterations", str(min(settings.min_calls, settings.max_calls))),
+            *("--max-iterations", str(settings.max_calls)),
+            *("--warmup", str(settings.warmup)),
+            *runner.waiting(),
+            *("--output", str(output)),
+        ]
+        done = runner.run(arguments, settings.job_timeout_s(len(plans)))
+        events = _events(output, done, len(plans))
+    return _evaluated(events, plans, seats, done)
+
+
+def _evaluated(
+    events: Sequence[dict[str, Any]], plans: Sequence[Plan], seats: Seats, done: subprocess.CompletedProcess[str]
+) -> list[Measured]:
+    named = [str(host).split(".")[0] for host in events[0]["hosts"]]
+    if "localhost" not in seats.hosts and named != [host.split(".")[0] for host in seats.hosts]:
+        raise PatternError("the ranks are not on the hosts that the placement says; the launcher placed them otherwise")
+    samples = [event for event in events if event["event"] == "samples"]
+    messages = [event for event in events if event["event"] == "messages"]
+    made = [evaluate(*one) for one in zip(plans, [seats] * len(plans), samples, messages, strict=True)]
+    wrong = [one for one in made if one.wrong_ranks]
+    if wrong:
+        raise PatternError(f"'{wrong[0].plan.form.text}': wrong bytes arrived: {_last_line(done)}")
+    return made
+
+
+def _events(path: Path, done: subprocess.CompletedProcess[str], patterns: int) -> list[dict[str, Any]]:
+    """Read what the program wrote. Raises PatternError unless it came to its end with all patterns."""
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        events: list[dict[str, Any]] = [json.loads(line) for line in lines]
+    except (OSError, ValueError):
+        events = []
+    finished = sum(event["event"] == "messages" for event in events)
+    if done.returncode == TIMED_OUT:
+        raise PatternError(f"the job was ended at its time limit after {finished} of {patterns} patterns")
+    if done.returncode not in (0, 1) or not events or events[-1]["event"] != "end" or finished < patterns:
+        raise PatternError(
+            f"mpiexec ended with status {done.returncode} after {finished} of {patterns} patterns: {_last_line(done)}"
+        )
+    return events
+
+
+def _last_line(done: subprocess.CompletedProcess[str]) -> str:
+    lines = [line.strip() for line in f"{done.stdout}\n{done.stderr}".splitlines() if line.strip()]
+    ours = [line for line in lines if line.startswith(f"{PROGRAM}:")]
+    return (ours[:1] or lines[-1:] or ["no output"])[0][:300]
