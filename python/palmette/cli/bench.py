@@ -29,8 +29,8 @@ from palmette.cli.bench_plan import RunPlan, plan_run, say_left_out, write_load
 from palmette.cli.bench_progress import BenchProgress
 from palmette.cli.bench_show import show_run as show_run
 from palmette.cli.common import CliError, console, emit_json, errors, json_option
+from palmette.cli.duration import duration
 from palmette.lab import LabError
-from palmette.lab.spec import parse_duration
 from palmette.launch import LaunchError
 from palmette.placement import PlacementError
 from palmette.report.page import write_page
@@ -56,13 +56,6 @@ def one_line_errors() -> Iterator[None]:
         raise CliError(str(error)) from error
 
 
-def _delay(context: click.Context, parameter: click.Parameter, value: str | None) -> float | None:
-    if value is None:
-        return None
-    with one_line_errors():
-        return parse_duration(value)
-
-
 @click.command(
     context_settings={"max_content_width": 80},
     epilog="Example: palmette bench allgather --sizes 64K,256K --placement random:1 --mpi mpich,openmpi",
@@ -82,7 +75,7 @@ def _delay(context: click.Context, parameter: click.Parameter, value: str | None
     "--lab", "lab_spec", metavar="SPEC", help=f"Build this emulated cluster. [default as root: {DEFAULT_LAB}]"
 )
 @click.option("--lab-name", metavar="NAME", help="Use the lab of that name that is up.")
-@click.option("--spine-delay", callback=_delay, metavar="TIME", help="The lab's top switch holds each frame: 5ms.")
+@click.option("--spine-delay", callback=duration, metavar="TIME", help="The lab's top switch holds each frame: 5ms.")
 @click.option("-n", "--local", "local_ranks", type=click.IntRange(1), help="No lab: this many local ranks.")
 @click.option("--ppn", type=click.IntRange(1), help="Ranks a host. [default: the machine's slots]")
 @click.option("--ranks", type=click.IntRange(1), help="Ranks of the job. [default: all slots]")
@@ -104,10 +97,10 @@ def _delay(context: click.Context, parameter: click.Parameter, value: str | None
     metavar="FILE",
     help="topology.json with what the traffic takes of each link.",
 )
-@click.option("--budget", callback=_delay, metavar="TIME", help="Fit everything in this time: 900s, 15min, 2h.")
+@click.option("--budget", callback=duration, metavar="TIME", help="Fit everything in this time: 900s, 15min, 2h.")
 @click.option("--resume", is_flag=True, help="Go on with the last run of the same settings and commit.")
 @click.option("--no-preload", is_flag=True, help="Compare the MPI with itself: what the noise makes of it.")
-@click.option("--timeout", callback=_delay, metavar="TIME", help="End a job after this time. [default: by its cells]")
+@click.option("--timeout", callback=duration, metavar="TIME", help="End a job after this time. [default: by its cells]")
 @click.option(
     "--store",
     type=click.Path(path_type=Path, dir_okay=False),

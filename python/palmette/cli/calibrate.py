@@ -17,20 +17,13 @@ from palmette.cli.bench_place import Where
 from palmette.cli.calibrate_place import Asked, one_line_errors
 from palmette.cli.calibrate_progress import CalibrateProgress
 from palmette.cli.common import CliError, console, emit_json, errors, json_option
+from palmette.cli.duration import duration
 from palmette.discover.found import DiscoverError
 from palmette.discover.run import discover
-from palmette.lab.spec import parse_duration
 from palmette.run.abi import ABIS
 from palmette.topology_model import Topology
 
 DEFAULT_OUTPUT = Path("topology.json")
-
-
-def _duration(context: click.Context, parameter: click.Parameter, value: str | None) -> float | None:
-    if value is None:
-        return None
-    with one_line_errors():
-        return parse_duration(value)
 
 
 def _percent(context: click.Context, parameter: click.Parameter, value: str) -> float:
@@ -55,7 +48,7 @@ def _percent(context: click.Context, parameter: click.Parameter, value: str) -> 
 )
 @click.option("--lab-name", metavar="NAME", help="Run on the lab of that name that is up.")
 @click.option("--lab", "lab_spec", metavar="SPEC", help="Run on a lab made for this.")
-@click.option("--spine-delay", callback=_duration, metavar="TIME", help="That lab's top switch holds each frame: 5ms.")
+@click.option("--spine-delay", callback=duration, metavar="TIME", help="That lab's top switch holds each frame: 5ms.")
 @click.option(
     "-n", "--local", "local_ranks", type=click.IntRange(1), metavar="RANKS", help="Run on this machine alone."
 )
@@ -67,7 +60,7 @@ def _percent(context: click.Context, parameter: click.Parameter, value: str) -> 
 @click.option(
     "--target", default="5%", show_default=True, callback=_percent, help="Half of the 95 % interval to reach."
 )
-@click.option("--budget", default="60s", show_default=True, callback=_duration, metavar="TIME", help="Stop after this.")
+@click.option("--budget", default="60s", show_default=True, callback=duration, metavar="TIME", help="Stop after this.")
 @click.option("--one-at-a-time", is_flag=True, help="Never measure two pairs at once. [default on labs]")
 @click.option("--load", "loads", is_flag=True, help="What links lack is other traffic's: write loads.")
 @json_option

@@ -15,12 +15,12 @@ from rich.table import Table
 
 from palmette import mpi_install
 from palmette.cli.common import CliError, console, emit_json, json_option
+from palmette.cli.duration import duration
 from palmette.cli.job_options import placement_option
 from palmette.lab import Lab, LabError, build, state
 from palmette.lab.lab import DEFAULT_LIFETIME_S, DEFAULT_NAME, DEFAULT_TIMEOUT_S
 from palmette.lab.namespaces import check_can_build
 from palmette.lab.running import TIMED_OUT
-from palmette.lab.spec import parse_duration
 from palmette.launch import LaunchError
 from palmette.placement import PlacementError
 
@@ -41,13 +41,6 @@ def _name_option(function: _F) -> _F:
     )(function)
 
 
-def _duration(context: click.Context, parameter: click.Parameter, value: str | None) -> float | None:
-    if value is None:
-        return None
-    with _errors_in_one_line():
-        return parse_duration(value)
-
-
 @click.group(context_settings={"max_content_width": 80})
 def command() -> None:
     """Emulate a cluster on this machine: real MPI, real TCP, given link rates.
@@ -59,10 +52,10 @@ def command() -> None:
 @command.command(context_settings={"max_content_width": 80})
 @click.argument("spec")
 @_name_option
-@click.option("--spine-delay", callback=_duration, metavar="TIME", help="The top switch holds each frame: 5ms.")
+@click.option("--spine-delay", callback=duration, metavar="TIME", help="The top switch holds each frame: 5ms.")
 @click.option(
     "--lifetime",
-    callback=_duration,
+    callback=duration,
     metavar="TIME",
     default=f"{DEFAULT_LIFETIME_S:.0f}s",
     show_default=True,
@@ -111,7 +104,7 @@ def down(name: str, everything: bool, as_json: bool) -> None:
 @click.option("-n", "ranks", type=click.IntRange(1), help="Number of ranks; default: all slots.")
 @click.option("--env", "assignments", multiple=True, metavar="K=V", help="Set a variable in the ranks (repeatable).")
 @click.option("--option", "options", multiple=True, metavar="WORD", help="Pass a word on to mpiexec (repeatable).")
-@click.option("--timeout", default=f"{DEFAULT_TIMEOUT_S:.0f}s", show_default=True, callback=_duration, metavar="TIME")
+@click.option("--timeout", default=f"{DEFAULT_TIMEOUT_S:.0f}s", show_default=True, callback=duration, metavar="TIME")
 @click.option("--print", "only_print", is_flag=True, help="Show the command, don't run it.")
 @json_option
 def run(

@@ -17,9 +17,9 @@ from palmette.bench.settings import BLOCKING, expand_collectives, parse_sizes, s
 from palmette.cli.bench import one_line_errors
 from palmette.cli.bench_place import Where
 from palmette.cli.common import CliError, console, emit_json, errors, json_option, write_file
+from palmette.cli.duration import duration
 from palmette.cli.tune_progress import TuneProgress
 from palmette.cli.tune_show import plan_lines, result_json, result_lines
-from palmette.lab.spec import parse_duration
 from palmette.mpi_install import Installation, find, find_all
 from palmette.run.abi import ABIS, Abi
 from palmette.topology_file import load
@@ -46,10 +46,7 @@ def _tune_errors() -> Iterator[None]:
 
 
 def _budget(context: click.Context, parameter: click.Parameter, value: str) -> float:
-    text = value.strip()
-    factor = 60.0 if text.endswith("min") else 1.0
-    with one_line_errors():
-        seconds = parse_duration(text.removesuffix("min") + "s" if factor > 1 else text) * factor
+    seconds = duration(context, parameter, value) or 0.0
     if seconds < _START_S:
         raise CliError(f"--budget {value}: less than {_START_S:.0f} s measure nothing; give 10min or so")
     return seconds
