@@ -12,7 +12,7 @@ SWITCH, ADAPTER, ROUTER = "S", "H", "R"
 
 @dataclass(slots=True)
 class Device:
-    """A switch, channel adapter or router. `has_record` tells a device's own entry from a mere mention as a peer."""
+    """A switch, channel adapter or router: its own entry, or a mention as a peer."""
 
     kind: str
     guid: int
@@ -20,7 +20,6 @@ class Device:
     peer_name: str = ""
     ports: int | None = None
     system_guid: int | None = None
-    has_record: bool = False
     highest_port: int = 0
 
     @property

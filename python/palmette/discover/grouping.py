@@ -28,7 +28,7 @@ def machine_of_groups(groups: dict[str, Group], found: Found) -> Machine:
     """
     _drop_unknown(groups, found)
     heights = _heights(groups, found)
-    groups = _join_rails(groups, heights, found)
+    groups = _join_rails(groups, found)
     parent: dict[str, str] = {}
     several = 0
     for name in sorted(groups, key=lambda name: (heights[name], natural_key(name))):
@@ -110,7 +110,7 @@ def _heights(groups: dict[str, Group], found: Found) -> dict[str, int]:
     return heights
 
 
-def _join_rails(groups: dict[str, Group], heights: dict[str, int], found: Found) -> dict[str, Group]:
+def _join_rails(groups: dict[str, Group], found: Found) -> dict[str, Group]:
     same: dict[frozenset[str], list[str]] = {}
     for name, group in groups.items():
         if group.below:

@@ -27,7 +27,6 @@ def read_port_line(line: str, fabric: RawFabric) -> bool:
     if port is None:
         return False
     device = _device(fabric, port[1], port[4], port[11] or port[13] or "")
-    device.has_record = True
     number = int(port[3])
     if number > device.highest_port:
         device.highest_port = number

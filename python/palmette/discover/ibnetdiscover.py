@@ -97,7 +97,6 @@ class _Parser:
         if guid is not None:
             # The record's owner is known from here on, even if its header is damaged.
             device = self.fabric.device(_KINDS[guid[1]], int(guid[2], 16))
-            device.has_record = True
             device.system_guid = self.system_guid or device.system_guid
             self.current, self.started = device, True
             return True
@@ -119,7 +118,6 @@ class _Parser:
 
     def _header(self, header: re.Match[str]) -> None:
         device = self.fabric.device(_KINDS[header[1]], int(header[4], 16))
-        device.has_record = True
         device.ports = int(header[2]) or None
         if self.system_guid is not None:
             device.system_guid = self.system_guid

@@ -26,7 +26,7 @@ def merge(founds: Sequence[Found], name: str) -> Topology:
     assert machine is not None
     for other in trees[1:]:
         _fill(base, machine, other)
-    _add_insides(machine, founds, base)
+    _add_insides(machine, founds)
     fabric = next((found.fabric for found in founds if found.fabric is not None), None)
     return Topology(
         name=name,
@@ -92,7 +92,7 @@ def _hosts_key(node: TreeNode) -> frozenset[str]:
     return frozenset(host.name for host in node.hosts())
 
 
-def _add_insides(machine: Machine, founds: Sequence[Found], base: Found) -> None:
+def _add_insides(machine: Machine, founds: Sequence[Found]) -> None:
     insides = [found for found in founds if found.inside is not None]
     if not insides:
         return

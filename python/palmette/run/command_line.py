@@ -89,7 +89,7 @@ def _read_part(
             multiple = word
         assignments.extend(_assignments(kind, name, values, at, following))
         at = following
-    end = _end(kind, words, at)
+    end = _end(words, at)
     if at >= end:
         if end < len(words) or at > start:
             raise RunError(f"no program after `{shlex.join(words[start:at])}`: add it")
@@ -99,7 +99,7 @@ def _read_part(
     return [Part(start, words[at], tuple(words[at + 1 : end]), directory)], end + 1
 
 
-def _end(kind: LauncherKind, words: Sequence[str], at: int) -> int:
+def _end(words: Sequence[str], at: int) -> int:
     for index in range(at, len(words)):
         if words[index] == ":":
             return index

@@ -62,7 +62,7 @@ def svg(topology: Topology) -> str:
     ]
     parts += [_link(card, child, scale) for card in cards for child in card.children]
     parts += [_draw(card) for card in cards]
-    parts += [_label(child, scale) for card in cards for child in card.children if child.rate]
+    parts += [_label(child) for card in cards for child in card.children if child.rate]
     return "\n".join([*parts, *legend, "</svg>", ""])
 
 
@@ -167,7 +167,7 @@ def _link(parent: Card, child: Card, scale: _Scale) -> str:
     )
 
 
-def _label(card: Card, scale: _Scale) -> str:
+def _label(card: Card) -> str:
     width = text_width(card.rate, TEXT_SIZE) + 12
     middle, y = card.x + card.width / 2, card.y - 22
     return (
