@@ -9,7 +9,15 @@ from typing import Any
 import click
 
 from palmette import _core
-from palmette.cli.common import WIDTH, CliError, emit_json, errors, json_option
+from palmette.cli.common import WIDTH, CliError, emit_json, errors, json_option, write_file
+from palmette.cli.job_options import (
+    machine_option,
+    make_machine,
+    ordered_option,
+    placement_option,
+    ranks_option,
+    root_option,
+)
 from palmette.compose.auto import Variant, ablation
 from palmette.compose.composition import Composition, methods_list, named
 from palmette.compose.errors import ComposeError
@@ -32,17 +40,17 @@ EXAMPLE = "palmette compose allreduce --hierarchy 2:4"
 @click.command("compose", epilog=f"Example: {EXAMPLE} --svg plan.svg", context_settings={"max_content_width": 80})
 @click.argument("what", metavar="NAME|FILE", required=False)
 @click.option("--hierarchy", metavar="N:M", help="Groups, outermost first: 3:8, or uneven 2:4+3.")
-@click.option("--machine", metavar="SPEC", help="A synthetic machine: 2leaf@50Mbit/s:4node@100Mbit/s:2core.")
+@machine_option
 @click.option("--topology", metavar="FILE", help="A topology.json.")
-@click.option("--placement", default="block", show_default=True, metavar="FORM", help="As for palmette plan.")
-@click.option("--ranks", type=click.IntRange(1), help="Number of ranks; default: all places.")
+@placement_option("As for palmette plan.")
+@ranks_option
 @click.option("--method", default="direct", show_default=True, help="direct, tree.K, ring, /LANES; one for each level.")
 @click.option("--stripes", type=click.IntRange(1), default=1, show_default=True, help="Parts over ranks of a node.")
 @click.option("--pipeline", type=click.IntRange(1), default=1, show_default=True, help="Parts one after the other.")
 @click.option("--landings", type=click.IntRange(1), default=4, show_default=True, help="Partial results held at once.")
 @click.option("--size", default="1K", show_default=True, metavar="BYTES", help="Of a block, or of the vector.")
-@click.option("--root", type=click.IntRange(0), default=0, show_default=True, help="The root rank.")
-@click.option("--ordered", is_flag=True, help="The operation isn't commutative: keep the order of ranks.")
+@root_option
+@ordered_option
 @click.option("--auto", is_flag=True, help="Compare direct, hierarchical, striped, pipelined; take the best.")
 @click.option("--rank", type=click.IntRange(0), metavar="RANK", help="Show the steps of one rank only.")
 @click.option("--svg", "picture", metavar="FILE", help="Write a picture: ranks, times, arrows.")
@@ -69,7 +77,7 @@ def command(what: str | None, listed: bool, as_json: bool, **options: Any) -> No
         plan = asked.factoring.plan(asked.composition, asked.job)
         complaint = plan.verify()
         if options["picture"] is not None:
-            _draw(asked, plan, options["picture"])
+            write_file(options["picture"], svg(plan, asked.composition.name), "--svg")
     except (_core.Error, ComposeError, TooLargeError) as error:
         raise CliError(str(error)) from None
     if as_json:
@@ -119,12 +127,8 @@ def _ask(
     size_bytes = _core.parse_size(size)
     path = Path(what)
     is_file = path.suffix in (".json", ".py") or "/" in what
-    job: _core.Job | None = None
-    if machine is not None and topology is not None:
-        raise CliError("--machine and --topology both name a machine; leave one of them out")
-    if machine is not None or topology is not None:
-        made = _core.Machine.synthetic(machine) if machine is not None else _core.Machine.from_file(str(topology))
-        job = _core.Job(made, placement, ranks or 0)
+    made = make_machine(machine, topology)
+    job = _core.Job(made, placement, ranks or 0) if made is not None else None
     count = job.size if job is not None else ranks
     if count is None and hierarchy is not None:
         count = _ranks_of(hierarchy)
@@ -210,13 +214,6 @@ def _variant_lines(variants: tuple[Variant, ...]) -> list[str]:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     table = ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     return ["", *table, *(f"  {variant.name}: {variant.factoring.text()}" for variant in variants)]
-
-
-def _draw(asked: _Asked, plan: _core.Plan, picture: str) -> None:
-    try:
-        Path(picture).write_text(svg(plan, asked.composition.name), encoding="utf-8")
-    except OSError as error:
-        raise CliError(f"can't write {picture}: {error.strerror}; choose another file with --svg") from None
 
 
 def _lines(asked: _Asked, plan: _core.Plan, complaint: str | None, picture: str | None) -> list[str]:
