@@ -33,31 +33,32 @@ void Steps::begin(StepKind kind, plan::Rank peer) {
     new_waits_.clear();
 }
 
-void Steps::read(const Regions& regions) {
+template <class Note>
+void Steps::touch(const Regions& regions, Note note) {
     const auto self = static_cast<std::uint32_t>(wholes_.size() - 1);
     for (const Region& region : regions)
         for (std::int64_t b = region.blocks.first; b < region.blocks.end(); ++b) {
             Cell& touched = cell(region.buffer, b);
             if (touched.writer >= 0 && touched.writer != self)
                 new_waits_.push_back(static_cast<std::uint32_t>(touched.writer));
-            if (touched.readers.empty() || touched.readers.back() != self) touched.readers.push_back(self);
+            note(touched, self);
         }
     regions_.insert(regions_.end(), regions.begin(), regions.end());
 }
 
+void Steps::read(const Regions& regions) {
+    touch(regions, [](Cell& touched, std::uint32_t self) {
+        if (touched.readers.empty() || touched.readers.back() != self) touched.readers.push_back(self);
+    });
+}
+
 void Steps::write(const Regions& regions) {
-    const auto self = static_cast<std::uint32_t>(wholes_.size() - 1);
-    for (const Region& region : regions)
-        for (std::int64_t b = region.blocks.first; b < region.blocks.end(); ++b) {
-            Cell& touched = cell(region.buffer, b);
-            if (touched.writer >= 0 && touched.writer != self)
-                new_waits_.push_back(static_cast<std::uint32_t>(touched.writer));
-            for (const std::uint32_t reader : touched.readers)
-                if (reader != self) new_waits_.push_back(reader);
-            touched.writer = self;
-            touched.readers.clear();
-        }
-    regions_.insert(regions_.end(), regions.begin(), regions.end());
+    touch(regions, [this](Cell& touched, std::uint32_t self) {
+        for (const std::uint32_t reader : touched.readers)
+            if (reader != self) new_waits_.push_back(reader);
+        touched.writer = self;
+        touched.readers.clear();
+    });
 }
 
 void Steps::end() {

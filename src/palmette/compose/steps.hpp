@@ -39,6 +39,9 @@ class Steps {
         std::vector<std::uint32_t> readers;
     };
     void begin(plan::StepKind kind, plan::Rank peer);
+    /// The step at hand takes `regions`, each of whose cells waits for its writer; `note` writes down in a cell what is done with it.
+    template <class Note>
+    void touch(const Regions& regions, Note note);
     void read(const Regions& regions);
     void write(const Regions& regions);
     void end();
