@@ -5,49 +5,23 @@
  * are PMPI_: a preloaded library changes nothing. The end of the input ends the job. */
 #define _GNU_SOURCE
 #include <mpi.h>
-#include <stdarg.h>
 #include <unistd.h>
 
+#define PROGRAM "calibrate"
 #include "calibrate/experiments.h"
 #include "calibrate/memory.h"
 #include "calibrate/request.h"
 #include "calibrate/socket.h"
+#include "json_text.h"
+#include "program.h"
 
 enum { NAME_BYTES = 128, STAR_FIGURES = 3 };
-
-static int my_rank, ranks;
-
-static void stop(const char *form, ...) {
-    va_list list;
-    va_start(list, form);
-    fprintf(stderr, "calibrate: rank %d: ", my_rank);
-    vfprintf(stderr, form, list);
-    fputc('\n', stderr);
-    va_end(list);
-    PMPI_Abort(MPI_COMM_WORLD, 2);
-    exit(2);
-}
-
-static void *room(size_t count, size_t bytes) {
-    void *memory = calloc(count ? count : 1, bytes);
-    if (!memory) stop("no memory for %zu bytes; take smaller messages", count * bytes);
-    return memory;
-}
-
-static void put_text(const char *text) {
-    putchar('"');
-    for (; *text && *text != '\n'; ++text) {
-        if (*text == '"' || *text == '\\') putchar('\\');
-        if ((unsigned char)*text >= ' ') putchar(*text);
-    }
-    putchar('"');
-}
 
 static void put_names(const char *key, const char *names) {
     printf(",\"%s\":[", key);
     for (int r = 0; r < ranks; ++r) {
         if (r) putchar(',');
-        put_text(names + (size_t)r * NAME_BYTES);
+        put_text(stdout, names + (size_t)r * NAME_BYTES);
     }
     putchar(']');
 }
@@ -70,7 +44,7 @@ static void put_job(void) {
     PMPI_Gather(&socket, 1, MPI_INT, sockets, 1, MPI_INT, 0, MPI_COMM_WORLD);
     if (my_rank) return;
     printf("{\"event\":\"job\",\"format\":\"calibrate\",\"version\":1,\"ranks\":%d,\"mpi\":", ranks);
-    put_text(version);
+    put_text(stdout, version);
     put_names("processors", names);
     put_names("hosts", names + (size_t)ranks * NAME_BYTES);
     printf(",\"sockets\":[");

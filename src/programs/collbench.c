@@ -97,10 +97,10 @@ static int run_cell(FILE *out, const struct options *o, const struct collective 
                     struct samples *s, uint64_t *random) {
     struct work w = make_work(c, size, o->root);
     int wrong[2] = {0, 0};
-    for (int v = ALONE; v <= PALMETTE; ++v) wrong[v] += check(c, &w, v, variant_names[v], o->shared_clock);
+    for (int v = ALONE; v <= PALMETTE; ++v) wrong[v] += check(c, &w, v, variant_names[v], o->how.shared_clock);
     struct call worst[2];
     const double warm_s = now_s();
-    for (int i = 0; i < o->warmup; ++i) {
+    for (int i = 0; i < o->how.warmup; ++i) {
         /* Rank 0 decides here, too: one pair at least, and no more than a quarter of a limited time. */
         const bool more = i == 0 || o->limit_s <= 0 || now_s() - warm_s < o->limit_s / 4;
         if (!time_pair(c, &w, t, i % 2, more, worst)) break;
@@ -111,7 +111,7 @@ static int run_cell(FILE *out, const struct options *o, const struct collective 
         /* Rank 0 decides. Where ranks keep starting late, it gives up after four times as many pairs as asked for. */
         const bool at_limit = o->limit_s > 0 && pairs >= fewest_pairs && now_s() - warm_s > o->limit_s;
         const bool short_of_pairs = !at_limit && good < o->min_pairs && pairs < 4 * (double)o->min_pairs;
-        const bool more = pairs < o->max_pairs && (short_of_pairs || (!at_limit && now_s() - begin_s < o->seconds));
+        const bool more = pairs < o->max_pairs && (short_of_pairs || (!at_limit && now_s() - begin_s < o->how.seconds));
         *random = mixed(*random, 1);
         const bool palmette_first = *random >> 63;
         if (!time_pair(c, &w, t, palmette_first, more, worst)) break;
@@ -124,8 +124,8 @@ static int run_cell(FILE *out, const struct options *o, const struct collective 
     }
     const double elapsed_s = now_s() - begin_s;
     struct overlap overlap = {0};
-    if (c->start[ALONE]) overlap = overlap_of(c, &w, t, s, pairs, o->seconds / 2);
-    for (int v = ALONE; v <= PALMETTE; ++v) wrong[v] += check(c, &w, v, variant_names[v], o->shared_clock);
+    if (c->start[ALONE]) overlap = overlap_of(c, &w, t, s, pairs, o->how.seconds / 2);
+    for (int v = ALONE; v <= PALMETTE; ++v) wrong[v] += check(c, &w, v, variant_names[v], o->how.shared_clock);
     if (out) put_cell(out, c, &w, s, pairs, wrong, c->start[ALONE] ? &overlap : NULL, elapsed_s, t->window_s);
     free_work(&w);
     return wrong[ALONE] + wrong[PALMETTE];
@@ -160,17 +160,15 @@ int main(int argc, char **argv) {
             at = o.cells[i].collective->name, wrong = needs_words;
     if (wrong || list) explain_and_end(wrong, at, list);
 
-    FILE *out = my_rank ? NULL : o.output ? fopen(o.output, "w") : stdout;
-    if (my_rank == 0 && !out) stop("can't write %s; choose another file with --output", o.output);
-    put_job(out, "collbench", o.shared_clock, o.seed);
-    struct timing timing = {
-        .shared_clock = o.shared_clock, .spin = o.spin, .window_s = o.window_s, .shortest_window_s = o.window_s};
+    FILE *out = open_output(&o.how);
+    put_job(out, "collbench", o.how.shared_clock, o.how.seed);
+    struct timing timing = timing_of(&o.how);
     struct samples samples = {.palmette_first = room((size_t)o.max_pairs, sizeof(bool))};
     for (int v = ALONE; v <= PALMETTE; ++v) {
         samples.time_s[v] = room((size_t)o.max_pairs, sizeof(double));
         samples.late_s[v] = room((size_t)o.max_pairs, sizeof(double));
     }
-    uint64_t random = o.seed;
+    uint64_t random = o.how.seed;
     int wrong_ranks = 0;
     for (int i = 0; i < o.cell_count && !o.pass_through; ++i)
         wrong_ranks += run_cell(out, &o, o.cells[i].collective, o.cells[i].size, &timing, &samples, &random);
@@ -179,10 +177,7 @@ int main(int argc, char **argv) {
             wrong_ranks +=
                 run_cell(out, &o, o.chosen[i], has_data(o.chosen[i]) ? o.sizes[j] : 0, &timing, &samples, &random);
     if (o.pass_through) run_passes(out, o.max_pairs, samples.time_s, &random);
-    if (out) {
-        fprintf(out, "{\"event\":\"end\",\"wrong\":%s}\n", wrong_ranks ? "true" : "false");
-        fflush(out);
-    }
+    if (out) put_end(out, wrong_ranks);
     if (out && out != stdout) fclose(out);
     MPI_Finalize();
     return wrong_ranks ? 1 : 0;

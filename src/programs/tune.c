@@ -49,7 +49,7 @@ static struct call time_call(const struct collective *c, struct work *w, const s
 static int check_candidate(const struct collective *c, struct work *w, const struct candidate *candidate,
                            const struct options *o) {
     w->comm = candidate->comm;
-    return check(c, w, variant_of(candidate), candidate->text, o->shared_clock);
+    return check(c, w, variant_of(candidate), candidate->text, o->how.shared_clock);
 }
 
 /* Make a communicator on which the candidate is what is called. Collective. */
@@ -101,7 +101,7 @@ static void warm_up(struct candidate *candidate, const struct collective *c, str
     candidate->active = go_on;
     if (!go_on) return;
     candidate->wrong += check_candidate(c, w, candidate, o);
-    for (int i = 0; i < (candidate->is_mpi ? 6 : o->warmup); ++i) time_call(c, w, candidate, t);
+    for (int i = 0; i < (candidate->is_mpi ? 6 : o->how.warmup); ++i) time_call(c, w, candidate, t);
 }
 
 /* --- output, by rank 0 --- */
@@ -201,29 +201,24 @@ int main(int argc, char **argv) {
         MPI_Finalize();
         return *wrong ? 2 : 0;
     }
-    FILE *out = my_rank ? NULL : o.output ? fopen(o.output, "w") : stdout;
-    if (my_rank == 0 && !out) stop("can't write %s; choose another file with --output", o.output);
+    FILE *out = open_output(&o.how);
     const double begin_s = now_s();
     find_control();
-    put_job(out, "palmette-tune", o.shared_clock, o.seed);
+    put_job(out, "palmette-tune", o.how.shared_clock, o.how.seed);
     int count = 0, wrong_ranks = 0;
     char *text = o.cells ? read_everywhere(o.cells) : NULL;
     struct cell *cells = text ? read_cells(o.cells, text, &count) : NULL;
-    struct timing timing = {
-        .shared_clock = o.shared_clock, .spin = o.spin, .window_s = o.window_s, .shortest_window_s = o.window_s};
-    uint64_t random = o.seed;
+    struct timing timing = timing_of(&o.how);
+    uint64_t random = o.how.seed;
     for (int i = 0; i < count; ++i) {
         /* What is left, shared out evenly among the cells that are left. Rank 0's clock counts. */
-        const double left_s = o.seconds - (now_s() - begin_s);
+        const double left_s = o.how.seconds - (now_s() - begin_s);
         int go_on = i == 0 || left_s > 0;
         PMPI_Bcast(&go_on, 1, MPI_INT, 0, MPI_COMM_WORLD);
         if (!go_on) break;
         wrong_ranks += run_cell(out, &o, &cells[i], &timing, now_s() + left_s / (count - i), &random);
     }
-    if (out) {
-        fprintf(out, "{\"event\":\"end\",\"wrong\":%s}\n", wrong_ranks ? "true" : "false");
-        fflush(out);
-    }
+    if (out) put_end(out, wrong_ranks);
     if (out && out != stdout) fclose(out);
     free(cells);
     free(text);

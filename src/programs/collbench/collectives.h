@@ -27,6 +27,7 @@ struct work {
     int* element_counts;                                          /* of unsigned, by rank */
     MPI_Datatype* types;                                          /* MPI_BYTE for each rank */
     unsigned char *send, *recv;
+    size_t received; /* bytes of `recv`, without the guard behind them */
 };
 
 #define SEND_EVEN w->send, w->count, MPI_BYTE

@@ -2,15 +2,10 @@
 #ifndef COLLBENCH_OPTIONS_H
 #define COLLBENCH_OPTIONS_H
 
-#include <errno.h>
-#include <getopt.h>
 #include <limits.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "collectives.h"
+#include "measuring.h"
 
 enum { MOST_SIZES = 64, MOST_CELLS = 4096 };
 
@@ -26,14 +21,10 @@ struct options {
     int size_count;
     struct cell* cells; /* --cells, instead of all collectives in all sizes */
     int cell_count;
-    double seconds;
+    struct measuring how;
     double limit_s; /* a cell ends after that long even with too few pairs; 0: it doesn't */
-    int min_pairs, max_pairs, warmup;
-    double window_s;
-    uint64_t seed;
-    int root;
-    bool shared_clock, spin, pass_through;
-    const char* output; /* NULL: standard output */
+    int min_pairs, max_pairs, root;
+    bool pass_through;
 };
 
 static const char usage[] =
@@ -56,17 +47,6 @@ static const char usage[] =
     "  --seed N                of the order within the pairs, 1\n"
     "  --pass-through          instead: loops of calls as PMPI_X and as MPI_X, a pair for each of --max-iterations\n"
     "  --output FILE           JSON lines, written by rank 0; default standard output\n";
-
-static bool parse_number(const char* text, double low, double high, double* value) {
-    char* end;
-    errno = 0;
-    *value = strtod(text, &end);
-    return errno == 0 && end != text && *end == 0 && *value >= low && *value <= high;
-}
-
-static bool parse_whole(const char* text, double low, double high, double* value) {
-    return parse_number(text, low, high, value) && *value == (double)(long long)*value;
-}
 
 static const char* parse_collectives(struct options* o, char* list, const char** at) {
     o->chosen_count = 0;
@@ -115,25 +95,24 @@ static const char* parse_cells(struct options* o, char* list, const char** at) {
 
 /* Set `o` from the command line. Returns NULL, or what is wrong with the option in *at. Does no output. */
 static const char* parse_options(struct options* o, int argc, char** argv, bool* list, const char** at) {
-    static const struct option known[] = {
-        {"collectives", 1, NULL, 'c'},    {"sizes", 1, NULL, 's'},          {"seconds", 1, NULL, 't'},
-        {"min-iterations", 1, NULL, 'm'}, {"max-iterations", 1, NULL, 'M'}, {"warmup", 1, NULL, 'w'},
-        {"root", 1, NULL, 'r'},           {"clock", 1, NULL, 'k'},          {"wait", 1, NULL, 'p'},
-        {"window-us", 1, NULL, 'W'},      {"cells", 1, NULL, 'C'},          {"limit", 1, NULL, 'L'},
-        {"seed", 1, NULL, 'S'},           {"output", 1, NULL, 'o'},         {"pass-through", 0, NULL, 'P'},
-        {"list", 0, NULL, 'l'},           {"help", 0, NULL, 'h'},           {NULL, 0, NULL, 0}};
+    static const struct option known[] = {{"collectives", 1, NULL, 'c'},
+                                          {"sizes", 1, NULL, 's'},
+                                          {"cells", 1, NULL, 'C'},
+                                          {"min-iterations", 1, NULL, 'm'},
+                                          {"max-iterations", 1, NULL, 'M'},
+                                          {"limit", 1, NULL, 'L'},
+                                          {"root", 1, NULL, 'r'},
+                                          {"pass-through", 0, NULL, 'P'},
+                                          {"list", 0, NULL, 'l'},
+                                          MEASURING_OPTIONS,
+                                          {NULL, 0, NULL, 0}};
     *o = (struct options){.chosen = {&collectives[0], &collectives[1], &collectives[2]},
                           .chosen_count = 3,
                           .sizes = {64, 1024, 16384, 65536, 262144},
                           .size_count = 5,
-                          .seconds = 2,
+                          .how = {.seconds = 2, .warmup = 6, .window_s = 2e-3, .seed = 1, .shared_clock = true},
                           .min_pairs = 8,
-                          .max_pairs = 1000,
-                          .warmup = 6,
-                          .window_s = 2e-3,
-                          .seed = 1,
-                          .root = 0,
-                          .shared_clock = true};
+                          .max_pairs = 1000};
     opterr = 0;
     double value;
     const char* wrong = NULL;
@@ -152,26 +131,11 @@ static const char* parse_options(struct options* o, int argc, char** argv, bool*
             case 'L':
                 if (!parse_number(optarg, 0, 1e6, &o->limit_s)) wrong = "--limit takes a number, 0 or more";
                 break;
-            case 't':
-                if (!parse_number(optarg, 0, 1e6, &o->seconds)) wrong = "--seconds takes a number, 0 or more";
-                break;
             case 'm':
-                if (!parse_whole(optarg, 1, 1e6, &value))
-                    wrong = "--min-iterations takes 1 to 1000000";
-                else
-                    o->min_pairs = (int)value;
+                wrong = parse_count(&o->min_pairs, 1, "--min-iterations takes 1 to 1000000");
                 break;
             case 'M':
-                if (!parse_whole(optarg, 1, 1e6, &value))
-                    wrong = "--max-iterations takes 1 to 1000000";
-                else
-                    o->max_pairs = (int)value;
-                break;
-            case 'w':
-                if (!parse_whole(optarg, 0, 1e6, &value))
-                    wrong = "--warmup takes 0 to 1000000";
-                else
-                    o->warmup = (int)value;
+                wrong = parse_count(&o->max_pairs, 1, "--max-iterations takes 1 to 1000000");
                 break;
             case 'r':
                 if (!parse_whole(optarg, 0, INT_MAX, &value))
@@ -179,39 +143,14 @@ static const char* parse_options(struct options* o, int argc, char** argv, bool*
                 else
                     o->root = (int)value;
                 break;
-            case 'k':
-                o->shared_clock = strcmp(optarg, "shared") == 0;
-                if (!o->shared_clock && strcmp(optarg, "barrier") != 0) wrong = "--clock takes shared or barrier";
-                break;
-            case 'p':
-                o->spin = strcmp(optarg, "spin") == 0;
-                if (!o->spin && strcmp(optarg, "sleep") != 0) wrong = "--wait takes sleep or spin";
-                break;
-            case 'W':
-                if (!parse_number(optarg, 1, 250e3, &value))
-                    wrong = "--window-us takes 1 to 250000";
-                else
-                    o->window_s = value * 1e-6;
-                break;
-            case 'S':
-                if (!parse_whole(optarg, 0, 1e15, &value))
-                    wrong = "--seed takes a whole number";
-                else
-                    o->seed = (uint64_t)value;
-                break;
-            case 'o':
-                o->output = optarg;
-                break;
             case 'P':
                 o->pass_through = true;
                 break;
             case 'l':
                 *list = true;
                 break;
-            case 'h':
-                return "";
             default:
-                wrong = "unknown option, or one without its value; --help lists what there is";
+                wrong = parse_measuring(&o->how, option);
         }
     }
     if (!wrong && optind < argc) *at = argv[optind], wrong = "an argument that belongs to no option";

@@ -6,18 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cell.h"
+#include "../json_text.h"
+#include "../program.h"
 
 enum { NAME_BYTES = 128 };
-
-static void put_text(FILE* out, const char* text) {
-    fputc('"', out);
-    for (; *text && *text != '\n'; ++text) {
-        if (*text == '"' || *text == '\\') fputc('\\', out);
-        if ((unsigned char)*text >= ' ') fputc(*text, out);
-    }
-    fputc('"', out);
-}
 
 static void put_times(FILE* out, const char* name, const double* values, int count) {
     fprintf(out, ",\"%s\":[", name);
@@ -61,6 +53,11 @@ static void put_job(FILE* out, const char* format, bool shared_clock, uint64_t s
         fflush(out);
     }
     free(hosts);
+}
+
+static inline void put_end(FILE* out, bool wrong) {
+    fprintf(out, "{\"event\":\"end\",\"wrong\":%s}\n", wrong ? "true" : "false");
+    fflush(out);
 }
 
 #endif

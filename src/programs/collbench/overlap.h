@@ -6,9 +6,8 @@
 #ifndef COLLBENCH_OVERLAP_H
 #define COLLBENCH_OVERLAP_H
 
-#include <stdlib.h>
-
 #include "collectives.h"
+#include "sorted.h"
 #include "timing.h"
 
 enum { OVERLAP_SLICES = 16, FEWEST_OVERLAPS = 5, MOST_OVERLAPS = 50 };
@@ -19,16 +18,11 @@ struct overlap {
     double hidden[2];
 };
 
-static int compare_times(const void* a, const void* b) {
-    const double x = *(const double*)a, y = *(const double*)b;
-    return (x > y) - (x < y);
-}
-
 /* Sorts the values. */
 static double median_of(double* values, int count) {
     if (count == 0) return 0;
-    qsort(values, (size_t)count, sizeof *values, compare_times);
-    return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
+    sort(values, count);
+    return middle(values, count);
 }
 
 /* Start, compute and call MPI_Test in turns, and wait. */

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "../collbench/cell.h"
+#include "../collbench/sorted.h"
 #include "cells.h"
 
 struct candidate {
@@ -40,11 +41,6 @@ static const double as_good = 1.03;
 /* Early on a candidate is given up to save its time: not where that is less than noise. */
 static const double worth_saving_s = 0.5e-3;
 
-static int by_value(const void* a, const void* b) {
-    const double x = *(const double*)a, y = *(const double*)b;
-    return (x > y) - (x < y);
-}
-
 /* The calls of a candidate that started in time, sorted; all, where none did. */
 static int usable(const struct candidate* c, double* sorted) {
     int count = 0;
@@ -54,12 +50,8 @@ static int usable(const struct candidate* c, double* sorted) {
         memcpy(sorted, c->time_s, (size_t)c->rounds * sizeof *sorted);
         count = c->rounds;
     }
-    qsort(sorted, (size_t)count, sizeof *sorted, by_value);
+    sort(sorted, count);
     return count;
-}
-
-static double middle(const double* sorted, int count) {
-    return count % 2 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2;
 }
 
 /* Rank 0: drop those that `rounds` rounds show to be too slow. What the table chooses is what the others are compared with, and stays. */
@@ -88,7 +80,7 @@ static void drop_slow(struct candidate* field, int count, int rounds, double* sc
         else
             sorted[left++] = median[i];
     }
-    qsort(sorted, (size_t)left, sizeof *sorted, by_value);
+    sort(sorted, left);
     const int half = left / 2 > KEPT_BY_HALVING ? left / 2 : KEPT_BY_HALVING;
     if (!rung->halve || left <= half) return;
     for (int i = 0; i < count; ++i)
