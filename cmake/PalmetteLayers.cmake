@@ -24,6 +24,7 @@ set(PALMETTE_CORE palmette_select)
 # the preload libraries of every ABI and for the tests.
 file(GLOB PALMETTE_RUNTIME_CORE_SOURCES CONFIGURE_DEPENDS
      "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/runtime/shared_*.cpp"
+     "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/runtime/giving_way.cpp"
      "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/runtime/patience.cpp"
      "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/runtime/kernels*.cpp")
 if(PALMETTE_RUNTIME_CORE_SOURCES)

@@ -89,6 +89,25 @@ class Background {
     std::vector<Task*> running_;  ///< in the order of their starts
 };
 
+/// Fills a task with what `prepare(call, work)` describes; where it `may` go on by itself, `begin` gives the program a request for it. Nothing when the MPI must do
+/// it; then the reason has been counted. All ranks come to the same answer. Local. Both functions are called with the lock.
+template <class Prepare>
+std::optional<int> begin_task(select::Function function, MPI_Comm comm, const Handles& handles, MPI_Request* request,
+                              Prepare prepare, bool (*may)(Call&, Task&), int (*begin)(Task&, MPI_Request*)) {
+    Call call(function, comm, false);
+    if (!call.open()) return std::nullopt;
+    Background& background = Background::instance();
+    const auto lock = background.lock();
+    Task& task = background.take(call.state());
+    task.handles = handles;
+    if (!prepare(call, task.work) || !may(call, task)) {
+        background.give_back(task);
+        return std::nullopt;
+    }
+    task.call.emplace(call);
+    return begin(task, request);
+}
+
 /// After a request was completed by a call of the program's: the error of an operation of ours that ended with it, once. The error handler has been called.
 int take_error();
 

@@ -1,8 +1,9 @@
 // How a rank waits for a flag in shared memory.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
+
+#include "palmette/runtime/giving_way.hpp"
 
 namespace palmette::runtime {
 
@@ -31,13 +32,13 @@ class Patience {
     /// Call it once for each poll in vain. True every now and then, a few microseconds apart: the MPI needs a chance to progress.
     bool pause() {
         ++polls_;
-        if (crowded_ > 0 || !enough_cores_ || polls_ % spins_between_yields == 0) return give_way();
+        if (way_.crowded() || !enough_cores_ || polls_ % spins_between_yields == 0) return give_way();
         relax();
         return polls_ % spins_between_progress == 0;
     }
 
     /// Whether ranks share cores, as far as it has been seen lately.
-    [[nodiscard]] bool crowded() const { return !enough_cores_ || crowded_ > 0; }
+    [[nodiscard]] bool crowded() const { return !enough_cores_ || way_.crowded(); }
 
   private:
     static constexpr std::uint32_t spins_between_yields = 256;
@@ -46,10 +47,10 @@ class Patience {
     bool give_way();
 
     bool enough_cores_;
-    int crowded_ = 0;                                ///< above 0: others lately wanted this core
-    std::uint32_t polls_ = 0;                        ///< in vain, in this wait
-    std::uint32_t yields_ = 0;                       ///< in this wait
-    std::chrono::steady_clock::time_point begin_{};  ///< of this wait's first yield
+    GivingWay way_;
+    std::uint32_t polls_ = 0;               ///< in vain, in this wait
+    std::uint32_t yields_ = 0;              ///< in this wait
+    GivingWay::Clock::time_point begin_{};  ///< of this wait's first yield
 };
 
 }  // namespace palmette::runtime

@@ -10,12 +10,6 @@
 
 namespace palmette::runtime {
 
-/// Makes what `prepare(call, work)` describes ready to be started, any number of times, and gives the program a persistent request for it: a receive of no
-/// bytes from this process itself. Nothing when the MPI must do it; then the reason has been counted. All ranks come to the same answer.
-template <class Prepare>
-std::optional<int> start_persistent(select::Function function, MPI_Comm comm, const Handles& handles,
-                                    MPI_Request* request, Prepare prepare);
-
 inline constinit std::atomic<int> persistent_requests{0};
 inline bool any_persistent() { return persistent_requests.load(std::memory_order_relaxed) > 0; }
 
@@ -23,27 +17,18 @@ inline bool any_persistent() { return persistent_requests.load(std::memory_order
 void persistent_was_started(MPI_Request request);
 void persistent_is_freed(MPI_Request request);
 
-/// Parts of the above. Both need the lock.
+/// Parts of what stands below. Both need the lock.
 bool may_be_persistent(Call& call, Task& task);
 int make_persistent(Task& task, MPI_Request* request);
 /// The task has ended: so does what the program waits for.
 void complete_persistent(Task& task);
 
+/// Makes what `prepare(call, work)` describes ready to be started, any number of times, and gives the program a persistent request for it: a receive of no
+/// bytes from this process itself. As begin_task.
 template <class Prepare>
 std::optional<int> start_persistent(select::Function function, MPI_Comm comm, const Handles& handles,
                                     MPI_Request* request, Prepare prepare) {
-    Call call(function, comm, false);
-    if (!call.open()) return std::nullopt;
-    Background& background = Background::instance();
-    const auto lock = background.lock();
-    Task& task = background.take(call.state());
-    task.handles = handles;
-    if (!prepare(call, task.work) || !may_be_persistent(call, task)) {
-        background.give_back(task);
-        return std::nullopt;
-    }
-    task.call.emplace(call);
-    return make_persistent(task, request);
+    return begin_task(function, comm, handles, request, prepare, may_be_persistent, make_persistent);
 }
 
 }  // namespace palmette::runtime

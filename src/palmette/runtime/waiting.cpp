@@ -1,30 +1,19 @@
 #include "palmette/runtime/waiting.hpp"
 
-#include <sched.h>
-
-#include <algorithm>
 #include <array>
 #include <chrono>
 #include <string_view>
-#include <thread>
 
 #include "palmette/runtime/under_way.hpp"
 
 namespace palmette::runtime {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-using std::chrono::microseconds;
+using Clock = GivingWay::Clock;
 
-/// A yield to nobody returns within a microsecond; one that took this long gave the core to somebody.
-constexpr microseconds long_yield{10};
-/// How many quiet yields it takes to believe that the core is ours again.
-constexpr int stays_crowded = 64;
 /// With the core to ourselves we spin this long before we sleep as well.
-constexpr microseconds spin_alone{2000};
+constexpr std::chrono::microseconds spin_alone{2000};
 constexpr int tests_between_yields = 16;
-constexpr microseconds shortest_nap{50};
-constexpr microseconds longest_nap{200};
 
 }  // namespace
 
@@ -54,18 +43,9 @@ int Waiting::poll(int count, MPI_Request* requests, int* finished_count, int* fi
         const int error = PMPI_Testsome(count, requests, finished_count, finished, MPI_STATUSES_IGNORE);
         if (error != MPI_SUCCESS || *finished_count > 0) return error;
         if (any_under_way()) progress_background();
-        if (crowded_ == 0 && round % tests_between_yields != 0) continue;
-        const Clock::time_point before = Clock::now();
-        sched_yield();
-        const Clock::time_point after = Clock::now();
-        if (after - before >= long_yield)
-            crowded_ = stays_crowded;
-        else if (crowded_ > 0)
-            --crowded_;
-        if (crowded_ == 0 && after - begin < spin_alone) continue;
-        // The longer it has taken, the less a longer nap adds.
-        const auto waited = std::chrono::duration_cast<microseconds>(after - begin);
-        std::this_thread::sleep_for(std::clamp(waited / 8, shortest_nap, longest_nap));
+        if (!way_.crowded() && round % tests_between_yields != 0) continue;
+        const Clock::time_point now = way_.yield();
+        if (way_.crowded() || now - begin >= spin_alone) GivingWay::nap(now - begin);
     }
 }
 

@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include "palmette/runtime/giving_way.hpp"
+
 namespace palmette::runtime {
 
 /// The MPI underneath: mpich (and what is built on it), openmpi, impi, smpi (SimGrid's simulated one), or empty. From MPI_Get_library_version.
@@ -28,7 +30,7 @@ class Waiting {
     int poll(int count, MPI_Request* requests, int* finished_count, int* finished);
 
     bool polls_;
-    int crowded_ = 0;  ///< above 0: others lately wanted this core
+    GivingWay way_;
 };
 
 }  // namespace palmette::runtime

@@ -1,0 +1,26 @@
+// Giving the core to others: what a yield tells of them, and how long to sleep.
+#pragma once
+
+#include <chrono>
+
+namespace palmette::runtime {
+
+/// Learns from yields whether others want this core: one that takes long shows that somebody had it meanwhile.
+class GivingWay {
+  public:
+    using Clock = std::chrono::steady_clock;
+
+    /// Yields. Returns when that was over.
+    Clock::time_point yield();
+
+    /// Sleeps for a share of the time that was `waited`: the longer it has taken, the less a longer nap adds.
+    static void nap(Clock::duration waited);
+
+    /// Whether others lately wanted this core.
+    [[nodiscard]] bool crowded() const { return crowded_ > 0; }
+
+  private:
+    int crowded_ = 0;  ///< so many quiet yields until we believe that the core is ours again
+};
+
+}  // namespace palmette::runtime
