@@ -107,10 +107,10 @@ static void time_calls(const struct options *o, struct exchange *e, struct timin
     const int classes = e->pattern->classes, own = e->pattern->own_count;
     double *mine = room(2 * (size_t)classes, sizeof *mine), *all = room(2 * (size_t)classes, sizeof *all);
     double begin_s = now_s();
-    for (int call = -o->warmup;; ++call) {
+    for (int call = -o->how.warmup;; ++call) {
         if (call == 0) begin_s = now_s();
         post_receives(e);
-        const bool more = call < o->max_calls && (call < o->min_calls || now_s() - begin_s < o->seconds);
+        const bool more = call < o->max_calls && (call < o->min_calls || now_s() - begin_s < o->how.seconds);
         if (!start_together(t, more)) break;
         run_exchange(e);
         const struct call worst = finish_together(t);
@@ -206,7 +206,7 @@ static int measure(FILE *out, const struct options *o, struct pattern *p) {
     const size_t own = (size_t)p->own_count;
     struct exchange e = {.pattern = p,
                          .rank = my_rank,
-                         .spin = o->spin,
+                         .spin = o->how.spin,
                          .memory = room(bytes + 1, 1),
                          .out = room(own, sizeof *e.out),
                          .in = room(own, sizeof *e.in),
@@ -223,10 +223,7 @@ static int measure(FILE *out, const struct options *o, struct pattern *p) {
     if (status == 0) {
         prepare_windows(&e, bytes);
         int wrong = check_exchange(&e, bytes, sent);
-        struct timing t = {.shared_clock = o->shared_clock,
-                           .spin = o->spin,
-                           .window_s = o->window_s,
-                           .shortest_window_s = o->window_s};
+        struct timing t = timing_of(&o->how);
         struct samples s = {.kept = own == 0                                ? o->max_calls
                                     : (int)(MOST_KEPT / own) < o->max_calls ? (int)(MOST_KEPT / own)
                                                                             : o->max_calls};
@@ -258,9 +255,8 @@ int main(int argc, char **argv) {
         MPI_Finalize();
         return my_rank == 0 && !*wrong ? 0 : 2;
     }
-    FILE *out = my_rank ? NULL : o.output ? fopen(o.output, "w") : stdout;
-    if (my_rank == 0 && !out) stop("can't write %s; choose another file with --output", o.output);
-    put_job(out, PROGRAM, o.shared_clock, 0);
+    FILE *out = open_output(&o.how);
+    put_job(out, PROGRAM, o.how.shared_clock, 0);
     int status = 0;
     for (int i = 0; i < o.files && status < 2; ++i) {
         struct pattern p = {0};
