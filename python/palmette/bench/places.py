@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ from palmette.lab import Lab
 from palmette.lab import state as lab_state
 from palmette.lab.running import run_to_end
 from palmette.mpi_install import Installation
+from palmette.run.abi import measuring_program
 
 
 class Place(Protocol):
@@ -188,10 +188,7 @@ def free_lab_name(wanted: str) -> str:
 
 def program(abi: str) -> Path:
     """Return the benchmark program for an ABI. Raises BenchError when it isn't built."""
-    path = Path(sys.modules["palmette"].__path__[0]) / "bin" / f"collbench.{abi}"
-    if not os.access(path, os.X_OK):
-        raise BenchError(f"{path.name} is not built; run `make build` with an MPI of that ABI")
-    return path.absolute()
+    return measuring_program("collbench", abi, BenchError)
 
 
 def read_topology(path: Path | None) -> dict[str, Any] | None:

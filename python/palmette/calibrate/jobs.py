@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,7 +14,7 @@ from palmette.calibrate.session import Session
 from palmette.lab.running import terminations_raised
 from palmette.launch import identify
 from palmette.mpi_install import Installation
-from palmette.run.abi import ABIS, SONAMES, Abi, abi_of_launcher
+from palmette.run.abi import ABIS, SONAMES, Abi, abi_of_launcher, measuring_program
 from palmette.run.command_line import read_command_line
 from palmette.run.errors import RunError
 
@@ -39,10 +37,7 @@ class JobCommand:
 
 def program(abi: Abi, name: str = PROGRAM) -> Path:
     """Return the program for an ABI. Raises CalibrateError when it isn't built."""
-    path = Path(sys.modules["palmette"].__path__[0]) / "bin" / f"{name}.{abi}"
-    if not os.access(path, os.X_OK):
-        raise CalibrateError(f"{path.name} is not built; run `make build` with an MPI of that ABI")
-    return path.absolute()
+    return measuring_program(name, abi, CalibrateError)
 
 
 def on_place(place: Place, mpi: Installation, placement: str, ppn: int | None, ranks: int | None) -> JobCommand:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,8 @@ _OF_LAUNCHER: dict[LauncherKind, Abi] = {"hydra": "mpich", "intel_hydra": "mpich
 
 LIBRARIES = Path(__file__).resolve().parent.parent / "lib"
 """Where the build puts the preload libraries."""
+PROGRAMS = LIBRARIES.with_name("bin")
+"""Where it puts the MPI programs that measure."""
 
 
 @dataclass(frozen=True)
@@ -70,4 +73,12 @@ def preload_library(abi: Abi, folder: Path = LIBRARIES) -> Path:
             f"{path.name}, the preload for {SONAMES[abi]}, is not built: configure with PALMETTE_MPI_{abi.upper()} "
             "pointed at such an MPI and build again (`palmette doctor` lists what there is)"
         )
+    return path
+
+
+def measuring_program(name: str, abi: str, error_type: type[Exception]) -> Path:
+    """Return the program of that name for an ABI: `collbench.mpich`. Raises `error_type` when it isn't built."""
+    path = PROGRAMS / f"{name}.{abi}"
+    if not os.access(path, os.X_OK):
+        raise error_type(f"{path.name} is not built; run `make build` with an MPI of that ABI")
     return path

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -15,7 +14,7 @@ from palmette.lab.running import run_to_end
 from palmette.launch import identify
 from palmette.mpi_install import Installation
 from palmette.run import prepare
-from palmette.run.abi import SONAMES, Abi, abi_of_launcher, preload_library
+from palmette.run.abi import SONAMES, Abi, abi_of_launcher, measuring_program, preload_library
 from palmette.tune.errors import TuneError
 
 
@@ -61,10 +60,7 @@ class Site(Protocol):
 
 def program(abi: str) -> Path:
     """Return the tune program for an ABI. Raises TuneError when it isn't built."""
-    path = Path(sys.modules["palmette"].__path__[0]) / "bin" / f"tune.{abi}"
-    if not os.access(path, os.X_OK):
-        raise TuneError(f"{path.name} is not built; run `make build` with an MPI of that ABI")
-    return path.absolute()
+    return measuring_program("tune", abi, TuneError)
 
 
 class PlaceSite:
