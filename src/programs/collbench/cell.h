@@ -2,11 +2,16 @@
 #ifndef COLLBENCH_CELL_H
 #define COLLBENCH_CELL_H
 
+#include <limits.h>
+
 #include "timing.h"
 #include "work.h"
 
 static struct work make_work(const struct collective* c, size_t size, int root) {
     struct work w = make_arguments(c, MPI_COMM_WORLD, size, root);
+    const bool blocks = c->send_shape == BLOCKS || c->recv_shape == BLOCKS;
+    if (blocks && (bytes_of_all(w.send_counts, &w) > INT_MAX || bytes_of_all(w.recv_counts, &w) > INT_MAX))
+        stop("%s of %zu bytes on %d ranks: more than 2 GiB a rank", c->name, size, ranks);
     w.received = recv_bytes(c, &w);
     w.send = room(1, send_bytes(c, &w) + GUARD);
     w.recv = room(1, w.received + GUARD);

@@ -2,8 +2,6 @@
 #ifndef COLLBENCH_WORK_H
 #define COLLBENCH_WORK_H
 
-#include <limits.h>
-
 #include "../program.h"
 #include "collectives.h"
 
@@ -33,9 +31,6 @@ static struct work make_arguments(const struct collective* c, MPI_Comm comm, siz
         sent += (size_t)w.send_counts[r];
         received += (size_t)w.recv_counts[r];
     }
-    const bool blocks = c->send_shape == BLOCKS || c->recv_shape == BLOCKS;
-    if (blocks && (sent > INT_MAX || received > INT_MAX))
-        stop("%s of %zu bytes on %d ranks: more than 2 GiB a rank", c->name, size, ranks);
     return w;
 }
 
