@@ -73,7 +73,7 @@ docs: .venv/.stamp-requirements
 	@$(BIN)/python tools/check_links.py
 
 clean:
-	rm -rf build demo python/palmette/lib python/palmette/bin python/palmette/_core.*
+	rm -rf build demo python/palmette/lib python/palmette/bin python/palmette/include python/palmette/_core.*
 
 distclean: clean
 	rm -rf .venv .mpi

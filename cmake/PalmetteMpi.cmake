@@ -121,6 +121,11 @@ function(_palmette_preload abi include_dir definitions)
   install(TARGETS palmette_${abi} LIBRARY DESTINATION palmette/lib COMPONENT python)
 endfunction()
 
+# What programs that compose communication include and link (docs/guide/compose.md).
+install(FILES "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/interpose/palmette.h"
+              "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/interpose/palmette.hpp"
+        DESTINATION palmette/include COMPONENT python)
+
 # An MPI program as a user would build it: no rpath, no knowledge of palmette.
 function(_palmette_programs abi)
   foreach(source IN LISTS _programs)

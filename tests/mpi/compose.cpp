@@ -1,13 +1,16 @@
 // Composed plans through the C functions: every composition by name, on several communicators and hierarchies, with uneven counts, many under way at
 // once, must give what the MPI's collectives give; what can't be is an error on all ranks. Status 77 without palmette.
 //
-//     compose [--rounds N] [--patience SECONDS]
+//     compose [--rounds N] [--every 1] [--patience SECONDS]
+//
+// With --every, each composition runs on communicators of 1 rank to all, once with equal counts and once with counts of each rank's own.
 
 #include "palmette/interpose/palmette.h"
 
 #include <mpi.h>
 
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -243,6 +246,38 @@ Case random_case(Rng& shared, int size, MPI_Op maps) {
     return out;
 }
 
+/// Every composition on the first 1, 2, ... ranks, at all of which the hierarchy, the root and the method are others.
+void every_size(Outcome& outcome, MPI_Op maps, unsigned patience) {
+    int world = 1;
+    MPI_Comm_size(MPI_COMM_WORLD, &world);
+    for (int size = 1; size <= world; ++size) {
+        watch(patience);
+        MPI_Comm comm = MPI_COMM_NULL;
+        MPI_Comm_split(MPI_COMM_WORLD, world_rank < size ? 0 : MPI_UNDEFINED, world_rank, &comm);
+        if (comm == MPI_COMM_NULL) continue;
+        Rng shared(13, static_cast<std::uint64_t>(size), 0);
+        Rng own(14, static_cast<std::uint64_t>(size), static_cast<std::uint64_t>(world_rank) + 1);
+        for (std::size_t i = 0; i < std::size(names); ++i)
+            for (const bool even : {true, false}) {
+                Case one = random_case(shared, size, maps);
+                one.name = names[i];
+                one.root = static_cast<int>((3 * i + (even ? 1 : 2)) % static_cast<std::size_t>(size));
+                one.counts.assign(even                     ? 1
+                                  : one.name == "alltoall" ? static_cast<std::size_t>(size * size)
+                                                           : static_cast<std::size_t>(size),
+                                  7);
+                for (std::size_t c = 0; c < one.counts.size() && !even; ++c)
+                    one.counts[c] = static_cast<std::int64_t>(c * 5 % 11);
+                Check check(one, comm, own);
+                std::snprintf(doing, sizeof doing, "every size: %s", check.text().c_str());
+                if (!check.make(outcome)) continue;
+                check.start(outcome);
+                check.wait_and_compare(outcome);
+            }
+        MPI_Comm_free(&comm);
+    }
+}
+
 void errors(MPI_Comm comm, Outcome& outcome) {
     int rank = 0, size = 1;
     MPI_Comm_rank(comm, &rank);
@@ -329,6 +364,7 @@ int main(int argc, char** argv) {
             }
         }
     }
+    if (option(argc, argv, "--every", 0) != 0) every_size(outcome, maps, patience);
     watch(patience);
     std::snprintf(doing, sizeof doing, "errors");
     errors(MPI_COMM_WORLD, outcome);

@@ -162,7 +162,7 @@ def command(
     job; results are checked; all ranks start at a common time. A set names all at once, and its targets; what else is
     given wins over it. docs/guide/bench.md says how verdicts come about.
 
-    `palmette bench pattern` measures messages between groups of ranks.
+    `palmette bench pattern` measures messages between groups of ranks, `palmette bench compose` composed plans.
     """
     if compare is not None:
         _compare(store, *compare, as_json=as_json)

@@ -23,6 +23,7 @@ from palmette.compose.composition import Composition, methods_list, named
 from palmette.compose.errors import ComposeError
 from palmette.compose.factoring import Factoring, bound_s
 from palmette.compose.files import read
+from palmette.compose.linking import headers, library_for
 from palmette.compose.text import (
     lengths_text,
     primitive_lines,
@@ -32,6 +33,7 @@ from palmette.compose.text import (
 )
 from palmette.plan.counts import bytes_text, count_json, count_lines
 from palmette.plan.svg import TooLargeError, svg
+from palmette.topology_file import TopologyError, load
 from palmette.units import plural
 
 EXAMPLE = "palmette compose allreduce --hierarchy 2:4"
@@ -45,7 +47,13 @@ EXAMPLE = "palmette compose allreduce --hierarchy 2:4"
 @placement_option("As for palmette plan.")
 @ranks_option
 @click.option("--method", default="direct", show_default=True, help="direct, tree.K, ring, /LANES; one for each level.")
-@click.option("--stripes", type=click.IntRange(1), default=1, show_default=True, help="Parts over ranks of a node.")
+@click.option(
+    "--stripes",
+    default="1",
+    show_default=True,
+    metavar="N|nics",
+    help="Parts over ranks of a node, or one for each NIC.",
+)
 @click.option("--pipeline", type=click.IntRange(1), default=1, show_default=True, help="Parts one after the other.")
 @click.option("--landings", type=click.IntRange(1), default=4, show_default=True, help="Partial results held at once.")
 @click.option("--size", default="1K", show_default=True, metavar="BYTES", help="Of a block, or of the vector.")
@@ -55,8 +63,10 @@ EXAMPLE = "palmette compose allreduce --hierarchy 2:4"
 @click.option("--rank", type=click.IntRange(0), metavar="RANK", help="Show the steps of one rank only.")
 @click.option("--svg", "picture", metavar="FILE", help="Write a picture: ranks, times, arrows.")
 @click.option("--list", "listed", is_flag=True, help="List MPI's collectives as compositions.")
+@click.option("--cflags", is_flag=True, help="Print what to compile C and C++ programs with.")
+@click.option("--libs", metavar="MPI", help="Print what to link for mpich, impi, openmpi or abi.")
 @json_option
-def command(what: str | None, listed: bool, as_json: bool, **options: Any) -> None:
+def command(what: str | None, listed: bool, cflags: bool, libs: str | None, as_json: bool, **options: Any) -> None:
     """Factor a composition and show its stages, counts, scratch and proof.
 
     NAME is one of MPI's collectives (--list); FILE is a composition in JSON, or a Python file that defines
@@ -64,6 +74,9 @@ def command(what: str | None, listed: bool, as_json: bool, **options: Any) -> No
     """
     if listed:
         _list(as_json)
+        return
+    if cflags or libs is not None:
+        _flags(cflags, libs, as_json)
         return
     if what is None:
         raise CliError(f"no composition given; `palmette compose --list` names some, for instance: {EXAMPLE}")
@@ -78,7 +91,7 @@ def command(what: str | None, listed: bool, as_json: bool, **options: Any) -> No
         complaint = plan.verify()
         if options["picture"] is not None:
             write_file(options["picture"], svg(plan, asked.composition.name), "--svg")
-    except (_core.Error, ComposeError, TooLargeError) as error:
+    except (_core.Error, ComposeError, TooLargeError, TopologyError) as error:
         raise CliError(str(error)) from None
     if as_json:
         emit_json(_as_json(asked, plan, complaint, options["picture"]))
@@ -107,6 +120,24 @@ def _list(as_json: bool) -> None:
     click.echo("\n".join(f"{name:<{width}}  {sentence}" for name, sentence, *_ in rows))
 
 
+def _flags(cflags: bool, libs: str | None, as_json: bool) -> None:
+    """Print what a program needs to compose communication itself."""
+    flags: dict[str, str] = {}
+    try:
+        library = library_for(libs) if libs is not None else None
+        if cflags:
+            flags["cflags"] = f"-I{headers()}"
+    except ComposeError as error:
+        raise CliError(str(error)) from None
+    if library is not None:
+        # In front of the MPI's own, so that its collectives are served as well.
+        flags["libs"] = f"-L{library.parent} -l{library.stem.removeprefix('lib')} -Wl,-rpath,{library.parent}"
+    if as_json:
+        emit_json(flags)
+    else:
+        click.echo(" ".join(flags.values()))
+
+
 def _ask(
     what: str,
     *,
@@ -116,7 +147,7 @@ def _ask(
     placement: str,
     ranks: int | None,
     method: str,
-    stripes: int,
+    stripes: str,
     pipeline: int,
     landings: int,
     size: str,
@@ -144,7 +175,23 @@ def _ask(
     inner = hierarchy if job is not None else None
     if job is None:
         job = _core.hierarchy_job(hierarchy or str(count), count)
-    return _Asked(composition, job, Factoring(inner, tuple(methods_list(method)), stripes, pipeline, landings))
+    parts = _stripes(stripes, topology, job)
+    return _Asked(composition, job, Factoring(inner, tuple(methods_list(method)), parts, pipeline, landings))
+
+
+def _stripes(text: str, topology: str | None, job: _core.Job) -> int:
+    """A number, or the adapters that each of the job's hosts has at least."""
+    if text != "nics":
+        if not text.isdecimal() or int(text) < 1:
+            raise CliError(f"--stripes {text}: expected a number of 1 or more, or nics")
+        return int(text)
+    if topology is None:
+        raise CliError("--stripes nics needs --topology, whose fabric tells the adapters of each host; give both")
+    adapters = {host.name: len(host.adapters) for host in load(topology).fabric.hosts}
+    counts = [adapters.get(name, 0) for name in set(job.hosts)]
+    if min(counts) == 0:
+        raise CliError(f"--stripes nics: {topology} tells no adapters of some hosts; give a number instead")
+    return min(counts)
 
 
 def _element(size_bytes: int) -> int:
@@ -213,7 +260,14 @@ def _variant_lines(variants: tuple[Variant, ...]) -> list[str]:
         )
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     table = ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return ["", *table, *(f"  {variant.name}: {variant.factoring.text()}" for variant in variants)]
+    lines = [
+        "",
+        *table,
+        *(f"  {variant.name}: {variant.factoring.text()} (by {variant.basis})" for variant in variants),
+    ]
+    if variants[-1].basis == "bytes and messages":
+        lines.append("nothing is known of the links; palmette bench compose --tune measures")
+    return [line for long in lines for line in (_wrapped(long) if long else [long])]
 
 
 def _lines(asked: _Asked, plan: _core.Plan, complaint: str | None, picture: str | None) -> list[str]:

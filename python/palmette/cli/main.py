@@ -36,6 +36,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
 
 UNDER: dict[tuple[str, str], tuple[str, str]] = {
     ("bench", "pattern"): ("palmette.cli.bench_pattern", "command"),
+    ("bench", "compose"): ("palmette.cli.bench_compose", "command"),
 }
 """Commands that stand under another one's name: what they are given has nothing in common with it."""
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from palmette import _core
 from palmette.compose.composition import Composition
+from palmette.compose.errors import ComposeError
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,30 @@ class Factoring:
         parts += [f"--stripes {self.stripes}"] if self.stripes > 1 else []
         parts += [f"--pipeline {self.pipeline}"] if self.pipeline > 1 else []
         return " ".join(parts)
+
+    def runtime_text(self) -> str:
+        """Return this factoring as `palmette_plan_make` of palmette.h takes it: `method=ring,tree.2 stripes=4`."""
+        parts = [f"hierarchy={self.hierarchy}"] if self.hierarchy else []
+        parts += [f"method={','.join(self.methods)}", f"stripes={self.stripes}"]
+        return " ".join([*parts, f"pipeline={self.pipeline}", f"landings={self.landings}"])
+
+    @classmethod
+    def parse(cls, text: str) -> Factoring:
+        """Read `hierarchy=3:8 method=ring,tree.2 stripes=4 pipeline=16 landings=2`, each or none. Raises ComposeError."""
+        values: dict[str, Any] = {}
+        for word in text.split():
+            key, _, value = word.partition("=")
+            if key == "hierarchy" and value:
+                values["hierarchy"] = value
+            elif key == "method" and value:
+                values["methods"] = tuple(value.split(","))
+            elif key in ("stripes", "pipeline", "landings") and value.isdecimal() and int(value) > 0:
+                values[key] = int(value)
+            else:
+                raise ComposeError(
+                    f"factoring '{text}': '{word}' is none of hierarchy=, method=, stripes=, pipeline= and landings="
+                )
+        return cls(**values)
 
     def with_(self, **changes: Any) -> Factoring:
         """Return the same with some parameters changed."""

@@ -40,7 +40,7 @@ class RunningPlan:
         self.buffers: list[str] = list(composition.core.buffers)
         made = _compose(composition, datatype if datatype is not None else mpi().BYTE, operations or {})
         try:
-            text = _factoring_text(factoring or Factoring()).encode()
+            text = (factoring or Factoring()).runtime_text().encode()
             call("plan_make", made, handle_of(comm), text, ctypes.byref(self._plan))
         finally:
             library().palmette_composition_free(made)
@@ -132,12 +132,6 @@ class Run:
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.free()
-
-
-def _factoring_text(factoring: Factoring) -> str:
-    parts = [f"hierarchy={factoring.hierarchy}"] if factoring.hierarchy else []
-    parts += [f"method={','.join(factoring.methods)}", f"stripes={factoring.stripes}"]
-    return " ".join([*parts, f"pipeline={factoring.pipeline}", f"landings={factoring.landings}"])
 
 
 def _compose(composition: Composition, datatype: Any, operations: Mapping[str, Any]) -> ctypes.c_void_p:

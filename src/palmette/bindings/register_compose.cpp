@@ -273,6 +273,22 @@ void register_compose(nb::module_& m) {
         },
         "participants"_a, "bytes"_a, "latency_s"_a, "bytes_per_s"_a,
         "Parts in which a ring is fastest, next to sqrt(d (n - 2) / (f a)). Raises Error.");
+    m.def(
+        "multicast_s",
+        [](std::string_view shape, std::int32_t participants, double bytes, double latency_s, double bytes_per_s,
+           std::int32_t detail) {
+            if (bytes_per_s <= 0) base::fail("multicast_s: ", bytes_per_s, " bytes/s is no rate");
+            const compose::LinkCost link{latency_s, bytes_per_s};
+            if (shape == "direct") return compose::direct_s(participants, bytes, link);
+            if (shape == "scatter_allgather") return compose::scatter_allgather_s(participants, bytes, link);
+            if (shape == "tree" && detail >= 2) return compose::tree_s(participants, bytes, detail, link);
+            if (shape == "ring" && detail >= 1) return compose::ring_s(participants, bytes, detail, link);
+            base::fail("multicast_s: '", shape, "' with ", detail,
+                       ": expected direct, scatter_allgather, tree with its radix, or ring with its depth");
+        },
+        "shape"_a, "participants"_a, "bytes"_a, "latency_s"_a, "bytes_per_s"_a, "detail"_a = 0,
+        "Seconds of a multicast among equal links in closed form; `detail`: a tree's radix, a ring's depth. Raises "
+        "Error.");
     m.def("hierarchy_job", &compose::job_of_hierarchy, "hierarchy"_a, "ranks"_a,
           "A job of groups such as '3:8' or '2:4+3', outermost first. Raises Error that says what fits.");
 }

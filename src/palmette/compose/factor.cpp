@@ -1,5 +1,6 @@
 #include "palmette/compose/factor.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <memory>
 
@@ -54,7 +55,7 @@ Factory::Factory(const Composition& composition, const Job& job, const Tree& tre
       job_(job),
       tree_(tree),
       factoring_(std::move(factoring)),
-      router_(tree, factoring_.methods),
+      router_(tree, factoring_.methods, std::max(1, factoring_.stripes)),
       in_rank_order_(true) {
     if (job.size() != composition.ranks())
         fail("the composition has ", composition.ranks(), " ranks and the job ", job.size());

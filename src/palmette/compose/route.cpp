@@ -41,7 +41,8 @@ struct Router::Walk {
     }
 };
 
-Router::Router(const Tree& tree, std::vector<Method> methods) : tree_(tree), methods_(std::move(methods)) {
+Router::Router(const Tree& tree, std::vector<Method> methods, std::int32_t stripes)
+    : tree_(tree), methods_(std::move(methods)), stripes_(stripes) {
     const std::size_t depth = tree.depth();
     if (methods_.size() == 1) methods_.assign(depth, methods_.front());
     if (methods_.size() != depth)
@@ -95,7 +96,8 @@ std::int32_t Router::neighbor(std::size_t level, std::int32_t group, std::int32_
         const Partition& nodes = tree_.levels[tree_.depth() - 2].groups;
         first = nodes.first(nodes.group_of(from)), end = nodes.end(nodes.group_of(from));
     }
-    return first + (from - first + stripe) % (end - first);
+    const auto apart = static_cast<std::int32_t>(std::int64_t{stripe} * (end - first) / stripes_);
+    return first + (from - first + apart) % (end - first);
 }
 
 std::int32_t Router::lane_of(std::size_t level, std::int32_t group, const Walk& walk, std::int32_t from) const {

@@ -31,12 +31,15 @@ struct Manner {
 ///
 ///     8 ranks in groups of 4, root 1, lanes=all, all are targets        stripes=2, the second one
 ///     stage 0                                                           1 → 0 2 3
-///     stage 1   1 → 5                                                   2 → 6
-///     stage 2   1 → 0 2 3, 5 → 4 6 7                                    6 → 4 5 7
+///     stage 1   1 → 5                                                   3 → 7
+///     stage 2   1 → 0 2 3, 5 → 4 6 7                                    7 → 4 5 6
+///
+/// Stripes go through ranks that are as far from each other as the node allows: where it has several sockets with adapters of their own, each
+/// gets its part.
 class Router {
   public:
     /// One method a level, outermost first; `tree` must outlive this. Throws base::Error on another number of methods.
-    Router(const Tree& tree, std::vector<Method> methods);
+    Router(const Tree& tree, std::vector<Method> methods, std::int32_t stripes = 1);
 
     /// Stages that any multicast takes at most; messages of one stage don't wait for each other.
     std::int32_t stages() const { return duration_[0]; }
@@ -65,6 +68,7 @@ class Router {
 
     const Tree& tree_;
     std::vector<Method> methods_;
+    std::int32_t stripes_;
     std::vector<std::int32_t> crossing_;  ///< by level: stages of its own
     std::vector<std::int32_t> duration_;  ///< by level: with all levels inside of it
 };

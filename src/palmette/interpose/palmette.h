@@ -10,8 +10,9 @@
  *     palmette_start(run); ...; palmette_wait(run);
  *     palmette_run_free(run); palmette_plan_free(plan); palmette_composition_free(sum);
  *
- * Include mpi.h first. Link libpalmette_<abi>.so, or run under it. Every function returns MPI_SUCCESS or an error of MPI's classes, and never ends the
- * program; palmette_error() says in words what went wrong. One thread at a time uses a composition, plan or run. */
+ * `palmette compose --cflags` and `--libs` tell what to compile and link with; instead of linking, a program may run under palmette. palmette.hpp is
+ * the same in C++. Every function returns MPI_SUCCESS or an error of MPI's classes, and never ends the program; palmette_error() says in words
+ * what went wrong. One thread at a time uses a composition, plan or run. */
 #ifndef PALMETTE_H
 #define PALMETTE_H
 

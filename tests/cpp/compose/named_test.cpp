@@ -54,17 +54,20 @@ class EveryComposition : public testing::TestWithParam<std::int32_t> {};
 
 TEST_P(EveryComposition, is_proved_right_on_even_and_uneven_hierarchies_counts_and_roots) {
     const std::int32_t p = GetParam();
-    for (const Named& row : named())
+    for (const Named& row : named()) {
+        std::size_t turn = 0;
         for (const std::string& hierarchy : hierarchies(p)) {
             const Job job = job_of_hierarchy(hierarchy, p);
+            // Each factoring meets even and uneven counts, other roots and both kinds of operations.
+            ++turn;
             const Tree tree = Tree::of(job);
             for (std::size_t f = 0; f < factorings().size(); ++f) {
                 NamedRequest request;
                 request.ranks = p;
-                request.root = Rank{static_cast<std::int32_t>((3 * f + 1)) % p};
+                request.root = Rank{static_cast<std::int32_t>(3 * f + 5 * turn + 1) % p};
                 request.element_bytes = 4;
-                request.bytes = f % 2 == 0 ? std::vector<std::int64_t>{64} : test::uneven_bytes(row.name, p);
-                request.operation.commutative = f % 3 != 2;
+                request.bytes = (f + turn) % 2 == 0 ? std::vector<std::int64_t>{64} : test::uneven_bytes(row.name, p);
+                request.operation.commutative = (f + turn) % 3 != 2;
                 const Composition composition = compose(row.name, request);
                 const Factory factory(composition, job, tree, factorings()[f]);
                 const plan::Plan plan = factory.plan();
@@ -73,6 +76,7 @@ TEST_P(EveryComposition, is_proved_right_on_even_and_uneven_hierarchies_counts_a
                                         << ", root " << request.root << ": " << *complaint;
             }
         }
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, EveryComposition, testing::Range(1, 25));

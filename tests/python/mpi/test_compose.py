@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import importlib.util
+import shutil
+import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from palmette.run.abi import SONAMES
 
 from .conftest import ROOT, Cluster, Mpi
 
@@ -21,6 +27,14 @@ def test_compositions_give_what_the_mpis_collectives_give(mpi: Mpi, cluster: Clu
     ran.assert_right()
 
 
+@pytest.mark.slow
+def test_every_composition_is_right_on_1_to_24_ranks(mpi: Mpi, cluster: Cluster) -> None:
+    ran = mpi.run(24, "compose", "--rounds", 0, "--every", 1, "--patience", 110, settings=cluster.settings(24))
+    ran.assert_right()
+    (cases, _), *_ = ran.closing_lines()
+    assert cases >= 24 * 11 * 2, "on rank 0, which is in all communicators"
+
+
 @pytest.mark.parametrize("ranks", [3, 4])
 def test_python_runs_them_on_arrays_with_mpi4pys_communicators(mpi: Mpi, ranks: int) -> None:
     if importlib.util.find_spec("mpi4py") is None:
@@ -31,3 +45,26 @@ def test_python_runs_them_on_arrays_with_mpi4pys_communicators(mpi: Mpi, ranks: 
     ran = mpi.run(ranks, Path("/usr/bin/env"), environment, sys.executable, PROGRAM, preload=False)
     assert ran.status == 0, ran.text
     assert ran.out.count("right") == 1, ran.text
+
+
+@pytest.mark.parametrize("source", ["linked.c", "linked.cpp"])
+def test_programs_may_be_linked_with_what_the_package_brings(
+    mpi: Mpi, source: str, palmette: Callable[..., Any], tmp_path: Path
+) -> None:
+    file = PROGRAM.with_name(source)
+    language = ["c++", "-std=c++20"] if file.suffix == ".cpp" else ["cc", "-std=c11"]
+    if shutil.which(language[0]) is None:
+        pytest.skip(f"no {language[0]} here")
+    flags = palmette("compose", "--cflags", "--libs", {"mpich": "mpich", "ompi": "openmpi", "abi": "abi"}[mpi.abi])
+    assert flags.status == 0, flags.err
+    prefix = mpi.installation.prefix
+    if not (prefix / "include" / "mpi.h").is_file() or mpi.installation.library_dir is None:
+        pytest.skip(f"{mpi.name} has no headers here")
+    words = [
+        *language, *("-Wall", "-Wextra", "-Werror", "-isystem", str(prefix / "include")),
+        *(["-DMPI_ABI"] if mpi.abi == "abi" else []), str(file), "-o", str(tmp_path / "linked"), *flags.out.split(),
+        str(mpi.installation.library_dir / SONAMES[mpi.abi]), "-Wl,--allow-shlib-undefined",
+    ]  # fmt: skip
+    subprocess.run(words, check=True, timeout=100)
+    ran = mpi.run(3, tmp_path / "linked", preload=False)
+    assert (ran.status, ran.out.strip()) == (0, "right"), ran.text

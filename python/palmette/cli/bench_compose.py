@@ -1,0 +1,198 @@
+"""`palmette bench compose`: composed plans beside the MPI's own collectives, and their tuning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from palmette import _core, mpi_install
+from palmette.bench.places import Place
+from palmette.bench.settings import parse_sizes, split, split_placements
+from palmette.cli.bench import one_line_errors
+from palmette.cli.bench_place import Where
+from palmette.cli.common import CliError, emit_json, errors, json_option
+from palmette.compose.auto import ablation
+from palmette.compose.bench import COLLECTIVES, Asked, Cell, Named, Settings, composition_of, job_on, measure
+from palmette.compose.bench_svg import svg
+from palmette.compose.bench_text import cell_json, cell_lines
+from palmette.compose.composition import Composition
+from palmette.compose.errors import ComposeError
+from palmette.compose.factoring import Factoring
+from palmette.compose.tuning import candidates, choose_seconds
+from palmette.lab.spec import parse_duration
+from palmette.mpi_install import Installation
+
+EXAMPLE = "palmette bench compose broadcast,reduce --sizes 1M --placement random:1"
+
+
+@click.command("compose", epilog=f"Example: {EXAMPLE}", context_settings={"max_content_width": 80})
+@click.argument("compositions", default="broadcast,reduce")
+@click.option("--sizes", default="1M", show_default=True, help="Bytes of a block, or of the vector.")
+@click.option(
+    "--factoring", "texts", multiple=True, metavar="TEXT", help="'method=ring,tree.2 pipeline=16' (repeatable)."
+)
+@click.option("--tune", is_flag=True, help="Measure what the model finds best, and name the fastest.")
+@click.option("--budget", default="1min", show_default=True, metavar="TIME", help="What tuning may take.")
+@click.option("--placement", "placements", default="block", show_default=True, help="Placements, with commas between.")
+@click.option("--mpi", "mpis", help="mpich, openmpi, impi, or `all`. [default: the first that is installed]")
+@click.option("--lab", "lab_spec", metavar="SPEC", help="Build this emulated cluster.")
+@click.option("--lab-name", metavar="NAME", help="Use the lab of that name that is up.")
+@click.option("-n", "--local", "local_ranks", type=click.IntRange(1), help="This many local ranks.")
+@click.option("--ppn", type=click.IntRange(1), help="Ranks a host. [default: the machine's slots]")
+@click.option("--ranks", type=click.IntRange(1), help="Ranks of the job. [default: all slots]")
+@click.option("--root", type=click.IntRange(0), default=0, show_default=True, help="Root of the collectives.")
+@click.option("--seconds", type=click.FloatRange(0), default=2.0, show_default=True, help="Time for a composition.")
+@click.option("--min-iterations", type=click.IntRange(1), default=5, show_default=True, help="Rounds, at least.")
+@click.option("--max-iterations", type=click.IntRange(1), default=200, show_default=True, help="At most.")
+@click.option("--timeout", metavar="TIME", help="End a job after this time. [default: by its compositions]")
+@click.option("--svg", "picture", type=click.Path(path_type=Path, dir_okay=False), help="Draw the times as bars.")
+@json_option
+def command(
+    compositions: str,
+    sizes: str,
+    texts: tuple[str, ...],
+    tune: bool,
+    budget: str,
+    placements: str,
+    mpis: str | None,
+    lab_spec: str | None,
+    lab_name: str | None,
+    local_ranks: int | None,
+    ppn: int | None,
+    ranks: int | None,
+    root: int,
+    seconds: float,
+    min_iterations: int,
+    max_iterations: int,
+    timeout: str | None,
+    picture: Path | None,
+    as_json: bool,
+) -> None:
+    """Measure composed plans beside the MPI's own collectives.
+
+    COMPOSITIONS are names of `palmette compose --list`, with commas between. Without --factoring the four of `palmette
+    compose --auto` are measured: direct, hierarchical, striped, pipelined. Beside the times stands what does not depend on
+    load: messages, bytes between groups, scratch of a rank, stages.
+    """
+    names = split(compositions)
+    for name in names:
+        if name not in COLLECTIVES:
+            raise CliError(f"composition '{name}' is unknown: there are {', '.join(COLLECTIVES)}")
+    if tune and texts:
+        raise CliError("--tune looks for factorings, and --factoring names them; give one of the two")
+    with one_line_errors(), _one_line():
+        chosen = parse_sizes(split(sizes))
+        fixed = tuple(Named(f"factoring {number}", Factoring.parse(text)) for number, text in enumerate(texts, start=1))
+        limit_s = parse_duration(timeout) if timeout is not None else None
+        where = Where(lab_spec, lab_name, None, local_ranks)
+        local = where.completed(None).is_local()
+        results: list[tuple[str, Cell]] = []
+        with where.place(local=local) as place:
+            jobs = [
+                (mpi, placement)
+                for placement in (("block",) if local else split_placements(placements))
+                for mpi in _installations(mpis)
+            ]
+            cells = len(names) * len(chosen)
+            for mpi, placement in jobs:
+                asked = _asked(place, placement, ppn, ranks, names, chosen, root, fixed, tune)
+                settings = Settings(seconds, min_iterations, max_iterations, root, timeout_s=limit_s)
+                if tune:
+                    share_s = parse_duration(budget) / (len(jobs) * cells)
+                    asked, settings = choose_seconds(asked, settings, share_s)
+                label = f"{mpi.name} {mpi.version}" + (f", {placement}" if not local else "")
+                with errors.status(f"{label}: {sum(len(one.variants) for one in asked)} plans beside the MPI"):
+                    measured = measure(place, mpi, placement, asked, settings, ppn=ppn, ranks=ranks)
+                results += [(label, cell) for cell in measured]
+    if picture is not None:
+        try:
+            picture.write_text(svg(results), encoding="utf-8")
+        except OSError as error:
+            raise CliError(f"can't write {picture}: {error.strerror}; choose another file with --svg") from None
+    if as_json:
+        emit_json([cell_json(cell, label) for label, cell in results])
+        return
+    for number, (label, cell) in enumerate(results):
+        click.echo(("\n" if number else "") + "\n".join(cell_lines(cell, label)))
+        if tune:
+            click.echo(_verdict(cell))
+    if picture is not None:
+        click.echo(f"wrote {picture}")
+
+
+def _verdict(cell: Cell) -> str:
+    best = cell.best
+    assert best.factoring is not None
+    if best.ratio is not None and best.ratio.verdict == "slower":
+        return f"the MPI is faster than all; the best plan takes {best.ratio.value:.2f} times as long"
+    return f"best: {best.factoring.text()}\n  in palmette.h: {best.factoring.runtime_text()}"
+
+
+@contextmanager
+def _one_line() -> Iterator[None]:
+    try:
+        yield
+    except ComposeError as error:
+        raise CliError(str(error)) from error
+
+
+def _installations(mpis: str | None) -> list[Installation]:
+    if mpis is not None and mpis != "all":
+        return [mpi_install.find(name) for name in split(mpis)]
+    found = mpi_install.find_all()
+    if not found:
+        raise CliError("no MPI is installed; run `make build`, or set PALMETTE_MPI_MPICH to the prefix of one")
+    return found if mpis == "all" else found[:1]
+
+
+def _asked(
+    place: Place,
+    placement: str,
+    ppn: int | None,
+    ranks: int | None,
+    names: tuple[str, ...],
+    sizes: tuple[int, ...],
+    root: int,
+    fixed: tuple[Named, ...],
+    tune: bool,
+) -> list[Asked]:
+    """What to measure beside the MPI: the given factorings, those of --auto, or candidates for tuning."""
+    job, _ = job_on(place, placement, ppn, ranks)
+    if root >= job.size:
+        raise CliError(f"--root {root}: the job has {job.size} ranks only")
+    asked: list[Asked] = []
+    with errors.status("factoring") as status:
+        for name in names:
+            for size in sizes:
+                composition = composition_of(name, job.size, size, root)
+                if fixed:
+                    variants: tuple[Named, ...] = fixed
+                elif tune:
+                    variants = candidates(composition, job, status.update)
+                else:
+                    variants = _different(
+                        [Named(one.name, one.factoring) for one in ablation(composition, job, status.update)]
+                    )
+                for variant in variants:  # what must fail shall fail before anything is started
+                    _core_check(variant, composition, job)
+                asked.append(Asked(name, size, variants))
+    return asked
+
+
+def _core_check(variant: Named, composition: Composition, job: _core.Job) -> None:
+    try:
+        variant.factoring.plan(composition, job)
+    except _core.Error as error:
+        raise CliError(f"{composition.name}: {error}") from None
+
+
+def _different(variants: list[Named]) -> tuple[Named, ...]:
+    """Leave out what is the same as what stands before it: a step of the ablation that gained nothing."""
+    kept: list[Named] = []
+    for variant in variants:
+        if all(variant.factoring != other.factoring for other in kept):
+            kept.append(variant)
+    return tuple(kept)

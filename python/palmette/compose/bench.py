@@ -1,0 +1,249 @@
+"""Composed plans beside the MPI's own collectives in one job: the program composebench, and the figures that need no clock."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from palmette import _core
+from palmette.bench.places import Place, read_topology
+from palmette.bench.statistics import Ratio, Summary, Times, compare_groups, in_time, summarize
+from palmette.compose.composition import Composition, named
+from palmette.compose.errors import ComposeError
+from palmette.compose.factoring import Factoring, outer_traffic
+from palmette.compose.text import stages_json
+from palmette.lab.running import TIMED_OUT
+from palmette.mpi_install import Installation
+from palmette.run.abi import Abi, abi_of_launcher, preload_library
+
+PROGRAM = "composebench"
+COLLECTIVES = {
+    "gather": "gather",
+    "scatter": "scatter",
+    "broadcast": "bcast",
+    "broadcast_scatter_allgather": "bcast",
+    "reduce": "reduce",
+    "reduce_scatter_gather": "reduce",
+    "alltoall": "alltoall",
+    "allgather": "allgather",
+    "reduce_scatter": "reduce_scatter",
+    "allreduce": "allreduce",
+    "allreduce_reduce_broadcast": "allreduce",
+}
+"""The collective that each composition stands for, whose bound holds for it."""
+REDUCES = ("reduce", "reduce_scatter_gather", "reduce_scatter", "allreduce", "allreduce_reduce_broadcast")
+
+
+@dataclass(frozen=True)
+class Named:
+    """A factoring with a word for it, such as `striped`."""
+
+    name: str
+    factoring: Factoring
+    predicted_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One composition and size, and the factorings to measure beside the MPI's collective."""
+
+    composition: str
+    size_bytes: int
+    variants: tuple[Named, ...]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How long is measured."""
+
+    seconds: float = 2.0
+    min_rounds: int = 5
+    max_rounds: int = 200
+    root: int = 0
+    drop: float = 0.0
+    """What is slower than the fastest by more isn't measured on after three rounds; 0: nothing is left out."""
+    timeout_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What does not depend on load."""
+
+    messages: int
+    outer_level: str
+    outer_messages: int
+    outer_bytes: int
+    scratch_bytes: int
+    stages: int
+    chain: int
+
+
+@dataclass(frozen=True)
+class Row:
+    """One variant, measured: the MPI (no factoring), or a factoring."""
+
+    name: str
+    factoring: Factoring | None
+    time: Summary
+    ratio: Ratio | None
+    """To the MPI; None for the MPI itself."""
+    made_s: float
+    dropped: bool
+    figures: Figures | None
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One composition and size of one job."""
+
+    composition: str
+    size_bytes: int
+    ranks: int
+    bound_s: float | None
+    rows: tuple[Row, ...]
+
+    @property
+    def best(self) -> Row:
+        """The fastest factoring."""
+        return min(self.rows[1:], key=lambda row: row.time.median_s)
+
+
+def composition_of(name: str, ranks: int, size_bytes: int, root: int) -> Composition:
+    """Return the composition that composebench makes. Raises `_core.Error`."""
+    # Sums are of numbers of 4 bytes; what is only moved may be cut anywhere.
+    element = 4 if name in REDUCES else 1
+    return named(name, ranks, size_bytes, element_bytes=element, **({"root": root} if root else {}))
+
+
+def job_on(place: Place, placement: str, ppn: int | None, ranks: int | None) -> tuple[_core.Job, list[str]]:
+    """Return the job and the hosts of its ranks. Raises LabError, PlacementError, TopologyError."""
+    hosts = place.place(placement, ppn, ranks)
+    document = read_topology(place.topology_path)
+    if document is None:
+        return _core.Job.from_groups(["node"], [[0]] * len(hosts)), hosts
+    return _core.Job.on_hosts(_core.Machine.from_json(document), hosts), hosts
+
+
+def figures(composition: Composition, factoring: Factoring, job: _core.Job) -> Figures:
+    """Return the counts of a plan, which is verified. Raises `_core.Error`, ComposeError where it is wrong."""
+    plan = factoring.plan(composition, job)
+    complaint = plan.verify()
+    if complaint is not None:
+        raise ComposeError(f"{composition.name} with {factoring.text()} is wrong: {complaint}")
+    counted = plan.count()
+    level, messages, size = outer_traffic(plan)
+    return Figures(
+        counted.messages,
+        level,
+        messages,
+        size,
+        max(plan.scratch_bytes),
+        len(stages_json(plan)),
+        counted.longest_chain,
+    )
+
+
+def program(abi: Abi) -> Path:
+    """Return the program for an ABI. Raises ComposeError when it isn't built."""
+    path = Path(sys.modules["palmette"].__path__[0]) / "bin" / f"{PROGRAM}.{abi}"
+    if not os.access(path, os.X_OK):
+        raise ComposeError(f"{path.name} is not built; run `make build` with an MPI of that ABI")
+    return path.absolute()
+
+
+def measure(
+    place: Place,
+    mpi: Installation,
+    placement: str,
+    asked: Sequence[Asked],
+    settings: Settings,
+    *,
+    ppn: int | None = None,
+    ranks: int | None = None,
+) -> list[Cell]:
+    """Measure in one job. Raises ComposeError, LabError, PlacementError, RunError, TopologyError, `_core.Error`."""
+    abi = abi_of_launcher(mpi.launcher)
+    assert abi is not None, "every MPI of mpi_install has a launcher of its own"
+    job, hosts = job_on(place, placement, ppn, ranks)
+    env = {"LD_PRELOAD": str(preload_library(abi))}
+    if place.topology_path is not None:
+        env["PALMETTE_TOPOLOGY"] = str(place.topology_path)
+    words = [str(program(abi))]
+    for one in asked:
+        words += ["--cell", f"{one.composition}:{one.size_bytes}"]
+        words += [word for variant in one.variants for word in ("--factoring", variant.factoring.runtime_text())]
+    words += [
+        *("--root", str(settings.root)),
+        *("--seconds", f"{settings.seconds:g}"),
+        *("--min-iterations", str(min(settings.min_rounds, settings.max_rounds))),
+        *("--max-iterations", str(settings.max_rounds)),
+        *("--drop", f"{settings.drop:g}"),
+        *("--wait", "spin" if place.spins else "sleep"),
+    ]
+    limit_s = settings.timeout_s or 120 + len(asked) * (120 + 10 * settings.seconds)
+    with tempfile.TemporaryDirectory(prefix="palmette-compose-") as folder:
+        output = Path(folder) / "samples.jsonl"
+        done = place.run(mpi, hosts, [*words, "--output", str(output)], env, limit_s)
+        events = _events(output, done, len(asked))
+    cells = [event for event in events if event["event"] == "cell"]
+    return [_cell(one, event, job, settings.root) for one, event in zip(asked, cells, strict=True)]
+
+
+def _events(path: Path, done: subprocess.CompletedProcess[str], cells: int) -> list[dict[str, Any]]:
+    try:
+        events: list[dict[str, Any]] = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    except (OSError, ValueError):
+        events = []
+    finished = sum(event["event"] == "cell" for event in events)
+    if done.returncode == TIMED_OUT:
+        raise ComposeError(f"the job was ended at its time limit after {finished} of {cells} compositions; take fewer")
+    if done.returncode == 1 and finished == cells:
+        raise ComposeError(f"a wrong result: {_last_line(done)}")
+    if done.returncode != 0 or finished < cells:
+        raise ComposeError(f"mpiexec ended with status {done.returncode}: {_last_line(done)}")
+    return events
+
+
+def _last_line(done: subprocess.CompletedProcess[str]) -> str:
+    lines = [line.strip() for line in f"{done.stdout}\n{done.stderr}".splitlines() if line.strip()]
+    ours = [line for line in lines if line.startswith((f"{PROGRAM}:", "palmette:"))]
+    return (ours[:1] or lines[-1:] or ["no output"])[0][:300]
+
+
+def _cell(asked: Asked, event: dict[str, Any], job: _core.Job, root: int) -> Cell:
+    composition = composition_of(asked.composition, job.size, asked.size_bytes, root)
+    bound = _core.bound(job, COLLECTIVES[asked.composition], asked.size_bytes, root)
+    rows: list[Row] = []
+    first: Times | None = None
+    for variant, entry in zip((None, *asked.variants), event["variants"], strict=True):
+        times = _times(entry)
+        ratio = compare_groups(times, first) if first is not None else None
+        first = times if first is None else first
+        rows.append(
+            Row(
+                variant.name if variant else "the MPI",
+                variant.factoring if variant else None,
+                summarize(times),
+                ratio,
+                float(entry["made_s"]),
+                bool(entry["dropped"]),
+                figures(composition, variant.factoring, job) if variant else None,
+            )
+        )
+    return Cell(asked.composition, asked.size_bytes, job.size, bound.seconds or None, tuple(rows))
+
+
+def _times(entry: dict[str, Any]) -> Times:
+    """The calls that started in time on all ranks; all of them where none did."""
+    times, late = np.array(entry["time_s"]), np.array(entry["late_s"])
+    good = in_time(times, late)
+    return times[good] if good.any() else times

@@ -1,0 +1,82 @@
+"""Measured compositions as lines and as JSON."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import asdict
+from typing import Any
+
+from palmette import _core
+from palmette.compose.bench import Cell, Row
+from palmette.plan.counts import bytes_text
+from palmette.units import plural
+
+WIDTH = 80
+
+
+def cell_lines(cell: Cell, where: str) -> list[str]:
+    """Return the table of one composition and size: times, and what does not depend on load."""
+    bound = f"; bound {_core.format_duration(cell.bound_s)}" if cell.bound_s else ""
+    lines = _wrap(f"{cell.composition}, {bytes_text(cell.size_bytes)}, {cell.ranks} ranks; {where}{bound}")
+    outer = next((row.figures.outer_level for row in cell.rows if row.figures), "node")
+    between = "between " + plural(2, outer).removeprefix("2 ")
+    rows: list[tuple[str, ...]] = [("", "time", "of bound", "of the MPI", "messages", between, "scratch", "stages")]
+    rows += [_cells(row, cell.bound_s) for row in cell.rows]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines += [
+        "  ".join(
+            text.ljust(width) if column == 0 else text.rjust(width)
+            for column, (text, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+    for row in cell.rows:
+        if row.factoring is not None:
+            made = f" (made in {_core.format_duration(row.made_s)})" if row.made_s else ""
+            lines += _wrap(f"  {row.name}: {row.factoring.text()}{made}")
+    return lines
+
+
+def _cells(row: Row, bound_s: float | None) -> tuple[str, ...]:
+    seconds = row.time.median_s
+    multiple = f"{seconds / bound_s:.2f}" if bound_s else "-"
+    figures = row.figures
+    return (
+        row.name,
+        _core.format_duration(seconds) + ("*" if row.dropped else ""),
+        multiple,
+        f"{row.ratio.value:.2f}" if row.ratio else "-",
+        f"{figures.messages:,}" if figures else "-",
+        f"{bytes_text(figures.outer_bytes)} in {figures.outer_messages:,}" if figures else "-",
+        bytes_text(figures.scratch_bytes) if figures else "-",
+        f"{figures.stages}" if figures else "-",
+    )
+
+
+def cell_json(cell: Cell, where: str) -> dict[str, Any]:
+    """Return all that the table says, and the intervals."""
+    return {
+        "where": where,
+        "composition": cell.composition,
+        "size_bytes": cell.size_bytes,
+        "ranks": cell.ranks,
+        "bound_s": cell.bound_s,
+        "rows": [
+            {
+                "name": row.name,
+                "factoring": row.factoring.text() if row.factoring else None,
+                "runtime_factoring": row.factoring.runtime_text() if row.factoring else None,
+                "time_s": asdict(row.time),
+                "bound_multiple": row.time.median_s / cell.bound_s if cell.bound_s else None,
+                "ratio": asdict(row.ratio) if row.ratio else None,
+                "made_s": row.made_s,
+                "dropped": row.dropped,
+                "figures": asdict(row.figures) if row.figures else None,
+            }
+            for row in cell.rows
+        ],
+    }
+
+
+def _wrap(text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)

@@ -1,0 +1,162 @@
+// Compositions from C++: palmette.h with owners that free what they hold, and errors as exceptions. Header only; everything that it
+// calls is C, so that it works with any compiler and standard library.
+//
+//     palmette::Composition halo(ranks, {.blocks = ranks, .count = 1000}, MPI_DOUBLE);
+//     const int field = halo.buffer("field"), ghost = halo.buffer("ghost");
+//     for (int r = 0; r < ranks; ++r) halo.multicast(r, {(r + 1) % ranks}, field, {r, 1}, ghost);
+//     palmette::Plan plan(halo, MPI_COMM_WORLD, "method=direct/1 stripes=2");
+//     palmette::Run run = plan.bind({mine.data(), left.data()});
+//     run.start();  ...  run.wait();
+//
+// All owners must be gone before MPI_Finalize.
+#pragma once
+
+#include <palmette.h>
+
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace palmette {
+
+/// What palmette_error() says, with the MPI's class of the error.
+class Error : public std::runtime_error {
+  public:
+    Error(int code, const char* text) : std::runtime_error(text), code_(code) {}
+    int code() const noexcept { return code_; }
+
+  private:
+    int code_;
+};
+
+inline void check(int code) {
+    if (code != MPI_SUCCESS) throw Error(code, palmette_error());
+}
+
+/// Consecutive blocks of a buffer.
+struct Blocks {
+    std::int64_t first = 0, count = 1;
+};
+
+/// `blocks` of `count` elements each; or one count for each block.
+struct Lengths {
+    std::int64_t blocks = 1, count = 1;
+    std::vector<std::int64_t> counts = {};
+};
+
+/// Ranks by number; none named: all.
+using Ranks = std::vector<int>;
+
+/// See palmette_composition_ in palmette.h. Local.
+class Composition {
+  public:
+    /// Throws Error.
+    Composition(int ranks, const Lengths& lengths, MPI_Datatype type) {
+        const std::int64_t one = lengths.count;
+        const bool listed = !lengths.counts.empty();
+        palmette_composition* made = nullptr;
+        check(palmette_composition_create(ranks,
+                                          listed ? static_cast<std::int64_t>(lengths.counts.size()) : lengths.blocks,
+                                          listed ? lengths.counts.data() : &one,
+                                          listed ? static_cast<std::int64_t>(lengths.counts.size()) : 1, type, &made));
+        made_.reset(made);
+    }
+    /// One of MPI's collectives, with one count or one for each rank. Throws Error.
+    static Composition named(const std::string& name, int ranks, int root, const std::vector<std::int64_t>& counts,
+                             MPI_Datatype type, MPI_Op op = MPI_OP_NULL) {
+        palmette_composition* made = nullptr;
+        check(palmette_composition_named(name.c_str(), ranks, root, counts.data(),
+                                         static_cast<std::int64_t>(counts.size()), type, op, &made));
+        return Composition(made);
+    }
+
+    /// The number of the buffer of that name; buffers are bound in the order of their numbers. All of these throw Error.
+    int buffer(const std::string& name) {
+        int number = 0;
+        check(palmette_composition_buffer(made_.get(), name.c_str(), &number));
+        return number;
+    }
+    void multicast(int root, const Ranks& to, int source, Blocks blocks, int target) {
+        check(palmette_composition_multicast(made_.get(), root, to.empty() ? nullptr : to.data(), size_of(to), source,
+                                             blocks.first, blocks.count, target));
+    }
+    void reduce(const Ranks& from, int root, int source, Blocks blocks, int target, MPI_Op op) {
+        check(palmette_composition_reduce(made_.get(), from.empty() ? nullptr : from.data(), size_of(from), root,
+                                          source, blocks.first, blocks.count, target, op));
+    }
+    void hold(int rank, int buffer, Blocks blocks) {
+        check(palmette_composition_hold(made_.get(), rank, buffer, blocks.first, blocks.count));
+    }
+    void fence() { check(palmette_composition_fence(made_.get())); }
+
+    const palmette_composition* get() const noexcept { return made_.get(); }
+
+  private:
+    struct Free {
+        void operator()(palmette_composition* made) const noexcept { palmette_composition_free(made); }
+    };
+    explicit Composition(palmette_composition* made) : made_(made) {}
+    static int size_of(const Ranks& ranks) { return static_cast<int>(ranks.size()); }
+    std::unique_ptr<palmette_composition, Free> made_;
+};
+
+/// A plan with its buffers. Freed in the same order on all ranks, after waiting for it.
+class Run {
+  public:
+    /// Throws Error, with MPI_ERR_PENDING where it is under way.
+    void start() { check(palmette_start(made_.get())); }
+    /// Whether it is over; all runs under way go on meanwhile.
+    bool test() {
+        int done = 0;
+        check(palmette_test(made_.get(), &done));
+        return done != 0;
+    }
+    void wait() { check(palmette_wait(made_.get())); }
+
+  private:
+    friend class Plan;
+    struct Free {
+        void operator()(palmette_run* made) const noexcept { palmette_run_free(made); }
+    };
+    explicit Run(palmette_run* made) : made_(made) {}
+    std::unique_ptr<palmette_run, Free> made_;
+};
+
+/// A composition factored on a communicator.
+class Plan {
+  public:
+    /// Collective: all ranks bring the same composition and factoring, such as "method=ring,tree.2 stripes=4 pipeline=16". Throws Error on all ranks
+    /// where one of them has a reason to.
+    Plan(const Composition& composition, MPI_Comm comm, const std::string& factoring = "") {
+        palmette_plan* made = nullptr;
+        check(palmette_plan_make(composition.get(), comm, factoring.c_str(), &made));
+        made_.reset(made);
+    }
+    /// Bytes that this rank has in a buffer, and in the scratch of each run.
+    std::int64_t buffer_bytes(int buffer) const {
+        std::int64_t bytes = 0;
+        check(palmette_plan_buffer_bytes(made_.get(), buffer, &bytes));
+        return bytes;
+    }
+    std::int64_t scratch_bytes() const {
+        std::int64_t bytes = 0;
+        check(palmette_plan_scratch_bytes(made_.get(), &bytes));
+        return bytes;
+    }
+    /// Local, in the same order on all ranks. The buffers stay where they are as long as the run lives. Throws Error.
+    Run bind(const std::vector<void*>& buffers) const {
+        palmette_run* made = nullptr;
+        check(palmette_bind(made_.get(), buffers.data(), static_cast<int>(buffers.size()), &made));
+        return Run(made);
+    }
+
+  private:
+    struct Free {
+        void operator()(palmette_plan* made) const noexcept { palmette_plan_free(made); }
+    };
+    std::unique_ptr<palmette_plan, Free> made_;
+};
+
+}  // namespace palmette

@@ -1,0 +1,43 @@
+// A program that is linked with palmette: each rank's block to the next one, by hand, and an allreduce by name. Rank 0 prints `right`.
+#include <cstdio>
+#include <palmette.hpp>
+#include <string>
+#include <vector>
+
+int main(int argc, char** argv) {
+    MPI_Init(&argc, &argv);
+    int rank = 0, ranks = 1;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    int wrong = 0;
+    {
+        palmette::Composition halo(ranks, {.blocks = ranks, .count = 3}, MPI_INT);
+        const int field = halo.buffer("field"), ghost = halo.buffer("ghost");
+        for (int r = 0; r < ranks; ++r) halo.multicast(r, {(r + 1) % ranks}, field, {r, 1}, ghost);
+        const palmette::Plan plan(halo, MPI_COMM_WORLD);
+        std::vector<int> mine(3, rank), left(3, -1);
+        wrong += plan.buffer_bytes(field) != 12;
+        palmette::Run run = plan.bind({mine.data(), left.data()});
+        auto sum = palmette::Composition::named("allreduce", ranks, 0, {100}, MPI_DOUBLE, MPI_SUM);
+        const palmette::Plan reduction(sum, MPI_COMM_WORLD, "method=ring pipeline=2");
+        std::vector<double> x(100, rank + 1.0), y(100, 0.0);
+        palmette::Run other = reduction.bind({x.data(), y.data()});
+        run.start();
+        other.start();
+        while (!other.test()) continue;
+        run.wait();
+        wrong += left[2] != (rank + ranks - 1) % ranks;
+        wrong += y[99] != ranks * (ranks + 1) / 2.0;
+        try {
+            palmette::Plan(halo, MPI_COMM_WORLD, "method=star");
+            ++wrong;
+        } catch (const palmette::Error& error) {
+            wrong += std::string(error.what()).find("star") == std::string::npos || error.code() == MPI_SUCCESS;
+        }
+    }
+    int all = 0;
+    MPI_Allreduce(&wrong, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    if (rank == 0) std::puts(all == 0 ? "right" : "wrong");
+    MPI_Finalize();
+    return all != 0;
+}
