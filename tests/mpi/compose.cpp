@@ -218,14 +218,15 @@ class Check {
 
 std::string random_factoring(Rng& shared, int size) {
     std::string out;
-    const char* const methods[] = {"direct", "tree.2", "tree.3/1", "ring", "ring/2", "direct/1"};
+    const char* const methods[] = {"direct", "tree.2",   "tree.3/1",  "ring",
+                                   "ring/2", "direct/1", "ring@copy", "tree.2/1@copy"};
     if (shared.one_in(2)) {
         const int first = size > 1 ? static_cast<int>(shared.between(1, size - 1)) : 1;
         out =
             first < size ? "hierarchy=2:" + std::to_string(first) + "+" + std::to_string(size - first) : "hierarchy=1";
         out += " ";
     }
-    out += std::string("method=") + methods[shared.between(0, 5)];
+    out += std::string("method=") + methods[shared.between(0, 7)];
     if (shared.one_in(3)) out += " stripes=" + std::to_string(shared.between(2, 4));
     if (shared.one_in(3)) out += " pipeline=" + std::to_string(shared.between(2, 5));
     if (shared.one_in(3)) out += " landings=1";
@@ -237,7 +238,7 @@ Case random_case(Rng& shared, int size, MPI_Op maps) {
     out.name = names[shared.between(0, 10)];
     out.factoring = random_factoring(shared, size);
     out.root = static_cast<int>(shared.between(0, size - 1));
-    const int most = shared.one_in(10) ? 20000 : 40;
+    const int most = shared.one_in(5) ? 20000 : 40;
     const std::size_t length = shared.one_in(2)         ? 1
                                : out.name == "alltoall" ? static_cast<std::size_t>(size * size)
                                                         : static_cast<std::size_t>(size);

@@ -18,7 +18,7 @@ from palmette.cli.job_options import (
     ranks_option,
     root_option,
 )
-from palmette.compose.auto import Variant, ablation
+from palmette.compose.auto import Variant, ablation, predicted_s
 from palmette.compose.composition import Composition, methods_list, named
 from palmette.compose.errors import ComposeError
 from palmette.compose.factoring import Factoring, bound_s
@@ -187,7 +187,8 @@ def _stripes(text: str, topology: str | None, job: _core.Job) -> int:
         return int(text)
     if topology is None:
         raise CliError("--stripes nics needs --topology, whose fabric tells the adapters of each host; give both")
-    adapters = {host.name: len(host.adapters) for host in load(topology).fabric.hosts}
+    fabric = load(topology).fabric
+    adapters = {host.name: len(host.adapters) for host in fabric.hosts} if fabric is not None else {}
     counts = [adapters.get(name, 0) for name in set(job.hosts)]
     if min(counts) == 0:
         raise CliError(f"--stripes nics: {topology} tells no adapters of some hosts; give a number instead")
@@ -275,6 +276,9 @@ def _lines(asked: _Asked, plan: _core.Plan, complaint: str | None, picture: str 
     if asked.variants:
         lines += _variant_lines(asked.variants)
     lines += ["", *stage_lines(plan), "", *count_lines(plan, bound_s(asked.composition, asked.job)), scratch_line(plan)]
+    seconds = predicted_s(plan)
+    if seconds is not None:
+        lines.append(f"predicted: {_core.format_duration(seconds)} by the model")
     verdict = f"wrong: {complaint}" if complaint is not None else "verified: right, without deadlocks or races"
     lines += click.wrap_text(verdict, width=80).splitlines()
     if picture is not None:
@@ -300,6 +304,7 @@ def _as_json(asked: _Asked, plan: _core.Plan, complaint: str | None, picture: st
         "stages": stages_json(plan),
         "count": count_json(plan, bound_s(composition, asked.job)),
         "scratch_bytes": plan.scratch_bytes,
+        "predicted_s": predicted_s(plan),
         "verified": complaint is None,
         "complaint": complaint,
     }

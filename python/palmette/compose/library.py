@@ -56,6 +56,7 @@ def _declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
         "plan_make": [pointer, handle["Comm"], text, out],
         "plan_buffer_bytes": [pointer, number, longs],
         "plan_scratch_bytes": [pointer, longs],
+        "plan_single_copies": [pointer, longs],
         "bind": [pointer, out, number, out],
         "start": [pointer],
         "test": [pointer, numbers],

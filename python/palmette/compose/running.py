@@ -58,6 +58,13 @@ class RunningPlan:
         call("plan_scratch_bytes", self._plan, ctypes.byref(size))
         return size.value
 
+    @property
+    def single_copies(self) -> int:
+        """How many of this rank's messages are read in the sender's memory."""
+        count = ctypes.c_int64()
+        call("plan_single_copies", self._plan, ctypes.byref(count))
+        return count.value
+
     def bind(self, **arrays: Array) -> Run:
         """Return a run on these arrays, which must be contiguous and stay where they are.
 

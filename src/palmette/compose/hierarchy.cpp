@@ -37,10 +37,18 @@ std::string level_name(std::size_t level, std::size_t levels) {
 
 Method Method::parse(std::string_view text) {
     Method out;
-    const auto slash = text.find('/');
-    std::string_view shape = text.substr(0, slash);
+    const auto at = text.find('@');
+    const std::string_view way = text.substr(0, at);
+    if (at != std::string_view::npos) {
+        const std::string_view transport = text.substr(at + 1);
+        if (transport != "copy" && transport != "messages")
+            fail("method '", text, "': transport '", transport, "': expected copy or messages");
+        if (transport == "copy") out.transport = Transport::single_copy;
+    }
+    const auto slash = way.find('/');
+    std::string_view shape = way.substr(0, slash);
     if (slash != std::string_view::npos) {
-        const std::string_view lanes = text.substr(slash + 1);
+        const std::string_view lanes = way.substr(slash + 1);
         out.lanes = lanes == "all" ? 0 : number(lanes, text, "method");
     }
     if (const auto dot = shape.find('.'); dot != std::string_view::npos) {
@@ -56,13 +64,16 @@ Method Method::parse(std::string_view text) {
     else if (shape == "ring")
         out.shape = Shape::ring;
     else
-        fail("method '", text, "': expected direct, tree, tree.K or ring, with /LANES where not all ranks talk");
+        fail("method '", text,
+             "': expected direct, tree, tree.K or ring, with /LANES where not all ranks talk, and @copy for single "
+             "copies");
     return out;
 }
 
 std::string Method::text() const {
     std::string out = shape == Shape::direct ? "direct" : shape == Shape::ring ? "ring" : cat("tree.", radix);
     if (lanes > 0) out += cat("/", lanes);
+    if (transport == Transport::single_copy) out += "@copy";
     return out;
 }
 

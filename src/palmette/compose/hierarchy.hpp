@@ -19,12 +19,17 @@ using topology::Partition;
 ///   ring     from each group to the next: a chain for each primitive, a ring for all of them together
 struct Method {
     enum class Shape : std::uint8_t { direct, tree, ring };
+    /// What a level's messages go by: the MPI's messages, or, between ranks of one host, by reading in the sender's memory. Who wants the
+    /// latter gets the former where it isn't possible, or not worth it.
+    enum class Transport : std::uint8_t { messages, single_copy };
     Shape shape = Shape::direct;
     std::int32_t radix = 2;
     /// Ranks of a group that talk with other groups of this level; 0: all, each for itself.
     std::int32_t lanes = 0;
+    Transport transport = Transport::messages;
 
-    /// direct, tree, tree.K or ring, with /LANES behind it where not all ranks talk: "ring/4", "tree.3/1". Throws base::Error.
+    /// direct, tree, tree.K or ring, with /LANES behind it where not all ranks talk, and @copy for single copies: "ring/4", "tree.3/1@copy". Throws
+    /// base::Error.
     static Method parse(std::string_view text);
     std::string text() const;
     friend bool operator==(const Method&, const Method&) = default;

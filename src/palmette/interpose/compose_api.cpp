@@ -232,6 +232,13 @@ PALMETTE_API int palmette_plan_scratch_bytes(const palmette_plan* plan, int64_t*
     });
 }
 
+PALMETTE_API int palmette_plan_single_copies(const palmette_plan* plan, int64_t* messages) {
+    return guarded([&] {
+        needed(messages, "messages") = needed(plan, "plan").made->single_copies();
+        return MPI_SUCCESS;
+    });
+}
+
 PALMETTE_API void palmette_plan_free(palmette_plan* plan) { delete plan; }
 
 PALMETTE_API int palmette_bind(const palmette_plan* plan, void* const* buffers, int count, palmette_run** out) {

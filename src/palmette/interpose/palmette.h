@@ -58,6 +58,9 @@ int palmette_plan_make(const palmette_composition* composition, MPI_Comm comm, c
 /* How many bytes this rank has in a buffer, and in the plan's own scratch. */
 int palmette_plan_buffer_bytes(const palmette_plan* plan, int buffer, int64_t* bytes);
 int palmette_plan_scratch_bytes(const palmette_plan* plan, int64_t* bytes);
+/* How many of this rank's messages are read in the sender's memory: those of levels with @copy, of 4 KiB and more, between ranks of one host;
+ * none where the system forbids it. */
+int palmette_plan_single_copies(const palmette_plan* plan, int64_t* messages);
 /* Local; runs keep what they need. */
 void palmette_plan_free(palmette_plan* plan);
 

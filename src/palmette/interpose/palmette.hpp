@@ -145,6 +145,12 @@ class Plan {
         check(palmette_plan_scratch_bytes(made_.get(), &bytes));
         return bytes;
     }
+    /// How many of this rank's messages are read in the sender's memory.
+    std::int64_t single_copies() const {
+        std::int64_t messages = 0;
+        check(palmette_plan_single_copies(made_.get(), &messages));
+        return messages;
+    }
     /// Local, in the same order on all ranks. The buffers stay where they are as long as the run lives. Throws Error.
     Run bind(const std::vector<void*>& buffers) const {
         palmette_run* made = nullptr;

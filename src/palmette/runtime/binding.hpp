@@ -57,6 +57,7 @@ struct BoundStep {
     std::int32_t peer;  ///< of a message: its rank; of a pull: which member of the node
     std::int32_t tag;
     bool copied;             ///< expose: never read in the caller's own memory
+    bool single_copy;        ///< message: its receiver reads it in the sender's memory
     std::uint8_t operation;  ///< reduce: index into Environment::operation
     std::uint32_t readers;
     std::int64_t bytes;

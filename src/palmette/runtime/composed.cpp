@@ -1,9 +1,13 @@
 #include "palmette/runtime/composed.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <map>
 #include <mutex>
 #include <new>
+#include <optional>
 
 #include "palmette/base/error.hpp"
 #include "palmette/compose/factoring_text.hpp"
@@ -11,6 +15,7 @@
 #include "palmette/runtime/agreement.hpp"
 #include "palmette/runtime/discovery.hpp"
 #include "palmette/runtime/patience.hpp"
+#include "palmette/runtime/shared_single_copy.hpp"
 
 namespace palmette::runtime {
 
@@ -41,6 +46,36 @@ class ComposedHome {
         if (hidden != MPI_COMM_NULL && !finalized) PMPI_Comm_free(&hidden);
     }
 
+    bool on_my_node(std::int32_t peer) const {
+        const topology::Partition& nodes = job.nodes().groups;
+        return nodes.group_of(job.position_of(base::Rank{peer}).value) ==
+               nodes.group_of(job.position_of(base::Rank{rank}).value);
+    }
+
+    /// Whether all ranks may read the memory of those of their node. Collective at the first call; each rank tries its neighbour.
+    bool can_copy() {
+        if (can_copy_) return *can_copy_;
+        permit_siblings_to_read();
+        const topology::Partition& nodes = job.nodes().groups;
+        const std::int32_t position = job.position_of(base::Rank{rank}).value;
+        const std::int32_t group = nodes.group_of(position), first = nodes.first(group), size = nodes.size_of(group);
+        const auto neighbor = [&](std::int32_t distance) {
+            return job.rank_at({first + (position - first + distance) % size}).value;
+        };
+        std::uint64_t word = 0x70616c6d65747465U ^ static_cast<std::uint64_t>(rank);
+        const std::array<std::uint64_t, 3> mine{static_cast<std::uint64_t>(getpid()),
+                                                reinterpret_cast<std::uint64_t>(&word), word};
+        std::array<std::uint64_t, 3> theirs = mine;
+        bool works = true;
+        if (size > 1)
+            works = PMPI_Sendrecv(mine.data(), sizeof mine, MPI_BYTE, neighbor(1), 0, theirs.data(), sizeof theirs,
+                                  MPI_BYTE, neighbor(size - 1), 0, hidden, MPI_STATUS_IGNORE) == MPI_SUCCESS &&
+                    can_read_process(static_cast<pid_t>(theirs[0]), theirs[1], theirs[2]);
+        // The word stays where it is until everybody has read.
+        can_copy_ = all_true(hidden, works).value_or(false);
+        return *can_copy_;
+    }
+
     /// The first gap that is wide enough: the same on all ranks, which take and give back in the same order.
     int take_tags(std::int64_t count) {
         std::int64_t at = 0;
@@ -59,11 +94,15 @@ class ComposedHome {
     int rank = 0;
 
   private:
+    std::optional<bool> can_copy_;
     std::map<std::int64_t, std::int64_t> tags_;
     std::int64_t tag_limit_ = 0;
 };
 
 namespace {
+
+/// Shorter messages are sent: an offer and its answer cost more than a copy.
+constexpr std::int64_t least_single_copy = 4096;
 
 /// Offsets of one rank's blocks: ascending, without gaps, each cut in stripes.
 class Packed : public Places {
@@ -215,6 +254,12 @@ void ComposedPlan::prepare(const compose::Composition& composition, const topolo
     const base::Rank self{rank};
     program_ = factory.program(self);
     tags_ = factory.tag_limit();
+    for (const plan::Step& step : program_.steps)
+        copied_tags_.push_back((step.kind == plan::StepKind::send || step.kind == plan::StepKind::recv) &&
+                               factory.single_copy(step.tag));
+    wants_copies_ =
+        std::any_of(parsed.factoring.methods.begin(), parsed.factoring.methods.end(),
+                    [](const auto& method) { return method.transport == compose::Method::Transport::single_copy; });
     const Packed packed(composition, parsed.factoring.stripes, self);
     Layout layout;
     layout.element_bytes = composition.element_bytes();
@@ -222,6 +267,17 @@ void ComposedPlan::prepare(const compose::Composition& composition, const topolo
     bound_ = bind(plan::Collective::composed, program_, on, layout);
     names_ = composition.buffers();
     buffer_bytes_ = packed.bytes();
+}
+
+void ComposedPlan::take_single_copies() {
+    for (std::size_t s = 0; s < bound_.steps.size(); ++s) {
+        BoundStep& step = bound_.steps[s];
+        // Both sides know a message's length and whether they share a node: they come to the same result.
+        step.single_copy = copied_tags_[s] && step.bytes >= least_single_copy && home_->on_my_node(step.peer);
+        if (!step.single_copy) continue;
+        ++single_copies_;
+        ++bound_.most_requests;
+    }
 }
 
 std::unique_ptr<ComposedPlan> ComposedPlan::make(MPI_Comm comm, const compose::Composition* composition,
@@ -248,6 +304,8 @@ std::unique_ptr<ComposedPlan> ComposedPlan::make(MPI_Comm comm, const compose::C
     if (!agreement) fail("the ranks can't compare their compositions: MPI reports an error");
     if (!agreement->world_known) fail("another rank refuses the plan; its error says why");
     if (!agreement->settings_agree) fail("the composition or its factoring differs between ranks; give all the same");
+    // All of them bring the same factoring by now.
+    if (plan->wants_copies_ && plan->home_->can_copy()) plan->take_single_copies();
     return plan;
 }
 
@@ -263,7 +321,8 @@ ComposedRun::ComposedRun(std::shared_ptr<const ComposedPlan> plan, const std::ve
     bases_.resize(std::max<std::size_t>(2, bases_.size()));
     for (const MPI_Op op : plan_->ops_) operations_.emplace_back(op, plan_->type_);
     executor_.prepare(plan_->bound_);
-    first_tag_ = plan_->home_->take_tags(plan_->tags_);
+    // Behind them those of answers to single copies.
+    first_tag_ = plan_->home_->take_tags(plan_->wants_copies_ ? 2 * plan_->tags_ : plan_->tags_);
 }
 
 ComposedRun::~ComposedRun() {
@@ -279,6 +338,7 @@ int ComposedRun::start() {
     environment.bases = {bases_[0], bases_[1], bases_.data() + 2};
     environment.comm = plan_->home_->hidden;
     environment.first_tag = first_tag_;
+    environment.answer_tags = static_cast<int>(plan_->tags_);
     environment.operation = operations_.data();
     code_ = executor_.begin(plan_->bound_, environment);
     if (code_ != MPI_SUCCESS) return code_;

@@ -34,10 +34,13 @@ class ComposedPlan {
     std::int64_t buffer_bytes(std::size_t index) const { return buffer_bytes_[index]; }
     std::int64_t scratch_bytes() const { return bound_.scratch_bytes; }
     const plan::Program& program() const { return program_; }
+    /// How many of this rank's messages are read in the sender's memory.
+    std::int64_t single_copies() const { return single_copies_; }
 
   private:
     friend class ComposedRun;
     ComposedPlan() = default;
+    void take_single_copies();
     void prepare(const compose::Composition& composition, const topology::Job& job, std::string_view factoring,
                  int rank);
 
@@ -49,6 +52,9 @@ class ComposedPlan {
     std::vector<MPI_Op> ops_;
     MPI_Datatype type_ = MPI_DATATYPE_NULL;
     std::int64_t tags_ = 1;
+    std::vector<bool> copied_tags_;  ///< by step: whether the factoring wants a single copy
+    bool wants_copies_ = false;
+    std::int64_t single_copies_ = 0;
 };
 
 /// A plan with its buffers. Any number may be under way at once, in one thread at a time; all go on while one is tested or waited for.

@@ -1,8 +1,11 @@
 #include "palmette/runtime/executor.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 
+#include "palmette/runtime/shared_single_copy.hpp"
 #include "palmette/runtime/under_way.hpp"
 
 namespace palmette::runtime {
@@ -22,6 +25,8 @@ void Executor::prepare(const BoundProgram& program) {
     grow(requests_, static_cast<std::size_t>(program.most_requests));
     grow(step_of_request_, static_cast<std::size_t>(program.most_requests));
     grow(finished_, static_cast<std::size_t>(program.most_requests));
+    if (std::any_of(program.steps.begin(), program.steps.end(), [](const BoundStep& step) { return step.single_copy; }))
+        grow(offers_, program.steps.size());
 }
 
 char* Executor::address(const Piece& piece) {
@@ -102,6 +107,43 @@ int Executor::start_message(const BoundStep& step, std::uint32_t index, char* da
     return MPI_SUCCESS;
 }
 
+/// The sender offers its data and waits for an answer; the receiver reads, and answers. All of it by short messages, so that whoever waits for one
+/// of them waits as for any other.
+int Executor::start_single_copy(const BoundStep& step, std::uint32_t index, char* data) {
+    const int tag = environment_.first_tag + step.tag;
+    Offer& offer = offers_[index];
+    left_[index] = 2;
+    const auto request = [&]() -> MPI_Request* {
+        step_of_request_[static_cast<std::size_t>(active_)] = index;
+        return &requests_[static_cast<std::size_t>(active_++)];
+    };
+    if (step.kind == StepKind::recv)
+        return PMPI_Irecv(&offer, sizeof offer, MPI_BYTE, step.peer, tag, environment_.comm, request());
+    offer = {static_cast<std::int64_t>(getpid()), reinterpret_cast<std::uint64_t>(data)};
+    const int error =
+        PMPI_Irecv(nullptr, 0, MPI_BYTE, step.peer, tag + environment_.answer_tags, environment_.comm, request());
+    if (error != MPI_SUCCESS) return error;
+    return PMPI_Isend(&offer, sizeof offer, MPI_BYTE, step.peer, tag, environment_.comm, request());
+}
+
+int Executor::answer(std::uint32_t index) {
+    const BoundStep& step = program_->steps[index];
+    const Offer& offer = offers_[index];
+    const int failed = read_process(static_cast<pid_t>(offer.process), offer.address, message_data(step), step.bytes);
+    // Also after an error: the sender waits.
+    step_of_request_[static_cast<std::size_t>(active_)] = index;
+    MPI_Request* request = &requests_[static_cast<std::size_t>(active_++)];
+    const int error =
+        PMPI_Isend(nullptr, 0, MPI_BYTE, step.peer, environment_.first_tag + step.tag + environment_.answer_tags,
+                   environment_.comm, request);
+    return failed ? MPI_ERR_OTHER : error;
+}
+
+char* Executor::message_data(const BoundStep& step) {
+    if (step.staging >= 0) return staging_.data() + step.staging;
+    return step.piece_count == 1 ? address(program_->pieces[step.first_piece]) : nullptr;
+}
+
 int Executor::run_last(const BoundStep& step, char* data) {
     const int tag = environment_.first_tag + step.tag;
     const int count = static_cast<int>(step.bytes);
@@ -139,10 +181,9 @@ int Executor::start(std::uint32_t index) {
         case StepKind::recv:
             break;
     }
-    char* data = step.staging >= 0       ? staging_.data() + step.staging
-                 : step.piece_count == 1 ? address(program_->pieces[step.first_piece])
-                                         : nullptr;
+    char* data = message_data(step);
     if (step.kind == StepKind::send && step.staging >= 0) collect(step, true);
+    if (step.single_copy) return start_single_copy(step, index, data);
     if (step.kind == StepKind::send && environment_.outbox && step.bytes > 0 && step.bytes <= Outbox::longest &&
         environment_.outbox->send(data, static_cast<int>(step.bytes), step.peer, environment_.first_tag + step.tag,
                                   environment_.comm, error)) {
@@ -189,9 +230,14 @@ int Executor::start_ready() {
 }
 
 int Executor::take_finished(int count) {
+    int error = MPI_SUCCESS;
     for (int i = 0; i < count; ++i) {
         const std::uint32_t step = step_of_request_[static_cast<std::size_t>(finished_[static_cast<std::size_t>(i)])];
-        if (--left_[step] == 0) complete(step);
+        if (--left_[step] == 0) {
+            complete(step);
+        } else if (const BoundStep& bound = program_->steps[step]; bound.single_copy && bound.kind == StepKind::recv) {
+            if (const int failed = answer(step); failed != MPI_SUCCESS) error = failed;
+        }
     }
     // Keep the open requests together, in order.
     int kept = 0;
@@ -201,7 +247,7 @@ int Executor::take_finished(int count) {
         step_of_request_[static_cast<std::size_t>(kept++)] = step_of_request_[static_cast<std::size_t>(i)];
     }
     active_ = kept;
-    return start_ready();
+    return error == MPI_SUCCESS ? start_ready() : error;
 }
 
 int Executor::poll_messages(bool& any) {

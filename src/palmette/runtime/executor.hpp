@@ -27,6 +27,7 @@ struct Environment {
     Bases bases;
     MPI_Comm comm = MPI_COMM_NULL;
     int first_tag = 0;                          ///< added to every message's tag
+    int answer_tags = 0;                        ///< added as well where a single copy is acknowledged
     const Operation* operation = nullptr;       ///< of reductions; the first, where there are several
     SharedNode* shared = nullptr;               ///< set for all members of a node or for none
     std::int64_t single_copy_from = INT64_MAX;  ///< exposures of so many bytes are read in the owner's memory
@@ -75,6 +76,9 @@ class Executor {
 
     int start(std::uint32_t step);
     int start_message(const BoundStep& step, std::uint32_t index, char* data);
+    int start_single_copy(const BoundStep& step, std::uint32_t index, char* data);
+    int answer(std::uint32_t step);
+    char* message_data(const BoundStep& step);
     int run_last(const BoundStep& step, char* data);
     void collect(const BoundStep& step, bool into_staging);
     void copy(const BoundStep& step, const char* exposed);
@@ -98,6 +102,12 @@ class Executor {
     Patience patience_;
     const BoundProgram* program_ = nullptr;
     Environment environment_;
+    /// What the sender of a single copy tells of its data.
+    struct Offer {
+        std::int64_t process;
+        std::uint64_t address;
+    };
+    std::vector<Offer> offers_;  ///< by step, where there are single copies
     std::vector<char> scratch_, staging_, bounce_;
     std::vector<std::uint32_t> waits_, left_, ready_, pending_;
     std::vector<MPI_Request> requests_;

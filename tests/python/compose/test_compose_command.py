@@ -123,3 +123,33 @@ def test_the_list_names_mpis_collectives(palmette: Call) -> None:
     result = palmette("compose", "--list")
     assert [line.split()[0] for line in result.out.splitlines()] == NAMES
     assert len(json.loads(palmette("compose", "--list", "--json").out)) == len(NAMES)
+
+
+def test_stripes_may_be_as_many_as_hosts_have_adapters(palmette: Call, tmp_path: Path) -> None:
+    hosts = [{"name": f"h{number}", "adapters": [f"H-{number}{port}" for port in range(2)]} for number in range(2)]
+    document = {
+        "format": "palmette-topology",
+        "version": 1,
+        "fabric": {"switches": [], "hosts": hosts, "links": []},
+        "machine": _core.Machine.synthetic("2node@100Mbit/s:4core").to_json(),
+    }
+    names = _core.Machine.synthetic("2node@100Mbit/s:4core").hosts
+    for host, name in zip(hosts, names, strict=True):
+        host["name"] = name
+    file = tmp_path / "topology.json"
+    file.write_text(json.dumps(document), encoding="utf-8")
+    result = palmette("compose", "broadcast", "--topology", file, "--stripes", "nics", "--json")
+    assert result.status == 0, result.err
+    assert json.loads(result.out)["factoring"]["stripes"] == 2
+    hosts[1]["adapters"] = []
+    file.write_text(json.dumps(document), encoding="utf-8")
+    assert "tells no adapters" in palmette("compose", "broadcast", "--topology", file, "--stripes", "nics").err
+    assert "needs --topology" in palmette("compose", "broadcast", "--hierarchy", "2:4", "--stripes", "nics").err
+
+
+def test_flags_for_c_and_cpp_name_folders_that_are_there(palmette: Call) -> None:
+    result = palmette("compose", "--cflags", "--json")
+    if result.status == 2:
+        pytest.skip(result.err)
+    assert (Path(json.loads(result.out)["cflags"].removeprefix("-I")) / "palmette.h").is_file()
+    assert "expected mpich" in palmette("compose", "--libs", "lam").err

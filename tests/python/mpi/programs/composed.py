@@ -44,6 +44,18 @@ for run, _, _ in runs:
     run.free()
 plan.free()
 
+# Levels may go by single copies: all ranks are on this host.
+plan = RunningPlan(named("allreduce", size, 80000, element_bytes=8), comm, Factoring(methods=("ring@copy",), pipeline=2),
+                   datatype=MPI.DOUBLE, operations={"sum": MPI.SUM})  # fmt: skip
+x, y = np.arange(10000) + rank * 10.0, np.empty(10000)
+assert plan.single_copies > 0
+for _ in range(2):
+    with plan.bind(send=x, recv=y) as run:
+        run.start()
+        run.wait()
+    np.testing.assert_allclose(y, np.arange(10000) * float(size) + 10.0 * size * (size - 1) / 2)
+plan.free()
+
 # By hand, on another communicator, in another order of ranks.
 turned = comm.Split(0, -rank)
 made = Composition(size, bytes=4, blocks=size)
