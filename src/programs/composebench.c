@@ -16,6 +16,7 @@
 #pragma GCC diagnostic ignored "-Wunused-function"
 #include "collbench/cell.h"
 #include "collbench/output.h"
+#include "collbench/sorted.h"
 #include "collbench/timing.h"
 #pragma GCC diagnostic pop
 #include "composebench/options.h"
@@ -40,16 +41,11 @@ static struct call time_one(const struct collective *c, const struct work *w, co
     return finish_together(t);
 }
 
-static int compare_times(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static double median_of(const struct candidate *one) {
     double *sorted = room((size_t)one->count, sizeof *sorted);
     memcpy(sorted, one->time_s, (size_t)one->count * sizeof *sorted);
-    qsort(sorted, (size_t)one->count, sizeof *sorted, compare_times);
-    const double median = one->count ? sorted[one->count / 2] : 0;
+    sort(sorted, one->count);
+    const double median = one->count ? middle(sorted, one->count) : 0;
     free(sorted);
     return median;
 }
@@ -70,9 +66,9 @@ static void drop_slow(struct candidate *all, int count, double ratio) {
 static void measure_rounds(const struct options *o, const struct collective *c, const struct work *w,
                            struct candidate *all, int count, struct timing *t, uint64_t *random) {
     double begin_s = now_s();
-    for (int round = -o->warmup;; ++round) {
+    for (int round = -o->how.warmup;; ++round) {
         if (round == 0) begin_s = now_s();
-        int more = round < o->max_rounds && (round < o->min_rounds || now_s() - begin_s < o->seconds);
+        int more = round < o->max_rounds && (round < o->min_rounds || now_s() - begin_s < o->how.seconds);
         PMPI_Bcast(&more, 1, MPI_INT, 0, MPI_COMM_WORLD);
         if (!more) break;
         /* All ranks draw the same order: they start from the same seed. */
@@ -145,7 +141,7 @@ static int run_cell(FILE *out, const struct options *o, const struct compose_cel
     for (int time = 0; time < 2 && status < 2; ++time) {
         for (int i = 0; i < count; ++i) {
             current_run = all[i].composed.run;
-            all[i].wrong += check(&c, &w, i == 0 ? ALONE : PALMETTE, all[i].name, o->shared_clock);
+            all[i].wrong += check(&c, &w, i == 0 ? ALONE : PALMETTE, all[i].name, o->how.shared_clock);
             if (all[i].wrong) status = 1;
         }
         if (time == 0) measure_rounds(o, &c, &w, all, count, t, random);
@@ -184,13 +180,11 @@ int main(int argc, char **argv) {
         MPI_Finalize();
         return *wrong ? 2 : 0;
     }
-    FILE *out = my_rank ? NULL : o->output ? fopen(o->output, "w") : stdout;
-    if (my_rank == 0 && !out) stop("can't write %s; choose another file with --output", o->output);
-    put_job(out, PROGRAM, o->shared_clock, o->seed);
+    FILE *out = open_output(&o->how);
+    put_job(out, PROGRAM, o->how.shared_clock, o->how.seed);
     prepare_communicator();
-    struct timing timing = {
-        .shared_clock = o->shared_clock, .spin = o->spin, .window_s = 2e-3, .shortest_window_s = 2e-3};
-    uint64_t random = o->seed;
+    struct timing timing = timing_of(&o->how);
+    uint64_t random = o->how.seed;
     int status = 0;
     for (int i = 0; i < o->cell_count && status < 2; ++i) {
         const int now = run_cell(out, o, &o->cells[i], &timing, &random);

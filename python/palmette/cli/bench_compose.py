@@ -13,7 +13,7 @@ from palmette.bench.places import Place
 from palmette.bench.settings import parse_sizes, split, split_placements
 from palmette.cli.bench import one_line_errors
 from palmette.cli.bench_place import Where
-from palmette.cli.common import CliError, emit_json, errors, json_option
+from palmette.cli.common import CliError, emit_json, errors, json_option, write_file
 from palmette.compose.auto import ablation
 from palmette.compose.bench import COLLECTIVES, Asked, Cell, Named, Settings, composition_of, job_on, measure
 from palmette.compose.bench_svg import svg
@@ -108,10 +108,7 @@ def command(
                     measured = measure(place, mpi, placement, asked, settings, ppn=ppn, ranks=ranks)
                 results += [(label, cell) for cell in measured]
     if picture is not None:
-        try:
-            picture.write_text(svg(results), encoding="utf-8")
-        except OSError as error:
-            raise CliError(f"can't write {picture}: {error.strerror}; choose another file with --svg") from None
+        write_file(picture, svg(results), "--svg")
     if as_json:
         emit_json([cell_json(cell, label) for label, cell in results])
         return

@@ -13,7 +13,7 @@ from palmette.bench.places import Place
 from palmette.bench.settings import parse_sizes, split, split_placements
 from palmette.cli.bench import one_line_errors
 from palmette.cli.bench_place import Where
-from palmette.cli.common import CliError, emit_json, errors, json_option
+from palmette.cli.common import CliError, emit_json, errors, json_option, write_file
 from palmette.lab.spec import parse_duration
 from palmette.patterns.errors import PatternError
 from palmette.patterns.form import Form, parse
@@ -104,7 +104,7 @@ def command(
                 runners = _on_place(place, mpis, ("block",) if local else split_placements(placements), ppn, ranks)
                 results = _measured(runners, forms, chosen, settings, picture)
         if table is not None:
-            _write(table, csv_text(results), "--csv")
+            write_file(table, csv_text(results), "--csv")
     if as_json:
         emit_json([to_json(name, made) for name, made in results])
         return
@@ -145,13 +145,6 @@ def _measured(
         with errors.status(f"{runner.name}: {len(forms) * len(sizes)} to measure"):
             measured = measure(runner, forms, sizes, settings)
         if picture is not None and not results:
-            _write(picture, svg(measured[-1], Seats.on(runner.machine(), runner.hosts()), runner.name), "--svg")
+            write_file(picture, svg(measured[-1], Seats.on(runner.machine(), runner.hosts()), runner.name), "--svg")
         results += [(runner.name, made) for made in measured]
     return results
-
-
-def _write(path: Path, text: str, option: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise CliError(f"can't write {path}: {error.strerror}; choose another file with {option}") from None

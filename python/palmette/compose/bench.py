@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +21,7 @@ from palmette.compose.factoring import Factoring, outer_traffic
 from palmette.compose.text import stages_json
 from palmette.lab.running import TIMED_OUT
 from palmette.mpi_install import Installation
-from palmette.run.abi import Abi, abi_of_launcher, preload_library
+from palmette.run.abi import Abi, abi_of_launcher, measuring_program, preload_library
 
 PROGRAM = "composebench"
 COLLECTIVES = {
@@ -154,10 +152,7 @@ def figures(composition: Composition, factoring: Factoring, job: _core.Job) -> F
 
 def program(abi: Abi) -> Path:
     """Return the program for an ABI. Raises ComposeError when it isn't built."""
-    path = Path(sys.modules["palmette"].__path__[0]) / "bin" / f"{PROGRAM}.{abi}"
-    if not os.access(path, os.X_OK):
-        raise ComposeError(f"{path.name} is not built; run `make build` with an MPI of that ABI")
-    return path.absolute()
+    return measuring_program(PROGRAM, abi, ComposeError)
 
 
 def measure(

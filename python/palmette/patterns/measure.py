@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from palmette.patterns.form import Form
 from palmette.patterns.rates import Measured, evaluate
 from palmette.patterns.seats import Seats
 from palmette.patterns.transfers import Plan, plan
-from palmette.run.abi import Abi, abi_of_launcher
+from palmette.run.abi import Abi, abi_of_launcher, measuring_program
 
 PROGRAM = "patternbench"
 
@@ -68,10 +67,7 @@ class Runner(Protocol):
 
 def program(abi: Abi) -> Path:
     """Return the program for an ABI. Raises PatternError when it isn't built."""
-    path = Path(sys.modules["palmette"].__path__[0]) / "bin" / f"{PROGRAM}.{abi}"
-    if not os.access(path, os.X_OK):
-        raise PatternError(f"{path.name} is not built; run `make build` with an MPI of that ABI")
-    return path.absolute()
+    return measuring_program(PROGRAM, abi, PatternError)
 
 
 class OnPlace:

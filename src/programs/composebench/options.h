@@ -2,13 +2,9 @@
 #ifndef COMPOSEBENCH_OPTIONS_H
 #define COMPOSEBENCH_OPTIONS_H
 
-#include <errno.h>
-#include <getopt.h>
 #include <limits.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+
+#include "../collbench/measuring.h"
 
 static const char usage[] =
     "composebench --cell NAME:BYTES [--factoring TEXT...] [--cell ...] [OPTION...]\n"
@@ -36,19 +32,10 @@ struct compose_cell {
 
 struct options {
     struct compose_cell cells[MOST_CELLS];
-    int cell_count, root, min_rounds, max_rounds, warmup;
-    double seconds, drop;
-    bool shared_clock, spin;
-    uint64_t seed;
-    const char* output;
+    int cell_count, root, min_rounds, max_rounds;
+    double drop;
+    struct measuring how;
 };
-
-static bool parse_number(const char* text, double low, double high, double* value) {
-    char* end;
-    errno = 0;
-    *value = strtod(text, &end);
-    return errno == 0 && end != text && *end == 0 && *value >= low && *value <= high;
-}
 
 static const char* add_cell(struct options* o, char* text) {
     char* colon = strrchr(text, ':');
@@ -60,73 +47,55 @@ static const char* add_cell(struct options* o, char* text) {
     return NULL;
 }
 
+static const char* add_factoring(struct options* o, const char* text) {
+    struct compose_cell* cell = o->cell_count ? &o->cells[o->cell_count - 1] : NULL;
+    if (!cell) return "a factoring comes behind its cell";
+    if (cell->count == MOST_FACTORINGS) return "more than 64 factorings of a cell";
+    cell->factorings[cell->count++] = text;
+    return NULL;
+}
+
 /* Returns NULL, "" where help is asked for, or what is wrong with the option in *at. */
 static const char* parse_options(struct options* o, int argc, char** argv, const char** at) {
-    static const struct option known[] = {
-        {"cell", 1, NULL, 'c'},    {"factoring", 1, NULL, 'f'}, {"root", 1, NULL, 'r'},
-        {"seconds", 1, NULL, 't'}, {"drop", 1, NULL, 'd'},      {"min-iterations", 1, NULL, 'n'},
-        {"warmup", 1, NULL, 'w'},  {"clock", 1, NULL, 'k'},     {"max-iterations", 1, NULL, 'N'},
-        {"wait", 1, NULL, 'p'},    {"seed", 1, NULL, 'S'},      {"output", 1, NULL, 'o'},
-        {"help", 0, NULL, 'h'},    {NULL, 0, NULL, 0}};
-    *o = (struct options){
-        .seconds = 2, .min_rounds = 5, .max_rounds = 200, .warmup = 2, .shared_clock = true, .seed = 1};
+    static const struct option known[] = {{"cell", 1, NULL, 'c'},
+                                          {"factoring", 1, NULL, 'f'},
+                                          {"root", 1, NULL, 'r'},
+                                          {"drop", 1, NULL, 'd'},
+                                          {"min-iterations", 1, NULL, 'n'},
+                                          {"max-iterations", 1, NULL, 'N'},
+                                          MEASURING_OPTIONS,
+                                          {NULL, 0, NULL, 0}};
+    *o = (struct options){.min_rounds = 5,
+                          .max_rounds = 200,
+                          .how = {.seconds = 2, .warmup = 2, .window_s = 2e-3, .seed = 1, .shared_clock = true}};
     opterr = 0;
-    for (int option; (option = getopt_long(argc, argv, "", known, NULL)) != -1;) {
+    const char* wrong = NULL;
+    for (int option; !wrong && (option = getopt_long(argc, argv, "", known, NULL)) != -1;) {
         *at = optarg ? optarg : argv[optind - 1];
-        const char* wrong = NULL;
-        double value = 0;
-        bool right = true;
         switch (option) {
             case 'c':
                 wrong = add_cell(o, optarg);
                 break;
-            case 'f': {
-                struct compose_cell* cell = o->cell_count ? &o->cells[o->cell_count - 1] : NULL;
-                if (!cell || cell->count == MOST_FACTORINGS)
-                    wrong = cell ? "more than 64 factorings of a cell" : "a factoring comes behind its cell";
-                else
-                    cell->factorings[cell->count++] = optarg;
-                break;
-            }
-            case 't':
-                right = parse_number(optarg, 0, 1e6, &o->seconds);
+            case 'f':
+                wrong = add_factoring(o, optarg);
                 break;
             case 'd':
-                right = parse_number(optarg, 0, 1e6, &o->drop);
+                if (!parse_number(optarg, 0, 1e6, &o->drop)) wrong = "--drop takes a number, 0 or more";
+                break;
+            case 'r':
+                wrong = parse_count(&o->root, 0, "--root takes 0 to 1000000");
                 break;
             case 'n':
+                wrong = parse_count(&o->min_rounds, 1, "--min-iterations takes 1 to 1000000");
+                break;
             case 'N':
-            case 'w':
-            case 'r':
-                right = parse_number(optarg, option == 'w' || option == 'r' ? 0 : 1, 1e6, &value);
-                *(option == 'n'   ? &o->min_rounds
-                  : option == 'N' ? &o->max_rounds
-                  : option == 'w' ? &o->warmup
-                                  : &o->root) = (int)value;
+                wrong = parse_count(&o->max_rounds, 1, "--max-iterations takes 1 to 1000000");
                 break;
-            case 'S':
-                right = parse_number(optarg, 0, 1e15, &value);
-                o->seed = (uint64_t)value;
-                break;
-            case 'k':
-                o->shared_clock = strcmp(optarg, "shared") == 0;
-                right = o->shared_clock || strcmp(optarg, "barrier") == 0;
-                break;
-            case 'p':
-                o->spin = strcmp(optarg, "spin") == 0;
-                right = o->spin || strcmp(optarg, "sleep") == 0;
-                break;
-            case 'o':
-                o->output = optarg;
-                break;
-            case 'h':
-                return "";
             default:
-                wrong = "unknown option, or one without its value; --help lists what there is";
+                wrong = parse_measuring(&o->how, option);
         }
-        if (!right) wrong = "no value for this option; --help says what it takes";
-        if (wrong) return wrong;
     }
+    if (wrong) return wrong;
     *at = "composebench";
     if (optind < argc) return *at = argv[optind], "an argument that belongs to no option";
     if (o->min_rounds > o->max_rounds) return "--min-iterations is more than --max-iterations";
