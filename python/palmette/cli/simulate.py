@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from palmette import _core
 from palmette.bench.errors import BenchError
@@ -15,11 +17,17 @@ from palmette.bench.traffic import Traffic
 from palmette.cli.common import CliError, emit_json, json_option
 from palmette.simulate import simgrid
 from palmette.simulate.cluster import Cluster, from_file, from_spec, from_stored, prepared, stored
-from palmette.simulate.compare import Asked, Compared, closing_lines, compare, table_lines
+from palmette.simulate.compare import Asked, Compared, compare
 from palmette.simulate.errors import SimulateError
+from palmette.simulate.job import Job, background_of, make_job
+from palmette.simulate.kept import Kept
+from palmette.simulate.page import write_comparison
 from palmette.simulate.parameters import FILE, Parameters, read
 from palmette.simulate.platform import platform_xml
-from palmette.simulate.run import PALMETTE, SELECTORS, Job, background_of, make_job
+from palmette.simulate.results_page import results_page
+from palmette.simulate.run import PALMETTE, SELECTORS
+from palmette.simulate.sets import SimulatedSet, set_named, sets
+from palmette.simulate.table import closing_lines, table_lines
 from palmette.units import plural
 
 EXAMPLE = "palmette simulate --platform gather-paper --collectives gather --sizes 64,1K"
@@ -28,9 +36,12 @@ MOST_RANKS = 16_384
 
 @click.command("simulate", epilog=f"Example: {EXAMPLE}", context_settings={"max_content_width": 80})
 @click.option("--machine", metavar="SPEC", help="A synthetic machine: 2leaf@3GB/s:4node@1.5GB/s:16core.")
-@click.option("--topology", metavar="FILE", help="A topology.json instead, as `palmette discover` writes it.")
+@click.option("--topology", metavar="FILE", help="A topology.json instead, or what ibnetdiscover wrote.")
 @click.option("--platform", metavar="NAME", help="A platform that palmette brings: see --list.")
 @click.option("--ranks", type=click.IntRange(2, MOST_RANKS), help="Number of ranks; default: all places.")
+@click.option(
+    "--ppn", type=click.IntRange(1), default=1, show_default=True, help="Places a host, where the topology tells none."
+)
 @click.option("--placement", default="block", show_default=True, metavar="FORM,...",
               help="block, cyclic, random:SEED or a file with one host a line; several with commas.")  # fmt: skip
 @click.option("--collectives", default="gather,allgather,allreduce", show_default=True, metavar="NAME,...")
@@ -45,14 +56,19 @@ MOST_RANKS = 16_384
 @click.option("--cpu-limit", type=click.IntRange(1), default=120, show_default=True, metavar="SECONDS",
               help="Of CPU for each contender and collective.")  # fmt: skip
 @click.option("--no-checks", is_flag=True, help="Don't compare the results byte for byte.")
+@click.option("--set", "set_name", metavar="NAME", help="Everything named by one word: see --list.")
+@click.option("--keep", metavar="FOLDER", help="Keep each simulation there, and take from there those done before.")
+@click.option("--write-results", metavar="FILE", help="Write the tables as a Markdown page.")
+@click.option("--page", metavar="FILE", help="Write the page that `palmette bench` writes, too.")
 @click.option("--write-platform", metavar="FILE", help="Write SimGrid's platform there and run nothing.")
-@click.option("--list", "listed", is_flag=True, help="List the platforms that palmette brings.")
+@click.option("--list", "listed", is_flag=True, help="List the platforms and sets that palmette brings.")
 @json_option
 def command(
     machine: str | None,
     topology: str | None,
     platform: str | None,
     ranks: int | None,
+    ppn: int,
     placement: str,
     collectives: str,
     sizes: str,
@@ -63,6 +79,10 @@ def command(
     parameters: str | None,
     cpu_limit: int,
     no_checks: bool,
+    set_name: str | None,
+    keep: str | None,
+    write_results: str | None,
+    page: str | None,
     write_platform: str | None,
     listed: bool,
     as_json: bool,
@@ -76,38 +96,51 @@ def command(
         _list(as_json)
         return
     try:
+        named = set_named(set_name) if set_name is not None else None
         values = read(Path(parameters)) if parameters is not None else read(FILE)
-        cluster = prepared(_cluster(machine, topology, platform), values, uplink_share)
+        given = (machine, topology, platform) if named is None else _only_set(machine, topology, platform, named)
+        cluster = prepared(_cluster(*given, ppn), values, uplink_share)
         if write_platform is not None:
-            _write(cluster, values, write_platform, as_json)
+            _write(write_platform, platform_xml(cluster.topology, values, cluster.mesh))
+            _tell_written(write_platform, cluster, as_json)
             return
         smpirun = simgrid.find_smpirun()
         loads = [None, background_of(cluster, Traffic.parse(traffic))] if traffic is not None else [None]
-        jobs = [make_job(cluster, form.strip(), ranks, load) for form in placement.split(",") for load in loads]
+        forms = named.placements if named else [form.strip() for form in placement.split(",")]
+        jobs = [make_job(cluster, form, ranks, load) for form in forms for load in loads]
         if not 2 <= len(jobs[0].seats) <= MOST_RANKS:
             raise SimulateError(
                 f"{cluster.name}: {len(jobs[0].seats):,} ranks; a simulation takes 2 to {MOST_RANKS:,}, see --ranks"
             )
         if root >= len(jobs[0].seats):
             raise SimulateError(f"--root {root}: the job has {len(jobs[0].seats)} ranks")
-        names = _names(collectives)
+        names = list(named.sizes_of) if named else _names(collectives)
         asked = Asked(
             jobs,
             names,
             _sizes(sizes, names),
-            [name.strip() for name in rivals.split(",") if name.strip()],
+            list(named.rivals) if named else [name.strip() for name in rivals.split(",") if name.strip()],
+            named.sizes_of if named else {},
             root,
             not no_checks,
-            cpu_limit,
+            named.cpu_limit_s if named else cpu_limit,
             min(2, os.cpu_count() or 1),
+            Kept(Path(keep)) if keep is not None else None,
         )
         compared = _run(smpirun, asked, values)
+        version = simgrid.version(smpirun)
+        if write_results is not None:
+            title = f"{cluster.name}, {plural(len(jobs[0].seats), 'rank')}, simulated"
+            sentence = named.sentence if named else f"{', '.join(names)} on {cluster.name}."
+            _write(write_results, results_page(title, sentence, _command_line(), version, compared))
+        if page is not None:
+            write_comparison(Path(page), jobs, compared, version, _command_line())
     except (SimulateError, BenchError, _core.Error) as error:
         raise CliError(str(error)) from None
     if as_json:
-        emit_json(_document(smpirun, cluster, jobs[0], compared))
+        emit_json(_document(version, cluster, jobs[0], compared))
     else:
-        click.echo(f"{cluster.name}: {plural(len(jobs[0].seats), 'rank')}, SimGrid {simgrid.version(smpirun)}\n")
+        click.echo(f"{cluster.name}: {plural(len(jobs[0].seats), 'rank')}, SimGrid {version}\n")
         click.echo("\n".join(table_lines(compared)))
         click.echo()
         click.echo(
@@ -117,13 +150,33 @@ def command(
     click.get_current_context().exit(1 if own_trouble else 0)
 
 
-def _cluster(machine: str | None, topology: str | None, platform: str | None) -> Cluster:
+def _only_set(
+    machine: str | None, topology: str | None, platform: str | None, named: SimulatedSet
+) -> tuple[None, None, str]:
+    if machine or topology or platform:
+        raise SimulateError(f"--set {named.name} brings its platform; leave out --machine, --topology and --platform")
+    return None, None, named.platform
+
+
+def _command_line() -> str:
+    """As it was typed, but for where results are kept."""
+    context = click.get_current_context()
+    words = ["palmette", "simulate"]
+    for option in context.command.params:
+        name = option.name or ""
+        if name != "keep" and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            value = context.params[name]
+            words += [option.opts[0]] if value is True else [option.opts[0], str(value)]
+    return shlex.join(words)
+
+
+def _cluster(machine: str | None, topology: str | None, platform: str | None, ppn: int) -> Cluster:
     given = [name for name in (machine, topology, platform) if name is not None]
     if len(given) != 1:
         raise SimulateError(f"give one of --machine, --topology and --platform, for instance: {EXAMPLE}")
     if machine is not None:
         return from_spec(machine)
-    return from_file(topology) if topology is not None else from_stored(platform or "")
+    return from_file(topology, ppn) if topology is not None else from_stored(platform or "")
 
 
 def _names(text: str) -> list[str]:
@@ -159,24 +212,26 @@ def _run(smpirun: str, asked: Asked, values: Parameters) -> Compared:
     return compare(smpirun, asked, values, done)
 
 
-def _document(smpirun: str, cluster: Cluster, job: Job, compared: Compared) -> dict[str, object]:
+def _document(version: str, cluster: Cluster, job: Job, compared: Compared) -> dict[str, object]:
     return {
         "format": "palmette-simulation",
         "version": 1,
         "cluster": cluster.name,
         "ranks": len(job.seats),
-        "simgrid": simgrid.version(smpirun),
+        "simgrid": version,
         "cells": [cell.to_json() for cell in compared.cells],
         "troubles": [trouble.to_json() for trouble in compared.troubles],
     }
 
 
-def _write(cluster: Cluster, values: Parameters, path: str, as_json: bool) -> None:
-    text = platform_xml(cluster.topology, values)
+def _write(path: str, text: str) -> None:
     try:
         Path(path).write_text(text, encoding="utf-8")
     except OSError as error:
         raise SimulateError(f"can't write {path}: {error.strerror}; choose another file") from None
+
+
+def _tell_written(path: str, cluster: Cluster, as_json: bool) -> None:
     if as_json:
         emit_json({"wrote": path, "hosts": len(cluster.hosts)})
     else:
@@ -191,3 +246,7 @@ def _list(as_json: bool) -> None:
     for name, entry in platforms.items():
         click.echo(click.style(name, bold=True))
         click.echo(click.wrap_text(f"{entry['sentence']} Source: {entry['source']}.", 80, "  ", "  "))
+    click.echo("\nsets, for --set:")
+    for one in sets():
+        click.echo(click.style(one.name, bold=True))
+        click.echo(click.wrap_text(one.sentence, 80, "  ", "  "))

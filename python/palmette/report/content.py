@@ -264,6 +264,8 @@ def _sizes(low: Any, high: Any) -> str:
 def command_line(run: Run) -> str:
     """Return the command that measures the same again."""
     settings = run.settings
+    if settings.get("command"):
+        return str(settings["command"])
     words = ["palmette", "bench", *filter(None, [",".join(settings["collectives"])])]
     words += ["--set", settings["named_set"]] if settings.get("named_set") else []
     words += ["--sizes", ",".join(size_text(size).removesuffix(" B") for size in settings["sizes"])]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from typing import Any
 
-from palmette import topology_file
+from palmette import _core, topology_file
 from palmette.discover.found import DiscoverError
+from palmette.discover.run import discover
 from palmette.discover.synthetic import discover_synthetic
 from palmette.simulate.errors import SimulateError
 from palmette.simulate.parameters import Parameters
@@ -24,17 +26,21 @@ class Cluster:
 
     name: str
     topology: Topology
+    places: int = 1
+    """Of a host of which the topology tells none."""
+    mesh: Mapping[str, float] = field(default_factory=dict)
+    """Bytes per second between any two groups, by the name of the level whose groups are joined pairwise."""
 
     @property
     def hosts(self) -> list[tuple[str, int]]:
         """Name and places of each host, in topology order."""
         machine = self.topology.machine
-        return [(host.name, _slots(host, machine)) for host in machine.tree.hosts()]
+        return [(host.name, _slots(host, machine) or self.places) for host in machine.tree.hosts()]
 
 
 def _slots(host: TreeNode, machine: Machine) -> int:
     groups: list[InsideGroup] | None = machine.insides.get(host.inside) if host.inside else None
-    return sum(group.leaves() for group in groups) if groups else host.slots or 1
+    return sum(group.leaves() for group in groups) if groups else host.slots or 0
 
 
 def from_spec(spec: str, name: str = "") -> Cluster:
@@ -48,13 +54,20 @@ def from_spec(spec: str, name: str = "") -> Cluster:
     return Cluster(name or spec, Topology(name or spec, machine))
 
 
-def from_file(path: str) -> Cluster:
-    """Return the cluster of a topology.json. Raises SimulateError."""
+def from_file(path: str, places: int = 1) -> Cluster:
+    """Return the cluster of a topology.json, or of what ibnetdiscover wrote, whose hosts have `places` ranks each.
+
+    Raises SimulateError.
+    """
     try:
-        topology = topology_file.load(path)
-    except TopologyError as error:
+        with open(path, "rb") as stream:
+            is_json = stream.read(4096).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
+        topology = topology_file.load(path) if is_json else discover([("ibnetdiscover", path)])
+    except OSError as error:
+        raise SimulateError(f"can't read {path}: {(error.strerror or str(error)).lower()}; give another --topology") from None
+    except (TopologyError, DiscoverError) as error:
         raise SimulateError(str(error)) from None
-    return Cluster(topology.name or path, topology)
+    return Cluster(topology.name or path, topology, places)
 
 
 def stored() -> dict[str, dict[str, Any]]:
@@ -69,7 +82,9 @@ def from_stored(name: str) -> Cluster:
     platforms = stored()
     if name not in platforms:
         raise SimulateError(f"'{name}' is no platform; there are {', '.join(platforms)}")
-    return from_spec(platforms[name]["machine"], name)
+    found = from_spec(platforms[name]["machine"], name)
+    mesh = platforms[name].get("pairwise", {})
+    return replace(found, mesh={level: _core.parse_rate(rate) for level, rate in mesh.items()})
 
 
 def prepared(cluster: Cluster, parameters: Parameters, uplink_share: float = 1.0) -> Cluster:
@@ -90,7 +105,10 @@ def prepared(cluster: Cluster, parameters: Parameters, uplink_share: float = 1.0
             usual = parameters.inside_latency_s
         levels.append(replace(level, latency_s=level.latency_s or usual, source=level.source or "simulation"))
     tree = _shared(machine.tree, uplink_share)
-    return replace(cluster, topology=replace(cluster.topology, machine=replace(machine, levels=levels, tree=tree)))
+    mesh = {level: rate * uplink_share for level, rate in cluster.mesh.items()}
+    return replace(
+        cluster, mesh=mesh, topology=replace(cluster.topology, machine=replace(machine, levels=levels, tree=tree))
+    )
 
 
 def _shared(node: TreeNode, share: float) -> TreeNode:

@@ -1,20 +1,27 @@
-"""Palmette against its rivals: all jobs of a comparison, and the table of what came out."""
+"""Palmette against its rivals: all jobs of a comparison, and what came out, cell by cell."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from palmette.bench.text import size_text, time_text
+from palmette.bench.text import size_text
 from palmette.simulate import simgrid
+from palmette.simulate.job import Job
+from palmette.simulate.kept import Kept
+from palmette.simulate.limits import bound_s
 from palmette.simulate.parameters import Parameters
-from palmette.simulate.run import PALMETTE, Job, Outcome, bound_s, simulate
+from palmette.simulate.run import PALMETTE, Outcome, simulate
 
 WITHIN = 1.05
 """A cell is slower where palmette takes more than this of the best rival's time, as in `palmette bench`."""
+WON = 1.5
+"""A cell is won where palmette is so many times faster than the best rival,"""
+NEAR = {"bcast": 1.5, "reduce": 1.5, "allreduce": 1.5, "reduce_scatter": 1.5, "reduce_scatter_block": 1.5}
+NEAR_OTHERS = 1.15
+"""or where it takes at most so many bounds: no plan without help from switches reaches 1 for broadcast and reductions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +36,8 @@ class Cell:
     rivals_s: dict[str, float]
     """Of those whose result was right."""
     bound_s: float
+    checked: bool = True
+    """Results were compared byte for byte; large ones are timed only."""
 
     @property
     def best_rival(self) -> str | None:
@@ -46,6 +55,18 @@ class Cell:
         """Palmette's time in bounds."""
         return self.palmette_s / self.bound_s if self.bound_s > 0 and self.palmette_s is not None else None
 
+    @property
+    def is_slower(self) -> bool:
+        """By more than the margin than the best rival."""
+        return self.ratio is not None and self.ratio > WITHIN
+
+    @property
+    def is_good(self) -> bool:
+        """Far ahead of the best rival, or near the bound."""
+        near = NEAR.get(self.collective, NEAR_OTHERS)
+        won = self.ratio is not None and self.ratio * WON <= 1
+        return won or (self.multiple is not None and self.multiple <= near)
+
     def to_json(self) -> dict[str, Any]:
         """As an object."""
         return {
@@ -59,6 +80,9 @@ class Cell:
             "ratio": self.ratio,
             "bound_s": self.bound_s,
             "multiple_of_bound": self.multiple,
+            "checked": self.checked,
+            "slower": self.is_slower,
+            "good": self.is_good,
         }
 
 
@@ -89,10 +113,17 @@ class Asked:
     collectives: Sequence[str]
     sizes: Sequence[int]
     rivals: Sequence[str]
+    sizes_of: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    """Where a collective has sizes of its own."""
     root: int = 0
     checks: bool = True
     cpu_limit_s: int = 120
     parallel: int = 1
+    store: Kept | None = None
+
+    def sizes_for(self, collective: str) -> Sequence[int]:
+        """Return the sizes at which a collective is called; a barrier has none."""
+        return (0,) if collective == "barrier" else self.sizes_of.get(collective, self.sizes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +151,11 @@ def compare(smpirun: str, asked: Asked, parameters: Parameters, done: Callable[[
             parameters,
             contender,
             collective,
-            _sizes_of(collective, asked.sizes),
+            asked.sizes_for(collective),
             root=asked.root,
             checks=asked.checks,
             cpu_limit_s=asked.cpu_limit_s,
+            store=asked.store,
         )
         done(f"{collective}, {job.placement}: {contender}")
         return outcome
@@ -142,22 +174,21 @@ def compare(smpirun: str, asked: Asked, parameters: Parameters, done: Callable[[
     for job in asked.jobs:
         for collective in asked.collectives:
             mine = [found[job.placement, collective, contender] for contender in (PALMETTE, *asked.rivals)]
-            cells += list(_cells(asked, job, collective, mine))
+            cells += list(_cells(asked, parameters, job, collective, mine))
             troubles += list(_troubles(asked, job, collective, mine))
     return Compared(cells, troubles)
 
 
-def _sizes_of(collective: str, sizes: Sequence[int]) -> Sequence[int]:
-    return (0,) if collective == "barrier" else sizes
-
-
-def _cells(asked: Asked, job: Job, collective: str, outcomes: Sequence[Outcome]) -> Iterator[Cell]:
+def _cells(
+    asked: Asked, parameters: Parameters, job: Job, collective: str, outcomes: Sequence[Outcome]
+) -> Iterator[Cell]:
     own, *rivals = outcomes
-    for size in _sizes_of(collective, asked.sizes):
+    for size in asked.sizes_for(collective):
         times = {rival.contender: time for rival in rivals if (time := rival.time_s(size)) is not None}
-        bound = bound_s(job, collective, size, asked.root)
+        bound = bound_s(job, parameters, collective, size, asked.root)
         algorithm = own.algorithms.get(size, "")
-        yield Cell(collective, size, job.placement, own.time_s(size), algorithm, times, bound)
+        checked = size not in own.unchecked
+        yield Cell(collective, size, job.placement, own.time_s(size), algorithm, times, bound, checked)
 
 
 def _troubles(asked: Asked, job: Job, collective: str, outcomes: Sequence[Outcome]) -> Iterator[Trouble]:
@@ -165,46 +196,7 @@ def _troubles(asked: Asked, job: Job, collective: str, outcomes: Sequence[Outcom
         wrong = [size for size, ranks in outcome.wrong_ranks.items() if ranks]
         texts = [f"wrong result at {', '.join(map(size_text, wrong))}"] if wrong else []
         if outcome.trouble:
-            missing = [size for size in _sizes_of(collective, asked.sizes) if size not in outcome.times_s]
+            missing = [size for size in asked.sizes_for(collective) if size not in outcome.times_s]
             texts.append(outcome.trouble + (f", from {size_text(missing[0])} on" if missing else ""))
         if texts:
             yield Trouble(collective, job.placement, outcome.contender, "; ".join(texts))
-
-
-def table_lines(compared: Compared) -> list[str]:
-    """The tables, one for each collective and placement; 80 columns."""
-    lines: list[str] = []
-    last = None
-    for cell in compared.cells:
-        if (cell.collective, cell.placement) != last:
-            last = (cell.collective, cell.placement)
-            lines += ["", f"{cell.collective}, {cell.placement}"]
-            lines.append(f"{'size':>6} {'palmette':>9} {'best rival':>20} {'ratio':>6} {'bound':>7}  algorithm")
-        best = cell.best_rival
-        rival = f"{time_text(cell.rivals_s[best])} {best}" if best is not None else "none is right"
-        own = time_text(cell.palmette_s) if cell.palmette_s is not None else "WRONG"
-        lines.append(
-            f"{size_text(cell.size_bytes):>6} {own:>9} {rival:>20} {_number(cell.ratio):>6} "
-            f"{_number(cell.multiple) + 'x' if cell.multiple is not None else '-':>7}  {cell.algorithm}"[:80]
-        )
-    return lines[1:]
-
-
-def closing_lines(compared: Compared) -> list[str]:
-    """What stands below the tables: how to read them, means, troubles."""
-    lines = ["ratio: palmette / best rival, in simulated time. bound: in physical bounds."]
-    for collective in dict.fromkeys(cell.collective for cell in compared.cells):
-        ratios = [cell.ratio for cell in compared.cells if cell.collective == collective and cell.ratio is not None]
-        if ratios:
-            mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-            slower = sum(ratio > WITHIN for ratio in ratios)
-            lines.append(f"{collective}: geometric mean {mean:.2f} of {len(ratios)}, {slower} slower by more than 5 %")
-    for trouble in compared.troubles:
-        lines.append(f"{trouble.contender} {trouble.collective}, {trouble.placement}: {trouble.text}")
-    return lines
-
-
-def _number(value: float | None) -> str:
-    if value is None:
-        return "-"
-    return f"{value:.2f}" if value < 99.95 else f"{value:.0f}"

@@ -5,12 +5,13 @@
 - Messages between ranks of one host share its memory (one SHARED link).
 - A level's latency is spread over the links that a message crosses, after what both ends take of it.
 
-Switches are zones in zones: one zone of hosts is a star around its router, the zones above find their ways by Floyd.
+Switches are zones in zones: one zone of hosts is a star around its router, the zones above find their ways by Floyd. Where the
+groups of a level are joined pairwise (`mesh`), as in a dragonfly, there is a link for each pair instead of uplinks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from xml.sax.saxutils import quoteattr
 
 from palmette.simulate.errors import SimulateError
@@ -25,18 +26,23 @@ _ROUTER_SUFFIX = "!router"
 """Of names of zones and links: no host name has a `!`."""
 
 
-def platform_xml(topology: Topology, parameters: Parameters) -> str:
-    """Return the platform. Raises SimulateError where a host's name can't be one in SimGrid."""
-    return "".join(_Writer(topology, parameters).platform())
+def platform_xml(topology: Topology, parameters: Parameters, mesh: Mapping[str, float] | None = None) -> str:
+    """Return the platform. `mesh`: capacity of the link between any two groups of a level, by the level's name.
+
+    Raises SimulateError where a host's name can't be one in SimGrid.
+    """
+    return "".join(_Writer(topology, parameters, mesh or {}).platform())
 
 
 class _Writer:
-    def __init__(self, topology: Topology, parameters: Parameters) -> None:
+    def __init__(self, topology: Topology, parameters: Parameters, mesh: Mapping[str, float]) -> None:
         self.topology = topology
+        self.mesh = mesh
         self.parameters = parameters
         self.cable_of_switch = _cables(topology.fabric) if topology.fabric else {}
         self.edge_latency_s = _edge_latencies(topology, parameters)
         self.groups = 0
+        self.members: dict[str, list[str]] = {}
 
     def platform(self) -> Iterator[str]:
         for host in self.topology.machine.tree.hosts():
@@ -56,6 +62,9 @@ class _Writer:
         groups = [child for child in group.children if child.level != "node"]
         if not groups:
             yield from self.star(hosts, name)
+            return
+        if not hosts and groups[0].level in self.mesh:
+            yield from self.pairwise(groups, name)
             return
         yield f'<zone id="{name}" routing="Floyd">\n'
         links: list[str] = []
@@ -85,6 +94,40 @@ class _Writer:
         yield from links
         yield from routes
         yield "</zone>\n"
+
+    def pairwise(self, groups: list[TreeNode], name: str) -> Iterator[str]:
+        """Groups of which any two have a link of their own; where a group is joined inside likewise, each of its members
+        has its share of the links to other groups (Kim et al., ISCA 2008), and ways are the shortest.
+        """
+        yield f'<zone id="{name}" routing="Floyd">\n'
+        level = groups[0].level or ""
+        zones = []
+        for group in groups:
+            zones.append(self.next_name())
+            yield from self.zone(group, zones[-1])
+        routes: list[str] = []
+        for i, source in enumerate(zones):
+            for j, target in enumerate(zones[i + 1 :], i + 1):
+                link = f"{source}!{target}"
+                yield _link(link, self.mesh[level], 2 * self.edge_latency_s.get(level, 0.0), "SPLITDUPLEX")
+                there = self.gate(source, (j - i - 1) % len(zones), len(zones) - 1)
+                back = self.gate(target, (i - j - 1) % len(zones), len(zones) - 1)
+                for ends, gates, way in (
+                    ((source, target), (there, back), "UP"),
+                    ((target, source), (back, there), "DOWN"),
+                ):
+                    routes.append(
+                        f'<zoneRoute src="{ends[0]}" dst="{ends[1]}" gw_src="{gates[0]}" gw_dst="{gates[1]}"'
+                        f' symmetrical="NO"><link_ctn id="{link}" direction="{way}"/></zoneRoute>\n'
+                    )
+        self.members[name] = zones
+        yield from routes
+        yield "</zone>\n"
+
+    def gate(self, zone: str, link: int, links: int) -> str:
+        """The router in a zone at which its link number `link` of so many ends."""
+        members = self.members.get(zone)
+        return (members[link * len(members) // links] if members else zone) + _ROUTER_SUFFIX
 
     def star(self, hosts: list[TreeNode], name: str) -> Iterator[str]:
         yield f'<zone id="{name}" routing="Cluster">\n'

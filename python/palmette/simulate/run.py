@@ -2,46 +2,28 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from palmette import _core
-from palmette.bench.results import LOADED
-from palmette.bench.traffic import Traffic, hosts_of_processes
-from palmette.placement import PlacementError, hosts_of_ranks
-from palmette.simulate import simgrid
-from palmette.simulate.cluster import Cluster
+from palmette.simulate import kept, simgrid
 from palmette.simulate.errors import SimulateError
+from palmette.simulate.job import Job
 from palmette.simulate.parameters import Parameters
 from palmette.simulate.platform import platform_xml
 
 SELECTORS = ("ompi", "mpich", "mvapich2", "impi")
 """The simulator's copies of other MPIs' choices."""
 PALMETTE = "palmette"
+CHECKED_BYTES = 2 << 30
+"""Sizes with more than this in all ranks' buffers together are timed in memory that the ranks share, and not compared."""
 _UNDERNEATH = {"smpi/coll-selector": "mpich", "smpi/allreduce": "rdb"}
 """What stands below palmette: its start shouldn't take p² messages, which mpich's short allreduce does here."""
-
-
-@dataclass(frozen=True, slots=True)
-class Background:
-    """Ranks beside the measured ones that exchange all with all, `size_bytes` for each other one in a round."""
-
-    hosts: Sequence[str]
-    size_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """Where the measured ranks sit, and what disturbs them."""
-
-    cluster: Cluster
-    placement: str
-    seats: Sequence[str]
-    background: Background | None = None
 
 
 @dataclass(slots=True)
@@ -51,6 +33,8 @@ class Outcome:
     contender: str
     times_s: dict[int, float] = field(default_factory=dict)
     wrong_ranks: dict[int, int] = field(default_factory=dict)
+    unchecked: list[int] = field(default_factory=list)
+    """Sizes whose results were not compared: they take too much memory."""
     trouble: str = ""
     algorithms: dict[int, str] = field(default_factory=dict)
     reasons: dict[int, str] = field(default_factory=dict)
@@ -61,28 +45,6 @@ class Outcome:
     def time_s(self, size_bytes: int) -> float | None:
         """The time of a right result, or None."""
         return None if self.wrong_ranks.get(size_bytes, 1) else self.times_s.get(size_bytes)
-
-
-def make_job(cluster: Cluster, placement: str, ranks: int | None, background: Background | None = None) -> Job:
-    """Return the job. Raises SimulateError when the ranks can't be placed."""
-    try:
-        seats = hosts_of_ranks(cluster.hosts, placement, ranks)
-    except PlacementError as error:
-        raise SimulateError(str(error)) from None
-    return Job(cluster, placement + (LOADED if background else ""), seats, background)
-
-
-def background_of(cluster: Cluster, traffic: Traffic) -> Background:
-    """Return the background that the benchmark's `--traffic` asks for: for half of the places below each switch, or all."""
-    hosts = hosts_of_processes(cluster.topology.machine.tree, dict(cluster.hosts), traffic)
-    return Background(hosts, traffic.size_bytes)
-
-
-def bound_s(job: Job, collective: str, size_bytes: int, root: int) -> float:
-    """Return the physical bound on the measured ranks, without the background; 0: nothing is known."""
-    machine = _core.Machine.from_json(job.cluster.topology.to_json())
-    core = _core.Job(machine, "hosts=" + ",".join(job.seats))
-    return _core.bound(core, _core.collective_of(collective), size_bytes, root).seconds
 
 
 def simulate(
@@ -97,38 +59,71 @@ def simulate(
     checks: bool = True,
     cpu_limit_s: int = 120,
     environment: dict[str, str] | None = None,
+    store: kept.Kept | None = None,
+    factoring: str = "",
 ) -> Outcome:
     """Run one collective. `contender` is `palmette`, one of SELECTORS, or the name of a single algorithm of the simulator's.
 
-    `environment`: PALMETTE_ variables. Raises SimulateError where palmette's own part can't have run.
+    `environment`: PALMETTE_ variables. `store`: simulations done before. `factoring`: palmette runs the collective as a
+    composition, factored so (docs/guide/compose.md). Raises SimulateError where palmette's own part
+    can't have run.
     """
     background = job.background.hosts if job.background else ()
     arguments = ["--variant", PALMETTE if contender == PALMETTE else "alone", "--collective", collective]
-    arguments += ["--sizes", ",".join(map(str, sizes)), "--root", str(root), "--checks", str(int(checks))]
+    arguments += ["--sizes", ",".join(map(str, sizes)), "--root", str(root)]
+    arguments += ["--checked-bytes", str(CHECKED_BYTES if checks else 0)]
     if job.background:
         arguments += ["--background", str(len(background)), "--background-bytes", str(job.background.size_bytes)]
     for name, cost in parameters.ends.items():
         arguments += [f"--{name}", cost.text]
+    arguments += ["--factoring", factoring] if factoring else []
+    own = contender == PALMETTE
+    settings = simgrid.configuration(parameters, _selector(contender, collective))
+    asked = kept.Asked(
+        simgrid.version(smpirun),
+        platform_xml(job.cluster.topology, parameters, job.cluster.mesh),
+        "".join(f"{host}\n" for host in [*job.seats, *background]),
+        settings,
+        arguments,
+        _digest(simgrid.PROGRAM) if own else "",
+        json.dumps(job.cluster.topology.to_json()) if own else "",
+        (environment or {}) if own else {},
+    )
+    found = store.find(asked, cpu_limit_s) if store else None
+    if found is None:
+        found = _run(smpirun, job, asked, cpu_limit_s)
+        if store:
+            store.keep(asked, *found, cpu_limit_s)
+    ended, report = found
+    outcome = _read(contender, ended)
+    if own and not factoring:
+        _read_report(outcome, report, collective, sizes)
+    return outcome
+
+
+def _run(smpirun: str, job: Job, asked: kept.Asked, cpu_limit_s: int) -> tuple[simgrid.Ended, dict[str, Any] | None]:
+    """Run what is asked; returns palmette's report beside how it ended."""
     with tempfile.TemporaryDirectory(prefix="palmette-simulate-") as temporary:
         folder = Path(temporary)
         job.cluster.topology.save(folder / "topology.json")
-        (folder / "platform.xml").write_text(platform_xml(job.cluster.topology, parameters), encoding="utf-8")
-        (folder / "hosts").write_text("".join(f"{host}\n" for host in [*job.seats, *background]), encoding="utf-8")
-        settings = simgrid.configuration(parameters, _selector(contender, collective))
-        own = {"PALMETTE_TOPOLOGY": "topology.json", "PALMETTE_REPORT": str(folder / "report.json")}
+        (folder / "platform.xml").write_text(asked.platform, encoding="utf-8")
+        (folder / "hosts").write_text(asked.hosts, encoding="utf-8")
+        report = folder / "report.json"
         ended = simgrid.start(
             smpirun,
             folder,
-            len(job.seats) + len(background),
-            settings,
-            arguments,
-            (environment or {}) | own,
+            asked.hosts.count("\n"),
+            list(asked.settings),
+            list(asked.arguments),
+            asked.environment | {"PALMETTE_TOPOLOGY": "topology.json", "PALMETTE_REPORT": str(report)},
             cpu_limit_s,
         )
-        outcome = _read(contender, ended)
-        if contender == PALMETTE:
-            _read_report(outcome, folder / "report.json", collective, sizes)
-    return outcome
+        return ended, json.loads(report.read_text(encoding="utf-8")) if report.is_file() else None
+
+
+@cache
+def _digest(program: Path) -> str:
+    return hashlib.sha256(program.read_bytes()).hexdigest()
 
 
 def _selector(contender: str, collective: str) -> dict[str, str]:
@@ -148,20 +143,21 @@ def _read(contender: str, ended: simgrid.Ended) -> Outcome:
         if event["event"] == "cell":
             outcome.times_s[event["size_bytes"]] = event["time_s"]
             outcome.wrong_ranks[event["size_bytes"]] = event["wrong_ranks"]
+            if not event["checked"]:
+                outcome.unchecked.append(event["size_bytes"])
         elif event["event"] == "background":
             outcome.background_rounds = event["rounds"]
     return outcome
 
 
-def _read_report(outcome: Outcome, path: Path, collective: str, sizes: Sequence[int]) -> None:
+def _read_report(outcome: Outcome, report: dict[str, Any] | None, collective: str, sizes: Sequence[int]) -> None:
     """Note what palmette says that it did. Its override must have been called: each call is either served or refused."""
-    if not path.is_file():
+    if report is None:
         if not outcome.trouble:
             raise SimulateError(
                 "palmette's wrappers were not called in the simulation; build the program again with `make simulate`"
             )
         return
-    report = json.loads(path.read_text(encoding="utf-8"))
     served = [row for row in report["calls"] if row["function"] == collective]
     refused = [row for row in report["fallbacks"] if row["function"] == collective]
     outcome.served = sum(row["calls"] for row in served)

@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from palmette.simulate.errors import SimulateError
@@ -49,6 +50,7 @@ def find_smpirun() -> str:
     return found
 
 
+@cache
 def version(smpirun: str) -> str:
     """Return SimGrid's version, like `3.32`. Raises SimulateError when it can't be told."""
     text = subprocess.run([smpirun, "-version"], capture_output=True, text=True, check=False).stdout
@@ -76,6 +78,9 @@ def configuration(parameters: Parameters, selector: dict[str, str]) -> list[str]
         "smpi/grow-injected-times": "no",
         "smpi/wtime": "0",
         "contexts/stack-size": "256",
+        "smpi/shared-malloc": "global",
+        "smpi/shared-malloc-blocksize": str(1 << 24),
+        "smpi/tmpdir": ".",
         **selector,
     }
     return ["--log=root.thres:critical", *(f"--cfg={name}:{value}" for name, value in settings.items())]

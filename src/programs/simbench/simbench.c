@@ -7,6 +7,7 @@
  * this program take over. Its output, a JSON object a line, is described in docs/guide/simulate.md. */
 #define _GNU_SOURCE
 #include <mpi.h>
+#include <smpi/smpi.h>
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 #include <time.h>
 
 #include "../collbench/collectives.h"
+#include "composed.h"
 #include "costs.h"
 
 enum { GUARD = 64, UNTOUCHED = 0x5a, MOST_SIZES = 64, STOP_TAG = 4711 };
@@ -30,8 +32,9 @@ struct options {
     int root;
     int background;          /* so many ranks at the end exchange all with all, without end */
     size_t background_bytes; /* for each other one of them in a round */
-    bool checks;
+    double checked_bytes;    /* sizes with more than this in all ranks' buffers together are timed and not compared */
     struct costs costs;
+    const char *factoring; /* set: a composition is run instead of the function */
 };
 
 static void stop(const char *form, ...) {
@@ -53,7 +56,24 @@ static void *room(size_t bytes) {
 
 /* --- one cell --- */
 
-static struct work make_work(const struct collective *c, size_t size, int root) {
+/* Memory that all ranks share in truth, where nobody looks at what is in it. */
+static void *folded_room(size_t bytes) {
+    void *memory = SMPI_SHARED_MALLOC(bytes ? bytes : 1);
+    if (!memory) stop("no address space for %zu bytes on rank %d; take smaller sizes or fewer ranks", bytes, my_rank);
+    return memory;
+}
+
+static double bytes_in_all(enum shape shape, enum place place, size_t size) {
+    const double each = shape == NOTHING ? 0 : shape == BLOCK ? (double)size : (double)size * ranks;
+    return place == EVERYWHERE ? each * ranks : each;
+}
+
+/* In all ranks together, the same on each: what is sent, what is received, and what should be. */
+static double buffer_bytes(const struct collective *c, size_t size) {
+    return bytes_in_all(c->send_shape, c->send_place, size) + 2 * bytes_in_all(c->recv_shape, c->recv_place, size);
+}
+
+static struct work make_work(const struct collective *c, size_t size, int root, double checked_bytes, bool *checked) {
     struct work w = {.comm = measured,
                      .rank = my_rank,
                      .ranks = ranks,
@@ -77,18 +97,25 @@ static struct work make_work(const struct collective *c, size_t size, int root) 
         received += (size_t)w.recv_counts[r];
     }
     /* Only who sends or receives needs the memory: a thousand ranks share this machine's. */
-    w.send = room((takes_part(c->send_place, &w) ? send_bytes(c, &w) : 0) + GUARD);
-    w.recv = room((takes_part(c->recv_place, &w) ? recv_bytes(c, &w) : 0) + GUARD);
-    put_sent(c, &w);
+    const size_t send = (takes_part(c->send_place, &w) ? send_bytes(c, &w) : 0) + GUARD;
+    const size_t recv = (takes_part(c->recv_place, &w) ? recv_bytes(c, &w) : 0) + GUARD;
+    *checked = buffer_bytes(c, size) <= checked_bytes;
+    w.send = *checked ? room(send) : folded_room(send);
+    w.recv = *checked ? room(recv) : folded_room(recv);
     return w;
 }
 
-static void free_work(struct work *w) {
+static void free_work(struct work *w, bool checked) {
     int *const lists[] = {w->send_counts, w->send_offsets, w->recv_counts, w->recv_offsets, w->element_counts};
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; ++i) free(lists[i]);
     free(w->types);
-    free(w->send);
-    free(w->recv);
+    if (checked) {
+        free(w->send);
+        free(w->recv);
+    } else {
+        SMPI_SHARED_FREE(w->send);
+        SMPI_SHARED_FREE(w->recv);
+    }
 }
 
 /* Sleep until `start_s`, which rank 0 said; returns how much later than that this rank is. */
@@ -108,8 +135,21 @@ static double start_together(double ahead_s) {
     return sleep_until(start_s);
 }
 
+/* What is measured: one call. */
+struct subject {
+    const struct collective *collective;
+    enum variant variant;
+    struct composed composed;
+    bool is_composed;
+};
+
+static int call_once(struct subject *s, const struct work *w) {
+    return s->is_composed ? call_composed(&s->composed) : s->collective->call[s->variant](w);
+}
+
 /* Call once and compare. Returns, at rank 0, on how many ranks the result is wrong. */
-static int check(const struct collective *c, const struct work *w, enum variant variant) {
+static int check(struct subject *s, const struct work *w) {
+    const struct collective *c = s->collective;
     const size_t bytes = (takes_part(c->recv_place, w) ? recv_bytes(c, w) : 0) + GUARD;
     memset(w->recv, UNTOUCHED, bytes);
     unsigned char *expected = room(bytes);
@@ -121,7 +161,7 @@ static int check(const struct collective *c, const struct work *w, enum variant 
     const bool is_last = my_rank == ranks - 1;
     if (!has_data(c) && is_last) sleep_until(PMPI_Wtime() + 1e-3);
     const double came_s = PMPI_Wtime();
-    const int error = c->call[variant](w);
+    const int error = call_once(s, w);
     const double left_s = PMPI_Wtime();
     double last_came_s = came_s;
     PMPI_Bcast(&last_came_s, 1, MPI_DOUBLE, ranks - 1, measured);
@@ -136,11 +176,11 @@ static int check(const struct collective *c, const struct work *w, enum variant 
 }
 
 /* The time of one call from the common start to the last rank's end, at rank 0. */
-static double time_call(const struct collective *c, const struct work *w, enum variant variant) {
+static double time_call(struct subject *s, const struct work *w) {
     for (double ahead_s = 1e-3;; ahead_s *= 2) {
         double late_s = start_together(ahead_s), latest_s = 0;
         const double begin_s = PMPI_Wtime();
-        c->call[variant](w);
+        call_once(s, w);
         double took_s = PMPI_Wtime() - begin_s + late_s, longest_s = 0;
         PMPI_Reduce(&took_s, &longest_s, 1, MPI_DOUBLE, MPI_MAX, 0, measured);
         PMPI_Reduce(&late_s, &latest_s, 1, MPI_DOUBLE, MPI_MAX, 0, measured);
@@ -149,23 +189,30 @@ static double time_call(const struct collective *c, const struct work *w, enum v
     }
 }
 
-static void run_cell(const struct options *o, size_t size) {
+static void run_cell(const struct options *o, size_t size, bool first) {
     const struct collective *c = o->collective;
-    struct work w = make_work(c, size, o->root);
-    /* Unchecked: a first call that makes the plan. */
+    bool checked = false;
+    struct work w = make_work(c, size, o->root, o->checked_bytes, &checked);
+    /* The first call is never timed: palmette asks then where the ranks sit. */
+    struct subject subject = {.collective = c, .variant = o->variant, .is_composed = o->factoring != NULL};
+    if (o->factoring) {
+        const char *error = compose(&subject.composed, c, &w, o->factoring);
+        if (error) stop("%s", error);
+    }
     int wrong = 0;
-    if (o->checks)
-        wrong = check(c, &w, o->variant);
-    else
-        c->call[o->variant](&w);
-    const double time_s = time_call(c, &w, o->variant);
+    if (checked)
+        wrong = check(&subject, &w);
+    else if (first)
+        call_once(&subject, &w);
+    const double time_s = time_call(&subject, &w);
+    if (o->factoring) free_composed(&subject.composed);
     if (my_rank == 0) {
         printf("{\"event\":\"cell\",\"collective\":\"%s\",\"size_bytes\":%zu,\"root\":%d,\"checked\":%s,", c->name,
-               size, o->root, o->checks ? "true" : "false");
+               size, o->root, checked ? "true" : "false");
         printf("\"wrong_ranks\":%d,\"time_s\":%.12g}\n", wrong, time_s);
         fflush(stdout);
     }
-    free_work(&w);
+    free_work(&w, checked);
 }
 
 /* --- the background --- */
@@ -208,7 +255,7 @@ static void read_sizes(struct options *o, const char *text) {
 }
 
 static struct options read_options(int argc, char **argv) {
-    struct options o = {.variant = PALMETTE, .checks = true};
+    struct options o = {.variant = PALMETTE};
     for (int i = 1; i + 1 < argc; i += 2) {
         const char *name = argv[i], *value = argv[i + 1];
         if (strcmp(name, "--variant") == 0)
@@ -217,10 +264,12 @@ static struct options read_options(int argc, char **argv) {
             o.collective = find_collective(value);
         else if (strcmp(name, "--sizes") == 0)
             read_sizes(&o, value);
+        else if (strcmp(name, "--factoring") == 0)
+            o.factoring = value;
         else if (strcmp(name, "--root") == 0)
             o.root = atoi(value);
-        else if (strcmp(name, "--checks") == 0)
-            o.checks = atoi(value) != 0;
+        else if (strcmp(name, "--checked-bytes") == 0)
+            o.checked_bytes = atof(value);
         else if (strcmp(name, "--background") == 0)
             o.background = atoi(value);
         else if (strcmp(name, "--background-bytes") == 0)
@@ -259,7 +308,7 @@ __attribute__((visibility("default"))) int main(int argc, char **argv) {
     if (in_background) {
         disturb(measured, o.background_bytes);
     } else {
-        for (int i = 0; i < o.size_count; ++i) run_cell(&o, o.sizes[i]);
+        for (int i = 0; i < o.size_count; ++i) run_cell(&o, o.sizes[i], i == 0);
         const int over = 1;
         if (my_rank == 0 && o.background) PMPI_Send(&over, 1, MPI_INT, ranks, STOP_TAG, MPI_COMM_WORLD);
     }

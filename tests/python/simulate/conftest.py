@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
 import pytest
 
-from palmette.simulate import simgrid
+from palmette.bench.traffic import Traffic
+from palmette.simulate import cluster, job, parameters, run, simgrid
 from palmette.simulate.errors import SimulateError
+
+VALUES = parameters.read()
+Took = Callable[..., dict[int, float]]
+"""took(platform, contender, collective, sizes, placement, ...): simulated seconds by size."""
 
 
 @pytest.fixture(scope="session")
@@ -19,3 +28,40 @@ def smpirun() -> str:
     if version != simgrid.VERSION:
         pytest.skip(f"SimGrid {version} is here; these times are those of {simgrid.VERSION}")
     return found
+
+
+@pytest.fixture(scope="session")
+def took(smpirun: str) -> Took:
+    """Times of right results, each simulated once in a session.
+
+    `platform`: a stored platform or a synthetic machine. `contender`: palmette or a rival; `algorithm` forces one of
+    palmette's, `factoring` one of its compositions. `share`: of the switches' uplinks. `traffic`: as in the benchmark.
+    """
+
+    @cache
+    def simulated(
+        platform: str,
+        contender: str,
+        collective: str,
+        sizes: Sequence[int],
+        placement: str = "block",
+        share: float = 1.0,
+        algorithm: str = "",
+        traffic: str = "",
+        factoring: str = "",
+    ) -> dict[int, float]:
+        made = cluster.from_spec(platform) if ":" in platform else cluster.from_stored(platform)
+        bed = cluster.prepared(made, VALUES, share)
+        background = job.background_of(bed, Traffic.parse(traffic)) if traffic else None
+        seats = job.make_job(bed, placement, None, background)
+        more: dict[str, Any] = {"factoring": factoring}
+        if algorithm:
+            more["environment"] = {f"PALMETTE_{collective.upper()}": algorithm}
+        found = run.simulate(smpirun, seats, VALUES, contender, collective, sizes, **more)
+        assert not found.trouble
+        assert not any(found.wrong_ranks.values())
+        if algorithm:
+            assert all(name == algorithm for name in found.algorithms.values())
+        return found.times_s
+
+    return simulated

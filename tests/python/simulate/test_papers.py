@@ -16,7 +16,7 @@ from functools import cache
 import pytest
 
 from palmette.bench.traffic import Traffic
-from palmette.simulate import cluster, parameters, run
+from palmette.simulate import cluster, job, limits, parameters, run
 
 VALUES = parameters.read()
 RIVALS = ("mpich", "ompi")
@@ -36,10 +36,10 @@ def times_s(
 ) -> dict[int, float]:
     """Simulated times of right results on the test bed."""
     bed = cluster.prepared(cluster.from_stored("gather-paper"), VALUES, share)
-    background = run.background_of(bed, Traffic.parse(traffic)) if traffic else None
-    job = run.make_job(bed, placement, None, background)
+    background = job.background_of(bed, Traffic.parse(traffic)) if traffic else None
+    seats = job.make_job(bed, placement, None, background)
     environment = {f"PALMETTE_{collective.upper()}": algorithm} if algorithm else {}
-    found = run.simulate(smpirun, job, VALUES, contender, collective, sizes, environment=environment)
+    found = run.simulate(smpirun, seats, VALUES, contender, collective, sizes, environment=environment)
     assert not found.trouble
     assert not any(found.wrong_ranks.values())
     if algorithm:
@@ -71,9 +71,9 @@ def test_gather_gains_on_random_placement_and_more_so_over_a_quarter_of_the_upli
 def test_large_blocks_are_gathered_at_the_physical_bound(smpirun: str) -> None:
     bed = cluster.prepared(cluster.from_stored("gather-paper"), VALUES)
     for placement in ("block", "random:1"):
-        job = run.make_job(bed, placement, None)
+        seats = job.make_job(bed, placement, None)
         own = times_s(smpirun, run.PALMETTE, "gather", (65_536,), placement)[65_536]
-        assert own <= 1.05 * run.bound_s(job, "gather", 65_536, 0)
+        assert own <= 1.05 * limits.bound_s(seats, VALUES, "gather", 65_536, 0)
 
 
 def test_a_two_phase_gather_without_pipelining_loses_large_blocks_and_is_not_chosen(smpirun: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from palmette.simulate import cluster, compare, parameters, run
+from palmette.simulate import cluster, compare, job, parameters, run, table
 from palmette.simulate.errors import SimulateError
 from palmette.simulate.platform import platform_xml
 from palmette.topology_model import Fabric, FabricLink, FabricSwitch, Level, Machine, Topology, TreeNode
@@ -110,6 +110,29 @@ def test_hosts_beside_groups_of_hosts_are_reached() -> None:
         assert {route.attrib["src"], route.attrib["dst"]} <= zones
 
 
+def test_a_dragonfly_has_a_link_between_any_two_groups_and_any_two_routers_of_a_group() -> None:
+    dragonfly = cluster.prepared(cluster.from_stored("dragonfly-9"), VALUES, 0.5)
+    document = ElementTree.fromstring(platform_xml(dragonfly.topology, VALUES, dragonfly.mesh))
+    between = [link for link in document.iter("link") if link.attrib["id"].count("switch!") == 2]
+    assert len(between) == 9 * 8 // 2 + 9 * (4 * 3 // 2)
+    assert {rate(dict(link.attrib)) for link in between} == {5e9}
+    # Each router has its share of the links to other groups: two of eight.
+    routes = [
+        route.attrib
+        for route in document.iter("zoneRoute")
+        if route.attrib["gw_src"] != route.attrib["src"] + "!router"
+    ]
+    assert len(routes) == 9 * 8
+    ends = [route["gw_src"] for route in routes]
+    assert {ends.count(router) for router in ends} == {2}
+
+
+def test_hosts_of_an_ibnetdiscover_file_have_as_many_places_as_are_asked_for(fabrics: Path) -> None:
+    found = cluster.from_file(str(fabrics / "qdr-2014.txt"), 4)
+    assert {places for _, places in found.hosts} == {4}
+    assert len(job.make_job(found, "block", None).seats) == 4 * len(found.hosts)
+
+
 def test_a_host_with_a_name_that_the_simulator_cannot_take_is_named() -> None:
     tree = TreeNode("fabric", children=[TreeNode("a,b", "node")])
     with pytest.raises(SimulateError, match="a,b"):
@@ -149,7 +172,7 @@ def test_a_broken_parameter_is_named(tmp_path: Path) -> None:
 
 def test_more_ranks_than_places_are_refused() -> None:
     with pytest.raises(SimulateError, match="5 ranks don't fit"):
-        run.make_job(cluster.from_spec("2node:2core"), "block", 5)
+        job.make_job(cluster.from_spec("2node:2core"), "block", 5)
 
 
 def test_a_wrong_result_is_no_time_and_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,13 +183,13 @@ def test_a_wrong_result_is_no_time_and_is_told(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(compare, "simulate", simulated)
     asked = compare.Asked(
-        [run.make_job(cluster.from_spec("2node:2core"), "block", None)], ["gather"], [64, 1024], ["fast", "slow"]
+        [job.make_job(cluster.from_spec("2node:2core"), "block", None)], ["gather"], [64, 1024], ["fast", "slow"]
     )
     found = compare.compare("smpirun", asked, VALUES, lambda _: None)
     assert [cell.best_rival for cell in found.cells] == ["slow", "fast"]
     assert [cell.ratio for cell in found.cells] == [1.0, 2.0]
     assert [(trouble.contender, trouble.text) for trouble in found.troubles] == [("fast", "wrong result at 64 B")]
-    assert "fast gather, block: wrong result at 64 B" in compare.closing_lines(found)
+    assert "fast gather, block: wrong result at 64 B" in table.closing_lines(found)
 
 
 def test_the_platform_is_written_without_simgrid(tmp_path: Path, palmette: Call) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from palmette.bench.settings import BLOCKING
-from palmette.simulate import cluster, parameters, run
+from palmette.simulate import cluster, job, limits, parameters, run
 from palmette.simulate.compare import Asked, compare
 
 Call = Callable[..., Any]
@@ -18,15 +18,15 @@ VALUES = parameters.read()
 SMALL = "2leaf@3GB/s~2.45us:3+2node@1.5GB/s~1.57us:4core"
 
 
-def job(spec: str = SMALL, placement: str = "random:1", ranks: int | None = None) -> run.Job:
+def on(spec: str = SMALL, placement: str = "random:1", ranks: int | None = None) -> job.Job:
     """Ranks on a small tree of two switches."""
-    return run.make_job(cluster.prepared(cluster.from_spec(spec), VALUES), placement, ranks)
+    return job.make_job(cluster.prepared(cluster.from_spec(spec), VALUES), placement, ranks)
 
 
 @pytest.mark.parametrize("collective", BLOCKING)
 def test_palmette_is_called_and_right(collective: str, smpirun: str) -> None:
     sizes = (0,) if collective == "barrier" else (4, 1024, 40_000)
-    found = run.simulate(smpirun, job(), VALUES, run.PALMETTE, collective, sizes)
+    found = run.simulate(smpirun, on(), VALUES, run.PALMETTE, collective, sizes)
     assert found.trouble == ""
     assert found.wrong_ranks == dict.fromkeys(sizes, 0)
     assert all(found.times_s[size] > 1e-6 for size in sizes)
@@ -37,21 +37,21 @@ def test_palmette_is_called_and_right(collective: str, smpirun: str) -> None:
 def test_most_collectives_are_served_and_not_left_to_the_mpi(smpirun: str) -> None:
     for collective in ("gather", "scatter", "allgather", "bcast", "reduce", "allreduce", "alltoall", "barrier"):
         sizes = (0,) if collective == "barrier" else (1024,)
-        found = run.simulate(smpirun, job(), VALUES, run.PALMETTE, collective, sizes)
+        found = run.simulate(smpirun, on(), VALUES, run.PALMETTE, collective, sizes)
         assert found.served >= 2, collective  # the check and the timing
         assert found.algorithms[sizes[0]] != "mpi", collective
 
 
 def test_a_forced_algorithm_is_what_runs(smpirun: str) -> None:
     environment = {"PALMETTE_GATHER": "linear"}
-    found = run.simulate(smpirun, job(), VALUES, run.PALMETTE, "gather", (64,), environment=environment)
+    found = run.simulate(smpirun, on(), VALUES, run.PALMETTE, "gather", (64,), environment=environment)
     assert found.algorithms[64].startswith("linear")
 
 
 def test_two_runs_give_the_same_times_to_the_last_digit(smpirun: str) -> None:
     for contender in (run.PALMETTE, "mpich"):
         first, second = (
-            run.simulate(smpirun, job(), VALUES, contender, "allgather", (8, 1024, 40_000)) for _ in range(2)
+            run.simulate(smpirun, on(), VALUES, contender, "allgather", (8, 1024, 40_000)) for _ in range(2)
         )
         assert len(first.times_s) == 3
         assert first.times_s == second.times_s
@@ -60,23 +60,23 @@ def test_two_runs_give_the_same_times_to_the_last_digit(smpirun: str) -> None:
 def test_no_time_is_below_the_physical_bound(smpirun: str) -> None:
     for collective in ("gather", "bcast", "allgather"):
         for contender in (run.PALMETTE, "mpich"):
-            found = run.simulate(smpirun, job(), VALUES, contender, collective, (1024, 100_000))
+            found = run.simulate(smpirun, on(), VALUES, contender, collective, (1024, 100_000))
             for size, time_s in found.times_s.items():
-                assert time_s >= run.bound_s(job(), collective, size, 0), (collective, contender, size)
+                assert time_s >= limits.bound_s(on(), VALUES, collective, size, 0), (collective, contender, size)
 
 
 def test_a_slower_uplink_takes_longer(smpirun: str) -> None:
     slow = SMALL.replace("3GB/s", "300MB/s")
     for contender in (run.PALMETTE, "mpich"):
         fast_s, slow_s = (
-            run.simulate(smpirun, job(spec), VALUES, contender, "alltoall", (10_000,)).times_s[10_000]
+            run.simulate(smpirun, on(spec), VALUES, contender, "alltoall", (10_000,)).times_s[10_000]
             for spec in (SMALL, slow)
         )
         assert slow_s > 1.5 * fast_s
 
 
 def test_a_rival_that_fails_is_shown_as_such_and_not_compared_with(smpirun: str) -> None:
-    asked = Asked([job(ranks=16, placement="block")], ["allgather"], [64], ["mpich", "no-such-algorithm"])
+    asked = Asked([on(ranks=16, placement="block")], ["allgather"], [64], ["mpich", "no-such-algorithm"])
     found = compare(smpirun, asked, VALUES, lambda _: None)
     assert set(found.cells[0].rivals_s) == {"mpich"}
     assert [(trouble.contender, trouble.text) for trouble in found.troubles] == [
@@ -85,7 +85,7 @@ def test_a_rival_that_fails_is_shown_as_such_and_not_compared_with(smpirun: str)
 
 
 def test_a_contender_over_its_cpu_limit_is_ended_and_told(smpirun: str) -> None:
-    large = job("8leaf@3GB/s:8node@1.5GB/s:8core", "block")
+    large = on("8leaf@3GB/s:8node@1.5GB/s:8core", "block")
     found = run.simulate(smpirun, large, VALUES, "ompi", "alltoall", (1, 10, 100, 1000, 10_000), cpu_limit_s=1)
     assert "CPU" in found.trouble
 
@@ -94,8 +94,8 @@ def test_background_traffic_slows_down_what_crosses_the_same_uplink(smpirun: str
     wide = cluster.prepared(cluster.from_spec("2leaf@1GB/s~2.45us:4node@1.5GB/s~1.57us:4core"), VALUES)
     half = "hosts=" + ",".join(host for host in ("h0", "h1", "h4", "h5") for _ in range(4))
     others = [host for host in ("h2", "h3", "h6", "h7") for _ in range(4)]
-    quiet = run.make_job(wide, half, None)
-    loaded = run.make_job(wide, half, None, run.Background(others, 65_536))
+    quiet = job.make_job(wide, half, None)
+    loaded = job.make_job(wide, half, None, job.Background(others, 65_536))
     for contender in (run.PALMETTE, "mpich"):
         times = [run.simulate(smpirun, it, VALUES, contender, "gather", (10_000,)) for it in (quiet, loaded)]
         assert times[1].background_rounds > 0

@@ -1,0 +1,94 @@
+"""Simulations that were done before: the same input gives the same times to the last digit, so each is done once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from palmette.simulate.errors import SimulateError
+from palmette.simulate.simgrid import Ended
+
+BENCHMARK = 1
+"""To be raised whenever the benchmark program measures otherwise: what a rival took isn't read again after that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """All that a simulated time depends on."""
+
+    simgrid: str
+    platform: str
+    hosts: str
+    settings: Sequence[str]
+    arguments: Sequence[str]
+    program: str
+    """For palmette a digest of the program that has it inside, for a rival nothing."""
+    topology: str
+    """The topology that palmette reads, for a rival nothing."""
+    environment: dict[str, str]
+
+    @property
+    def key(self) -> str:
+        """A name for it."""
+        everything = [
+            BENCHMARK,
+            self.simgrid,
+            self.platform,
+            self.hosts,
+            list(self.settings),
+            list(self.arguments),
+            self.program,
+            self.topology,
+            sorted(self.environment.items()),
+        ]
+        return hashlib.sha256(json.dumps(everything).encode()).hexdigest()
+
+
+class Kept:
+    """A folder with a small file for each simulation."""
+
+    def __init__(self, folder: Path) -> None:
+        """Make the folder. Raises SimulateError where that can't be done."""
+        self.folder = folder
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise SimulateError(f"can't keep results in {folder}: {error.strerror}; choose another folder") from None
+
+    def find(self, asked: Asked, cpu_limit_s: int) -> tuple[Ended, dict[str, Any] | None] | None:
+        """Return how it ended and palmette's report, or None. One that had less time than now and needed more isn't taken."""
+        try:
+            kept: dict[str, Any] = json.loads(self._file(asked).read_text(encoding="utf-8"))
+            ended = Ended(kept["output"], kept["errors"], kept["trouble"])
+            report: dict[str, Any] | None = kept["report"]
+            limit_s = int(kept["cpu_limit_s"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None  # not there, or cut short by a full disk: simulated again
+        return None if ended.trouble and limit_s < cpu_limit_s else (ended, report)
+
+    def keep(self, asked: Asked, ended: Ended, report: dict[str, Any] | None, cpu_limit_s: int) -> None:
+        """Write it down, whole or not at all."""
+        file = self._file(asked)
+        partial = file.with_suffix(f".{os.getpid()}.partial")
+        document = {
+            "output": ended.output,
+            "errors": ended.errors[-2000:],
+            "trouble": ended.trouble,
+            "report": report,
+            "cpu_limit_s": cpu_limit_s,
+        }
+        try:
+            partial.write_text(json.dumps(document), encoding="utf-8")
+            partial.replace(file)
+        except OSError as error:
+            raise SimulateError(
+                f"can't write {file}: {error.strerror}; free some room, or choose another folder"
+            ) from None
+
+    def _file(self, asked: Asked) -> Path:
+        return self.folder / f"{asked.key[:32]}.json"

@@ -1,0 +1,91 @@
+"""A comparison on the benchmark's page: the best rival of each cell stands where the MPI alone does."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from palmette.bench import results
+from palmette.bench.evaluate import Row
+from palmette.bench.machine import describe_machine
+from palmette.bench.statistics import Ratio, Summary, judge
+from palmette.report.page import write_page
+from palmette.simulate.compare import Cell, Compared
+from palmette.simulate.job import Job
+
+
+def write_comparison(path: Path, jobs: Sequence[Job], compared: Compared, simgrid: str, command: str) -> None:
+    """Write the page to `path`. Raises BenchError when that can't be done."""
+    rows = [_row(cell, simgrid) for cell in compared.cells if cell.palmette_s is not None and cell.rivals_s]
+    cluster = jobs[0].cluster
+    run = results.Run(
+        started=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        machine=describe_machine(),
+        place=f"{cluster.name}, simulated",
+        settings={
+            "collectives": list(dict.fromkeys(cell.collective for cell in compared.cells)),
+            "simulated": True,
+            "preload": True,
+            "clock": "shared",
+            "command": command,
+        },
+        topology=cluster.topology.to_json(),
+        jobs=[_job(job, compared, simgrid) for job in jobs],
+    )
+    write_page(path, run, rows)
+
+
+def _row(cell: Cell, simgrid: str) -> Row:
+    best = cell.best_rival or ""
+    ratio = cell.ratio or 1.0
+    return Row(
+        mpi="SimGrid",
+        mpi_version=simgrid,
+        placement=cell.placement,
+        collective=cell.collective,
+        size_bytes=cell.size_bytes,
+        alone=_once(cell.rivals_s[best]),
+        palmette=_once(cell.palmette_s or 0.0),
+        ratio=Ratio(ratio, ratio, ratio, judge(ratio, ratio)),
+        bound=results.Limit(cell.bound_s, f"best rival: {best}") if cell.bound_s > 0 else None,
+        floor_alone_s=None,
+        floor_palmette_s=None,
+        pairs=1,
+        left_out=0,
+        wrong=False,
+        algorithm=cell.algorithm or None,
+        simulated=True,
+    )
+
+
+def _once(time_s: float) -> Summary:
+    return Summary(time_s, time_s, time_s, 1)
+
+
+def _job(job: Job, compared: Compared, simgrid: str) -> results.Job:
+    """As far as the page shows a job: where its ranks sit, what palmette chose and what went wrong."""
+    mine = [cell for cell in compared.cells if cell.placement == job.placement]
+    troubles = [trouble for trouble in compared.troubles if trouble.placement == job.placement]
+    calls: list[dict[str, Any]] = [
+        {
+            "function": cell.collective,
+            "min_bytes": cell.size_bytes,
+            "max_bytes": cell.size_bytes,
+            "algorithm": cell.algorithm,
+            "reason": "",
+            "calls": 1,
+        }
+        for cell in mine
+    ]
+    return results.Job(
+        mpi="SimGrid",
+        mpi_version=simgrid,
+        placement=job.placement,
+        repeat=0,
+        kind="measure",
+        hosts=list(job.seats),
+        error="; ".join(f"{one.contender} {one.collective}: {one.text}" for one in troubles) or None,
+        report={"calls": calls, "fallbacks": [], "notes": []},
+    )

@@ -1,0 +1,88 @@
+"""A comparison as a Markdown page, for docs/results: means first, then every cell, with those that miss marked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from palmette.bench.text import size_text, time_text
+from palmette.simulate.compare import NEAR, NEAR_OTHERS, WITHIN, WON, Cell, Compared
+from palmette.simulate.table import mean_ratio
+
+
+def results_page(title: str, sentence: str, command: str, simgrid: str, compared: Compared) -> str:
+    """Return the page. `command` makes it again."""
+    return "\n".join(_lines(title, sentence, command, simgrid, compared)) + "\n"
+
+
+def _lines(title: str, sentence: str, command: str, simgrid: str, compared: Compared) -> Iterator[str]:
+    cells = [cell for cell in compared.cells if cell.ratio is not None]
+    yield from (f"# {title}", "", sentence, "")
+    yield f"SimGrid {simgrid}; [how it is simulated, and what that can't see](../guide/simulate.md). Made by"
+    yield from ("", f"    {command}", "")
+    slower = [cell for cell in cells if cell.is_slower]
+    good = sum(cell.is_good for cell in cells)
+    yield f"Of {len(cells)} cells {len(cells) - len(slower)} are not slower than the best rival by more than"
+    yield f"{100 * (WITHIN - 1):.0f} %, and {good} are at least {WON} times faster than it or within {NEAR_OTHERS} bounds"
+    yield f"({NEAR['bcast']} for broadcast and reductions)."
+    yield from ("", "## Means", "")
+    yield from _means(compared.cells)
+    yield from ("", "## Cells", "")
+    yield "Simulated time with palmette / ratio to the best rival / multiple of the bound."
+    yield "**Bold**: slower by more than 5 %. *Slanted*: neither far ahead of the best rival nor near the bound."
+    yield "~: timed without comparing the results, which take too much memory."
+    for collective in dict.fromkeys(cell.collective for cell in compared.cells):
+        yield from ("", f"### {collective}", "")
+        yield from _cells([cell for cell in compared.cells if cell.collective == collective])
+    if compared.troubles:
+        yield from (
+            "",
+            "## Left out",
+            "",
+            "Rivals that were wrong, crashed or took too long, and are compared with nowhere:",
+            "",
+        )
+        yield from (
+            f"- {trouble.contender}, {trouble.collective}, {trouble.placement}: {trouble.text}"
+            for trouble in compared.troubles
+        )
+
+
+def _means(cells: Sequence[Cell]) -> Iterator[str]:
+    placements = list(dict.fromkeys(cell.placement for cell in cells))
+    yield "Geometric mean of palmette's time over the best rival's; in brackets cells slower by more than 5 %."
+    yield ""
+    yield "| collective | " + " | ".join(placements) + " | all |"
+    yield "|---" * (len(placements) + 2) + "|"
+    for collective in dict.fromkeys(cell.collective for cell in cells):
+        mine = [cell for cell in cells if cell.collective == collective]
+        groups = [[cell for cell in mine if cell.placement == placement] for placement in placements]
+        yield f"| {collective} | " + " | ".join(map(_mean_text, [*groups, mine])) + " |"
+
+
+def _mean_text(cells: Sequence[Cell]) -> str:
+    mean = mean_ratio(cells)
+    slower = sum(cell.is_slower for cell in cells)
+    return "-" if mean is None else f"{mean:.2f}" + (f" ({slower})" if slower else "")
+
+
+def _cells(cells: Sequence[Cell]) -> Iterator[str]:
+    placements = list(dict.fromkeys(cell.placement for cell in cells))
+    at = {(cell.placement, cell.size_bytes): cell for cell in cells}
+    yield "| size | " + " | ".join(placements) + " | algorithm |"
+    yield "|---" * (len(placements) + 2) + "|"
+    for size in dict.fromkeys(cell.size_bytes for cell in cells):
+        found = [at.get((placement, size)) for placement in placements]
+        names = dict.fromkeys(cell.algorithm for cell in found if cell is not None)
+        texts = [_cell_text(cell) if cell is not None else "-" for cell in found]
+        yield f"| {size_text(size)} | " + " | ".join(texts) + f" | {', '.join(names)} |"
+
+
+def _cell_text(cell: Cell) -> str:
+    if cell.palmette_s is None:
+        return "**wrong**"
+    parts = [time_text(cell.palmette_s), "-" if cell.ratio is None else f"{cell.ratio:.2f} {cell.best_rival}"]
+    parts.append("-" if cell.multiple is None else f"{cell.multiple:.2f}x")
+    text = ("" if cell.checked else "~") + " / ".join(parts)
+    if cell.is_slower:
+        return f"**{text}**"
+    return text if cell.is_good else f"*{text}*"

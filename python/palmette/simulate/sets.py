@@ -1,0 +1,66 @@
+"""Comparisons with a name: which cells of which platform, so that one word runs them again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from palmette.simulate.errors import SimulateError
+
+ALL = ("gather", "scatter", "allgather", "bcast", "reduce", "allreduce", "alltoall")
+_FROM_8B = (8, 64, 512, 4096, 16_384, 65_536)
+_THREE = ("block", "cyclic", "random:1")
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedSet:
+    """A platform with its placements, and the sizes of each collective."""
+
+    name: str
+    sentence: str
+    platform: str
+    placements: Sequence[str]
+    sizes_of: Mapping[str, Sequence[int]]
+    rivals: Sequence[str] = ("ompi", "mpich", "mvapich2", "impi")
+    cpu_limit_s: int = 300
+
+
+_SETS = (
+    SimulatedSet(
+        "test-bed",
+        "The gather paper's test bed, 296 ranks, 8 B to 64 KB, block, cyclic and random placement.",
+        "gather-paper",
+        _THREE,
+        dict.fromkeys(ALL, _FROM_8B) | {"alltoall": (8, 64, 512, 4096)},
+    ),
+    SimulatedSet(
+        "clos-1024",
+        "64 nodes of 16 ranks behind leaves and spines, 1,024 ranks, 8 B to 64 KB, block, cyclic and random placement.",
+        "ranger-64",
+        _THREE,
+        dict.fromkeys(ALL, _FROM_8B) | {"allgather": (8, 64, 512, 4096), "alltoall": (8, 64)},
+        cpu_limit_s=600,
+    ),
+    SimulatedSet(
+        "trees-4096",
+        "Trees on the three-tier fat tree, 4,096 ranks, 64 B to 64 KB, block and random placement.",
+        "fat-tree-256",
+        ("block", "random:1"),
+        dict.fromkeys(("gather", "scatter", "bcast", "reduce"), (64, 4096, 65_536)),
+        rivals=("ompi", "mpich"),
+        cpu_limit_s=900,
+    ),
+)
+
+
+def set_named(name: str) -> SimulatedSet:
+    """Return a set. Raises SimulateError naming those that there are."""
+    for one in _SETS:
+        if one.name == name:
+            return one
+    raise SimulateError(f"'{name}' is no set; there are {', '.join(one.name for one in _SETS)}")
+
+
+def sets() -> Sequence[SimulatedSet]:
+    """All of them."""
+    return _SETS

@@ -1,0 +1,136 @@
+"""Simulations that are kept, pages of a comparison, and what is left behind; most of it without SimGrid."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from palmette.simulate import cluster, job, kept, parameters, run, simgrid
+from palmette.simulate.compare import Cell, Compared, Trouble
+from palmette.simulate.errors import SimulateError
+from palmette.simulate.results_page import results_page
+
+Call = Callable[..., Any]
+VALUES = parameters.read()
+
+
+def asked(**changed: Any) -> kept.Asked:
+    """Something to simulate."""
+    values: dict[str, Any] = {
+        "simgrid": "3.32",
+        "platform": "<platform/>",
+        "hosts": "h0\nh1\n",
+        "settings": ["--cfg=a:1"],
+        "arguments": ["--sizes", "8"],
+        "program": "",
+        "topology": "",
+        "environment": {},
+    }
+    return kept.Asked(**(values | changed))
+
+
+def test_what_was_simulated_is_found_again_and_nothing_else_is(tmp_path: Path) -> None:
+    store = kept.Kept(tmp_path / "kept")
+    ended = simgrid.Ended("out", "err", "")
+    store.keep(asked(), ended, {"calls": []}, 10)
+    assert kept.Kept(tmp_path / "kept").find(asked(), 99) == (ended, {"calls": []})
+    for name, value in (
+        ("simgrid", "4.1"),
+        ("platform", "<other/>"),
+        ("hosts", "h1\nh0\n"),
+        ("settings", ["--cfg=a:2"]),
+        ("arguments", ["--sizes", "9"]),
+        ("program", "digest"),
+        ("topology", "{}"),
+        ("environment", {"PALMETTE_GATHER": "linear"}),
+    ):
+        assert store.find(asked(**{name: value}), 10) is None, name
+
+
+def test_one_that_ran_out_of_time_is_simulated_again_with_more(tmp_path: Path) -> None:
+    store = kept.Kept(tmp_path)
+    store.keep(asked(), simgrid.Ended("", "", "over its 10 s of CPU"), None, 10)
+    assert store.find(asked(), 10) is not None
+    assert store.find(asked(), 20) is None
+
+
+def test_a_file_that_was_cut_short_is_simulated_again(tmp_path: Path) -> None:
+    store = kept.Kept(tmp_path)
+    store.keep(asked(), simgrid.Ended("out", "", ""), None, 10)
+    (file,) = tmp_path.iterdir()
+    file.write_text(file.read_text(encoding="utf-8")[:-5], encoding="utf-8")
+    assert store.find(asked(), 10) is None
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(SimulateError, match="choose another folder"):
+        kept.Kept(tmp_path / "file" / "kept")
+
+
+def test_the_results_page_marks_what_misses() -> None:
+    cells = [
+        Cell("gather", 64, "block", 1e-6, "linear", {"mpich": 2e-6, "ompi": 4e-6}, 1e-7),
+        Cell("gather", 1024, "block", 2e-6, "linear", {"mpich": 2e-6}, 1e-7, checked=False),
+        Cell("gather", 4096, "block", 3e-6, "linear", {"mpich": 2e-6}, 2e-6),
+    ]
+    compared = Compared(cells, [Trouble("gather", "block", "impi", "deadlock")])
+    page = results_page("Bed", "All.", "palmette simulate", "3.32", compared)
+    assert "| 64 B | 1 us / 0.50 mpich / 10.00x | linear |" in page
+    assert "| 1K | *~2 us / 1.00 mpich / 20.00x* | linear |" in page
+    assert "| 4K | **3 us / 1.50 mpich / 1.50x** | linear |" in page
+    assert "| gather | 0.91 (1) | 0.91 (1) |" in page
+    assert "Of 3 cells 2 are not slower" in page
+    assert "- impi, gather, block: deadlock" in page
+
+
+def test_a_kept_simulation_is_not_run_again(smpirun: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seats = job.make_job(cluster.prepared(cluster.from_spec("2node@1GB/s:2core"), VALUES), "block", None)
+    store = kept.Kept(tmp_path)
+    first = run.simulate(smpirun, seats, VALUES, run.PALMETTE, "gather", (64,), store=store)
+    monkeypatch.setattr(simgrid, "start", None)  # would fail if it were called
+    assert run.simulate(smpirun, seats, VALUES, run.PALMETTE, "gather", (64,), store=store) == first
+
+
+def test_ctrl_c_leaves_no_process_and_no_file_behind(smpirun: str, tmp_path: Path) -> None:
+    words = ["simulate", "--machine", "4leaf@3GB/s:8node@1.5GB/s:16core", "--collectives", "alltoall", "--sizes", "4K"]
+    program = "import sys; from palmette.cli.main import main; sys.exit(main())"
+    with subprocess.Popen(
+        [sys.executable, "-c", program, *words],
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:
+        deadline = time.monotonic() + 60
+        while not running(tmp_path) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert running(tmp_path)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+    assert process.returncode != 0
+    deadline = time.monotonic() + 20
+    while running(tmp_path) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not running(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def running(folder: Path) -> list[str]:
+    """Processes that work in the folder."""
+    found = []
+    for process in Path("/proc").iterdir():
+        try:
+            if process.name.isdigit() and str((process / "cwd").readlink()).startswith(str(folder)):
+                found.append((process / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+        except OSError:
+            continue
+    return found
