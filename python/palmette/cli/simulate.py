@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import sys
+import threading
 from pathlib import Path
+from types import FrameType
+from typing import NoReturn
 
 import click
 from click.core import ParameterSource
@@ -199,6 +203,10 @@ def _sizes(text: str, collectives: list[str]) -> list[int]:
     return sizes
 
 
+def _interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt
+
+
 def _run(smpirun: str, asked: Asked, values: Parameters) -> Compared:
     total = len(asked.jobs) * len(asked.collectives) * (1 + len(asked.rivals))
     count = 0
@@ -209,7 +217,14 @@ def _run(smpirun: str, asked: Asked, values: Parameters) -> Compared:
         if sys.stderr.isatty():
             click.echo(f"\r\x1b[K{count}/{total} simulations, last: {what}", nl=count == total, err=True)
 
-    return compare(smpirun, asked, values, done)
+    if threading.current_thread() is not threading.main_thread():
+        return compare(smpirun, asked, values, done)
+    # Who ends this program in another way than with Ctrl-C ends its simulations, too.
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        return compare(smpirun, asked, values, done)
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _document(version: str, cluster: Cluster, job: Job, compared: Compared) -> dict[str, object]:

@@ -64,7 +64,9 @@ def from_file(path: str, places: int = 1) -> Cluster:
             is_json = stream.read(4096).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
         topology = topology_file.load(path) if is_json else discover([("ibnetdiscover", path)])
     except OSError as error:
-        raise SimulateError(f"can't read {path}: {(error.strerror or str(error)).lower()}; give another --topology") from None
+        raise SimulateError(
+            f"can't read {path}: {(error.strerror or str(error)).lower()}; give another --topology"
+        ) from None
     except (TopologyError, DiscoverError) as error:
         raise SimulateError(str(error)) from None
     return Cluster(topology.name or path, topology, places)

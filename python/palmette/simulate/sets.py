@@ -22,7 +22,7 @@ class SimulatedSet:
     placements: Sequence[str]
     sizes_of: Mapping[str, Sequence[int]]
     rivals: Sequence[str] = ("ompi", "mpich", "mvapich2", "impi")
-    cpu_limit_s: int = 300
+    cpu_limit_s: int = 60
 
 
 _SETS = (
@@ -31,7 +31,7 @@ _SETS = (
         "The gather paper's test bed, 296 ranks, 8 B to 64 KB, block, cyclic and random placement.",
         "gather-paper",
         _THREE,
-        dict.fromkeys(ALL, _FROM_8B) | {"alltoall": (8, 64, 512, 4096)},
+        dict.fromkeys(ALL, _FROM_8B) | {"allgather": (8, 64, 512, 4096, 16_384), "alltoall": (8, 64, 512, 4096)},
     ),
     SimulatedSet(
         "clos-1024",
@@ -39,7 +39,7 @@ _SETS = (
         "ranger-64",
         _THREE,
         dict.fromkeys(ALL, _FROM_8B) | {"allgather": (8, 64, 512, 4096), "alltoall": (8, 64)},
-        cpu_limit_s=600,
+        cpu_limit_s=300,
     ),
     SimulatedSet(
         "trees-4096",
@@ -48,7 +48,7 @@ _SETS = (
         ("block", "random:1"),
         dict.fromkeys(("gather", "scatter", "bcast", "reduce"), (64, 4096, 65_536)),
         rivals=("ompi", "mpich"),
-        cpu_limit_s=900,
+        cpu_limit_s=600,
     ),
 )
 

@@ -100,7 +100,10 @@ def test_a_kept_simulation_is_not_run_again(smpirun: str, tmp_path: Path, monkey
     assert run.simulate(smpirun, seats, VALUES, run.PALMETTE, "gather", (64,), store=store) == first
 
 
-def test_ctrl_c_leaves_no_process_and_no_file_behind(smpirun: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_one_that_is_interrupted_leaves_no_process_and_no_file_behind(
+    how: signal.Signals, smpirun: str, tmp_path: Path
+) -> None:
     words = ["simulate", "--machine", "4leaf@3GB/s:8node@1.5GB/s:16core", "--collectives", "alltoall", "--sizes", "4K"]
     program = "import sys; from palmette.cli.main import main; sys.exit(main())"
     with subprocess.Popen(
@@ -109,12 +112,14 @@ def test_ctrl_c_leaves_no_process_and_no_file_behind(smpirun: str, tmp_path: Pat
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
+        # A shell starts background jobs with SIGINT ignored, and Python then leaves it so.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as process:
         deadline = time.monotonic() + 60
         while not running(tmp_path) and time.monotonic() < deadline:
             time.sleep(0.1)
         assert running(tmp_path)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(how)
         process.communicate(timeout=60)
     assert process.returncode != 0
     deadline = time.monotonic() + 20
