@@ -162,11 +162,11 @@ def compare(smpirun: str, asked: Asked, parameters: Parameters, done: Callable[[
 
     with ThreadPoolExecutor(asked.parallel) as pool:
         try:
-            outcomes = list(pool.map(one, runs))
+            with simgrid.ended_with():
+                outcomes = list(pool.map(one, runs))
         except BaseException:
             # Ctrl-C, for instance: none goes on until its limit.
             pool.shutdown(wait=False, cancel_futures=True)
-            simgrid.stop_all()
             raise
     found = {(job.placement, collective, contender): outcome
              for (job, collective, contender), outcome in zip(runs, outcomes, strict=True)}  # fmt: skip

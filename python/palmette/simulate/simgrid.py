@@ -9,6 +9,8 @@ import resource
 import shutil
 import signal
 import subprocess
+import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -28,6 +30,7 @@ _PALMETTE = {
 }
 """No real memory, clock or core says anything about a simulated one."""
 _running: set[int] = set()
+_stopped = threading.Event()
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +121,9 @@ def start(
     ) as process:
         _running.add(process.pid)
         try:
+            if _stopped.is_set():
+                # It was being started while the others were stopped.
+                os.killpg(process.pid, signal.SIGKILL)
             output, errors = process.communicate(timeout=20 * cpu_limit_s)
         except BaseException as error:
             os.killpg(process.pid, signal.SIGKILL)
@@ -130,8 +136,19 @@ def start(
     return Ended(output, errors, _trouble(process.returncode, output + errors, cpu_limit_s))
 
 
-def stop_all() -> None:
-    """End the simulations that other threads of this process run."""
+@contextlib.contextmanager
+def ended_with() -> Iterator[None]:
+    """End the simulations that other threads of this process run when the block ends with an error or an interrupt."""
+    _stopped.clear()
+    try:
+        yield
+    except BaseException:
+        _stop_all()
+        raise
+
+
+def _stop_all() -> None:
+    _stopped.set()
     for group in list(_running):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(group, signal.SIGKILL)

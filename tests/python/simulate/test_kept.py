@@ -105,15 +105,15 @@ def test_one_that_is_interrupted_leaves_no_process_and_no_file_behind(
     how: signal.Signals, smpirun: str, tmp_path: Path
 ) -> None:
     words = ["simulate", "--machine", "4leaf@3GB/s:8node@1.5GB/s:16core", "--collectives", "alltoall", "--sizes", "4K"]
-    program = "import sys; from palmette.cli.main import main; sys.exit(main())"
+    # A shell starts background jobs with SIGINT ignored, and Python then leaves it so.
+    program = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    program += "from palmette.cli.main import main; sys.exit(main())"
     with subprocess.Popen(
         [sys.executable, "-c", program, *words],
         env=os.environ | {"TMPDIR": str(tmp_path)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
-        # A shell starts background jobs with SIGINT ignored, and Python then leaves it so.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as process:
         deadline = time.monotonic() + 60
         while not running(tmp_path) and time.monotonic() < deadline:
