@@ -60,7 +60,12 @@ MOST_RANKS = 16_384
 @click.option("--cpu-limit", type=click.IntRange(1), default=120, show_default=True, metavar="SECONDS",
               help="Of CPU for each contender and collective.")  # fmt: skip
 @click.option("--no-checks", is_flag=True, help="Don't compare the results byte for byte.")
-@click.option("--set", "set_name", metavar="NAME", help="Everything named by one word: see --list.")
+@click.option(
+    "--set",
+    "set_name",
+    metavar="NAME",
+    help="Everything by one word, see --list; collectives and placements can be given.",
+)
 @click.option("--keep", metavar="FOLDER", help="Keep each simulation there, and take from there those done before.")
 @click.option("--write-results", metavar="FILE", help="Write the tables as a Markdown page.")
 @click.option("--page", metavar="FILE", help="Write the page that `palmette bench` writes, too.")
@@ -100,7 +105,7 @@ def command(
         _list(as_json)
         return
     try:
-        named = set_named(set_name) if set_name is not None else None
+        named = set_named(set_name).only(_given("collectives"), _given("placement")) if set_name is not None else None
         values = read(Path(parameters)) if parameters is not None else read(FILE)
         given = (machine, topology, platform) if named is None else _only_set(machine, topology, platform, named)
         cluster = prepared(_cluster(*given, ppn), values, uplink_share)
@@ -152,6 +157,14 @@ def command(
         )
     own_trouble = any(trouble.contender == PALMETTE for trouble in compared.troubles)
     click.get_current_context().exit(1 if own_trouble else 0)
+
+
+def _given(option: str) -> list[str]:
+    """Return the words of an option that was given, nothing where it stands at its default."""
+    context = click.get_current_context()
+    if context.get_parameter_source(option) is not ParameterSource.COMMANDLINE:
+        return []
+    return [word.strip() for word in str(context.params[option]).split(",") if word.strip()]
 
 
 def _only_set(

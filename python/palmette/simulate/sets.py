@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from palmette.simulate.errors import SimulateError
 
@@ -24,6 +24,14 @@ class SimulatedSet:
     rivals: Sequence[str] = ("ompi", "mpich", "mvapich2", "impi")
     cpu_limit_s: int = 60
 
+    def only(self, collectives: Sequence[str], placements: Sequence[str]) -> SimulatedSet:
+        """Return a part of it; empty: all. Raises SimulateError for a collective that it doesn't have."""
+        missing = [name for name in collectives if name not in self.sizes_of]
+        if missing:
+            raise SimulateError(f"--set {self.name}: no {missing[0]} in it; there are {', '.join(self.sizes_of)}")
+        sizes_of = {name: self.sizes_of[name] for name in collectives or self.sizes_of}
+        return replace(self, sizes_of=sizes_of, placements=tuple(placements) or self.placements)
+
 
 _SETS = (
     SimulatedSet(
@@ -31,7 +39,7 @@ _SETS = (
         "The gather paper's test bed, 296 ranks, 8 B to 64 KB, block, cyclic and random placement.",
         "gather-paper",
         _THREE,
-        dict.fromkeys(ALL, _FROM_8B) | {"allgather": (8, 64, 512, 4096, 16_384), "alltoall": (8, 64, 512, 4096)},
+        dict.fromkeys(ALL, _FROM_8B) | {"allgather": (8, 64, 512, 4096, 16_384), "alltoall": (8, 64, 512)},
     ),
     SimulatedSet(
         "clos-1024",
