@@ -63,31 +63,6 @@ TEST(BoundTerms, of_all_edges_together_never_pass_the_slowest_edge_but_for_an_al
         }
 }
 
-/// GB/s at which `payload` bytes come through when they take `seconds`.
-double rate(double payload, double seconds) { return payload / seconds / 1e9; }
-
-// The frames of HiCCL's figures for four nodes of Perlmutter, 4 GPUs and 100 GB/s each: bytes that a rank ends with (or begins with) over time.
-TEST(BoundTerms, give_every_throughput_frame_of_four_nodes_of_perlmutter) {
-    const Job job = job_on("4node@100GB/s:4core");
-    const std::int64_t block = 100'000'000, vector = 16 * block;
-    const auto payload = static_cast<double>(vector);
-    const auto seconds = [&](Collective collective, std::int64_t bytes) {
-        return terms_of(job, collective, bytes).limit.seconds;
-    };
-    const double bcast = seconds(Collective::bcast, vector), reduce = seconds(Collective::reduce, vector);
-    const double allgather = seconds(Collective::allgather, block);
-    const double reduce_scatter = seconds(Collective::reduce_scatter, block);
-    EXPECT_NEAR(rate(payload, bcast), 100, 0.05);
-    EXPECT_NEAR(rate(payload, reduce), 100, 0.05);
-    EXPECT_NEAR(rate(payload, bcast + reduce), 50, 0.05);  // an allreduce as a reduce, a fence and a broadcast
-    EXPECT_NEAR(rate(payload, allgather), 133.3, 0.05);
-    EXPECT_NEAR(rate(payload, reduce_scatter), 133.3, 0.05);
-    EXPECT_NEAR(rate(payload, reduce_scatter + allgather), 66.7, 0.05);              // and as its two halves,
-    EXPECT_NEAR(rate(payload, seconds(Collective::allreduce, vector)), 66.7, 0.05);  // which nothing can beat
-    EXPECT_NEAR(rate(payload, terms_of(job, Collective::allreduce, vector).limit_in_network.seconds), 100, 0.05);
-    EXPECT_NEAR(rate(payload, seconds(Collective::alltoall, block)), 33.3, 0.05);
-}
-
 TEST(BoundTerms, scale_a_capacity_by_what_ranks_bound_to_ports_can_use) {
     // 12 ranks on 8 ports of 25 GB/s: four ports carry two ranks, so that the others idle half of the time.
     const Job job = job_on("4node@200GB/s:12core");

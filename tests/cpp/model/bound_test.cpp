@@ -147,25 +147,6 @@ TEST(Bound, of_few_bytes_is_the_latency_and_of_many_the_link) {
     EXPECT_EQ(bound_of(job, Collective::allreduce, {4096}).kind, "link");
 }
 
-/// GB/s that a bound allows when every rank brings or gets `payload` bytes.
-double rate(const Job& job, Collective collective, std::int64_t block_bytes, double payload) {
-    return payload / bound_of(job, collective, {block_bytes}).seconds / 1e9;
-}
-
-// The four nodes of four GPUs and 100 GB/s a node on which HiCCL was measured (Perlmutter): the frames of its figures.
-TEST(Bound, gives_the_throughput_frames_of_four_nodes_of_perlmutter) {
-    const Job job = job_on("4node@100GB/s:4core");
-    const std::int64_t block = 100'000'000, vector = 16 * block;
-    const auto payload = static_cast<double>(vector);
-    EXPECT_NEAR(rate(job, Collective::bcast, vector, payload), 100, 0.05);
-    EXPECT_NEAR(rate(job, Collective::reduce, vector, payload), 100, 0.05);
-    for (const Collective c :
-         {Collective::gather, Collective::scatter, Collective::allgather, Collective::reduce_scatter})
-        EXPECT_NEAR(rate(job, c, block, payload), 133.3, 0.05) << plan::name_of(c);
-    EXPECT_NEAR(rate(job, Collective::allreduce, vector, payload), 66.7, 0.05);
-    EXPECT_NEAR(rate(job, Collective::alltoall, block, payload), 33.3, 0.05);
-}
-
 TEST(Bound, refuses_lists_of_a_wrong_length_and_roots_that_are_not_there) {
     EXPECT_THAT(error_of([] { bound_of(lab(), Collective::allgather, {1, 2}); }),
                 HasSubstr("expected one, or one for each of 16 ranks, found 2"));

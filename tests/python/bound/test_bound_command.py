@@ -99,3 +99,24 @@ def test_memory_and_rounds_are_told_where_the_machine_knows_them(palmette: Call,
     assert "rounds: 2 of 2 us until 16 have heard, each telling 4 at once: 4 us" in out
     assert "combined by each rank, where all share the work: " in out
     assert "bound: 203.2 us, 1015808 bytes that each rank combines at" in out
+
+
+@pytest.mark.parametrize(
+    ("machine", "ports", "node_GBs"),
+    [
+        ("4node@25GB/s:4core", 1, 25),  # Delta
+        ("4node@100GB/s:4core", 4, 100),  # Perlmutter
+        ("4node@100GB/s:8core", 4, 100),  # Frontier
+        ("4node@200GB/s:12core", 8, 150),  # Aurora: 12 tiles bound to 8 ports use three quarters of them
+    ],
+)
+def test_four_nodes_of_each_machine_of_hiccls_figures_have_their_frames(
+    palmette: Call, machine: str, ports: int, node_GBs: float
+) -> None:
+    def rate(*options: str) -> float:
+        """GB/s of a vector of 1 GB."""
+        call = ("bound", "allreduce", "--machine", machine, "--ports", f"node={ports}", "--size", "1000000000", "--json")
+        return 1 / float(json.loads(palmette(*call, *options).out)["seconds"])
+
+    assert rate() == pytest.approx(node_GBs * 4 / 3 / 2)
+    assert rate("--in-network") == pytest.approx(node_GBs)
