@@ -22,6 +22,7 @@ class Beside:
     """One collective and size at one placement: seconds by MPI, of those that measured it with right results.
 
     `rivals_s`: of rivals, which are told beside them and are not among those that palmette's speed is held against.
+    `bound_s`: the physical limit, None where the wiring isn't known.
     """
 
     placement: str
@@ -30,6 +31,12 @@ class Beside:
     alone_s: dict[str, float]
     palmette_s: dict[str, float]
     rivals_s: dict[str, float] = field(default_factory=dict)
+    bound_s: float | None = None
+
+    @property
+    def multiple(self) -> float | None:
+        """Time with palmette under its best MPI, in physical limits."""
+        return min(self.palmette_s.values()) / self.bound_s if self.bound_s else None
 
     @property
     def fastest(self) -> str:
@@ -62,6 +69,8 @@ class Beside:
             "best_speed": self.best_speed,
             "rivals_s": self.rivals_s,
             "speed_to_rivals": {rival: self.speed_to_rival(rival) for rival in self.rivals_s},
+            "bound_s": self.bound_s,
+            "multiple": self.multiple,
         }
 
 
@@ -96,11 +105,14 @@ def side_by_side(run: Run) -> list[Beside]:
     and size.
     """
     found: dict[tuple[str, str, int], tuple[dict[str, float], dict[str, float]]] = {}
+    bounds: dict[tuple[str, str, int], float] = {}
     for (mpi, placement, collective, size), cells in group(run.jobs, "measure").items():
         alone_s, palmette_s = found.setdefault((placement, collective, size), ({}, {}))
         if any(cell.wrong_alone or cell.wrong_palmette for _, cell in cells):
             continue
         alone_s[mpi], palmette_s[mpi] = _median_of_rounds(cell for _, cell in cells)
+        if (limit := cells[0][1].bound) is not None and limit.seconds > 0:
+            bounds[placement, collective, size] = limit.seconds
     rivals: dict[tuple[str, str, int], dict[str, float]] = {}
     for (rival, placement, collective, size), cells in group(run.jobs, "rival").items():
         if not any(cell.wrong_alone for _, cell in cells):
@@ -110,7 +122,7 @@ def side_by_side(run: Run) -> list[Beside]:
     placements = {name: number for number, name in enumerate(dict.fromkeys(key[0] for key in found))}
     collectives = {name: number for number, name in enumerate(dict.fromkeys(key[1] for key in found))}
     return [
-        Beside(*key, *times, rivals.get(key, {}))
+        Beside(*key, *times, rivals.get(key, {}), bounds.get(key))
         for key, times in sorted(
             found.items(), key=lambda one: (placements[one[0][0]], collectives[one[0][1]], one[0][2])
         )

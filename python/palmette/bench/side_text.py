@@ -12,7 +12,8 @@ from palmette.bench.targets import Outcome, Target, Value
 from palmette.bench.text import MPI_NAMES, short, size_text
 
 _SHORT = {"mpich": "MPICH", "openmpi": "OpenMPI", "impi": "Intel"}
-_TIME, _SPEED = 8, 8
+_NICK = {"openmpi": "OMPI"} | {mpi: _SHORT[mpi] for mpi in ("mpich", "impi")}
+_TIME, _SPEED, _NARROW, _BOUND = 8, 8, 6, 6
 
 
 def micros_text(seconds: float) -> str:
@@ -29,6 +30,8 @@ def side_lines(cells: Sequence[Beside], means: Sequence[MeanSpeed]) -> list[str]
     if not cells:
         return []
     lines = ["speed: time of the fastest MPI alone (*) / time with palmette; more is faster"]
+    if any(cell.multiple is not None for cell in cells):
+        lines.append("bound: the fastest time with palmette in physical limits")
     if any(cell.rivals_s for cell in cells):
         lines.append("times in microseconds, MPIs and rivals alone; best: palmette on its fastest MPI")
     for (placement, collective), group in groupby(cells, key=lambda cell: (cell.placement, cell.collective)):
@@ -42,17 +45,20 @@ def side_lines(cells: Sequence[Beside], means: Sequence[MeanSpeed]) -> list[str]
 
 def _without_rivals(cells: Sequence[Beside], mean: MeanSpeed) -> list[str]:
     mpis = list(dict.fromkeys(mpi for cell in cells for mpi in cell.alone_s))
-    width = _TIME * len(mpis)
-    titles = ("MPI alone, us", "palmette, us", "speed")
-    lines = [(" " * 5 + "".join(f"{title:>{width}}" for title in titles)).rstrip()]
+    bounded = any(cell.multiple is not None for cell in cells)
+    width, speed = _TIME * len(mpis), _NARROW if bounded else _SPEED
+    titles = f"{'MPI alone, us':>{width}}{'palmette, us':>{width}}{'speed':>{speed * len(mpis)}}"
+    lines = [" " * 5 + titles]
     headings = "".join(f"{_SHORT.get(mpi, mpi):>{_TIME}}" for mpi in mpis)
-    lines.append(f"{'size':<5}{headings}{headings}{headings}")
+    nicks = "".join(f"{(_NICK if bounded else _SHORT).get(mpi, mpi):>{speed}}" for mpi in mpis)
+    lines.append(f"{'size':<5}{headings}{headings}{nicks}" + (f"{'bound':>{_BOUND}}" if bounded else ""))
     for cell in cells:
         text = f"{size_text(cell.size_bytes):<5}" + "".join(_alone(cell, mpi) for mpi in mpis)
         for mpi in mpis:
             text += _right(micros_text(cell.palmette_s[mpi]) if mpi in cell.palmette_s else "-", _TIME)
-        lines.append(text + "".join(_speed_of(cell, mpi) for mpi in mpis))
-    speeds = "".join(_right(f"{mean.by_mpi[mpi]:.2f}" if mpi in mean.by_mpi else "-", _SPEED) for mpi in mpis)
+        text += "".join(_speed_of(cell, mpi, speed) for mpi in mpis)
+        lines.append(text + (_multiple(cell) if bounded else ""))
+    speeds = "".join(_right(f"{mean.by_mpi[mpi]:.2f}" if mpi in mean.by_mpi else "-", speed) for mpi in mpis)
     lines.append(f"{'geometric mean':<{5 + 2 * width}}{speeds}")
     return lines
 
@@ -65,6 +71,8 @@ def _with_rivals(cells: Sequence[Beside], mean: MeanSpeed, rivals: Sequence[str]
     lines = [f"{'size':<5}" + "".join(f"{_SHORT.get(mpi, mpi):>{_TIME}}" for mpi in mpis)]
     lines[0] += "".join(_right(rival, _rival_width(rival)) for rival in rivals) + "    best   speed"
     lines[0] += "".join(_right(f"to {_nick(rival)}", _nick_width(rival)) for rival in rivals)
+    bounded = any(cell.multiple is not None for cell in cells)
+    lines[0] += f"{'bound':>{_BOUND}}" if bounded else ""
     for cell in cells:
         text = f"{size_text(cell.size_bytes):<5}" + "".join(_alone(cell, mpi) for mpi in mpis)
         for rival in rivals:
@@ -73,7 +81,7 @@ def _with_rivals(cells: Sequence[Beside], mean: MeanSpeed, rivals: Sequence[str]
         for rival in rivals:
             speed = f"{cell.speed_to_rival(rival):.2f}" if rival in cell.rivals_s else "-"
             text += _right(speed, _nick_width(rival))
-        lines.append(text)
+        lines.append(text + (_multiple(cell) if bounded else ""))
     text = f"{'geometric mean':<{5 + _TIME * len(mpis) + sum(map(_rival_width, rivals)) + _TIME}}"
     text += _right(f"{mean.best:.2f}", _SPEED)
     for rival in rivals:
@@ -98,8 +106,14 @@ def _alone(cell: Beside, mpi: str) -> str:
     return _right(micros_text(cell.alone_s[mpi]) + mark if mpi in cell.alone_s else "- ", _TIME)
 
 
-def _speed_of(cell: Beside, mpi: str) -> str:
-    return _right(f"{cell.speed(mpi):.2f}" if mpi in cell.palmette_s else "-", _SPEED)
+def _speed_of(cell: Beside, mpi: str, width: int) -> str:
+    return _right(f"{cell.speed(mpi):.2f}" if mpi in cell.palmette_s else "-", width)
+
+
+def _multiple(cell: Beside) -> str:
+    if cell.multiple is None:
+        return _right("-", _BOUND)
+    return _right(f"{cell.multiple:.2f}" if cell.multiple < 99.95 else f"{cell.multiple:.0f}", _BOUND)
 
 
 def mean_lines(means: Sequence[MeanSpeed]) -> list[str]:

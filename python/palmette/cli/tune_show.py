@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from palmette import _core
+from palmette.tune.candidates import sizes_unknown
 from palmette.tune.plan import SitePlan
 from palmette.tune.rows import Decided, duration
 from palmette.tune.session import MOST_REFINEMENTS, Outcome
@@ -32,10 +33,12 @@ def result_lines(outcome: Outcome, output: Path, store: Path) -> list[str]:
     lines: list[str] = []
     for plan in dict.fromkeys(id(site) for site, _ in outcome.verdicts):
         found = [(site, one) for site, one in outcome.verdicts if id(site) == plan]
-        lines += ["", found[0][0].site.description, *_verdict_lines([one for _, one in found])]
+        lines += ["", found[0][0].site.description, *_verdict_lines(found[0][0], [one for _, one in found])]
     better = sum(1 for _, one in outcome.verdicts if one.verdict.outcome == "better")
     unsure = sum(1 for _, one in outcome.verdicts if one.verdict.outcome == "unsure")
     lines.append("")
+    if any(bound_s(*one) for one in outcome.verdicts):
+        lines.append("bound: the taken one's time in physical limits")
     lines.append(
         f"{better} of {plural(len(outcome.verdicts), 'cell')} better than the present choice by more than 5 %"
         + (f", {unsure} with too few samples to say" if unsure else "")
@@ -53,17 +56,30 @@ def result_lines(outcome: Outcome, output: Path, store: Path) -> list[str]:
     return lines
 
 
-def _verdict_lines(found: Sequence[Decided]) -> list[str]:
+def bound_s(plan: SitePlan, one: Decided) -> float | None:
+    """Return the physical limit of a cell, None where the wiring isn't known or ranks alone know their sizes."""
+    cell = one.verdict.cell
+    if plan.machine is None or sizes_unknown(cell.function):
+        return None
+    return _core.bound(plan.job, _core.collective_of(cell.function), cell.size_bytes, cell.root).seconds or None
+
+
+def _verdict_lines(plan: SitePlan, found: Sequence[Decided]) -> list[str]:
     """Two lines a cell: the times, and below them the specification, which may be long and is there to be copied."""
-    lines = [f"  {'cell':<26} {'present':>9} {'MPI alone':>10} {'taken':>9}"]
+    limits = [bound_s(plan, one) for one in found]
+    bounded = f" {'bound':>5}" if any(limits) else ""
+    lines = [f"  {'cell':<26} {'present':>8} {'MPI alone':>9} {'taken':>8}{bounded}"]
     says = {"better": "better", "present": "the present choice stays", "unsure": "too few samples to say"}
-    for one in found:
+    for one, limit in zip(found, limits, strict=True):
         verdict = one.verdict
         size = f" {_core.format_size(verdict.cell.size_bytes)}" if verdict.cell.size_bytes else ""
-        times = (verdict.present_s or None, verdict.mpi_s, verdict.time_s or None)
-        present, mpi, taken = (duration(time) if time is not None else "" for time in times)
+        seconds = (verdict.present_s or None, verdict.mpi_s, verdict.time_s or None)
+        present, mpi, taken = (duration(time) if time is not None else "" for time in seconds)
+        times = verdict.time_s / limit if limit and verdict.time_s else None
+        multiple = "" if times is None else f"{times:.2f}" if times < 99.95 else f"{times:.0f}"
+        taken = f"{taken:>8}" + (f" {multiple:>5}" if bounded else "")
         said = says[verdict.outcome] + ("" if one.confirmed or verdict.outcome != "better" else ", not confirmed")
-        lines.append(f"  {verdict.cell.function + size:<26} {present:>9} {mpi:>10} {taken:>9}  {said}")
+        lines.append(f"  {verdict.cell.function + size:<26} {present:>8} {mpi:>9} {taken}  {said}")
         lines.append(f"      {verdict.spec if verdict.outcome == 'better' else one.before}")
     return lines
 
@@ -96,6 +112,7 @@ def _cell_json(plan: SitePlan, one: Decided) -> dict[str, Any]:
         "time_s": verdict.time_s,
         "present_s": verdict.present_s,
         "mpi_s": verdict.mpi_s,
+        "bound_s": bound_s(plan, one),
         "rounds": verdict.rounds,
         "confirmed": one.confirmed,
         "ranks": [one.holds.min_ranks, one.holds.max_ranks],

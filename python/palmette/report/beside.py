@@ -38,6 +38,7 @@ class Table:
     mpis: list[str]
     lines: list[Line]
     rivals: list[str] = field(default_factory=list)
+    bounded: bool = False
 
 
 def _name(mpi: str) -> str:
@@ -52,18 +53,21 @@ def _speed(value: float | None) -> Number:
 
 
 def side_tables(cells: Sequence[Beside]) -> list[Table]:
-    """Return a table for each placement and collective: times alone, times with palmette, speeds."""
+    """Return a table for each placement and collective: times alone, times with palmette, speeds, and
+    the fastest time with palmette in physical limits where these are known.
+    """
     tables = []
     for (placement, collective), group in groupby(cells, key=lambda cell: (cell.placement, cell.collective)):
         mine = list(group)
         mpis = list(dict.fromkeys(mpi for cell in mine for mpi in cell.alone_s))
         rivals = list(dict.fromkeys(rival for cell in mine for rival in cell.rivals_s))
-        lines = [Line(size_text(cell.size_bytes), _numbers(cell, mpis, rivals)) for cell in mine]
-        tables.append(Table(f"{collective}, {placement}", [_name(mpi) for mpi in mpis], lines, rivals))
+        bounded = any(cell.multiple is not None for cell in mine)
+        lines = [Line(size_text(cell.size_bytes), _numbers(cell, mpis, rivals, bounded)) for cell in mine]
+        tables.append(Table(f"{collective}, {placement}", [_name(mpi) for mpi in mpis], lines, rivals, bounded))
     return tables
 
 
-def _numbers(cell: Beside, mpis: Sequence[str], rivals: Sequence[str]) -> list[Number]:
+def _numbers(cell: Beside, mpis: Sequence[str], rivals: Sequence[str], bounded: bool) -> list[Number]:
     alone = [
         Number(time_text(cell.alone_s[mpi]), "fastest" if mpi == cell.fastest else "")
         if mpi in cell.alone_s
@@ -74,7 +78,8 @@ def _numbers(cell: Beside, mpis: Sequence[str], rivals: Sequence[str]) -> list[N
     speeds = [_speed(cell.speed(mpi) if mpi in cell.palmette_s else None) for mpi in mpis]
     others = [Number(time_text(cell.rivals_s[one])) if one in cell.rivals_s else Number("–") for one in rivals]
     to_others = [_speed(cell.speed_to_rival(one) if one in cell.rivals_s else None) for one in rivals]
-    return [*alone, *palmette, *speeds, *others, *to_others]
+    multiples = [Number(f"{cell.multiple:.2f}" if cell.multiple is not None else "–")] if bounded else []
+    return [*alone, *palmette, *speeds, *others, *to_others, *multiples]
 
 
 def mean_table(means: Sequence[MeanSpeed]) -> Table | None:

@@ -177,6 +177,29 @@ def test_the_tables_fit_80_columns(made_run: MakeRun) -> None:
     assert len([line for line in lines if "*" in line and line.startswith(("8 B", "256K", "-"))]) == len(cells)
 
 
+def test_the_fastest_time_with_palmette_is_told_in_physical_limits(run: Run) -> None:
+    cells = side_by_side(run)
+    for cell in cells:
+        same = (cell.collective, cell.size_bytes)
+        limit = next(one for one in run.jobs[0].cells if (one.collective, one.size_bytes) == same).bound
+        assert limit is not None
+        assert cell.multiple == pytest.approx(min(cell.palmette_s.values()) / limit.seconds)
+        assert cell.to_json()["multiple"] == cell.multiple
+    table = side_lines(cells[:1], mean_speeds(cells[:1]))
+    assert table[-3].split()[-1] == "bound"
+    assert table[-2].split()[-1] == f"{cells[0].multiple:.0f}"
+    assert "<th>in bounds</th>" in render(run, evaluate(run)).split("Side by side")[1].split("</thead>")[1]
+
+
+def test_without_a_topology_no_multiple_is_told(run: Run) -> None:
+    for job in run.jobs:
+        for cell in job.cells:
+            cell.bound = None
+    cells = side_by_side(run)
+    assert {cell.multiple for cell in cells} == {None}
+    assert "bound" not in " ".join(side_lines(cells, mean_speeds(cells)))
+
+
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [
