@@ -1,42 +1,110 @@
-"""How good the table's choices are: an exhaustive search over all candidates of some cells on a lab, against what the
-table chooses.
+"""How good the table's choices are: searches over all candidates of randomly drawn cells on a lab, against what the table
+chooses.
 
-    bench/choice_quality.py [--cells allreduce:64K,bcast:1K] [--placement random:1] [--mpi mpich] [--budget-min 40] [--json]
+    .venv/bin/python bench/choice_quality.py --store quality.sqlite                   # 20 cells in 20 minutes at most
+    .venv/bin/python bench/choice_quality.py --draw 5 --budget-min 5 --seed 7         # other cells
+    .venv/bin/python bench/choice_quality.py --cells allreduce:64K,bcast:1K           # these, at every placement and MPI
 
-For each cell all specifications that serve the job are measured in turns (the program of `palmette tune`, hopeless
-ones given up early), then the best five and the present choice once more with fresh samples: the best of many is the
-luckiest of many, too. A choice is good when its median is at most 10 % above that of the best. The target is 9 of 10
-cells. Takes minutes a cell, and wants a machine that does nothing else.
+Cells are drawn from collective x size x placement x MPI; the same seed draws the same ones. In each, all specifications
+that serve the job are measured in turns in one job, the present choice and the MPI alone among them (the program of
+`palmette tune`, hopeless ones given up early; fastest by the model first, as many as the cell's share of the time allows,
+and the output says how many that were). Then the best five and the present choice are measured once more with fresh samples
+in the same rounds: the best of many is the luckiest of many, too. A choice is good when its median is at most 10 % above
+that of the best. The target is 9 of 10 cells. What the store holds already isn't measured again, so that a run that was cut
+short goes on. Wants a machine that does nothing else.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import random
 import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
+from itertools import product
 from pathlib import Path
 
 from palmette import _core, mpi_install
+from palmette.bench.machine import describe_machine
 from palmette.bench.places import LabPlace, free_lab_name
 from palmette.bench.sets import LAB
-from palmette.lab import Lab
+from palmette.lab import Lab, LabError
 from palmette.tune.candidates import candidates
 from palmette.tune.decide import ranked, typical_s
+from palmette.tune.errors import TuneError
+from palmette.tune.forecast import forecasts
 from palmette.tune.job import How, Question, Watcher, measure
 from palmette.tune.places import PlaceSite
-from palmette.tune.plan import job_on, present_choice_on
+from palmette.tune.plan import cells_of, expected_s, job_on, present_choice_on
 from palmette.tune.results import MPI, TABLE, Cell, CellResult
 from palmette.tune.rows import duration
-from palmette.tune.store import TuneJob, open_tunings
+from palmette.tune.store import TuneJob, TuningStore, open_tunings
 
-CELLS = (
-    "gather:64,gather:16K,gather:256K,scatter:1K,scatter:64K,allgather:64,allgather:16K,allgather:64K,"
-    "bcast:64,bcast:16K,bcast:256K,reduce:1K,reduce:64K,allreduce:64,allreduce:16K,allreduce:256K,"
-    "reduce_scatter_block:256,reduce_scatter_block:16K,alltoall:256,alltoall:16K"
-)
+FUNCTIONS = "gather,scatter,allgather,bcast,reduce,allreduce,reduce_scatter_block,alltoall,barrier,scan,exscan"
+SIZES = "64,1K,16K,64K,256K"
+SEARCH, CONFIRM = "search quality", "confirm quality"
+SEARCH_SHARE = 0.7
+START_S = 3.0
+"""What a job takes before it measures."""
+AGREE_S = 5e-3
+"""What agreeing on a common start costs a call where ranks outnumber cores."""
 GOOD = 1.10
 TARGET = 0.9
 FINALISTS = 5
+MOST_AT_ONCE = 190
+"""A cell takes 200 candidates at most."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A cell under an MPI and a placement."""
+
+    mpi: str
+    placement: str
+    cell: Cell
+
+    @property
+    def label(self) -> str:
+        """A few words."""
+        return f"{self.cell.label} {self.mpi} {self.placement}"
+
+
+@dataclass(frozen=True)
+class Quality:
+    """How far the present choice is from the best of a cell; seconds. `measured` of `candidates` specifications were searched.
+
+    `bound_s`: the physical limit, None where there is none.
+    """
+
+    mpi: str
+    placement: str
+    cell: str
+    present: str
+    present_s: float
+    best: str
+    best_s: float
+    rounds: int
+    measured: int
+    candidates: int
+    bound_s: float | None
+
+    @property
+    def ratio(self) -> float:
+        """Time of the choice over that of the best."""
+        return self.present_s / self.best_s
+
+    @property
+    def good(self) -> bool:
+        """Within 10 % of the best."""
+        return self.ratio <= GOOD
+
+    @property
+    def multiple(self) -> float | None:
+        """Time of the choice in physical limits."""
+        return self.present_s / self.bound_s if self.bound_s else None
 
 
 class Lines(Watcher):
@@ -44,19 +112,33 @@ class Lines(Watcher):
 
     def job_ends(self, label: str, job: TuneJob) -> None:
         """Say what was done."""
-        print(
-            f"{label}: {len(job.results)} cells in {job.seconds:.0f} s {job.error or ''}", file=sys.stderr, flush=True
-        )
+        done = f"{', '.join(result.cell.label for result in job.results)} in {job.seconds:.0f} s"
+        print(f"{label}: {done}{', ' + job.error if job.error else ''}", file=sys.stderr, flush=True)
 
 
-def cell_of(word: str) -> Cell:
-    """Return the cell of `allreduce:64K`."""
+def drawn(options: argparse.Namespace) -> list[Drawn]:
+    """Return the cells to look at: those that are named, or a random draw, in the order of MPIs and placements."""
+    places = list(product(options.mpi.split(","), options.placement.split(",")))
+    if options.cells:
+        cells = [cell for word in options.cells.split(",") for cell in _named(word)]
+        return [Drawn(*place, cell) for place in places for cell in cells]
+    sizes = [_core.parse_size(word) for word in options.sizes.split(",")]
+    cells = cells_of(options.collectives.split(","), sizes, 0)
+    everything = [Drawn(*place, cell) for place in places for cell in cells]
+    some = random.Random(options.seed).sample(  # noqa: S311 - a draw that can be repeated, no secret
+        range(len(everything)), min(options.draw, len(everything))
+    )
+    return [everything[i] for i in sorted(some)]
+
+
+def _named(word: str) -> list[Cell]:
     function, _, size = word.partition(":")
-    _core.collective_of(function)
-    return Cell(function, _core.parse_size(size or "0"))
+    return cells_of([function], [_core.parse_size(size or "0")], 0)
 
 
-def quality(result: CellResult, before: str) -> dict[str, object] | None:
+def quality(
+    result: CellResult, drawn_cell: Drawn, before: str, measured: int, total: int, bound_s: float | None = None
+) -> Quality | None:
     """Return how far the present choice is from the best of a cell; None where one of them wasn't measured."""
     present = result.of(TABLE)
     others = [one for one in ranked(result) if one.spec not in (TABLE, MPI)]
@@ -64,64 +146,143 @@ def quality(result: CellResult, before: str) -> dict[str, object] | None:
         return None
     present_s, best_s = typical_s(present), min(typical_s(others[0]), typical_s(present))
     best = others[0].spec if best_s < present_s else before
-    return {
-        "cell": result.cell.label, "present": before, "present_s": present_s, "best": best, "best_s": best_s,
-        "ratio": present_s / best_s, "good": present_s <= GOOD * best_s, "rounds": len(present.time_s),
-    }  # fmt: skip
+    return Quality(
+        drawn_cell.mpi, drawn_cell.placement, result.cell.label, before, present_s, best, best_s, len(present.time_s),
+        measured, total, bound_s,
+    )  # fmt: skip
 
 
-def main() -> int:
+def searched(site: PlaceSite, cell: Cell, before: str, seconds: float, how: How) -> list[TuneJob]:
+    """Measure all candidates of a cell, as many as `seconds` allow, those first that the model finds fastest."""
+    _, job = job_on(site.topology_path, site.hosts or [])
+    found = [one for one in forecasts(job, cell) if one.spec != before]
+    while (
+        len(found) > FINALISTS
+        and expected_s(Question(cell, {one.spec: one.seconds for one in found}), AGREE_S) > seconds
+    ):
+        found.pop()
+    parts = [found[i : i + MOST_AT_ONCE] for i in range(0, len(found), MOST_AT_ONCE)]
+    return [
+        measure(site, [Question(cell, {one.spec: one.seconds for one in part})], seconds / len(parts), how, SEARCH, Lines())
+        for part in parts
+    ]  # fmt: skip
+
+
+def look(one: Drawn, lab: Lab, store: TuningStore, seconds: float, table: Path | None) -> None:
+    """Search a cell and confirm what came out; both are stored."""
+    site = PlaceSite(LabPlace(lab), mpi_install.find(one.mpi), one.placement)
+    how = How(table)
+    before = chosen_before(one, site.topology_path, site.hosts or [], table)
+    topology = json.loads(site.topology_path.read_text(encoding="utf-8")) if site.topology_path else None
+    now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    store.begin(now, describe_machine(), site.description, topology, {"quality": one.label})
+    left = max(seconds - 2 * START_S, 1.0)
+    best: list[tuple[float, str]] = []
+    for found in searched(site, one.cell, before, SEARCH_SHARE * left, how):
+        store.add(found)
+        for result in found.results:
+            best += [(typical_s(each), each.spec) for each in ranked(result) if each.spec not in (TABLE, MPI)]
+    finalists = [spec for _, spec in sorted(best)[:FINALISTS]]
+    question = Question(one.cell, dict.fromkeys(finalists))
+    store.add(measure(site, [question], (1 - SEARCH_SHARE) * left, how, CONFIRM, Lines()))
+
+
+def chosen_before(one: Drawn, topology: Path | None, hosts: Sequence[str], table: Path | None) -> str:
+    """Return what the table takes for a cell."""
+    rules = _core.Table.from_file(table) if table else _core.Table.built_in()
+    return present_choice_on(rules, job_on(topology, hosts)[1], one.cell, one.mpi, crowded=False)
+
+
+def rows_of(wanted: Sequence[Drawn], store: TuningStore, table: Path | None, topology: Path | None) -> list[Quality]:
+    """Return what the store holds of the wanted cells."""
+    counts: dict[Drawn, int] = {}
+    for job in store.jobs(SEARCH):
+        for result in job.results:
+            key = Drawn(job.mpi, job.placement, result.cell)
+            counts[key] = counts.get(key, 0) + sum(bool(each.time_s) for each in result.candidates) - 2
+    rows: dict[Drawn, Quality] = {}
+    for job in store.jobs(CONFIRM):
+        for result in job.results:
+            one = Drawn(job.mpi, job.placement, result.cell)
+            if one not in wanted:
+                continue
+            before = chosen_before(one, topology, job.hosts, table)
+            made = job_on(topology, job.hosts)[1]
+            cell = one.cell
+            total = len(candidates(made, cell.function, cell.size_bytes, cell.root))
+            collective = _core.collective_of(cell.function)
+            limit = _core.bound(made, collective, cell.size_bytes, cell.root).seconds or None
+            row = quality(result, one, before, counts.get(one, 0), total, limit)
+            if row is not None:
+                rows[one] = row
+    return [rows[one] for one in wanted if one in rows]
+
+
+def lines_of(rows: Sequence[Quality], wanted: int) -> list[str]:
+    """Return a row a cell, and the verdict."""
+    lines = []
+    for row in rows:
+        times = f"  {row.multiple:.2f} x bound" if row.multiple else ""
+        lines.append(
+            f"{'good' if row.good else 'BAD '} {row.cell} {row.mpi} {row.placement}: {row.ratio:.2f} of the best{times}"
+        )
+        lines.append(f"     {duration(row.present_s):>8} {row.present}, chosen")
+        lines.append(
+            f"     {duration(row.best_s):>8} {row.best}, best of {row.measured} of {row.candidates} candidates"
+        )
+    good = sum(row.good for row in rows)
+    lines.append(f"{good} of {len(rows)} cells within 10 % of the best (target {TARGET:.0%})")
+    if len(rows) < wanted:
+        lines.append(
+            f"{wanted - len(rows)} more cells wait for their turn: run it again with the same --store and --seed"
+        )
+    return lines
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
     """Search, compare, tell."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cells", default=CELLS)
-    parser.add_argument("--placement", default="random:1")
+    parser.add_argument("--cells", help="allreduce:64K,bcast:1K instead of a draw")
+    parser.add_argument("--draw", type=int, default=20, help="cells (20)")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--collectives", default=FUNCTIONS)
+    parser.add_argument("--sizes", default=SIZES)
+    parser.add_argument("--placement", default="block,cyclic,random:1")
     parser.add_argument("--mpi", default="mpich")
     parser.add_argument("--lab", default=LAB)
-    parser.add_argument("--budget-min", type=float, default=40.0, help="minutes for all cells")
+    parser.add_argument("--budget-min", type=float, default=20.0, help="minutes for all cells (20)")
     parser.add_argument("--table", type=Path)
     parser.add_argument("--store", type=Path, default=Path("choice_quality.sqlite"))
     parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    cells = [cell_of(word) for word in options.cells.split(",")]
-    with Lab.up(options.lab, name=free_lab_name("choice")) as lab, open_tunings(options.store, create=True) as store:
-        site = PlaceSite(LabPlace(lab), mpi_install.find(options.mpi), options.placement)
-        _, job = job_on(site.topology_path, site.hosts or [])
-        table = _core.Table.from_file(options.table) if options.table else _core.Table.built_in()
-        before = {cell: present_choice_on(table, job, cell, site.mpi, crowded=False) for cell in cells}
-        store.begin("choice quality", {}, site.description, None, {"cells": options.cells})
-        share_s = options.budget_min * 60 / len(cells)
-        rows, searched = [], 0
-        for cell in cells:
-            specs = [
-                spec for spec in candidates(job, cell.function, cell.size_bytes, cell.root) if spec != before[cell]
-            ]
-            searched += len(specs)
-            how = How(options.table)
-            # A cell takes 200 candidates at most.
-            parts = [specs[i : i + 190] for i in range(0, len(specs), 190)]
-            best: list[tuple[float, str]] = []
-            for part in parts:
-                found = measure(
-                    site, [Question(cell, dict.fromkeys(part))], 0.75 * share_s / len(parts), how, "search", Lines()
-                )
-                store.add(found)
-                for result in found.results:
-                    best += [(typical_s(one), one.spec) for one in ranked(result) if one.spec not in (TABLE, MPI)]
-            finalists = [spec for _, spec in sorted(best)[:FINALISTS]]
-            again = measure(site, [Question(cell, dict.fromkeys(finalists))], 0.25 * share_s, how, "confirm", Lines())
-            store.add(again)
-            rows += [row for result in again.results if (row := quality(result, before[cell])) is not None]
-    good = sum(bool(row["good"]) for row in rows)
+    options = parser.parse_args(arguments)
+    ends = time.monotonic() + 60 * options.budget_min
+    try:
+        wanted = drawn(options)
+        with (
+            Lab.up(options.lab, name=free_lab_name("choice")) as lab,
+            open_tunings(options.store, create=True) as store,
+        ):
+            topology = LabPlace(lab).topology_path
+            there = {
+                Drawn(job.mpi, job.placement, result.cell) for job in store.jobs(CONFIRM) for result in job.results
+            }
+            left = [one for one in wanted if one not in there]
+            for number, one in enumerate(left):
+                seconds = (ends - time.monotonic()) / (len(left) - number)
+                if seconds < 2 * START_S:
+                    break
+                look(one, lab, store, seconds, options.table)
+            rows = rows_of(wanted, store, options.table, topology)
+    except (TuneError, LabError, mpi_install.MpiNotFoundError, _core.Error) as error:
+        print(f"choice_quality: {error}", file=sys.stderr)
+        return 2
+    good = sum(row.good for row in rows)
     if options.json:
-        print(json.dumps({"cells": rows, "good": good, "searched": searched, "target": TARGET}, indent=2))
+        cells = [asdict(row) | {"ratio": row.ratio, "good": row.good, "multiple": row.multiple} for row in rows]
+        document = {"cells": cells, "good": good, "of": len(rows), "drawn": len(wanted), "target": TARGET}
+        print(json.dumps(document, indent=2))
     else:
-        for row in rows:
-            mark = "good" if row["good"] else "BAD "
-            print(
-                f"{mark} {row['cell']!s:26} {duration(float(str(row['present_s']))):>8} {row['present']}"
-                f" | best {duration(float(str(row['best_s']))):>8} {row['best']} ({float(str(row['ratio'])):.2f})"
-            )
-        print(f"{good} of {len(rows)} choices within 10 % of the best of {searched} candidates (target {TARGET:.0%})")
+        print("\n".join(lines_of(rows, len(wanted))))
     return 0 if rows and good >= TARGET * len(rows) else 1
 
 

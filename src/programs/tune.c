@@ -170,7 +170,7 @@ static int run_cell(FILE *out, const struct options *o, struct cell *cell, struc
             }
             candidate->rounds = round + 1;
         }
-        if (my_rank == 0) drop_slow(field, cell->count, round + 1, scratch);
+        if (my_rank == 0 && !o->keep_all) drop_slow(field, cell->count, round + 1, scratch);
     }
     int wrong = 0;
     for (int i = 0; i < cell->count; ++i) {

@@ -52,12 +52,15 @@ class Watcher:
 
 @dataclass(frozen=True)
 class How:
-    """How a job measures. `table`: the decision table in force, None the built-in one."""
+    """How a job measures. `table`: the decision table in force, None the built-in one. `keep_all`: candidates that are
+    behind are measured to the end, too.
+    """
 
     table: Path | None = None
     min_rounds: int = 5
     max_rounds: int = 60
     seed: int = 1
+    keep_all: bool = False
     environment: tuple[tuple[str, str], ...] = ()
 
 
@@ -126,6 +129,7 @@ def _arguments(site: Site, cells: Path, samples: Path, seconds: float, how: How)
         *("--seconds", f"{seconds:.1f}"),
         *("--min-rounds", str(how.min_rounds)),
         *("--max-rounds", str(how.max_rounds)),
+        *(["--keep-all"] if how.keep_all else []),
         *("--wait", "spin" if site.spins else "sleep"),
         *("--window-us", str(SPIN_WINDOW_US if site.spins else SLEEP_WINDOW_US)),
         *("--seed", str(how.seed)),

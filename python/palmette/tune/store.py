@@ -157,16 +157,37 @@ class TuningStore(SqliteFile):
         ).fetchall()
         return [self._found(row) for row in rows]
 
+    def jobs(self, step: str) -> list[TuneJob]:
+        """Return all jobs of a step with their samples, in the order in which they were measured."""
+        rows = self._db.execute("SELECT * FROM jobs WHERE step = ? ORDER BY id", (step,)).fetchall()
+        return [
+            TuneJob(
+                row["mpi"], row["mpi_version"], row["placement"], row["step"], json.loads(row["hosts"]), row["seconds"],
+                row["error"], self._results(row["id"]),
+            )
+            for row in rows
+        ]  # fmt: skip
+
+    def _results(self, job_id: int) -> list[CellResult]:
+        found: dict[Cell, CellResult] = {}
+        for row in self._db.execute("SELECT * FROM candidates WHERE job_id = ? ORDER BY id", (job_id,)).fetchall():
+            cell = Cell(row["function"], row["size_bytes"], row["root"])
+            found.setdefault(cell, CellResult(cell, [])).candidates.append(self._measured(row))
+        return list(found.values())
+
     def _found(self, row: sqlite3.Row) -> Found:
+        cell = Cell(row["function"], row["size_bytes"], row["root"])
+        ranks = len(json.loads(row["hosts"]))
+        return Found(row["started"], row["mpi"], row["placement"], ranks, cell, self._measured(row))
+
+    def _measured(self, row: sqlite3.Row) -> Measured:
         samples = self._db.execute(
             "SELECT time_s, late_s FROM samples WHERE candidate_id = ? ORDER BY round", (row["id"],)
         ).fetchall()
-        measured = Measured(
+        return Measured(
             row["spec"], bool(row["served"]), bool(row["kept"]), row["refused"], row["wrong_ranks"],
             [sample["time_s"] for sample in samples], [sample["late_s"] for sample in samples], row["predicted_s"],
         )  # fmt: skip
-        cell = Cell(row["function"], row["size_bytes"], row["root"])
-        return Found(row["started"], row["mpi"], row["placement"], len(json.loads(row["hosts"])), cell, measured)
 
 
 @contextmanager

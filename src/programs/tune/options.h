@@ -8,6 +8,7 @@ struct options {
     const char* cells; /* a file that rank 0 reads; NULL: no cell */
     struct measuring how;
     int min_rounds, max_rounds;
+    bool keep_all;
 };
 
 static const char usage[] =
@@ -18,6 +19,7 @@ static const char usage[] =
     "  --seconds S             for all cells together, 60; what a cell leaves goes to those after it\n"
     "  --min-rounds N          rounds before a candidate is judged by its median, 5\n"
     "  --max-rounds N          rounds a cell at most, 60\n"
+    "  --keep-all              go on with candidates that are behind, too\n"
     "  --warmup N              calls of each candidate before, 2; of the MPI 6: some change their mind after 5\n"
     "  --clock shared|barrier  as in collbench\n"
     "  --wait sleep|spin       for the start: spin only with a core for each rank; default sleep\n"
@@ -30,6 +32,7 @@ static const char* parse_options(struct options* o, int argc, char** argv, const
     static const struct option known[] = {{"cells", 1, NULL, 'c'},
                                           {"min-rounds", 1, NULL, 'm'},
                                           {"max-rounds", 1, NULL, 'M'},
+                                          {"keep-all", 0, NULL, 'K'},
                                           MEASURING_OPTIONS,
                                           {NULL, 0, NULL, 0}};
     *o = (struct options){.how = {.seconds = 60, .warmup = 2, .window_s = 2e-3, .seed = 1, .shared_clock = true},
@@ -48,6 +51,9 @@ static const char* parse_options(struct options* o, int argc, char** argv, const
                 break;
             case 'M':
                 wrong = parse_count(&o->max_rounds, 1, "--max-rounds takes 1 to 1000000");
+                break;
+            case 'K':
+                o->keep_all = true;
                 break;
             default:
                 wrong = parse_measuring(&o->how, option);

@@ -1,0 +1,71 @@
+"""bench/choice_quality.py: which cells are drawn, and what a store's samples say of the table's choices."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from argparse import Namespace
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from palmette.tune.store import TuneJob, open_tunings
+
+from .samples import cell
+
+
+@pytest.fixture(scope="module")
+def script() -> ModuleType:
+    path = Path(__file__).parents[3] / "bench" / "choice_quality.py"
+    spec = importlib.util.spec_from_file_location("choice_quality", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["choice_quality"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def options(**changes: object) -> Namespace:
+    given = {"cells": None, "draw": 20, "seed": 1, "collectives": "bcast,allreduce,barrier", "sizes": "1K,16K,64K",
+             "placement": "block,cyclic", "mpi": "mpich,openmpi"}  # fmt: skip
+    return Namespace(**(given | changes))
+
+
+def test_the_same_seed_draws_the_same_cells_and_another_one_others(script: ModuleType) -> None:
+    first = script.drawn(options())
+    assert len(first) == len(set(first)) == 20
+    assert script.drawn(options()) == first
+    assert script.drawn(options(seed=2)) != first
+    assert len(script.drawn(options(draw=100))) == 2 * 2 * (3 + 3 + 1)
+
+
+def test_named_cells_are_looked_at_under_every_mpi_and_placement(script: ModuleType) -> None:
+    found = script.drawn(options(cells="bcast:1K,barrier"))
+    assert [(one.mpi, one.placement, one.cell.label) for one in found[:3]] == [
+        ("mpich", "block", "bcast 1024"),
+        ("mpich", "block", "barrier"),
+        ("mpich", "cyclic", "bcast 1024"),
+    ]
+    assert len(found) == 8
+
+
+def test_a_choice_is_good_within_10_percent_of_the_best_that_was_confirmed(script: ModuleType, tmp_path: Path) -> None:
+    wanted = script.drawn(options(cells="bcast:1K,allreduce:1K,bcast:64K", mpi="mpich", placement="block"))
+    confirmed = [
+        cell({"table": [1.09e-3] * 9, "mpi": [0.5e-3] * 9, "linear": [1e-3] * 9, "chain": [2e-3] * 9}, "bcast"),
+        cell({"table": [1.2e-3] * 9, "mpi": [5e-3] * 9, "direct": [1e-3] * 9}, "allreduce"),
+    ]
+    hosts = [f"h{i // 2}" for i in range(16)]
+    with open_tunings(tmp_path / "quality.sqlite", create=True) as store:
+        store.begin("2026-11-21", {}, "a lab", None, {})
+        store.add(TuneJob("mpich", "MPICH", "block", script.SEARCH, hosts, 1.0, None, confirmed))
+        store.add(TuneJob("mpich", "MPICH", "block", script.CONFIRM, hosts, 1.0, None, confirmed))
+        rows = script.rows_of(wanted, store, None, None)
+    assert [(row.cell, row.good, row.best, row.measured) for row in rows] == [
+        ("bcast 1024", True, "linear", 2),
+        ("allreduce 1024", False, "direct", 1),
+    ]
+    lines = script.lines_of(rows, len(wanted))
+    assert "1 of 2 cells within 10 % of the best (target 90%)" in lines
+    assert lines[-1].startswith("1 more cells wait")
