@@ -71,7 +71,8 @@ class Traffic:
 def count_traffic(job: _core.Job, pattern: Pattern, order: Order) -> Traffic:
     """Count the bytes over every link of the job when rank r takes the place order[r].
 
-    A link of unknown capacity counts as the fastest that is known. O(messages x levels).
+    A link of unknown capacity counts as the fastest that is known; of a loaded one counts what is left. O(messages x
+    levels).
     """
     positions = np.array([job.position_of(place) for place in order], dtype=np.int64)
     source, target = positions[pattern.source], positions[pattern.target]
@@ -86,7 +87,8 @@ def count_traffic(job: _core.Job, pattern: Pattern, order: Order) -> Traffic:
         if not inside:
             out = np.bincount(a[crosses], weights=pattern.bytes[crosses], minlength=level.count).astype(np.float64)
             into = np.bincount(b[crosses], weights=pattern.bytes[crosses], minlength=level.count).astype(np.float64)
-            levels.append(LevelTraffic(level.name, tuple(level.names), out, into, np.array(level.up_bytes_per_s)))
+            free = np.array(level.up_bytes_per_s) * (1 - np.array(level.load))
+            levels.append(LevelTraffic(level.name, tuple(level.names), out, into, free))
         inside = inside or level.name == "node"
     return Traffic(tuple(levels), hop_bytes, _busiest(levels))
 

@@ -96,7 +96,7 @@ bool Reordering::less_crosses(const Crossings& before_all, const Crossings& afte
     for (std::size_t l = 0; l < levels; ++l) {
         const topology::JobLevel& level = job().levels()[l];
         double capacity = 0;
-        for (std::int32_t g = 0; g < level.groups.count(); ++g) capacity += level.up_bytes_per_s[g];
+        for (std::int32_t g = 0; g < level.groups.count(); ++g) capacity += level.free_bytes_per_s(g);
         if (capacity <= 0) capacity = level.groups.count();
         before = std::max(before, all[l] / capacity);
         after = std::max(after, all[levels + l] / capacity);

@@ -5,10 +5,11 @@
 namespace palmette::topology {
 
 LinkLoads::LinkLoads(const Job& job) {
-    // Links of unknown capacity count as the fastest ones that are known.
+    // Links of unknown capacity count as the fastest ones that are known. What other traffic takes of a link isn't there for this job.
     double fastest = 0;
     for (const JobLevel& level : job.levels())
-        for (std::int32_t g = 0; g < level.groups.count(); ++g) fastest = std::max(fastest, level.up_bytes_per_s[g]);
+        for (std::int32_t g = 0; g < level.groups.count(); ++g)
+            fastest = std::max(fastest, level.free_bytes_per_s(g));
     if (fastest <= 0) fastest = 1;
     bool inside = false;
     for (const JobLevel& level : job.levels()) {
@@ -16,7 +17,7 @@ LinkLoads::LinkLoads(const Job& job) {
         Level made{&level.groups, std::vector<double>(groups, 0), {}};
         if (!inside)
             for (std::int32_t g = 0; g < level.groups.count(); ++g) {
-                const double known = level.up_bytes_per_s[g];
+                const double known = level.free_bytes_per_s(g);
                 made.seconds_per_byte.push_back(1 / (known > 0 ? known : fastest));
             }
         inside = inside || level.name == "node";

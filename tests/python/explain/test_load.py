@@ -1,0 +1,62 @@
+"""Measured load of links, as topology.json tells it, in choices and in orders of ranks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from palmette import _core
+from palmette.map.pattern import parse_pattern
+from palmette.map.traffic import count_traffic
+
+Call = Callable[..., Any]
+
+
+def topology(folder: Path, loads: tuple[float, float]) -> Path:
+    """Two leaves with four hosts of two slots each; `loads` of the leaves' uplinks."""
+    leaves = []
+    for number, load in enumerate(loads):
+        hosts = [
+            {"level": "node", "name": f"h{number}{i}", "slots": 2, "up_bytes_per_s": 12.5e6} for i in range(4)
+        ]  # fmt: skip
+        leaf = {"level": "leaf", "name": f"leaf{number}", "up_bytes_per_s": 50e6, "children": hosts}
+        leaves.append(leaf | ({"load": load} if load else {}))
+    levels = [{"name": "leaf", "latency_s": 2e-4}, {"name": "node", "latency_s": 1e-4}]
+    machine = {"levels": levels, "tree": {"name": "top", "children": leaves}}
+    path = folder / f"topology-{loads[0]}-{loads[1]}.json"
+    path.write_text(json.dumps({"format": "palmette-topology", "version": 1, "machine": machine}), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("collective", ["allgather", "reduce_scatter_block"])
+def test_where_uplinks_are_loaded_the_model_chooses_what_crosses_them_less(
+    palmette: Call, tmp_path: Path, collective: str
+) -> None:
+    table = tmp_path / "table.json"
+    rows = [{"function": collective, "algorithm": "model", "why": "a test"}]
+    table.write_text(json.dumps({"format": "palmette-table", "version": 1, "rows": rows}), encoding="utf-8")
+
+    def asked(loads: tuple[float, float]) -> dict[str, Any]:
+        call = ("explain", collective, "16K", "--topology", topology(tmp_path, loads), "--table", table, "--json")
+        result = palmette(*call)
+        assert result.status == 0, result.err
+        answer: dict[str, Any] = json.loads(result.out)
+        return answer
+
+    quiet, loaded = asked((0, 0)), asked((0.9, 0.9))
+    assert quiet["algorithm"].startswith("leaders")
+    assert loaded["algorithm"].startswith("ring")
+
+
+def test_an_order_is_judged_by_what_load_leaves_of_a_link(tmp_path: Path) -> None:
+    def busiest(loads: tuple[float, float]) -> Any:
+        job = _core.Job(_core.Machine.from_file(topology(tmp_path, loads)), "block")
+        return count_traffic(job, parse_pattern("ring", job.size, 1024), list(range(job.size))).busiest
+
+    quiet, loaded = busiest((0, 0)), busiest((0, 0.9))
+    assert quiet.level == "node"
+    assert (loaded.level, loaded.group) == ("leaf", "leaf1")
