@@ -111,6 +111,7 @@ def command(
     for line in [*notes(measured), *remarks]:
         console.print(line, markup=False)
     console.print(f"wrote {target_file}; palmette plan and palmette run take it with --topology", markup=False)
+    console.print(f"what follows: palmette predict all --sizes 1K,64K --topology {target_file}", markup=False)
 
 
 def _read(source: Path | None, *, local: bool) -> tuple[Topology, str]:
