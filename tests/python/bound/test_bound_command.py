@@ -102,7 +102,7 @@ def test_memory_and_rounds_are_told_where_the_machine_knows_them(palmette: Call,
 
 
 @pytest.mark.parametrize(
-    ("machine", "ports", "node_GBs"),
+    ("machine", "ports", "node_gbs"),
     [
         ("4node@25GB/s:4core", 1, 25),  # Delta
         ("4node@100GB/s:4core", 4, 100),  # Perlmutter
@@ -111,12 +111,22 @@ def test_memory_and_rounds_are_told_where_the_machine_knows_them(palmette: Call,
     ],
 )
 def test_four_nodes_of_each_machine_of_hiccls_figures_have_their_frames(
-    palmette: Call, machine: str, ports: int, node_GBs: float
+    palmette: Call, machine: str, ports: int, node_gbs: float
 ) -> None:
     def rate(*options: str) -> float:
         """GB/s of a vector of 1 GB."""
-        call = ("bound", "allreduce", "--machine", machine, "--ports", f"node={ports}", "--size", "1000000000", "--json")
+        call = (
+            "bound",
+            "allreduce",
+            "--machine",
+            machine,
+            "--ports",
+            f"node={ports}",
+            "--size",
+            "1000000000",
+            "--json",
+        )
         return 1 / float(json.loads(palmette(*call, *options).out)["seconds"])
 
-    assert rate() == pytest.approx(node_GBs * 4 / 3 / 2)
-    assert rate("--in-network") == pytest.approx(node_GBs)
+    assert rate() == pytest.approx(node_gbs * 4 / 3 / 2)
+    assert rate("--in-network") == pytest.approx(node_gbs)
