@@ -91,6 +91,32 @@ def served_body(prototype: Prototype, collective: str, kind: str) -> str:
 {before}    return next::{prototype.name}({prototype.arguments});"""
 
 
+BLOCK_ARGUMENTS = {
+    "Gather": ("sendbuf", "sendcount", "sendtype"),
+    "Scatter": ("recvbuf", "recvcount", "recvtype"),
+    "Allgather": ("", "recvcount", "recvtype"),
+    "Allgatherv": ("", "recvcounts", "recvtype"),
+    "Bcast": ("", "count", "datatype"),
+    "Reduce": ("", "count", "datatype"),
+    "Allreduce": ("", "count", "datatype"),
+    "Reduce_scatter": ("", "recvcounts", "datatype"),
+    "Reduce_scatter_block": ("", "recvcount", "datatype"),
+    "Alltoall": ("", "recvcount", "recvtype"),
+    "Scan": ("", "count", "datatype"),
+    "Exscan": ("", "count", "datatype"),
+}
+"""What says how long the block of a collective is: the buffer that may be MPI_IN_PLACE, which makes the others void; the count or
+counts; the type. Collectives without it have no block whose length all ranks know."""
+
+
+def bypassed(collective: str) -> str:
+    """Return the condition under which a blocking call goes straight to what comes next."""
+    buffer, *block = BLOCK_ARGUMENTS.get(collective, ("",))
+    in_place = f"{buffer} != MPI_IN_PLACE && " if buffer else ""
+    taken = f"runtime::bypass_of(select::Function::{collective.lower()}).takes({', '.join(['comm', *block])})"
+    return f"!inside && {in_place}{taken}"
+
+
 def handles(parameters: list[Parameter]) -> str:
     """Return the runtime::Handles of a call: the types and the operation that it needs to its end."""
     types = [p.name for p in parameters if p.type == "MPI_Datatype"]
@@ -109,6 +135,7 @@ def source(prototypes: list[Prototype], listed: Listed) -> str:
 #include "palmette/interpose/wrappers.hpp"
 
 #include "palmette/interpose/guard.hpp"
+#include "palmette/runtime/bypass.hpp"
 #include "palmette/runtime/nonblocking.hpp"
 #include "palmette/runtime/persistent.hpp"
 #include "palmette/runtime/serve.hpp"
@@ -116,9 +143,11 @@ def source(prototypes: list[Prototype], listed: Listed) -> str:
     ]
     for p in prototypes:
         find = ", ".join([f'"{p.name}"', f"&P{p.name}", *(q.name for q in p.parameters)])
-        served = ""
+        served = bypass = ""
         if p.name in collectives:
             served = f"int on_{p.name}({p.declared}) {{\n{served_body(p, *collectives[p.name])}\n}}\n"
+            if collectives[p.name][1] == "blocking":
+                bypass = f"    if ({bypassed(collectives[p.name][0])}) return next::{p.name}({p.arguments});\n"
         parts.append(f"""\
 namespace palmette::interpose {{
 int next::find_{p.name}({p.declared}) {{
@@ -126,7 +155,9 @@ int next::find_{p.name}({p.declared}) {{
 }}
 {served}}}  // namespace palmette::interpose
 extern "C" __attribute__((visibility("default"))) int {p.name}({p.declared}) {{
-    return palmette::interpose::on_{p.name}({p.arguments});
+    using namespace palmette;
+    using namespace palmette::interpose;
+{bypass}    return on_{p.name}({p.arguments});
 }}
 """)
     return "\n".join(parts)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <new>
 
+#include "palmette/runtime/bypass.hpp"
 #include "palmette/runtime/nonblocking.hpp"
 #include "palmette/runtime/patience.hpp"
 #include "palmette/runtime/persistent.hpp"
@@ -44,6 +45,7 @@ void Background::start(Task& task) {
     ++task.work.plan->users;
     running_.push_back(&task);
     operations_under_way.fetch_add(1, std::memory_order_relaxed);
+    close_bypasses();
     bool done = false;
     try {
         task.code = task.work.open();

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "palmette/runtime/bypass.hpp"
 #include "palmette/runtime/datatype.hpp"
 #include "palmette/runtime/process.hpp"
 #include "palmette/runtime/work.hpp"
@@ -30,13 +31,18 @@ class Call {
     int size() const { return state_->size(); }
     bool is_rank(int root) const { return root >= 0 && root < size(); }
 
-    /// Whether `count` elements of `type`, the size of a block, are so few that the call is the MPI's; counts it. To be asked before anything else is looked at, with the
-    /// same answer on all ranks.
+    /// Whether calls with blocks of `count` elements of `type` are the MPI's; counts it. To be asked before anything else is looked at, with the same answer on
+    /// all ranks.
     bool is_left_to_mpi(std::int64_t count, MPI_Datatype type) {
-        const Communicator::LeftToMpi& left = state_->left_to_mpi(function_, blocking_);
         TypeShape shape;
-        if (count <= 0 || count > left.up_to || !size_of(type, shape) || count * shape.size > left.up_to) return false;
-        left.row->calls.add(state_->leads());
+        if (count <= 0 || !size_of(type, shape) || shape.size <= 0 || count > INT64_MAX / shape.size) return false;
+        const Communicator::LeftToMpi* left = state_->left_to_mpi(function_, blocking_, count * shape.size);
+        if (!left) return false;
+        left->row->calls.add(state_->leads());
+        // Only predefined types are known to be dense here.
+        if (blocking_ && shape.dense && may_bypass())
+            bypass_of(function_).open(bypassing(), *left->row, type, (left->from + shape.size - 1) / shape.size,
+                                      left->to / shape.size);
         return true;
     }
 
@@ -60,9 +66,13 @@ class Call {
     bool open_slowly();
     bool left_to_mpi() const {
         Report::Refused* row = state_->always_refused(function_, blocking_);
-        if (row) row->calls.add(state_->leads());
-        return row != nullptr;
+        if (!row) return false;
+        row->calls.add(state_->leads());
+        if (blocking_ && may_bypass()) bypass_of(function_).open(bypassing(), *row);
+        return true;
     }
+    bool may_bypass() const { return !process_.settings().check; }
+    Bypass::Whose bypassing() const { return {comm_, state_->size(), state_->leads()}; }
 
     Process& process_;
     select::Function function_;

@@ -35,6 +35,12 @@ std::int64_t most_exposed(Collective collective, std::int64_t ranks, std::int64_
     }
 }
 
+std::string phrase_of(std::int64_t from, std::int64_t to) {
+    if (from <= 1) return "the table, up to " + base::format_size(to);
+    if (to == INT64_MAX) return "the table, from " + base::format_size(from) + " on";
+    return base::cat("the table, ", base::format_size(from), " to ", base::format_size(to));
+}
+
 }  // namespace
 
 Communicator::Communicator(MPI_Comm hidden, topology::Job job, int rank, int tag_limit, Waiting waiting)
@@ -215,9 +221,12 @@ void Communicator::find_always_refused(const Settings& settings, Report& report)
                 always_refused_[f][b] = &report.refused_row(
                     function, Refusal::chosen, forced ? "forced by " + forced->source : "the table, for all sizes");
             if (forced) continue;
-            if (const std::int64_t up_to = settings.table.mpi_up_to(function, job_, around); up_to > 0)
-                left_to_mpi_[f][b] = {up_to, &report.refused_row(function, Refusal::chosen,
-                                                                 "the table, up to " + base::format_size(up_to))};
+            std::size_t next = 0;
+            for (const auto& [from, to] : settings.table.mpi_ranges(function, job_, around)) {
+                if (next == left_to_mpi_[f][b].size()) break;
+                left_to_mpi_[f][b][next++] = {from, to,
+                                              &report.refused_row(function, Refusal::chosen, phrase_of(from, to))};
+            }
         }
 }
 

@@ -93,13 +93,17 @@ class Communicator {
     void refuse_always(select::Function function, bool blocking, Report::Refused& row) {
         always_refused_[static_cast<std::size_t>(function)][blocking ? 1 : 0] = &row;
     }
-    /// Blocks of up to so many bytes are the MPI's, which then needs no plan to be looked up; -1: none surely are.
+    /// Blocks of such sizes are the MPI's, which then needs no plan to be looked up.
     struct LeftToMpi {
-        std::int64_t up_to = -1;
+        std::int64_t from = 1, to = 0;  ///< bytes, both included
         Report::Refused* row = nullptr;
+        bool has(std::int64_t bytes) const { return from <= bytes && bytes <= to; }
     };
-    const LeftToMpi& left_to_mpi(select::Function function, bool blocking) const {
-        return left_to_mpi_[static_cast<std::size_t>(function)][blocking ? 1 : 0];
+    /// Null: the size isn't surely left.
+    const LeftToMpi* left_to_mpi(select::Function function, bool blocking, std::int64_t bytes) const {
+        for (const LeftToMpi& left : left_to_mpi_[static_cast<std::size_t>(function)][blocking ? 1 : 0])
+            if (left.has(bytes)) return &left;
+        return nullptr;
     }
     void find_always_refused(const Settings& settings, Report& report);
 
@@ -136,7 +140,8 @@ class Communicator {
     std::vector<std::unique_ptr<CachedPlan>> plans_;
     std::size_t next_victim_ = 0;
     std::array<std::array<Report::Refused*, 2>, select::function_count> always_refused_{};
-    std::array<std::array<LeftToMpi, 2>, select::function_count> left_to_mpi_{};
+    /// The smallest sizes and the next ones; a table has seldom more.
+    std::array<std::array<std::array<LeftToMpi, 2>, 2>, select::function_count> left_to_mpi_{};
 };
 
 }  // namespace palmette::runtime

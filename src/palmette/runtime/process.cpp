@@ -10,6 +10,7 @@
 
 #include "palmette/base/error.hpp"
 #include "palmette/runtime/agreement.hpp"
+#include "palmette/runtime/bypass.hpp"
 #include "palmette/runtime/discovery.hpp"
 
 namespace palmette::runtime {
@@ -164,6 +165,7 @@ int Process::forget(MPI_Comm, int, void* attribute, void*) {
         --process.hidden_count_;
     }
     process.generation_.fetch_add(1, std::memory_order_acq_rel);
+    close_bypasses();
     delete state;
     return MPI_SUCCESS;
 }
@@ -298,6 +300,7 @@ void Process::write_report() {
 
 void Process::finish() {
     if (!started_ || finished_) return;
+    close_bypasses();
     if (settings_.copies_sends) Outbox::instance().drain();
     if (!settings_.report.empty() && off_ != Refusal::settings_differ) {
         const ErrorsReturn guard(MPI_COMM_WORLD);

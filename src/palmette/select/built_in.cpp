@@ -38,7 +38,7 @@ constexpr std::string_view text = R"({
   {"function": "allgather", "algorithm": "leaders:between=bruck,inside=binomial", "why": "small blocks: few messages, one leader a node, any number of nodes"},
 
   {"function": "allgatherv", "mpi": "openmpi", "max_nodes": 1, "max_bytes": 256, "algorithm": "mpi", "why": "tiny and on one node: Open MPI's own message costs less"},
-  {"function": "allgatherv", "mpi": "impi", "max_nodes": 1, "min_bytes": "4K", "algorithm": "mpi", "why": "one node: Intel MPI's own copies are as fast"},
+  {"function": "allgatherv", "mpi": "impi", "max_nodes": 1, "min_bytes": "2K", "algorithm": "mpi", "why": "one node: Intel MPI's own copies are as fast"},
   {"function": "allgatherv", "max_nodes": 1, "algorithm": "shared", "why": "one node: everybody reads what it needs where it is"},
   {"function": "allgatherv", "max_nodes": 1, "algorithm": "mpi", "why": "one node: nonblocking calls can't use its memory, and the MPI's messages do"},
   {"function": "allgatherv", "min_latency": "500us", "max_bytes": "1K", "max_ranks": 64, "algorithm": "by_topology:node=linear,leaf=linear,top=all", "why": "small blocks over a slow spine: leaders of switches tell each other directly, so that it is crossed once"},
@@ -153,7 +153,7 @@ constexpr std::string_view text = R"({
 
   {"function": "gatherv", "mpi": "mpich", "max_nodes": 1, "max_ranks": 32, "algorithm": "shared", "why": "one node: everybody reads what it needs where it is"},
   {"function": "gatherv", "mpi": "mpich", "min_latency": "500us", "min_nodes": 2, "max_ranks": 64, "algorithm": "linear", "why": "a slow spine: every block crosses it once, in a message that nobody waits to be acknowledged"},
-  {"function": "gatherv", "mpi": "impi", "min_latency": "500us", "min_nodes": 2, "max_ranks": 64, "algorithm": "linear", "why": "a slow spine: every block crosses it once, in a message that nobody waits to be acknowledged"},
+  {"function": "gatherv", "mpi": "impi", "min_latency": "500us", "min_nodes": 2, "max_ranks": 64, "algorithm": "linear", "why": "a slow spine: every block crosses it once; Intel MPI's own crosses it twice"},
   {"function": "gatherv", "algorithm": "mpi", "why": "ranks don't know the sizes, and the MPI's direct messages are near the limit"},
   {"function": "scatterv", "mpi": "mpich", "max_nodes": 1, "max_ranks": 32, "algorithm": "shared", "why": "one node: everybody reads what it needs where it is"},
   {"function": "scatterv", "mpi": "impi", "max_nodes": 1, "max_ranks": 32, "algorithm": "shared", "why": "one node: everybody reads what it needs where it is"},

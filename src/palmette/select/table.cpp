@@ -237,15 +237,27 @@ bool Table::always_mpi(Function function, const Job& job, const Surroundings& su
     return sizes_unknown(function) || !is_calibrated(job);
 }
 
-std::int64_t Table::mpi_up_to(Function function, const Job& job, const Surroundings& surroundings) const {
-    std::int64_t below = INT64_MAX;  // rows above that begin there
+std::vector<Table::Range> Table::mpi_ranges(Function function, const Job& job, const Surroundings& surroundings) const {
+    std::vector<Range> ranges;
+    // Sizes that no row above has an answer for. A row that may refuse a job counts as an answer.
+    std::vector<Range> open{{1, INT64_MAX}};
     for (const Row& row : rows_) {
         if (!matches_but_for_size(row, function, job, surroundings)) continue;
-        if (!row.algorithm && !row.by_model && row.min_bytes == 0) return std::min(row.max_bytes, below - 1);
-        if (row.min_bytes == 0) return -1;
-        below = std::min(below, row.min_bytes);
+        std::vector<Range> rest;
+        for (const Range& range : open) {
+            const Range covered{std::max(range.from, row.min_bytes), std::min(range.to, row.max_bytes)};
+            if (covered.from > covered.to) {
+                rest.push_back(range);
+                continue;
+            }
+            if (!row.algorithm && !row.by_model) ranges.push_back(covered);
+            if (range.from < covered.from) rest.push_back({range.from, covered.from - 1});
+            if (covered.to < range.to) rest.push_back({covered.to + 1, range.to});
+        }
+        open = std::move(rest);
     }
-    return -1;
+    std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) { return a.from < b.from; });
+    return ranges;
 }
 
 }  // namespace palmette::select

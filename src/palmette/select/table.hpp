@@ -95,8 +95,12 @@ class Table {
     /// True where a function's calls on this job are the MPI's whatever their size: nothing else about them needs a look.
     bool always_mpi(Function function, const Job& job, const Surroundings& surroundings) const;
 
-    /// Blocks of up to so many bytes are the MPI's whatever the root and the operation; -1: none surely are.
-    std::int64_t mpi_up_to(Function function, const Job& job, const Surroundings& surroundings) const;
+    /// Sizes of blocks, in bytes, both ends included.
+    struct Range {
+        std::int64_t from, to;
+    };
+    /// The sizes whose calls are surely the MPI's, whatever the root and the operation; smaller ones first, zero bytes left out.
+    std::vector<Range> mpi_ranges(Function function, const Job& job, const Surroundings& surroundings) const;
 
     const std::vector<Row>& rows() const { return rows_; }
 
