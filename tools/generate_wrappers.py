@@ -105,8 +105,8 @@ BLOCK_ARGUMENTS = {
     "Scan": ("", "count", "datatype"),
     "Exscan": ("", "count", "datatype"),
 }
-"""What says how long the block of a collective is: the buffer that may be MPI_IN_PLACE, which makes the others void; the count or
-counts; the type. Collectives without it have no block whose length all ranks know."""
+"""What says how long the block of a collective is: the buffer that may be MPI_IN_PLACE, which makes the others void; the
+count or counts; the type. Collectives without it have no block whose length all ranks know."""
 
 
 def bypassed(collective: str) -> str:
