@@ -25,6 +25,9 @@ constexpr double same_time = 1e-12;
 constexpr std::uint64_t first_background = std::uint64_t{1} << 32;
 constexpr std::int64_t progress_every = 1 << 15;
 constexpr std::int64_t most_exact = 200'000;
+/// What is tolerated in larger plans doubles, from the first to the last, whenever so many bundles a message got new rates.
+constexpr double least_tolerance = 0.01, most_tolerance = 0.08;
+constexpr std::uint64_t work_a_step = 3;
 /// Bins of all links together: 8 bytes each while playing.
 constexpr std::size_t most_cells = std::size_t{1} << 23;
 
@@ -42,7 +45,7 @@ class Player {
           options_(options),
           steps_(plan, job, block_bytes),
           tolerance_(options.tolerance >= 0         ? options.tolerance
-                     : steps_.messages > most_exact ? 0.01
+                     : steps_.messages > most_exact ? least_tolerance
                                                     : 0),
           sharing_(std::max(tolerance_, FairSharing::exact)),
           routes_(job, sharing_),
@@ -54,7 +57,8 @@ class Player {
           own_bytes_(sharing_.link_count(), 0),
           cpus_(plan.programs.size()),
           started_(steps_.steps.size(), 0),
-          left_(steps_.steps.size()) {
+          left_(steps_.steps.size()),
+          loosen_at_(work_a_step * static_cast<std::uint64_t>(steps_.messages)) {
         for (std::int32_t r = 0; r < job.size(); ++r) position_.push_back(job.position_of({r}).value);
     }
 
@@ -63,21 +67,25 @@ class Player {
         for (Id id = 0; id < steps_.steps.size(); ++id)
             if (steps_.steps[id].missing == 0) ready_.push_back(id);
         start_ready();
-        std::vector<FlowBundles::Flow> through;
+        std::vector<FlowBundles::Ended> through;
         while (left_ > 0) {
-            flows_.settle(now_);
-            for (const LinkId link : sharing_.touched()) bins_.set(link, now_, sharing_.load(link));
-            if (!sharing_.touched().empty()) ++settled_;
             if (events_.empty() && under_way_ == 0) fail_stuck();
-            now_ = std::min(flows_.next(), events_.empty() ? FairSharing::unlimited : events_.top().at);
+            const double next = std::min(flows_.next(), events_.empty() ? FairSharing::unlimited : events_.top().at);
+            if (next > settle_by_ * (1 + same_time)) {
+                settle();
+                continue;
+            }
+            now_ = next;
             through.clear();
             flows_.finish(now_, through);
-            for (const FlowBundles::Flow flow : through) {
+            for (const auto& [flow, bundle] : through) {
                 if (flow >= first_background) {
                     ++background_messages_;
+                    follow_end(bundle, background_.bytes());
                     send_background(static_cast<std::size_t>(flow - first_background));
                 } else {
                     --under_way_;
+                    follow_end(bundle, static_cast<double>(steps_.steps[flow].bytes));
                     flowed(static_cast<Id>(flow));
                 }
             }
@@ -114,6 +122,43 @@ class Player {
         return routes_.costs(position(step), position(partner(step)));
     }
     void after(double seconds, Id id, What what) { events_.push({now_ + seconds, order_++, id, what}); }
+
+    // Rates.
+
+    void start_flow(BundleId bundle, FlowBundles::Flow flow, double bytes) {
+        flows_.start(bundle, flow, bytes, now_);
+        settle_by_ = now_;
+    }
+
+    /// What a message leaves free others get when the next one starts, or after as much of the time that it took as is tolerated.
+    void follow_end(BundleId bundle, double bytes) {
+        const double at = tolerance_ > 0 ? now_ + tolerance_ * bytes / sharing_.even_share(bundle) : now_;
+        settle_by_ = std::min(settle_by_, at);
+        if (tolerance_ <= 0) return;
+        for (const LinkId link : routes_.links_of(bundle)) bins_.add_rate(link, now_, -sharing_.rate(bundle));
+        ended_.push_back(bundle);
+    }
+
+    void settle() {
+        now_ = std::max(now_, settle_by_);
+        settle_by_ = FairSharing::unlimited;
+        loosen();
+        flows_.settle(now_);
+        for (const LinkId link : sharing_.touched()) bins_.set(link, now_, sharing_.load(link));
+        for (const BundleId bundle : ended_)
+            for (const LinkId link : routes_.links_of(bundle)) bins_.set(link, now_, sharing_.load(link));
+        ended_.clear();
+        if (!sharing_.touched().empty()) ++settled_;
+    }
+
+    /// Tolerates more where changes keep reaching many others, so that a large plan ends in a bounded time.
+    void loosen() {
+        if (options_.tolerance >= 0 || tolerance_ <= 0 || tolerance_ >= most_tolerance || sharing_.work() < loosen_at_)
+            return;
+        tolerance_ *= 2;
+        sharing_.set_tolerance(tolerance_);
+        loosen_at_ += work_a_step * static_cast<std::uint64_t>(steps_.messages);
+    }
 
     void handle(const Event& event) {
         switch (event.what) {
@@ -239,7 +284,7 @@ class Player {
         if (route.shares) {
             ++under_way_;
             for (const LinkId link : routes_.links_of(route.bundle)) own_bytes_[link] += step.bytes;
-            flows_.start(route.bundle, send, static_cast<double>(step.bytes), now_);
+            start_flow(route.bundle, send, static_cast<double>(step.bytes));
         } else if (route.cap < FairSharing::unlimited) {
             after(static_cast<double>(step.bytes) / route.cap, send, What::flowed);
         } else {
@@ -281,7 +326,7 @@ class Player {
 
     void send_background(std::size_t source) {
         if (const std::optional<BundleId> bundle = background_.next(source))
-            flows_.start(*bundle, first_background + source, background_.bytes(), now_);
+            start_flow(*bundle, first_background + source, background_.bytes());
     }
 
     void complete(Id id) {
@@ -347,7 +392,10 @@ class Player {
     std::vector<Id> ready_;
     std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
     std::size_t left_;
+    std::uint64_t loosen_at_;
+    std::vector<BundleId> ended_;  ///< since rates were shared out
     double now_ = 0;
+    double settle_by_ = FairSharing::unlimited;  ///< when rates of links have to be shared out anew
     std::uint64_t order_ = 0, settled_ = 0;
     std::int64_t under_way_ = 0, messages_ = 0, background_messages_ = 0;
 };

@@ -26,7 +26,8 @@ FlowTraffic parse_traffic(std::string_view text);
 struct FlowOptions {
     FlowTraffic traffic;
     std::int64_t eager_bytes = 65536;  ///< longer messages flow only once their receiver has posted the recv
-    /// Rates are fair but for such a share, 0: exactly. Below 0: exactly for plans of up to 200,000 messages, else 0.01.
+    /// Rates are fair but for such a share, 0: exactly. Below 0: exactly for plans of up to 200,000 messages, else
+    /// 0.01, and up to 0.08 where changes keep reaching many others.
     double tolerance = -1;
     std::size_t most_bins =
         256;  ///< intervals of time for which bytes of each link are kept; fewer where links are many
@@ -52,7 +53,7 @@ struct FlowResult {
     double busiest_rank_s = 0;  ///< time that one rank is busy with messages, copies and reductions
     std::int32_t busiest_rank = 0;
     std::vector<FlowLink> links;  ///< those with a capacity: by level, group, out and in
-    double tolerance = 0;         ///< that was used; 0: none
+    double tolerance = 0;         ///< that was used, at most; 0: none
     double bin_s = 0;             ///< length of an interval
     std::size_t bins = 0;
     std::vector<float> carried;  ///< bytes by link and interval
@@ -72,7 +73,8 @@ struct FlowResult {
 /// *Memory.* A pull takes the latency of its level, then its bytes at the rate of copies.
 ///
 /// *Large plans.* With a tolerance, a change of rates isn't followed where it makes less than that share of a difference: links then idle for up to
-/// that share where others would use them. Where many flows wait for each other, times differ by more than that already when ties fall otherwise.
+/// that share where others would use them, and what a message leaves free others get when the next one starts, or after that share of its own
+/// time. Where many flows wait for each other, times differ by more than that already when ties fall otherwise.
 ///
 /// What isn't known takes no time. The same arguments give the same result, bit for bit. Time about messages x (links that share their fate),
 /// memory 100 bytes a step. Throws base::Error on a plan that doesn't pair up or that can't end, and on lengths of another number than blocks.

@@ -18,6 +18,7 @@ class FlowBins {
         add(link, now);
         rate_[link] = bytes_per_s;
     }
+    void add_rate(LinkId link, double now, double bytes_per_s) { set(link, now, rate_[link] + bytes_per_s); }
     void finish(double now);
 
     double length() const { return length_; }

@@ -66,7 +66,7 @@ void FlowBundles::place(BundleId id) {
     sift_down(bundle.place);
 }
 
-void FlowBundles::finish(double now, std::vector<Flow>& through) {
+void FlowBundles::finish(double now, std::vector<Ended>& through) {
     while (!heap_.empty() && heap_.front().first <= now * (1 + same_time)) {
         const BundleId id = heap_.front().second;
         Bundle& bundle = bundles_[id];
@@ -75,7 +75,7 @@ void FlowBundles::finish(double now, std::vector<Flow>& through) {
         std::int32_t gone = 0;
         // The first is through by definition, whatever rounding says.
         do {
-            through.push_back(bundle.ends.front().second);
+            through.push_back({bundle.ends.front().second, id});
             std::pop_heap(bundle.ends.begin(), bundle.ends.end(), std::greater<>());
             bundle.ends.pop_back();
             ++gone;

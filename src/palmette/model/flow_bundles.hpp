@@ -11,9 +11,15 @@ namespace palmette::model {
 
 /// Flows of a bundle have the same rate, so that what each has got since the bundle began tells for all of them at once how long each one
 /// still takes: a change of rate costs one entry for the bundle, not one for every flow.
+///
+/// Rates may be taken over later than flows go. Until then nobody gets what they leave, and a flow of the same bundle that comes takes it.
 class FlowBundles {
   public:
     using Flow = std::uint64_t;
+    struct Ended {
+        Flow flow;
+        BundleId bundle;
+    };
     explicit FlowBundles(FairSharing& sharing) : sharing_(sharing) {}
 
     void start(BundleId bundle, Flow flow, double bytes, double now);
@@ -22,7 +28,7 @@ class FlowBundles {
     /// When the next flow is through; infinite where none is under way.
     double next() const { return heap_.empty() ? FairSharing::unlimited : heap_.front().first; }
     /// Takes out all flows that are through by `now`, and says so to the sharing.
-    void finish(double now, std::vector<Flow>& through);
+    void finish(double now, std::vector<Ended>& through);
 
   private:
     static constexpr std::uint32_t nowhere = 0xffffffff;

@@ -40,9 +40,20 @@ BundleId FairSharing::add_bundle(const std::vector<LinkId>& links, double cap) {
 void FairSharing::change(BundleId bundle, std::int32_t flows) {
     Bundle& b = bundles_[bundle];
     b.flows += flows;
+    for (std::uint32_t i = b.first; i < b.first + b.count; ++i) links_[routes_[i]].flows += flows;
     if (b.dirty) return;
     b.dirty = true;
     dirty_.push_back(bundle);
+}
+
+double FairSharing::even_share(BundleId bundle) const {
+    const Bundle& b = bundles_[bundle];
+    double share = caps_[b.cap];
+    for (std::uint32_t i = b.first; i < b.first + b.count; ++i) {
+        const Link& link = links_[routes_[i]];
+        share = std::min(share, link.capacity / std::max(1, link.flows));
+    }
+    return share;
 }
 
 void FairSharing::enlist(BundleId bundle) {
@@ -108,6 +119,13 @@ void FairSharing::freeze(BundleId bundle, double rate, LinkId bottleneck) {
     }
 }
 
+double FairSharing::share_of(const Link& link) const {
+    if (link.takers <= 0) return unlimited;
+    const double share = link.left / link.takers;
+    // Where others keep what they have, who comes gets as much as they, not all that somebody has left behind.
+    return is_loose() && link.held > 0 && !link.open ? std::min(share, link.level) : share;
+}
+
 void FairSharing::fill() {
     work_ += free_.size();
     for (const LinkId l : touched_) {
@@ -132,7 +150,7 @@ void FairSharing::fill() {
     }
     heap_.clear();
     for (const LinkId l : touched_)
-        if (links_[l].takers > 0) heap_.emplace_back(links_[l].left / links_[l].takers, l);
+        if (links_[l].takers > 0) heap_.emplace_back(share_of(links_[l]), l);
     std::make_heap(heap_.begin(), heap_.end(), std::greater<>());
     double reached = 0;
     std::size_t next_cap = 0;
@@ -142,7 +160,7 @@ void FairSharing::fill() {
         while (!heap_.empty()) {
             const auto [old, l] = heap_.front();
             const Link& link = links_[l];
-            const double now = link.takers > 0 ? link.left / link.takers : unlimited;
+            const double now = share_of(link);
             if (now <= old) {
                 share = std::max(old, reached);
                 break;
@@ -227,8 +245,8 @@ const std::vector<BundleId>& FairSharing::settle() {
     }
     dirty_.clear();
     if (free_.empty()) return changed_;
-    // Full links of what has come or gone are unfair for certain.
-    for (std::size_t i = 0, links = touched_.size(); i < links; ++i)
+    // Full links of what has come or gone are unfair for certain, unless one that goes makes room for one that comes.
+    for (std::size_t i = 0, links = touched_.size(); i < links && !is_loose(); ++i)
         if (links_[touched_[i]].held > 0) open(touched_[i]);
     for (int round = 0;; ++round) {
         fill();

@@ -25,6 +25,8 @@ class FairSharing {
     /// `tolerance`: a link that is full but for such a share, or where somebody is faster than another by such a share, counts as fair. Above
     /// `exact`, changes die out after a few links; no link ever carries more than its capacity.
     explicit FairSharing(double tolerance = exact) : slack_(tolerance) {}
+    /// From the next settle() on.
+    void set_tolerance(double tolerance) { slack_ = tolerance; }
 
     LinkId add_link(double capacity);
     /// `links`: each once. At least one link, or a cap below unlimited.
@@ -38,6 +40,8 @@ class FairSharing {
     /// Of each flow of a bundle.
     double rate(BundleId bundle) const { return bundles_[bundle].rate; }
     std::int32_t flows(BundleId bundle) const { return bundles_[bundle].flows; }
+    /// What a flow of the bundle would have if all present flows over each of its links had as much: it has at least that once settled.
+    double even_share(BundleId bundle) const;
     /// Of all flows over a link together.
     double load(LinkId link) const { return links_[link].load; }
     double capacity(LinkId link) const { return links_[link].capacity; }
@@ -67,9 +71,13 @@ class FairSharing {
         double highest = 0;        ///< rate of a free bundle
         double froze = unlimited;  ///< rate of the free bundles that found this link full
         std::int32_t held = 0;     ///< bundles whose bottleneck this is
+        std::int32_t flows = 0;    ///< over it now, settled or not
         bool touched = false, open = false;
     };
 
+    bool is_loose() const { return slack_ > exact; }
+    /// What each free bundle without a rate may have of a link.
+    double share_of(const Link& link) const;
     void set_free(BundleId bundle);
     void touch(LinkId link);
     void fill();

@@ -98,12 +98,19 @@ def test_bad_input_is_told_in_one_line(palmette: Call, options: tuple[str, ...],
     assert result.err.count("\n") == 1
 
 
-@pytest.mark.parametrize("placement", ["block", "random:1"])
-def test_a_ring_of_1024_ranks_takes_under_10_seconds(placement: str) -> None:
+@pytest.mark.parametrize(
+    ("placement", "algorithm"),
+    [
+        ("block", "ring"),
+        ("random:1", "ring"),
+        ("random:1", "ring:nested=no,order=rank"),  # every message shares links with a hundred others
+    ],
+)
+def test_a_ring_of_1024_ranks_takes_under_10_seconds(placement: str, algorithm: str) -> None:
     job = _core.Job(_core.Machine.synthetic("16leaf@100GB/s~2us:4node@25GB/s~1us:16core"), placement)
     start = time.process_time()
     told: list[int] = []
-    plan = _core.Plan(job, "allgather", "ring", block_bytes=65536)
+    plan = _core.Plan(job, "allgather", algorithm, block_bytes=65536)
     result = _core.flow(plan, progress=lambda done, _total: told.append(done))
     assert result.messages == 1024 * 1023
     assert time.process_time() - start < 10
