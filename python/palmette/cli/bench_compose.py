@@ -25,6 +25,8 @@ from palmette.compose.tuning import candidates, choose_seconds
 from palmette.lab.spec import parse_duration
 from palmette.mpi_install import Installation
 
+FASTEST = 5
+"""Candidates that tuning shows."""
 EXAMPLE = "palmette bench compose broadcast,reduce --sizes 1M --placement random:1"
 
 
@@ -113,7 +115,7 @@ def command(
         emit_json([cell_json(cell, label) for label, cell in results])
         return
     for number, (label, cell) in enumerate(results):
-        click.echo(("\n" if number else "") + "\n".join(cell_lines(cell, label)))
+        click.echo(("\n" if number else "") + "\n".join(cell_lines(cell, label, FASTEST if tune else None)))
         if tune:
             click.echo(_verdict(cell))
     if picture is not None:

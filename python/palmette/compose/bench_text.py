@@ -14,14 +14,21 @@ from palmette.units import plural
 WIDTH = 80
 
 
-def cell_lines(cell: Cell, where: str) -> list[str]:
-    """Return the table of one composition and size: times, and what does not depend on load."""
+def cell_lines(cell: Cell, where: str, fastest: int | None = None) -> list[str]:
+    """Return the table of one composition and size: times, and what does not depend on load.
+
+    `fastest`: only so many variants, the fastest first.
+    """
+    shown = cell.rows
+    if fastest is not None:
+        shown = (shown[0], *sorted(shown[1:], key=lambda row: row.time.median_s)[:fastest])
     bound = f"; bound {_core.format_duration(cell.bound_s)}" if cell.bound_s else ""
     lines = _wrap(f"{cell.composition}, {bytes_text(cell.size_bytes)}, {cell.ranks} ranks; {where}{bound}")
     outer = next((row.figures.outer_level for row in cell.rows if row.figures), "node")
-    between = "between " + plural(2, outer).removeprefix("2 ")
-    rows: list[tuple[str, ...]] = [("", "time", "of bound", "of the MPI", "messages", between, "scratch", "stages")]
-    rows += [_cells(row, cell.bound_s) for row in cell.rows]
+    # Narrow names, so that a table of long figures stays within 80 columns.
+    across = plural(2, outer).removeprefix("2 ")
+    rows: list[tuple[str, ...]] = [("", "time", "x bound", "x MPI", "messages", across, "scratch", "stages")]
+    rows += [_cells(row, cell.bound_s) for row in shown]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines += [
         "  ".join(
@@ -30,10 +37,14 @@ def cell_lines(cell: Cell, where: str) -> list[str]:
         ).rstrip()
         for row in rows
     ]
-    for row in cell.rows:
+    for row in shown:
         if row.factoring is not None:
             made = f" (made in {_core.format_duration(row.made_s)})" if row.made_s else ""
             lines += _wrap(f"  {row.name}: {row.factoring.text()}{made}")
+    if len(shown) < len(cell.rows):
+        lines.append(f"  and {plural(len(cell.rows) - len(shown), 'slower candidate')}; --json has all")
+    if any(row.dropped for row in shown):
+        lines.append("* too slow to be measured on after three rounds")
     return lines
 
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from palmette import _core, mpi_install
+from palmette.bench.statistics import compare_groups, summarize
 from palmette.compose import ComposeError, named
 from palmette.compose.auto import ablation, equal_links
-from palmette.compose.bench import Asked, Named, Settings, composition_of, figures, program
+from palmette.compose.bench import Asked, Cell, Figures, Named, Row, Settings, composition_of, figures, program
+from palmette.compose.bench_svg import svg
+from palmette.compose.bench_text import cell_lines
 from palmette.compose.factoring import Factoring
 from palmette.compose.tuning import DROP, FEWEST, candidates, choose_seconds
 
@@ -127,6 +132,37 @@ def test_stripes_go_through_ranks_that_are_far_apart() -> None:
     across = {message.sender for message in plan.messages() if (message.sender < 8) != (message.receiver < 8)}
     assert across == {0, 4}, "each in another half of the node"
     assert plan.verify() is None
+
+
+def invented_cell() -> Cell:
+    """The MPI takes 0.8 s, one plan 0.2 s; the bound is 0.16 s."""
+    numbers = Figures(12345, "leaf", 128, 2 << 20, 3 << 20, stages=15, chain=4)
+    alone, composed = (np.array([time * factor for factor in (0.99, 1, 1.01, 1.02, 0.98)]) for time in (0.8, 0.2))
+    factoring = Factoring(methods=("ring/1", "ring", "direct"), stripes=2, pipeline=32)
+    return Cell(
+        "broadcast", 1 << 20, 16, 0.16,
+        (
+            Row("the MPI", None, summarize(alone), None, 0.0, False, None),
+            Row("hierarchical", factoring, summarize(composed), compare_groups(composed, alone), 0.0123, True, numbers),
+        ),
+    )  # fmt: skip
+
+
+def test_the_table_fits_in_80_columns_and_says_what_needs_no_clock() -> None:
+    lines = cell_lines(invented_cell(), "mpich 5.0.2, random:1")
+    assert max(map(len, lines)) <= 80, lines
+    row = next(line for line in lines if line.startswith("hierarchical"))
+    assert row.split() == ["hierarchical", "200", "ms*", "1.25", "0.25", "12,345", "2M", "in", "128", "3M", "15"]
+
+
+def test_bars_are_as_long_as_times_and_the_bound_is_a_line() -> None:
+    drawing = ElementTree.fromstring(svg([("mpich 5.0.2", invented_cell())]))
+    name = "{http://www.w3.org/2000/svg}"
+    _, alone, composed = [float(bar.get("width", "0").rstrip("%")) for bar in drawing.iter(f"{name}rect")]
+    assert composed / alone == pytest.approx(0.25, rel=0.01)
+    texts = [text.text or "" for text in drawing.iter(f"{name}text")]
+    assert "200 ms, 1.25" in texts
+    assert "bound 160 ms" in texts
 
 
 @pytest.mark.mpi

@@ -27,11 +27,11 @@ def test_every_command_of_the_guide_runs(palmette: Call, tmp_path: Path, monkeyp
 
 def test_the_output_in_the_guide_is_the_commands(palmette: Call) -> None:
     text = GUIDE.read_text(encoding="utf-8")
-    shown = re.search(r"^    (palmette compose [^\n]*)\n    \.\.\.\n(.*?)\n\n(?=\S)", text, re.MULTILINE | re.DOTALL)
-    assert shown is not None
-    result = palmette(*shlex.split(shown[1])[1:])
-    lines = [line.removeprefix("    ") for line in shown[2].splitlines()]
-    assert "\n".join(lines) in result.out
+    shown = re.findall(r"^    (palmette compose [^\n]*)\n    \.\.\.\n(.*?)\n\n(?=\S)", text, re.MULTILINE | re.DOTALL)
+    assert len(shown) >= 2
+    for command, output in shown:
+        result = palmette(*shlex.split(command)[1:])
+        assert "\n".join(line.removeprefix("    ") for line in output.splitlines()) in result.out, command
 
 
 def test_the_guides_picture_is_the_one_that_is_drawn(palmette: Call, tmp_path: Path) -> None:
