@@ -51,8 +51,8 @@ int palmette_composition_hold(palmette_composition* composition, int rank, int b
 int palmette_composition_fence(palmette_composition* composition);
 void palmette_composition_free(palmette_composition* composition);
 
-/* Collective: all ranks bring the same composition and factoring, such as "hierarchy=3:8 method=ring,tree.2 stripes=4 pipeline=16 landings=4"; without
- * a hierarchy the discovered machine's levels; NULL: all defaults. The composition may be freed afterwards. */
+/* Collective: all ranks bring the same composition and factoring, such as "hierarchy=3:8 method=ring,tree.2@copy stripes=4 pipeline=16 landings=4";
+ * without a hierarchy the discovered machine's levels; @copy: single copies within a host; NULL: all defaults. The composition may be freed afterwards. */
 int palmette_plan_make(const palmette_composition* composition, MPI_Comm comm, const char* factoring,
                        palmette_plan** out);
 /* How many bytes this rank has in a buffer, and in the plan's own scratch. */
