@@ -104,6 +104,8 @@ def start(
     own = {name: value for name, value in os.environ.items() if not name.startswith("PALMETTE_")}
 
     def limit() -> None:
+        # A group to be ended as a whole. Not a session: Linux shares the processors evenly among sessions, not jobs.
+        os.setpgid(0, 0)
         resource.setrlimit(resource.RLIMIT_CPU, (cpu_limit_s, cpu_limit_s + 5))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
@@ -116,7 +118,6 @@ def start(
         stderr=subprocess.PIPE,
         text=True,
         errors="replace",
-        start_new_session=True,
         preexec_fn=limit,
     ) as process:
         _running.add(process.pid)
