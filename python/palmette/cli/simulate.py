@@ -176,12 +176,15 @@ def _only_set(
 
 
 def _command_line() -> str:
-    """As it was typed, but for where results are kept."""
+    """As it was typed, but for where else results go."""
     context = click.get_current_context()
     words = ["palmette", "simulate"]
     for option in context.command.params:
         name = option.name or ""
-        if name != "keep" and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+        if (
+            name not in ("keep", "page", "as_json")
+            and context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        ):
             value = context.params[name]
             words += [option.opts[0]] if value is True else [option.opts[0], str(value)]
     return shlex.join(words)

@@ -29,7 +29,8 @@ def _lines(title: str, sentence: str, command: str, simgrid: str, compared: Comp
     yield from ("", "## Cells", "")
     yield "Simulated time with palmette / ratio to the best rival / multiple of the bound."
     yield "**Bold**: slower by more than 5 %. *Slanted*: neither far ahead of the best rival nor near the bound."
-    yield "~: timed without comparing the results, which take too much memory."
+    if not all(cell.checked for cell in cells):
+        yield "~: timed without comparing the results, which take too much memory."
     for collective in dict.fromkeys(cell.collective for cell in compared.cells):
         yield from ("", f"### {collective}", "")
         yield from _cells([cell for cell in compared.cells if cell.collective == collective])

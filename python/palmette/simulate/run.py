@@ -92,7 +92,7 @@ def simulate(
     found = store.find(asked, cpu_limit_s) if store else None
     if found is None:
         found = _run(smpirun, job, asked, cpu_limit_s)
-        if store:
+        if store and found[0].trouble != simgrid.KILLED:
             store.keep(asked, *found, cpu_limit_s)
     ended, report = found
     outcome = _read(contender, ended)

@@ -29,6 +29,8 @@ _PALMETTE = {
     "PALMETTE_ENABLE": "1",
 }
 """No real memory, clock or core says anything about a simulated one."""
+KILLED = "killed, by hand or for want of memory"
+"""What happened to a simulation that says nothing about the next one."""
 _running: set[int] = set()
 _stopped = threading.Event()
 
@@ -83,7 +85,6 @@ def configuration(parameters: Parameters, selector: dict[str, str]) -> list[str]
         "contexts/stack-size": "256",
         "smpi/shared-malloc": "global",
         "smpi/shared-malloc-blocksize": str(1 << 24),
-        "smpi/tmpdir": ".",
         **selector,
     }
     return ["--log=root.thres:critical", *(f"--cfg={name}:{value}" for name, value in settings.items())]
@@ -112,7 +113,8 @@ def start(
     with subprocess.Popen(
         command,
         cwd=folder,
-        env=own | _PALMETTE | environment,
+        # The simulator's copies of the program, one a rank, go where they are removed with the rest.
+        env=own | {"TMPDIR": str(folder)} | _PALMETTE | environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -163,7 +165,9 @@ def _trouble(status: int, text: str, cpu_limit_s: int) -> str:
         return "SimGrid has no such selector or algorithm"
     if "eadlock" in text:
         return "deadlock"
-    if number in (signal.SIGXCPU, signal.SIGKILL):
+    if number == signal.SIGKILL:
+        return KILLED
+    if number == signal.SIGXCPU:
         return f"over its {cpu_limit_s} s of CPU"
     if status > 128 or status < 0:
         return f"crashed ({signal.Signals(number).name if number in list(signal.Signals) else number})"
