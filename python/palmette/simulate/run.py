@@ -22,6 +22,8 @@ SELECTORS = ("ompi", "mpich", "mvapich2", "impi")
 PALMETTE = "palmette"
 CHECKED_BYTES = 2 << 30
 """Sizes with more than this in all ranks' buffers together are timed in memory that the ranks share, and not compared."""
+_POLLED = {"smpi/test": "1e-6"}
+"""Compositions are tested for, and time goes on only if a test that fails takes some."""
 _UNDERNEATH = {"smpi/coll-selector": "mpich", "smpi/allreduce": "rdb"}
 """What stands below palmette: its start shouldn't take p² messages, which mpich's short allreduce does here."""
 
@@ -78,7 +80,7 @@ def simulate(
         arguments += [f"--{name}", cost.text]
     arguments += ["--factoring", factoring] if factoring else []
     own = contender == PALMETTE
-    settings = simgrid.configuration(parameters, _selector(contender, collective))
+    settings = simgrid.configuration(parameters, _selector(contender, collective) | (_POLLED if factoring else {}))
     asked = kept.Asked(
         simgrid.version(smpirun),
         platform_xml(job.cluster.topology, parameters, job.cluster.mesh),

@@ -48,6 +48,16 @@ def test_a_forced_algorithm_is_what_runs(smpirun: str) -> None:
     assert found.algorithms[64].startswith("linear")
 
 
+def test_a_composed_broadcast_is_right_and_its_tree_shorter_than_a_chain(smpirun: str) -> None:
+    seats = on("8node@1GB/s:1core", "block")
+    tree, ring = (
+        run.simulate(smpirun, seats, VALUES, run.PALMETTE, "bcast", (64,), factoring=f"method={method}")
+        for method in ("tree.2", "ring")
+    )
+    assert tree.wrong_ranks == ring.wrong_ranks == {64: 0}
+    assert tree.times_s[64] < ring.times_s[64]
+
+
 def test_two_runs_give_the_same_times_to_the_last_digit(smpirun: str) -> None:
     for contender in (run.PALMETTE, "mpich"):
         first, second = (

@@ -1,0 +1,42 @@
+"""Hierarchical allreduce and all-to-all against flat ones, simulated.
+
+Allreduce with leaders: as MPICH, MVAPICH2 and Open MPI's HAN do it inside and between nodes. All-to-all with one message for
+each rank and node: as for transposes of distributed FFTs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+pytestmark = pytest.mark.slow
+Took = Callable[..., dict[int, float]]
+
+
+def nodes(count: int, ranks: int) -> str:
+    """Nodes on one switch."""
+    return f"{count}node@1.5GB/s~1.57us:{ranks}core"
+
+
+@pytest.mark.parametrize("count", [2, 4, 8, 16, 32, 64])
+def test_a_hierarchical_allreduce_beats_a_flat_one_with_any_number_of_nodes(count: int, took: Took) -> None:
+    sizes = (64, 16_384)
+    spec = nodes(count, 4)
+    flat, leaders = (
+        took(spec, "palmette", "allreduce", sizes, "random:1", algorithm=algorithm)
+        for algorithm in ("recursive_doubling:order=rank", "leaders:leaders=4,between=recursive_doubling,inside=linear")
+    )
+    assert leaders[64] < flat[64]
+    assert leaders[16_384] < 0.7 * flat[16_384]
+
+
+def test_an_alltoall_by_nodes_wins_small_blocks_and_loses_large_ones(took: Took) -> None:
+    sizes = (8, 64, 512, 4096)
+    flat = took(nodes(8, 8), "palmette", "alltoall", sizes, algorithm="linear")
+    by_nodes = took(nodes(8, 8), "palmette", "alltoall", sizes, algorithm="node_aware:inside=linear")
+    ratios = [by_nodes[size] / flat[size] for size in sizes]
+    assert ratios[0] < 0.5
+    assert ratios[-1] >= 1
+    # One crossover: what is won with small blocks is lost step by step.
+    assert ratios == sorted(ratios)
