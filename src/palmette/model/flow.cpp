@@ -56,6 +56,8 @@ class Player {
                                    static_cast<double>(std::max<std::size_t>(options.most_bins, 1)))),
           own_bytes_(sharing_.link_count(), 0),
           cpus_(plan.programs.size()),
+          connections_(steps_.connections),
+          next_in_line_(steps_.connections > 0 ? steps_.steps.size() : 0, FlowSteps::none),
           started_(steps_.steps.size(), 0),
           left_(steps_.steps.size()),
           loosen_at_(work_a_step * static_cast<std::uint64_t>(steps_.messages)) {
@@ -113,6 +115,10 @@ class Player {
         bool busy = false;
         double busy_s = 0;
         std::vector<std::pair<double, Id>> waiting;  ///< a heap: ready first first, then in the order of the program
+    };
+    /// Messages of one rank to another: the first one flows, and each knows who comes next.
+    struct Connection {
+        Id first = FlowSteps::none, last = FlowSteps::none;
     };
     using Step = FlowSteps::Step;
 
@@ -280,6 +286,18 @@ class Player {
     void launch(Id send) {
         const Step& step = steps_.steps[send];
         if (step.bytes == 0) return flowed(send);
+        if (step.connection != FlowSteps::none) {
+            Connection& connection = connections_[step.connection];
+            const bool idle = connection.first == FlowSteps::none;
+            (idle ? connection.first : next_in_line_[connection.last]) = send;
+            connection.last = send;
+            if (!idle) return;
+        }
+        flow(send);
+    }
+
+    void flow(Id send) {
+        const Step& step = steps_.steps[send];
         const Route route = routes_.between(position(step), position(partner(step)));
         if (route.shares) {
             ++under_way_;
@@ -296,6 +314,11 @@ class Player {
         const Step& step = steps_.steps[send];
         const topology::LevelCosts& of = costs(step);
         const double wire = of.latency_s - 2 * of.overhead_s;
+        if (step.connection != FlowSteps::none && step.bytes > 0) {
+            Id& first = connections_[step.connection].first;
+            first = first == connections_[step.connection].last ? FlowSteps::none : next_in_line_[first];
+            if (first != FlowSteps::none) flow(first);
+        }
         complete(send);
         if (wire > 0)
             after(wire, step.partner, What::arrived);
@@ -385,6 +408,8 @@ class Player {
     FlowBins bins_;
     std::vector<std::int64_t> own_bytes_;
     std::vector<Cpu> cpus_;
+    std::vector<Connection> connections_;
+    std::vector<Id> next_in_line_;            ///< by send
     static constexpr std::uint8_t begun = 1;  ///< recv posted, send ready to flow, expose readable, pull asked for
     static constexpr std::uint8_t here = 2;   ///< of a recv: its message has come
     std::vector<std::uint8_t> started_;

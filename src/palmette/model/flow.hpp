@@ -64,7 +64,8 @@ struct FlowResult {
 /// Plays the programs of all ranks.
 ///
 /// *Links.* Each direction of each edge with a capacity is shared by the messages over it, max-min fair at any moment (flow_sharing.hpp), a
-/// single message at most at the stream rate of the level that it crosses. Messages that pass no link have that rate alone.
+/// single message at most at the stream rate of the level that it crosses. Messages that pass no link have that rate alone. Those of one rank to
+/// another flow one after the other, as over one connection, in the order in which they could.
 ///
 /// *Ranks.* A message keeps its sender busy for the level's overhead, then flows (a long one once its receiver has posted the recv), takes the
 /// rest of the latency, and keeps its receiver busy for the overhead: alone it takes latency + bytes / rate. Copies, reductions and pulls keep

@@ -59,7 +59,8 @@ FlowSteps::FlowSteps(const plan::Plan& plan, const plan::Job& job, const std::ve
         first_of.push_back(static_cast<Id>(steps.size()));
         for (const plan::Step& step : program.steps) {
             const std::int64_t size = bytes_of(program, step, lengths);
-            steps.push_back({step.kind, step.copied, step.readers, program.rank.value, none, step.wait_count, size});
+            steps.push_back(
+                {step.kind, step.copied, step.readers, program.rank.value, none, step.wait_count, none, size});
             if (step.kind == StepKind::send) ++messages, bytes += size;
         }
     }
@@ -94,6 +95,10 @@ void FlowSteps::pair(const plan::Plan& plan) {
             if (i >= sends[r].size() || sends[r][i].key() != recvs[r][i].key()) unpaired(plan, *this, recvs[r][i].id);
             steps[sends[r][i].id].partner = recvs[r][i].id;
             steps[recvs[r][i].id].partner = sends[r][i].id;
+            if (i == 0 || sends[r][i - 1].from != sends[r][i].from) continue;
+            Step& before = steps[sends[r][i - 1].id];
+            if (before.connection == none) before.connection = connections++;
+            steps[sends[r][i].id].connection = before.connection;
         }
         std::size_t e = 0;
         for (const End& pull : pulls[r]) {

@@ -20,6 +20,7 @@ struct FlowSteps {
         std::int32_t rank = 0;
         Id partner = none;          ///< the other side of a message; the expose of a pull
         std::uint32_t missing = 0;  ///< steps that it still waits for
+        Id connection = none;       ///< send: of its sender to its receiver, where they exchange more than one message
         std::int64_t bytes = 0;     ///< sent, copied, read or combined
     };
 
@@ -29,6 +30,7 @@ struct FlowSteps {
     std::vector<Id> followers;                ///< steps that wait for it, ascending
     std::vector<std::uint32_t> readers_of;    ///< of exposes
     std::vector<Id> readers;
+    Id connections = 0;
     std::int64_t messages = 0;
     std::int64_t bytes = 0;  ///< of all messages
 
