@@ -7,7 +7,7 @@ namespace {
 constexpr std::string_view text = R"({
 "format": "palmette-table", "version": 1,
 "rows": [
-  {"function": "gather", "mpi": "openmpi", "max_nodes": 1, "max_bytes": 256, "algorithm": "mpi", "why": "tiny and on one node: Open MPI's own message costs less"},
+  {"function": "gather", "mpi": "openmpi", "max_nodes": 1, "max_bytes": 512, "algorithm": "mpi", "why": "tiny and on one node: Open MPI's own message costs less"},
   {"function": "gather", "mpi": "impi", "max_nodes": 1, "min_bytes": "16K", "algorithm": "mpi", "why": "one node: Intel MPI's own copies are as fast"},
   {"function": "gather", "max_nodes": 1, "algorithm": "shared", "why": "one node: everybody reads what it needs where it is"},
   {"function": "gather", "max_nodes": 1, "algorithm": "mpi", "why": "one node: nonblocking calls can't use its memory, and the MPI's messages do"},
@@ -16,7 +16,7 @@ constexpr std::string_view text = R"({
   {"function": "gather", "max_bytes": "2K", "min_ranks": 4, "algorithm": "by_topology:node=linear,top=linear", "why": "small blocks: one message per node instead of one per rank"},
   {"function": "gather", "min_bytes": 2049, "algorithm": "linear", "why": "large blocks: the root's link is the limit, and nothing is stored and forwarded"},
 
-  {"function": "scatter", "mpi": "openmpi", "max_nodes": 1, "max_bytes": 256, "algorithm": "mpi", "why": "tiny and on one node: Open MPI's own message costs less"},
+  {"function": "scatter", "mpi": "openmpi", "max_nodes": 1, "max_bytes": 512, "algorithm": "mpi", "why": "tiny and on one node: Open MPI's own message costs less"},
   {"function": "scatter", "max_nodes": 1, "algorithm": "shared", "why": "one node: everybody reads what it needs where it is"},
   {"function": "scatter", "max_nodes": 1, "algorithm": "mpi", "why": "one node: nonblocking calls can't use its memory, and the MPI's messages do"},
   {"function": "scatter", "max_bytes": "2K", "mpi": "impi", "algorithm": "mpi", "why": "small blocks: Intel MPI's direct messages cost as little as a leader's"},
@@ -26,7 +26,7 @@ constexpr std::string_view text = R"({
 
   {"function": "allgather", "mpi": "openmpi", "max_nodes": 1, "max_bytes": 256, "algorithm": "mpi", "why": "tiny and on one node: Open MPI's own message costs less"},
   {"function": "allgather", "mpi": "impi", "max_nodes": 1, "min_bytes": "4K", "algorithm": "mpi", "why": "one node: Intel MPI's own copies are as fast"},
-  {"function": "allgather", "mpi": "mpich", "max_nodes": 1, "min_bytes": "96K", "max_bytes": "384K", "algorithm": "mpi", "why": "one node: MPICH's own is as fast in this range, and sometimes faster"},
+  {"function": "allgather", "mpi": "mpich", "max_nodes": 1, "min_bytes": "96K", "algorithm": "mpi", "why": "one node: MPICH's own is as fast, and faster where cores are far from each other"},
   {"function": "allgather", "max_nodes": 1, "algorithm": "shared", "why": "one node: everybody reads what it needs where it is"},
   {"function": "allgather", "max_nodes": 1, "algorithm": "mpi", "why": "one node: nonblocking calls can't use its memory, and the MPI's messages do"},
   {"function": "allgather", "min_latency": "500us", "max_bytes": "1K", "max_ranks": 64, "algorithm": "by_topology:node=linear,leaf=linear,top=all", "why": "small blocks over a slow spine: leaders of switches tell each other directly, so that it is crossed once"},
@@ -38,7 +38,7 @@ constexpr std::string_view text = R"({
   {"function": "allgather", "algorithm": "leaders:between=recursive_doubling,inside=binomial", "why": "small blocks: few messages, one leader a node"},
   {"function": "allgather", "algorithm": "leaders:between=bruck,inside=binomial", "why": "small blocks: few messages, one leader a node, any number of nodes"},
 
-  {"function": "allgatherv", "mpi": "openmpi", "max_nodes": 1, "max_bytes": 256, "algorithm": "mpi", "why": "tiny and on one node: Open MPI's own message costs less"},
+  {"function": "allgatherv", "mpi": "openmpi", "max_nodes": 1, "max_bytes": "1K", "algorithm": "mpi", "why": "tiny and on one node: Open MPI's own message costs less"},
   {"function": "allgatherv", "mpi": "impi", "max_nodes": 1, "min_bytes": "2K", "algorithm": "mpi", "why": "one node: Intel MPI's own copies are as fast"},
   {"function": "allgatherv", "mpi": "openmpi", "max_nodes": 1, "min_bytes": "16K", "algorithm": "mpi", "why": "one node: Open MPI reads long vectors where they are, which never costs much"},
   {"function": "allgatherv", "max_nodes": 1, "algorithm": "shared", "why": "one node: everybody reads what it needs where it is"},
@@ -52,7 +52,7 @@ constexpr std::string_view text = R"({
   {"function": "allgatherv", "algorithm": "leaders:between=recursive_doubling,inside=binomial", "why": "small blocks: few messages, one leader a node"},
   {"function": "allgatherv", "algorithm": "leaders:between=bruck,inside=binomial", "why": "small blocks: few messages, one leader a node, any number of nodes"},
 
-  {"function": "bcast", "mpi": "openmpi", "max_nodes": 1, "max_bytes": 256, "algorithm": "mpi", "why": "tiny and on one node: Open MPI's own message costs less"},
+  {"function": "bcast", "mpi": "openmpi", "max_nodes": 1, "max_bytes": 512, "algorithm": "mpi", "why": "tiny and on one node: Open MPI's own message costs less"},
   {"function": "bcast", "mpi": "mpich", "max_nodes": 1, "max_bytes": "4K", "algorithm": "mpi", "why": "small and on one node: MPICH's own shared memory is as fast"},
   {"function": "bcast", "mpi": "impi", "max_nodes": 1, "min_bytes": "16K", "algorithm": "mpi", "why": "one node: Intel MPI's own copies are as fast"},
   {"function": "bcast", "mpi": "openmpi", "max_nodes": 1, "min_bytes": "16K", "algorithm": "mpi", "why": "one node: Open MPI reads long vectors where they are, which never costs much"},
@@ -69,7 +69,7 @@ constexpr std::string_view text = R"({
   {"function": "bcast", "max_bytes": "512K", "algorithm": "by_topology:node=linear,leaf=chain,top=chain,segment=8K", "why": "segments flow through every switch once"},
   {"function": "bcast", "algorithm": "by_topology:node=linear,leaf=chain,top=chain,segment=32K", "why": "segments flow through every switch once"},
 
-  {"function": "reduce", "mpi": "openmpi", "max_nodes": 1, "max_bytes": 256, "algorithm": "mpi", "why": "tiny and on one node: Open MPI's own message costs less"},
+  {"function": "reduce", "mpi": "openmpi", "max_nodes": 1, "max_bytes": 512, "algorithm": "mpi", "why": "tiny and on one node: Open MPI's own message costs less"},
   {"function": "reduce", "mpi": "impi", "max_nodes": 1, "min_bytes": "16K", "algorithm": "mpi", "why": "one node: Intel MPI's own copies are as fast"},
   {"function": "reduce", "mpi": "openmpi", "max_nodes": 1, "min_bytes": "16K", "algorithm": "mpi", "why": "one node: Open MPI reads long vectors where they are, which never costs much"},
   {"function": "reduce", "max_nodes": 1, "algorithm": "shared", "why": "one node: everybody reads what it needs where it is"},
@@ -141,7 +141,7 @@ constexpr std::string_view text = R"({
   {"function": "scan", "max_bytes": "32K", "algorithm": "linear:segment=2K", "why": "segments flow from rank to rank"},
   {"function": "scan", "algorithm": "linear:segment=4K", "why": "segments flow from rank to rank"},
 
-  {"function": "exscan", "mpi": "openmpi", "max_nodes": 1, "max_bytes": 256, "algorithm": "mpi", "why": "tiny and on one node: Open MPI's own message costs less"},
+  {"function": "exscan", "mpi": "openmpi", "max_nodes": 1, "max_bytes": 512, "algorithm": "mpi", "why": "tiny and on one node: Open MPI's own message costs less"},
   {"function": "exscan", "mpi": "openmpi", "max_nodes": 1, "min_bytes": "16K", "algorithm": "mpi", "why": "one node: Open MPI reads long vectors where they are, which never costs much"},
   {"function": "exscan", "mpi": "impi", "max_nodes": 1, "min_bytes": "4K", "algorithm": "mpi", "why": "one node: Intel MPI's own copies are as fast"},
   {"function": "exscan", "max_nodes": 1, "algorithm": "shared", "why": "one node: everybody reads what it needs where it is"},
