@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <deque>
 #include <limits>
 #include <map>
 #include <stdexcept>
@@ -14,7 +15,7 @@
 namespace palmette::test {
 
 /// Runs a plan of one block size: a message flows from when both sides have started until it is through; at any moment rates are max-min fair over the
-/// edges of the job's tree, each direction apart. Edges without a capacity, and everything else, take no time.
+/// edges of the job's tree, each direction apart. Messages of one rank to another flow one after the other. Edges without a capacity, and everything else, take no time.
 class FairLinks {
   public:
     FairLinks(const plan::Plan& plan, const topology::Job& job) : plan_(plan), job_(job) {
@@ -46,6 +47,7 @@ class FairLinks {
                 } else {
                     complete(flow.send);
                     complete(flow.recv);
+                    if (flow.line) start_next(*flow.line, still);
                 }
             }
             flows_ = std::move(still);
@@ -59,6 +61,7 @@ class FairLinks {
         Ref send, recv;
         double left, rate;
         std::vector<std::size_t> edges;
+        std::deque<Flow>* line;  ///< itself and what comes after it
     };
 
     const plan::Step& step(Ref ref) const { return plan_.programs[ref.first].steps[ref.second]; }
@@ -95,7 +98,7 @@ class FairLinks {
         const plan::Program& program = plan_.programs[send.first];
         const std::int64_t length = plan::BlockLengths(plan_.request, job_, program.cut, bytes)
                                         .of(program.regions_of(step(send)), step(send).slice);
-        Flow flow{send, recv, static_cast<double>(length), 0, {}};
+        Flow flow{send, recv, static_cast<double>(length), 0, {}, nullptr};
         const std::int32_t a = job_.position_of(program.rank).value;
         const std::int32_t b = job_.position_of(step(send).peer).value;
         for (std::size_t l = 0; l < job_.levels().size(); ++l) {
@@ -105,7 +108,16 @@ class FairLinks {
                                            first_edge_[l] + 2 * static_cast<std::size_t>(groups.group_of(b)) + 1})
                 if (capacity_[edge] > 0) flow.edges.push_back(edge);
         }
+        if (length > 0) {
+            flow.line = &lines_[{program.rank.value, step(send).peer.value}];
+            flow.line->push_back(flow);
+            if (flow.line->size() > 1) return;
+        }
         flows_.push_back(std::move(flow));
+    }
+    static void start_next(std::deque<Flow>& line, std::vector<Flow>& under_way) {
+        line.pop_front();
+        if (!line.empty()) under_way.push_back(line.front());
     }
     /// Max-min: the edge with the least for each of its messages settles their rates, then the next one.
     void share() {
@@ -140,6 +152,7 @@ class FairLinks {
     std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t>, Ref> waiting_;
     std::vector<Ref> ready_;
     std::vector<Flow> flows_;
+    std::map<std::pair<std::int32_t, std::int32_t>, std::deque<Flow>> lines_;
 };
 
 }  // namespace palmette::test
