@@ -98,8 +98,12 @@ def watched(path: Path, cells_done: Callable[[int], None]) -> Iterator[None]:
         yield
 
 
+OURS = tuple(f"{name}:" for name in ("palmette", "collbench", "composebench", "patternbench", "tune"))
+"""How the lines of our own programs begin."""
+
+
 def telling_line(done: subprocess.CompletedProcess[str]) -> str:
     """Return the most telling line of a job's output: the first of a program of ours, else the last."""
     lines = [line.strip() for line in f"{done.stdout}\n{done.stderr}".splitlines() if line.strip()]
-    ours = [line for line in lines if line.startswith(("collbench:", "tune:", "palmette:"))]
+    ours = [line for line in lines if line.startswith(OURS)]
     return (ours[:1] or lines[-1:] or ["no output"])[0][:300]

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from palmette import _core
+from palmette.bench.job_output import telling_line
 from palmette.bench.places import Place, read_topology
 from palmette.bench.statistics import Ratio, Summary, Times, compare_groups, in_time, summarize
 from palmette.compose.composition import Composition, named
@@ -202,16 +203,10 @@ def _events(path: Path, done: subprocess.CompletedProcess[str], cells: int) -> l
     if done.returncode == TIMED_OUT:
         raise ComposeError(f"the job was ended at its time limit after {finished} of {cells} compositions; take fewer")
     if done.returncode == 1 and finished == cells:
-        raise ComposeError(f"a wrong result: {_last_line(done)}")
+        raise ComposeError(f"a wrong result: {telling_line(done)}")
     if done.returncode != 0 or finished < cells:
-        raise ComposeError(f"mpiexec ended with status {done.returncode}: {_last_line(done)}")
+        raise ComposeError(f"mpiexec ended with status {done.returncode}: {telling_line(done)}")
     return events
-
-
-def _last_line(done: subprocess.CompletedProcess[str]) -> str:
-    lines = [line.strip() for line in f"{done.stdout}\n{done.stderr}".splitlines() if line.strip()]
-    ours = [line for line in lines if line.startswith((f"{PROGRAM}:", "palmette:"))]
-    return (ours[:1] or lines[-1:] or ["no output"])[0][:300]
 
 
 def _cell(asked: Asked, event: dict[str, Any], job: _core.Job, root: int) -> Cell:

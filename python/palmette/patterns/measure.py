@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from palmette import _core
+from palmette.bench.job_output import telling_line
 from palmette.bench.places import Place, read_topology
 from palmette.calibrate.errors import CalibrateError
 from palmette.calibrate.jobs import by_launcher
@@ -180,7 +181,7 @@ def _evaluated(
     made = [evaluate(*one) for one in zip(plans, [seats] * len(plans), samples, messages, strict=True)]
     wrong = [one for one in made if one.wrong_ranks]
     if wrong:
-        raise PatternError(f"'{wrong[0].plan.form.text}': wrong bytes arrived: {_last_line(done)}")
+        raise PatternError(f"'{wrong[0].plan.form.text}': wrong bytes arrived: {telling_line(done)}")
     return made
 
 
@@ -196,12 +197,6 @@ def _events(path: Path, done: subprocess.CompletedProcess[str], patterns: int) -
         raise PatternError(f"the job was ended at its time limit after {finished} of {patterns} patterns")
     if done.returncode not in (0, 1) or not events or events[-1]["event"] != "end" or finished < patterns:
         raise PatternError(
-            f"mpiexec ended with status {done.returncode} after {finished} of {patterns} patterns: {_last_line(done)}"
+            f"mpiexec ended with status {done.returncode} after {finished} of {patterns} patterns: {telling_line(done)}"
         )
     return events
-
-
-def _last_line(done: subprocess.CompletedProcess[str]) -> str:
-    lines = [line.strip() for line in f"{done.stdout}\n{done.stderr}".splitlines() if line.strip()]
-    ours = [line for line in lines if line.startswith(f"{PROGRAM}:")]
-    return (ours[:1] or lines[-1:] or ["no output"])[0][:300]

@@ -9,19 +9,18 @@
 #include <mpi.h>
 #include <smpi/smpi.h>
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "../collbench/collectives.h"
+#define PROGRAM "simbench"
+#include "../collbench/work.h"
 #include "composed.h"
 #include "costs.h"
 
-enum { GUARD = 64, UNTOUCHED = 0x5a, MOST_SIZES = 64, STOP_TAG = 4711 };
+enum { MOST_SIZES = 64, STOP_TAG = 4711 };
 
-static int my_rank, ranks;
 static MPI_Comm measured; /* the ranks that are measured; all but those of the background */
 
 struct options {
@@ -36,23 +35,6 @@ struct options {
     struct costs costs;
     const char *factoring; /* set: a composition is run instead of the function */
 };
-
-static void stop(const char *form, ...) {
-    va_list list;
-    va_start(list, form);
-    fputs("simbench: ", stderr);
-    vfprintf(stderr, form, list);
-    fputc('\n', stderr);
-    va_end(list);
-    PMPI_Abort(MPI_COMM_WORLD, 2);
-    exit(2);
-}
-
-static void *room(size_t bytes) {
-    void *memory = calloc(1, bytes ? bytes : 1);
-    if (!memory) stop("no memory for %zu bytes on rank %d; take smaller sizes or fewer ranks", bytes, my_rank);
-    return memory;
-}
 
 /* --- one cell --- */
 
@@ -74,41 +56,18 @@ static double buffer_bytes(const struct collective *c, size_t size) {
 }
 
 static struct work make_work(const struct collective *c, size_t size, int root, double checked_bytes, bool *checked) {
-    struct work w = {.comm = measured,
-                     .rank = my_rank,
-                     .ranks = ranks,
-                     .root = root,
-                     .size = size,
-                     .count = (int)size,
-                     .elements = (int)(size / sizeof(unsigned))};
-    int **const lists[] = {&w.send_counts, &w.send_offsets, &w.recv_counts, &w.recv_offsets, &w.element_counts};
-    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; ++i) *lists[i] = room((size_t)ranks * sizeof(int));
-    w.types = room((size_t)ranks * sizeof(MPI_Datatype));
-    size_t sent = 0, received = 0;
-    const bool pairs = c->lengths == PAIRWISE;
-    for (int r = 0; r < ranks; ++r) {
-        w.types[r] = MPI_BYTE;
-        w.send_counts[r] = (int)block_bytes(c, size, pairs ? my_rank : r, r);
-        w.recv_counts[r] = (int)block_bytes(c, size, r, pairs ? my_rank : r);
-        w.element_counts[r] = (int)((size_t)w.recv_counts[r] / sizeof(unsigned));
-        w.send_offsets[r] = (int)sent;
-        w.recv_offsets[r] = (int)received;
-        sent += (size_t)w.send_counts[r];
-        received += (size_t)w.recv_counts[r];
-    }
+    struct work w = make_arguments(c, measured, size, root);
     /* Only who sends or receives needs the memory: a thousand ranks share this machine's. */
     const size_t send = (takes_part(c->send_place, &w) ? send_bytes(c, &w) : 0) + GUARD;
-    const size_t recv = (takes_part(c->recv_place, &w) ? recv_bytes(c, &w) : 0) + GUARD;
+    w.received = takes_part(c->recv_place, &w) ? recv_bytes(c, &w) : 0;
     *checked = buffer_bytes(c, size) <= checked_bytes;
-    w.send = *checked ? room(send) : folded_room(send);
-    w.recv = *checked ? room(recv) : folded_room(recv);
+    w.send = *checked ? room(1, send) : folded_room(send);
+    w.recv = *checked ? room(1, w.received + GUARD) : folded_room(w.received + GUARD);
     return w;
 }
 
 static void free_work(struct work *w, bool checked) {
-    int *const lists[] = {w->send_counts, w->send_offsets, w->recv_counts, w->recv_offsets, w->element_counts};
-    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; ++i) free(lists[i]);
-    free(w->types);
+    free_arguments(w);
     if (checked) {
         free(w->send);
         free(w->recv);
@@ -150,12 +109,7 @@ static int call_once(struct subject *s, const struct work *w) {
 /* Call once and compare. Returns, at rank 0, on how many ranks the result is wrong. */
 static int check(struct subject *s, const struct work *w) {
     const struct collective *c = s->collective;
-    const size_t bytes = (takes_part(c->recv_place, w) ? recv_bytes(c, w) : 0) + GUARD;
-    memset(w->recv, UNTOUCHED, bytes);
-    unsigned char *expected = room(bytes);
-    memset(expected, UNTOUCHED, bytes);
-    put_expected(c, w, expected);
-    put_sent(c, w);
+    unsigned char *expected = expect(c, w);
     /* The last rank comes late: a barrier must wait for it. */
     start_together(1e-3);
     const bool is_last = my_rank == ranks - 1;
@@ -166,9 +120,7 @@ static int check(struct subject *s, const struct work *w) {
     double last_came_s = came_s;
     PMPI_Bcast(&last_came_s, 1, MPI_DOUBLE, ranks - 1, measured);
     const bool early = !has_data(c) && left_s < last_came_s;
-    size_t at = is_defined(c, w) ? 0 : bytes - GUARD;
-    while (at < bytes && w->recv[at] == expected[at]) ++at;
-    const int mine = error != MPI_SUCCESS || at < bytes || early;
+    const int mine = error != MPI_SUCCESS || first_wrong(c, w, expected) < w->received + GUARD || early;
     int wrong = 0;
     PMPI_Reduce(&mine, &wrong, 1, MPI_INT, MPI_SUM, 0, measured);
     free(expected);
@@ -222,8 +174,8 @@ static void disturb(MPI_Comm comm, size_t bytes) {
     int rank, size, over = 0, rounds = 0;
     PMPI_Comm_rank(comm, &rank);
     PMPI_Comm_size(comm, &size);
-    char *send = room(bytes * (size_t)size);
-    char *recv = room(bytes * (size_t)size);
+    char *send = room(bytes, (size_t)size);
+    char *recv = room(bytes, (size_t)size);
     while (!over) {
         PMPI_Alltoall(send, (int)bytes, MPI_BYTE, recv, (int)bytes, MPI_BYTE, comm);
         ++rounds;
