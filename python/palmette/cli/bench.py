@@ -23,6 +23,7 @@ from palmette.bench.store import DEFAULT_PATH, Store, open_store
 from palmette.bench.targets import Outcome
 from palmette.bench.text import change_table
 from palmette.bench.traffic import Traffic
+from palmette.cli import installations
 from palmette.cli.bench_place import DEFAULT_LAB as DEFAULT_LAB
 from palmette.cli.bench_place import Where
 from palmette.cli.bench_plan import RunPlan, plan_run, say_left_out, write_load
@@ -278,10 +279,7 @@ def _compare(store: Path, first: str, second: str, *, as_json: bool) -> None:
 def _mpis(text: str | None) -> tuple[str, ...]:
     if text is not None and text != "all":
         return split(text)
-    found = tuple(installation.name for installation in mpi_install.find_all())
-    if not found:
-        raise CliError("no MPI is installed; run `make build`, or set PALMETTE_MPI_MPICH to the prefix of one")
-    return found if text == "all" else found[:1]
+    return tuple(installation.name for installation in installations.chosen(text))
 
 
 def _set_status(run: Run, counted: Sequence[Row], wanted: Sequence[Outcome]) -> None:

@@ -8,12 +8,14 @@ from pathlib import Path
 
 import click
 
-from palmette import _core, mpi_install
+from palmette import _core
 from palmette.bench.places import Place
 from palmette.bench.settings import parse_sizes, split, split_placements
+from palmette.cli import installations
 from palmette.cli.bench import one_line_errors
 from palmette.cli.bench_place import Where
 from palmette.cli.common import CliError, emit_json, errors, json_option, write_file
+from palmette.cli.duration import duration
 from palmette.compose.auto import ablation
 from palmette.compose.bench import COLLECTIVES, Asked, Cell, Named, Settings, composition_of, job_on, measure
 from palmette.compose.bench_svg import svg
@@ -22,8 +24,6 @@ from palmette.compose.composition import Composition
 from palmette.compose.errors import ComposeError
 from palmette.compose.factoring import Factoring
 from palmette.compose.tuning import candidates, choose_seconds
-from palmette.lab.spec import parse_duration
-from palmette.mpi_install import Installation
 
 FASTEST = 5
 """Candidates that tuning shows."""
@@ -37,7 +37,9 @@ EXAMPLE = "palmette bench compose broadcast,reduce --sizes 1M --placement random
     "--factoring", "texts", multiple=True, metavar="TEXT", help="'method=ring,tree.2 pipeline=16' (repeatable)."
 )
 @click.option("--tune", is_flag=True, help="Measure what the model finds best, and name the fastest.")
-@click.option("--budget", default="1min", show_default=True, metavar="TIME", help="What tuning may take.")
+@click.option(
+    "--budget", default="1min", show_default=True, callback=duration, metavar="TIME", help="What tuning may take."
+)
 @click.option("--placement", "placements", default="block", show_default=True, help="Placements, with commas between.")
 @click.option("--mpi", "mpis", help="mpich, openmpi, impi, or `all`. [default: the first that is installed]")
 @click.option("--lab", "lab_spec", metavar="SPEC", help="Build this emulated cluster.")
@@ -49,7 +51,9 @@ EXAMPLE = "palmette bench compose broadcast,reduce --sizes 1M --placement random
 @click.option("--seconds", type=click.FloatRange(0), default=2.0, show_default=True, help="Time for a composition.")
 @click.option("--min-iterations", type=click.IntRange(1), default=5, show_default=True, help="Rounds, at least.")
 @click.option("--max-iterations", type=click.IntRange(1), default=200, show_default=True, help="At most.")
-@click.option("--timeout", metavar="TIME", help="End a job after this time. [default: by its compositions]")
+@click.option(
+    "--timeout", callback=duration, metavar="TIME", help="End a job after this time. [default: by its compositions]"
+)
 @click.option("--svg", "picture", type=click.Path(path_type=Path, dir_okay=False), help="Draw the times as bars.")
 @json_option
 def command(
@@ -57,7 +61,7 @@ def command(
     sizes: str,
     texts: tuple[str, ...],
     tune: bool,
-    budget: str,
+    budget: float,
     placements: str,
     mpis: str | None,
     lab_spec: str | None,
@@ -69,7 +73,7 @@ def command(
     seconds: float,
     min_iterations: int,
     max_iterations: int,
-    timeout: str | None,
+    timeout: float | None,
     picture: Path | None,
     as_json: bool,
 ) -> None:
@@ -88,7 +92,6 @@ def command(
     with one_line_errors(), _one_line():
         chosen = parse_sizes(split(sizes))
         fixed = tuple(Named(f"factoring {number}", Factoring.parse(text)) for number, text in enumerate(texts, start=1))
-        limit_s = parse_duration(timeout) if timeout is not None else None
         where = Where(lab_spec, lab_name, None, local_ranks)
         local = where.completed(None).is_local()
         results: list[tuple[str, Cell]] = []
@@ -96,14 +99,14 @@ def command(
             jobs = [
                 (mpi, placement)
                 for placement in (("block",) if local else split_placements(placements))
-                for mpi in _installations(mpis)
+                for mpi in installations.chosen(mpis)
             ]
             cells = len(names) * len(chosen)
             for mpi, placement in jobs:
                 asked = _asked(place, placement, ppn, ranks, names, chosen, root, fixed, tune)
-                settings = Settings(seconds, min_iterations, max_iterations, root, timeout_s=limit_s)
+                settings = Settings(seconds, min_iterations, max_iterations, root, timeout_s=timeout)
                 if tune:
-                    share_s = parse_duration(budget) / (len(jobs) * cells)
+                    share_s = budget / (len(jobs) * cells)
                     asked, settings = choose_seconds(asked, settings, share_s)
                 label = f"{mpi.name} {mpi.version}" + (f", {placement}" if not local else "")
                 with errors.status(f"{label}: {sum(len(one.variants) for one in asked)} plans beside the MPI"):
@@ -136,15 +139,6 @@ def _one_line() -> Iterator[None]:
         yield
     except ComposeError as error:
         raise CliError(str(error)) from error
-
-
-def _installations(mpis: str | None) -> list[Installation]:
-    if mpis is not None and mpis != "all":
-        return [mpi_install.find(name) for name in split(mpis)]
-    found = mpi_install.find_all()
-    if not found:
-        raise CliError("no MPI is installed; run `make build`, or set PALMETTE_MPI_MPICH to the prefix of one")
-    return found if mpis == "all" else found[:1]
 
 
 def _asked(

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import click
 
-from palmette import mpi_install
 from palmette.bench.places import Place
 from palmette.bench.settings import parse_sizes, split, split_placements
+from palmette.cli import installations
 from palmette.cli.bench import one_line_errors
 from palmette.cli.bench_place import Where
 from palmette.cli.common import CliError, emit_json, errors, json_option, write_file
-from palmette.lab.spec import parse_duration
+from palmette.cli.duration import duration
 from palmette.patterns.errors import PatternError
 from palmette.patterns.form import Form, parse
 from palmette.patterns.measure import ByLauncher, OnPlace, Runner, Settings, measure
@@ -42,7 +42,9 @@ EXAMPLE = "palmette bench pattern rail dense:width=2 --lab 2leaf@100Mbit/s:2node
 @click.option("--seconds", type=click.FloatRange(0), default=2.0, show_default=True, help="Time a pattern.")
 @click.option("--min-iterations", type=click.IntRange(1), default=10, show_default=True, help="Calls, at least.")
 @click.option("--max-iterations", type=click.IntRange(1), default=1000, show_default=True, help="At most.")
-@click.option("--timeout", metavar="TIME", help="End a job after this time. [default: by its patterns]")
+@click.option(
+    "--timeout", callback=duration, metavar="TIME", help="End a job after this time. [default: by its patterns]"
+)
 @click.option("--csv", "table", type=click.Path(path_type=Path, dir_okay=False), help="Write all rates to this file.")
 @click.option("--svg", "picture", type=click.Path(path_type=Path, dir_okay=False), help="Draw the matrix of rates.")
 @json_option
@@ -62,7 +64,7 @@ def command(
     seconds: float,
     min_iterations: int,
     max_iterations: int,
-    timeout: str | None,
+    timeout: float | None,
     table: Path | None,
     picture: Path | None,
     as_json: bool,
@@ -85,9 +87,7 @@ def command(
     with one_line_errors(), _one_line():
         forms = [parse(text) for text in patterns]
         chosen = parse_sizes(split(sizes))
-        settings = Settings(
-            seconds, min_iterations, max_iterations, timeout_s=parse_duration(timeout) if timeout is not None else None
-        )
+        settings = Settings(seconds, min_iterations, max_iterations, timeout_s=timeout)
         where = Where(lab_spec, lab_name, None, local_ranks)
         if launcher is None and (abi is not None or topology is not None):
             raise CliError("--abi and --topology belong to --launcher; leave them out or give it")
@@ -125,13 +125,7 @@ def _one_line() -> Iterator[None]:
 def _on_place(
     place: Place, mpis: str | None, placements: tuple[str, ...], ppn: int | None, ranks: int | None
 ) -> Iterator[Runner]:
-    if mpis is None or mpis == "all":
-        found = mpi_install.find_all()
-        if not found:
-            raise CliError("no MPI is installed; run `make build`, or set PALMETTE_MPI_MPICH to the prefix of one")
-        found = found if mpis == "all" else found[:1]
-    else:
-        found = [mpi_install.find(name) for name in split(mpis)]
+    found = installations.chosen(mpis)
     for placement in placements:
         for mpi in found:
             yield OnPlace(place, mpi, placement, ppn, ranks)

@@ -14,6 +14,7 @@ from palmette import mpi_install
 from palmette.bench.errors import BenchError
 from palmette.calibrate.errors import CalibrateError
 from palmette.calibrate.jobs import JobCommand, by_launcher, on_place
+from palmette.cli import installations
 from palmette.cli.bench_place import Where
 from palmette.cli.common import CliError
 from palmette.lab import LabError
@@ -73,7 +74,4 @@ class Asked:
     def _mpi(self) -> mpi_install.Installation:
         if self.mpi is not None:
             return mpi_install.find(self.mpi)
-        installed = mpi_install.find_all()
-        if not installed:
-            raise CliError("no MPI is installed; run `make build`, or set PALMETTE_MPI_MPICH to the prefix of one")
-        return installed[0]
+        return installations.chosen(None)[0]

@@ -18,6 +18,7 @@ from palmette.bench.results import Run
 from palmette.bench.settings import Settings
 from palmette.bench.store import open_store
 from palmette.bench.text import MPI_NAMES, size_text
+from palmette.cli import installations
 from palmette.cli.bench import DEFAULT_LAB, one_line_errors, run_with_progress, show_run
 from palmette.cli.common import CliError, json_option
 from palmette.discover.found import DiscoverError
@@ -57,10 +58,7 @@ def command(folder: Path, mpi: str | None, local: bool, as_json: bool) -> None:
     reason = "asked for with --local" if local else _why_no_lab()
     with one_line_errors():
         if mpi is None:
-            installed = mpi_install.find_all()
-            if not installed:
-                raise CliError("no MPI is installed; run `make build`, or set PALMETTE_MPI_MPICH to the prefix of one")
-            mpi = installed[0].name
+            mpi = installations.chosen(None)[0].name
         _make(folder)
         say("1. The machine")
         with _place(reason) as place:

@@ -14,13 +14,14 @@ import click
 from palmette.bench.machine import describe_machine
 from palmette.bench.places import Place
 from palmette.bench.settings import BLOCKING, expand_collectives, parse_sizes, split, split_placements
+from palmette.cli import installations
 from palmette.cli.bench import one_line_errors
 from palmette.cli.bench_place import Where
 from palmette.cli.common import CliError, console, emit_json, errors, json_option, write_file
 from palmette.cli.duration import duration
 from palmette.cli.tune_progress import TuneProgress
 from palmette.cli.tune_show import plan_lines, result_json, result_lines
-from palmette.mpi_install import Installation, find, find_all
+from palmette.mpi_install import Installation
 from palmette.run.abi import ABIS, Abi
 from palmette.topology_file import load
 from palmette.tune.errors import TuneError
@@ -137,7 +138,7 @@ def command(
             raise CliError("--placement has no meaning for local ranks, which share one host; leave it out")
         with where.place(local=local) as place:
             forms = split_placements(placements or ("block" if local else "block,random:1"))
-            sites = _sites(place, _mpis(mpis), forms, ppn, ranks)
+            sites = _sites(place, installations.chosen(mpis), forms, ppn, ranks)
             _tune(sites, cells, budget, candidates, base, output, store, only_plan=only_plan, as_json=as_json)
 
 
@@ -161,15 +162,6 @@ def _refuse_with_line(options: dict[str, object]) -> None:
     given = [name for name, value in options.items() if value is not None]
     if given:
         raise CliError(f"{given[0]} and a launcher line both say where to run; leave one of them out")
-
-
-def _mpis(text: str | None) -> list[Installation]:
-    if text is not None and text != "all":
-        return [find(name) for name in split(text)]
-    found = find_all()
-    if not found:
-        raise CliError("no MPI is installed; run `make build`, or set PALMETTE_MPI_MPICH to the prefix of one")
-    return found if text == "all" else found[:1]
 
 
 def _sites(

@@ -1,0 +1,20 @@
+"""Which MPIs an option `--mpi` means."""
+
+from __future__ import annotations
+
+from palmette import mpi_install
+from palmette.bench.settings import split
+from palmette.cli.common import CliError
+
+
+def chosen(text: str | None) -> list[mpi_install.Installation]:
+    """Return those named in `text`, with commas between; all that are installed for `all`; the first of them for None.
+
+    Raises CliError where none is installed, and MpiNotFoundError.
+    """
+    if text is not None and text != "all":
+        return [mpi_install.find(name) for name in split(text)]
+    found = mpi_install.find_all()
+    if not found:
+        raise CliError("no MPI is installed; run `make build`, or set PALMETTE_MPI_MPICH to the prefix of one")
+    return found if text == "all" else found[:1]
