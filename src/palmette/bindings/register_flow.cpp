@@ -82,9 +82,8 @@ void register_flow(nb::module_& m) {
         "tolerance"_a = -1.0, "progress"_a = nb::none(),
         "Plays a plan over the links of its job: messages share links max-min fair, ranks do one thing at a time. "
         "`traffic` as parse_traffic takes it; tolerance: rates are fair but for such a share, below 0: 0.01 to 0.08 "
-        "for more "
-        "than "
-        "200,000 messages, else none; `progress` is called with the messages that are through and all of them. "
+        "for more than 200,000 messages, else none; `progress` is called with the messages that are through and all of "
+        "them. "
         "Raises Error.");
 }
 

@@ -83,6 +83,7 @@ struct BoundProgram {
     std::int64_t exposed_bytes = 0;  ///< what this rank exposes, each exposure rounded up to 64
     bool shares = false;             ///< has expose or pull steps
     bool messages = false;           ///< has send or recv steps
+    bool single_copies = false;      ///< some of its messages are
 };
 
 /// Messages longer than this go in several; the MPI's counts are int.

@@ -6,6 +6,13 @@ namespace palmette::runtime {
 
 constinit std::array<Bypass, select::function_count> bypasses{};
 
+namespace {
+
+/// Programs start operations in the background far more often than they let a bypass open in between.
+constinit bool any_open = false;
+
+}  // namespace
+
 bool Bypass::may_open(const Whose& whose, Report::Refused& row) {
     close();
     if (Report::Counter::concurrent || any_under_way()) return false;
@@ -13,7 +20,7 @@ bool Bypass::may_open(const Whose& whose, Report::Refused& row) {
     ranks_ = whose.ranks;
     leads_ = whose.leads;
     row_ = &row;
-    open_ = true;
+    open_ = any_open = true;
     return true;
 }
 
@@ -35,6 +42,8 @@ void Bypass::close() {
 }
 
 void close_bypasses() {
+    if (!any_open) return;
+    any_open = false;
     for (Bypass& bypass : bypasses) bypass.close();
 }
 

@@ -278,6 +278,7 @@ void ComposedPlan::take_single_copies() {
         ++single_copies_;
         ++bound_.most_requests;
     }
+    bound_.single_copies = single_copies_ > 0;
 }
 
 std::unique_ptr<ComposedPlan> ComposedPlan::make(MPI_Comm comm, const compose::Composition* composition,

@@ -25,8 +25,7 @@ void Executor::prepare(const BoundProgram& program) {
     grow(requests_, static_cast<std::size_t>(program.most_requests));
     grow(step_of_request_, static_cast<std::size_t>(program.most_requests));
     grow(finished_, static_cast<std::size_t>(program.most_requests));
-    if (std::any_of(program.steps.begin(), program.steps.end(), [](const BoundStep& step) { return step.single_copy; }))
-        grow(offers_, program.steps.size());
+    if (program.single_copies) grow(offers_, program.steps.size());
 }
 
 char* Executor::address(const Piece& piece) {

@@ -49,13 +49,12 @@ class Report {
     /// A count that costs what an addition costs, unless the program has threads that call MPI at the same time.
     class Counter {
       public:
-        void add() {
+        void add(std::int64_t more = 1) {
             if (concurrent)
-                value_.fetch_add(1, std::memory_order_relaxed);
+                value_.fetch_add(more, std::memory_order_relaxed);
             else
-                value_.store(value_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+                value_.store(value_.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
         }
-        void add(std::int64_t more) { value_.fetch_add(more, std::memory_order_relaxed); }
         std::int64_t load() const { return value_.load(std::memory_order_relaxed); }
         static inline bool concurrent = true;  ///< set once at the start
 

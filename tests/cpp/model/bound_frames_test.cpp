@@ -1,5 +1,5 @@
 // The theoretical frames in the figures of HiCCL (Hidayetoglu et al., 2024): GB/s of what all ranks end with (or begin with) together, on four
-// nodes of four machines.
+// nodes of Perlmutter, and of machines like the other three.
 #include <gtest/gtest.h>
 
 #include "palmette/model/bound.hpp"
@@ -20,7 +20,7 @@ struct Machine {
     double node_GBs;  ///< that ranks bound to ports can use
 };
 
-/// Shapes of nodes as their sites publish them. The figures' own numbers are held for Perlmutter; the others follow from their ports.
+/// The figures' own numbers are held for Perlmutter. The other shapes of nodes weren't looked up in the paper; what is held for them follows from the shapes.
 constexpr Machine machines[] = {
     {"Delta", "4node@25GB/s:4core", 1, 4, 25},
     {"Perlmutter", "4node@100GB/s:4core", 4, 4, 100},
