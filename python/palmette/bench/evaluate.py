@@ -199,7 +199,8 @@ def _algorithm(job: Job, cell: Cell) -> str | None:
         for call in job.report.get("calls", [])
         if call.get("function") == function
         and call.get("blocking", True) == blocking
-        and call.get("min_bytes", 0) <= max(sizes)
-        and call.get("max_bytes", -1) >= min(sizes)
+        # Where ranks don't know each other's lengths the report has none (-1), and one plan serves all sizes.
+        and (call.get("max_bytes", -1) < 0 or call.get("min_bytes", 0) <= max(sizes))
+        and (call.get("max_bytes", -1) < 0 or call["max_bytes"] >= min(sizes))
     }
     return ", ".join(sorted(served)) or "mpi"

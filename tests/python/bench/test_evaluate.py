@@ -108,6 +108,15 @@ def test_the_algorithm_of_a_cell_comes_from_the_preloads_report(made_run: MakeRu
     assert rows["gather", 64].algorithm == "mpi"
 
 
+def test_one_plan_serves_all_sizes_where_ranks_do_not_know_each_others_lengths(made_run: MakeRun) -> None:
+    run = made_run(placements=("block",), collectives=("scatterv",), sizes=(64, 4096))
+    assert run.jobs[0].report is not None
+    run.jobs[0].report["calls"] = [
+        {"function": "scatterv", "algorithm": "linear", "min_bytes": -1, "max_bytes": -1, "calls": 2}
+    ]
+    assert [row.algorithm for row in evaluate(run)] == ["linear", "linear"]
+
+
 def test_without_a_report_the_algorithm_is_unknown(made_run: MakeRun) -> None:
     run = made_run(placements=("block",), collectives=("gather",), sizes=(64,))
     run.jobs[0].report = None
