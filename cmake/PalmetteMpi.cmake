@@ -1,5 +1,6 @@
 # The layers that know mpi.h, once for each MPI ABI that the build is pointed at:
 #   libpalmette_<abi>.so          the preload library: runtime, interpose and the core in one file
+#   libpalmette_matrix_<abi>.so   counts messages for `palmette run --matrix`: PalmetteMatrix.cmake
 #   bin/<program>.<abi>           programs of src/programs, installed into palmette/bin
 #   tests/mpi/<test>.<abi>        programs of tests/mpi, with PALMETTE_BUILD_MPI_TESTS
 #
@@ -64,6 +65,24 @@ function(_palmette_import_mpi abi prefix soname definitions)
     INTERFACE_INCLUDE_DIRECTORIES "${prefix}/include")
 endfunction()
 
+# What every library has that is preloaded: the C++ library inside, nothing of it visible, for the program may bring another one. -z defs turns a call
+# that is neither PMPI_ nor ours into an error of the build; -z lazy leaves MPI calls unresolved until they are made.
+function(_palmette_as_preload target exports)
+  set_target_properties(${target} PROPERTIES
+    PREFIX lib OUTPUT_NAME ${target} LINK_DEPENDS "${exports}"
+    LIBRARY_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/lib")
+  set(_no_undefined -Wl,-z,defs)
+  if(PALMETTE_SANITIZE)
+    set(_no_undefined "")
+  endif()
+  target_link_options(${target} PRIVATE
+    -static-libstdc++ -static-libgcc "-Wl,--version-script=${exports}" -Wl,--exclude-libs,ALL
+    -Wl,-z,lazy ${_no_undefined})
+  install(TARGETS ${target} LIBRARY DESTINATION palmette/lib COMPONENT python)
+endfunction()
+
+include(PalmetteMatrix)
+
 function(_palmette_preload abi include_dir definitions)
   set(_generated "${PALMETTE_GENERATED_DIR}/${abi}")
   _palmette_weak_header(${abi} "${include_dir}" "${definitions}" "${_generated}")
@@ -106,19 +125,8 @@ function(_palmette_preload abi include_dir definitions)
   endif()
   add_library(palmette_${abi} MODULE $<TARGET_OBJECTS:palmette_interpose_${abi}>)
   target_link_libraries(palmette_${abi} PRIVATE palmette_interpose_${abi})
-  set_target_properties(palmette_${abi} PROPERTIES
-    PREFIX lib OUTPUT_NAME palmette_${abi} LINK_DEPENDS "${_exports}"
-    LIBRARY_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/lib")
-  # The C++ library inside, nothing of it visible: the program may bring another one. -z defs turns a call that is
-  # neither PMPI_ nor ours into an error of the build; -z lazy leaves MPI calls unresolved until they are made.
-  set(_no_undefined -Wl,-z,defs)
-  if(PALMETTE_SANITIZE)
-    set(_no_undefined "")
-  endif()
-  target_link_options(palmette_${abi} PRIVATE
-    -static-libstdc++ -static-libgcc "-Wl,--version-script=${_exports}" -Wl,--exclude-libs,ALL
-    -Wl,-z,lazy ${_no_undefined})
-  install(TARGETS palmette_${abi} LIBRARY DESTINATION palmette/lib COMPONENT python)
+  _palmette_as_preload(palmette_${abi} "${_exports}")
+  _palmette_matrix(${abi} "${include_dir}" "${definitions}" "${_exports}")
 endfunction()
 
 # What programs that compose communication include and link (docs/guide/compose.md).

@@ -12,9 +12,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
-ORDER = ("base", "topology", "plan", "compose", "collectives", "model", "select", "runtime", "interpose")
+ORDER = ("base", "topology", "plan", "compose", "collectives", "model", "select", "runtime", "interpose", "matrix")
 """From the bottom up: a layer may include itself and what stands before it."""
-WITH_MPI = ("runtime", "interpose")
+WITH_MPI = ("runtime", "interpose", "matrix")
 BINDINGS_TOP = "select"
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?P<open>["<])(?P<path>[^">]+)[">]', re.MULTILINE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from palmette.cli.job_options import (
     PLACEMENT_FORMS,
     machine_option,
     make_job,
+    make_machine,
     placement_option,
     ranks_option,
     topology_option,
@@ -22,6 +24,7 @@ from palmette.map.errors import MapError
 
 if TYPE_CHECKING:
     from palmette.map.pattern import Pattern
+    from palmette.map.recorded import Recorded
 
 EXAMPLE = 'palmette map --pattern stencil:8x2 --machine "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core" --placement random:1'
 MOST_RANKS = 200_000
@@ -30,10 +33,17 @@ MOST_RANKS = 200_000
 
 @click.command("map", epilog=f"Example: {EXAMPLE}", context_settings={"max_content_width": 80})
 @click.option(
-    "--pattern", "form", metavar="FORM", help="ring, recursive_doubling, gather, bcast, stencil:8x2[,periodic]."
+    "--pattern",
+    "form",
+    metavar="FORM",
+    help="ring, recursive_doubling, gather, bcast, stencil:8x2[,periodic], or a file as with --matrix.",
 )
 @click.option(
-    "--matrix", "matrix_file", metavar="FILE", help="Instead: what rank i sends rank j, rows of numbers or JSON."
+    "--matrix",
+    "matrix_file",
+    metavar="FILE",
+    help="Instead: what rank i sends rank j. Of `palmette run --matrix`, Open MPI's monitoring (PREFIX.0.prof), rows of "
+    "numbers, or JSON.",
 )
 @machine_option
 @topology_option
@@ -69,14 +79,16 @@ def command(
 ) -> None:
     """Find out which rank should sit where, for a pattern of messages.
 
-    The placement says which seats there are; the order says which rank takes which. With --distances the order alone is
-    printed: entry r is the place of rank r.
+    The placement says which seats there are; the order says which rank takes which. Of a recorded run it is the run's
+    own unless given. With --distances the order alone is printed: entry r is the place of rank r.
     """
     if listed:
         _list(as_json)
         return
     try:
         files = _files_to_write(written)
+        if form is not None and matrix_file is None and Path(form).is_file():
+            form, matrix_file = None, form
         _check_choice(form, matrix_file, machine, topology, distances)
         _check_method(method)
         if distances is not None:
@@ -84,8 +96,12 @@ def command(
                 raise CliError("--write and --svg need hosts and links; give --topology or --machine, not --distances")
             _by_distance(distances, form, matrix_file, ranks, size, method, as_json)
             return
-        job = make_job(machine, topology, placement, ranks, EXAMPLE)
-        _on_job(job, _pattern(form, matrix_file, job.size, size), placement, method, files, picture, as_json)
+        if matrix_file is not None:
+            seats = _seats_of_recorded(matrix_file, machine, topology, placement, ranks)
+        else:
+            job = make_job(machine, topology, placement, ranks, EXAMPLE)
+            seats = _Seats(job, _pattern(str(form), job.size, size), placement)
+        _on_job(seats, method, files, picture, as_json)
     except (_core.Error, MapError) as error:
         raise CliError(str(error)) from None
 
@@ -109,22 +125,60 @@ def _check_method(method: str) -> None:
         )
 
 
-def _pattern(form: str | None, matrix_file: str | None, ranks: int, size: str) -> Pattern:
+@dataclass(frozen=True)
+class _Seats:
+    """What is mapped, and on what."""
+
+    job: _core.Job
+    pattern: Pattern
+    placed: str
+    """How, in a few words."""
+    notes: tuple[str, ...] = ()
+
+
+def _pattern(form: str, ranks: int, size: str) -> Pattern:
     from palmette.map.pattern import parse_pattern
+
+    _check_ranks(ranks)
+    return parse_pattern(form, ranks, _core.parse_size(size))
+
+
+def _traffic(matrix_file: str, ranks: int | None) -> Recorded:
+    """Read the file. Raises CliError where it holds another number of ranks than `ranks`."""
     from palmette.map.traffic_file import read_traffic
 
+    found = read_traffic(matrix_file)
+    _check_ranks(found.pattern.ranks)
+    if ranks is not None and found.pattern.ranks != ranks:
+        raise CliError(f"{matrix_file} holds {found.pattern.ranks} ranks, not {ranks}; leave --ranks out")
+    return found
+
+
+def _check_ranks(ranks: int) -> None:
     if ranks > MOST_RANKS:
         raise CliError(
             f"{ranks:,} ranks are more than the {MOST_RANKS:,} that can be mapped; choose fewer with --ranks"
         )
-    if form is not None:
-        return parse_pattern(form, ranks, _core.parse_size(size))
-    pattern = read_traffic(str(matrix_file))
-    if pattern.ranks != ranks:
-        raise CliError(
-            f"{matrix_file} holds {pattern.ranks} ranks, but the placement has {ranks}; choose as many with --ranks"
-        )
-    return pattern
+
+
+def _seats_of_recorded(
+    matrix_file: str, machine: str | None, topology: str | None, placement: str, ranks: int | None
+) -> _Seats:
+    """Return the seats for a file's messages: where the run had its ranks, unless --placement says otherwise."""
+    found = _traffic(matrix_file, ranks)
+    placed, notes = placement, [f"not in {found.pattern.name}: {sentence}" for sentence in found.uncounted]
+    context = click.get_current_context()
+    given = context.get_parameter_source("placement") is not click.core.ParameterSource.DEFAULT
+    if found.hosts and not given:
+        made = make_machine(machine, topology)
+        known = set(made.hosts) if made is not None else set()
+        unknown = next((host for host in found.hosts if host not in known), None)
+        if unknown is None:
+            placement, placed = f"hosts={','.join(found.hosts)}", "as in the run"
+        else:
+            notes.append(f"the run's host {unknown} isn't on this machine: placed {placement}; see --placement")
+    job = make_job(machine, topology, placement, found.pattern.ranks, EXAMPLE)
+    return _Seats(job, found.pattern, placed, tuple(notes))
 
 
 def _by_distance(
@@ -137,7 +191,10 @@ def _by_distance(
     distances = read_matrix(file)
     if ranks is not None and ranks != len(distances):
         raise CliError(f"{file} tells the distances of {len(distances)} ranks, not {ranks}; leave --ranks out")
-    pattern = _pattern(form, matrix_file, len(distances), size)
+    if matrix_file is not None:
+        pattern = _traffic(matrix_file, len(distances)).pattern
+    else:
+        pattern = _pattern(str(form), len(distances), size)
     mapped = map_by_distance(distances, pattern, method)
     compared = compare(distances, pattern, mapped)
     if as_json:
@@ -166,21 +223,14 @@ def _files_to_write(written: tuple[str, ...]) -> list[_File]:
     return files
 
 
-def _on_job(
-    job: _core.Job,
-    pattern: Pattern,
-    placement: str,
-    method: str,
-    files: list[_File],
-    picture: str | None,
-    as_json: bool,
-) -> None:
+def _on_job(seats: _Seats, method: str, files: list[_File], picture: str | None, as_json: bool) -> None:
     from palmette.map.methods import map_on_job
     from palmette.map.svg import svg
     from palmette.map.text import json_of, lines_of
     from palmette.map.traffic import count_traffic
     from palmette.map.writers import WRITERS
 
+    job, pattern, placement = seats.job, seats.pattern, seats.placed
     before = count_traffic(job, pattern, range(job.size))
     mapped = map_on_job(job, pattern, method)
     for file in files:
@@ -191,6 +241,7 @@ def _on_job(
         document = json_of(job, pattern, placement, before, mapped)
         document["files"] = {file.kind: str(file.path) for file in files}
         document["svg"] = picture
+        document["notes"] = list(seats.notes)
         emit_json(document)
         return
     lines = lines_of(job, pattern, placement, before, mapped)
@@ -199,6 +250,8 @@ def _on_job(
         lines += ["", f"wrote {file.path}; use it so:", f"  {usage}"]
     if picture is not None:
         lines += ["", f"wrote {picture}"]
+    for note in seats.notes:
+        lines += ["", *textwrap.wrap(f"note: {note}", 80, subsequent_indent="  ")]
     click.echo("\n".join(lines))
 
 

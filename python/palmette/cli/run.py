@@ -45,6 +45,12 @@ def _takes_value(option: click.Parameter) -> bool:
     "--report", metavar="[FILE.json]", help="Print a page at the end: what was served and how; or write it as JSON."
 )
 @click.option(
+    "--matrix",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write who sent how much to whom, point to point, for palmette map.",
+)
+@click.option(
     "--force", multiple=True, metavar="COLLECTIVE=SPEC", help="Always take this algorithm: gather=linear. Repeatable."
 )
 @click.option("--off", is_flag=True, help="Preload, but pass all calls through: for comparisons.")
@@ -57,6 +63,7 @@ def command(
     topology: Path | None,
     table: Path | None,
     report: str | None,
+    matrix: Path | None,
     force: tuple[str, ...],
     off: bool,
     verbose: int,
@@ -74,7 +81,7 @@ def command(
     With --json the command is printed with what was found out, and not run.
     The exit status is the launcher's; 2 when palmette refuses.
     """
-    choices = Choices(topology, table, report, dict(map(_assignment, force)), off, verbose)
+    choices = Choices(topology, table, report, dict(map(_assignment, force)), off, verbose, matrix)
     try:
         prepared = prepare(command_line, variables(choices, os.environ), os.environ, abi=abi)
     except RunError as error:
@@ -88,7 +95,7 @@ def command(
                 "program": prepared.program,
                 "abi": prepared.evidence.abi,
                 "because": prepared.evidence.because,
-                "preload": str(prepared.preload),
+                "preload": [str(library) for library in prepared.preloads],
                 "warnings": list(prepared.warnings),
             }
         )
@@ -99,7 +106,7 @@ def command(
         click.echo(prepared.shell_line())
         return
     if verbose:
-        click.echo(f"palmette run: {prepared.evidence.because}: {prepared.preload}", err=True)
+        click.echo(f"palmette run: {prepared.evidence.because}: {' '.join(map(str, prepared.preloads))}", err=True)
     sys.stdout.flush()
     sys.stderr.flush()
     # In our place: exit status, signals and the terminal are the launcher's without anything in between.

@@ -15,7 +15,7 @@ from palmette.map.matrix import Matrix
 Ints = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
 
-FORMS = "ring, recursive_doubling, gather, bcast, stencil:8x2 or stencil:8x2,periodic"
+FORMS = "ring, recursive_doubling, gather, bcast, stencil:8x2, stencil:8x2,periodic or a file of messages"
 HEURISTICS = ("ring", "recursive_doubling", "gather", "bcast")
 """Patterns for which there is a heuristic of its own."""
 

@@ -1,8 +1,9 @@
-"""Messages of a run in a file: a sparse communication matrix, as a profile writes it."""
+"""Messages in a file: a matrix, a sparse one, or what a run recorded."""
 
 from __future__ import annotations
 
 import json
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -10,20 +11,37 @@ import numpy as np
 
 from palmette.map.errors import MapError
 from palmette.map.matrix import read_matrix
+from palmette.map.monitoring import is_monitored, read_monitored
 from palmette.map.pattern import Pattern, pattern_of_matrix
+from palmette.map.recorded import Recorded, is_recorded, read_recorded
 
 FORMAT = "palmette-traffic"
 
 
-def read_traffic(path: str | Path) -> Pattern:
-    """Return the messages of a file: rows of numbers (`matrix.read_matrix`), or JSON for what is sparse.
+def read_traffic(path: str | Path) -> Recorded:
+    """Return the messages of a file, of whichever form it has.
+
+    By its name: JSON, or a file of Open MPI's monitoring (`monitoring.read_monitored`). By its first line: what
+    `palmette run --matrix` recorded (`recorded.read_recorded`). Else rows of numbers (`matrix.read_matrix`).
 
     The JSON form is {"format": "palmette-traffic", "version": 1, "ranks": p, "messages": [[from, to, bytes], ...]}; the
     same pair may come several times. Raises MapError naming the file and the place in it.
     """
-    name = Path(path).name
-    if Path(path).suffix != ".json":
-        return pattern_of_matrix(read_matrix(path), name)
+    if Path(path).suffix == ".json":
+        return Recorded(_read_json(path))
+    if is_monitored(path):
+        return Recorded(read_monitored(path))
+    try:
+        with Path(path).open(encoding="utf-8") as file:
+            first = file.readline()
+            if is_recorded(first):
+                return read_recorded(path, chain([first], file))
+    except (OSError, UnicodeDecodeError):
+        pass  # told below
+    return Recorded(pattern_of_matrix(read_matrix(path), Path(path).name))
+
+
+def _read_json(path: str | Path) -> Pattern:
     try:
         document = json.loads(Path(path).read_text(encoding="utf-8-sig"))
     except OSError as error:
@@ -41,7 +59,7 @@ def read_traffic(path: str | Path) -> Pattern:
     rows = [row for row in rows if row[0] != row[1]]
     source, target, size = zip(*rows, strict=True) if rows else ((), (), ())
     return Pattern(
-        name,
+        Path(path).name,
         ranks,
         np.array(source, dtype=np.int32),
         np.array(target, dtype=np.int32),

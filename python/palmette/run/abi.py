@@ -76,6 +76,14 @@ def preload_library(abi: Abi, folder: Path = LIBRARIES) -> Path:
     return path
 
 
+def matrix_library(abi: Abi, folder: Path = LIBRARIES) -> Path:
+    """Return the library that counts messages for `abi`. Raises RunError when it wasn't built."""
+    path = folder / f"libpalmette_matrix_{abi}.so"
+    if not path.is_file():
+        raise RunError(f"{path.name}, which counts messages, is not built: build again, or leave --matrix out")
+    return path
+
+
 def measuring_program(name: str, abi: str, error_type: type[Exception]) -> Path:
     """Return the program of that name for an ABI: `collbench.mpich`. Raises `error_type` when it isn't built."""
     path = PROGRAMS / f"{name}.{abi}"

@@ -13,6 +13,9 @@ from palmette.topology_file import TopologyError, load
 INTERNAL = ("PALMETTE_LAB_", "PALMETTE_MPI_")
 """Variables of the lab and of the search for MPIs: none of the ranks' business."""
 
+WRITTEN = ("PALMETTE_REPORT", "PALMETTE_MATRIX")
+"""Settings that name a file which the run writes."""
+
 
 @dataclass(frozen=True)
 class Choices:
@@ -27,6 +30,7 @@ class Choices:
     force: Mapping[str, str] = field(default_factory=dict)
     off: bool = False
     verbose: int = 0
+    matrix: Path | None = None
 
 
 def variables(choices: Choices, environment: Mapping[str, str]) -> dict[str, str]:
@@ -46,6 +50,8 @@ def variables(choices: Choices, environment: Mapping[str, str]) -> dict[str, str
         result["PALMETTE_TABLE"] = str(choices.table)
     if choices.report is not None:
         result["PALMETTE_REPORT"] = choices.report
+    if choices.matrix is not None:
+        result["PALMETTE_MATRIX"] = str(choices.matrix)
     if choices.off:
         result["PALMETTE_ENABLE"] = "0"
     if choices.verbose:
@@ -92,13 +98,13 @@ def _make_paths_absolute(values: dict[str, str]) -> None:
     for setting in settings.declared():
         value = values.get(setting.name, "")
         # A library's bare name is looked for by the loader, not in the working directory.
-        if setting.kind == "path" and value and ("/" in value or setting.name != "PALMETTE_HWLOC"):
-            values[setting.name] = str(Path(value).absolute())
-        elif setting.kind == "report" and value.endswith(".json"):
-            path = Path(value).absolute()
-            if not path.parent.is_dir():
-                raise RunError(f"{setting.name}={value}: the folder {path.parent} isn't there; make it first")
-            values[setting.name] = str(path)
+        is_path = setting.kind == "path" and ("/" in value or setting.name != "PALMETTE_HWLOC")
+        if not value or not (is_path or (setting.kind == "report" and value.endswith(".json"))):
+            continue
+        path = Path(value).absolute()
+        if setting.name in WRITTEN and not path.parent.is_dir():
+            raise RunError(f"{setting.name}={value}: the folder {path.parent} isn't there; make it first")
+        values[setting.name] = str(path)
 
 
 def _check_topology(values: Mapping[str, str]) -> None:

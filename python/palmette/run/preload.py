@@ -1,8 +1,9 @@
-"""LD_PRELOAD: our library beside those that the user preloads."""
+"""LD_PRELOAD: our libraries beside those that the user preloads."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from palmette.run.elf import defines
@@ -10,15 +11,16 @@ from palmette.run.elf import defines
 NAME = "LD_PRELOAD"
 
 
-def with_preload(library: Path, present: str | None) -> str:
-    """Return the value of LD_PRELOAD that adds `library` to the value that is there.
+def with_preload(libraries: Sequence[Path], present: str | None) -> str:
+    """Return the value of LD_PRELOAD that adds `libraries`, in their order, to the value that is there.
 
-    The user's libraries keep the first places, which sanitizers insist on and allocators may; but ours goes before the
+    The user's libraries keep the first places, which sanitizers insist on and allocators may; but ours go before the
     first that replaces MPI functions itself (a profiler), for such a library calls PMPI_ and we would never be asked.
     """
-    words = [word for word in re.split("[: ]+", present or "") if word and word != str(library)]
+    ours = [str(library) for library in libraries]
+    words = [word for word in re.split("[: ]+", present or "") if word and word not in ours]
     place = next((index for index, word in enumerate(words) if _replaces_mpi(word)), len(words))
-    return ":".join([*words[:place], str(library), *words[place:]])
+    return ":".join([*words[:place], *ours, *words[place:]])
 
 
 def _replaces_mpi(word: str) -> bool:

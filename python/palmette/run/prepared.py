@@ -10,7 +10,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from palmette.launch import LauncherKind, identify
-from palmette.run.abi import LIBRARIES, SONAMES, Abi, Evidence, abi_of_launcher, fits_launcher, preload_library
+from palmette.run.abi import (
+    LIBRARIES,
+    SONAMES,
+    Abi,
+    Evidence,
+    abi_of_launcher,
+    fits_launcher,
+    matrix_library,
+    preload_library,
+)
 from palmette.run.command_line import CommandLine, Part, read_command_line
 from palmette.run.errors import RunError
 from palmette.run.preload import NAME as LD_PRELOAD
@@ -28,7 +37,7 @@ class Prepared:
 
     `command` is the whole command line, and `environment` what to add to this process's environment before it:
     variables that the launcher's options can't carry, or all of them where there is no launcher. `warnings` are
-    sentences for people.
+    sentences for people. `preloads` are palmette's libraries in their order in LD_PRELOAD.
     """
 
     command: tuple[str, ...]
@@ -36,7 +45,7 @@ class Prepared:
     launcher: LauncherKind | None
     program: str
     evidence: Evidence
-    preload: Path
+    preloads: tuple[Path, ...]
     warnings: tuple[str, ...] = field(default=())
 
     def shell_line(self) -> str:
@@ -71,8 +80,8 @@ def prepare(
     else:
         line = read_command_line(kind, words)
         evidence = _evidence(line, environment, directory)
-    preload = preload_library(evidence.abi, libraries)
-    command, extra = rewrite(line, variables, preload, environment)
+    preloads = _preloads(evidence.abi, variables, libraries)
+    command, extra = rewrite(line, variables, preloads, environment)
     warnings = []
     if not fits_launcher(evidence.abi, kind):
         warnings.append(
@@ -80,7 +89,7 @@ def prepare(
             "they may run as so many jobs of one rank; use the launcher of the program's MPI"
         )
     program = line.parts[0].program if line.parts else ""
-    return Prepared(command, extra, kind, program, evidence, preload, tuple(warnings))
+    return Prepared(command, extra, kind, program, evidence, preloads, tuple(warnings))
 
 
 def _without_launcher(
@@ -98,9 +107,15 @@ def _without_launcher(
             f"{words[0]} is not linked with an MPI, and is no launcher that palmette knows (mpiexec, mpirun, prterun, "
             "srun); start it by one of these, or say --abi"
         )
-    preload = preload_library(evidence.abi, libraries)
-    extra = {**variables, LD_PRELOAD: with_preload(preload, environment.get(LD_PRELOAD))}
-    return Prepared(tuple(words), extra, None, words[0], evidence, preload)
+    preloads = _preloads(evidence.abi, variables, libraries)
+    extra = {**variables, LD_PRELOAD: with_preload(preloads, environment.get(LD_PRELOAD))}
+    return Prepared(tuple(words), extra, None, words[0], evidence, preloads)
+
+
+def _preloads(abi: Abi, variables: Mapping[str, str], libraries: Path) -> tuple[Path, ...]:
+    """Return our libraries for that ABI: the one that counts messages first, so that it sees the program's own calls."""
+    preload = preload_library(abi, libraries)
+    return (matrix_library(abi, libraries), preload) if variables.get("PALMETTE_MATRIX") else (preload,)
 
 
 def _launcher_kind(word: str, environment: Mapping[str, str]) -> LauncherKind | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from palmette.launch import launcher
@@ -15,22 +15,22 @@ Rewritten = tuple[tuple[str, ...], dict[str, str]]
 
 
 def rewrite(
-    line: CommandLine, variables: Mapping[str, str], preload: Path, environment: Mapping[str, str]
+    line: CommandLine, variables: Mapping[str, str], preloads: Sequence[Path], environment: Mapping[str, str]
 ) -> Rewritten:
-    """Return the command line that gives `variables` and LD_PRELOAD with `preload` to the ranks.
+    """Return the command line that gives `variables` and LD_PRELOAD with `preloads` to the ranks.
 
-    What the user's own words set stays as it is, only LD_PRELOAD gets our library added to it.
+    What the user's own words set stays as it is, only LD_PRELOAD gets our libraries added to it.
     """
     if line.kind == "srun":
-        return _srun(line, variables, preload, environment)
+        return _srun(line, variables, preloads, environment)
     words = list(line.words)
     theirs = {assignment.name for assignment in line.assignments}
     for assignment in line.assignments:
         if assignment.name == LD_PRELOAD:
             present = assignment.value if assignment.value is not None else environment.get(LD_PRELOAD)
-            words[assignment.first : assignment.last] = _same_length(line, assignment, with_preload(preload, present))
+            words[assignment.first : assignment.last] = _same_length(line, assignment, with_preload(preloads, present))
     ours = {name: value for name, value in variables.items() if name not in theirs}
-    ours[LD_PRELOAD] = with_preload(preload, environment.get(LD_PRELOAD))
+    ours[LD_PRELOAD] = with_preload(preloads, environment.get(LD_PRELOAD))
     # Open MPI's -x belongs to one part of the command line, hydra's -genv to all of it.
     places = [part.start for part in line.parts] if line.kind == "prrte" else [1]
     for place in reversed(places or [1]):
@@ -63,12 +63,14 @@ def _same_length(line: CommandLine, assignment: Assignment, value: str) -> list[
     return [*words[:-1], value]
 
 
-def _srun(line: CommandLine, variables: Mapping[str, str], preload: Path, environment: Mapping[str, str]) -> Rewritten:
+def _srun(
+    line: CommandLine, variables: Mapping[str, str], preloads: Sequence[Path], environment: Mapping[str, str]
+) -> Rewritten:
     """srun: everything but LD_PRELOAD goes into its environment, which does it no harm and may hold commas.
 
     --export then names the variables, for an --export of the user's may leave the environment out.
     """
-    value = with_preload(preload, environment.get(LD_PRELOAD))
+    value = with_preload(preloads, environment.get(LD_PRELOAD))
     exports = {(a.first, a.last) for a in line.assignments}
     theirs = {a.name for a in line.assignments}
     ours = {name: text for name, text in variables.items() if name not in theirs}
@@ -83,7 +85,7 @@ def _srun(line: CommandLine, variables: Mapping[str, str], preload: Path, enviro
             if (a.first, a.last) != (first, last) or a.name in ("NONE", "NIL"):
                 continue
             if a.name == LD_PRELOAD:
-                value = with_preload(preload, a.value if a.value is not None else environment.get(LD_PRELOAD))
+                value = with_preload(preloads, a.value if a.value is not None else environment.get(LD_PRELOAD))
             else:
                 entries.append(a.name if a.value is None else f"{a.name}={a.value}")
         named = [] if "ALL" in entries else list(ours)

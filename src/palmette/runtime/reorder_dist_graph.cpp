@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "palmette/base/text.hpp"
 #include "palmette/runtime/reorder.hpp"
 #include "palmette/runtime/reordering.hpp"
 
@@ -109,11 +110,12 @@ std::optional<Numbers> numbers_of(Reordering& call, MPI_Comm comm, const Triples
     long long all[2] = {1, 0};
     if (PMPI_Allreduce(own, all, 2, MPI_LONG_LONG, MPI_SUM, comm) != MPI_SUCCESS || all[0] > 0)
         return call.leave(sentence_of(Refusal::erroneous_arguments));
-    const auto numbers = all[1] <= std::min(most_gathered, Process::instance().settings().reorder_gathered_up_to)
-                             ? numbers_from_root(call, comm, mine)
-                             : numbers_in_topology_order(call, mine);
-    if (!numbers) return call.leave("no order is better than the ranks' own");
-    return numbers;
+    const long long most = std::min(most_gathered, Process::instance().settings().reorder_gathered_up_to);
+    const bool whole = all[1] <= most;
+    const auto numbers = whole ? numbers_from_root(call, comm, mine) : numbers_in_topology_order(call, mine);
+    if (numbers) return numbers;
+    if (whole) return call.leave("no order is better than the ranks' own");
+    return call.leave(base::cat("over ", most, " edges only topology order is tried, which is no better"));
 }
 
 /// Neighbours of one node on one side.

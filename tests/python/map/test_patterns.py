@@ -79,7 +79,7 @@ def test_sparse_traffic_is_read_from_json(tmp_path: Path) -> None:
     file = tmp_path / "traffic.json"
     document = {"format": "palmette-traffic", "version": 1, "ranks": 3, "messages": [[0, 2, 5], [2, 2, 9], [0, 2, 1.5]]}
     file.write_text(json.dumps(document))
-    pattern = read_traffic(file)
+    pattern = read_traffic(file).pattern
     assert pattern.ranks == 3
     assert edges(pattern) == {(0, 2): 6.5}
 

@@ -116,3 +116,17 @@ def test_ranks_of_one_host_stay_in_order(mpi: Mpi) -> None:
     ran.assert_right()
     reasons = {row.get("reason") for row in topologies(ran)["cart_create"]}
     assert "nothing is known that tells the ranks' places apart" in reasons
+
+
+@pytest.mark.parametrize("most", ["0", "20"])
+def test_a_distributed_graph_of_too_many_edges_is_left_to_the_mpi_with_that_reason(
+    mpi: Mpi, tmp_path: Path, most: str
+) -> None:
+    # The limit of four million edges, lowered; in blocks, topology order is the order that ranks have.
+    settings = {**scattered(tmp_path, "block"), "PALMETTE_FAKE_REORDER_WHOLE": most}
+    ran = mpi.run(16, "topologies", "--seeds", 1, settings=settings)
+    ran.assert_right()
+    for function in ("dist_graph_create", "dist_graph_create_adjacent"):
+        rows = {row.get("reason"): row for row in topologies(ran)[function]}
+        beyond = rows[f"over {most} edges only topology order is tried, which is no better"]
+        assert (beyond["reordered"], beyond["calls"] >= 1) == (False, True)

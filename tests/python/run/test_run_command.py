@@ -11,7 +11,7 @@ import pytest
 
 from palmette import _core
 from palmette.run import prepared
-from palmette.run.abi import preload_library
+from palmette.run.abi import matrix_library, preload_library
 
 Call = Callable[..., Any]
 
@@ -117,3 +117,26 @@ def test_bad_input_is_told_in_one_line_with_status_2(palmette: Call, arguments: 
     assert message in result.err
     assert result.err.startswith("palmette run: ")
     assert result.err.count("\n") == 1
+
+
+def test_a_matrix_puts_the_library_that_counts_first(
+    palmette: Call, app: str, libraries: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(prepared, "matrix_library", lambda abi, folder: matrix_library(abi, libraries))
+    ours = str(libraries / "libpalmette_mpich.so")
+    assert json.loads(palmette("run", "--json", app).out)["environment"]["LD_PRELOAD"] == ours
+    missing = palmette("run", "--json", "--matrix", "m.txt", app)
+    assert (missing.status, "which counts messages, is not built" in missing.err) == (2, True)
+    counts = libraries / "libpalmette_matrix_mpich.so"
+    counts.touch()
+    found = json.loads(palmette("run", "--json", "--matrix", "m.txt", app).out)
+    assert found["environment"]["LD_PRELOAD"] == f"{counts}:{ours}"
+    assert found["environment"]["PALMETTE_MATRIX"] == str(tmp_path / "m.txt")
+    assert found["preload"] == [str(counts), ours]
+
+
+def test_a_matrix_in_a_folder_that_is_not_there_is_refused(palmette: Call, app: str) -> None:
+    result = palmette("run", "--matrix", "/none/m.txt", app)
+    assert result.status == 2
+    assert "PALMETTE_MATRIX=/none/m.txt: the folder /none isn't there; make it first" in result.err

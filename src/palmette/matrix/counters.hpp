@@ -1,0 +1,97 @@
+// What this process has sent to which rank of MPI_COMM_WORLD. Its memory grows with the ranks that it has sent to, not with the job.
+#pragma once
+
+#include <mpi.h>
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace palmette::matrix {
+
+struct Cell {
+    std::uint64_t bytes = 0;
+    std::uint64_t messages = 0;
+};
+
+/// What one start of a lasting request sends: bytes to each of some cells.
+using Sending = std::vector<std::pair<Cell*, std::uint64_t>>;
+
+/// Every call may come from several threads at once. Nothing is counted before `start`.
+class Counters {
+  public:
+    static Counters& instance();
+
+    /// Local. Begins to count; once, after MPI_Init.
+    void start();
+    /// Ends counting; before MPI_Finalize.
+    void stop() { counting_.store(false, std::memory_order_release); }
+    bool counting() const { return counting_.load(std::memory_order_acquire); }
+
+    /// `count` elements went to rank `dest` of the communicator, the remote group's of an inter-communicator. MPI_PROC_NULL counts nothing.
+    void sent(MPI_Comm comm, int dest, std::int64_t count, MPI_Datatype type);
+    /// A collective over neighbours: the same to each; to each its count; to each its count of its type.
+    void sent_to_neighbours(MPI_Comm comm, std::int64_t count, MPI_Datatype type);
+    template <class Count>
+    void sent_to_neighbours(MPI_Comm comm, const Count* counts, MPI_Datatype type);
+    template <class Count>
+    void sent_to_neighbours(MPI_Comm comm, const Count* counts, const MPI_Datatype* types);
+
+    /// The same for requests that are started later, maybe several times.
+    void keep(MPI_Request request, MPI_Comm comm, int dest, std::int64_t count, MPI_Datatype type);
+    void keep_neighbours(MPI_Request request, MPI_Comm comm, std::int64_t count, MPI_Datatype type);
+    template <class Count>
+    void keep_neighbours(MPI_Request request, MPI_Comm comm, const Count* counts, MPI_Datatype type);
+    template <class Count>
+    void keep_neighbours(MPI_Request request, MPI_Comm comm, const Count* counts, const MPI_Datatype* types);
+    void started(MPI_Request request);
+    void forget(MPI_Request request);
+
+    void one_sided() { one_sided_.fetch_add(1, std::memory_order_relaxed); }
+
+    /// After `stop`.
+    const std::map<int, Cell>& by_world_rank() const { return by_world_rank_; }
+    /// To processes that MPI_COMM_WORLD lacks: spawned ones, or of another job.
+    const Cell& outside() const { return outside_; }
+    std::uint64_t one_sided_calls() const { return one_sided_.load(); }
+
+  private:
+    struct Peers;
+    Peers* peers_of(MPI_Comm comm);
+    Cell* cell_of(MPI_Comm comm, int dest);
+    const std::vector<Cell*>& neighbours_of(MPI_Comm comm);
+    void add(const Sending& sending);
+    Sending to_neighbours(MPI_Comm comm, std::int64_t count, MPI_Datatype type);
+    template <class Count>
+    Sending to_neighbours(MPI_Comm comm, const Count* counts, MPI_Datatype type);
+    template <class Count>
+    Sending to_neighbours(MPI_Comm comm, const Count* counts, const MPI_Datatype* types);
+
+    std::atomic<bool> counting_{false};
+    std::atomic<std::uint64_t> one_sided_{0};
+    std::mutex mutex_;
+    std::map<int, Cell> by_world_rank_;  // cells stay where they are
+    Cell outside_;
+    std::map<MPI_Request, Sending> lasting_;
+    MPI_Group world_ = MPI_GROUP_NULL;
+    int keyval_ = MPI_KEYVAL_INVALID;
+};
+
+/// True for the outermost call of the program's on this thread, while messages are counted: an MPI may build one function on another.
+class Outermost {
+  public:
+    Outermost();
+    Outermost(const Outermost&) = delete;
+    Outermost& operator=(const Outermost&) = delete;
+    ~Outermost();
+    explicit operator bool() const { return counts_; }
+
+  private:
+    bool entered_;
+    bool counts_;
+};
+
+}  // namespace palmette::matrix

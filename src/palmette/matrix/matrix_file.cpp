@@ -1,0 +1,171 @@
+#include "palmette/matrix/matrix_file.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <string_view>
+
+namespace palmette::matrix {
+namespace {
+
+constexpr std::uint64_t piece = std::uint64_t{1} << 20;
+constexpr int tag = 0;
+
+/// What a rank says before its text, and in rank 0's hands the sum over all.
+struct Head {
+    std::uint64_t length = 0, pairs = 0, messages = 0, bytes = 0, outside = 0, one_sided = 0;
+
+    static constexpr int words = 6;
+    void add(const Head& other) {
+        length += other.length;
+        pairs += other.pairs;
+        messages += other.messages;
+        bytes += other.bytes;
+        outside += other.outside;
+        one_sided += other.one_sided;
+    }
+};
+
+std::string host_name() {
+    std::array<char, MPI_MAX_PROCESSOR_NAME + 1> name{};
+    int length = 0;
+    PMPI_Get_processor_name(name.data(), &length);
+    std::string out(name.data());
+    // One word a field.
+    std::replace_if(out.begin(), out.end(), [](char c) { return static_cast<unsigned char>(c) <= ' '; }, '_');
+    return out.empty() ? "unknown" : out;
+}
+
+std::string part_of(int rank, const Counters& counters, Head& head) {
+    const std::string number = std::to_string(rank);
+    std::string text = "host " + number + " " + host_name() + "\n";
+    for (const auto& [peer, cell] : counters.by_world_rank()) {
+        // Neighbours that nothing was ever sent to.
+        if (cell.messages == 0) continue;
+        text += "sent " + number + " " + std::to_string(peer) + " " + std::to_string(cell.bytes) + " " +
+                std::to_string(cell.messages) + "\n";
+        ++head.pairs;
+        head.messages += cell.messages;
+        head.bytes += cell.bytes;
+    }
+    head.outside = counters.outside().messages;
+    if (head.outside > 0)
+        text += "outside " + number + " " + std::to_string(counters.outside().bytes) + " " +
+                std::to_string(head.outside) + "\n";
+    head.one_sided = counters.one_sided_calls();
+    if (head.one_sided > 0) text += "one-sided " + number + " " + std::to_string(head.one_sided) + "\n";
+    head.length = text.size();
+    return text;
+}
+
+/// A file that takes its name when it is whole.
+class Whole {
+  public:
+    explicit Whole(std::string path) : path_(std::move(path)), part_(path_ + ".part") {
+        file_ = std::fopen(part_.c_str(), "w");
+        error_ = file_ ? 0 : errno;
+    }
+    Whole(const Whole&) = delete;
+    Whole& operator=(const Whole&) = delete;
+    ~Whole() {
+        if (file_) std::fclose(file_);
+    }
+    int error() const { return error_; }
+    void write(std::string_view text) {
+        if (error_ == 0 && std::fwrite(text.data(), 1, text.size(), file_) != text.size()) error_ = errno;
+    }
+    void close() {
+        if (!file_) return;
+        if (std::fclose(file_) != 0 && error_ == 0) error_ = errno;
+        file_ = nullptr;
+        if (error_ == 0 && std::rename(part_.c_str(), path_.c_str()) != 0) error_ = errno;
+        if (error_ != 0) std::remove(part_.c_str());
+    }
+
+  private:
+    std::string path_, part_;
+    std::FILE* file_ = nullptr;
+    int error_ = 0;
+};
+
+void hand_in(MPI_Comm comm, const std::string& text, const Head& head) {
+    // A turn for each: else rank 0 would hold what all have sent it.
+    PMPI_Recv(nullptr, 0, MPI_CHAR, 0, tag, comm, MPI_STATUS_IGNORE);
+    PMPI_Send(&head, Head::words, MPI_UINT64_T, 0, tag, comm);
+    for (std::uint64_t at = 0; at < head.length; at += piece)
+        PMPI_Send(text.data() + at, static_cast<int>(std::min(piece, head.length - at)), MPI_CHAR, 0, tag, comm);
+}
+
+void collect(MPI_Comm comm, int ranks, Whole& file, Head& total) {
+    std::string buffer;
+    for (int rank = 1; rank < ranks; ++rank) {
+        PMPI_Send(nullptr, 0, MPI_CHAR, rank, tag, comm);
+        Head head;
+        if (PMPI_Recv(&head, Head::words, MPI_UINT64_T, rank, tag, comm, MPI_STATUS_IGNORE) != MPI_SUCCESS) return;
+        for (std::uint64_t at = 0; at < head.length; at += piece) {
+            buffer.resize(std::min(piece, head.length - at));
+            if (PMPI_Recv(buffer.data(), static_cast<int>(buffer.size()), MPI_CHAR, rank, tag, comm,
+                          MPI_STATUS_IGNORE) != MPI_SUCCESS)
+                return;
+            file.write(buffer);
+        }
+        total.add(head);
+    }
+}
+
+void tell(const std::string& path, int error, const Head& total) {
+    if (error != 0) {
+        std::fprintf(stderr,
+                     "palmette run: can't write the matrix %s: %s; choose a folder that rank 0 can write to with "
+                     "--matrix\n",
+                     path.c_str(), std::strerror(error));
+        return;
+    }
+    std::fprintf(stderr, "palmette run: %llu messages, %llu bytes between %llu pairs of ranks: %s\n",
+                 static_cast<unsigned long long>(total.messages), static_cast<unsigned long long>(total.bytes),
+                 static_cast<unsigned long long>(total.pairs), path.c_str());
+    if (total.outside > 0)
+        std::fprintf(stderr, "  not among them: %llu messages to processes outside of MPI_COMM_WORLD\n",
+                     static_cast<unsigned long long>(total.outside));
+    if (total.one_sided > 0)
+        std::fprintf(stderr, "  not among them: %llu one-sided calls\n",
+                     static_cast<unsigned long long>(total.one_sided));
+    std::fprintf(stderr, "  next: palmette map --matrix %s --topology FILE\n", path.c_str());
+}
+
+}  // namespace
+
+void write_file(const std::string& path, const Counters& counters) {
+    MPI_Comm comm = MPI_COMM_NULL;
+    if (PMPI_Comm_dup(MPI_COMM_WORLD, &comm) != MPI_SUCCESS) return;
+    PMPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    int rank = 0;
+    int ranks = 1;
+    PMPI_Comm_rank(comm, &rank);
+    PMPI_Comm_size(comm, &ranks);
+    Head head;
+    const std::string text = part_of(rank, counters, head);
+    if (rank == 0) {
+        Whole file(path);
+        int error = file.error();
+        PMPI_Bcast(&error, 1, MPI_INT, 0, comm);
+        if (error == 0) {
+            file.write(
+                "palmette-matrix 1\n"
+                "# Messages point to point, by ranks of MPI_COMM_WORLD: sent FROM TO BYTES MESSAGES\n");
+            file.write("ranks " + std::to_string(ranks) + "\n");
+            file.write(text);
+            collect(comm, ranks, file, head);
+            file.close();
+        }
+        tell(path, file.error(), head);
+    } else {
+        int error = 0;
+        if (PMPI_Bcast(&error, 1, MPI_INT, 0, comm) == MPI_SUCCESS && error == 0) hand_in(comm, text, head);
+    }
+    PMPI_Comm_free(&comm);
+}
+
+}  // namespace palmette::matrix
