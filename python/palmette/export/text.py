@@ -42,7 +42,7 @@ def _table(lines: Sequence[Line]) -> list[str]:
             parameters = " ".join(f"{key}={value}" for key, value in line.match.parameters.items())
             remark = f" ({line.match.remark})" if line.match.remark else ""
             text = f"{line.decision.algorithm} -> {line.match.name} {parameters}".rstrip() + remark
-            out += _hanging(f"  {_name(line):<13}{_range(line):<9}", text)
+            out += _hanging(f"  {_name(line):<13}{_range(line):<10}", text)
     kept: dict[str, list[str]] = {}
     for line in lines:
         if line.match.name is None:

@@ -2,4 +2,8 @@
 #define INCLUDES include 'mpif.h'
 #define HANDLE(kind) integer
 #define STATUS_OF(name) integer :: name(MPI_STATUS_SIZE)
+#ifdef MESSAGES
+#include "messages.inc"
+#else
 #include "collectives.inc"
+#endif

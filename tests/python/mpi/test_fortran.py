@@ -38,7 +38,7 @@ def environment(mpi: str) -> dict[str, str]:
     return kept
 
 
-def compiled(mpi: str, binding: str, folder: Path) -> Path:
+def compiled(mpi: str, binding: str, folder: Path, *options: str) -> Path:
     """Compile one of the three programs with Debian's wrapper of the compiler; skips without it."""
     compiler = shutil.which(f"mpifort.{mpi}")
     if compiler is None or shutil.which("gfortran") is None:
@@ -47,25 +47,28 @@ def compiled(mpi: str, binding: str, folder: Path) -> Path:
         )
     program = folder / binding
     # Without interfaces (mpif.h) buffers of different types in two calls are an error of newer compilers.
-    words = [compiler, "-w", "-fallow-argument-mismatch", "-ffree-line-length-none", f"{SOURCES / binding}.F90"]
+    words = [
+        compiler,
+        "-w",
+        "-fallow-argument-mismatch",
+        "-ffree-line-length-none",
+        *options,
+        f"{SOURCES / binding}.F90",
+    ]
     done = subprocess.run([*words, "-o", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return program
 
 
-@pytest.mark.parametrize("binding", ["mpif_h", "use_mpi", "use_mpi_f08"])
-@pytest.mark.parametrize("mpi", ["mpich", "openmpi"])
-def test_each_call_is_served_once(mpi: str, binding: str, tmp_path: Path) -> None:
-    program = compiled(mpi, binding, tmp_path)
-    report = tmp_path / "report.json"
+def run(mpi: str, program: Path, settings: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run three ranks under palmette."""
     launcher = shutil.which(f"mpiexec.{mpi}")
     assert launcher is not None
     words = [launcher, *(["--oversubscribe"] if mpi == "openmpi" else []), "-n", "3", str(program)]
-    settings = {**TREES, "PALMETTE_REPORT": str(report), "PALMETTE_FAKE_HOSTS": "0,1,0"}
     variables = environment(mpi)
     prepared = prepare(words, settings, variables, libraries=PRELOADS)
     assert prepared.evidence.abi == {"mpich": "mpich", "openmpi": "ompi"}[mpi]
-    done = subprocess.run(
+    return subprocess.run(
         prepared.command,
         env={**variables, **prepared.environment},
         capture_output=True,
@@ -73,6 +76,15 @@ def test_each_call_is_served_once(mpi: str, binding: str, tmp_path: Path) -> Non
         timeout=120,
         check=False,
     )
+
+
+@pytest.mark.parametrize("binding", ["mpif_h", "use_mpi", "use_mpi_f08"])
+@pytest.mark.parametrize("mpi", ["mpich", "openmpi"])
+def test_each_call_is_served_once(mpi: str, binding: str, tmp_path: Path) -> None:
+    program = compiled(mpi, binding, tmp_path)
+    report = tmp_path / "report.json"
+    settings = {**TREES, "PALMETTE_REPORT": str(report), "PALMETTE_FAKE_HOSTS": "0,1,0"}
+    done = run(mpi, program, settings)
     assert done.returncode == 0, done.stdout + done.stderr
     closing = re.search(r"^(\d+) cases, (\d+) wrong$", done.stdout, re.MULTILINE)
     assert closing is not None, done.stdout + done.stderr
@@ -87,3 +99,20 @@ def test_each_call_is_served_once(mpi: str, binding: str, tmp_path: Path) -> Non
     reordered = {row["function"]: row["calls"] for row in found["topologies"] if row["reordered"]}
     assert reordered == {"cart_create": 1, "graph_create": 1, "dist_graph_create_adjacent": 1}, found["topologies"]
     assert sum(row["calls"] for row in found["topologies"]) == 5
+
+
+@pytest.mark.parametrize("binding", ["mpif_h", "use_mpi", "use_mpi_f08"])
+@pytest.mark.parametrize("mpi", ["mpich", "openmpi"])
+def test_each_message_is_counted_once(mpi: str, binding: str, tmp_path: Path) -> None:
+    program = compiled(mpi, binding, tmp_path, "-DMESSAGES")
+    matrix = tmp_path / "matrix.txt"
+    done = run(mpi, program, {"PALMETTE_MATRIX": str(matrix)})
+    assert done.returncode == 0, done.stdout + done.stderr
+    sent = [line for line in matrix.read_text(encoding="utf-8").splitlines() if line.startswith("sent")]
+    # To the next: 40 + 80 + 3 x 120 bytes and, on the ring of the grid, 4 to both sides; 4 to the one before.
+    assert sent == [
+        f"sent {rank} {peer} {484 if peer == (rank + 1) % 3 else 4} {6 if peer == (rank + 1) % 3 else 1}"
+        for rank in range(3)
+        for peer in range(3)
+        if peer != rank
+    ]
