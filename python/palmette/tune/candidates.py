@@ -12,6 +12,7 @@ from itertools import product
 
 from palmette import _core
 from palmette.plan.request import details_of
+from palmette.tune.specs import written
 
 Grid = Mapping[str, Sequence[str | None]]
 """key -> values; None leaves the key out."""
@@ -24,11 +25,15 @@ _FLOW = ("linear", "k_nomial.4", "chain")
 
 @dataclass(frozen=True)
 class Levels:
-    """The names of a job's levels that algorithms can have leaders at, outermost first; the ranks of its fullest node."""
+    """The names of a job's levels that algorithms can have leaders at, outermost first; the ranks of its fullest node.
+
+    `in_node`: the level of nodes and those inside, whose members can reach each other's memory.
+    """
 
     leading: tuple[str, ...]
     most_a_node: int
     may_share: bool
+    in_node: frozenset[str] = frozenset()
 
     @staticmethod
     def of(job: _core.Job) -> Levels:
@@ -36,7 +41,9 @@ class Levels:
         leading = tuple(level.name for level in job.levels if 1 < level.count < job.size and max(level.sizes) > 1)
         node = job.level("node")
         most = max(node.sizes) if node is not None else 1
-        return Levels(leading, most, most > 1)
+        names = [level.name for level in job.levels]
+        in_node = frozenset(names[names.index("node") :]) if "node" in names else frozenset[str]()
+        return Levels(leading, most, most > 1, in_node)
 
     @property
     def for_leaders(self) -> tuple[str | None, ...]:
@@ -93,6 +100,14 @@ def _allgather(levels: Levels, size: int) -> dict[str, Grid]:
     }  # fmt: skip
 
 
+def _vector_shapes(levels: Levels) -> Grid:
+    """As `_shapes`; the levels of a node by shared memory, too, each by itself or, where nodes have no leaders, all."""
+    shapes = dict(_shapes(levels, _FLOW, _FLOW))
+    for name in levels.in_node & shapes.keys() if levels.may_share else ():
+        shapes[name] = (*_FLOW, "shared")
+    return shapes if "node" in levels.leading else {**shapes, "inside": levels.inside()}
+
+
 def _rooted_vector(levels: Levels, size: int) -> dict[str, Grid]:
     cut = segments(size)
     return {
@@ -100,7 +115,7 @@ def _rooted_vector(levels: Levels, size: int) -> dict[str, Grid]:
         "k_nomial": {"radix": (None, "4"), "segment": cut},
         "k_ary": {"radix": (None, "4")},
         "chain": {"segment": cut},
-        "by_topology": {**_shapes(levels, _FLOW, _FLOW), "inside": levels.inside(), "segment": cut},
+        "by_topology": {**_vector_shapes(levels), "segment": cut},
         "bine": {"segment": cut},
     }
 
@@ -202,7 +217,7 @@ NOT_TRIED = {
     "direct": "what it does at one size, linear does; rows of the table separate sizes",
     "segments": "the number of blocks is the algorithm's own optimum",
     "all": "of shared: inside of a node the switch was measured when the algorithm was made",
-    "single": "of shared: measured anew by every job",
+    "single": "by which way shared memory is read: transports.py adds it to the best that share memory",
     "segment": "where it isn't tried: messages that wait for none gain nothing by slices, others cut by themselves",
 }
 """key -> why no grid has it."""
@@ -212,12 +227,6 @@ def grids(collective: str, levels: Levels, size: int) -> dict[str, Grid]:
     """Return algorithm -> what to try of it, for blocks (or vectors) of `size` bytes."""
     shared = {"shared": _SHARED if size >= 64 * 1024 else {}}
     return {**_GRIDS[collective](levels, size), **shared}
-
-
-def written(name: str, options: Mapping[str, str | None]) -> str:
-    """Return a specification as text."""
-    keys = ",".join(f"{key}={value}" for key, value in options.items() if value is not None)
-    return f"{name}:{keys}" if keys else name
 
 
 def candidates(job: _core.Job, function: str, size: int, root: int = 0) -> list[str]:

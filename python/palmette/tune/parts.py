@@ -13,19 +13,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from palmette import _core
-from palmette.tune.candidates import Levels, written
+from palmette.tune.candidates import Levels
 from palmette.tune.decide import ranked, typical_s
 from palmette.tune.results import CellResult
+from palmette.tune.specs import read, written
 
 FAMILIES = ("by_topology", "reduce_bcast")
 """Algorithms that take a shape for each level."""
-
-
-def read(spec: str) -> tuple[str, dict[str, str]]:
-    """Return name and options of a specification."""
-    name, _, rest = spec.partition(":")
-    options = dict(part.partition("=")[::2] for part in rest.split(",")) if rest else {}
-    return name, {key: value for key, value in options.items() if value}
 
 
 def level_keys(job: _core.Job) -> tuple[str, ...]:

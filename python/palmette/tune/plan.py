@@ -16,6 +16,8 @@ from palmette.tune.forecast import Forecast, Predict, chosen, forecasts, predict
 from palmette.tune.job import Question, mpi_name, probe
 from palmette.tune.places import Site
 from palmette.tune.results import Cell
+from palmette.tune.specs import read
+from palmette.tune.transports import transports
 
 SEARCH_SHARE, CONFIRM_SHARE = 0.55, 0.2
 """Of a site's time, for the first look and for the second; the rest refines between sizes."""
@@ -100,10 +102,10 @@ def plan_site(site: Site, cells: Sequence[Cell], table: Path | None, seconds: fl
         found = _others(forecasts(job, cell, plan.predict), plan, cell)
         plan.forecasts[cell] = found
         count = most
-        question = _question(job, cell, found, count)
+        question = _question(plan, cell, found, count)
         while count > FEWEST_CANDIDATES and expected_s(question, overhead) > share:
             count -= 1
-            question = _question(job, cell, found, count)
+            question = _question(plan, cell, found, count)
         plan.questions.append(question)
         plan.expected_s += min(share, expected_s(question, overhead))
     plan.expected_s = min(seconds, 3 * _START_S + plan.expected_s / SEARCH_SHARE)
@@ -124,19 +126,32 @@ def _others(found: Sequence[Forecast], plan: SitePlan, cell: Cell) -> list[Forec
     ]
 
 
-def _question(job: _core.Job, cell: Cell, found: Sequence[Forecast], most: int) -> Question:
-    """Take the best by the model; of a tree tuned level by level those that differ in one level."""
+def _question(plan: SitePlan, cell: Cell, found: Sequence[Forecast], most: int) -> Question:
+    """Take the best by the model; of a tree tuned level by level those that differ in one level; of what shares memory
+    the other ways through it.
+    """
+    job = plan.job
     specs = [one.spec for one in chosen(found, most)]
     base = next((spec for spec in specs if parts.is_exact(job, spec)), None)
     if base is not None:
-        name = parts.read(base)[0]
+        name = read(base)[0]
         grid = grids(_core.collective_of(cell.function), Levels.of(job), cell.size_bytes)[name]
         rays = parts.star(base, parts.level_keys(job), grid)
-        others = [spec for spec in specs if parts.read(spec)[0] != name]
+        others = [spec for spec in specs if read(spec)[0] != name]
         if len(rays) + len(others) <= most:
             specs = others + rays
     predicted = {one.spec: one.seconds for one in found}
-    return Question(cell, {spec: predicted[spec] for spec in specs if spec in predicted})
+    specs = [spec for spec in specs if spec in predicted]
+    ways = _ways(plan, cell, specs)[: max(0, most - 1)]
+    specs = [*specs[: max(1, most - len(ways))], *ways]
+    return Question(cell, {spec: predicted[spec] if spec in predicted else plan.predict(spec, cell) for spec in specs})
+
+
+def _ways(plan: SitePlan, cell: Cell, specs: Sequence[str]) -> list[str]:
+    """Other ways through a node's memory for the present choice, and for the best that shares memory."""
+    found = transports(plan.job, cell, plan.present[cell])
+    found += next((ways for spec in specs if (ways := transports(plan.job, cell, spec))), [])
+    return [spec for spec in dict.fromkeys(found) if spec not in specs]
 
 
 def job_on(topology: Path | None, hosts: Sequence[str]) -> tuple[_core.Machine | None, _core.Job]:

@@ -174,7 +174,8 @@ class LocalityBruck {
 };
 
 std::optional<std::string> refuse(const Job&, const Request&, const Spec& spec) {
-    check_keys(spec, {"radix", "level", "inside"});
+    check_keys(spec, {"radix", "level", "inside", "single"});
+    check_single_copy(spec);
     spec.integer("radix", 2, 2);
     spec.word("inside", {"linear", "shared"});
     return std::nullopt;
@@ -191,7 +192,8 @@ const Algorithm allgather_locality_bruck{
     "locality_bruck",
     "Bruck's algorithm between nodes with the ranks a node as radix: each rank of a node sends one message a round.",
     "Bienz, Gautam, Kharel, \"A locality-aware Bruck allgather\", EuroMPI 2022; any sizes of nodes here",
-    "radix=K (ranks of the smallest node, at least 2), level=LEVEL (node), inside=linear|shared (linear)",
+    "radix=K (ranks of the smallest node, at least 2), level=LEVEL (node), inside=linear|shared (linear), "
+    "single=SIZE (never), with inside=shared: what is exposed is read in its owner's memory from there on",
     "none",
     true,
     refuse,

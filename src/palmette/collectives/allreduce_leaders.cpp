@@ -209,7 +209,8 @@ class Maker {
 };
 
 std::optional<std::string> refuse(const Job& job, const Request& request, const Spec& spec) {
-    check_keys(spec, {"leaders", "between", "inside", "level", "segment"});
+    check_keys(spec, {"leaders", "between", "inside", "level", "segment", "single"});
+    check_single_copy(spec);
     spec.size("segment", 0);
     const LeaderGroups groups(job, spec);
     const ReducePattern pattern = ReducePattern::parse(spec.find("between").value_or("recursive_doubling"));
@@ -239,7 +240,8 @@ const Algorithm allreduce_leaders{
     "back; slices overlap.",
     "Bayatpour, Chakraborty, Subramoni, Lu, Panda, SC 2017 (several leaders); Traeff, Hunold, CLUSTER 2020 (lanes)",
     "leaders=L|all (1), between=recursive_doubling|recursive_multiplying[.K]|all|rabenseifner|ring|direct "
-    "(recursive_doubling), inside=linear|binomial|k_nomial.K|shared (linear), level=LEVEL (node), segment=SIZE",
+    "(recursive_doubling), inside=linear|binomial|k_nomial.K|shared (linear), level=LEVEL (node), segment=SIZE, "
+    "single=SIZE (never), with inside=shared: what is exposed is read in its owner's memory from there on",
     "an operation that isn't commutative needs ranks in topology order, between other than ring, and one leader where "
     "inside is a k-nomial tree",
     true,

@@ -85,7 +85,8 @@ const Algorithm bcast_by_topology{
     "read.",
     "Kandalla, Subramoni, Vishnu, Panda, IPDPS workshops 2010; any number of levels and pipelining here",
     "LEVEL=linear|binomial|k_nomial.K|k_ary.K|chain, inside of the node also shared, for each level with leaders "
-    "(by size: stars or chains), inside=... for all levels inside of the node, top=..., segment=SIZE",
+    "(by size: stars or chains), inside=... for all levels inside of the node, top=..., segment=SIZE, "
+    "single=SIZE (never), with shared: what is exposed is read in its owner's memory from there on",
     "shared only for the level of nodes and those inside",
     false,
     refuse_topology_vector,

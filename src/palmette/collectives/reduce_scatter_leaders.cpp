@@ -211,7 +211,8 @@ class Maker {
 };
 
 std::optional<std::string> refuse(const Job& job, const Request& request, const Spec& spec) {
-    check_keys(spec, {"leaders", "inside", "level"});
+    check_keys(spec, {"leaders", "inside", "level", "single"});
+    check_single_copy(spec);
     const Lanes checked(job, spec);
     return refuse_scattered(job, request);
 }
@@ -233,7 +234,8 @@ const Algorithm reduce_scatter_leaders{
     "out.",
     "Traeff, Hunold, CLUSTER 2020 (lanes)",
     "leaders=L|all (1; at most the ranks of the smallest group), inside=linear|binomial|k_nomial.K|shared (linear), "
-    "level=LEVEL (node)",
+    "level=LEVEL (node), single=SIZE (never), with inside=shared: what is exposed is read in its owner's memory from there "
+    "on",
     "an operation that isn't commutative needs ranks in topology order",
     true,
     refuse,

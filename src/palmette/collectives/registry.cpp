@@ -87,4 +87,13 @@ void check_keys(const Spec& spec, const std::vector<std::string_view>& known, co
     }
 }
 
+void check_single_copy(const Spec& spec) {
+    if (!spec.find("single")) return;
+    spec.size("single", 0);
+    const bool shares = std::any_of(spec.options.begin(), spec.options.end(),
+                                    [](const auto& option) { return option.second == "shared"; });
+    if (!shares)
+        fail("algorithm '", spec.text(), "': single=SIZE says how shared memory is read; add inside=shared, or leave it out");
+}
+
 }  // namespace palmette::collectives

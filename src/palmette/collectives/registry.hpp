@@ -58,4 +58,8 @@ std::int64_t tag_limit(const Job& job, const Request& request, const Spec& spec)
 /// Throws base::Error unless every key of the spec is one of `known` or, where `levels` is set, the name of a level.
 void check_keys(const Spec& spec, const std::vector<std::string_view>& known, const Job* levels = nullptr);
 
+/// Key single=SIZE: exposures of so many bytes and more are read in their owner's memory, where the kernel allows that. The plan is the same;
+/// the runtime reads the key. Throws base::Error for a bad size and for a spec that shares no memory.
+void check_single_copy(const Spec& spec);
+
 }  // namespace palmette::collectives

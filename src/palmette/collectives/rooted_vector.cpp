@@ -78,7 +78,8 @@ TopologyForm topology_form(const Job& job, const Request& request, const Spec& s
     TopologyForm form;
     const std::size_t node = *job.find_level("node");
     const bool any = std::any_of(spec.options.begin(), spec.options.end(), [](const auto& option) {
-        return option.first != "top" && option.first != "segment" && option.first != "inside";
+        return option.first != "top" && option.first != "segment" && option.first != "inside" &&
+               option.first != "single";
     });
     const bool large = !any && request.block_bytes >= large_vector;
     const bool one_chain = large && job.levels()[node].groups.count() <= longest_chain;
@@ -107,7 +108,7 @@ TopologyForm topology_form(const Job& job, const Request& request, const Spec& s
 
 void check_topology_form(const Job& job, const Request& request, const Spec& spec) {
     for (const auto& [key, value] : spec.options)
-        if (key != "segment" && key != "top" && !job.find_level(key)) TreeShape::parse(value, true);
+        if (key != "segment" && key != "top" && key != "single" && !job.find_level(key)) TreeShape::parse(value, true);
     topology_form(job, request, spec);
 }
 
@@ -160,7 +161,8 @@ std::optional<std::string> refuse_flat_vector(const Job& job, const Request& req
 }
 
 std::optional<std::string> refuse_topology_vector(const Job& job, const Request& request, const Spec& spec) {
-    check_keys(spec, {"top", "inside", "segment"}, &job);
+    check_keys(spec, {"top", "inside", "segment", "single"}, &job);
+    check_single_copy(spec);
     check_topology_form(job, request, spec);
     if (request.ordered && !in_rank_order(job))
         return "the operation needs the order of ranks, which isn't that of the machine here: use an algorithm with "

@@ -16,7 +16,7 @@ inline std::vector<std::string> allgather_more_specs() {
         "bine:order=rank",
         "locality_bruck",
         "locality_bruck:radix=2,level=leaf",
-        "locality_bruck:radix=3,inside=shared",
+        "locality_bruck:radix=3,inside=shared", "locality_bruck:inside=shared,single=64",
         "by_topology",
         "by_topology:node=linear,leaf=linear,top=all",
         "by_topology:node=binomial,top=circulant",

@@ -28,6 +28,7 @@ inline std::vector<std::string> allreduce_specs() {
         "leaders:leaders=all,between=recursive_multiplying.3,inside=shared",
         "leaders:leaders=2,between=direct,inside=shared,level=leaf,segment=4",
         "leaders:leaders=5,between=recursive_doubling,inside=shared,segment=8",
+        "leaders:leaders=all,between=ring,inside=shared,single=64",
         "leaders:leaders=2,between=all,level=socket,inside=shared",
     };
 }

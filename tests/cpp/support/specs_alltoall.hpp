@@ -20,6 +20,7 @@ inline std::vector<std::string> alltoall_specs() {
         "node_aware",
         "node_aware:level=leaf,segment=20",
         "node_aware:inside=shared",
+        "node_aware:inside=shared,single=64",
         "leaders",
         "leaders:leaders=3,level=leaf",
         "leaders:leaders=2,split=sources,segment=32",

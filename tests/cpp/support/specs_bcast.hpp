@@ -14,6 +14,7 @@ inline std::vector<std::string> bcast_specs() {
             "chain:segment=32",
             "by_topology",
             "by_topology:node=shared,socket=shared,segment=20",
+            "by_topology:node=shared,top=chain,single=64",
             "by_topology:node=chain,leaf=k_ary.2,top=chain",
             "by_topology:node=shared,top=chain,segment=32",
             "bine:segment=32",

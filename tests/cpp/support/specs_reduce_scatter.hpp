@@ -21,6 +21,7 @@ inline std::vector<std::string> reduce_scatter_specs() {
         "leaders:leaders=all,inside=binomial",
         "leaders:leaders=2,level=leaf",
         "leaders:leaders=2,inside=shared",
+        "leaders:leaders=2,inside=shared,single=64",
         "leaders:leaders=all,inside=shared",
     };
 }

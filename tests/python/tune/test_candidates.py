@@ -7,7 +7,8 @@ import re
 import pytest
 
 from palmette import _core
-from palmette.tune.candidates import NOT_TRIED, Levels, candidates, grids, segments, written
+from palmette.tune.candidates import NOT_TRIED, Levels, candidates, grids, segments
+from palmette.tune.specs import written
 
 LAB = "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core"
 FUNCTIONS = (
@@ -75,3 +76,11 @@ def test_segments_fit_the_size() -> None:
 def test_a_specification_is_written_without_what_is_left_out() -> None:
     assert written("ring", {"segment": None}) == "ring"
     assert written("leaders", {"leaders": "2", "inside": None, "level": "leaf"}) == "leaders:leaders=2,level=leaf"
+
+
+def test_trees_of_vectors_go_through_memory_at_the_levels_of_a_node_only() -> None:
+    found = candidates(job(spec="3leaf:3node:2socket:4core"), "bcast", 4096)
+    trees = [spec for spec in found if spec.startswith("by_topology")]
+    assert any("node=shared" in spec and "socket=shared" not in spec for spec in trees)
+    assert any("node=shared" in spec and "socket=shared" in spec for spec in trees)
+    assert not any("leaf=shared" in spec or "top=shared" in spec for spec in trees)

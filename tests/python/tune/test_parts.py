@@ -8,9 +8,9 @@ import pytest
 
 from palmette import _core
 from palmette.tune import parts
-from palmette.tune.candidates import written
 from palmette.tune.forecast import prediction_of
 from palmette.tune.results import Cell
+from palmette.tune.specs import written
 
 from .samples import cell
 
