@@ -77,7 +77,10 @@ _NUMBERS = (
 
 @dataclass(slots=True)
 class Calibration:
-    """A whole calibration. `levels` by name; `same_host` is of ranks of one host that no level tells apart."""
+    """A whole calibration. `levels` by name; `same_host` is of ranks of one host that no level tells apart.
+
+    `memory_shared`: what several ranks of one host, its `edge`, copy in their memory at the same time.
+    """
 
     date: str
     mpi: str
@@ -88,6 +91,7 @@ class Calibration:
     same_host: LevelFit | None = None
     copy_error: float | None = None
     reduce_error: float | None = None
+    memory_shared: SharedFit | None = None
 
     def to_json(self) -> dict[str, Any]:
         document: dict[str, Any] = {
@@ -103,6 +107,8 @@ class Calibration:
         for name in ("copy_error", "reduce_error"):
             if getattr(self, name) is not None:
                 document[name] = getattr(self, name)
+        if self.memory_shared is not None:
+            document["memory_shared"] = self.memory_shared.to_json()
         return document
 
 
@@ -125,6 +131,8 @@ def read_calibration(reader: Reader, entry: dict[str, Any], path: str) -> Calibr
     if entry.get("same_host") is not None:
         place = f"{path}.same_host"
         calibration.same_host = _level(reader, reader.object(entry["same_host"], place), place)
+    if entry.get("memory_shared") is not None:
+        calibration.memory_shared = _fit(reader, entry["memory_shared"], f"{path}.memory_shared")
     return calibration
 
 
@@ -144,25 +152,24 @@ def _level(reader: Reader, entry: dict[str, Any], path: str) -> LevelFit:
 
 def _shared(reader: Reader, entry: dict[str, Any], path: str) -> Iterator[SharedFit]:
     for index, value in enumerate(reader.items(entry, "shared", path)):
-        place = f"{path}.shared[{index}]"
-        fit = reader.object(value, place)
-        rate = reader.rate(fit, "bytes_per_s", place)
-        if rate is None:
-            raise reader.error(f"{place}.bytes_per_s", "missing; expected a number above zero")
-        flows = []
-        for number, point in enumerate(reader.items(fit, "flows", place)):
-            if (
-                not isinstance(point, list)
-                or len(point) != 2
-                or not all(isinstance(one, (int, float)) for one in point)
-            ):
-                raise reader.error(f"{place}.flows[{number}]", "expected a number of flows and their bytes per second")
-            flows.append((int(point[0]), float(point[1])))
-        yield SharedFit(
-            edge=reader.text(fit, "edge", place),
-            bytes_per_s=rate,
-            error=reader.share(fit, "error", place) or 0.0,
-            filled=reader.flag(fit, "filled", place),
-            flows=flows,
-            both_ways_bytes_per_s=reader.rate(fit, "both_ways_bytes_per_s", place),
-        )
+        yield _fit(reader, value, f"{path}.shared[{index}]")
+
+
+def _fit(reader: Reader, value: Any, place: str) -> SharedFit:
+    fit = reader.object(value, place)
+    rate = reader.rate(fit, "bytes_per_s", place)
+    if rate is None:
+        raise reader.error(f"{place}.bytes_per_s", "missing; expected a number above zero")
+    flows = []
+    for number, point in enumerate(reader.items(fit, "flows", place)):
+        if not isinstance(point, list) or len(point) != 2 or not all(isinstance(one, (int, float)) for one in point):
+            raise reader.error(f"{place}.flows[{number}]", "expected a number of flows and their bytes per second")
+        flows.append((int(point[0]), float(point[1])))
+    return SharedFit(
+        edge=reader.text(fit, "edge", place),
+        bytes_per_s=rate,
+        error=reader.share(fit, "error", place) or 0.0,
+        filled=reader.flag(fit, "filled", place),
+        flows=flows,
+        both_ways_bytes_per_s=reader.rate(fit, "both_ways_bytes_per_s", place),
+    )

@@ -27,7 +27,7 @@ class EdgePlan:
     """An edge whose sharing is measured: that of the group `node`, for all of `alike`.
 
     `flows[i]` goes from a rank inside to one outside; the first k of them are k flows that share nothing else where
-    that can be.
+    that can be. Where `alike` is empty, they go between ranks of the host `node` and share its memory.
     """
 
     node: TreeNode
@@ -90,7 +90,7 @@ class Layout:
             same.setdefault(path, []).append(rank)
         pairs = [(ranks[0], ranks[1]) for ranks in same.values() if len(ranks) > 1]
         if pairs:
-            plans.append(LevelPlan(None, _spread(pairs, MOST_PAIRS)))
+            plans.append(LevelPlan(None, _spread(pairs, MOST_PAIRS), list(self._edges(None))))
         return plans
 
     def _plan_level(self, index: int) -> LevelPlan:
@@ -106,9 +106,14 @@ class Layout:
         split.sort(key=lambda groups: -sum(map(len, groups)))
         return LevelPlan(name, _pairs_of(split), list(self._edges(index)))
 
-    def _edges(self, index: int) -> Iterator[EdgePlan]:
-        """Yield the edges of a level to measure: of each kind the one that the most flows can share."""
-        if index > self._place["node"]:
+    def _edges(self, index: int | None) -> Iterator[EdgePlan]:
+        """Yield the edges of a level to measure: of each kind the one that the most flows can share.
+
+        Inside of a node there are no edges: the host with the most pairs that part at this level stands for its memory.
+        """
+        if index is None or index > self._place["node"]:
+            inner = [EdgePlan(host, [], self._flows_inside(host, index)[:MOST_FLOWS]) for host in self.hosts()]
+            yield max(inner, key=lambda edge: len(edge.flows))
             return
         parents = {id(child): node for node in self.machine.tree.walk() for child in node.children}
         kinds: dict[float | None, list[TreeNode]] = {}
@@ -129,6 +134,27 @@ class Layout:
                     best = EdgePlan(node, nodes, flows)
             if best is not None:
                 yield best
+
+    def hosts(self) -> list[TreeNode]:
+        """Return the hosts of the job, each once, by their first rank."""
+        return list({id(host): host for host in self.nodes}.values())
+
+    def ranks_on(self, host: TreeNode) -> list[int]:
+        """Return the ranks on a host."""
+        return [rank for rank, on in enumerate(self.nodes) if on is host]
+
+    def _flows_inside(self, host: TreeNode, index: int | None) -> list[Pair]:
+        """Return pairs of the host's ranks that part at a level (None: at none), no rank in two of them."""
+        parents: dict[tuple[int, ...], dict[int, list[int]]] = {}
+        for rank in self.ranks_on(host):
+            path = self.paths[rank]
+            group = rank if index is None else path[index]
+            parents.setdefault(path if index is None else path[:index], {}).setdefault(group, []).append(rank)
+        flows: list[Pair] = []
+        for groups in map(list, map(dict.values, parents.values())):
+            half = len(groups) // 2
+            flows += zip(_by_turns(groups[:half]), _by_turns(groups[half:]), strict=False)
+        return flows
 
     def _tree_paths(
         self, node: TreeNode, above: list[int | None]

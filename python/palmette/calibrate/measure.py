@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from palmette.calibrate.errors import CalibrateError
 from palmette.calibrate.estimate import FEWEST
-from palmette.calibrate.layout import Layout, LevelPlan
+from palmette.calibrate.layout import MOST_FLOWS, Layout, LevelPlan
+from palmette.calibrate.node_memory import NodeMemoryStep
 from palmette.calibrate.session import Asker
 from palmette.calibrate.steps import LatencyStep, MemoryStep, OverheadStep, SharedStep, Step, StreamStep
 
@@ -45,18 +46,23 @@ class LevelSteps:
 
 @dataclass
 class Measured:
-    """All steps of a machine, as far as they got. `seconds` is what it took, `rounds` how often it went over all."""
+    """All steps of a machine, as far as they got. `seconds` is what it took, `rounds` how often it went over all.
+
+    `node_memory`: where a host has several ranks.
+    """
 
     levels: list[LevelSteps]
     memory: MemoryStep
     effort: Effort
+    node_memory: NodeMemoryStep | None = None
     seconds: float = 0.0
     rounds: int = 0
 
     @property
     def steps(self) -> list[Step]:
         """All steps, outermost level first."""
-        return [*(step for level in self.levels for step in level.steps), self.memory]
+        of_node = [self.node_memory] if self.node_memory is not None else []
+        return [*(step for level in self.levels for step in level.steps), self.memory, *of_node]
 
     @property
     def sure(self) -> list[Step]:
@@ -84,11 +90,11 @@ def plan_steps(layout: Layout, effort: Effort) -> Measured:
     levels = [_level_steps(plan, effort) for plan in layout.plan()]
     if not any(level.steps for level in levels):
         raise CalibrateError("no level of the topology has two ranks to measure; run more ranks, on more hosts")
-    first_of_host: dict[str, int] = {}
-    for rank, host in enumerate(layout.nodes):
-        first_of_host.setdefault(host.name, rank)
-    memory = MemoryStep(list(first_of_host.values())[:MOST_MEMORIES], effort.at_once)
-    return Measured(levels, memory, effort)
+    hosts = layout.hosts()
+    memory = MemoryStep([layout.ranks_on(host)[0] for host in hosts[:MOST_MEMORIES]], effort.at_once)
+    fullest = max(hosts, key=lambda host: len(layout.ranks_on(host)))
+    together = layout.ranks_on(fullest)[:MOST_FLOWS]
+    return Measured(levels, memory, effort, NodeMemoryStep(fullest.name, together) if len(together) > 1 else None)
 
 
 def _level_steps(plan: LevelPlan, effort: Effort) -> LevelSteps:

@@ -173,7 +173,7 @@ class SharedStep:
     both_ways: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.label = f"sharing {self.edge.node.name}"
+        self.label = f"sharing {self.edge.node.name}" + ("" if self.edge.alike else "'s memory")
 
     def repeat(self, asker: Asker) -> None:
         """Measure each number of flows once; needs a repetition of the stream before."""

@@ -79,6 +79,19 @@ def memory_line(measured: Measured) -> str:
     return f"memory of one rank: copies {text(measured.memory.copy)}, reduces {text(measured.memory.reduce)}"
 
 
+def node_memory_line(measured: Measured) -> str | None:
+    """Return what ranks of one node copy at the same time; None where no node has several."""
+    together = measured.node_memory
+    if together is None or not together.rates:
+        return None
+    fit, most = together.fit, max(together.rates)
+    full = ", which fills it" if fit.filled else ""
+    rate = Estimate(together.rates[most]).mean
+    return (
+        f"memory of {together.host}: {most} ranks at once copy {rate_text(rate)} {error_text(fit.error)} together{full}"
+    )
+
+
 def notes(measured: Measured) -> list[str]:
     """Return what wasn't measured, and what isn't sure."""
     lines = [f"{level.plan.name}: {level.plan.why_not}" for level in measured.levels if level.plan.why_not]

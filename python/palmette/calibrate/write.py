@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
 
@@ -45,6 +45,9 @@ def calibration_of(measured: Measured, job: JobLine, layout: Layout) -> Calibrat
         copy_error=_error(measured.memory.copy),
         reduce_error=_error(measured.memory.reduce),
     )
+    together = measured.node_memory
+    if together is not None and together.rates:
+        calibration.memory_shared = _shared_fit(together.host, together.fit, together.rates)
     for level in measured.levels:
         if not level.steps:
             continue
@@ -81,6 +84,7 @@ def write_into(topology: Topology, measured: Measured, calibration: Calibration,
         known = {level.name for level in machine.levels}
         calibration.levels = {name: fit for name, fit in old.levels.items() if name in known} | calibration.levels
         calibration.same_host = calibration.same_host or old.same_host
+        calibration.memory_shared = calibration.memory_shared or old.memory_shared
     machine.calibration = calibration
     return written
 
@@ -109,6 +113,8 @@ def _put_costs(target: Level | HostCosts, level: LevelSteps) -> None:
 def _put_capacity(step: SharedStep, written: Written, *, loads: bool) -> None:
     """Write the capacity of an edge to all edges of its kind, by the rule of docs/guide/calibrate.md."""
     fit, edge = step.fit, step.edge
+    if not edge.alike:  # a node's memory: no edge of the tree
+        return
     known = edge.node.up_bytes_per_s
     what = f"{plural(len(edge.alike), 'edge')} like {edge.node.name}'s"
     if not fit.filled:
@@ -164,15 +170,19 @@ def _level_fit(level: LevelSteps) -> LevelFit:
 
 def _shared(level: LevelSteps) -> Iterator[SharedFit]:
     for step in level.shared:
-        fit = step.fit
-        yield SharedFit(
-            edge=step.edge.node.name,
-            bytes_per_s=_rounded(fit.bytes_per_s),
-            error=_rounded(fit.error),
-            filled=fit.filled,
-            flows=[(k, _rounded(Estimate(values).mean)) for k, values in sorted(step.rates.items())],
-            both_ways_bytes_per_s=_rounded(Estimate(step.both_ways).mean) if step.both_ways else None,
-        )
+        record = _shared_fit(step.edge.node.name, step.fit, step.rates)
+        record.both_ways_bytes_per_s = _rounded(Estimate(step.both_ways).mean) if step.both_ways else None
+        yield record
+
+
+def _shared_fit(edge: str, fit: Fit, rates: Mapping[int, list[float]]) -> SharedFit:
+    return SharedFit(
+        edge=edge,
+        bytes_per_s=_rounded(fit.bytes_per_s),
+        error=_rounded(fit.error) if math.isfinite(fit.error) else 0.0,
+        filled=fit.filled,
+        flows=[(k, _rounded(Estimate(values).mean)) for k, values in sorted(rates.items())],
+    )
 
 
 def _figure(estimate: Estimate) -> float | None:

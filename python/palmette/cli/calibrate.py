@@ -11,7 +11,7 @@ from palmette import mpi_install, topology_file
 from palmette.calibrate.jobs import JobCommand, running
 from palmette.calibrate.layout import Layout
 from palmette.calibrate.measure import Effort, Measured, measure, plan_steps
-from palmette.calibrate.text import level_table, memory_line, notes, to_json
+from palmette.calibrate.text import level_table, memory_line, node_memory_line, notes, to_json
 from palmette.calibrate.write import calibration_of, write_into
 from palmette.cli.bench_place import Where
 from palmette.cli.calibrate_place import Asked, one_line_errors
@@ -108,6 +108,8 @@ def command(
         return
     console.print(level_table(measured))
     console.print(memory_line(measured), markup=False)
+    if (together := node_memory_line(measured)) is not None:
+        console.print(together, markup=False)
     for line in [*notes(measured), *remarks]:
         console.print(line, markup=False)
     console.print(f"wrote {target_file}; palmette plan and palmette run take it with --topology", markup=False)

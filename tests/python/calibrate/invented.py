@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -24,7 +25,10 @@ class Costs:
 
 @dataclass
 class InventedJob:
-    """Answers for the ranks of `layout`. `costs` by level name (None: one host), `capacity` by the name of a tree node."""
+    """Answers for the ranks of `layout`. `costs` by level name (None: one host), `capacity` by the name of a tree node.
+
+    `channels`: what all ranks of a host together copy, or send each other.
+    """
 
     layout: Layout
     costs: dict[str | None, Costs]
@@ -32,6 +36,7 @@ class InventedJob:
     noise: float = 0.01
     copy: float = 8e9
     reduce: float = 5e9
+    channels: float = math.inf
     asked: Counter[str] = field(default_factory=Counter)
     busiest: int = 0
 
@@ -57,12 +62,14 @@ class InventedJob:
             assert len(ranks) == len(set(ranks)), "a rank stands in two pairs"
         if what == "stream":
             return [[self.noisy(rate)] for rate in self.shares(pairs)]
+        if what == "memory":
+            on = [self.layout.nodes[a].name for a, _ in pairs]
+            copies = [min(self.copy, self.channels / on.count(host)) for host in on]
+            return [[self.noisy(copy), self.noisy(self.reduce)] for copy in copies]
         return [self.answer(what, numbers, a, b) for a, b in pairs]
 
     def answer(self, what: str, numbers: Sequence[float], a: int, b: int) -> list[float]:
         """The figures of one pair."""
-        if what == "memory":
-            return [self.noisy(self.copy), self.noisy(self.reduce)]
         cost = self.cost(a, b)
         count = int(numbers[1])
         if what in ("pingpong", "star"):
@@ -87,11 +94,13 @@ class InventedJob:
         routes = [self.route(a, b) for a, b in pairs]
         for route in routes:
             load.update(route)
+        inside = Counter(self.layout.nodes[a].name for (a, _), route in zip(pairs, routes, strict=True) if not route)
         return [
             min(
                 [
                     self.cost(a, b).stream,
                     *(self.capacity[edge] / load[edge, way] for edge, way in route if edge in self.capacity),
+                    *(() if route else (self.channels / inside[self.layout.nodes[a].name],)),
                 ]
             )
             for (a, b), route in zip(pairs, routes, strict=True)

@@ -11,12 +11,12 @@ import jsonschema
 import pytest
 
 import palmette
-from calibrate.invented import TRUTH, InventedJob, job_line, layout_of
+from calibrate.invented import TRUTH, Costs, InventedJob, job_line, layout_of
 from palmette.calibrate.errors import CalibrateError
 from palmette.calibrate.estimate import FEWEST, relative_error
 from palmette.calibrate.layout import MOST_PAIRS
 from palmette.calibrate.measure import Effort, Measured, measure, plan_steps
-from palmette.calibrate.text import level_table, notes, plan_line, to_json
+from palmette.calibrate.text import level_table, node_memory_line, notes, plan_line, to_json
 from palmette.calibrate.write import calibration_of, write_into
 from palmette.cli.common import make_console
 from palmette.discover.run import discover
@@ -163,6 +163,7 @@ def test_only_with_processors_of_their_own_pairs_are_measured_at_once(invented: 
         job = invented(topology)
         measured = plan_steps(job.layout, Effort(at_once=at_once))
         measured.levels[0].shared = ()
+        measured.node_memory = None
         measure(measured, job)
         assert job.busiest == most
 
@@ -174,6 +175,44 @@ def test_the_number_of_experiments_grows_with_the_levels_and_not_with_the_ranks(
         calibrated(job, Effort(0.05, 60))
         asked.append(sum(job.asked.values()))
     assert asked[1] <= 1.3 * asked[0]
+
+
+def test_inside_of_a_node_flows_and_copies_are_seen_to_share_its_memory(invented: Invented) -> None:
+    topology = discover([("synthetic", "2node@1GB/s:2socket:4core")])
+    job = invented(topology)
+    job.channels = 6e9
+    job.costs["socket"] = Costs(3e-6, 0.5e-6, 3e9)
+    measured = calibrated(job)
+    record = calibration_of(measured, job_line([host.name for host in job.layout.nodes]), job.layout)
+    assert write_into(topology, measured, record).remarks == []
+    (socket,), (core,) = record.levels["socket"].shared, record.levels["core"].shared
+    assert socket.edge in ("h0", "h1") and core.edge in ("h0", "h1")
+    assert [k for k, _ in socket.flows] == [1, 2, 4]
+    assert socket.filled and socket.bytes_per_s == pytest.approx(6e9, rel=0.03)
+    assert core.filled and core.bytes_per_s == pytest.approx(6e9, rel=0.03)
+    assert record.memory_shared is not None and record.memory_shared.filled
+    assert record.memory_shared.bytes_per_s == pytest.approx(6e9, rel=0.03)
+    assert [k for k, _ in record.memory_shared.flows] == [1, 2, 4, 8]
+    assert "8 ranks at once copy" in (node_memory_line(measured) or "")
+    document = topology.to_json()
+    jsonschema.Draft202012Validator(SCHEMA).validate(json.loads(json.dumps(document)))
+    assert parse(json.dumps(document)) == topology
+
+
+def test_on_two_ranks_a_node_memory_is_shared_by_both_and_no_flows_are_compared(invented: Invented) -> None:
+    topology = discover([("synthetic", "2node@1GB/s:2core")])
+    job = invented(topology)
+    measured = calibrated(job)
+    record = calibration_of(measured, job_line([host.name for host in job.layout.nodes]), job.layout)
+    assert record.levels["core"].shared == []
+    assert record.memory_shared is not None and not record.memory_shared.filled
+    assert [k for k, _ in record.memory_shared.flows] == [1, 2]
+
+
+def test_a_rank_a_node_shares_no_memory(invented: Invented) -> None:
+    measured = calibrated(invented(discover([("synthetic", "2node@1GB/s:1core")])))
+    assert measured.node_memory is None
+    assert node_memory_line(measured) is None
 
 
 def test_a_job_of_one_rank_is_refused(lab_topology: Topology, invented: Invented) -> None:

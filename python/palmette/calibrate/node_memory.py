@@ -1,0 +1,45 @@
+"""How ranks of one node share its memory: what 1, 2, 4, ... of them copy at the same time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from palmette.calibrate.session import Asker
+from palmette.calibrate.sharing import Fit, fit
+from palmette.calibrate.steps import MEMORY_BLOCK, MEMORY_S, flow_counts
+
+
+@dataclass
+class NodeMemoryStep:
+    """`rates`: by number of ranks the repetitions' bytes per second that all of them copied together.
+
+    Each rank copies in memory of its own; what they share are caches, memory channels and, where there are more
+    ranks than processors, those.
+    """
+
+    host: str
+    ranks: Sequence[int]
+    rates: dict[int, list[float]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.label = f"memory of {self.host}"
+
+    def repeat(self, asker: Asker) -> None:
+        """Measure each number of ranks once."""
+        for count in flow_counts(len(self.ranks)):
+            pairs = [(rank, rank) for rank in self.ranks[:count]]
+            copied = [of_rank[0] for of_rank in asker.ask("memory", (MEMORY_BLOCK, MEMORY_S), pairs, 4 * MEMORY_S)]
+            if all(copied):  # a rank that was not given a processor in that time tells nothing
+                self.rates.setdefault(count, []).append(sum(copied))
+
+    @property
+    def fit(self) -> Fit:
+        """What the node's memory carries. Raises ValueError before there is a figure."""
+        return fit(self.rates)
+
+    @property
+    def error(self) -> float:
+        """Relative, 95 %; infinite before there is a figure."""
+        return self.fit.error if self.rates else math.inf
