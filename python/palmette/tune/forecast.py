@@ -102,9 +102,10 @@ def chosen(found: Iterable[Forecast], most: int) -> list[Forecast]:
     """Return at most `most` of sorted forecasts that are worth measuring.
 
     Half of the places go to the best of each family, since what the model gets wrong is mostly common to a family;
-    the rest to the best of all.
+    the rest to the best of all. What is predicted alike to the last digit within a family is mostly the same plan in
+    other words, so one of them goes before the others.
     """
-    ordered = list(found)
+    ordered = _distinct_first(found)
     if not ordered:
         return []
     best = next((one.seconds for one in ordered if one.seconds is not None), None)
@@ -115,3 +116,13 @@ def chosen(found: Iterable[Forecast], most: int) -> list[Forecast]:
     taken = worth[: max(1, (most + 1) // 2)]
     taken += [one for one in ordered if one not in taken][: most - len(taken)]
     return sorted(taken, key=ordered.index)
+
+
+def _distinct_first(found: Iterable[Forecast]) -> list[Forecast]:
+    distinct: dict[tuple[str, float | str], Forecast] = {}
+    again = []
+    for one in found:
+        key = (one.family, one.seconds if one.seconds is not None else one.spec)
+        if distinct.setdefault(key, one) is not one:
+            again.append(one)
+    return [*distinct.values(), *again]

@@ -1,8 +1,8 @@
 """By which way data goes inside of a node: messages of the MPI's, twice through shared memory, or once.
 
 Messages or shared memory are different plans, between which the model can tell (`inside=`, `shared` in the grids of
-candidates.py). Ways through shared memory are the same plan, so no model tells them apart: what shares memory and is
-worth measuring is measured by each of them.
+candidates.py). Which way through shared memory is faster depends on the machine by factors (docs/decisions/0009), and
+mostly the plan is the same: what shares memory and is worth measuring is measured by each of them.
 """
 
 from __future__ import annotations

@@ -107,3 +107,11 @@ def test_the_present_choice_in_other_words_isnt_a_candidate(site: FixedSite) -> 
     assert present == "leaders:level=leaf,between=all,inside=linear"
     assert "leaders:between=all,level=leaf" not in {one.spec for one in plan.forecasts[cell]}
     assert any(one.family == "leaders" for one in plan.forecasts[cell])
+
+
+def test_the_same_plan_in_other_words_takes_no_place_from_another() -> None:
+    found = [Forecast(f"leaders:between={x},inside=shared", 1.0) for x in ("ring", "all", "direct", "rabenseifner")]
+    found += [Forecast("leaders:leaders=2", 1.5), Forecast("ring:segment=8K", 2.0), Forecast("ring", 2.5)]
+    taken = [one.spec for one in chosen(found, 4)]
+    assert taken == ["leaders:between=ring,inside=shared", "leaders:leaders=2", "ring:segment=8K", "ring"]
+    assert len(chosen(found, 6)) == 6, "where places are left the others come, too"
