@@ -113,6 +113,10 @@ def report_lines(rows: Sequence[Explained], notes: Sequence[str]) -> list[str]:
         lines += _wrapped("", f"{one.function}{size}, {one.calls} calls{time}: {_named(one.algorithm)}")
         lines += _wrapped("  ", one.reason)
         lines += _wrapped("  ", f"row {one.row} is for: {one.limits}") if one.limits else []
+    if rows:
+        function = rows[0].function.rpartition(" ")[2]
+        lines += ["", f"What others cost: palmette explain {function} SIZE --topology FILE"]
+        lines += [f"To take another: palmette run --force {function}=ALGORITHM mpiexec ..."]
     lines = lines or ["no call was seen"]
     return lines + ([""] if notes else []) + [line for note in notes for line in _wrapped("", note)]
 

@@ -312,6 +312,11 @@ std::string Report::page(int ranks, double seconds) const {
         print("      %.40s: %s; comparing cost %s\n", std::get<2>(key).c_str(), verdicts.c_str(),
               base::format_duration(row.cost_s).c_str());
     }
+    if (!served_.empty()) {
+        const char* name = select::name_of(static_cast<Function>(std::get<0>(served_.begin()->first)));
+        print("  why, and what others cost: palmette explain %s SIZE\n", name);
+        print("  to take another: palmette run --force %s=ALGORITHM\n", name);
+    }
     out += topologies_.page();
     for (const auto& [text, times] : notes_) print("  note: %.400s\n", text.c_str());
     return out;

@@ -149,6 +149,8 @@ def test_each_row_of_a_report_is_explained(palmette: Palmette) -> None:
     assert "gather, 2 calls: the MPI's own" in result.out
     assert "a communicator of one rank" in result.out
     assert "another table" not in result.out
+    assert "To take another: palmette run --force allreduce=ALGORITHM mpiexec ..." in result.out
+    assert "What others cost: palmette explain allreduce SIZE" in result.out
     (first, *_) = json.loads(palmette("explain", "--report", "run.json", "--json").out)["rows"]
     assert first["row"] is not None
 
