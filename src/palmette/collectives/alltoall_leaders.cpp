@@ -40,7 +40,8 @@ const Algorithm alltoall_leaders{
     "Leaders collect their group's blocks, exchange one message a pair of groups, and hand out what comes in.",
     "Kinkead, Wesley, Schonbein, DeBonis, Dosanjh, Bienz, SC Workshops 2025 (hierarchical and multi-leader all-to-all)",
     "leaders=L (1), split=destinations|sources (destinations), level=LEVEL (node), inside=linear|shared (linear), "
-    "segment=SIZE, single=SIZE (never), with inside=shared: what is exposed is read in its owner's memory from there on",
+    "segment=SIZE, single=SIZE (never), with inside=shared: what is exposed is read in its owner's memory from there "
+    "on",
     "inside=shared reads memory where a rank exposes at most 64 pieces, and sends messages otherwise",
     true,
     refuse,

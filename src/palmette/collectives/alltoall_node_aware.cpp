@@ -34,7 +34,8 @@ const Algorithm alltoall_node_aware{
     "node_aware",
     "Each rank sends one message to each other node, to the rank of the same index, which hands the blocks on inside.",
     "Kinkead, Wesley, Schonbein, DeBonis, Dosanjh, Bienz, SC Workshops 2025 (node-aware all-to-all)",
-    "level=LEVEL (node), inside=linear|shared (linear), segment=SIZE, single=SIZE (never), with inside=shared: what is exposed "
+    "level=LEVEL (node), inside=linear|shared (linear), segment=SIZE, single=SIZE (never), with inside=shared: what is "
+    "exposed "
     "is read in its owner's memory from there on",
     "inside=shared reads memory where a rank exposes at most 64 pieces, and sends messages otherwise",
     true,

@@ -234,7 +234,8 @@ const Algorithm reduce_scatter_leaders{
     "out.",
     "Traeff, Hunold, CLUSTER 2020 (lanes)",
     "leaders=L|all (1; at most the ranks of the smallest group), inside=linear|binomial|k_nomial.K|shared (linear), "
-    "level=LEVEL (node), single=SIZE (never), with inside=shared: what is exposed is read in its owner's memory from there "
+    "level=LEVEL (node), single=SIZE (never), with inside=shared: what is exposed is read in its owner's memory from "
+    "there "
     "on",
     "an operation that isn't commutative needs ranks in topology order",
     true,

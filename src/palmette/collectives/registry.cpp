@@ -93,7 +93,8 @@ void check_single_copy(const Spec& spec) {
     const bool shares = std::any_of(spec.options.begin(), spec.options.end(),
                                     [](const auto& option) { return option.second == "shared"; });
     if (!shares)
-        fail("algorithm '", spec.text(), "': single=SIZE says how shared memory is read; add inside=shared, or leave it out");
+        fail("algorithm '", spec.text(),
+             "': single=SIZE says how shared memory is read; add inside=shared, or leave it out");
 }
 
 }  // namespace palmette::collectives
