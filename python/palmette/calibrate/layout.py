@@ -151,7 +151,8 @@ class Layout:
             group = rank if index is None else path[index]
             parents.setdefault(path if index is None else path[:index], {}).setdefault(group, []).append(rank)
         flows: list[Pair] = []
-        for groups in map(list, map(dict.values, parents.values())):
+        for children in parents.values():
+            groups = list(children.values())
             half = len(groups) // 2
             flows += zip(_by_turns(groups[:half]), _by_turns(groups[half:]), strict=False)
         return flows

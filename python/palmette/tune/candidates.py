@@ -103,8 +103,9 @@ def _allgather(levels: Levels, size: int) -> dict[str, Grid]:
 def _vector_shapes(levels: Levels) -> Grid:
     """As `_shapes`; the levels of a node by shared memory, too, each by itself or, where nodes have no leaders, all."""
     shapes = dict(_shapes(levels, _FLOW, _FLOW))
-    for name in levels.in_node & shapes.keys() if levels.may_share else ():
-        shapes[name] = (*_FLOW, "shared")
+    for name in sorted(levels.in_node & shapes.keys()):
+        if levels.may_share:
+            shapes[name] = (*_FLOW, "shared")
     return shapes if "node" in levels.leading else {**shapes, "inside": levels.inside()}
 
 

@@ -122,7 +122,7 @@ def _distinct_first(found: Iterable[Forecast]) -> list[Forecast]:
     distinct: dict[tuple[str, float | str], Forecast] = {}
     again = []
     for one in found:
-        key = (one.family, one.seconds if one.seconds is not None else one.spec)
+        key: tuple[str, float | str] = (one.family, one.seconds if one.seconds is not None else one.spec)
         if distinct.setdefault(key, one) is not one:
             again.append(one)
     return [*distinct.values(), *again]
