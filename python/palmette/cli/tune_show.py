@@ -68,8 +68,8 @@ def _verdict_lines(plan: SitePlan, found: Sequence[Decided]) -> list[str]:
     """Two lines a cell: the times, and below them the specification, which may be long and is there to be copied."""
     limits = [bound_s(plan, one) for one in found]
     bounded = f" {'bound':>5}" if any(limits) else ""
-    lines = [f"  {'cell':<26} {'present':>8} {'MPI alone':>9} {'taken':>8}{bounded}"]
-    says = {"better": "better", "present": "the present choice stays", "unsure": "too few samples to say"}
+    lines = [f"  {'cell':<24} {'present':>8} {'MPI alone':>9} {'taken':>8}{bounded}"]
+    says = {"better": "better", "present": "present stays", "unsure": "too few samples"}
     for one, limit in zip(found, limits, strict=True):
         verdict = one.verdict
         size = f" {_core.format_size(verdict.cell.size_bytes)}" if verdict.cell.size_bytes else ""
@@ -78,8 +78,8 @@ def _verdict_lines(plan: SitePlan, found: Sequence[Decided]) -> list[str]:
         times = verdict.time_s / limit if limit and verdict.time_s else None
         multiple = "" if times is None else f"{times:.2f}" if times < 99.95 else f"{times:.0f}"
         taken = f"{taken:>8}" + (f" {multiple:>5}" if bounded else "")
-        said = says[verdict.outcome] + ("" if one.confirmed or verdict.outcome != "better" else ", not confirmed")
-        lines.append(f"  {verdict.cell.function + size:<26} {present:>8} {mpi:>9} {taken}  {said}")
+        said = says[verdict.outcome] + ("" if one.confirmed or verdict.outcome != "better" else ", seen once")
+        lines.append(f"  {verdict.cell.function + size:<24} {present:>8} {mpi:>9} {taken}  {said}")
         lines.append(f"      {verdict.spec if verdict.outcome == 'better' else one.before}")
     return lines
 

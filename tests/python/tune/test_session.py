@@ -167,3 +167,10 @@ def test_what_is_told_fits_80_columns_and_the_json_form_has_all_cells(tuned: Cal
     assert multiple == f"{cells[0]['time_s'] / cells[0]['bound_s']:.0f}"
     assert [(cell["size_bytes"], cell["spec"]) for cell in cells] == [(64, "direct"), (1024, "direct")]
     assert cells[0]["present"] == plan.present[plan.questions[0].cell]
+
+
+def test_what_is_told_of_a_choice_that_stays_fits_80_columns_too(tuned: Callable[..., Any]) -> None:
+    _, _, outcome = tuned("allreduce", (1024,), lambda f, spec, n: 2.0)
+    lines = result_lines(outcome, Path("tuning.json"), Path("tuning.sqlite"))
+    assert any(line.endswith("  present stays") for line in lines)
+    assert max(map(len, lines)) <= 80
