@@ -24,6 +24,7 @@ def terms_json(terms: _core.BoundTerms) -> dict[str, Any]:
             "at_once": terms.rounds.at_once or None,
             "rounds": terms.rounds.rounds or None,
             "latency_s": terms.rounds.latency_s or None,
+            "spread_s": terms.rounds.spread_s or None,
             "seconds": terms.rounds.seconds or None,
         },
         "copy": _memory_json(terms.copy),
@@ -143,7 +144,12 @@ def other_lines(terms: _core.BoundTerms) -> list[str]:
     """Rounds and memory, where they say something."""
     lines = []
     rounds = terms.rounds
-    if rounds.seconds > 0:
+    if rounds.spread_s > 0 and rounds.spread_s >= rounds.seconds:
+        lines.append(
+            f"rounds: {_core.format_duration(rounds.spread_s)} until {rounds.members:,} have heard, "
+            "each telling others one after the other"
+        )
+    elif rounds.seconds > 0:
         lines.append(
             f"rounds: {rounds.rounds} of {_core.format_duration(rounds.latency_s)} until {rounds.members:,} have heard, "
             f"each telling {rounds.at_once:,} at once: {_core.format_duration(rounds.seconds)}"

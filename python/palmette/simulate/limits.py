@@ -1,39 +1,116 @@
-"""The least time of a collective on a simulated cluster: its links, and what one host can take in."""
+"""The least time of a collective on a simulated cluster: its links, what one host can take in, and who can have heard.
+
+Messages cost what the simulator's parameters say, and memory is not shared, so more is known than on a real cluster:
+
+- *Links*: what must cross an edge (`palmette bound`) over its capacity, after the latency of the first message that crosses it
+  and with what both ends are busy.
+- *A host*: each of its ranks gets (or hands out) all that it must by messages, and these share the host's memory and its link.
+- *Word of mouth*: how soon every rank can have heard of the root, or the root of every rank, when each message keeps its
+  sender, or its receiver, busy: the postal model on ranks, hosts and groups of hosts (src/palmette/model/spread.hpp).
+
+Messages beyond the eager limit keep nobody busy in the simulation; where a message can be so long only the time on the wires
+counts of a latency, and nothing follows from word of mouth.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
 
 from palmette import _core
+from palmette.simulate.cluster import Cluster
 from palmette.simulate.job import Job
 from palmette.simulate.parameters import Parameters
+from palmette.topology_model import Topology
 
-_INTO_EACH_RANK = ("allgather", "allgatherv", "bcast", "allreduce")
-"""Each rank, but a root, gets everything, and in a simulation by messages only."""
+_VECTORS = ("bcast", "reduce", "allreduce", "scan", "exscan")
 
 
 def bound_s(job: Job, parameters: Parameters, collective: str, size_bytes: int, root: int) -> float:
-    """Return the larger of two limits, of the measured ranks, without the background; 0: nothing is known.
+    """Return the largest of these limits, of the measured ranks, without the background; 0: nothing is known."""
+    core = _core.Job(_core.Machine.from_json(_nearest(job.cluster).to_json()), "hosts=" + ",".join(job.seats))
+    kind = _core.collective_of(collective)
+    terms = _core.bound_terms(core, kind, size_bytes, root, messages_only=True, ends=_ends(parameters))
+    is_eager = _longest_bytes(kind, size_bytes, core.size) <= parameters.eager_bytes
+    found = list(_links_s(terms, kind, 0.0 if is_eager else parameters.ends_between_s))
+    found += [terms.copy.seconds, terms.reduce.seconds, _host_s(job, parameters, kind, size_bytes, root)]
+    return max([*found, terms.rounds.seconds] if is_eager else found)
 
-    - The links: what must cross the fullest one, or the latency of the farthest way, as `palmette bound` says it.
-    - A host: here no memory is shared, so all that its ranks must get comes in over its link or through its memory, and
-      takes at least all of it over the capacity of both together.
+
+def _longest_bytes(kind: str, size_bytes: int, ranks: int) -> int:
+    """More than a message needs to carry."""
+    if kind in _VECTORS:
+        return size_bytes
+    return size_bytes * ranks * (ranks if kind == "alltoall" else 1)
+
+
+def _nearest(cluster: Cluster) -> Topology:
+    """The topology; where groups are joined pairwise, with the least latency at every level, as no level's is one way's."""
+    if not cluster.mesh:
+        return cluster.topology
+    machine = cluster.topology.machine
+    names = [level.name for level in machine.levels]
+    above = machine.levels[: names.index("node") + 1]
+    least_s = min(level.latency_s or 0.0 for level in above)
+    levels = [replace(level, latency_s=least_s) if level in above else level for level in machine.levels]
+    return replace(cluster.topology, machine=replace(machine, levels=levels))
+
+
+def _ends(parameters: Parameters) -> tuple[float, float, float, float]:
+    return (
+        parameters.send_inside_message_s,
+        parameters.receive_inside_message_s,
+        parameters.send_between_message_s,
+        parameters.receive_between_message_s,
+    )
+
+
+def _links_s(terms: _core.BoundTerms, kind: str, ends_s: float) -> Iterator[float]:
+    """Each level's slowest edge, or all of its edges together: bytes flow when the first message has come that far.
+
+    `ends_s`: part of the latency that a message needn't take.
     """
-    machine = _core.Machine.from_json(job.cluster.topology.to_json())
-    core = _core.Job(machine, "hosts=" + ",".join(job.seats))
-    links_s = float(_core.bound(core, _core.collective_of(collective), size_bytes, root).seconds)
-    return max(links_s, _host_bound_s(job, parameters, collective, size_bytes, root))
+    least_s = float("inf")
+    for level in terms.levels:
+        if level.groups < 2:
+            continue
+        least_s = min(least_s, level.latency_s)
+        if level.crossed:
+            yield level.latency_s - ends_s
+        if level.worst.group >= 0 and level.worst.seconds > 0:
+            yield level.worst.seconds + max(least_s - ends_s, 0.0)
+        if kind == "allreduce" and level.together_s > 0:
+            yield level.together_s + max(least_s - ends_s, 0.0)
 
 
-def _host_bound_s(job: Job, parameters: Parameters, collective: str, size_bytes: int, root: int) -> float:
-    if collective not in _INTO_EACH_RANK:
-        return 0.0
+def _host_s(job: Job, parameters: Parameters, kind: str, size_bytes: int, root: int) -> float:
+    """Some host: the bytes that its ranks must get or hand out by messages, over its memory and its link."""
+    p = len(job.seats)
     ranks_of = Counter(job.seats)
-    if collective == "bcast":
-        ranks_of[job.seats[root]] -= 1
-    each = size_bytes * (len(job.seats) - 1 if collective.startswith("allgather") else 1)
+    if p < 2:
+        return 0.0
     slowest_s = 0.0
     for host in job.cluster.topology.machine.tree.hosts():
-        link = host.up_bytes_per_s or parameters.unknown_bytes_per_s
-        slowest_s = max(slowest_s, ranks_of[host.name] * each / (link + parameters.memory_bytes_per_s))
+        ranks = ranks_of[host.name]
+        is_alone = ranks == p
+        memory = parameters.memory_bytes_per_s
+        link = 0.0 if is_alone else host.up_bytes_per_s or parameters.unknown_bytes_per_s
+        if kind == "allreduce":
+            # To bring each element's sum to k members takes 2 (k - 1) messages (one-way gossip). The host's ranks and all
+            # others, taken for one, are k; messages to and from the others cross the link, one direction each.
+            found_s = 2 * size_bytes * (ranks - is_alone) / (memory + 2 * link)
+        else:
+            has_root = job.seats[root] == host.name
+            found_s = _each_way_bytes(kind, size_bytes, ranks, p, has_root) / (memory + link)
+        if found_s > 0:
+            slowest_s = max(slowest_s, found_s + max(parameters.inside_latency_s - parameters.ends_inside_s, 0.0))
     return slowest_s
+
+
+def _each_way_bytes(kind: str, size_bytes: int, ranks: int, p: int, has_root: bool) -> int:
+    """What so many ranks of a host must get, or must hand out, by messages at least."""
+    if kind in ("bcast", "reduce"):
+        return size_bytes * (ranks - has_root)
+    # Every other block comes; every contribution to another's block leaves.
+    return size_bytes * (p - 1) * ranks if kind in ("allgather", "reduce_scatter") else 0

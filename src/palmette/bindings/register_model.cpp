@@ -3,10 +3,12 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include <map>
+#include <tuple>
 
 #include "palmette/base/error.hpp"
 #include "palmette/bindings/planned.hpp"
@@ -26,6 +28,7 @@ using model::MemoryTerm;
 using model::RoundsTerm;
 using Lengths = std::variant<std::int64_t, std::vector<std::int64_t>>;
 using Ports = std::map<std::string, std::int32_t>;
+using Ends = std::tuple<double, double, double, double>;
 
 /// A request with the lengths of its blocks.
 struct Asked {
@@ -75,6 +78,7 @@ void register_bound_classes(nb::module_& m) {
         .def_ro("at_once", &RoundsTerm::at_once, "Messages of a member under way at once; 0: any number.")
         .def_ro("rounds", &RoundsTerm::rounds)
         .def_ro("latency_s", &RoundsTerm::latency_s, "The smallest between members.")
+        .def_ro("spread_s", &RoundsTerm::spread_s, "By the postal model, with messages only; 0: nothing follows.")
         .def_ro("seconds", &RoundsTerm::seconds);
     nb::class_<MemoryTerm>(m, "MemoryTerm", "What some rank must at least do in its own memory.")
         .def_ro("bytes", &MemoryTerm::bytes)
@@ -105,23 +109,29 @@ void register_model(nb::module_& m) {
     m.def(
         "bound_terms",
         [](const topology::Job& job, std::string_view collective, const Lengths& block_bytes, std::int32_t root,
-           const Ports& ports, std::int32_t at_once, bool messages_only) {
+           const Ports& ports, std::int32_t at_once, bool messages_only, const std::optional<Ends>& ends) {
             const Asked what = asked(job, collective, block_bytes, root);
-            return model::bound_terms(job, what.request, what.lengths,
-                                      {{ports.begin(), ports.end()}, at_once, messages_only});
+            model::BoundOptions options{{ports.begin(), ports.end()}, at_once, messages_only, {}};
+            if (ends) {
+                const auto& [send_inside, receive_inside, send_between, receive_between] = *ends;
+                options.ends = {{send_inside, send_between}, {receive_inside, receive_between}};
+            }
+            return model::bound_terms(job, what.request, what.lengths, options);
         },
         "job"_a, "collective"_a, "block_bytes"_a, "root"_a = 0, nb::kw_only(), "ports"_a = Ports{}, "at_once"_a = 0,
-        "messages_only"_a = false,
+        "messages_only"_a = false, "ends"_a = nb::none(),
         "All that bounds a collective. ports: by level, the ports that ranks of a group are bound to; at_once: "
         "messages "
         "that a rank can have under way, 0: what follows from overheads; messages_only: ranks of a node share no "
-        "memory. Raises Error.");
+        "memory; ends: with it, for how many seconds sender and receiver of a message inside a node, then those of one "
+        "between nodes are busy with it. Raises Error.");
     m.def(
         "bound_edges",
         [](const topology::Job& job, std::string_view collective, const Lengths& block_bytes, std::size_t level,
            std::int32_t root, const Ports& ports) {
             const Asked what = asked(job, collective, block_bytes, root);
-            return model::bound_edges(job, what.request, what.lengths, level, {{ports.begin(), ports.end()}, 0, false});
+            return model::bound_edges(job, what.request, what.lengths, level,
+                                      {{ports.begin(), ports.end()}, 0, false, {}});
         },
         "job"_a, "collective"_a, "block_bytes"_a, "level"_a, "root"_a = 0, nb::kw_only(), "ports"_a = Ports{},
         "All edges of one level, by group; `level` is an index into Job.levels. Raises Error.");

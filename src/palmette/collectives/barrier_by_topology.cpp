@@ -33,7 +33,8 @@ const Algorithm barrier_by_topology{
     "by_topology",
     "Up a tree with leaders per node, chassis, leaf and tier, and down again: 2 (p - 1) messages, few between leaves.",
     "Kandalla, Subramoni, Vishnu, Panda, IPDPS workshops 2010 (the tree); folklore (gather and release)",
-    "LEVEL=linear|binomial|k_nomial.K|k_ary.K|chain, inside of the node also shared, for each level with leaders "
+    "LEVEL=linear|binomial|k_nomial.K|postal.K|k_ary.K|chain, inside of the node also shared, for each level with "
+    "leaders "
     "(stars, "
     "binomial from 9 members on), inside=... for all levels inside of the node, top=...",
     "shared only for the level of nodes and those inside",

@@ -35,7 +35,7 @@ const Algorithm barrier_dissemination{
     "dissemination",
     "ceil(log_k p) rounds in topology order, in each of which every rank tells k - 1 others.",
     "Hensgen, Finkel, Manber, IJPP 17(1), 1988; radix k: Hoefler, Mehlan, Mietke, Rehm, IPDPS workshops 2006",
-    "radix=K (2), inside=linear|binomial|k_nomial.K|k_ary.K|chain|shared (among nodes only, one rank of each)",
+    "radix=K (2), inside=linear|binomial|k_nomial.K|postal.K|k_ary.K|chain|shared (among nodes only, one rank of each)",
     "none",
     false,
     refuse,

@@ -84,8 +84,9 @@ const Algorithm bcast_by_topology{
     "Leaders per node, chassis, leaf and tier: each level has its own tree; inside of the node also memory that all "
     "read.",
     "Kandalla, Subramoni, Vishnu, Panda, IPDPS workshops 2010; any number of levels and pipelining here",
-    "LEVEL=linear|binomial|k_nomial.K|k_ary.K|chain, inside of the node also shared, for each level with leaders "
-    "(by size: stars or chains), inside=... for all levels inside of the node, top=..., segment=SIZE, "
+    "LEVEL=linear|binomial|k_nomial.K|postal.K|k_ary.K|chain, inside of the node also shared, for each level with "
+    "leaders (by size: stars or chains), inside=... for all levels inside of the node, top=..., segment=SIZE, "
+    "relays=R|all (1), "
     "single=SIZE (never), with shared: what is exposed is read in its owner's memory from there on",
     "shared only for the level of nodes and those inside",
     false,

@@ -23,7 +23,9 @@ const Algorithm gather_by_topology{
     "by_topology",
     "Leaders per node, chassis, leaf and tier: each level has its own tree, so every uplink is crossed once per group.",
     "Kandalla, Subramoni, Vishnu, Panda, IPDPS workshops 2010; any number of levels here",
-    "LEVEL=linear|binomial|k_nomial.K for each level with leaders (all, binomial), top=..., segment=SIZE, direct=SIZE",
+    "LEVEL=linear|binomial|k_nomial.K|postal.K for each level with leaders (all, binomial), top=..., "
+    "segment=SIZE, relays=R|all (1), "
+    "direct=SIZE",
     "none",
     true,
     refuse_by_topology,

@@ -32,6 +32,8 @@ struct ReduceContext {
     std::int32_t first_tag = 0;
     plan::Slice slice;
     bool ordered = false;  ///< contributions are combined in the order of participants
+    /// Where somebody overwrites `result` afterwards: recursive multiplying adds the steps that still read it here.
+    std::vector<plan::StepId>* readers = nullptr;
 
     plan::Buffer layer(std::size_t index) const { return plan::scratch_layer(first_layer + index); }
     plan::StepId send(std::int32_t to, std::int32_t tag, plan::Buffer from, const plan::Blocks& blocks,
@@ -82,6 +84,8 @@ struct Factors {
 /// f * radix^j below it, with two more messages in a row.
 Factors factors_of(std::int32_t n, std::int32_t radix);
 std::vector<plan::StepId> recursive_multiplying(const ReduceContext& context, std::int32_t radix);
+/// Layers of scratch, from ReduceContext::first_layer on, that it uses at most among n participants or fewer.
+std::size_t recursive_multiplying_layers(std::int32_t n, std::int32_t radix);
 
 /// Recursive halving and, for allreduce, doubling back (Rabenseifner, ICCS 2004). Neighbours exchange first and the largest part, so that far
 /// links carry least and neighbouring contributions are combined first: order is kept.

@@ -14,6 +14,9 @@ using plan::Blocks;
 using plan::Buffer;
 using plan::StepId;
 
+// Room for what a round and the next one bring, as long as that isn't much.
+constexpr std::size_t most_layers = 32;
+
 /// Largest divisors first; empty when a prime factor is too large.
 std::vector<std::int32_t> divide(std::int32_t n, std::int32_t radix) {
     std::vector<std::int32_t> out;
@@ -111,6 +114,12 @@ Factors factors_of(std::int32_t n, std::int32_t radix) {
     return {{n, static_cast<std::int32_t>(core)}, rounds};
 }
 
+std::size_t recursive_multiplying_layers(std::int32_t n, std::int32_t radix) {
+    if (n < 2) return 0;
+    const std::size_t layers = n <= radix ? static_cast<std::size_t>(n) - 1 : 2 * (static_cast<std::size_t>(radix) - 1);
+    return std::min(layers, most_layers);
+}
+
 std::vector<StepId> recursive_multiplying(const ReduceContext& context, std::int32_t radix) {
     const auto [fold, factors] = factors_of(context.n, radix);
     const Blocks all = context.blocks_of(0, 1);
@@ -119,8 +128,6 @@ std::vector<StepId> recursive_multiplying(const ReduceContext& context, std::int
         const StepId sent = context.send(context.me - 1, 0, context.input, all, context.ready);
         return {context.recv(context.me - 1, rounds + 1, context.result, all, {sent})};
     }
-    // Room for what a round and the next one bring, as long as that isn't much.
-    constexpr std::size_t most_layers = 32;
     const auto widest = static_cast<std::size_t>(*std::max_element(factors.begin(), factors.end()) - 1);
     const bool once = rounds == 1 && fold.extra() == 0;
     Landing landing(context, std::min(once ? widest : std::max<std::size_t>(2 * widest, 2), most_layers));
@@ -143,7 +150,10 @@ std::vector<StepId> recursive_multiplying(const ReduceContext& context, std::int
         held = exchange_and_combine(context, landing, peers, static_cast<std::size_t>(digit), 1 + round, all, held);
         stride *= factor;
     }
-    if (fold.takes(context.me)) context.send(context.me + 1, rounds + 1, held.buffer, all, held.ready);
+    if (fold.takes(context.me)) {
+        const StepId sent = context.send(context.me + 1, rounds + 1, held.buffer, all, held.ready);
+        if (context.readers) context.readers->push_back(sent);
+    }
     return held.ready;
 }
 

@@ -81,8 +81,9 @@ const Algorithm reduce_by_topology{
     "by_topology",
     "Leaders per node, chassis, leaf and tier combine what is below them; inside of the node straight from memory.",
     "Kandalla, Subramoni, Vishnu, Panda, IPDPS workshops 2010, for reduce and with any number of levels here",
-    "LEVEL=linear|binomial|k_nomial.K|k_ary.K|chain, inside of the node also shared, for each level with leaders "
-    "(by size: stars or chains), inside=... for all levels inside of the node, top=..., segment=SIZE, "
+    "LEVEL=linear|binomial|k_nomial.K|postal.K|k_ary.K|chain, inside of the node also shared, for each level with "
+    "leaders (by size: stars or chains), inside=... for all levels inside of the node, top=..., segment=SIZE, "
+    "relays=R|all (1), "
     "single=SIZE (never), with shared: what is exposed is read in its owner's memory from there on",
     "shared only for the level of nodes and those inside; an operation that doesn't commute needs ranks in topology "
     "order",

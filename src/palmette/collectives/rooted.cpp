@@ -1,8 +1,10 @@
 #include "palmette/collectives/rooted.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "palmette/base/error.hpp"
+#include "palmette/collectives/relayed_tree.hpp"
 
 namespace palmette::collectives {
 
@@ -14,8 +16,28 @@ std::vector<LevelShape> level_shapes(const Job& job, const Spec& spec, TreeShape
         all.push_back({i, fallback});
         if (const auto shape = spec.find(job.levels()[i].name)) named.push_back({i, TreeShape::parse(*shape)});
     }
-    for (const auto& [key, value] : spec.options) any = any || (key != "top" && key != "segment" && key != "direct");
+    for (const auto& [key, value] : spec.options)
+        any = any || (key != "top" && key != "segment" && key != "direct" && key != "relays");
     return any ? named : all;
+}
+
+std::int32_t relays_of(const Spec& spec) {
+    return spec.find("relays") == "all" ? std::numeric_limits<std::int32_t>::max() : spec.integer("relays", 1);
+}
+
+std::optional<std::string> refuse_relays(const Job& job, const Spec& spec, const std::vector<LevelShape>& levels) {
+    if (relays_of(spec) == 1) return std::nullopt;
+    const std::size_t node = *job.find_level("node");
+    if (std::any_of(levels.begin(), levels.end(), [&](const LevelShape& one) { return one.level == node; }))
+        return std::nullopt;
+    return std::string("relays stand for leaders of nodes, and here nodes have none: add node=SHAPE");
+}
+
+TreeNeighbours relayed_links(const Job& job, Position position, Position root, std::vector<LevelShape> levels,
+                             TreeShape top, std::int32_t relays) {
+    const bool star = top.is_star() && levels.front().level == *job.find_level("node");
+    const TopologyTree tree(job, {0, job.size()}, root, std::move(levels), top);
+    return RelayedTree(job, tree, root, relays, star).of(position);
 }
 
 RootedTree flat_tree(const Job& job, Rank rank, const Request& request, const Spec& spec, TreeShape shape) {
@@ -48,12 +70,12 @@ std::optional<std::string> refuse_k_nomial(const Job&, const Request&, const Spe
 }
 
 std::optional<std::string> refuse_by_topology(const Job& job, const Request&, const Spec& spec) {
-    check_keys(spec, {"top", "segment", "direct"}, &job);
+    check_keys(spec, {"top", "segment", "direct", "relays"}, &job);
     for (const auto& [key, value] : spec.options)
-        if (key != "segment" && key != "direct") TreeShape::parse(value);
+        if (key != "segment" && key != "direct" && key != "relays") TreeShape::parse(value);
     spec.size("segment", 0);
     spec.size("direct", 0);
-    return std::nullopt;
+    return refuse_relays(job, spec, level_shapes(job, spec, {2}));
 }
 
 RootedTree topology_tree(const Job& job, Rank rank, const Request& request, const Spec& spec) {
@@ -64,9 +86,11 @@ RootedTree topology_tree(const Job& job, Rank rank, const Request& request, cons
     const auto top = spec.find("top");
     const TreeShape shape = straight ? TreeShape{} : top ? TreeShape::parse(*top) : TreeShape{2};
     tree.parts = straight ? std::uint16_t{1} : slices_of(request, spec);
-    tree.neighbours = TopologyTree(job, {0, job.size()}, job.position_of(request.root),
-                                   straight ? std::vector<LevelShape>() : level_shapes(job, spec, {2}), shape)
-                          .of(tree.self);
+    const Position root = job.position_of(request.root);
+    std::vector<LevelShape> levels = straight ? std::vector<LevelShape>() : level_shapes(job, spec, {2});
+    const std::int32_t relays = straight ? 1 : relays_of(spec);
+    tree.neighbours = relays > 1 ? relayed_links(job, tree.self, root, std::move(levels), shape, relays)
+                                 : TopologyTree(job, {0, job.size()}, root, std::move(levels), shape).of(tree.self);
     return tree;
 }
 

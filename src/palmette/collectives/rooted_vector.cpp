@@ -79,7 +79,7 @@ TopologyForm topology_form(const Job& job, const Request& request, const Spec& s
     const std::size_t node = *job.find_level("node");
     const bool any = std::any_of(spec.options.begin(), spec.options.end(), [](const auto& option) {
         return option.first != "top" && option.first != "segment" && option.first != "inside" &&
-               option.first != "single";
+               option.first != "relays" && option.first != "single";
     });
     const bool large = !any && request.block_bytes >= large_vector;
     const bool one_chain = large && job.levels()[node].groups.count() <= longest_chain;
@@ -108,7 +108,8 @@ TopologyForm topology_form(const Job& job, const Request& request, const Spec& s
 
 void check_topology_form(const Job& job, const Request& request, const Spec& spec) {
     for (const auto& [key, value] : spec.options)
-        if (key != "segment" && key != "top" && key != "single" && !job.find_level(key)) TreeShape::parse(value, true);
+        if (key != "segment" && key != "top" && key != "relays" && key != "single" && !job.find_level(key))
+            TreeShape::parse(value, true);
     topology_form(job, request, spec);
 }
 
@@ -129,6 +130,11 @@ RootedTree topology_vector_tree(const Job& job, Rank rank, const Request& reques
     tree.self = job.position_of(rank);
     tree.parts = form.parts;
     tree.keeps_order = request.ordered;
+    if (relays_of(spec) > 1) {
+        tree.neighbours = relayed_links(job, tree.self, job.position_of(request.root), std::move(form.levels), form.top,
+                                        relays_of(spec));
+        return tree;
+    }
     tree.neighbours = TopologyTree(job, {0, job.size()}, job.position_of(request.root), std::move(form.levels),
                                    form.top, tree.keeps_order ? Numbering::sides : Numbering::nested)
                           .of(tree.self);
@@ -161,9 +167,13 @@ std::optional<std::string> refuse_flat_vector(const Job& job, const Request& req
 }
 
 std::optional<std::string> refuse_topology_vector(const Job& job, const Request& request, const Spec& spec) {
-    check_keys(spec, {"top", "inside", "segment", "single"}, &job);
+    check_keys(spec, {"top", "inside", "segment", "relays", "single"}, &job);
     check_single_copy(spec);
     check_topology_form(job, request, spec);
+    if (const auto reason = refuse_relays(job, spec, topology_form(job, request, spec).levels)) return reason;
+    if (request.ordered && relays_of(spec) > 1)
+        return "the operation needs the order of ranks, and relays hear from nodes that aren't next to theirs: leave "
+               "out relays";
     if (request.ordered && !in_rank_order(job))
         return "the operation needs the order of ranks, which isn't that of the machine here: use an algorithm with "
                "order=rank";

@@ -12,7 +12,8 @@ std::vector<Algorithm> allreduce_rows() {
             allreduce_ring,
             allreduce_direct,
             allreduce_reduce_bcast,
-            allreduce_leaders};
+            allreduce_leaders,
+            allreduce_node_aware};
 }
 
 }  // namespace palmette::collectives

@@ -39,6 +39,36 @@ SubTree part_below(SubTree tree, std::int64_t parts, std::int64_t part) {
 }
 std::int64_t parts_of(SubTree tree, std::int32_t radix) { return std::min<std::int64_t>(radix, tree.count - 1); }
 
+/// Children of a postal tree's root: who gets the j-th message leads as many as that one can reach in the time that is left then.
+std::vector<SubTree> postal_parts(SubTree tree, std::int32_t latency) {
+    std::vector<std::int64_t> reach{1};
+    while (reach.back() < tree.count) {
+        const std::size_t t = reach.size();
+        reach.push_back(reach.back() +
+                        (t >= static_cast<std::size_t>(latency) ? reach[t - static_cast<std::size_t>(latency)] : 0));
+    }
+    std::vector<SubTree> out;
+    std::int32_t next = tree.first + 1;
+    for (std::size_t left = reach.size() - 1; next < tree.first + tree.count; --left) {
+        const std::int64_t most = reach[left - static_cast<std::size_t>(latency)];
+        out.push_back({next, static_cast<std::int32_t>(std::min<std::int64_t>(most, tree.first + tree.count - next))});
+        next += out.back().count;
+    }
+    return out;
+}
+
+std::pair<SubTree, std::int32_t> locate_postal(std::int32_t member, std::int32_t n, std::int32_t latency) {
+    SubTree tree{0, n};
+    std::int32_t above = -1;
+    while (tree.first != member) {
+        above = tree.first;
+        const std::vector<SubTree> parts = postal_parts(tree, latency);
+        tree = *std::find_if(parts.begin(), parts.end(),
+                             [&](const SubTree& part) { return member < part.first + part.count; });
+    }
+    return {tree, above};
+}
+
 /// The k-ary subtree of a member and the member above it, by walking down from the root: log_k n turns, one for a chain.
 std::pair<SubTree, std::int32_t> locate(std::int32_t member, std::int32_t n, std::int32_t radix) {
     if (radix == 1) return {{member, n - member}, member - 1};
@@ -61,13 +91,16 @@ TreeShape TreeShape::parse(std::string_view text, bool with_shared) {
     if (text == "chain") return chain();
     if (const auto radix = radix_after("k_nomial.", text, 2)) return {*radix};
     if (const auto radix = radix_after("k_ary.", text, 1)) return k_ary(*radix);
+    if (const auto latency = radix_after("postal.", text, 1)) return {*latency, Kind::postal};
     if (with_shared && text == "shared") return {0, Kind::nomial, true};
-    base::fail("'", text, "' is no tree: there are linear, binomial, k_nomial.K with K of at least 2, k_ary.K",
+    base::fail("'", text,
+               "' is no tree: there are linear, binomial, k_nomial.K with K of at least 2, k_ary.K, postal.K",
                with_shared ? ", chain and, for levels inside of a node, shared" : " and chain");
 }
 
 std::string TreeShape::text() const {
     if (shared) return "shared";
+    if (kind == Kind::postal) return base::cat("postal.", radix);
     if (kind == Kind::ary) return radix == 1 ? "chain" : base::cat("k_ary.", radix);
     return radix == 0 ? "linear" : radix == 2 ? "binomial" : base::cat("k_nomial.", radix);
 }
@@ -75,6 +108,7 @@ std::string TreeShape::text() const {
 std::optional<std::int32_t> TreeShape::parent(std::int32_t member, std::int32_t n) const {
     if (member == 0) return std::nullopt;
     if (kind == Kind::ary) return locate(member, n, radix).second;
+    if (kind == Kind::postal) return locate_postal(member, n, radix).second;
     if (radix == 0) return 0;
     const std::int64_t weight = lowest_weight(member, radix, 0);
     return static_cast<std::int32_t>(member - member / weight % radix * weight);
@@ -83,11 +117,13 @@ std::optional<std::int32_t> TreeShape::parent(std::int32_t member, std::int32_t 
 SubTree TreeShape::subtree(std::int32_t member, std::int32_t n) const {
     if (member == 0) return {0, n};
     if (kind == Kind::ary) return locate(member, n, radix).first;
+    if (kind == Kind::postal) return locate_postal(member, n, radix).first;
     if (radix == 0) return {member, 1};
     return {member, static_cast<std::int32_t>(std::min<std::int64_t>(lowest_weight(member, radix, n), n - member))};
 }
 
 std::vector<SubTree> TreeShape::children(std::int32_t member, std::int32_t n) const {
+    if (kind == Kind::postal) return postal_parts(subtree(member, n), radix);
     std::vector<SubTree> out;
     if (kind == Kind::ary) {
         const SubTree own = subtree(member, n);

@@ -160,10 +160,37 @@ class Terms {
             for (std::int32_t g = 0; g < groups.count(); ++g) largest = std::max(largest, groups.size_of(g));
             out.at_once *= largest;
         }
-        if (out.at_once == 0) return out;
-        for (std::int64_t heard = 1; heard < out.members; heard *= out.at_once + 1) ++out.rounds;
-        out.seconds = out.rounds * out.latency_s;
+        if (options_.messages_only) out.spread_s = spread();
+        if (out.at_once > 0)
+            for (std::int64_t heard = 1; heard < out.members; heard *= out.at_once + 1) ++out.rounds;
+        out.seconds = std::max(out.rounds * out.latency_s, out.spread_s);
         return out;
+    }
+
+    /// What both ends of a message are busy for, as far as overheads are known.
+    MessageEnds ends() const {
+        if (options_.ends) return *options_.ends;
+        const auto& levels = job_.levels();
+        const auto inner = levels.begin() + static_cast<std::ptrdiff_t>(*job_.find_level("node")) + 1;
+        Gaps gaps{job_.inside().overhead_s, levels.front().costs.overhead_s};
+        for (auto level = levels.begin(); level != levels.end(); ++level) {
+            double& gap_s = level < inner ? gaps.between_s : gaps.inside_s;
+            gap_s = std::min(gap_s, level->costs.overhead_s);
+        }
+        return {gaps, gaps};
+    }
+
+    double spread() const {
+        if (options_.at_once > 0) return 0;
+        const auto [send, receive] = ends();
+        const bool rooted = plan::is_rooted(request_.collective);
+        const bool from = request_.collective != Collective::gather && request_.collective != Collective::reduce;
+        const bool to = request_.collective != Collective::bcast && request_.collective != Collective::scatter;
+        // Of a scan, the first rank's contribution goes to all, and the last one gets that of all.
+        const topology::Rank source = rooted ? request_.root : topology::Rank{0};
+        const topology::Rank target = rooted ? request_.root : topology::Rank{job_.size() - 1};
+        return std::max(from ? spread_s(job_, job_.position_of(source), send) : 0,
+                        to ? spread_s(job_, job_.position_of(target), receive) : 0);
     }
 
     MemoryTerm copied() const {

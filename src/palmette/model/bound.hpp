@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "palmette/model/crossing.hpp"
+#include "palmette/model/spread_of_job.hpp"
 #include "palmette/plan/plan.hpp"
 
 namespace palmette::model {
@@ -25,6 +27,11 @@ struct Bound {
     double capacity_bytes_per_s = 0;
 };
 
+/// For how long the two ends of a message are busy with it.
+struct MessageEnds {
+    Gaps send, receive;
+};
+
 /// What the job's tree doesn't say.
 struct BoundOptions {
     /// By name of a level: the number of ports that every group's edge consists of. Ranks are bound to ports one after the other and carry even
@@ -34,6 +41,8 @@ struct BoundOptions {
     std::int32_t at_once = 0;
     /// Ranks of a node hear of each other by messages only, as if each had a node of its own. Otherwise any number of them can read one memory.
     bool messages_only = false;
+    /// With `messages_only`: the ends of a message; without, each is busy for the overhead of what it crosses.
+    std::optional<MessageEnds> ends = {};
 };
 
 /// The edge of one group.
@@ -60,13 +69,14 @@ struct LevelTerms {
     bool crossed = false;  ///< somebody must hear of somebody else across this level
 };
 
-/// Messages that wait for each other until everybody has heard: rounds times the smallest latency.
+/// Messages that wait for each other until everybody has heard: rounds times the smallest latency, or what the postal model gives.
 struct RoundsTerm {
     std::int64_t members = 0;  ///< nodes, or ranks where they have messages only
     std::int64_t at_once = 0;  ///< messages of one member; 0: any number, so nothing is bounded
     std::int32_t rounds = 0;
     double latency_s = 0;
-    double seconds = 0;
+    double spread_s = 0;  ///< with messages only: by the postal model; 0: nothing follows
+    double seconds = 0;   ///< the larger of the two
 };
 
 /// What some rank must at least do in its own memory.
@@ -101,7 +111,9 @@ struct BoundTerms {
 ///
 /// *Rounds.* A rank that is busy o with each message starts at most k = ceil(L / o) of them in one latency L, so those who have heard of a rank
 /// become at most k + 1 times as many in each: ceil(log_{k+1} p) L. Ranks of a node count as one member with so many times k, unless
-/// `messages_only`. L and o are the smallest between members. A multicast in the network reaches everybody at once.
+/// `messages_only`. L and o are the smallest between members. A multicast in the network reaches everybody at once. With `messages_only`
+/// also the least time of the postal model on nodes and groups (spread_of_job.hpp): from the root with the senders' gaps (bcast, scatter), to
+/// it with the receivers' (gather, reduce), or the larger of both.
 ///
 /// *Memory.* A rank copies its own block to the result (gather, scatter, allgather, alltoall; without MPI_IN_PLACE); p vectors of n
 /// bytes take (p-1) n bytes of results to combine, which p ranks can share at best. What reaches a rank from others of its node is

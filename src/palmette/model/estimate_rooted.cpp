@@ -86,6 +86,7 @@ double Asked::segments(double length) const {
 }
 
 std::optional<double> estimate_rooted_blocks(const Asked& asked) {
+    if (asked.spec.find("relays")) return std::nullopt;
     double total = 0;
     for (const Phase& phase : phases_of(asked, {2})) {
         if (phase.shape.is_star()) {
@@ -103,6 +104,7 @@ std::optional<double> estimate_rooted_blocks(const Asked& asked) {
 }
 
 std::optional<double> estimate_rooted_vector(const Asked& asked) {
+    if (asked.spec.find("relays")) return std::nullopt;
     const Tiers& tiers = asked.tiers;
     const double vector = asked.bytes;
     if (asked.spec.name == "scatter_allgather") {
@@ -120,6 +122,7 @@ std::optional<double> estimate_rooted_vector(const Asked& asked) {
         const std::size_t tier = tiers.crossed(phase.members * phase.size / 2);
         const double both = tiers[tier].inside ? 2 : 1;
         double hops = 0, copies = 0, filled = 0;
+        if (phase.shape.kind == TreeShape::Kind::postal) return std::nullopt;
         if (phase.shape.shared) {
             hops = 1, copies = 0, filled = tiers.side_by_side().latency_s + tiers.copy_s(part);
         } else if (phase.shape.is_star()) {

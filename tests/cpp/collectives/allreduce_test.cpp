@@ -65,6 +65,39 @@ TEST(AllreduceRing, sends_2_p_minus_1_over_p_of_the_vector_for_any_number_of_ran
                   std::pair(std::int64_t{2} * (p - 1) * 8, std::int64_t{2} * (p - 1)));
 }
 
+TEST(AllreduceNodeAware, shares_a_nodes_messages_among_its_ranks_and_crosses_once) {
+    const Job job = job_on("9node:4core");
+    const auto plan = make_plan(job, request_of(64), Spec::parse("node_aware"));
+    EXPECT_EQ(test::crossings_in_a_row(plan, job, "node"), 1);
+    for (const plan::LinkCount& link : level(count(job, "node_aware", 64), "node").links)
+        EXPECT_EQ(link.messages_out, 8);  // one to each other node
+    for (const Program& program : plan.programs) {
+        std::int64_t away = 0;
+        for (const plan::Step& step : program.steps)
+            if (step.kind == plan::StepKind::send && step.peer.value / 4 != program.rank.value / 4) ++away;
+        EXPECT_LE(away, 3);
+        EXPECT_GE(away, 1);
+    }
+}
+
+TEST(AllreduceNodeAware, with_a_radix_crosses_once_a_digit_and_sends_less_in_a_row) {
+    const Job job = job_on("9node:4core");
+    EXPECT_EQ(test::crossings_in_a_row(make_plan(job, request_of(64), Spec::parse("node_aware:radix=3")), job, "node"),
+              2);
+    for (const plan::LinkCount& link : level(count(job, "node_aware:radix=3", 64), "node").links)
+        EXPECT_EQ(link.messages_out, 4);
+}
+
+TEST(AllreduceNodeAware, refuses_what_it_cannot_do) {
+    const Job job = job_on("3node:4core");
+    const Algorithm& row = algorithm_named(Collective::allreduce, "node_aware");
+    EXPECT_THAT(row.refuse(job, request_of(64, false, true), Spec::parse("node_aware")), Optional(HasSubstr("order")));
+    EXPECT_THAT(test::error_of([&] { row.refuse(job, request_of(64), Spec::parse("node_aware:inside=ring")); }),
+                HasSubstr("cuts the vector"));
+    EXPECT_THAT(row.refuse(job_on("2node:200core"), request_of(64), Spec::parse("node_aware:inside=all")),
+                std::nullopt);
+}
+
 TEST(AllreduceDirect, sends_2_p_minus_1_over_p_of_the_vector_with_two_messages_in_a_row) {
     for (const std::int32_t p : {2, 3, 7, 16, 33}) {
         EXPECT_EQ(sent_by_each(Job::flat(p), "direct", 8 * p).first, std::int64_t{2} * (p - 1) * 8);

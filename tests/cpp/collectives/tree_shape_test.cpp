@@ -13,6 +13,7 @@ std::vector<TreeShape> every_shape() {
     std::vector<TreeShape> out;
     for (const std::int32_t radix : {0, 2, 3, 4, 8, 50}) out.push_back({radix});
     for (const std::int32_t radix : {1, 2, 3, 7, 50}) out.push_back(TreeShape::k_ary(radix));
+    for (const std::int32_t latency : {1, 2, 5, 40}) out.push_back({latency, TreeShape::Kind::postal});
     return out;
 }
 
@@ -41,6 +42,26 @@ TEST(TreeShape, the_largest_subtree_comes_first) {
     std::vector<std::int32_t> children;
     for (const SubTree& child : binomial.children(0, 8)) children.push_back(child.first);
     EXPECT_THAT(children, testing::ElementsAre(4, 2, 1));
+}
+
+TEST(TreeShape, a_postal_tree_reaches_all_as_soon_as_any_can) {
+    for (const std::int32_t latency : {1, 2, 3, 5})
+        for (std::int32_t n = 1; n <= 150; ++n) {
+            const TreeShape shape{latency, TreeShape::Kind::postal};
+            std::vector<std::int32_t> heard(static_cast<std::size_t>(n), 0);
+            std::int32_t last = 0;
+            for (std::int32_t member = 0; member < n; ++member) {
+                std::int32_t begun = heard[static_cast<std::size_t>(member)];
+                for (const SubTree& child : shape.children(member, n)) {
+                    heard[static_cast<std::size_t>(child.first)] = begun++ + latency;
+                    last = std::max(last, heard[static_cast<std::size_t>(child.first)]);
+                }
+            }
+            std::vector<std::int64_t> most{1};
+            for (std::size_t t = 1; most.back() < n; ++t)
+                most.push_back(most.back() + (t >= std::size_t(latency) ? most[t - std::size_t(latency)] : 0));
+            ASSERT_EQ(last, static_cast<std::int32_t>(most.size()) - 1) << shape.text() << ", n " << n;
+        }
 }
 
 TEST(TreeShape, a_k_ary_tree_is_as_shallow_and_as_even_as_k_children_each_allow) {
@@ -84,7 +105,8 @@ TEST(TreeShape, names_read_back_and_others_are_refused) {
          {"", "tree", "k_nomial", "k_nomial.", "k_nomial.1", "k_nomial.-2", "k_nomial.4x", "k_ary.0", "k_ary"})
         EXPECT_THAT(
             test::error_of([&] { TreeShape::parse(text); }),
-            HasSubstr("is no tree: there are linear, binomial, k_nomial.K with K of at least 2, k_ary.K and chain"))
+            HasSubstr(
+                "is no tree: there are linear, binomial, k_nomial.K with K of at least 2, k_ary.K, postal.K and chain"))
             << text;
 }
 

@@ -30,7 +30,8 @@ inline const std::vector<NamedSpec>& every_spec() {
                  {"linear", "linear:order=rank", "k_nomial", "k_nomial:radix=3",
                   "k_nomial:radix=4,order=rank,segment=24", "by_topology", "by_topology:node=linear,top=linear",
                   "by_topology:node=linear,leaf=k_nomial.3,top=binomial,segment=20", "by_topology:leaf=linear",
-                  "by_topology:node=binomial,direct=64"})
+                  "by_topology:node=binomial,direct=64", "by_topology:node=linear,top=linear,relays=all",
+                  "by_topology:node=k_nomial.3,top=binomial,relays=2,segment=20"})
                 out.emplace_back(c, text);
         for (const char* text : {"ring",
                                  "ring:nested=no",

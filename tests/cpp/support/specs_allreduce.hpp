@@ -30,6 +30,9 @@ inline std::vector<std::string> allreduce_specs() {
         "leaders:leaders=5,between=recursive_doubling,inside=shared,segment=8",
         "leaders:leaders=all,between=ring,inside=shared,single=64",
         "leaders:leaders=2,between=all,level=socket,inside=shared",
+        "node_aware",
+        "node_aware:radix=2,inside=recursive_doubling",
+        "node_aware:radix=3,inside=all,segment=20",
     };
 }
 

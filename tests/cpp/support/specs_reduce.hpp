@@ -18,6 +18,9 @@ inline std::vector<std::string> reduce_specs() {
             "by_topology:node=shared,top=chain,single=64",
             "by_topology:node=chain,leaf=k_ary.2,top=chain",
             "by_topology:node=shared,top=chain,segment=32",
+            "by_topology:node=linear,top=linear,relays=all",
+            "by_topology:node=k_nomial.3,leaf=binomial,top=binomial,relays=2,segment=20",
+            "by_topology:node=shared,top=linear,relays=3",
             "bine:segment=32",
             "reduce_scatter_gather",
             "ring_gather"};
