@@ -53,7 +53,7 @@ TEST(Registry, unknown_keys_and_bad_values_are_named) {
     EXPECT_THAT(refusal("4node", Collective::gather, "k_nomial:radix=1"),
                 HasSubstr("radix must be a whole number of at least 2"));
     EXPECT_THAT(refusal("4node", Collective::gather, "by_topology:floor=linear"),
-                HasSubstr("key 'floor' is unknown; there are top, segment, direct and the names of levels"));
+                HasSubstr("key 'floor' is unknown; there are top, segment, direct, relays and the names of levels"));
     EXPECT_THAT(refusal("4node", Collective::gather, "by_topology:node=ring"), HasSubstr("'ring' is no tree"));
     EXPECT_THAT(refusal("4node", Collective::allgather, "leaders:between=linear"),
                 HasSubstr("'linear' is no exchange"));
