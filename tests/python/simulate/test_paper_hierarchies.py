@@ -40,3 +40,19 @@ def test_an_alltoall_by_nodes_wins_small_blocks_and_loses_large_ones(took: Took)
     assert ratios[-1] >= 1
     # One crossover: what is won with small blocks is lost step by step.
     assert ratios == sorted(ratios)
+
+
+def test_ranks_of_a_node_that_share_its_messages_beat_its_leader_for_tiny_vectors(took: Took) -> None:
+    # Bienz, Olson, Gropp, ExaMPI 2019, found node-aware allreduces up to 4 times faster than others for small vectors.
+    one, all_of_them = "by_topology:node=postal.5,top=postal.5", "by_topology:node=postal.5,top=linear,relays=all"
+    for collective, leaders, shared in (
+        ("bcast", one, all_of_them),
+        ("reduce", one, all_of_them),
+        ("allreduce", "leaders:between=recursive_multiplying.4,inside=linear", "node_aware"),
+    ):
+        by_leader, by_all = (
+            took(nodes(16, 8), "palmette", collective, (8, 4096), algorithm=name) for name in (leaders, shared)
+        )
+        assert by_all[8] < 0.9 * by_leader[8], collective
+        # Longer vectors have the node's one link to share.
+        assert by_all[4096] > by_leader[4096], collective
