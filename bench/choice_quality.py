@@ -142,10 +142,12 @@ def quality(
     """Return how far the present choice is from the best of a cell; None where one of them wasn't measured."""
     present = result.of(TABLE)
     others = [one for one in ranked(result) if one.spec not in (TABLE, MPI)]
-    if present is None or not others:
+    if present is None or not (others or measured):
         return None
-    present_s, best_s = typical_s(present), min(typical_s(others[0]), typical_s(present))
-    best = others[0].spec if best_s < present_s else before
+    # Where none is left to confirm, the search gave all of them up beside the present choice.
+    present_s, best_s, best = typical_s(present), typical_s(present), before
+    if others and typical_s(others[0]) < present_s:
+        best_s, best = typical_s(others[0]), others[0].spec
     return Quality(
         drawn_cell.mpi, drawn_cell.placement, result.cell.label, before, present_s, best, best_s, len(present.time_s),
         measured, total, bound_s,
