@@ -51,6 +51,11 @@ class Levels:
         return (None, *(name for name in self.leading[:1] if name != "node"))
 
     @property
+    def relays(self) -> tuple[str | None, ...]:
+        """Values of `relays=`: with two ranks a node there is hardly anybody to leave messages to."""
+        return (None, "all") if self.most_a_node > 2 else (None,)
+
+    @property
     def leaders(self) -> tuple[str | None, ...]:
         """Values of `leaders=`."""
         return (None, *(("2",) if self.most_a_node >= 2 else ()), *(("4",) if self.most_a_node > 4 else ()))
@@ -77,7 +82,7 @@ def _gather(levels: Levels, size: int) -> dict[str, Grid]:
     return {
         "linear": {},
         "k_nomial": {"radix": (None, "4", "8"), "segment": segments(size)},
-        "by_topology": {**_shapes(levels, _TREE, _TREE), "segment": segments(size)},
+        "by_topology": {**_shapes(levels, _TREE, _TREE), "relays": levels.relays, "segment": segments(size)},
         "bine": {"segment": segments(size)},
     }
 
@@ -116,7 +121,7 @@ def _rooted_vector(levels: Levels, size: int) -> dict[str, Grid]:
         "k_nomial": {"radix": (None, "4"), "segment": cut},
         "k_ary": {"radix": (None, "4")},
         "chain": {"segment": cut},
-        "by_topology": {**_vector_shapes(levels), "segment": cut},
+        "by_topology": {**_vector_shapes(levels), "relays": levels.relays, "segment": cut},
         "bine": {"segment": cut},
     }
 
@@ -148,6 +153,7 @@ def _allreduce(levels: Levels, size: int) -> dict[str, Grid]:
             "leaders": some, "between": between, "inside": levels.inside(), "level": levels.for_leaders,
             "segment": segments(size),
         },
+        "node_aware": {"radix": (None, "4"), "inside": (None, "recursive_doubling"), "segment": segments(size)},
     }  # fmt: skip
 
 
