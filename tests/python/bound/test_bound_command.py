@@ -86,6 +86,21 @@ def test_bad_input_is_told_in_one_line(palmette: Call, options: tuple[str, ...],
     assert result.err.count("\n") == 1
 
 
+def test_ranks_with_messages_only_have_heard_no_sooner_than_the_postal_model_says(
+    palmette: Call, tmp_path: Path
+) -> None:
+    file = tmp_path / "flat.json"
+    nodes = [{"name": f"h{n}", "level": "node", "slots": 1} for n in range(8)]
+    level = {"name": "node", "latency_s": 2e-6, "overhead_s": 1e-6}
+    file.write_text(json.dumps({"format": "palmette-topology", "version": 1, "name": "flat",
+                                "machine": {"levels": [level], "tree": {"name": "x", "children": nodes}}}))  # fmt: skip
+    call = ("bound", "bcast", "--topology", file, "--size", "8", "--no-shared")
+    # N(t) = N(t - 1) + N(t - 2): 1, 1, 2, 3, 5, 8.
+    out = palmette(*call).out
+    assert "rounds: 5 us until 8 have heard, each telling others one after the other" in out
+    assert json.loads(palmette(*call, "--json").out)["rounds"]["spread_s"] == pytest.approx(5e-6)
+
+
 def test_memory_and_rounds_are_told_where_the_machine_knows_them(palmette: Call, tmp_path: Path) -> None:
     hosts = [{"name": f"h{i}", "level": "node", "slots": 2} for i in range(16)]
     machine = {
