@@ -14,6 +14,7 @@ function(_palmette_matrix abi include_dir definitions exports)
     OUTPUT "${_generated}/palmette/matrix/wrappers.hpp" "${_generated}/matrix_wrappers.cpp"
     COMMAND "${Python_EXECUTABLE}" "${_tool}" "${_list}" "${_generated}" ${abi} "${CMAKE_C_COMPILER}" "-I${include_dir}" ${_flags}
     DEPENDS "${_tool}" "${CMAKE_CURRENT_SOURCE_DIR}/tools/mpi_prototypes.py"
+            "${CMAKE_CURRENT_SOURCE_DIR}/tools/wrappers_header.py"
             "${CMAKE_CURRENT_SOURCE_DIR}/tools/generate_fortran.py" "${_list}" "${include_dir}/mpi.h"
     COMMENT "Wrappers that count messages for the ABI ${abi}"
     VERBATIM)

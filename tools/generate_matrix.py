@@ -15,6 +15,7 @@ from pathlib import Path
 
 from generate_fortran import can_be_called, entry_point, fortran_names
 from mpi_prototypes import Prototype, declared_functions, preprocessed_mpi_h
+from wrappers_header import finder, header
 
 KINDS = ("hook", "message", "lasting", "neighbours", "uncounted")
 
@@ -63,41 +64,10 @@ def counted(prototype: Prototype, kind: str) -> str:
     return f"{counters}.{'keep' if request else 'sent'}({request}comm, dest, {count}, {datatype})"
 
 
-def header(prototypes: list[Prototype]) -> str:
-    """Return the text of wrappers.hpp."""
-    hooks = "\n".join(f"int on_{p.name}({p.declared});" for p in prototypes)
-    finders = "\n".join(f"int find_{p.name}({p.declared});" for p in prototypes)
-    following = "\n".join(
-        f"inline constinit interpose::Next<int (*)({p.declared})> {p.name}{{&find_{p.name}}};" for p in prototypes
-    )
-    return f"""\
-// Made by tools/generate_matrix.py.
-#pragma once
-
-#include <mpi.h>
-
-#include "palmette/interpose/next.hpp"
-
-namespace palmette::matrix {{
-
-// What the program's calls come to.
-{hooks}
-
-// What comes after this library: the preload library, another tool, or the MPI.
-namespace next {{
-{finders}
-{following}
-}}  // namespace next
-
-}}  // namespace palmette::matrix
-"""
-
-
 def wrapper(prototype: Prototype, kind: str) -> str:
     """Return the definitions of one function."""
     p = prototype
-    find = ", ".join([f'"{p.name}"', f"&P{p.name}", *(q.name for q in p.parameters)])
-    text = f"int next::find_{p.name}({p.declared}) {{\n    return {p.name}.find_and_call({find});\n}}\n"
+    text = finder(p)
     if kind != "hook":
         text += f"""\
 int on_{p.name}({p.declared}) {{
@@ -150,7 +120,7 @@ def main(arguments: list[str]) -> int:
         return 1
     include = directory / "palmette" / "matrix"
     include.mkdir(parents=True, exist_ok=True)
-    (include / "wrappers.hpp").write_text(header(prototypes), encoding="utf-8")
+    (include / "wrappers.hpp").write_text(header(prototypes, __file__, "matrix"), encoding="utf-8")
     (directory / "matrix_wrappers.cpp").write_text(source(prototypes, kinds, abi), encoding="utf-8")
     return 0
 

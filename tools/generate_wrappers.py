@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 from mpi_prototypes import Listed, Parameter, Prototype, declared_functions, preprocessed_mpi_h, read_list
+from wrappers_header import finder, header
 
 
 def forms_of(collective: str) -> dict[str, str]:
@@ -31,36 +32,6 @@ def forms_of(collective: str) -> dict[str, str]:
 def all_functions(listed: Listed) -> list[str]:
     """Return the names of all functions, hooks first."""
     return [*listed.hooks, *(name for collective in listed.collectives for name in forms_of(collective))]
-
-
-def header(prototypes: list[Prototype]) -> str:
-    """Return the text of wrappers.hpp."""
-    hooks = "\n".join(f"int on_{p.name}({p.declared});" for p in prototypes)
-    finders = "\n".join(f"int find_{p.name}({p.declared});" for p in prototypes)
-    following = "\n".join(
-        f"inline constinit Next<int (*)({p.declared})> {p.name}{{&find_{p.name}}};" for p in prototypes
-    )
-    return f"""\
-// Made by tools/generate_wrappers.py.
-#pragma once
-
-#include <mpi.h>
-
-#include "palmette/interpose/next.hpp"
-
-namespace palmette::interpose {{
-
-// What the program's calls come to.
-{hooks}
-
-// What comes after this library: another tool, or the MPI.
-namespace next {{
-{finders}
-{following}
-}}  // namespace next
-
-}}  // namespace palmette::interpose
-"""
 
 
 def served_body(prototype: Prototype, collective: str, kind: str) -> str:
@@ -142,7 +113,6 @@ def source(prototypes: list[Prototype], listed: Listed) -> str:
 """
     ]
     for p in prototypes:
-        find = ", ".join([f'"{p.name}"', f"&P{p.name}", *(q.name for q in p.parameters)])
         served = bypass = ""
         if p.name in collectives:
             served = f"int on_{p.name}({p.declared}) {{\n{served_body(p, *collectives[p.name])}\n}}\n"
@@ -150,10 +120,7 @@ def source(prototypes: list[Prototype], listed: Listed) -> str:
                 bypass = f"    if ({bypassed(collectives[p.name][0])}) return next::{p.name}({p.arguments});\n"
         parts.append(f"""\
 namespace palmette::interpose {{
-int next::find_{p.name}({p.declared}) {{
-    return {p.name}.find_and_call({find});
-}}
-{served}}}  // namespace palmette::interpose
+{finder(p)}{served}}}  // namespace palmette::interpose
 extern "C" __attribute__((visibility("default"))) int {p.name}({p.declared}) {{
     using namespace palmette;
     using namespace palmette::interpose;
@@ -173,7 +140,7 @@ def main(arguments: list[str]) -> int:
         return 1
     include = directory / "palmette" / "interpose"
     include.mkdir(parents=True, exist_ok=True)
-    (include / "wrappers.hpp").write_text(header(prototypes), encoding="utf-8")
+    (include / "wrappers.hpp").write_text(header(prototypes, __file__, "interpose"), encoding="utf-8")
     (directory / "wrappers.cpp").write_text(source(prototypes, listed), encoding="utf-8")
     return 0
 

@@ -6,11 +6,12 @@ foreach(_definition IN LISTS definitions)
 endforeach()
 set(_wrapper_list "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/interpose/functions.txt")
 set(_wrapper_tool "${CMAKE_CURRENT_SOURCE_DIR}/tools/generate_wrappers.py")
+set(_header_tool "${CMAKE_CURRENT_SOURCE_DIR}/tools/wrappers_header.py")
 set(_prototypes_tool "${CMAKE_CURRENT_SOURCE_DIR}/tools/mpi_prototypes.py")
 add_custom_command(
   OUTPUT "${_generated}/palmette/interpose/wrappers.hpp" "${_generated}/wrappers.cpp"
   COMMAND "${Python_EXECUTABLE}" "${_wrapper_tool}" "${_wrapper_list}" "${_generated}" "${CMAKE_C_COMPILER}" "-I${include_dir}" ${_wrapper_flags}
-  DEPENDS "${_wrapper_tool}" "${_prototypes_tool}" "${_wrapper_list}" "${include_dir}/mpi.h"
+  DEPENDS "${_wrapper_tool}" "${_header_tool}" "${_prototypes_tool}" "${_wrapper_list}" "${include_dir}/mpi.h"
   COMMENT "Wrappers for the ABI ${abi}"
   VERBATIM)
 set(_fortran_tool "${CMAKE_CURRENT_SOURCE_DIR}/tools/generate_fortran.py")

@@ -1,0 +1,43 @@
+"""What the wrappers of every preloaded library declare, and how each finds what comes after its library."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mpi_prototypes import Prototype
+
+
+def header(prototypes: list[Prototype], tool: str, layer: str) -> str:
+    """Return the text of wrappers.hpp, in the namespace of a layer; `tool` is the path of what makes it."""
+    hooks = "\n".join(f"int on_{p.name}({p.declared});" for p in prototypes)
+    finders = "\n".join(f"int find_{p.name}({p.declared});" for p in prototypes)
+    following = "\n".join(
+        f"inline constinit interpose::Next<int (*)({p.declared})> {p.name}{{&find_{p.name}}};" for p in prototypes
+    )
+    return f"""\
+// Made by tools/{Path(tool).name}.
+#pragma once
+
+#include <mpi.h>
+
+#include "palmette/interpose/next.hpp"
+
+namespace palmette::{layer} {{
+
+// What the program's calls come to.
+{hooks}
+
+// What comes after this library: another preloaded one, a tool, or the MPI.
+namespace next {{
+{finders}
+{following}
+}}  // namespace next
+
+}}  // namespace palmette::{layer}
+"""
+
+
+def finder(p: Prototype) -> str:
+    """Return the definition of what finds the next one at the first call, and calls it."""
+    find = ", ".join([f'"{p.name}"', f"&P{p.name}", *(q.name for q in p.parameters)])
+    return f"int next::find_{p.name}({p.declared}) {{\n    return {p.name}.find_and_call({find});\n}}\n"
