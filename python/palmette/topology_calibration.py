@@ -23,7 +23,7 @@ class SharedFit:
 
     edge: str
     bytes_per_s: float
-    error: float
+    error: float | None
     filled: bool
     flows: list[tuple[int, float]] = field(default_factory=list)
     both_ways_bytes_per_s: float | None = None
@@ -32,7 +32,7 @@ class SharedFit:
         document: dict[str, Any] = {
             "edge": self.edge,
             "bytes_per_s": self.bytes_per_s,
-            "error": self.error,
+            **({} if self.error is None else {"error": self.error}),
             "filled": self.filled,
             "flows": [list(point) for point in self.flows],
         }
@@ -168,7 +168,7 @@ def _fit(reader: Reader, value: Any, place: str) -> SharedFit:
     return SharedFit(
         edge=reader.text(fit, "edge", place),
         bytes_per_s=rate,
-        error=reader.share(fit, "error", place) or 0.0,
+        error=reader.share(fit, "error", place),
         filled=reader.flag(fit, "filled", place),
         flows=flows,
         both_ways_bytes_per_s=reader.rate(fit, "both_ways_bytes_per_s", place),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -199,8 +199,12 @@ def _algorithm(job: Job, cell: Cell) -> str | None:
         for call in job.report.get("calls", [])
         if call.get("function") == function
         and call.get("blocking", True) == blocking
-        # Where ranks don't know each other's lengths the report has none (-1), and one plan serves all sizes.
-        and (call.get("max_bytes", -1) < 0 or call.get("min_bytes", 0) <= max(sizes))
-        and (call.get("max_bytes", -1) < 0 or call["max_bytes"] >= min(sizes))
+        and _is_of(call, min(sizes), max(sizes))
     }
     return ", ".join(sorted(served)) or "mpi"
+
+
+def _is_of(call: Mapping[str, Any], least: int, most: int) -> bool:
+    """Whether a row of the report is of blocks between these lengths. Where ranks don't know each other's it has none (-1)."""
+    longest = int(call.get("max_bytes", -1))
+    return longest < 0 or (int(call.get("min_bytes", 0)) <= most and longest >= least)

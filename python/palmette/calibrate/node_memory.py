@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from palmette.calibrate.session import Asker
-from palmette.calibrate.sharing import Fit, fit
-from palmette.calibrate.steps import MEMORY_BLOCK, MEMORY_S, flow_counts
+from palmette.calibrate.steps import MEMORY_BLOCK, MEMORY_S, SharingStep, flow_counts
 
 
 @dataclass
-class NodeMemoryStep:
-    """`rates`: by number of ranks the repetitions' bytes per second that all of them copied together.
+class NodeMemoryStep(SharingStep):
+    """What 1, 2, 4, ... ranks of a host copied together.
 
     Each rank copies in memory of its own; what they share are caches, memory channels and, where there are more
     ranks than processors, those.
@@ -21,7 +19,6 @@ class NodeMemoryStep:
 
     host: str
     ranks: Sequence[int]
-    rates: dict[int, list[float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.label = f"memory of {self.host}"
@@ -33,13 +30,3 @@ class NodeMemoryStep:
             copied = [of_rank[0] for of_rank in asker.ask("memory", (MEMORY_BLOCK, MEMORY_S), pairs, 4 * MEMORY_S)]
             if all(copied):  # a rank that was not given a processor in that time tells nothing
                 self.rates.setdefault(count, []).append(sum(copied))
-
-    @property
-    def fit(self) -> Fit:
-        """What the node's memory carries. Raises ValueError before there is a figure."""
-        return fit(self.rates)
-
-    @property
-    def error(self) -> float:
-        """Relative, 95 %; infinite before there is a figure."""
-        return self.fit.error if self.rates else math.inf

@@ -162,14 +162,30 @@ def message_bytes(bytes_per_s: float) -> int:
     return int(min(max(2 ** round(math.log2(wanted)), SMALLEST_MESSAGE), LARGEST_MESSAGE))
 
 
+@dataclass(kw_only=True)
+class SharingStep:
+    """What 1, 2, 4, ... users of something carry together; `rates`: by their number the repetitions' bytes per second."""
+
+    rates: dict[int, list[float]] = field(default_factory=dict)
+
+    @property
+    def fit(self) -> Fit:
+        """What is shared carries so much. Raises ValueError before there is a figure."""
+        return fit(self.rates)
+
+    @property
+    def error(self) -> float:
+        """Relative, 95 %; infinite before there is a figure."""
+        return self.fit.error if self.rates else math.inf
+
+
 @dataclass
-class SharedStep:
+class SharedStep(SharingStep):
     """What 1, 2, 4, ... flows at once move over one edge, and as many in both directions."""
 
     level: LevelPlan
     edge: EdgePlan
     stream: StreamStep
-    rates: dict[int, list[float]] = field(default_factory=dict)
     both_ways: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -190,15 +206,6 @@ class SharedStep:
         slow = len(flows) * size / max(self.stream.stream.mean, 1)
         seconds = max(ROUND_S, min(8 * slow, 4.0))
         return sum(rate[0] for rate in asker.ask("stream", (size, WARM_S, seconds), flows, WARM_S + seconds))
-
-    @property
-    def fit(self) -> Fit:
-        """What the edge carries."""
-        return fit(self.rates)
-
-    @property
-    def error(self) -> float:
-        return self.fit.error if self.rates else math.inf
 
 
 def flow_counts(most: int) -> list[int]:

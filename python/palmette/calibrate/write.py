@@ -179,7 +179,7 @@ def _shared_fit(edge: str, fit: Fit, rates: Mapping[int, list[float]]) -> Shared
     return SharedFit(
         edge=edge,
         bytes_per_s=_rounded(fit.bytes_per_s),
-        error=_rounded(fit.error) if math.isfinite(fit.error) else 0.0,
+        error=_error(fit),
         filled=fit.filled,
         flows=[(k, _rounded(Estimate(values).mean)) for k, values in sorted(rates.items())],
     )
@@ -189,8 +189,9 @@ def _figure(estimate: Estimate) -> float | None:
     return _rounded(estimate.mean) if estimate.values else None
 
 
-def _error(estimate: Estimate) -> float | None:
-    error = estimate.error
+def _error(figure: Estimate | Fit) -> float | None:
+    """None where it is unknown: one repetition says nothing."""
+    error = figure.error
     return _rounded(error) if math.isfinite(error) else None
 
 

@@ -9,10 +9,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import numpy as np
-
 from palmette.map.errors import MapError
-from palmette.map.pattern import Pattern
+from palmette.map.pattern import Pattern, pattern_of_messages
 
 _NAME = re.compile(r"(?P<prefix>.*)\.(?P<rank>\d+)\.prof$")
 _MESSAGES = re.compile(r"(?P<kind>[EI])\t(?P<source>\d+)\t(?P<target>\d+)\t(?P<bytes>\d+) bytes\t\d+ msgs sent\b")
@@ -43,9 +41,7 @@ def read_monitored(path: str | Path) -> Pattern:
         lacking = path.name if ranks == 0 else f"{match['prefix']}.{missing}.prof"
         raise MapError(f"{path.parent}: lacks {lacking}; each rank of the run writes a file, bring them all together")
     rows = [row for rank in range(ranks) for row in _rows(files[rank], rank, ranks)]
-    triples = np.array([row for row in rows if row[0] != row[1]], dtype=np.float64).reshape(-1, 3)
-    name = f"{match['prefix']}.*.prof"
-    return Pattern(name, ranks, triples[:, 0].astype(np.int32), triples[:, 1].astype(np.int32), triples[:, 2])
+    return pattern_of_messages(f"{match['prefix']}.*.prof", ranks, rows)
 
 
 def _rows(file: Path, rank: int, ranks: int) -> list[tuple[int, int, int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import prod
 
@@ -51,6 +52,12 @@ def parse_pattern(form: str, ranks: int, size: int) -> Pattern:
     edges = {"ring": _ring, "recursive_doubling": _recursive_doubling, "gather": _gather, "bcast": _bcast}[kind]
     source, target, blocks = edges(ranks)
     return Pattern(kind, ranks, source.astype(np.int32), target.astype(np.int32), blocks.astype(np.float64) * size)
+
+
+def pattern_of_messages(name: str, ranks: int, rows: Iterable[tuple[int, int, float]]) -> Pattern:
+    """Return the messages of rows (source, target, bytes), without what ranks send themselves."""
+    apart = np.array([row for row in rows if row[0] != row[1]], dtype=np.float64).reshape(-1, 3)
+    return Pattern(name, ranks, apart[:, 0].astype(np.int32), apart[:, 1].astype(np.int32), apart[:, 2])
 
 
 def pattern_of_matrix(matrix: Matrix, name: str) -> Pattern:

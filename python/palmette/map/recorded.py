@@ -6,10 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
-
 from palmette.map.errors import MapError
-from palmette.map.pattern import Pattern
+from palmette.map.pattern import Pattern, pattern_of_messages
 
 FORMAT, VERSION = "palmette-matrix", "1"
 _FIELDS = {
@@ -63,14 +61,7 @@ def read_recorded(path: str | Path, lines: Iterable[str]) -> Recorded:
             f"{path}, line {number}: ends with the hosts of {len(read.hosts)} of {read.ranks} ranks; the file is cut short, "
             "copy or record it again"
         )
-    triples = np.array([row for row in read.sent if row[0] != row[1]], dtype=np.float64).reshape(-1, 3)
-    pattern = Pattern(
-        Path(path).name,
-        read.ranks,
-        triples[:, 0].astype(np.int32),
-        triples[:, 1].astype(np.int32),
-        triples[:, 2],
-    )
+    pattern = pattern_of_messages(Path(path).name, read.ranks, read.sent)
     return Recorded(pattern, tuple(read.hosts[rank] for rank in sorted(read.hosts)), _uncounted(read))
 
 

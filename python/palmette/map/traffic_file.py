@@ -7,12 +7,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from palmette.map.errors import MapError
 from palmette.map.matrix import read_matrix
 from palmette.map.monitoring import is_monitored, read_monitored
-from palmette.map.pattern import Pattern, pattern_of_matrix
+from palmette.map.pattern import Pattern, pattern_of_matrix, pattern_of_messages
 from palmette.map.recorded import Recorded, is_recorded, read_recorded
 
 FORMAT = "palmette-traffic"
@@ -56,15 +54,7 @@ def _read_json(path: str | Path) -> Pattern:
     if not isinstance(messages, list):
         raise MapError(f"{path}: `messages` is no list; {_form()}")
     rows = [_message(path, index, row, ranks) for index, row in enumerate(messages)]
-    rows = [row for row in rows if row[0] != row[1]]
-    source, target, size = zip(*rows, strict=True) if rows else ((), (), ())
-    return Pattern(
-        Path(path).name,
-        ranks,
-        np.array(source, dtype=np.int32),
-        np.array(target, dtype=np.int32),
-        np.array(size, dtype=np.float64),
-    )
+    return pattern_of_messages(Path(path).name, ranks, rows)
 
 
 def _form() -> str:

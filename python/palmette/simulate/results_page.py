@@ -15,11 +15,11 @@ def results_page(title: str, sentence: str, command: str, simgrid: str, compared
 
 
 def _lines(title: str, sentence: str, command: str, simgrid: str, compared: Compared) -> Iterator[str]:
-    cells = [cell for cell in compared.cells if cell.ratio is not None]
+    cells = [cell for cell in compared.cells if cell.ratio is not None or cell.palmette_s is None]
     yield from (f"# {title}", "", sentence, "")
     yield f"SimGrid {simgrid}; [how it is simulated, and what that can't see](../guide/simulate.md). Made by"
     yield from ("", f"    {command}", "")
-    slower = [cell for cell in cells if cell.is_slower]
+    slower = [cell for cell in cells if cell.is_slower or cell.palmette_s is None]
     good = sum(cell.is_good for cell in cells)
     yield f"Of {len(cells)} cells {len(cells) - len(slower)} are not slower than the best rival by more than"
     yield f"{100 * (WITHIN - 1):.0f} %, and {good} are at least {WON} times faster than it or within {NEAR_OTHERS} bounds"

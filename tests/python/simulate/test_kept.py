@@ -92,6 +92,17 @@ def test_the_results_page_marks_what_misses() -> None:
     assert "- impi, gather, block: deadlock" in page
 
 
+def test_a_wrong_result_counts_as_a_cell_that_misses() -> None:
+    cells = [
+        Cell("gather", 64, "block", 1e-6, "linear", {"mpich": 2e-6}, 1e-7),
+        Cell("gather", 1024, "block", None, "linear", {"mpich": 2e-6}, 1e-7),
+    ]
+    page = results_page("Bed", "All.", "palmette simulate", "3.32", Compared(cells, []))
+    assert "Of 2 cells 1 are not slower" in page
+    assert "5 %, and 1 are at least" in page
+    assert "| 1K | **wrong** | linear |" in page
+
+
 def test_a_kept_simulation_is_not_run_again(smpirun: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seats = job.make_job(cluster.prepared(cluster.from_spec("2node@1GB/s:2core"), VALUES), "block", None)
     store = kept.Kept(tmp_path)

@@ -69,3 +69,19 @@ def test_a_choice_is_good_within_10_percent_of_the_best_that_was_confirmed(scrip
     lines = script.lines_of(rows, len(wanted))
     assert "1 of 2 cells within 10 % of the best (target 90%)" in lines
     assert lines[-1].startswith("1 more cells wait")
+
+
+def test_a_choice_beside_which_the_search_gave_up_all_others_is_the_best(script: ModuleType, tmp_path: Path) -> None:
+    wanted = script.drawn(options(cells="bcast:1K,allreduce:1K", mpi="mpich", placement="block"))
+    searched = [
+        cell({"table": [1e-3] * 9, "mpi": [9e-3] * 9, "chain": [3e-3] * 3}, "bcast"),
+        cell({"table": [1e-3] * 9, "mpi": [9e-3] * 9}, "allreduce"),
+    ]
+    confirmed = [cell({"table": [1e-3] * 9, "mpi": [9e-3] * 9}, name) for name in ("bcast", "allreduce")]
+    hosts = [f"h{i // 2}" for i in range(16)]
+    with open_tunings(tmp_path / "quality.sqlite", create=True) as store:
+        store.begin("2026-11-22", {}, "a lab", None, {})
+        store.add(TuneJob("mpich", "MPICH", "block", script.SEARCH, hosts, 1.0, None, searched))
+        store.add(TuneJob("mpich", "MPICH", "block", script.CONFIRM, hosts, 1.0, None, confirmed))
+        rows = script.rows_of(wanted, store, None, None)
+    assert [(row.cell, row.good, row.ratio, row.measured) for row in rows] == [("bcast 1024", True, 1.0, 1)]
