@@ -13,7 +13,7 @@ from typing import Any
 from palmette.simulate.errors import SimulateError
 from palmette.simulate.simgrid import Ended
 
-BENCHMARK = 1
+BENCHMARK = 2
 """To be raised whenever the benchmark program measures otherwise: what a rival took isn't read again after that."""
 
 

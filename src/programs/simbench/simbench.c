@@ -18,6 +18,7 @@
 #include "../collbench/work.h"
 #include "composed.h"
 #include "costs.h"
+#include "together.h"
 
 enum { MOST_SIZES = 64, STOP_TAG = 4711 };
 
@@ -88,10 +89,9 @@ static double sleep_until(double start_s) {
 
 /* Let all ranks begin at one time, `ahead_s` from now. Returns how late this one is. */
 static double start_together(double ahead_s) {
-    PMPI_Barrier(measured);
-    double start_s = PMPI_Wtime() + ahead_s;
-    PMPI_Bcast(&start_s, 1, MPI_DOUBLE, 0, measured);
-    return sleep_until(start_s);
+    /* Rank 0 says when, after all have come. */
+    largest_at_first(0, measured);
+    return sleep_until(told_by_first(PMPI_Wtime() + ahead_s, measured));
 }
 
 /* What is measured: one call. */
@@ -117,27 +117,20 @@ static int check(struct subject *s, const struct work *w) {
     const double came_s = PMPI_Wtime();
     const int error = call_once(s, w);
     const double left_s = PMPI_Wtime();
-    double last_came_s = came_s;
-    PMPI_Bcast(&last_came_s, 1, MPI_DOUBLE, ranks - 1, measured);
-    const bool early = !has_data(c) && left_s < last_came_s;
-    const int mine = error != MPI_SUCCESS || first_wrong(c, w, expected) < w->received + GUARD || early;
-    int wrong = 0;
-    PMPI_Reduce(&mine, &wrong, 1, MPI_INT, MPI_SUM, 0, measured);
+    const bool early = !has_data(c) && left_s < largest_at_all(came_s, measured);
+    const bool mine = error != MPI_SUCCESS || first_wrong(c, w, expected) < w->received + GUARD || early;
     free(expected);
-    return wrong;
+    return sum_at_first(mine, measured);
 }
 
 /* The time of one call from the common start to the last rank's end, at rank 0. */
 static double time_call(struct subject *s, const struct work *w) {
     for (double ahead_s = 1e-3;; ahead_s *= 2) {
-        double late_s = start_together(ahead_s), latest_s = 0;
+        const double late_s = start_together(ahead_s);
         const double begin_s = PMPI_Wtime();
         call_once(s, w);
-        double took_s = PMPI_Wtime() - begin_s + late_s, longest_s = 0;
-        PMPI_Reduce(&took_s, &longest_s, 1, MPI_DOUBLE, MPI_MAX, 0, measured);
-        PMPI_Reduce(&late_s, &latest_s, 1, MPI_DOUBLE, MPI_MAX, 0, measured);
-        PMPI_Bcast(&latest_s, 1, MPI_DOUBLE, 0, measured);
-        if (latest_s <= 0) return longest_s;
+        const double longest_s = largest_at_first(PMPI_Wtime() - begin_s + late_s, measured);
+        if (largest_at_all(late_s, measured) <= 0) return longest_s;
     }
 }
 
@@ -180,7 +173,7 @@ static void disturb(MPI_Comm comm, size_t bytes) {
         PMPI_Alltoall(send, (int)bytes, MPI_BYTE, recv, (int)bytes, MPI_BYTE, comm);
         ++rounds;
         if (rank == 0) PMPI_Iprobe(0, STOP_TAG, MPI_COMM_WORLD, &over, MPI_STATUS_IGNORE);
-        PMPI_Bcast(&over, 1, MPI_INT, 0, comm);
+        over = told_by_first(over, comm) > 0;
     }
     if (rank == 0) {
         PMPI_Recv(&over, 1, MPI_INT, 0, STOP_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
