@@ -22,8 +22,6 @@ SELECTORS = ("ompi", "mpich", "mvapich2", "impi")
 PALMETTE = "palmette"
 CHECKED_BYTES = 2 << 30
 """Sizes with more than this in all ranks' buffers together are timed in memory that the ranks share, and not compared."""
-_POLLED = {"smpi/test": "1e-6"}
-"""Compositions are tested for, and time goes on only if a test that fails takes some."""
 _UNDERNEATH = {"smpi/coll-selector": "mpich", "smpi/allreduce": "rdb", "smpi/bcast": "binomial_tree"}
 """What stands below palmette: its start shouldn't take p² messages, which mpich's own short ones do in the simulator."""
 
@@ -75,12 +73,13 @@ def simulate(
     arguments += ["--sizes", ",".join(map(str, sizes)), "--root", str(root)]
     arguments += ["--checked-bytes", str(CHECKED_BYTES if checks else 0)]
     if job.background:
-        arguments += ["--background", str(len(background)), "--background-bytes", str(job.background.size_bytes)]
+        arguments += ["--background", str(len(background)), "--background-block", str(job.background.size_bytes)]
     for name, cost in parameters.ends.items():
         arguments += [f"--{name}", cost.text]
-    arguments += ["--factoring", factoring] if factoring else []
+    for word in factoring.split():
+        arguments += ["--factoring", word]
     own = contender == PALMETTE
-    settings = simgrid.configuration(parameters, _selector(contender, collective) | (_POLLED if factoring else {}))
+    settings = simgrid.configuration(parameters, _selector(contender, collective))
     asked = kept.Asked(
         simgrid.version(smpirun),
         platform_xml(job.cluster.topology, parameters, job.cluster.mesh),

@@ -288,6 +288,10 @@ std::unique_ptr<ComposedPlan> ComposedPlan::make(MPI_Comm comm, const compose::C
     plan->home_ = home_of(comm, settings);
     plan->ops_ = std::move(operations);
     plan->type_ = type;
+    plan->waiting_ = settings.waiting;
+    int threads = MPI_THREAD_MULTIPLE;
+    PMPI_Query_thread(&threads);
+    plan->may_block_ = settings.waiting == Waiting::Policy::mpi && threads != MPI_THREAD_MULTIPLE;
     std::string complaint;
     std::uint64_t hash = 0;
     try {
@@ -311,7 +315,7 @@ std::unique_ptr<ComposedPlan> ComposedPlan::make(MPI_Comm comm, const compose::C
 }
 
 ComposedRun::ComposedRun(std::shared_ptr<const ComposedPlan> plan, const std::vector<void*>& buffers)
-    : plan_(std::move(plan)), executor_(Waiting{}) {
+    : plan_(std::move(plan)), executor_(Waiting(plan_->waiting_)) {
     if (buffers.size() != plan_->buffers())
         fail("the plan has ", plan_->buffers(), " buffers and ", buffers.size(), " are bound");
     for (std::size_t i = 0; i < buffers.size(); ++i) {
@@ -370,7 +374,17 @@ int ComposedRun::test(bool& done) {
     return code;
 }
 
+void ComposedRun::finish_alone() {
+    UnderWay& all = under_way();
+    const std::lock_guard guard(all.mutex);
+    if (!running_ || all.runs.size() != 1) return;
+    code_ = executor_.finish();
+    running_ = false;
+    all.runs.clear();
+}
+
 int ComposedRun::wait() {
+    if (plan_->may_block_) finish_alone();
     Patience patience(2, 1);
     bool done = false;
     int code = MPI_SUCCESS;

@@ -55,6 +55,8 @@ class ComposedPlan {
     std::vector<bool> copied_tags_;  ///< by step: whether the factoring wants a single copy
     bool wants_copies_ = false;
     std::int64_t single_copies_ = 0;
+    Waiting::Policy waiting_ = Waiting::Policy::automatic;
+    bool may_block_ = false;  ///< nobody else needs this process meanwhile, and the user wants it
 };
 
 /// A plan with its buffers. Any number may be under way at once, in one thread at a time; all go on while one is tested or waited for.
@@ -76,6 +78,7 @@ class ComposedRun {
   private:
     static void progress_all();
     void progress();
+    void finish_alone();
 
     std::shared_ptr<const ComposedPlan> plan_;
     std::vector<char*> bases_;

@@ -279,6 +279,12 @@ int Executor::wait_once() {
     return let_mpi_progress();
 }
 
+int Executor::finish() {
+    int error = MPI_SUCCESS;
+    while (error == MPI_SUCCESS && done_ < program_->steps.size()) error = wait_once();
+    return error;
+}
+
 int Executor::run(const BoundProgram& program, const Environment& environment) {
     program_ = &program;
     environment_ = environment;
@@ -289,7 +295,7 @@ int Executor::run(const BoundProgram& program, const Environment& environment) {
     } else {
         error = begin(program, environment);
         may_block_ = !any_under_way();
-        while (error == MPI_SUCCESS && done_ < program.steps.size()) error = wait_once();
+        if (error == MPI_SUCCESS) error = finish();
     }
     // Also after an error: the others of the node must not wait for this operation.
     if (environment_.shared) environment_.shared->end();

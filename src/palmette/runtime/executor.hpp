@@ -51,6 +51,8 @@ class Executor {
     /// must live until then; `environment` is copied.
     int begin(const BoundProgram& program, const Environment& environment);
     int progress(bool& done);
+    /// What was begun, to its end, waiting inside of the MPI where only messages are under way.
+    int finish();
 
     /// The plan's own blocks, layer by layer, in the order of Program::scratch; valid until the next run.
     const char* scratch() const { return scratch_.data(); }

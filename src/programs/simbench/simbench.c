@@ -3,7 +3,7 @@
  * One process is the whole job, so all ranks share one clock. Each size of a collective is called once and its result
  * compared byte for byte, also where nothing may be written; then it is called again, from a start that all ranks share,
  * and the time runs to the end of the last rank. The same input gives the same times to the last digit, so nothing is
- * repeated. `alone` calls PMPI_X, the simulator's own collectives; `palmette` calls MPI_X, which palmette's wrappers in
+ * repeated, but beside a background: there it is the mean of some calls. `alone` calls PMPI_X, the simulator's own collectives; `palmette` calls MPI_X, which palmette's wrappers in
  * this program take over. Its output, a JSON object a line, is described in docs/guide/simulate.md. */
 #define _GNU_SOURCE
 #include <mpi.h>
@@ -20,7 +20,7 @@
 #include "costs.h"
 #include "together.h"
 
-enum { MOST_SIZES = 64, STOP_TAG = 4711 };
+enum { MOST_SIZES = 64, STOP_TAG = 4711, PAIR_TAG = 4715, CALLS_BESIDE = 5 };
 
 static MPI_Comm measured; /* the ranks that are measured; all but those of the background */
 
@@ -34,7 +34,7 @@ struct options {
     size_t background_bytes; /* for each other one of them in a round */
     double checked_bytes;    /* sizes with more than this in all ranks' buffers together are timed and not compared */
     struct costs costs;
-    const char *factoring; /* set: a composition is run instead of the function */
+    char factoring[256]; /* not empty: a composition is run instead of the function */
 };
 
 /* --- one cell --- */
@@ -134,13 +134,20 @@ static double time_call(struct subject *s, const struct work *w) {
     }
 }
 
+/* The mean time of some calls: beside others' traffic each meets it in another phase. */
+static double mean_time_of_calls(struct subject *s, const struct work *w, int calls) {
+    double sum_s = 0;
+    for (int i = 0; i < calls; ++i) sum_s += time_call(s, w);
+    return sum_s / calls;
+}
+
 static void run_cell(const struct options *o, size_t size, bool first) {
     const struct collective *c = o->collective;
     bool checked = false;
     struct work w = make_work(c, size, o->root, o->checked_bytes, &checked);
     /* The first call is never timed: palmette asks then where the ranks sit. */
-    struct subject subject = {.collective = c, .variant = o->variant, .is_composed = o->factoring != NULL};
-    if (o->factoring) {
+    struct subject subject = {.collective = c, .variant = o->variant, .is_composed = *o->factoring};
+    if (*o->factoring) {
         const char *error = compose(&subject.composed, c, &w, o->factoring);
         if (error) stop("%s", error);
     }
@@ -149,8 +156,8 @@ static void run_cell(const struct options *o, size_t size, bool first) {
         wrong = check(&subject, &w);
     else if (first)
         call_once(&subject, &w);
-    const double time_s = time_call(&subject, &w);
-    if (o->factoring) free_composed(&subject.composed);
+    const double time_s = mean_time_of_calls(&subject, &w, o->background ? CALLS_BESIDE : 1);
+    if (*o->factoring) free_composed(&subject.composed);
     if (my_rank == 0) {
         printf("{\"event\":\"cell\",\"collective\":\"%s\",\"size_bytes\":%zu,\"root\":%d,\"checked\":%s,", c->name,
                size, o->root, checked ? "true" : "false");
@@ -162,15 +169,22 @@ static void run_cell(const struct options *o, size_t size, bool first) {
 
 /* --- the background --- */
 
-/* Exchange all with all until rank 0 of the job says that it is over. */
+/* A number of a rank's own, for an order of the background's ranks in which those of a host and of a switch are spread: each step
+ * of their exchange crosses the switches alike. Rank 0 stays the first. */
+static int scattered(int rank) { return (int)(((unsigned)rank * 2654435761u) >> 1); }
+
+/* Exchange all with all, in pairs, until rank 0 of the job says that it is over: no collective of the simulator's, so that the
+ * same traffic stands beside every contender, whose choices all ranks share. */
 static void disturb(MPI_Comm comm, size_t bytes) {
     int rank, size, over = 0, rounds = 0;
     PMPI_Comm_rank(comm, &rank);
     PMPI_Comm_size(comm, &size);
-    char *send = room(bytes, (size_t)size);
-    char *recv = room(bytes, (size_t)size);
+    char *send = room(bytes, 1);
+    char *recv = room(bytes, 1);
     while (!over) {
-        PMPI_Alltoall(send, (int)bytes, MPI_BYTE, recv, (int)bytes, MPI_BYTE, comm);
+        for (int step = 1; step < size; ++step)
+            PMPI_Sendrecv(send, (int)bytes, MPI_BYTE, (rank + step) % size, PAIR_TAG, recv, (int)bytes, MPI_BYTE,
+                          (rank + size - step) % size, PAIR_TAG, comm, MPI_STATUS_IGNORE);
         ++rounds;
         if (rank == 0) PMPI_Iprobe(0, STOP_TAG, MPI_COMM_WORLD, &over, MPI_STATUS_IGNORE);
         over = told_by_first(over, comm) > 0;
@@ -199,6 +213,13 @@ static void read_sizes(struct options *o, const char *text) {
     }
 }
 
+/* The launcher is a shell script and takes arguments apart at blanks: one word each. */
+static void add_word(char *text, size_t room, const char *word) {
+    const size_t used = strlen(text);
+    if (used + strlen(word) + 2 > room) stop("'%s' is one word too many", word);
+    snprintf(text + used, room - used, "%s%s", used ? " " : "", word);
+}
+
 static struct options read_options(int argc, char **argv) {
     struct options o = {.variant = PALMETTE};
     for (int i = 1; i + 1 < argc; i += 2) {
@@ -210,14 +231,14 @@ static struct options read_options(int argc, char **argv) {
         else if (strcmp(name, "--sizes") == 0)
             read_sizes(&o, value);
         else if (strcmp(name, "--factoring") == 0)
-            o.factoring = value;
+            add_word(o.factoring, sizeof o.factoring, value);
         else if (strcmp(name, "--root") == 0)
             o.root = atoi(value);
         else if (strcmp(name, "--checked-bytes") == 0)
             o.checked_bytes = atof(value);
         else if (strcmp(name, "--background") == 0)
             o.background = atoi(value);
-        else if (strcmp(name, "--background-bytes") == 0)
+        else if (strcmp(name, "--background-block") == 0)
             o.background_bytes = strtoull(value, NULL, 10);
         else if (strcmp(name, "--send-inside") == 0)
             o.costs.send_inside = read_cost(value);
@@ -249,7 +270,8 @@ __attribute__((visibility("default"))) int main(int argc, char **argv) {
         stop("%d ranks, %d of them in the background, root %d", all, o.background, o.root);
     measured = MPI_COMM_WORLD;
     const bool in_background = my_rank >= ranks;
-    if (o.background) PMPI_Comm_split(MPI_COMM_WORLD, in_background, my_rank, &measured);
+    if (o.background)
+        PMPI_Comm_split(MPI_COMM_WORLD, in_background, in_background ? scattered(my_rank - ranks) : my_rank, &measured);
     if (in_background) {
         disturb(measured, o.background_bytes);
     } else {
