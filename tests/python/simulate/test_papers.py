@@ -42,11 +42,36 @@ def test_at_best_at_least_half_of_the_time_is_saved(took: Took) -> None:
     assert min(ratios(took, "scatter", "random:1")) <= 0.5
 
 
-def test_gather_gains_on_random_placement_and_more_so_over_a_quarter_of_the_uplink(took: Took) -> None:
-    whole = ratios(took, "gather", "random:2", 1.0, (1024, 8192))
-    quarter = ratios(took, "gather", "random:2", 0.25, (1024, 8192))
-    assert max(quarter) < 1
-    assert statistics.median(quarter) < statistics.median(whole) - 0.1
+def test_the_median_gain_of_gather_grows_as_the_uplinks_share_falls(took: Took) -> None:
+    # On 30 placements 24, 36 and 55 % over all sizes. A whole uplink is no limit, as the root's own link is slower.
+    whole, half, quarter = (
+        statistics.median(
+            ratio for seed in (3, 4, 5) for ratio in ratios(took, "gather", f"random:{seed}", share, (1024,))
+        )
+        for share in (1.0, 0.5, 0.25)
+    )
+    assert whole <= 0.9
+    assert half < whole - 0.05
+    assert quarter < half - 0.05
+    assert quarter <= 0.6
+
+
+def test_background_traffic_hurts_trees_that_do_not_know_the_topology_more(took: Took) -> None:
+    own, tree, star = (
+        took(BED, who, "gather", (1024,), "random:1", 1.0, "", "alltoall:half:16K")[1024]
+        / took(BED, who, "gather", (1024,), "random:1")[1024]
+        for who in (run.PALMETTE, "mpich", "ompi_basic_linear")
+    )
+    assert own > 1.5
+    assert tree > 1.1 * own
+    # Not so with a star: its hundreds of messages at once get the better part of a link that is shared message by message.
+    assert star < 1.3
+
+
+@pytest.mark.parametrize("collective", ["gather", "scatter"])
+def test_empty_blocks_are_gathered_and_scattered(collective: str, took: Took) -> None:
+    for who in (run.PALMETTE, *RIVALS):
+        assert 0 < took(BED, who, collective, (0, 8), "random:1")[0] < 1e-4
 
 
 def test_large_blocks_are_gathered_at_the_physical_bound(took: Took) -> None:
