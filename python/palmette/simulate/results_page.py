@@ -73,7 +73,7 @@ def _cells(cells: Sequence[Cell]) -> Iterator[str]:
     yield "|---" * (len(placements) + 2) + "|"
     for size in dict.fromkeys(cell.size_bytes for cell in cells):
         found = [at.get((placement, size)) for placement in placements]
-        names = dict.fromkeys(cell.algorithm for cell in found if cell is not None)
+        names = dict.fromkeys(cell.algorithm for cell in found if cell is not None and cell.algorithm)
         texts = [_cell_text(cell) if cell is not None else "-" for cell in found]
         yield f"| {size_text(size)} | " + " | ".join(texts) + f" | {', '.join(names)} |"
 

@@ -40,6 +40,7 @@ _SETS = (
         "gather-paper",
         _THREE,
         dict.fromkeys(ALL, _FROM_8B) | {"allgather": (8, 64, 512, 4096, 16_384), "alltoall": (8, 64, 512)},
+        cpu_limit_s=150,
     ),
     SimulatedSet(
         "clos-1024",
