@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def pytest_configure() -> None:
-    """Let the commands that tests interrupt be interrupted: a shell starts background jobs with SIGINT ignored, and what they start inherits that."""
+    """Let the commands that tests interrupt be interrupted: background jobs of a shell inherit that SIGINT is ignored."""
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -48,7 +48,7 @@ _SETS = (
         "ranger-64",
         _THREE,
         dict.fromkeys(ALL, _FROM_8B) | {"allgather": (8, 64, 512, 4096), "alltoall": (8, 64)},
-        cpu_limit_s=300,
+        cpu_limit_s=900,
     ),
     SimulatedSet(
         "trees-4096",

@@ -131,11 +131,17 @@ def _bcast(levels: Levels, size: int) -> dict[str, Grid]:
         **_rooted_vector(levels, size),
         "scatter_allgather": {"allgather": (None, "recursive_doubling", "bruck")},
         "circulant": {},
+        "node_pieces": {"segment": segments(size)},
     }
 
 
 def _reduce(levels: Levels, size: int) -> dict[str, Grid]:
-    return {**_rooted_vector(levels, size), "reduce_scatter_gather": {}, "ring_gather": {"segment": segments(size)}}
+    return {
+        **_rooted_vector(levels, size),
+        "reduce_scatter_gather": {},
+        "ring_gather": {"segment": segments(size)},
+        "node_pieces": {"inside": (None, "halving"), "segment": segments(size), "window": (None, "3")},
+    }
 
 
 def _allreduce(levels: Levels, size: int) -> dict[str, Grid]:
@@ -154,6 +160,7 @@ def _allreduce(levels: Levels, size: int) -> dict[str, Grid]:
             "segment": segments(size),
         },
         "node_aware": {"radix": (None, "4"), "inside": (None, "recursive_doubling"), "segment": segments(size)},
+        "node_pieces": {"inside": (None, "halving"), "segment": segments(size), "window": (None, "3")},
     }  # fmt: skip
 
 

@@ -79,8 +79,7 @@ std::vector<plan::StepId> ReducePattern::allreduce(const ReduceContext& context,
         }
         case Kind::direct: {
             DirectExchange direct(context);
-            direct.reduce_scatter();
-            return direct.allgather();
+            return direct.allgather(direct.reduce_scatter());
         }
     }
     return {};

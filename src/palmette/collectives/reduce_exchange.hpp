@@ -93,8 +93,18 @@ std::size_t recursive_multiplying_layers(std::int32_t n, std::int32_t radix);
 class Halving {
   public:
     explicit Halving(const ReduceContext& context);
-    /// For allreduce: which parts participant `slot` of the core ends with is of no importance. Returns steps after which the result is complete.
-    std::vector<plan::StepId> allreduce();
+    /// Each participant of the core comes to hold one part, complete: owner(part) that one; who isn't in the core holds none. Part: as in
+    /// ReducePattern::parts.
+    Held reduce_parts();
+    /// After reduce_parts, and where each owner has its part in `result` after the steps `ready`: all parts to all. Returns the steps after which
+    /// they are there.
+    std::vector<plan::StepId> collect_parts(std::vector<plan::StepId> ready);
+    /// Both. Returns the steps after which the result is complete.
+    std::vector<plan::StepId> allreduce() { return collect_parts(reduce_parts().ready); }
+    /// Among n participants: who holds a part after reduce_parts.
+    static std::int32_t owner(std::int32_t part, std::int32_t n);
+    /// After reduce_parts: the steps that sent what others own.
+    const std::vector<plan::StepId>& given() const { return given_; }
     /// Part i comes to participant i, in `result`.
     void reduce_scatter();
 
@@ -141,20 +151,25 @@ class ReduceRing {
 };
 
 /// Every participant sends part i straight to participant i, which combines all of them: one message in a row, and for allreduce one more to hand
-/// the parts out.
+/// the parts out. Where a part has no blocks nobody sends it.
 class DirectExchange {
   public:
     /// `at_once`: how many messages a participant has under way; 0: all.
     DirectExchange(const ReduceContext& context, std::size_t at_once = 0) : context_(context), at_once_(at_once) {}
     /// Returns the steps after which the own part is in `result`.
     std::vector<plan::StepId> reduce_scatter();
-    std::vector<plan::StepId> allgather();
+    /// After reduce_scatter, and where the own part is in `result` after the steps `ready`. Returns the steps after which all parts are there.
+    std::vector<plan::StepId> allgather(const std::vector<plan::StepId>& ready);
+    /// The step that sent participant `to` its part, where it has one.
+    std::optional<plan::StepId> sent_to(std::int32_t to) const {
+        return to == context_.me ? std::nullopt
+                                 : sent_[static_cast<std::size_t>((to - context_.me + context_.n) % context_.n - 1)];
+    }
 
   private:
     const ReduceContext& context_;
     std::size_t at_once_;
-    std::vector<plan::StepId> sent_;   ///< by distance to the receiver - 1
-    std::vector<plan::StepId> final_;  ///< the own part is complete after this
+    std::vector<std::optional<plan::StepId>> sent_;  ///< by distance to the receiver - 1
 };
 
 /// Which of the patterns, with its parameters.

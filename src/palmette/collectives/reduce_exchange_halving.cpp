@@ -81,14 +81,16 @@ Held Halving::halve(Held held) {
     return held;
 }
 
-std::vector<StepId> Halving::allreduce() {
+Held Halving::reduce_parts() {
+    if (!fold_.gives(context_.me)) return halve(fold_in());
+    given_ = {context_.send(context_.me - 1, 0, context_.input, context_.blocks_of(0, fold_.core), context_.ready)};
+    return {context_.input, {}};
+}
+
+std::vector<StepId> Halving::collect_parts(std::vector<StepId> ready) {
     const std::int32_t last_tag = 1 + 2 * stages_;
     const Blocks all = blocks_of_slots({0, fold_.core});
-    if (fold_.gives(context_.me)) {
-        const StepId sent = context_.send(context_.me - 1, 0, context_.input, all, context_.ready);
-        return {context_.recv(context_.me - 1, last_tag, context_.result, all, {sent})};
-    }
-    Held held = halve(fold_in());
+    if (fold_.gives(context_.me)) return {context_.recv(context_.me - 1, last_tag, context_.result, all, given_)};
     for (int stage = stages_ - 1; stage >= 0; --stage) {
         const std::int32_t other = fold_.participant(self_ ^ 1 << stage);
         const Interval before = kept(stage);
@@ -97,11 +99,20 @@ std::vector<StepId> Halving::allreduce() {
         // What was given away must have left before its result comes in.
         const StepId got = context_.recv(other, 1 + stages_ + stage, context_.result, blocks_of_slots(lack),
                                          {given_[static_cast<std::size_t>(stage)]});
-        context_.send(other, 1 + stages_ + stage, context_.result, blocks_of_slots(have), held.ready);
-        held.ready.push_back(got);
+        context_.send(other, 1 + stages_ + stage, context_.result, blocks_of_slots(have), ready);
+        ready.push_back(got);
     }
-    if (fold_.takes(context_.me)) context_.send(context_.me + 1, last_tag, context_.result, all, held.ready);
-    return held.ready;
+    if (fold_.takes(context_.me)) context_.send(context_.me + 1, last_tag, context_.result, all, ready);
+    return ready;
+}
+
+std::int32_t Halving::owner(std::int32_t part, std::int32_t n) {
+    const Fold fold{n, power_of_two_in(n)};
+    // The first exchange decides over the halves: the last bit of who takes part is the first one of the part.
+    std::int32_t index = 0;
+    for (std::int32_t half = fold.core / 2, bit = 1; half > 0; half /= 2, bit *= 2)
+        if (part & half) index |= bit;
+    return fold.participant(index);
 }
 
 void Halving::reduce_scatter() {

@@ -66,6 +66,7 @@ std::vector<StepId> DirectExchange::reduce_scatter() {
     const Blocks own = context_.blocks_of(context_.me, 1);
     const Buffer right_side = context_.layer(layers);
     Held sum{context_.input, context_.ready};
+    const bool owns = !own.intervals().empty();
     std::optional<Held> right;
     std::vector<std::vector<StepId>> used(layers);
     for (std::size_t k = 1; k <= others; ++k) {
@@ -77,13 +78,17 @@ std::vector<StepId> DirectExchange::reduce_scatter() {
         const std::size_t place = (k - 1) % layers;
         const bool begins = apart && !right;
         const Buffer landing = begins ? right_side : context_.layer(place);
-        const StepId got = context_.recv(from, 0, landing, own, begins ? std::vector<StepId>() : used[place]);
+        StepId got = 0;
+        if (owns) got = context_.recv(from, 0, landing, own, begins ? std::vector<StepId>() : used[place]);
 
         const std::int32_t to = (context_.me + distance) % n;
         std::vector<StepId> waits = context_.ready;
-        if (at_once_ > 0 && k > at_once_) waits.push_back(sent_[k - 1 - at_once_]);
-        sent_.push_back(context_.send(to, 0, context_.input, context_.blocks_of(to, 1), waits));
+        if (at_once_ > 0 && k > at_once_ && sent_[k - 1 - at_once_]) waits.push_back(*sent_[k - 1 - at_once_]);
+        const Blocks theirs = context_.blocks_of(to, 1);
+        sent_.emplace_back();
+        if (!theirs.intervals().empty()) sent_.back() = context_.send(to, 0, context_.input, theirs, waits);
 
+        if (!owns) continue;
         if (begins) {
             right = Held{right_side, {got}};
             continue;
@@ -101,20 +106,19 @@ std::vector<StepId> DirectExchange::reduce_scatter() {
         sum.ready.insert(sum.ready.end(), right->ready.begin(), right->ready.end());
         sum = {context_.result, {context_.reduce(sum.buffer, right->buffer, context_.result, own, sum.ready)}};
     }
-    final_ = sum.ready;
-    return final_;
+    return sum.ready;
 }
 
-std::vector<StepId> DirectExchange::allgather() {
-    std::vector<StepId> complete = final_;
+std::vector<StepId> DirectExchange::allgather(const std::vector<StepId>& ready) {
+    std::vector<StepId> complete = ready;
     const std::int32_t n = context_.n;
     const Blocks own = context_.blocks_of(context_.me, 1);
     for (std::int32_t distance = 1; distance < n; ++distance) {
         const std::int32_t from = (context_.me - distance + n) % n;
         // The own contribution to that part must have left before the result comes in.
-        complete.push_back(context_.recv(from, 1, context_.result, context_.blocks_of(from, 1),
-                                         {sent_[static_cast<std::size_t>(n - 1 - distance)]}));
-        context_.send((context_.me + distance) % n, 1, context_.result, own, final_);
+        if (const auto left = sent_to(from))
+            complete.push_back(context_.recv(from, 1, context_.result, context_.blocks_of(from, 1), {*left}));
+        if (!own.intervals().empty()) context_.send((context_.me + distance) % n, 1, context_.result, own, ready);
     }
     return complete;
 }

@@ -7,6 +7,6 @@ namespace palmette::collectives {
 
 extern const Algorithm reduce_linear, reduce_k_nomial, reduce_k_ary, reduce_chain, reduce_by_topology, reduce_bine;
 extern const Algorithm reduce_reduce_scatter_gather;
-extern const Algorithm reduce_ring_gather;
+extern const Algorithm reduce_ring_gather, reduce_node_pieces;
 
 }  // namespace palmette::collectives

@@ -13,7 +13,8 @@ std::vector<Algorithm> allreduce_rows() {
             allreduce_direct,
             allreduce_reduce_bcast,
             allreduce_leaders,
-            allreduce_node_aware};
+            allreduce_node_aware,
+            allreduce_node_pieces};
 }
 
 }  // namespace palmette::collectives

@@ -12,7 +12,8 @@ std::vector<Algorithm> reduce_rows() {
             reduce_by_topology,
             reduce_bine,
             reduce_reduce_scatter_gather,
-            reduce_ring_gather};
+            reduce_ring_gather,
+            reduce_node_pieces};
 }
 
 }  // namespace palmette::collectives

@@ -98,6 +98,24 @@ TEST(AllreduceNodeAware, refuses_what_it_cannot_do) {
                 std::nullopt);
 }
 
+TEST(AllreduceNodePieces, crosses_twice_with_2_n_minus_1_over_n_of_the_vector_a_node_and_shares_the_messages) {
+    const Job job = job_on("9node:4core");
+    for (const char* spec : {"node_pieces", "node_pieces:inside=halving"}) {
+        const auto plan = make_plan(job, request_of(72), Spec::parse(spec));
+        EXPECT_EQ(test::crossings_in_a_row(plan, job, "node"), 2);
+        for (const plan::LinkCount& link : level(count(job, spec, 72), "node").links) {
+            EXPECT_EQ(link.messages_out, 16);  // one to each other node, there and back
+            EXPECT_EQ(link.bytes_out, 2 * 64);
+        }
+        for (const Program& program : plan.programs) {
+            std::int64_t away = 0;
+            for (const plan::Step& step : program.steps)
+                if (step.kind == plan::StepKind::send && step.peer.value / 4 != program.rank.value / 4) ++away;
+            EXPECT_LE(away, 2 * 3);
+        }
+    }
+}
+
 TEST(AllreduceDirect, sends_2_p_minus_1_over_p_of_the_vector_with_two_messages_in_a_row) {
     for (const std::int32_t p : {2, 3, 7, 16, 33}) {
         EXPECT_EQ(sent_by_each(Job::flat(p), "direct", 8 * p).first, std::int64_t{2} * (p - 1) * 8);

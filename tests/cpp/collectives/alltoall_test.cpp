@@ -10,6 +10,7 @@
 #include "palmette/plan/count.hpp"
 #include "palmette/plan/space.hpp"
 #include "palmette/plan/verify.hpp"
+#include "support/crossings.hpp"
 #include "support/fair_links.hpp"
 #include "support/jobs.hpp"
 #include "support/plan_times.hpp"

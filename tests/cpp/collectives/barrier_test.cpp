@@ -3,6 +3,7 @@
 
 #include "palmette/collectives/registry.hpp"
 #include "palmette/plan/count.hpp"
+#include "support/crossings.hpp"
 #include "support/errors.hpp"
 #include "support/jobs.hpp"
 #include "support/plan_times.hpp"

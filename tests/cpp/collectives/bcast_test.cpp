@@ -3,6 +3,7 @@
 
 #include "palmette/collectives/registry.hpp"
 #include "palmette/plan/count.hpp"
+#include "support/crossings.hpp"
 #include "support/errors.hpp"
 #include "support/jobs.hpp"
 #include "support/plan_times.hpp"
@@ -150,6 +151,19 @@ TEST(BcastScatterAllgather, brings_every_leaf_the_vector_once) {
         const plan::LinkCount& link = level(made, "leaf").links[static_cast<std::size_t>(leaf)];
         // The ring comes back to the root's leaf with what the others brought.
         EXPECT_EQ(link.bytes_in, leaf == own ? (16 - leaves.size_of(leaf)) * 1000 : 16'000);
+    }
+}
+
+TEST(BcastNodePieces, crosses_twice_and_brings_every_other_node_the_vector_once) {
+    const Job job = job_on("9node:4core");
+    EXPECT_EQ(test::crossings_in_a_row(plan_of(job, "node_pieces", 7200, 5), job, "node"), 2);
+    const auto links = level(count(job, "node_pieces", 7200, 5), "node").links;
+    const std::int32_t root = job.nodes().groups.group_of(job.position_of({5}).value);
+    for (std::int32_t node = 0; node < 9; ++node) {
+        const plan::LinkCount& link = links[static_cast<std::size_t>(node)];
+        EXPECT_EQ(link.bytes_in, node == root ? 0 : 7200);
+        // The root's piece goes with those of the others.
+        EXPECT_EQ(link.bytes_out, node == root ? 8 * 1600 : 7 * 800);
     }
 }
 

@@ -4,6 +4,7 @@
 #include "palmette/collectives/registry.hpp"
 #include "palmette/plan/count.hpp"
 #include "palmette/plan/verify.hpp"
+#include "support/crossings.hpp"
 #include "support/errors.hpp"
 #include "support/jobs.hpp"
 #include "support/plan_times.hpp"
@@ -150,6 +151,21 @@ TEST(ReduceScatterGather, moves_p_minus_1_vectors_and_half_of_lg_p_more) {
     const PlanCount more = count(job_on("18node"), "reduce_scatter_gather", request(64'000, 5));
     EXPECT_EQ(more.bytes, made.bytes + 2 * 64'000);
     EXPECT_LE(more.longest_chain, 9);
+}
+
+TEST(ReduceNodePieces, crosses_twice_and_brings_every_other_node_its_piece_once) {
+    const Job job = job_on("9node:4core");
+    for (const char* spec : {"node_pieces", "node_pieces:inside=halving"}) {
+        const Request asked = request(7200, 5);
+        EXPECT_EQ(test::crossings_in_a_row(make_plan(job, asked, Spec::parse(spec)), job, "node"), 2) << spec;
+        const auto links = level(count(job, spec, asked), "node").links;
+        const std::int32_t root = job.nodes().groups.group_of(job.position_of({5}).value);
+        for (std::int32_t node = 0; node < 9; ++node) {
+            const plan::LinkCount& link = links[static_cast<std::size_t>(node)];
+            EXPECT_EQ(link.bytes_out, node == root ? 6400 : 6400 + 800) << spec;
+            EXPECT_EQ(link.bytes_in, node == root ? 6400 + 6400 : 6400) << spec;
+        }
+    }
 }
 
 TEST(RingGather, takes_one_vector_from_everybody_and_leaves_no_group_with_more) {

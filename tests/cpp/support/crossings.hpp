@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <stdexcept>
 #include <string_view>
 #include <vector>
 
@@ -27,7 +28,7 @@ inline int crossings_in_a_row(const plan::Plan& plan, const topology::Job& job, 
         return most;
     };
     int most = 0;
-    plan::for_each_in_order(plan, [&](plan::StepRef ref, const plan::StepRef* partner) {
+    const auto complaint = plan::for_each_in_order(plan, [&](plan::StepRef ref, const plan::StepRef* partner) {
         int& here = after[ref.rank][ref.step];
         here = std::max(here, before(ref));
         if (partner) {
@@ -37,6 +38,7 @@ inline int crossings_in_a_row(const plan::Plan& plan, const topology::Job& job, 
             most = std::max(most, there);
         }
     });
+    if (complaint) throw std::runtime_error(*complaint);
     return most;
 }
 

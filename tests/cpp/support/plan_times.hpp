@@ -1,4 +1,4 @@
-// How long a plan takes on the links of its job, and how often messages wait for each other across a level: simple enough to check by hand.
+// How long a plan takes on the links of its job: simple enough to check by hand.
 #pragma once
 
 #include <algorithm>
@@ -15,33 +15,6 @@
 #include "palmette/plan/space.hpp"
 
 namespace palmette::test {
-
-/// The longest chain of messages that wait for each other, counting those only that leave a group of `level`.
-inline int crossings_in_a_row(const plan::Plan& plan, const topology::Job& job, std::string_view level) {
-    const topology::Partition& groups = job.levels()[*job.find_level(level)].groups;
-    const auto group_of = [&](std::uint32_t rank) {
-        return groups.group_of(job.position_of({static_cast<std::int32_t>(rank)}).value);
-    };
-    std::vector<std::vector<int>> after;
-    for (const plan::Program& program : plan.programs) after.emplace_back(program.steps.size(), 0);
-    int longest = 0;
-    const auto before = [&](plan::StepRef ref) {
-        const plan::Program& program = plan.programs[ref.rank];
-        int most = 0;
-        for (const plan::StepId wait : program.waits_of(program.steps[ref.step]))
-            most = std::max(most, after[ref.rank][wait]);
-        return most;
-    };
-    const auto complaint = plan::for_each_in_order(plan, [&](plan::StepRef ref, const plan::StepRef* to) {
-        after[ref.rank][ref.step] = before(ref);
-        if (!to) return;
-        const int crossed = group_of(ref.rank) != group_of(to->rank) ? 1 : 0;
-        after[to->rank][to->step] = std::max(before(*to), before(ref) + crossed);
-        longest = std::max(longest, after[to->rank][to->step]);
-    });
-    if (complaint) throw std::runtime_error(*complaint);
-    return longest;
-}
 
 /// Seconds until all messages are there, where every edge of the job's tree serves one message at a time in each direction, first come first
 /// served, a message passes all edges on its way at once as the slowest allows, and nothing else takes time.

@@ -25,7 +25,9 @@ inline std::vector<std::string> bcast_specs() {
             "scatter_allgather:allgather=recursive_doubling",
             "scatter_allgather:allgather=bruck.3",
             "circulant",
-            "circulant:segments=5,order=rank"};
+            "circulant:segments=5,order=rank",
+            "node_pieces",
+            "node_pieces:segment=24"};
 }
 
 }  // namespace palmette::test

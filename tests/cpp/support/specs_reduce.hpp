@@ -23,7 +23,10 @@ inline std::vector<std::string> reduce_specs() {
             "by_topology:node=shared,top=linear,relays=3",
             "bine:segment=32",
             "reduce_scatter_gather",
-            "ring_gather"};
+            "ring_gather",
+            "node_pieces",
+            "node_pieces:inside=halving,segment=40",
+            "node_pieces:segment=24,window=2"};
 }
 
 }  // namespace palmette::test

@@ -1,0 +1,56 @@
+// allreduce, node_pieces: the vector in one piece a node, summed up at its node, and handed to all. See node_pieces.hpp.
+#include "palmette/collectives/allreduce_rows.hpp"
+#include "palmette/collectives/node_pieces.hpp"
+
+namespace palmette::collectives {
+namespace {
+
+using plan::Buffer;
+using plan::StepId;
+
+Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+    const NodePieces pieces(job, spec);
+    const Position self = job.position_of(rank);
+    const std::int32_t node = pieces.node_of(self);
+    plan::ProgramBuilder builder(rank, plan::BlockOrder::topology, pieces.count());
+    ScratchRoom room;
+    const std::uint16_t of = slices_of(request, spec);
+    if (job.size() == 1) builder.copy(Buffer::send, Buffer::recv, {0, 1}, {});
+    SliceWindow window(spec);
+    for (std::uint16_t i = 0; i < of && job.size() > 1; ++i) {
+        PieceExchange exchange({pieces,
+                                node,
+                                self.value - pieces.first(node),
+                                builder,
+                                room,
+                                Buffer::recv,
+                                {i, of},
+                                i * PieceExchange::tags,
+                                request.ordered});
+        window.add(exchange.reduce_inside(window.before_next()));
+        exchange.reduce_between();
+        exchange.gather_inside(exchange.gather_between());
+    }
+    room.reserve(builder);
+    return builder.finish();
+}
+
+}  // namespace
+
+const Algorithm allreduce_node_pieces{
+    Collective::allreduce,
+    "node_pieces",
+    "A piece of the vector for each node: all send it straight to its node, which sends the sum to all; the ranks of a "
+    "node share these messages.",
+    "Huang, Ouyang, Zhai et al., \"Accelerating MPI collectives with process-in-process-based multi-object "
+    "techniques\", "
+    "arXiv 2305.10612 (2023): all ranks of a node send; pieces, messages and any sizes of nodes here",
+    "inside=direct|halving (direct), segment=SIZE of the vector, window=W slices at once (1)",
+    "an operation that isn't commutative needs ranks in topology order",
+    true,
+    refuse_node_pieces,
+    make,
+    node_pieces_tags,
+};
+
+}  // namespace palmette::collectives

@@ -1,0 +1,59 @@
+// reduce, node_pieces: the vector in one piece a node, summed up at its node, and gathered at the root. See node_pieces.hpp.
+#include "palmette/collectives/node_pieces.hpp"
+#include "palmette/collectives/reduce_rows.hpp"
+
+namespace palmette::collectives {
+namespace {
+
+using plan::Buffer;
+using plan::StepId;
+
+Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+    const NodePieces pieces(job, spec);
+    const Position self = job.position_of(rank);
+    const Position root = job.position_of(request.root);
+    const std::int32_t node = pieces.node_of(self);
+    const std::int32_t root_node = pieces.node_of(root);
+    plan::ProgramBuilder builder(rank, plan::BlockOrder::topology, pieces.count());
+    ScratchRoom room;
+    const Buffer work = rank == request.root ? Buffer::recv : plan::scratch_layer(PieceExchange::layers(pieces, node));
+    const std::uint16_t of = slices_of(request, spec);
+    if (job.size() == 1) builder.copy(Buffer::send, Buffer::recv, {0, 1}, {});
+    SliceWindow window(spec);
+    for (std::uint16_t i = 0; i < of && job.size() > 1; ++i) {
+        PieceExchange exchange({pieces,
+                                node,
+                                self.value - pieces.first(node),
+                                builder,
+                                room,
+                                work,
+                                {i, of},
+                                i * PieceExchange::tags,
+                                request.ordered});
+        window.add(exchange.reduce_inside(window.before_next()));
+        exchange.reduce_between();
+        const std::vector<StepId> there = exchange.gather_between_to(root_node);
+        if (node == root_node) exchange.gather_inside_to(root.value - pieces.first(node), there);
+    }
+    room.reserve(builder);
+    return builder.finish();
+}
+
+}  // namespace
+
+const Algorithm reduce_node_pieces{
+    Collective::reduce,
+    "node_pieces",
+    "A piece of the vector for each node: all send it straight to its node, which sends the sum to the root's; the "
+    "ranks "
+    "of a node share these messages.",
+    "as allreduce's node_pieces, with a gather of the pieces at the end",
+    "inside=direct|halving (direct), segment=SIZE of the vector, window=W slices at once (1)",
+    "an operation that isn't commutative needs ranks in topology order",
+    true,
+    refuse_node_pieces,
+    make,
+    node_pieces_tags,
+};
+
+}  // namespace palmette::collectives
