@@ -160,7 +160,9 @@ def _allreduce(levels: Levels, size: int) -> dict[str, Grid]:
             "segment": segments(size),
         },
         "node_aware": {"radix": (None, "4"), "inside": (None, "recursive_doubling"), "segment": segments(size)},
-        "node_pieces": {"inside": (None, "halving"), "segment": segments(size), "window": (None, "3")},
+        "node_pieces": {
+            "inside": (None, "halving"), "complete": (None, "tree"), "segment": segments(size), "window": (None, "3"),
+        },
     }  # fmt: skip
 
 

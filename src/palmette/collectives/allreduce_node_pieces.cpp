@@ -24,6 +24,7 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
                                 builder,
                                 room,
                                 Buffer::recv,
+                                completes_by_trees(spec),
                                 {i, of},
                                 i * PieceExchange::tags,
                                 request.ordered});
@@ -45,7 +46,8 @@ const Algorithm allreduce_node_pieces{
     "Huang, Ouyang, Zhai et al., \"Accelerating MPI collectives with process-in-process-based multi-object "
     "techniques\", "
     "arXiv 2305.10612 (2023): all ranks of a node send; pieces, messages and any sizes of nodes here",
-    "inside=direct|halving (direct), segment=SIZE of the vector, window=W slices at once (1)",
+    "inside=direct|halving (direct), complete=exchange|tree (exchange), segment=SIZE of the vector, window=W slices at "
+    "once (1)",
     "an operation that isn't commutative needs ranks in topology order",
     true,
     refuse_node_pieces,

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "palmette/collectives/tree_shape.hpp"
+
 namespace palmette::collectives {
 namespace {
 
@@ -16,6 +18,11 @@ constexpr std::size_t most_landings = 32;
 /// What the exchanges inside of a node take at most.
 constexpr std::size_t layers_inside = 34;
 const ReducePattern complete_pattern{ReducePattern::Kind::recursive_multiplying, 4};
+/// Behind them and what comes from other nodes: their sum, the complete piece, and what is put together for that.
+constexpr std::size_t sum_layer = layers_inside + most_landings;
+constexpr Buffer layer_of_piece = plan::scratch_layer(sum_layer + 1);
+constexpr std::size_t first_complete_layer = sum_layer + 2;
+constexpr std::size_t complete_landings = 6;
 
 void append(std::vector<StepId>& list, const std::vector<StepId>& more) {
     list.insert(list.end(), more.begin(), more.end());
@@ -47,8 +54,11 @@ Rank NodePieces::toward(std::int32_t node, std::int32_t other) const {
     return rank_of(node, holder(node, part_of(node, other)));
 }
 
+bool completes_by_trees(const Spec& spec) { return spec.word("complete", {"exchange", "tree"}) == "tree"; }
+
 std::optional<std::string> refuse_node_pieces(const Job& job, const Request& request, const Spec& spec) {
-    check_keys(spec, {"inside", "segment", "window"});
+    check_keys(spec, {"inside", "complete", "segment", "window"});
+    completes_by_trees(spec);
     spec.size("segment", 0);
     spec.integer("window", 1);
     NodePieces(job, spec);
@@ -104,8 +114,27 @@ std::vector<StepId> PieceExchange::reduce_inside(const std::vector<StepId>& read
     return sum_.ready;
 }
 
-Held PieceExchange::reduce_between() {
-    if (!has_part()) return {};
+void PieceExchange::reduce_between() {
+    if (!has_part()) return;
+    const Held sum = add_up();
+    where_.builder.stage("complete inside");
+    if (where_.trees && !where_.ordered)
+        complete_by_tree(sum, where_.pieces.part_of(where_.node, where_.node), true);
+    else
+        complete_by_exchange(sum);
+}
+
+void PieceExchange::reduce_between_to(std::int32_t root_node) {
+    if (!has_part()) return;
+    const Held sum = add_up();
+    where_.builder.stage("complete inside");
+    if (where_.ordered)
+        complete_by_exchange(sum);
+    else
+        complete_by_tree(sum, where_.pieces.part_of(where_.node, root_node), false);
+}
+
+Held PieceExchange::add_up() {
     const auto node = where_.node;
     const auto own = own_pieces();
     const auto count = static_cast<std::int32_t>(own.count);
@@ -122,7 +151,7 @@ Held PieceExchange::reduce_between() {
                                                       sum_.buffer, Blocks(other, 1), sum_.ready, where_.slice));
     }
     // What the nodes of the own part have, from the first to the last.
-    const Buffer target = plan::scratch_layer(layers_inside + most_landings);
+    const Buffer target = plan::scratch_layer(sum_layer);
     std::vector<std::vector<StepId>> used(most_landings);
     Held total{};
     for (std::int32_t i = 0; i < count; ++i) {
@@ -148,21 +177,58 @@ Held PieceExchange::reduce_between() {
         if (i == 1) used[0] = {reduced};
         total = {target, {reduced}};
     }
-    where_.builder.stage("complete inside");
-    ReduceContext context = inside_context(total.ready);
+    return total;
+}
+
+void PieceExchange::complete_by_exchange(const Held& sum) {
+    const Blocks piece(where_.node, 1);
+    ReduceContext context = inside_context(sum.ready);
     context.n = parts_;
     context.me = part_;
     context.rank_of = [this](std::int32_t part) {
         return where_.pieces.rank_of(where_.node, where_.pieces.holder(where_.node, part));
     };
     context.blocks_of = [piece](std::int32_t, std::int32_t) { return piece; };
-    context.input = total.buffer;
-    context.work = context.result = plan::scratch_layer(layers_inside + most_landings + 1);
-    context.first_layer = layers_inside + most_landings + 2;
+    context.input = sum.buffer;
+    context.work = context.result = layer_of_piece;
+    context.first_layer = first_complete_layer;
     context.first_tag = where_.first_tag + tag_complete;
     where_.room.need(context.work, piece);
     piece_ = {context.work, complete_pattern.allreduce(context, {})};
-    return piece_;
+}
+
+void PieceExchange::complete_by_tree(const Held& sum, std::int32_t root, bool for_all) {
+    const Blocks piece(where_.node, 1);
+    const TreeShape tree{4};
+    const std::int32_t self = (part_ - root + parts_) % parts_;
+    const auto at = [&](std::int32_t member) {
+        return where_.pieces.rank_of(where_.node, where_.pieces.holder(where_.node, (member + root) % parts_));
+    };
+    const std::vector<SubTree> children = tree.children(self, parts_);
+    const auto parent = tree.parent(self, parts_);
+    const std::int32_t up = where_.first_tag + tag_complete, down = up + 1;
+    where_.room.need(layer_of_piece, piece);
+    piece_ = sum;
+    std::vector<StepId> reduced;
+    for (std::size_t i = 0; i < children.size(); ++i) {
+        const Buffer landing = plan::scratch_layer(first_complete_layer + i % complete_landings);
+        where_.room.need(landing, piece);
+        std::vector<StepId> free;
+        if (i >= complete_landings) free = {reduced[i - complete_landings]};
+        piece_.ready.push_back(where_.builder.recv(at(children[i].first), up, landing, piece, free, where_.slice));
+        reduced.push_back(
+            where_.builder.reduce(piece_.buffer, landing, layer_of_piece, piece, piece_.ready, where_.slice));
+        piece_ = {layer_of_piece, {reduced.back()}};
+    }
+    if (parent) {
+        const StepId sent = where_.builder.send(at(*parent), up, piece_.buffer, piece, piece_.ready, where_.slice);
+        if (!for_all) return;
+        piece_ = {layer_of_piece,
+                  {where_.builder.recv(at(*parent), down, layer_of_piece, piece, {sent}, where_.slice)}};
+    }
+    if (!for_all) return;
+    for (const SubTree& child : children)
+        where_.builder.send(at(child.first), down, piece_.buffer, piece, piece_.ready, where_.slice);
 }
 
 StepId PieceExchange::recv_piece(std::int32_t other, StepId sent) {

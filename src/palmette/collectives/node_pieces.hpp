@@ -64,7 +64,9 @@ class SliceWindow {
     std::vector<std::vector<plan::StepId>> came_;
 };
 
-/// The checks of the rows with keys inside, segment and window, and how many tags they need.
+/// Key complete=exchange|tree. Throws base::Error on another value.
+bool completes_by_trees(const Spec& spec);
+/// The checks of the rows with keys inside, complete, segment and window, and how many tags they need.
 std::optional<std::string> refuse_node_pieces(const Job& job, const Request& request, const Spec& spec);
 std::int64_t node_pieces_tags(const Job& job, const Request& request, const Spec& spec);
 
@@ -77,6 +79,8 @@ class PieceExchange {
         plan::ProgramBuilder& builder;
         ScratchRoom& room;
         plan::Buffer work;  ///< where partial results go
+        bool
+            trees;  ///< sums of a node's ranks go along a tree, with fewer messages than an exchange and more of them in a row
         plan::Slice slice;
         std::int32_t first_tag;
         bool ordered;
@@ -90,8 +94,10 @@ class PieceExchange {
 
     /// The node's sum of the own part, from Buffer::send. `ready`: nothing leaves before these steps. Returns steps after which it is there.
     std::vector<plan::StepId> reduce_inside(const std::vector<plan::StepId>& ready);
-    /// The own node's piece, complete, on all ranks that hold parts: where it lies, and after which steps.
-    Held reduce_between();
+    /// The own node's piece, complete, on all ranks that hold parts.
+    void reduce_between();
+    /// The same on the rank that stands for the root's node only.
+    void reduce_between_to(std::int32_t root_node);
 
     /// The own piece to all other nodes, and theirs of the own part into `work`. Returns the steps after which the part is complete in `work`.
     std::vector<plan::StepId> gather_between();
@@ -107,6 +113,11 @@ class PieceExchange {
     bool has_part() const { return part_ >= 0; }
     plan::Interval own_pieces() const { return where_.pieces.pieces(where_.node, part_); }
     ReduceContext inside_context(const std::vector<plan::StepId>& ready) const;
+    /// The own node's piece of what the nodes of the own part have.
+    Held add_up();
+    /// Sums of all parts together, by an exchange of all with all, or up a tree to the holder of part `root` and, for everybody, down again.
+    void complete_by_exchange(const Held& sum);
+    void complete_by_tree(const Held& sum, std::int32_t root, bool for_all);
     plan::StepId recv_piece(std::int32_t other, plan::StepId sent);
     /// The own node's piece, where it belongs to the own part.
     void copy_own_piece(std::vector<plan::StepId>& complete);

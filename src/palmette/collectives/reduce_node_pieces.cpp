@@ -27,11 +27,12 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
                                 builder,
                                 room,
                                 work,
+                                true,
                                 {i, of},
                                 i * PieceExchange::tags,
                                 request.ordered});
         window.add(exchange.reduce_inside(window.before_next()));
-        exchange.reduce_between();
+        exchange.reduce_between_to(root_node);
         const std::vector<StepId> there = exchange.gather_between_to(root_node);
         if (node == root_node) exchange.gather_inside_to(root.value - pieces.first(node), there);
     }

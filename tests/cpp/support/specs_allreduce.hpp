@@ -35,7 +35,7 @@ inline std::vector<std::string> allreduce_specs() {
         "node_aware:radix=3,inside=all,segment=20",
         "node_pieces",
         "node_pieces:segment=20,window=2",
-        "node_pieces:inside=halving,segment=40",
+        "node_pieces:inside=halving,complete=tree,segment=40",
     };
 }
 
