@@ -79,8 +79,7 @@ class PieceExchange {
         plan::ProgramBuilder& builder;
         ScratchRoom& room;
         plan::Buffer work;  ///< where partial results go
-        bool
-            trees;  ///< sums of a node's ranks go along a tree, with fewer messages than an exchange and more of them in a row
+        bool trees;  ///< in a node, sums go along a tree: fewer messages than an exchange has, more of them in a row
         plan::Slice slice;
         std::int32_t first_tag;
         bool ordered;
