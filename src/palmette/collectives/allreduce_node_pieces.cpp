@@ -8,6 +8,12 @@ namespace {
 using plan::Buffer;
 using plan::StepId;
 
+std::optional<std::string> refuse(const Job& job, const Request& request, const Spec& spec) {
+    check_keys(spec, {"inside", "complete", "segment", "window"});
+    completes_by_trees(spec);
+    return refuse_node_pieces(job, request, spec);
+}
+
 Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
     const NodePieces pieces(job, spec);
     const Position self = job.position_of(rank);
@@ -50,7 +56,7 @@ const Algorithm allreduce_node_pieces{
     "once (1)",
     "an operation that isn't commutative needs ranks in topology order",
     true,
-    refuse_node_pieces,
+    refuse,
     make,
     node_pieces_tags,
 };

@@ -35,10 +35,8 @@ class Maker {
           index_(job.position_of(rank).value - pieces_.first(node_)),
           parts_(pieces_.parts(node_)),
           root_(rank == request.root),
-          here_(root_ ? Buffer::send : Buffer::recv) {
-        for (std::int32_t part = 0; part < parts_; ++part)
-            if (pieces_.holder(node_, part) == index_) part_ = part;
-    }
+          here_(root_ ? Buffer::send : Buffer::recv),
+          part_(pieces_.part_at(node_, index_)) {}
 
     Program make() {
         for (std::uint16_t i = 0; i < slices_; ++i) {
@@ -49,11 +47,7 @@ class Maker {
     }
 
   private:
-    bool has_part(std::int32_t index) const {
-        for (std::int32_t part = 0; part < parts_; ++part)
-            if (pieces_.holder(node_, part) == index) return true;
-        return false;
-    }
+    bool has_part(std::int32_t index) const { return pieces_.part_at(node_, index) >= 0; }
     Blocks blocks(std::int32_t part) const {
         const Interval of = pieces_.pieces(node_, part);
         return {of.first, of.count};
@@ -148,7 +142,7 @@ class Maker {
     std::int32_t parts_;
     bool root_;
     Buffer here_;
-    std::int32_t part_ = -1;  ///< the part that this rank holds
+    std::int32_t part_;  ///< the part that this rank holds, or -1
     Slice slice_;
 };
 

@@ -50,6 +50,12 @@ std::int32_t NodePieces::holder(std::int32_t node, std::int32_t part) const {
     return halves(node) ? Halving::owner(part, size_of(node)) : part;
 }
 
+std::int32_t NodePieces::part_at(std::int32_t node, std::int32_t index) const {
+    for (std::int32_t part = 0; part < parts(node); ++part)
+        if (holder(node, part) == index) return part;
+    return -1;
+}
+
 Rank NodePieces::toward(std::int32_t node, std::int32_t other) const {
     return rank_of(node, holder(node, part_of(node, other)));
 }
@@ -57,8 +63,6 @@ Rank NodePieces::toward(std::int32_t node, std::int32_t other) const {
 bool completes_by_trees(const Spec& spec) { return spec.word("complete", {"exchange", "tree"}) == "tree"; }
 
 std::optional<std::string> refuse_node_pieces(const Job& job, const Request& request, const Spec& spec) {
-    check_keys(spec, {"inside", "complete", "segment", "window"});
-    completes_by_trees(spec);
     spec.size("segment", 0);
     spec.integer("window", 1);
     NodePieces(job, spec);
@@ -73,13 +77,12 @@ PieceExchange::PieceExchange(const Where& where)
     : where_(where),
       size_(where.pieces.size_of(where.node)),
       parts_(where.pieces.parts(where.node)),
-      context_(inside_context({})) {
-    for (std::int32_t part = 0; part < parts_; ++part)
-        if (where_.pieces.holder(where_.node, part) == where_.index) part_ = part;
-}
+      part_(where.pieces.part_at(where.node, where.index)),
+      context_(inside_context({})) {}
 
 std::size_t PieceExchange::layers(const NodePieces& pieces, std::int32_t node) {
-    return layers_inside + most_landings + 2 + recursive_multiplying_layers(pieces.parts(node), complete_pattern.radix);
+    return first_complete_layer +
+           std::max(complete_landings, recursive_multiplying_layers(pieces.parts(node), complete_pattern.radix));
 }
 
 ReduceContext PieceExchange::inside_context(const std::vector<StepId>& ready) const {

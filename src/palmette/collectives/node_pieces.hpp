@@ -38,6 +38,8 @@ class NodePieces {
     plan::Interval pieces(std::int32_t node, std::int32_t part, std::int32_t parts = 1) const;
     /// Index inside of the node of who holds a part.
     std::int32_t holder(std::int32_t node, std::int32_t part) const;
+    /// The part that a rank holds, by its index in the node; -1: none.
+    std::int32_t part_at(std::int32_t node, std::int32_t index) const;
     /// Who of a node sends to and hears from another node.
     Rank toward(std::int32_t node, std::int32_t other) const;
     /// A rank by its node and its index in there.
@@ -66,7 +68,7 @@ class SliceWindow {
 
 /// Key complete=exchange|tree. Throws base::Error on another value.
 bool completes_by_trees(const Spec& spec);
-/// The checks of the rows with keys inside, complete, segment and window, and how many tags they need.
+/// The checks of the rows with keys inside, segment and window, and how many tags they need. Which keys there are must have been checked.
 std::optional<std::string> refuse_node_pieces(const Job& job, const Request& request, const Spec& spec);
 std::int64_t node_pieces_tags(const Job& job, const Request& request, const Spec& spec);
 
@@ -126,7 +128,7 @@ class PieceExchange {
 
     Where where_;
     std::int32_t size_, parts_;
-    std::int32_t part_ = -1;  ///< the part that this rank holds
+    std::int32_t part_;  ///< the part that this rank holds, or -1
     ReduceContext context_;
     std::optional<DirectExchange> direct_;
     std::optional<Halving> halving_;

@@ -8,6 +8,11 @@ namespace {
 using plan::Buffer;
 using plan::StepId;
 
+std::optional<std::string> refuse(const Job& job, const Request& request, const Spec& spec) {
+    check_keys(spec, {"inside", "segment", "window"});
+    return refuse_node_pieces(job, request, spec);
+}
+
 Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
     const NodePieces pieces(job, spec);
     const Position self = job.position_of(rank);
@@ -52,7 +57,7 @@ const Algorithm reduce_node_pieces{
     "inside=direct|halving (direct), segment=SIZE of the vector, window=W slices at once (1)",
     "an operation that isn't commutative needs ranks in topology order",
     true,
-    refuse_node_pieces,
+    refuse,
     make,
     node_pieces_tags,
 };

@@ -168,6 +168,12 @@ TEST(ReduceNodePieces, crosses_twice_and_brings_every_other_node_its_piece_once)
     }
 }
 
+TEST(ReduceNodePieces, refuses_a_key_that_it_has_no_use_for) {
+    EXPECT_THAT(
+        test::error_of([] { make_plan(job_on("9node:4core"), request(64), Spec::parse("node_pieces:complete=tree")); }),
+        testing::HasSubstr("complete"));
+}
+
 TEST(RingGather, takes_one_vector_from_everybody_and_leaves_no_group_with_more) {
     for (const std::int32_t root : {0, 3, 15}) {
         const Job job = job_on(lab, "random:4");
