@@ -131,7 +131,7 @@ def _bcast(levels: Levels, size: int) -> dict[str, Grid]:
         **_rooted_vector(levels, size),
         "scatter_allgather": {"allgather": (None, "recursive_doubling", "bruck")},
         "circulant": {},
-        "node_pieces": {"segment": segments(size)},
+        "node_pieces": {"inside": (None, "halving"), "relays": (None, "1"), "segment": segments(size)},
     }
 
 

@@ -20,13 +20,19 @@ using plan::Interval;
 using plan::Slice;
 using plan::StepId;
 
-enum : std::int32_t { tag_part, tag_from_root, tag_spread, tag_between, tag_inside, tags_a_slice };
+// A gather inside takes a number of tags.
+enum : std::int32_t { tag_part, tag_from_root, tag_spread, tag_between, tag_inside, tags_a_slice = 80 };
+
+/// Key relays=all|1: whether the root itself sends all pieces.
+bool sends_alone(const Spec& spec) { return spec.word("relays", {"all", "1"}) == "1"; }
 
 /// One rank's part.
 class Maker {
   public:
     Maker(const Job& job, Rank rank, const Request& request, const Spec& spec)
         : pieces_(job, spec),
+          root_alone_(sends_alone(spec)),
+          root_rank_(request.root),
           slices_(slices_of(request, spec)),
           builder_(rank, plan::BlockOrder::topology, pieces_.count()),
           root_node_(pieces_.node_of(job.position_of(request.root))),
@@ -41,7 +47,12 @@ class Maker {
     Program make() {
         for (std::uint16_t i = 0; i < slices_; ++i) {
             slice_ = {i, slices_};
-            gather_inside(node_ == root_node_ ? hand_out() : take());
+            if (node_ == root_node_)
+                gather_from_all(hand_out());
+            else if (const std::vector<StepId> there = take(); pieces_.halves(node_))
+                gather_by_doubling(there);
+            else
+                gather_from_all(there);
         }
         return builder_.finish();
     }
@@ -59,10 +70,21 @@ class Maker {
     std::int32_t tag(std::int32_t phase) const { return slice_.index * tags_a_slice + phase; }
     Rank of_node(std::int32_t index) const { return pieces_.rank_of(node_, index); }
 
+    /// Who of the root's node sends another node its piece.
+    Rank source_of(std::int32_t node) const { return root_alone_ ? root_rank_ : pieces_.toward(root_node_, node); }
+    void send_from_root(Interval nodes, const std::vector<StepId>& there) {
+        builder_.stage("between nodes");
+        for (auto node = static_cast<std::int32_t>(nodes.first); node < nodes.end(); ++node)
+            if (node != root_node_)
+                builder_.send(pieces_.toward(node, root_node_), tag(tag_from_root), here_, with_roots({node, 1}), there,
+                              slice_);
+    }
+
     /// In the root's node. Returns the steps after which the own part is there.
     std::vector<StepId> hand_out() {
-        builder_.stage("hand out parts");
         std::vector<StepId> there;
+        if (root_ && root_alone_) send_from_root({0, pieces_.count()}, there);
+        builder_.stage("hand out parts");
         for (std::int32_t i = 1; i <= parts_ && root_; ++i) {
             const std::int32_t part = (std::max(part_, 0) + i) % parts_;
             if (const std::int32_t to = pieces_.holder(node_, part); to != index_)
@@ -71,12 +93,7 @@ class Maker {
         if (part_ < 0) return there;
         if (!root_)
             there = {builder_.recv(of_node(root_index_), tag(tag_part), here_, with_roots(blocks(part_)), {}, slice_)};
-        builder_.stage("between nodes");
-        const Interval own = pieces_.pieces(node_, part_);
-        for (auto other = static_cast<std::int32_t>(own.first); other < own.end(); ++other)
-            if (other != node_)
-                builder_.send(pieces_.toward(other, node_), tag(tag_from_root), here_, with_roots({other, 1}), there,
-                              slice_);
+        if (!root_alone_) send_from_root(pieces_.pieces(node_, part_), there);
         return there;
     }
 
@@ -88,8 +105,7 @@ class Maker {
         const std::int32_t first = pieces_.part_of(node_, root_node_);
         builder_.stage("between nodes");
         if (part_ == first)
-            there.push_back(builder_.recv(pieces_.toward(root_node_, node_), tag(tag_from_root), here_,
-                                          with_roots(piece), {}, slice_));
+            there.push_back(builder_.recv(source_of(node_), tag(tag_from_root), here_, with_roots(piece), {}, slice_));
         builder_.stage("spread inside");
         const TreeShape tree{4};
         const std::int32_t self = (part_ - first + parts_) % parts_;
@@ -113,8 +129,34 @@ class Maker {
         return there;
     }
 
-    /// All parts to all ranks of the node but the root.
-    void gather_inside(const std::vector<StepId>& there) {
+    /// All parts to all ranks of a node without the root, by doubling.
+    void gather_by_doubling(const std::vector<StepId>& there) {
+        builder_.stage("gather inside");
+        const ReduceContext context{
+            .builder = builder_,
+            .room = room_,
+            .n = pieces_.size_of(node_),
+            .me = index_,
+            .rank_of = [this](std::int32_t index) { return of_node(index); },
+            // The own node's piece goes only to those who hold no part, with all the rest: the others have it.
+            .blocks_of =
+                [this](std::int32_t first, std::int32_t count) {
+                    const Interval of = pieces_.pieces(node_, first, count);
+                    const Blocks all(of.first, of.count);
+                    return count == parts_ ? all : all.without(node_);
+                },
+            .input = here_,
+            .work = here_,
+            .result = here_,
+            .ready = there,
+            .first_tag = tag(tag_inside),
+            .slice = slice_,
+        };
+        Halving(context).collect_parts(there);
+    }
+
+    /// All parts to all ranks of the node but the root, each from its holder.
+    void gather_from_all(const std::vector<StepId>& there) {
         builder_.stage("gather inside");
         const std::int32_t size = pieces_.size_of(node_);
         // Who holds a part has the piece that all holders of the node got: the own node's.
@@ -135,6 +177,9 @@ class Maker {
     }
 
     NodePieces pieces_;
+    ScratchRoom room_;  ///< stays empty
+    bool root_alone_;
+    Rank root_rank_;
     std::uint16_t slices_;
     plan::ProgramBuilder builder_;
     std::int32_t root_node_, root_index_;
@@ -146,9 +191,11 @@ class Maker {
     Slice slice_;
 };
 
-std::optional<std::string> refuse(const Job&, const Request&, const Spec& spec) {
-    check_keys(spec, {"segment"});
+std::optional<std::string> refuse(const Job& job, const Request&, const Spec& spec) {
+    check_keys(spec, {"inside", "relays", "segment"});
     spec.size("segment", 0);
+    sends_alone(spec);
+    NodePieces(job, spec);
     return std::nullopt;
 }
 
@@ -168,7 +215,7 @@ const Algorithm bcast_node_pieces{
     "A piece of the vector to each node, which sends it straight to all others; the ranks of a node share these "
     "messages.",
     "as allreduce's node_pieces, with a scatter of the pieces at the start",
-    "segment=SIZE of the vector",
+    "inside=direct|halving (direct), relays=all|1 of the root's node (all), segment=SIZE of the vector",
     "none",
     false,
     refuse,

@@ -96,8 +96,8 @@ class Halving {
     /// Each participant of the core comes to hold one part, complete: owner(part) that one; who isn't in the core holds none. Part: as in
     /// ReducePattern::parts.
     Held reduce_parts();
-    /// After reduce_parts, and where each owner has its part in `result` after the steps `ready`: all parts to all. Returns the steps after which
-    /// they are there.
+    /// Where each owner has its part in `result` after the steps `ready`, after reduce_parts or without: all parts to all; where a range of parts
+    /// has no blocks nobody sends it. Returns the steps after which they are there.
     std::vector<plan::StepId> collect_parts(std::vector<plan::StepId> ready);
     /// Both. Returns the steps after which the result is complete.
     std::vector<plan::StepId> allreduce() { return collect_parts(reduce_parts().ready); }

@@ -97,10 +97,13 @@ std::vector<StepId> Halving::collect_parts(std::vector<StepId> ready) {
         const Interval have = kept(stage + 1);
         const Interval lack{have.first == before.first ? have.end() : before.first, have.count};
         // What was given away must have left before its result comes in.
-        const StepId got = context_.recv(other, 1 + stages_ + stage, context_.result, blocks_of_slots(lack),
-                                         {given_[static_cast<std::size_t>(stage)]});
-        context_.send(other, 1 + stages_ + stage, context_.result, blocks_of_slots(have), ready);
-        ready.push_back(got);
+        std::vector<StepId> left;
+        if (!given_.empty()) left = {given_[static_cast<std::size_t>(stage)]};
+        const Blocks missing = blocks_of_slots(lack), held = blocks_of_slots(have);
+        std::optional<StepId> got;
+        if (!missing.empty()) got = context_.recv(other, 1 + stages_ + stage, context_.result, missing, left);
+        if (!held.empty()) context_.send(other, 1 + stages_ + stage, context_.result, held, ready);
+        if (got) ready.push_back(*got);
     }
     if (fold_.takes(context_.me)) context_.send(context_.me + 1, last_tag, context_.result, all, ready);
     return ready;

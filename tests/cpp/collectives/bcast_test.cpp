@@ -167,6 +167,34 @@ TEST(BcastNodePieces, crosses_twice_and_brings_every_other_node_the_vector_once)
     }
 }
 
+TEST(BcastNodePieces, halving_takes_fewer_messages_inside_and_no_byte_twice) {
+    // Five ranks: four hold parts, and the fifth gets all of them from one.
+    const Job job = job_on("9node:5core");
+    const PlanCount direct = count(job, "node_pieces", 7200), halving = count(job, "node_pieces:inside=halving", 7200);
+    EXPECT_LT(halving.messages, direct.messages - 8 * 8);
+    const auto inside = [](const PlanCount& made) { return made.bytes - level(made, "node").bytes; };
+    EXPECT_LE(inside(halving), inside(direct));
+    EXPECT_GE(inside(halving), 8 * 4 * 7200) << "four other ranks of each node need it";
+}
+
+TEST(BcastNodePieces, one_relay_is_the_root_itself) {
+    const Job job = job_on("9node:4core");
+    for (const std::int32_t root : {0, 7}) {
+        std::int32_t far = 0;
+        const plan::Plan made = plan_of(job, "node_pieces:relays=1", 7200, root);
+        const auto node_of = [&](Rank rank) { return job.nodes().groups.group_of(job.position_of(rank).value); };
+        for (const Program& program : made.programs)
+            for (const plan::Step& step : program.steps)
+                if (step.kind == StepKind::send && node_of(program.rank) == node_of({root}) &&
+                    node_of(step.peer) != node_of({root})) {
+                    EXPECT_EQ(program.rank, Rank{root});
+                    ++far;
+                }
+        EXPECT_EQ(far, 8);
+    }
+    EXPECT_THAT(test::error_of([&] { plan_of(job, "node_pieces:relays=2", 7200); }), HasSubstr("relays"));
+}
+
 TEST(BcastCirculant, takes_n_minus_1_plus_ceil_lg_p_rounds_with_one_block_each_way) {
     for (const auto& [p, lg] : {std::pair(2, 1), std::pair(5, 3), std::pair(16, 4), std::pair(17, 5), std::pair(33, 6)})
         for (const int blocks : {1, 2, 6, 13}) {

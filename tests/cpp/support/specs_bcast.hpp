@@ -27,7 +27,9 @@ inline std::vector<std::string> bcast_specs() {
             "circulant",
             "circulant:segments=5,order=rank",
             "node_pieces",
-            "node_pieces:segment=24"};
+            "node_pieces:segment=24",
+            "node_pieces:inside=halving,segment=40",
+            "node_pieces:inside=halving,relays=1"};
 }
 
 }  // namespace palmette::test
