@@ -6,7 +6,8 @@ Messages cost what the simulator's parameters say, and memory is not shared, so 
   and with what both ends are busy.
 - *A host*: each of its ranks gets (or hands out) all that it must by messages, and these share the host's memory and its link.
 - *Word of mouth*: how soon every rank can have heard of the root, or the root of every rank, when each message keeps its
-  sender, or its receiver, busy: the postal model on ranks, hosts and groups of hosts (src/palmette/model/spread.hpp).
+  sender, or its receiver, busy: the postal model on ranks, hosts and groups of hosts (src/palmette/model/spread.hpp), and with
+  the links that the bytes must share (delivery.py).
 
 Messages beyond the eager limit keep nobody busy in the simulation; where a message can be so long only the time on the wires
 counts of a latency, and nothing follows from word of mouth.
@@ -20,6 +21,7 @@ from dataclasses import replace
 
 from palmette import _core
 from palmette.simulate.cluster import Cluster
+from palmette.simulate.delivery import Gaps, least_of_job_s
 from palmette.simulate.job import Job
 from palmette.simulate.parameters import Parameters
 from palmette.topology_model import Topology
@@ -35,7 +37,25 @@ def bound_s(job: Job, parameters: Parameters, collective: str, size_bytes: int, 
     is_eager = _longest_bytes(kind, size_bytes, core.size) <= parameters.eager_bytes
     found = list(_links_s(terms, kind, 0.0 if is_eager else parameters.ends_between_s))
     found += [terms.copy.seconds, terms.reduce.seconds, _host_s(job, parameters, kind, size_bytes, root)]
-    return max([*found, terms.rounds.seconds] if is_eager else found)
+    if is_eager:
+        found += [terms.rounds.seconds, _delivery_s(core, parameters, kind, size_bytes, root)]
+    return max(found)
+
+
+def _delivery_s(core: _core.Job, parameters: Parameters, kind: str, size_bytes: int, root: int) -> float:
+    """From the root to all, or from all to it; of what each rank gets another part of, only the word goes round."""
+    send_inside_s, receive_inside_s, send_between_s, receive_between_s = _ends(parameters)
+    bytes_of_all = size_bytes if kind in (*_VECTORS, "allgather") else 0
+    found_s = 0.0
+    if kind not in ("gather", "reduce"):
+        source = root if kind in ("bcast", "scatter") else 0
+        gaps = Gaps(send_inside_s, send_between_s, parameters.inside_latency_s)
+        found_s = least_of_job_s(core, source, gaps, bytes_of_all)
+    if kind not in ("bcast", "scatter"):
+        target = root if kind in ("gather", "reduce") else core.size - 1
+        gaps = Gaps(receive_inside_s, receive_between_s, parameters.inside_latency_s)
+        found_s = max(found_s, least_of_job_s(core, target, gaps, bytes_of_all))
+    return found_s
 
 
 def _longest_bytes(kind: str, size_bytes: int, ranks: int) -> int:
