@@ -26,6 +26,10 @@ from palmette import _core
 
 _STEPS_A_COST = 20
 """Steps of time in the smallest gap or latency; all times are rounded down to them."""
+_STEPS_A_LATENCY = 512
+"""At most, of the longest one."""
+_MOST_STEPS = 1 << 14
+"""Where nobody can have everything by then, that is the bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,16 +99,16 @@ def least_of_job_s(job: _core.Job, root: int, gaps: Gaps, size_bytes: int) -> fl
 def least_delivery_s(shape: Shape, costs: Costs, size_bytes: int) -> float:
     """Return a lower bound in seconds on when all ranks outside of home can have the root's vector; 0: nothing follows.
 
-    Time and memory: the square of the bound over the smallest gap or latency, about.
+    Time: the square of the bound in steps, of which there are 2 ** 14 at most.
     """
     times = (costs.inside_gap_s, costs.inside_latency_s, costs.between_gap_s, costs.near_latency_s, costs.far_latency_s)
-    if min(times) <= 0 or shape.hosts < 1:
+    step_s = max(min(times) / _STEPS_A_COST, max(times) / _STEPS_A_LATENCY)
+    if min(times) < step_s or min(times) <= 0 or shape.hosts < 1:
         return 0.0
-    step_s = min(times) / _STEPS_A_COST
-    steps = 4 * int(costs.far_latency_s / step_s) + 8
-    while (found := _first_step(shape, costs, size_bytes, step_s, steps)) is None:
+    steps = 1024
+    while (found := _first_step(shape, costs, size_bytes, step_s, steps)) is None and steps < _MOST_STEPS:
         steps *= 2
-    return found * step_s
+    return (steps if found is None else found) * step_s
 
 
 class _Region:

@@ -34,7 +34,13 @@ def test_more_hosts_and_more_bytes_take_longer() -> None:
 
 def test_nothing_follows_where_a_message_costs_nothing_or_everybody_is_at_home() -> None:
     assert least_delivery_s(Shape(2, 1, 2, 3, 2, 2), Costs(0, 1, 1, 1, 1, 1e9), 8) == 0
+    assert least_delivery_s(Shape(2, 1, 2, 3, 2, 2), Costs(1e-12, 1, 1, 1, 1, 1e9), 8) == 0
     assert least_delivery_s(Shape(2, 4, 2, 0, 0, 0), COSTS, 8) == 0
+
+
+def test_a_long_way_is_bounded_as_far_as_it_is_looked_at() -> None:
+    # 400 copies of a second each.
+    assert 50 * US < least_delivery_s(Shape(1, 1, 1, 400, 1, 1), COSTS, 1_000_000_000) < 1.0
 
 
 def told_s(seats: list[tuple[int, int]], size_bytes: int, dice: random.Random) -> float:
