@@ -46,7 +46,11 @@ demo: debian build
 simulate: build
 	@tools/setup_simgrid.sh $(JOBS)
 
+# Debian's own MPIs have Fortran modules and wrappers, which the wheels don't: tests of programs in Fortran need them.
+FORTRAN := gfortran libmpich-dev mpich libopenmpi-dev openmpi-bin
+
 test: debian build simulate
+	@tools/setup_debian.sh $(FORTRAN)
 	@tools/build.sh dev $(JOBS)
 	@$(BIN)/python tools/run_tests.py $(TESTS)
 
