@@ -183,10 +183,10 @@ def _alltoall(levels: Levels, size: int) -> dict[str, Grid]:
         "linear": {},
         "pairwise": {"window": (None, "8", "16")},
         "bruck": {"radix": (None, "4")},
-        "node_aware": {"level": level, "inside": inside, "segment": segments(size)},
+        "node_aware": {"level": level, "inside": inside, "segment": segments(size), "rounds": (None, "4")},
         "leaders": {
             "leaders": levels.leaders, "split": (None, "sources"), "level": level, "inside": inside,
-            "segment": segments(size),
+            "segment": segments(size), "rounds": (None, "4"),
         },
     }  # fmt: skip
 

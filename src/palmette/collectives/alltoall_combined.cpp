@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <utility>
 
+#include "palmette/base/error.hpp"
 #include "palmette/collectives/alltoall_order.hpp"
 
 namespace palmette::collectives {
@@ -15,6 +17,18 @@ using plan::Interval;
 using plan::Region;
 using plan::Slice;
 using plan::StepId;
+
+/// How many rounds of an exchange may be under way at once.
+constexpr std::int32_t rounds_at_once = 2;
+
+constexpr std::int32_t most_rounds = 256;
+
+std::int32_t rounds_of(const Spec& spec) {
+    const std::int32_t rounds = spec.integer("rounds", 1);
+    if (rounds > most_rounds)
+        base::fail("algorithm '", spec.text(), "': at most ", most_rounds, " rounds, not ", rounds);
+    return rounds;
+}
 
 bool holds(const Interval& interval, std::int64_t position) {
     return interval.first <= position && position < interval.end();
@@ -29,8 +43,10 @@ class Combined {
           p_(job.size()),
           me_(job.position_of(rank).value),
           parts_(slices_of(request, spec)),
+          rounds_(rounds_of(spec)),
           uneven_(request.block_bytes < 0),
           group_(parcels.members(parcels.groups().group_of(me_))),
+          order_(job, parcels.groups()),
           builder_(rank, plan::BlockOrder::topology) {
         const topology::Partition& nodes = job.nodes().groups;
         const std::int32_t node = nodes.group_of(me_);
@@ -39,8 +55,10 @@ class Combined {
         near_ = {first, std::min<std::int64_t>(group_.end(), nodes.end(node)) - first};
         if (!request.shared_memory || spec.word("inside", {"linear", "shared"}) != "shared" || !few_exposes())
             near_ = {me_, 1};
-        outgoing_ = in_turn(parcels.from(me_));
-        incoming_ = in_turn(parcels.to(me_));
+        for (std::int64_t member = group_.first; member < group_.end(); ++member) {
+            outgoing_.push_back(timed(parcels.from(static_cast<std::int32_t>(member))));
+            incoming_.push_back(timed(parcels.to(static_cast<std::int32_t>(member))));
+        }
     }
 
     Program make() {
@@ -60,6 +78,29 @@ class Combined {
     }
 
   private:
+    /// A parcel and when it travels.
+    struct Timed : Parcel {
+        Turn turn;
+        std::int32_t round;
+    };
+    /// What a rank sends, or what it receives, in each round at one level.
+    class Rounds {
+      public:
+        /// In the order of rounds.
+        void add(std::int32_t round, StepId step) { steps_.push_back({round, step}); }
+        /// The steps of the last round that has any, of those up to this one.
+        std::vector<StepId> last_until(std::int32_t round) const {
+            std::vector<StepId> out;
+            auto step = std::upper_bound(steps_.begin(), steps_.end(), round,
+                                         [](std::int32_t wanted, const auto& one) { return wanted < one.first; });
+            for (const auto end = step; step != steps_.begin() && (step - 1)->first == (end - 1)->first; --step)
+                out.push_back((step - 1)->second);
+            return out;
+        }
+
+      private:
+        std::vector<std::pair<std::int32_t, StepId>> steps_;
+    };
     /// One pull: what goes to the reader's result, or what it passes on.
     struct Read {
         std::int64_t reader;
@@ -85,34 +126,64 @@ class Combined {
         return exposes * parts_ <= most_exposes;
     }
 
-    std::vector<Parcel> in_turn(std::vector<Parcel> parcels) const {
-        const TurnOrder order(job_, TurnOrder::Kind::balanced);
-        std::sort(parcels.begin(), parcels.end(), [&](const Parcel& a, const Parcel& b) {
-            return order.turn(a.from, a.to) < order.turn(b.from, b.to);
-        });
+    /// All ranks agree on the turns and rounds.
+    std::vector<Timed> timed(const std::vector<Parcel>& parcels) const {
+        std::vector<Timed> out;
+        out.reserve(parcels.size());
+        for (const Parcel& parcel : parcels) {
+            Turn turn = order_.turn(parcel.from, parcel.to);
+            // Parcels between the same groups: at different times, so that the groups' links have some from each pair all the time.
+            turn.when += TurnOrder::part(parcel.part, parcel.parts);
+            const std::uint64_t round = (std::uint64_t{turn.when} * static_cast<std::uint64_t>(rounds_)) >> 32;
+            out.push_back({parcel, turn, static_cast<std::int32_t>(round)});
+        }
+        return out;
+    }
+    static std::vector<Timed> in_turn(std::vector<Timed> parcels) {
+        std::sort(parcels.begin(), parcels.end(), [](const Timed& a, const Timed& b) { return a.turn < b.turn; });
         return parcels;
     }
+    template <class Visit>
+    static void for_each_in(std::int32_t round, const std::vector<Timed>& parcels, const Visit& visit) {
+        for (const Timed& parcel : parcels)
+            if (parcel.round == round) visit(parcel);
+    }
+    static std::size_t level(const Timed& parcel) { return static_cast<std::size_t>(parcel.turn.level); }
+    const std::vector<Timed>& outgoing(std::int64_t member) const { return outgoing_[member - group_.first]; }
+    const std::vector<Timed>& incoming(std::int64_t member) const { return incoming_[member - group_.first]; }
 
     Rank at(std::int64_t position) const { return job_.rank_at({static_cast<std::int32_t>(position)}); }
     bool is_near(std::int64_t position) const { return holds(near_, position); }
     std::int32_t tag(std::int32_t phase) const { return phase * parts_ + slice_.index; }
+    std::int32_t give_tag(std::int32_t round) const { return tag(round); }
+    std::int32_t parcel_tag() const { return tag(rounds_); }
+    std::int32_t hand_out_tag(std::int32_t round) const { return tag(rounds_ + 1 + round); }
     Interval row(std::int64_t source, const Interval& targets) const {
         return {source * p_ + targets.first, targets.count};
     }
 
-    /// What a member gives to another one before the exchange: the block for it, and what it takes along to other groups.
-    Blocks input_for(std::int64_t giver, std::int64_t taker) const {
-        Blocks blocks(giver * p_ + taker, 1);
-        for (const Parcel& parcel : parcels_.from(static_cast<std::int32_t>(taker)))
+    /// What a member gives to another one before a round: what that one takes along to other groups. The block for the member itself, for which
+    /// nobody waits, comes with the last.
+    Blocks input_for(std::int64_t giver, std::int64_t taker, std::int32_t round) const {
+        Blocks blocks;
+        if (round == rounds_ - 1) blocks.insert({giver * p_ + taker, 1});
+        for_each_in(round, outgoing(taker), [&](const Parcel& parcel) {
             if (holds(parcel.sources, giver)) blocks.insert(row(giver, parcels_.members(parcel.group)));
+        });
         return blocks;
     }
-    /// What a member hands to another one after it.
-    Blocks output_for(std::int64_t giver, std::int64_t taker) const {
+    Blocks input_for(std::int64_t giver, std::int64_t taker) const {
         Blocks blocks;
-        for (const Parcel& parcel : parcels_.to(static_cast<std::int32_t>(giver)))
+        for (std::int32_t round = 0; round < rounds_; ++round) blocks.unite(input_for(giver, taker, round));
+        return blocks;
+    }
+    /// What a member hands to another one after a round.
+    Blocks output_for(std::int64_t giver, std::int64_t taker, std::int32_t round) const {
+        Blocks blocks;
+        for_each_in(round, incoming(giver), [&](const Parcel& parcel) {
             for (std::int64_t s = parcel.sources.first; s < parcel.sources.end(); ++s)
                 blocks.insert({s * p_ + taker, 1});
+        });
         return blocks;
     }
 
@@ -134,10 +205,10 @@ class Combined {
     }
 
     void reserve() {
-        for (const Parcel& parcel : outgoing_)
+        for (const Parcel& parcel : outgoing(me_))
             for (std::int64_t s = parcel.sources.first; s < parcel.sources.end(); ++s)
                 if (s != me_) reserve_sorted(row(s, parcels_.members(parcel.group)));
-        for (const Parcel& parcel : incoming_)
+        for (const Parcel& parcel : incoming(me_))
             for (std::int64_t s = parcel.sources.first; s < parcel.sources.end(); ++s) reserve_sorted(row(s, group_));
         if (!scratch_.empty()) builder_.reserve_scratch(scratch_);
     }
@@ -184,7 +255,7 @@ class Combined {
             }
         });
         add_exposures(out, std::move(reads), {first, end - first}, -1);
-        for (const Parcel& parcel : in_turn(parcels_.to(static_cast<std::int32_t>(giver))))
+        for (const Parcel& parcel : in_turn(incoming(giver)))
             for (std::int64_t s = parcel.sources.first; s < parcel.sources.end(); ++s) {
                 std::vector<Read> of_source;
                 for_each_near(giver, [&](std::int64_t reader) {
@@ -221,7 +292,8 @@ class Combined {
                     if (read.reader != me_) continue;
                     const StepId step =
                         builder_.pull(at(giver), expose_tag, exposure.blocks, read.to, read.blocks, {}, slice_);
-                    if (read.to == Buffer::scratch) collected_[giver].push_back(step);
+                    if (read.to != Buffer::scratch) continue;
+                    for (std::int32_t round = 0; round < rounds_; ++round) collected_[{giver, round}].push_back(step);
                 }
             }
         });
@@ -238,11 +310,15 @@ class Combined {
 
     void take_from_members() {
         builder_.stage("inside the group");
-        for_each_far_member([&](std::int64_t other) {
-            collected_[other].push_back(builder_.recv(at(other), tag(0), sorted_in(input_for(other, me_)), {}, slice_));
-        });
+        for (std::int32_t round = 0; round < rounds_; ++round)
+            for_each_far_member([&](std::int64_t other) {
+                const Blocks blocks = input_for(other, me_, round);
+                if (blocks.empty()) return;
+                const StepId step = builder_.recv(at(other), give_tag(round), sorted_in(blocks), {}, slice_);
+                collected_[{other, round}].push_back(step);
+            });
         builder_.stage("between groups");
-        for (const Parcel& parcel : incoming_) {
+        for (const Parcel& parcel : in_turn(incoming(me_))) {
             std::vector<Region> regions;
             Blocks own;
             for (std::int64_t s = parcel.sources.first; s < parcel.sources.end(); ++s) {
@@ -254,51 +330,75 @@ class Combined {
                     for (const Region& region : sorted_in(Blocks(s * p_ + group_.first, group_.count)))
                         regions.push_back(region);
             }
-            const StepId step = builder_.recv(at(parcel.from), tag(1), regions, {}, slice_);
+            const StepId step = builder_.recv(at(parcel.from), parcel_tag(), regions, {}, slice_);
             for (std::int64_t s = parcel.sources.first; s < parcel.sources.end(); ++s) arrived_[s] = step;
             if (near_.count > 1) builder_.copy(Buffer::scratch, Buffer::recv, own, {step}, slice_);
         }
         builder_.stage("hand out");
-        for_each_far_member([&](std::int64_t other) {
-            if (const Blocks blocks = output_for(other, me_); !blocks.empty())
-                builder_.recv(at(other), tag(2), Buffer::recv, blocks, {}, slice_);
-        });
+        for (std::int32_t round = 0; round < rounds_; ++round)
+            for_each_far_member([&](std::int64_t other) {
+                if (const Blocks blocks = output_for(other, me_, round); !blocks.empty())
+                    builder_.recv(at(other), hand_out_tag(round), Buffer::recv, blocks, {}, slice_);
+            });
     }
 
     void give_to_members() {
         builder_.stage("inside the group");
         expose_to_near(false);
         for_each_far_member([&](std::int64_t other) {
-            builder_.send(at(other), tag(0), Buffer::send, input_for(me_, other), {}, slice_);
+            std::vector<StepId> waits;
+            for (std::int32_t round = 0; round < rounds_; ++round) {
+                const Blocks blocks = input_for(me_, other, round);
+                if (blocks.empty()) continue;
+                // One round after the other, as what is under way together arrives together.
+                const StepId step = builder_.send(at(other), give_tag(round), Buffer::send, blocks, waits, slice_);
+                waits = {step};
+                if (const auto got = collected_.find({other, round}); got != collected_.end())
+                    waits.insert(waits.end(), got->second.begin(), got->second.end());
+            }
         });
         pull_from_near(false);
     }
 
     void exchange() {
         builder_.stage("between groups");
-        for (const Parcel& parcel : outgoing_) {
+        // By level, so that slow messages to another leaf never hold up those inside, or the other way round.
+        std::vector<Rounds> sent(job_.levels().size() + 1);
+        std::vector<Rounds> taken(job_.levels().size() + 1);
+        const std::vector<Timed> arrivals = in_turn(incoming(me_));
+        auto next = arrivals.begin();
+        for (const Timed& parcel : in_turn(outgoing(me_))) {
+            const std::int32_t now = parcel.round;
+            for (; next != arrivals.end() && next->round < now; ++next)
+                taken[level(*next)].add(next->round, arrived_.at(next->sources.first));
+            // Only for rounds before its own may a message wait: so none waits for itself.
+            std::vector<StepId> waits = sent[level(parcel)].last_until(now - rounds_at_once);
+            // A short message has gone at once, so that alone would hold back nothing.
+            const std::vector<StepId> came = taken[level(parcel)].last_until(now - rounds_at_once);
+            waits.insert(waits.end(), came.begin(), came.end());
             std::vector<Region> regions;
-            std::vector<StepId> waits;
             for (std::int64_t s = parcel.sources.first; s < parcel.sources.end(); ++s) {
                 regions.push_back({s == me_ ? Buffer::send : Buffer::scratch, row(s, parcels_.members(parcel.group))});
                 if (s == me_) continue;
-                const auto& steps = collected_.at(s);
+                const auto& steps = collected_.at({s, now});
                 waits.insert(waits.end(), steps.begin(), steps.end());
             }
-            builder_.send(at(parcel.to), tag(1), regions, waits, slice_);
+            sent[level(parcel)].add(now, builder_.send(at(parcel.to), parcel_tag(), regions, waits, slice_));
         }
     }
 
     void hand_out() {
         builder_.stage("hand out");
         expose_to_near(true);
-        std::vector<StepId> all;
-        for (const auto& [source, step] : arrived_)
-            if (std::find(all.begin(), all.end(), step) == all.end()) all.push_back(step);
-        for_each_far_member([&](std::int64_t other) {
-            if (const Blocks blocks = output_for(me_, other); !blocks.empty())
-                builder_.send(at(other), tag(2), Buffer::scratch, blocks, all, slice_);
-        });
+        for (std::int32_t round = 0; round < rounds_; ++round) {
+            std::vector<StepId> waits;
+            for_each_in(round, incoming(me_),
+                        [&](const Parcel& parcel) { waits.push_back(arrived_.at(parcel.sources.first)); });
+            for_each_far_member([&](std::int64_t other) {
+                if (const Blocks blocks = output_for(me_, other, round); !blocks.empty())
+                    builder_.send(at(other), hand_out_tag(round), Buffer::scratch, blocks, waits, slice_);
+            });
+        }
         pull_from_near(true);
     }
 
@@ -307,17 +407,27 @@ class Combined {
     std::int64_t p_;
     std::int32_t me_;
     std::uint16_t parts_;
+    std::int32_t rounds_;
     bool uneven_;  ///< blocks may have any length
     Interval group_, near_;
-    std::vector<Parcel> outgoing_, incoming_;
+    TurnOrder order_;
+    std::vector<std::vector<Timed>> outgoing_, incoming_;  ///< of each member of the group
     Blocks scratch_;
     plan::ProgramBuilder builder_;
     Slice slice_;
-    std::map<std::int64_t, std::vector<StepId>> collected_;  ///< by source in this group: steps that brought its blocks
-    std::map<std::int64_t, StepId> arrived_;                 ///< by source in another group
+    std::map<std::pair<std::int64_t, std::int32_t>, std::vector<StepId>> collected_;
+    ///< by source in this group and round: steps that brought its blocks
+    std::map<std::int64_t, StepId> arrived_;  ///< by source in another group
 };
 
 }  // namespace
+
+void check_combined(const Spec& spec) {
+    check_single_copy(spec);
+    spec.word("inside", {"linear", "shared"});
+    spec.size("segment", 0);
+    rounds_of(spec);
+}
 
 Program combined_alltoall(const Job& job, Rank rank, const Request& request, const Spec& spec, const Parcels& parcels) {
     return Combined(job, rank, request, spec, parcels).make();
@@ -330,7 +440,8 @@ const topology::Partition& combined_groups(const Job& job, const Spec& spec) {
 }
 
 std::int64_t combined_tags(const Job&, const Request& request, const Spec& spec) {
-    return std::max<std::int64_t>(std::int64_t{3} * slices_of(request, spec), most_exposes);
+    const std::int64_t phases = 2 * std::int64_t{rounds_of(spec)} + 1;
+    return std::max(phases * slices_of(request, spec), most_exposes);
 }
 
 }  // namespace palmette::collectives

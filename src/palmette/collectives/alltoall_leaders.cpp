@@ -16,12 +16,10 @@ namespace palmette::collectives {
 namespace {
 
 std::optional<std::string> refuse(const Job&, const Request&, const Spec& spec) {
-    check_keys(spec, {"leaders", "split", "level", "inside", "segment", "single"});
-    check_single_copy(spec);
+    check_keys(spec, {"leaders", "split", "level", "inside", "segment", "rounds", "single"});
     spec.integer("leaders", 1);
     spec.word("split", {"destinations", "sources"});
-    spec.word("inside", {"linear", "shared"});
-    spec.size("segment", 0);
+    check_combined(spec);
     return std::nullopt;
 }
 
@@ -40,8 +38,8 @@ const Algorithm alltoall_leaders{
     "Leaders collect their group's blocks, exchange one message a pair of groups, and hand out what comes in.",
     "Kinkead, Wesley, Schonbein, DeBonis, Dosanjh, Bienz, SC Workshops 2025 (hierarchical and multi-leader all-to-all)",
     "leaders=L (1), split=destinations|sources (destinations), level=LEVEL (node), inside=linear|shared (linear), "
-    "segment=SIZE, single=SIZE (never), with inside=shared: what is exposed is read in its owner's memory from there "
-    "on",
+    "segment=SIZE, rounds=R (1), single=SIZE (never), with inside=shared: what is exposed is read in "
+    "its owner's memory from there on",
     "inside=shared reads memory where a rank exposes at most 64 pieces, and sends messages otherwise",
     true,
     refuse,

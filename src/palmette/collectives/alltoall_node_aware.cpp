@@ -15,10 +15,8 @@ namespace palmette::collectives {
 namespace {
 
 std::optional<std::string> refuse(const Job&, const Request&, const Spec& spec) {
-    check_keys(spec, {"level", "inside", "segment", "single"});
-    check_single_copy(spec);
-    spec.word("inside", {"linear", "shared"});
-    spec.size("segment", 0);
+    check_keys(spec, {"level", "inside", "segment", "rounds", "single"});
+    check_combined(spec);
     return std::nullopt;
 }
 
@@ -34,9 +32,8 @@ const Algorithm alltoall_node_aware{
     "node_aware",
     "Each rank sends one message to each other node, to the rank of the same index, which hands the blocks on inside.",
     "Kinkead, Wesley, Schonbein, DeBonis, Dosanjh, Bienz, SC Workshops 2025 (node-aware all-to-all)",
-    "level=LEVEL (node), inside=linear|shared (linear), segment=SIZE, single=SIZE (never), with inside=shared: what is "
-    "exposed "
-    "is read in its owner's memory from there on",
+    "level=LEVEL (node), inside=linear|shared (linear), segment=SIZE, rounds=R (1), single=SIZE "
+    "(never), with inside=shared: what is exposed is read in its owner's memory from there on",
     "inside=shared reads memory where a rank exposes at most 64 pieces, and sends messages otherwise",
     true,
     refuse,

@@ -3,12 +3,15 @@
 #include <algorithm>
 
 namespace palmette::collectives {
-namespace {
 
-/// index / of as a part of a turn round a clock of 2^32 ticks.
-std::uint32_t part(std::int64_t index, std::int64_t of) { return static_cast<std::uint32_t>((index << 32) / of); }
+TurnOrder::TurnOrder(const Job& job, const topology::Partition& groups)
+    : job_(job), kind_(Kind::balanced), groups_(&groups), depth_(0) {
+    while (depth_ < job.levels().size() && &job.levels()[depth_].groups != &groups) ++depth_;
+}
 
-}  // namespace
+std::uint32_t TurnOrder::part(std::int64_t index, std::int64_t of) {
+    return static_cast<std::uint32_t>((index << 32) / of);
+}
 
 std::int32_t TurnOrder::parting_level(std::int32_t source, std::int32_t target) const {
     std::int32_t level = 0;
@@ -29,17 +32,20 @@ std::uint32_t TurnOrder::balanced(std::int32_t source, std::int32_t target, std:
         first = above.first(above.group_of(source));
         end = above.end(above.group_of(source));
     }
-    if (depth == job_.levels().size()) return part((target - source + end - first) % (end - first), end - first);
+    const std::int64_t all = index(end - 1) - index(first) + 1;
+    if (depth >= depth_) return part((index(target) - index(source) + all) % all, all);
     const topology::Partition& groups = job_.levels()[depth].groups;
     const std::int32_t from = groups.group_of(source);
     const std::int32_t to = groups.group_of(target);
     const std::int64_t siblings = groups.group_of(end - 1) - groups.group_of(first) + 1;
     const std::int64_t apart = (to - from + siblings) % siblings;
-    const std::int64_t size = groups.size_of(to);
     // Members of the target's group one after the other, and between two of them one of each other group; every member of the source's group
     // begins elsewhere. The sum wraps round by itself.
-    return part(target - groups.first(to), size) - part(source - groups.first(from), groups.size_of(from)) +
-           part(apart, siblings * size);
+    const auto members = [&](std::int32_t group) {
+        return index(groups.end(group) - 1) - index(groups.first(group)) + 1;
+    };
+    return part(index(target) - index(groups.first(to)), members(to)) -
+           part(index(source) - index(groups.first(from)), members(from)) + part(apart, siblings * members(to));
 }
 
 std::uint32_t TurnOrder::when(std::int32_t source, std::int32_t target, std::int32_t level) const {

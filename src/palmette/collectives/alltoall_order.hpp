@@ -33,7 +33,13 @@ class TurnOrder {
   public:
     enum class Kind { balanced, shift, exclusive_or };
     /// `job` must outlive this.
-    TurnOrder(const Job& job, Kind kind) : job_(job), kind_(kind) {}
+    TurnOrder(const Job& job, Kind kind) : job_(job), kind_(kind), depth_(job.levels().size()) {}
+    /// The balanced order of messages among groups, one for each pair: all of a group's members have the same turns. `groups` must be those of a
+    /// level of the job, and outlive this too.
+    TurnOrder(const Job& job, const topology::Partition& groups);
+
+    /// index / of as a part of a turn round a clock of 2^32 ticks.
+    static std::uint32_t part(std::int64_t index, std::int64_t of);
 
     Turn turn(std::int32_t source, std::int32_t target) const;
     /// All turns but the rank's own block, in order.
@@ -49,8 +55,13 @@ class TurnOrder {
     std::uint32_t balanced(std::int32_t source, std::int32_t target, std::int32_t level) const;
     std::int32_t parting_level(std::int32_t source, std::int32_t target) const;
 
+    /// Which of those that take turns a position belongs to.
+    std::int32_t index(std::int32_t position) const { return groups_ ? groups_->group_of(position) : position; }
+
     const Job& job_;
     Kind kind_;
+    const topology::Partition* groups_ = nullptr;  ///< those that take turns; none: the ranks
+    std::size_t depth_;                            ///< of levels above them
 };
 
 }  // namespace palmette::collectives

@@ -32,6 +32,10 @@ std::int32_t Parcels::lane(std::int32_t source_group, std::int32_t target_group)
     return (target_group - source_group + groups_.count()) % groups_.count() - 1;
 }
 
+std::int32_t Parcels::turned(std::int32_t lane, std::int32_t givers, std::int32_t takers) {
+    return static_cast<std::int32_t>(std::int64_t{lane} * givers % takers);
+}
+
 std::vector<Parcel> Parcels::from(std::int32_t position) const {
     std::vector<Parcel> out;
     const std::int32_t own = groups_.group_of(position);
@@ -39,11 +43,12 @@ std::vector<Parcel> Parcels::from(std::int32_t position) const {
     if (!led) return out;
     for (std::int32_t other = 0; other < groups_.count(); ++other) {
         if (other == own) continue;
+        const std::int32_t number = lane(own, other);
         if (split_ == Split::sources) {
-            out.push_back({position, leader_at(other, *led % leaders_of(other)), part(own, *led), other});
+            const std::int32_t taker = (*led + turned(number, leaders_of(own), leaders_of(other))) % leaders_of(other);
+            out.push_back({position, leader_at(other, taker), part(own, *led), other, *led, leaders_of(own)});
             continue;
         }
-        const std::int32_t number = lane(own, other);
         if (number % leaders_of(own) == *led)
             out.push_back({position, leader_at(other, number % leaders_of(other)), members(own), other});
     }
@@ -57,12 +62,14 @@ std::vector<Parcel> Parcels::to(std::int32_t position) const {
     if (!led) return out;
     for (std::int32_t other = 0; other < groups_.count(); ++other) {
         if (other == own) continue;
+        const std::int32_t number = lane(other, own);
         if (split_ == Split::sources) {
-            for (std::int32_t l = *led; l < leaders_of(other); l += leaders_of(own))
-                out.push_back({leader_at(other, l), position, part(other, l), own});
+            const std::int32_t takers = leaders_of(own);
+            const std::int32_t first = (*led + takers - turned(number, leaders_of(other), takers)) % takers;
+            for (std::int32_t l = first; l < leaders_of(other); l += takers)
+                out.push_back({leader_at(other, l), position, part(other, l), own, l, leaders_of(other)});
             continue;
         }
-        const std::int32_t number = lane(other, own);
         if (number % leaders_of(own) == *led)
             out.push_back({leader_at(other, number % leaders_of(other)), position, members(other), own});
     }

@@ -11,9 +11,10 @@ namespace palmette::collectives {
 
 /// One message between two groups: the blocks of some members of one for all members of the other.
 struct Parcel {
-    std::int32_t from = 0, to = 0;  ///< positions
-    plan::Interval sources;         ///< positions in the sender's group
-    std::int32_t group = 0;         ///< the receiver's group
+    std::int32_t from = 0, to = 0;     ///< positions
+    plan::Interval sources;            ///< positions in the sender's group
+    std::int32_t group = 0;            ///< the receiver's group
+    std::int32_t part = 0, parts = 1;  ///< which one this is of all parcels from group to group
 };
 
 /// Every group is cut in parts as even as can be, each led by its first member; a group smaller than the number of leaders has a leader in each member.
@@ -45,6 +46,8 @@ class Parcels {
     std::optional<std::int32_t> leads(std::int32_t group, std::int32_t position) const;
     /// Numbers 0..N-2 of the pairs of groups: all different for one source group, and for one target group.
     std::int32_t lane(std::int32_t source_group, std::int32_t target_group) const;
+    /// By how many leaders the takers are turned on a lane, so that where there are more of them than givers each has its share.
+    static std::int32_t turned(std::int32_t lane, std::int32_t givers, std::int32_t takers);
 
     const topology::Partition& groups_;
     std::int32_t leaders_;

@@ -157,6 +157,8 @@ constexpr std::string_view text = R"({
   {"function": "alltoall", "mpi": "impi", "max_nodes": 1, "min_bytes": "4K", "algorithm": "mpi", "why": "one node: Intel MPI's own copies are as fast"},
   {"function": "alltoall", "max_nodes": 1, "algorithm": "shared", "why": "one node: everybody reads what it needs where it is"},
   {"function": "alltoall", "max_nodes": 1, "algorithm": "mpi", "why": "one node: nonblocking calls can't use its memory, and the MPI's messages do"},
+  {"function": "alltoall", "min_nodes": 17, "max_nodes": 48, "min_ranks": 192, "max_bytes": "8K", "algorithm": "node_aware:rounds=3", "why": "small blocks on many nodes: one message for each rank and node, in rounds, so that blocks are handed on while others travel, as simulated"},
+  {"function": "alltoall", "min_nodes": 49, "max_nodes": 128, "min_ranks": 768, "max_bytes": "2K", "algorithm": "leaders:leaders=16,rounds=4", "why": "small blocks on very many nodes: one message for each pair of nodes, in rounds, so that blocks are collected and handed on while others travel, as simulated"},
   {"function": "alltoall", "min_nodes": 17, "max_bytes": 32, "algorithm": "leaders:leaders=8", "why": "tiny blocks on many nodes: leaders send one message a node for all of their members, as simulated"},
   {"function": "alltoall", "mpi": "impi", "max_nodes": 16, "min_bytes": 513, "max_bytes": "2K", "algorithm": "linear", "why": "few nodes: Intel MPI sends a kilobyte straight to each rank sooner than node by node"},
   {"function": "alltoall", "mpi": "openmpi", "max_nodes": 16, "min_bytes": 513, "max_bytes": "2K", "algorithm": "linear", "why": "few nodes: Open MPI sends a kilobyte straight to each rank sooner than node by node"},

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <set>
 
 #include "palmette/base/text.hpp"
@@ -11,6 +12,7 @@
 #include "palmette/plan/space.hpp"
 #include "palmette/plan/verify.hpp"
 #include "support/crossings.hpp"
+#include "support/errors.hpp"
 #include "support/fair_links.hpp"
 #include "support/jobs.hpp"
 #include "support/plan_times.hpp"
@@ -120,6 +122,94 @@ TEST(AlltoallByLeaders, shares_the_other_nodes_out_evenly) {
         EXPECT_EQ(out, leads ? 2 : 0) << program.rank;
         EXPECT_EQ(in, leads ? 2 : 0) << program.rank;
     }
+}
+
+/// The other nodes that a program's messages of one kind go to or come from, as steps.
+std::vector<plan::StepId> between_nodes(const Job& job, const Program& program, StepKind kind) {
+    const topology::Partition& nodes = job.nodes().groups;
+    const std::int32_t node = nodes.group_of(job.position_of(program.rank).value);
+    std::vector<plan::StepId> steps;
+    for (plan::StepId s = 0; s < program.steps.size(); ++s)
+        if (program.steps[s].kind == kind && nodes.group_of(job.position_of(program.steps[s].peer).value) != node)
+            steps.push_back(s);
+    return steps;
+}
+
+TEST(AlltoallNodeAware, has_every_rank_of_a_larger_node_take_its_share_from_smaller_ones) {
+    const Job job = job_on("9node:8+4+4+4+4+4+4+4+4core", "block");
+    const Plan made = alltoall(job, "node_aware");
+    for (std::size_t rank = 0; rank < 8; ++rank)
+        EXPECT_EQ(between_nodes(job, made.programs[rank], StepKind::recv).size(), 4U) << "rank " << rank;
+}
+
+TEST(AlltoallInRounds, has_as_many_messages_in_each_that_wait_for_the_last_round_but_one) {
+    const Job job = Job::regular({{"node", 9}, {"core", 4}});
+    const Plan made = alltoall(job, "node_aware:rounds=4");
+    for (const Program& program : made.programs) {
+        const auto sends = between_nodes(job, program, StepKind::send);
+        const auto recvs = between_nodes(job, program, StepKind::recv);
+        ASSERT_EQ(sends.size(), 8U);
+        for (std::size_t i = 0; i < 8; ++i) {
+            const auto waits = program.waits_of(program.steps[sends[i]]);
+            std::vector<plan::StepId> expected;
+            if (const std::size_t round = i / 2; round >= 2) {
+                const std::size_t first = 2 * (round - 2);
+                expected = {recvs[first], recvs[first + 1], sends[first], sends[first + 1]};
+            }
+            EXPECT_THAT(std::vector(waits.begin(), waits.end()), testing::UnorderedElementsAreArray(expected))
+                << "rank " << program.rank << ", message " << i;
+        }
+    }
+}
+
+TEST(AlltoallInRounds, says_how_many_there_may_be) {
+    const Job job = Job::regular({{"node", 3}, {"core", 2}});
+    EXPECT_NO_THROW(alltoall(job, "node_aware:rounds=256"));
+    EXPECT_THAT(test::error_of([&] { alltoall(job, "node_aware:rounds=257"); }), testing::HasSubstr("256 rounds"));
+}
+
+TEST(AlltoallInRounds, hands_out_what_a_round_brought_without_waiting_for_others) {
+    const Job job = Job::regular({{"node", 9}, {"core", 4}});
+    const Plan made = alltoall(job, "node_aware:rounds=4");
+    const topology::Partition& nodes = job.nodes().groups;
+    for (const Program& program : made.programs) {
+        const auto recvs = between_nodes(job, program, StepKind::recv);
+        std::size_t handed_out = 0;
+        for (const plan::Step& step : program.steps) {
+            const auto waits = program.waits_of(step);
+            const bool inside =
+                step.kind == StepKind::send && nodes.group_of(step.peer.value) == nodes.group_of(program.rank.value);
+            if (!inside || waits.size() == 0) continue;
+            const std::size_t first = handed_out++ / 3 * 2;
+            EXPECT_THAT(std::vector(waits.begin(), waits.end()),
+                        testing::UnorderedElementsAre(recvs[first], recvs[first + 1]));
+        }
+        EXPECT_EQ(handed_out, 4U * 3U) << program.rank;
+    }
+}
+
+TEST(AlltoallInRounds, has_each_uplink_carry_its_share_in_each_round) {
+    const Job job = job_on("2leaf:2+6node:4core", "block");
+    const Plan made = alltoall(job, "node_aware:rounds=4");
+    const topology::Partition& leaves = job.levels().front().groups;
+    // 2 x 4 ranks send to 6 nodes, and 6 x 4 ranks to 2.
+    std::map<std::size_t, int> up;
+    std::map<std::size_t, int> down;
+    for (const Program& program : made.programs) {
+        std::map<plan::StepId, std::size_t> depth;
+        for (plan::StepId s = 0; s < program.steps.size(); ++s) {
+            const plan::Step& step = program.steps[s];
+            if (step.kind != StepKind::send || leaves.group_of(step.peer.value) == leaves.group_of(program.rank.value))
+                continue;
+            for (const plan::StepId wait : program.waits_of(step))
+                if (const auto before = depth.find(wait); before != depth.end())
+                    depth[s] = std::max(depth[s], before->second + 1);
+            ++(leaves.group_of(program.rank.value) == 0 ? up : down)[depth[s]];
+        }
+    }
+    // Two rounds are under way at once.
+    EXPECT_EQ(up, (std::map<std::size_t, int>{{0, 24}, {1, 24}}));
+    EXPECT_EQ(down[0], 24) << "of 48";
 }
 
 TEST(AlltoallBruck, sends_k_minus_1_messages_for_each_digit_and_a_block_for_each_digit_of_its_distance) {
