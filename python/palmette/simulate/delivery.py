@@ -33,12 +33,19 @@ _MOST_STEPS = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
+class Gaps:
+    """For how long an end of a message is busy with it, and the least latency inside a host, in seconds."""
+
+    inside_s: float
+    between_s: float
+    inside_latency_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Costs:
     """What messages cost, in seconds: both ends and the wires are in a latency, gaps keep the one end busy."""
 
-    inside_gap_s: float
-    inside_latency_s: float
-    between_gap_s: float
+    gaps: Gaps
     near_latency_s: float
     """The least between hosts."""
     far_latency_s: float
@@ -62,15 +69,6 @@ class Shape:
     most_ranks: int
 
 
-@dataclass(frozen=True, slots=True)
-class Gaps:
-    """For how long an end of a message is busy with it, and the least latency inside a host, in seconds."""
-
-    inside_s: float
-    between_s: float
-    inside_latency_s: float
-
-
 def least_of_job_s(job: _core.Job, root: int, gaps: Gaps, size_bytes: int) -> float:
     """Return the largest of these limits in seconds, home being the root's host, or its group at a level; 0: none."""
     levels = job.levels[: [level.name for level in job.levels].index("node") + 1]
@@ -91,7 +89,7 @@ def least_of_job_s(job: _core.Job, root: int, gaps: Gaps, size_bytes: int) -> fl
         shape = Shape(root_ranks, len(at_home), max(at_home), len(outside), min(outside), max(outside))
         far_s = min(above.latency_s for above in levels[: index + 1])
         link = max(rates) if min(rates) > 0 else float("inf")
-        costs = Costs(gaps.inside_s, gaps.inside_latency_s, gaps.between_s, near_s, far_s, link)
+        costs = Costs(gaps, near_s, far_s, link)
         found_s = max(found_s, least_delivery_s(shape, costs, size_bytes))
     return found_s
 
@@ -101,7 +99,7 @@ def least_delivery_s(shape: Shape, costs: Costs, size_bytes: int) -> float:
 
     Time: the square of the bound in steps, of which there are 2 ** 14 at most.
     """
-    times = (costs.inside_gap_s, costs.inside_latency_s, costs.between_gap_s, costs.near_latency_s, costs.far_latency_s)
+    times = _times(costs)
     step_s = max(min(times) / _STEPS_A_COST, max(times) / _STEPS_A_LATENCY)
     if min(times) < step_s or min(times) <= 0 or shape.hosts < 1:
         return 0.0
@@ -109,6 +107,11 @@ def least_delivery_s(shape: Shape, costs: Costs, size_bytes: int) -> float:
     while (found := _first_step(shape, costs, size_bytes, step_s, steps)) is None and steps < _MOST_STEPS:
         steps *= 2
     return (steps if found is None else found) * step_s
+
+
+def _times(costs: Costs) -> tuple[float, float, float, float, float]:
+    gaps = costs.gaps
+    return gaps.inside_s, gaps.inside_latency_s, gaps.between_s, costs.near_latency_s, costs.far_latency_s
 
 
 class _Region:
@@ -143,11 +146,7 @@ class _Region:
 
 
 def _first_step(shape: Shape, costs: Costs, size_bytes: int, step_s: float, steps: int) -> int | None:
-    inside_gap, inside, gap, near, far = (
-        int(cost_s / step_s * (1 + 1e-12))
-        for cost_s in (costs.inside_gap_s, costs.inside_latency_s, costs.between_gap_s,
-                       costs.near_latency_s, costs.far_latency_s)
-    )  # fmt: skip
+    inside_gap, inside, gap, near, far = (int(cost_s / step_s * (1 + 1e-12)) for cost_s in _times(costs))
     copies_a_step = costs.link_bytes_per_s * step_s / size_bytes if size_bytes > 0 else float("inf")
     growth_at_home = _growth(shape.most_home_ranks, inside_gap, inside, steps)
     growth = _growth(shape.most_ranks, inside_gap, inside, steps)

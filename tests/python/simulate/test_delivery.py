@@ -10,7 +10,7 @@ from palmette import _core
 from palmette.simulate.delivery import Costs, Gaps, Shape, least_delivery_s, least_of_job_s
 
 US = 1e-6
-COSTS = Costs(0.1 * US, 0.5 * US, 0.3 * US, 1.5 * US, 2.5 * US, 1e9)
+COSTS = Costs(Gaps(0.1 * US, 0.3 * US, 0.5 * US), 1.5 * US, 2.5 * US, 1e9)
 
 
 def test_one_message_takes_its_latency_and_bytes_their_links() -> None:
@@ -33,8 +33,8 @@ def test_more_hosts_and_more_bytes_take_longer() -> None:
 
 
 def test_nothing_follows_where_a_message_costs_nothing_or_everybody_is_at_home() -> None:
-    assert least_delivery_s(Shape(2, 1, 2, 3, 2, 2), Costs(0, 1, 1, 1, 1, 1e9), 8) == 0
-    assert least_delivery_s(Shape(2, 1, 2, 3, 2, 2), Costs(1e-12, 1, 1, 1, 1, 1e9), 8) == 0
+    assert least_delivery_s(Shape(2, 1, 2, 3, 2, 2), Costs(Gaps(0, 1, 1), 1, 1, 1e9), 8) == 0
+    assert least_delivery_s(Shape(2, 1, 2, 3, 2, 2), Costs(Gaps(1e-12, 1, 1), 1, 1, 1e9), 8) == 0
     assert least_delivery_s(Shape(2, 4, 2, 0, 0, 0), COSTS, 8) == 0
 
 
@@ -52,14 +52,14 @@ def told_s(seats: list[tuple[int, int]], size_bytes: int, dice: random.Random) -
         source = dice.choice(senders[: 1 + dice.randrange(3)])
         target = dice.choice([rank for rank in range(len(seats)) if rank not in heard_s])
         if seats[source] == seats[target]:
-            heard_s[target] = free_s[source] + COSTS.inside_latency_s
-            free_s[source] += COSTS.inside_gap_s
+            heard_s[target] = free_s[source] + COSTS.gaps.inside_latency_s
+            free_s[source] += COSTS.gaps.inside_s
         else:
             leaves_s = max(free_s[source], link_s[seats[source]]) + size_bytes / COSTS.link_bytes_per_s
             near = seats[source][0] == seats[target][0]
             link_s[seats[source]] = leaves_s
             heard_s[target] = leaves_s + (COSTS.near_latency_s if near else COSTS.far_latency_s)
-            free_s[source] += COSTS.between_gap_s
+            free_s[source] += COSTS.gaps.between_s
         free_s[target] = heard_s[target]
     return max(heard_s.values())
 
@@ -71,7 +71,7 @@ def test_no_schedule_is_faster(shape: tuple[int, int, int], size_bytes: int) -> 
     machine = f"{groups}leaf@10GB/s~2.5us:{hosts}node@1GB/s~1.5us:{ranks}core"
     seats = [(group, host) for group in range(groups) for host in range(hosts) for _ in range(ranks)]
     job = _core.Job(_core.Machine.synthetic(machine), "block")
-    least_s = least_of_job_s(job, 0, Gaps(COSTS.inside_gap_s, COSTS.between_gap_s, COSTS.inside_latency_s), size_bytes)
+    least_s = least_of_job_s(job, 0, COSTS.gaps, size_bytes)
     dice = random.Random(3)
     best_s = min(told_s(seats, size_bytes, dice) for _ in range(2000))
     assert 0.3 * best_s < least_s <= best_s
