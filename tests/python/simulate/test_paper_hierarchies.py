@@ -42,6 +42,18 @@ def test_an_alltoall_by_nodes_wins_small_blocks_and_loses_large_ones(took: Took)
     assert ratios == sorted(ratios)
 
 
+def test_rounds_of_an_alltoall_hide_what_goes_on_inside_of_nodes(took: Took) -> None:
+    # The uplink is the limit; without rounds everything arrives at the end, and is handed on only then.
+    sizes = (512, 4096)
+    machine = "2leaf@1.5GB/s~2.45us:4node@1.5GB/s~1.57us:8core"
+    at_once, in_rounds = (
+        took(machine, "palmette", "alltoall", sizes, "random:1", algorithm=algorithm)
+        for algorithm in ("node_aware", "node_aware:rounds=3")
+    )
+    for size in sizes:
+        assert in_rounds[size] < 0.95 * at_once[size]
+
+
 def test_ranks_of_a_node_that_share_its_messages_beat_its_leader_for_tiny_vectors(took: Took) -> None:
     # Bienz, Olson, Gropp, ExaMPI 2019, found node-aware allreduces up to 4 times faster than others for small vectors.
     one, all_of_them = "by_topology:node=postal.5,top=postal.5", "by_topology:node=postal.5,top=linear,relays=all"
