@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
-
-import numpy as np
 
 from palmette.bench.evaluate import Row
-from palmette.bench.results import LOADED, EdgeLoad, Run
+from palmette.bench.loads import mean_loads
+from palmette.bench.results import LOADED, Run
 from palmette.bench.text import mpi_text, multiple_text, ratio_text, short, size_text, time_text
 
 
@@ -62,40 +60,6 @@ def _time(seconds: float) -> str:
     return time_text(seconds).replace(" ", "")
 
 
-@dataclass(frozen=True)
-class MeanLoad:
-    """The load of an edge over all loaded jobs, and how far single jobs were from it."""
-
-    edge: EdgeLoad
-    jobs: int
-
-    @property
-    def share(self) -> float:
-        """What the traffic took of the fuller direction while a job competed with it, 0 to 1."""
-        return min(1.0, max(self.edge.traffic_up, self.edge.traffic_down))
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the load as JSON knows it."""
-        edge = self.edge
-        return {
-            "name": edge.name, "level": edge.level, "up": edge.up, "down": edge.down,
-            "traffic_up": edge.traffic_up, "traffic_down": edge.traffic_down, "load": self.share, "jobs": self.jobs,
-        }  # fmt: skip
-
-
-def mean_loads(run: Run) -> list[MeanLoad]:
-    """Return the mean load of each edge over the loaded jobs; nothing without any."""
-    by_edge: dict[tuple[str, str], list[EdgeLoad]] = {}
-    for job in run.jobs:
-        for edge in job.load:
-            by_edge.setdefault((edge.name, edge.level), []).append(edge)
-    result = []
-    for (name, level), loads in by_edge.items():
-        values = np.mean([(one.up, one.down, one.traffic_up, one.traffic_down) for one in loads], axis=0)
-        result.append(MeanLoad(EdgeLoad(name, level, *(float(value) for value in values)), len(loads)))
-    return result
-
-
 def load_lines(run: Run) -> list[str]:
     """What the links carried under traffic, one line an edge above the hosts and one for all hosts."""
     loads = mean_loads(run)
@@ -122,19 +86,3 @@ def load_lines(run: Run) -> list[str]:
 
 def _percent(up: float, down: float) -> str:
     return f"{100 * up:.0f}/{100 * down:.0f}"
-
-
-def with_loads(topology: dict[str, Any], loads: Sequence[MeanLoad]) -> dict[str, Any]:
-    """Return a topology.json whose tree nodes say, as `load`, what other traffic takes of the edge to their parent."""
-    shares = {load.edge.name: round(load.share, 4) for load in loads}
-
-    def copy(node: dict[str, Any]) -> dict[str, Any]:
-        made = {key: value for key, value in node.items() if key not in ("children", "load")}
-        if node.get("name") in shares:
-            made["load"] = shares[node["name"]]
-        if "children" in node:
-            made["children"] = [copy(child) for child in node["children"]]
-        return made
-
-    machine = topology["machine"]
-    return {**topology, "machine": {**machine, "tree": copy(machine["tree"])}}

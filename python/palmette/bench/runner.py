@@ -18,14 +18,19 @@ from palmette.bench.errors import BenchError
 from palmette.bench.job_output import peeking, telling_line, watched
 from palmette.bench.jobs import Planned, plan_jobs
 from palmette.bench.limits import limits
+from palmette.bench.loads import MeanLoad, with_loads
 from palmette.bench.machine import describe_machine
 from palmette.bench.places import LabPlace, Place, program, read_topology
-from palmette.bench.results import Job, Kind, Run
+from palmette.bench.results import EdgeLoad, Job, Kind, Run
 from palmette.bench.settings import Settings
 from palmette.bench.traffic import Traffic, background
 from palmette.lab.running import TIMED_OUT
 from palmette.mpi_install import Installation
 from palmette.run.abi import Abi, abi_of_launcher, preload_library
+
+
+_ALONE_S = 1.0
+"""For so long the traffic is watched before a job starts beside it."""
 
 
 class Watcher:
@@ -146,10 +151,12 @@ def _do(planned: Planned, settings: Settings, place: Place, topology: dict[str, 
             )
         argv = [str(program(str(_abi(mpi)))), *arguments]
         with (
-            _traffic(planned, settings, place, samples, job),
+            _traffic(planned, settings, place, samples, job) as loads,
             watched(samples, watcher.cells_done),
             _rates(place, planned.kind),
         ):
+            if loads and topology is not None:
+                env["PALMETTE_TOPOLOGY"] = str(_write_loaded(topology, loads, Path(folder)))
             done = place.run(mpi, hosts, argv, {**env, **settings.env}, settings.job_timeout_s)
         output = read_output(samples)
         job.report = _read_report(report)
@@ -166,16 +173,21 @@ def _do(planned: Planned, settings: Settings, place: Place, topology: dict[str, 
 
 
 @contextmanager
-def _traffic(planned: Planned, settings: Settings, place: Place, samples: Path, job: Job) -> Iterator[None]:
-    """Let the background traffic run, and write down what it did to the links from the job's first word on."""
+def _traffic(planned: Planned, settings: Settings, place: Place, samples: Path, job: Job) -> Iterator[list[EdgeLoad]]:
+    """Let the background traffic run, and write down what it did to the links from the job's first word on.
+
+    Yields what it takes of each link while it is alone, so that palmette can be told; nothing without traffic.
+    """
     lab = _lab_for_traffic(planned, place)
     if lab is None or settings.traffic is None:
-        yield
+        yield []
         return
     traffic = Traffic.parse(settings.traffic)
     job.traffic = traffic.text
     with background(lab.lab, traffic) as running:
         first = [running.snapshot()]
+        time.sleep(_ALONE_S)
+        alone = running.load(first[0], running.snapshot())
 
         def look() -> bool:
             has_begun = samples.exists() and samples.stat().st_size > 0
@@ -184,10 +196,17 @@ def _traffic(planned: Planned, settings: Settings, place: Place, samples: Path, 
             return has_begun
 
         with peeking(look):
-            yield
+            yield alone
             job.load = running.load(first[0], running.snapshot())
             if not running.is_alive():
                 job.error = "the background traffic ended before the job did"
+
+
+def _write_loaded(topology: dict[str, Any], alone: Sequence[EdgeLoad], folder: Path) -> Path:
+    """Write the topology with what the traffic takes of each link, as `palmette bench --write-load` does."""
+    path = folder / "loaded.json"
+    path.write_text(json.dumps(with_loads(topology, [MeanLoad(edge, 1) for edge in alone])), encoding="utf-8")
+    return path
 
 
 def _write_table_of_the_mpis_own(folder: Path) -> Path:

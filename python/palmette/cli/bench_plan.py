@@ -13,7 +13,7 @@ from palmette import _core
 from palmette.bench.budget import Keeper, cheapest_seconds, duration_text, expected_seconds, fit
 from palmette.bench.jobs import CellName, Planned, plan_jobs, without_done
 from palmette.bench.limits import bounded_as
-from palmette.bench.loaded import mean_loads, with_loads
+from palmette.bench.loads import mean_loads, with_loads
 from palmette.bench.machine import describe_machine
 from palmette.bench.places import Place
 from palmette.bench.results import Run

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from palmette.bench.evaluate import Row
-from palmette.bench.loaded import load_lines, loaded_lines, mean_loads, pairs_of
+from palmette.bench.loaded import load_lines, loaded_lines, pairs_of
+from palmette.bench.loads import mean_loads
 from palmette.bench.pass_through import pass_costs
 from palmette.bench.results import Run
 from palmette.bench.sets import outcomes_of

@@ -91,6 +91,7 @@ def limits_of(row: _core.TableRow) -> str:
     parts.append(_range(row.min_ranks, row.max_ranks, 2, _ANY, " ranks", str))
     parts.append(_range(row.min_nodes, row.max_nodes, 1, _ANY, " nodes", str))
     parts.append(f"a level of {row.min_latency_s * 1e6:g} us and more" if row.min_latency_s > 0 else "")
+    parts.append(f"a link with a load of {100 * row.min_load:g} % and more" if row.min_load > 0 else "")
     parts.append(row.mpi)
     for value, yes, no in (
         (row.scattered, "scattered ranks", "ranks in topology order"),

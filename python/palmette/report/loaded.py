@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from palmette.bench.evaluate import Row
-from palmette.bench.loaded import mean_loads, pairs_of
+from palmette.bench.loaded import pairs_of
+from palmette.bench.loads import mean_loads
 from palmette.bench.results import Run
 from palmette.bench.text import mpi_text, multiple_text, ratio_text, size_text, time_text
 

@@ -131,7 +131,7 @@ def _bcast(levels: Levels, size: int) -> dict[str, Grid]:
         **_rooted_vector(levels, size),
         "scatter_allgather": {"allgather": (None, "recursive_doubling", "bruck")},
         "circulant": {},
-        "node_pieces": {"inside": (None, "halving"), "relays": (None, "1"), "segment": segments(size)},
+        "node_pieces": {"inside": (None, "halving", "halving.4"), "relays": (None, "1"), "segment": segments(size)},
     }
 
 
@@ -140,7 +140,7 @@ def _reduce(levels: Levels, size: int) -> dict[str, Grid]:
         **_rooted_vector(levels, size),
         "reduce_scatter_gather": {},
         "ring_gather": {"segment": segments(size)},
-        "node_pieces": {"inside": (None, "halving"), "segment": segments(size), "window": (None, "3")},
+        "node_pieces": {"inside": (None, "halving", "halving.4"), "segment": segments(size), "window": (None, "3")},
     }
 
 
@@ -161,7 +161,8 @@ def _allreduce(levels: Levels, size: int) -> dict[str, Grid]:
         },
         "node_aware": {"radix": (None, "4"), "inside": (None, "recursive_doubling"), "segment": segments(size)},
         "node_pieces": {
-            "inside": (None, "halving"), "complete": (None, "tree"), "segment": segments(size), "window": (None, "3"),
+            "inside": (None, "halving", "halving.4"), "complete": (None, "tree"), "segment": segments(size),
+            "window": (None, "3"),
         },
     }  # fmt: skip
 

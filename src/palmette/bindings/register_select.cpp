@@ -55,7 +55,6 @@ void register_select(nb::module_& m) {
     nb::class_<Row>(m, "TableRow", "One row of a table; it matches when all its limits hold.")
         .def_prop_ro(
             "function", [](const Row& self) { return select::name_of(self.function); }, "gather, gatherv, ...")
-        .def_ro("min_latency_s", &Row::min_latency_s, "Of the slowest level that the job spreads over; 0: any.")
         .def_ro("mpi", &Row::mpi, "mpich, openmpi or impi; empty: any.")
         .def_ro("min_bytes", &Row::min_bytes, "Of one rank's block.")
         .def_ro("max_bytes", &Row::max_bytes)
@@ -64,6 +63,7 @@ void register_select(nb::module_& m) {
         .def_ro("min_nodes", &Row::min_nodes)
         .def_ro("max_nodes", &Row::max_nodes)
         .def_ro("min_latency_s", &Row::min_latency_s, "Above 0: of the slowest level, where it is known.")
+        .def_ro("min_load", &Row::min_load, "Above 0: of the fullest link, the share that other traffic takes.")
         .def_ro("scattered", &Row::scattered, "Set: rank order and topology order must differ (True) or agree (False).")
         .def_ro("crowded", &Row::crowded, "Set: ranks must outnumber cores on some node (True) or on none (False).")
         .def_ro("blocking", &Row::blocking, "Set: for blocking calls only (True), or for all others (False).")

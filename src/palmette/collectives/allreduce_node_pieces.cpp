@@ -15,7 +15,7 @@ std::optional<std::string> refuse(const Job& job, const Request& request, const 
 }
 
 Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
-    const NodePieces pieces(job, spec);
+    const NodePieces pieces(job, spec, request.ordered, true);
     const Position self = job.position_of(rank);
     const std::int32_t node = pieces.node_of(self);
     plan::ProgramBuilder builder(rank, plan::BlockOrder::topology, pieces.count());
@@ -52,7 +52,8 @@ const Algorithm allreduce_node_pieces{
     "Huang, Ouyang, Zhai et al., \"Accelerating MPI collectives with process-in-process-based multi-object "
     "techniques\", "
     "arXiv 2305.10612 (2023): all ranks of a node send; pieces, messages and any sizes of nodes here",
-    "inside=direct|halving (direct), complete=exchange|tree (exchange), segment=SIZE of the vector, window=W slices at "
+    "inside=direct|halving|halving.K (direct), complete=exchange|tree (exchange), segment=SIZE of the vector, window=W "
+    "slices at "
     "once (1)",
     "an operation that isn't commutative needs ranks in topology order",
     true,

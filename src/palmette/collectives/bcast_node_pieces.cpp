@@ -30,7 +30,7 @@ bool sends_alone(const Spec& spec) { return spec.word("relays", {"all", "1"}) ==
 class Maker {
   public:
     Maker(const Job& job, Rank rank, const Request& request, const Spec& spec)
-        : pieces_(job, spec),
+        : pieces_(job, spec, false, true),
           root_alone_(sends_alone(spec)),
           root_rank_(request.root),
           slices_(slices_of(request, spec)),
@@ -49,8 +49,8 @@ class Maker {
             slice_ = {i, slices_};
             if (node_ == root_node_)
                 gather_from_all(hand_out());
-            else if (const std::vector<StepId> there = take(); pieces_.halves(node_))
-                gather_by_doubling(there);
+            else if (const std::vector<StepId> there = take(); pieces_.halves(node_) || pieces_.multiway(node_))
+                gather_in_stages(there);
             else
                 gather_from_all(there);
         }
@@ -129,8 +129,8 @@ class Maker {
         return there;
     }
 
-    /// All parts to all ranks of a node without the root, by doubling.
-    void gather_by_doubling(const std::vector<StepId>& there) {
+    /// All parts to all ranks of a node without the root, by doubling or multiplying.
+    void gather_in_stages(const std::vector<StepId>& there) {
         builder_.stage("gather inside");
         const ReduceContext context{
             .builder = builder_,
@@ -152,7 +152,10 @@ class Maker {
             .first_tag = tag(tag_inside),
             .slice = slice_,
         };
-        Halving(context).collect_parts(there);
+        if (const std::int32_t radix = pieces_.multiway(node_))
+            MultiwayHalving(context, radix).collect_parts(there);
+        else
+            Halving(context).collect_parts(there);
     }
 
     /// All parts to all ranks of the node but the root, each from its holder.
@@ -195,7 +198,7 @@ std::optional<std::string> refuse(const Job& job, const Request&, const Spec& sp
     check_keys(spec, {"inside", "relays", "segment"});
     spec.size("segment", 0);
     sends_alone(spec);
-    NodePieces(job, spec);
+    NodePieces(job, spec, false, true);
     return std::nullopt;
 }
 
@@ -215,7 +218,7 @@ const Algorithm bcast_node_pieces{
     "A piece of the vector to each node, which sends it straight to all others; the ranks of a node share these "
     "messages.",
     "as allreduce's node_pieces, with a scatter of the pieces at the start",
-    "inside=direct|halving (direct), relays=all|1 of the root's node (all), segment=SIZE of the vector",
+    "inside=direct|halving|halving.K (direct), relays=all|1 of the root's node (all), segment=SIZE of the vector",
     "none",
     false,
     refuse,

@@ -1,6 +1,10 @@
 #include "palmette/collectives/node_pieces.hpp"
 
 #include <algorithm>
+#include <charconv>
+#include <string>
+
+#include "palmette/base/error.hpp"
 
 #include "palmette/collectives/tree_shape.hpp"
 
@@ -17,6 +21,7 @@ enum : std::int32_t { tag_inside = 0, tag_complete = 64, tag_to_owner = 100, tag
 constexpr std::size_t most_landings = 32;
 /// What the exchanges inside of a node take at most.
 constexpr std::size_t layers_inside = 34;
+constexpr std::int32_t most_in_group = 16;
 const ReducePattern complete_pattern{ReducePattern::Kind::recursive_multiplying, 4};
 /// Behind them and what comes from other nodes: their sum, the complete piece, and what is put together for that.
 constexpr std::size_t sum_layer = layers_inside + most_landings;
@@ -30,7 +35,43 @@ void append(std::vector<StepId>& list, const std::vector<StepId>& more) {
 
 Blocks blocks_of(Interval pieces) { return {pieces.first, pieces.count}; }
 
+std::int32_t hands_of(const topology::Partition& nodes) {
+    std::int32_t fewest = nodes.largest();
+    for (std::int32_t node = 0; node < nodes.count(); ++node) fewest = std::min(fewest, nodes.size_of(node));
+    return fewest < nodes.largest() ? fewest : 1;
+}
+
+/// 1: direct, 2: halving, K: halving.K.
+std::int32_t radix_inside(const Spec& spec) {
+    const std::string text(spec.find("inside").value_or("direct"));
+    if (text == "direct") return 1;
+    if (text == "halving") return 2;
+    constexpr std::string_view grouped = "halving.";
+    if (text.starts_with(grouped)) {
+        std::int32_t radix = 0;
+        const char* end = text.data() + text.size();
+        const auto [stop, error] = std::from_chars(text.data() + grouped.size(), end, radix);
+        if (error == std::errc() && stop == end && radix > 2 && radix <= most_in_group) return radix;
+    }
+    base::fail("algorithm '", spec.text(), "': inside is one of direct, halving, halving.K with K from 3 to ",
+               most_in_group, ", not '", text, "'");
+}
+
 }  // namespace
+
+NodePieces::NodePieces(const Job& job, const Spec& spec, bool ordered, bool dealt)
+    : job_(job),
+      nodes_(job.nodes().groups),
+      dealt_(nodes_.count(), dealt && !ordered ? hands_of(nodes_) : 1),
+      radix_(radix_inside(spec)) {
+    // In groups, sums aren't put together in order.
+    if (ordered && radix_ > 2) radix_ = 1;
+}
+
+std::int32_t NodePieces::multiway(std::int32_t node) const {
+    const std::int32_t size = size_of(node);
+    return radix_ > 2 && size <= count() && !divide(size, radix_).empty() ? radix_ : 0;
+}
 
 std::int32_t NodePieces::parts(std::int32_t node) const {
     return halves(node) ? power_of_two_in(size_of(node)) : std::min(size_of(node), count());
@@ -65,7 +106,7 @@ bool completes_by_trees(const Spec& spec) { return spec.word("complete", {"excha
 std::optional<std::string> refuse_node_pieces(const Job& job, const Request& request, const Spec& spec) {
     spec.size("segment", 0);
     spec.integer("window", 1);
-    NodePieces(job, spec);
+    NodePieces(job, spec, request.ordered, false);
     return refuse_scattered(job, request);
 }
 
@@ -111,6 +152,8 @@ std::vector<StepId> PieceExchange::reduce_inside(const std::vector<StepId>& read
     if (size_ == 1) return ready;
     if (where_.pieces.halves(where_.node)) {
         sum_ = halving_.emplace(context_).reduce_parts();
+    } else if (const std::int32_t radix = where_.pieces.multiway(where_.node)) {
+        sum_ = multiway_.emplace(context_, radix).reduce_parts();
     } else {
         sum_ = {where_.work, direct_.emplace(context_).reduce_scatter()};
     }
@@ -293,6 +336,7 @@ void PieceExchange::gather_inside_to(std::int32_t root_index, const std::vector<
         // The own contribution must have left before the sum comes in.
         std::vector<StepId> waits;
         if (halving_) waits = halving_->given();
+        if (multiway_) waits = multiway_->given();
         if (direct_ && direct_->sent_to(holder)) waits = {*direct_->sent_to(holder)};
         where_.builder.recv(where_.pieces.rank_of(where_.node, holder), where_.first_tag + tag_to_root, where_.work,
                             blocks_of(where_.pieces.pieces(where_.node, part)), waits, where_.slice);
@@ -302,6 +346,7 @@ void PieceExchange::gather_inside_to(std::int32_t root_index, const std::vector<
 std::vector<StepId> PieceExchange::gather_inside(const std::vector<StepId>& ready) {
     where_.builder.stage("gather inside");
     if (halving_) return halving_->collect_parts(ready);
+    if (multiway_) return multiway_->collect_parts(ready);
     if (direct_) return direct_->allgather(ready);
     return ready;
 }

@@ -10,26 +10,53 @@
 // a node has as many as there are nodes, or their logarithm in a row.
 #pragma once
 
+#include <algorithm>
+
 #include "palmette/collectives/reduce_exchange.hpp"
 #include "palmette/collectives/topology_tree.hpp"
 
 namespace palmette::collectives {
 
-/// Who handles what. The ranks of a node hold parts, and a part is the pieces of neighbouring nodes.
+/// An order of nodes in which every L-th one of the machine's stand together. A run of n / L of them is what a rank of a node with L ranks
+/// serves, and so it has large nodes and small ones in it: no rank waits for all of the large ones, which are later.
+///     n = 7, L = 3:   0 3 6  1 4  2 5
+class DealtNodes {
+  public:
+    /// `hands`: L, at least 1; 1 keeps the machine's order.
+    DealtNodes(std::int32_t nodes, std::int32_t hands) : hands_(hands), each_(nodes / hands), extra_(nodes % hands) {}
+    std::int32_t number_of(std::int32_t node) const {
+        const std::int32_t hand = node % hands_;
+        return hand * each_ + std::min(hand, extra_) + node / hands_;
+    }
+    std::int32_t node_at(std::int32_t number) const {
+        const std::int32_t in_larger = extra_ * (each_ + 1);
+        if (number < in_larger) return number % (each_ + 1) * hands_ + number / (each_ + 1);
+        return (number - in_larger) % each_ * hands_ + extra_ + (number - in_larger) / each_;
+    }
+
+  private:
+    std::int32_t hands_, each_, extra_;
+};
+
+/// Who handles what. The ranks of a node hold parts, and a part is the pieces of nodes with neighbouring numbers: the machine's, or those of
+/// DealtNodes.
 class NodePieces {
   public:
-    /// Key inside=direct|halving: how a node's ranks exchange parts. Throws base::Error on another value.
-    NodePieces(const Job& job, const Spec& spec)
-        : job_(job), nodes_(job.nodes().groups), halving_(spec.word("inside", {"direct", "halving"}) == "halving") {}
+    /// Key inside=direct|halving|halving.K: how a node's ranks exchange parts. Throws base::Error on another value.
+    /// `ordered`: contributions are combined in the machine's order. `dealt`: nodes of different sizes are dealt out, unless they are ordered;
+    /// equal ones never are, since of a run of neighbours all come at the same time, and near ones are handed on while far ones travel.
+    NodePieces(const Job& job, const Spec& spec, bool ordered, bool dealt);
 
     /// Pieces, and nodes.
     std::int32_t count() const { return nodes_.count(); }
-    std::int32_t node_of(Position position) const { return nodes_.group_of(position.value); }
-    std::int32_t first(std::int32_t node) const { return nodes_.first(node); }
-    std::int32_t size_of(std::int32_t node) const { return nodes_.size_of(node); }
+    std::int32_t node_of(Position position) const { return dealt_.number_of(nodes_.group_of(position.value)); }
+    std::int32_t first(std::int32_t node) const { return nodes_.first(dealt_.node_at(node)); }
+    std::int32_t size_of(std::int32_t node) const { return nodes_.size_of(dealt_.node_at(node)); }
 
     /// Whether a node halves; with more ranks than pieces it can't.
-    bool halves(std::int32_t node) const { return halving_ && size_of(node) <= count(); }
+    bool halves(std::int32_t node) const { return radix_ == 2 && size_of(node) <= count(); }
+    /// Largest groups in which a node halves if not by pairs, 0: it doesn't.
+    std::int32_t multiway(std::int32_t node) const;
     /// Parts that a node cuts the vector in: as many as it has ranks, unless there are fewer pieces or halving needs a power of two.
     std::int32_t parts(std::int32_t node) const;
     /// The part of a node that a piece is in. It stands for the piece's node, too: who holds it sends to and hears from that node.
@@ -43,12 +70,13 @@ class NodePieces {
     /// Who of a node sends to and hears from another node.
     Rank toward(std::int32_t node, std::int32_t other) const;
     /// A rank by its node and its index in there.
-    Rank rank_of(std::int32_t node, std::int32_t index) const { return job_.rank_at({nodes_.first(node) + index}); }
+    Rank rank_of(std::int32_t node, std::int32_t index) const { return job_.rank_at({first(node) + index}); }
 
   private:
     const Job& job_;
     const topology::Partition& nodes_;
-    bool halving_;
+    DealtNodes dealt_;
+    std::int32_t radix_;  ///< of halving inside of nodes; 1: direct
 };
 
 /// Key window=W: a slice leaves when the W-th before it has come. What is sent all at once shares the links and comes all at once, at the end.
@@ -132,6 +160,7 @@ class PieceExchange {
     ReduceContext context_;
     std::optional<DirectExchange> direct_;
     std::optional<Halving> halving_;
+    std::optional<MultiwayHalving> multiway_;
     Held sum_{};    ///< the node's, of the own part
     Held piece_{};  ///< the own node's, complete
     std::vector<std::pair<std::int32_t, plan::StepId>>

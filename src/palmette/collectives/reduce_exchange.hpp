@@ -74,6 +74,9 @@ struct Fold {
 /// The largest power of two that n holds.
 std::int32_t power_of_two_in(std::int32_t n);
 
+/// n as a product of factors up to `radix`, largest first; empty where a prime factor is larger.
+std::vector<std::int32_t> divide(std::int32_t n, std::int32_t radix);
+
 /// Recursive multiplying: in each round groups of f exchange all to all and combine. Ruefenacht, Bull, Booth, Parallel Computing 69, 2017.
 /// `factors` multiply to the participants that take part; the others fold.
 struct Factors {
@@ -121,6 +124,40 @@ class Halving {
     int stages_ = 0;
     bool scatter_ = false;
     std::vector<plan::StepId> given_;  ///< by stage: the send of the half that went away
+};
+
+/// Halving with groups of up to `radix` instead of pairs: all of a group give each other their shares of what they still hold, so that n
+/// participants have as many stages as n has factors. Fewer messages than with all others at once, fewer in a row than by halves.
+/// Every participant i ends with part i. Contributions are not combined in order.
+class MultiwayHalving {
+  public:
+    /// divide(context.n, radix) must not be empty.
+    MultiwayHalving(const ReduceContext& context, std::int32_t radix);
+    /// Layers of scratch that it uses at most.
+    static std::size_t layers(std::int32_t radix) { return 2 * (static_cast<std::size_t>(radix) - 1); }
+    /// Tags are 0 to 2 * (number of factors) - 1.
+    Held reduce_parts();
+    /// Where all have their part in `result` after the steps `ready`, after reduce_parts or without: all parts to all. Returns the steps after
+    /// which they are there.
+    std::vector<plan::StepId> collect_parts(std::vector<plan::StepId> ready);
+    /// After reduce_parts: the steps that sent what others own.
+    std::vector<plan::StepId> given() const;
+
+  private:
+    /// This participant in one stage: the group with its members' shares of the parts first..first+members*share-1.
+    struct Stage {
+        std::int32_t first = 0, members = 1, share = 1, me = 0;
+    };
+    std::int32_t participant(const Stage& stage, std::int32_t member) const {
+        return context_.me + (member - stage.me) * stage.share;
+    }
+    plan::Blocks share_of(const Stage& stage, std::int32_t member) const {
+        return context_.blocks_of(stage.first + member * stage.share, stage.share);
+    }
+
+    const ReduceContext& context_;
+    std::vector<Stage> stages_;
+    std::vector<std::vector<std::optional<plan::StepId>>> given_;  ///< by stage and member
 };
 
 /// Around the nested ring of allgather turned back in time, and for allreduce forwards again. An edge into or out of a group of s

@@ -17,19 +17,6 @@ using plan::StepId;
 // Room for what a round and the next one bring, as long as that isn't much.
 constexpr std::size_t most_layers = 32;
 
-/// Largest divisors first; empty when a prime factor is too large.
-std::vector<std::int32_t> divide(std::int32_t n, std::int32_t radix) {
-    std::vector<std::int32_t> out;
-    while (n > 1) {
-        std::int32_t factor = std::min(radix, n);
-        while (factor > 1 && n % factor != 0) --factor;
-        if (factor == 1) return {};
-        out.push_back(factor);
-        n /= factor;
-    }
-    return out;
-}
-
 /// Layers of scratch in turn: the one that has been free for longest comes next.
 class Landing {
   public:
@@ -95,6 +82,18 @@ Held exchange_and_combine(const ReduceContext& context, Landing& landing, const 
 }
 
 }  // namespace
+
+std::vector<std::int32_t> divide(std::int32_t n, std::int32_t radix) {
+    std::vector<std::int32_t> out;
+    while (n > 1) {
+        std::int32_t factor = std::min(radix, n);
+        while (factor > 1 && n % factor != 0) --factor;
+        if (factor == 1) return {};
+        out.push_back(factor);
+        n /= factor;
+    }
+    return out;
+}
 
 Factors factors_of(std::int32_t n, std::int32_t radix) {
     if (radix >= n) return {{n, n}, n > 1 ? std::vector<std::int32_t>{n} : std::vector<std::int32_t>{}};

@@ -14,7 +14,8 @@ std::optional<std::string> refuse(const Job& job, const Request& request, const 
 }
 
 Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
-    const NodePieces pieces(job, spec);
+    // Not dealt: the root hears from one part after the other.
+    const NodePieces pieces(job, spec, request.ordered, false);
     const Position self = job.position_of(rank);
     const Position root = job.position_of(request.root);
     const std::int32_t node = pieces.node_of(self);
@@ -54,7 +55,7 @@ const Algorithm reduce_node_pieces{
     "ranks "
     "of a node share these messages.",
     "as allreduce's node_pieces, with a gather of the pieces at the end",
-    "inside=direct|halving (direct), segment=SIZE of the vector, window=W slices at once (1)",
+    "inside=direct|halving|halving.K (direct), segment=SIZE of the vector, window=W slices at once (1)",
     "an operation that isn't commutative needs ranks in topology order",
     true,
     refuse,

@@ -1,5 +1,7 @@
 #include "palmette/select/looks.hpp"
 
+#include <cmath>
+
 #include "palmette/base/error.hpp"
 #include "palmette/base/units.hpp"
 #include "palmette/select/by_model.hpp"
@@ -34,6 +36,9 @@ std::string failing_limit(const Row& row, const Job& job, std::int64_t bytes, co
         return outside(job.size(), row.min_ranks, row.max_ranks, "rank");
     if (row.min_latency_s > 0 && slowest_latency(job) < row.min_latency_s)
         return cat("for a level of ", row.min_latency_s * 1e6, " us and more, here is ", slowest_latency(job) * 1e6);
+    if (row.min_load > 0 && heaviest_load(job) < row.min_load)
+        return cat("for links of which other traffic takes ", 100 * row.min_load, " % and more, here it is ",
+                   std::lround(100 * heaviest_load(job)), " %");
     if (row.crowded && *row.crowded != around.crowded)
         return *row.crowded ? "for nodes with more ranks than cores" : "for nodes with a core for each rank";
     if (row.blocking && *row.blocking != around.blocking)

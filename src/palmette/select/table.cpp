@@ -65,6 +65,9 @@ Row read_row(const Json& json, const std::string& where) {
             row.max_nodes = static_cast<std::int32_t>(value.integer(at));
         } else if (key == "min_latency") {
             row.min_latency_s = base::parse_duration(value.string(at));
+        } else if (key == "min_load") {
+            row.min_load = value.number(at);
+            if (row.min_load < 0 || row.min_load >= 1) fail(at, ": expected a share from 0 to below 1, as in 0.3");
         } else if (key == "mpi") {
             row.mpi = value.string(at);
             if (row.mpi != "mpich" && row.mpi != "openmpi" && row.mpi != "impi")
@@ -83,7 +86,7 @@ Row read_row(const Json& json, const std::string& where) {
         } else {
             fail(at,
                  ": unknown key; there are function, min_bytes, max_bytes, min_ranks, max_ranks, min_nodes, max_nodes, "
-                 "min_latency, mpi, scattered, crowded, blocking, algorithm and why");
+                 "min_latency, min_load, mpi, scattered, crowded, blocking, algorithm and why");
         }
     }
     if (!has_function) fail(where, ".function: missing");
@@ -115,6 +118,7 @@ bool matches_but_for_size(const Row& row, Function function, const Job& job, con
     if ((row.crowded && *row.crowded != around.crowded) || (row.blocking && *row.blocking != around.blocking))
         return false;
     if (row.min_latency_s > 0 && slowest_latency(job) < row.min_latency_s) return false;
+    if (row.min_load > 0 && heaviest_load(job) < row.min_load) return false;
     return !row.scattered || *row.scattered == is_scattered(job);
 }
 
@@ -159,6 +163,15 @@ double slowest_latency(const Job& job) {
     return slowest;
 }
 
+double heaviest_load(const Job& job) {
+    double heaviest = 0;
+    for (const topology::JobLevel& level : job.levels()) {
+        if (level.load.values().empty()) heaviest = std::max(heaviest, level.load[0]);
+        for (const double load : level.load.values()) heaviest = std::max(heaviest, load);
+    }
+    return heaviest;
+}
+
 Table Table::from_json(const Json& document) {
     const Json* format = document.find("format");
     if (!format || format->string("format") != "palmette-table")
@@ -196,6 +209,7 @@ Json Table::to_json() const {
         if (row.min_nodes > 1) item.set("min_nodes", row.min_nodes);
         if (row.max_nodes < INT32_MAX) item.set("max_nodes", row.max_nodes);
         if (row.min_latency_s > 0) item.set("min_latency", microseconds(row.min_latency_s));
+        if (row.min_load > 0) item.set("min_load", row.min_load);
         if (!row.mpi.empty()) item.set("mpi", row.mpi);
         if (row.scattered) item.set("scattered", *row.scattered);
         if (row.crowded) item.set("crowded", *row.crowded);

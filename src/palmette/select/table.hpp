@@ -54,8 +54,9 @@ struct Row {
     std::int32_t max_ranks = INT32_MAX;
     std::int32_t min_nodes = 1;
     std::int32_t max_nodes = INT32_MAX;
-    double min_latency_s = 0;       ///< above 0: of the slowest level that the job spreads over, where it is known
-    std::string mpi;                ///< the MPI underneath: mpich, openmpi or impi; empty: any
+    double min_latency_s = 0;  ///< above 0: of the slowest level that the job spreads over, where it is known
+    double min_load = 0;       ///< above 0: of the fullest link, the share that other traffic takes, where it is known
+    std::string mpi;           ///< the MPI underneath: mpich, openmpi or impi; empty: any
     std::optional<bool> scattered;  ///< set: rank order and topology order must differ (true) or agree (false)
     std::optional<bool> crowded;    ///< set: the ranks of some node outnumber its cores (true) or of none (false)
     std::optional<bool> blocking;   ///< set: only for blocking (true) or nonblocking and persistent calls (false)
@@ -112,5 +113,7 @@ class Table {
 bool is_scattered(const Job& job);
 /// Of the levels that tell the job's ranks apart; 0 where none is known.
 double slowest_latency(const Job& job);
+/// Of the links out of their groups the share that other traffic takes of the fullest one; 0 where none is known. Time: that of the groups.
+double heaviest_load(const Job& job);
 
 }  // namespace palmette::select

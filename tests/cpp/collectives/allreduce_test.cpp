@@ -3,6 +3,7 @@
 
 #include "palmette/base/text.hpp"
 #include "palmette/collectives/chunk_tree.hpp"
+#include "palmette/collectives/node_pieces.hpp"
 #include "palmette/collectives/reduce_exchange.hpp"
 #include "palmette/collectives/registry.hpp"
 #include "palmette/plan/count.hpp"
@@ -114,6 +115,49 @@ TEST(AllreduceNodePieces, crosses_twice_with_2_n_minus_1_over_n_of_the_vector_a_
             EXPECT_LE(away, 2 * 3);
         }
     }
+}
+
+TEST(AllreduceNodePieces, halves_in_groups_with_fewer_messages_than_all_with_all) {
+    const Job job = job_on("17node:16core");
+    const PlanCount direct = count(job, "node_pieces", 2048),
+                    grouped = count(job, "node_pieces:inside=halving.4", 2048);
+    // Inside of a node 2 * 15 messages a rank, or twice two stages of 3.
+    EXPECT_EQ(direct.messages - grouped.messages, 17 * 16 * (2 * 15 - 4 * 3));
+    EXPECT_EQ(level(direct, "node").messages, level(grouped, "node").messages);
+    // 7 has no factor up to 4: directly there.
+    EXPECT_EQ(count(job_on("9node:7core"), "node_pieces:inside=halving.4", 2048).messages,
+              count(job_on("9node:7core"), "node_pieces", 2048).messages);
+    for (const char* spec : {"node_pieces:inside=halving.2", "node_pieces:inside=halving.x", "node_pieces:inside=ring"})
+        EXPECT_THAT(test::error_of([&] { count(job, spec, 64); }), HasSubstr("halving.K with K from 3 to 16")) << spec;
+}
+
+TEST(AllreduceNodePieces, lets_no_rank_serve_all_of_the_larger_nodes) {
+    // 4 nodes of 16 and 29 of 8: each rank of a small one serves 4 or 5 nodes.
+    const Job job = job_on("2leaf:4+29node:16+16+16+16+8+8+8+8+8+8+8+8+8+8+8+8+8+8+8+8+8+8+8+8+8+8+8+8+8+8+8+8+8core");
+    const auto plan = make_plan(job, request_of(33 * 64), Spec::parse("node_pieces"));
+    for (const Program& program : plan.programs) {
+        if (program.rank.value < 64) continue;
+        std::int64_t from_large = 0;
+        for (const plan::Step& step : program.steps)
+            if (step.kind == plan::StepKind::recv && step.peer.value < 64) ++from_large;
+        EXPECT_LE(from_large, 2) << "one node, there and back, of rank " << program.rank.value;
+    }
+}
+
+TEST(DealtNodes, are_all_nodes_with_every_lth_next_to_each_other) {
+    for (std::int32_t nodes = 1; nodes <= 40; ++nodes)
+        for (std::int32_t hands = 1; hands <= 20; ++hands) {
+            const DealtNodes dealt(nodes, hands);
+            for (std::int32_t node = 0; node < nodes; ++node) {
+                const std::int32_t number = dealt.number_of(node);
+                EXPECT_TRUE(number >= 0 && number < nodes) << nodes << " " << hands;
+                EXPECT_EQ(dealt.node_at(number), node) << nodes << " " << hands;
+            }
+        }
+    const DealtNodes seven(7, 3);
+    std::vector<std::int32_t> order;
+    for (std::int32_t number = 0; number < 7; ++number) order.push_back(seven.node_at(number));
+    EXPECT_EQ(order, (std::vector<std::int32_t>{0, 3, 6, 1, 4, 2, 5}));
 }
 
 TEST(AllreduceDirect, sends_2_p_minus_1_over_p_of_the_vector_with_two_messages_in_a_row) {

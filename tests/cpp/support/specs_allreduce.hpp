@@ -35,6 +35,8 @@ inline std::vector<std::string> allreduce_specs() {
         "node_aware:radix=3,inside=all,segment=20",
         "node_pieces",
         "node_pieces:segment=20,window=2",
+        "node_pieces:inside=halving.4",
+        "node_pieces:inside=halving.3,complete=tree,segment=24",
         "node_pieces:inside=halving,complete=tree,segment=40",
     };
 }

@@ -28,6 +28,8 @@ inline std::vector<std::string> bcast_specs() {
             "circulant:segments=5,order=rank",
             "node_pieces",
             "node_pieces:segment=24",
+            "node_pieces:inside=halving.4",
+            "node_pieces:inside=halving.3,segment=40",
             "node_pieces:inside=halving,segment=40",
             "node_pieces:inside=halving,relays=1"};
 }

@@ -26,7 +26,9 @@ inline std::vector<std::string> reduce_specs() {
             "ring_gather",
             "node_pieces",
             "node_pieces:inside=halving,segment=40",
-            "node_pieces:segment=24,window=2"};
+            "node_pieces:segment=24,window=2",
+            "node_pieces:inside=halving.4",
+            "node_pieces:inside=halving.3,segment=24"};
 }
 
 }  // namespace palmette::test

@@ -13,7 +13,8 @@ import pytest
 from palmette import _core, mpi_install, topology_file
 from palmette.bench.errors import BenchError
 from palmette.bench.evaluate import evaluate
-from palmette.bench.loaded import load_lines, loaded_lines, mean_loads, pairs_of, with_loads
+from palmette.bench.loaded import load_lines, loaded_lines, pairs_of
+from palmette.bench.loads import mean_loads, with_loads
 from palmette.bench.places import LabPlace, LocalPlace, program
 from palmette.bench.results import EdgeLoad, Run
 from palmette.bench.runner import measure
@@ -184,3 +185,23 @@ def test_a_lab_is_measured_quiet_and_under_traffic_in_one_run(lab: Lab) -> None:
     # The traffic takes a good part of the uplink that two of three blocks cross.
     assert pair.loaded.alone.median_s > 1.2 * pair.quiet.alone.median_s
     assert pair.quiet.bound == pair.loaded.bound
+
+
+@pytest.mark.mpi
+@pytest.mark.root
+def test_palmette_is_told_what_the_traffic_takes(lab: Lab) -> None:
+    try:
+        mpi_install.find("mpich")
+        program("mpich")
+    except (mpi_install.MpiNotFoundError, BenchError) as error:
+        pytest.skip(str(error))
+    settings = Settings(
+        collectives=("bcast",), sizes=(16384,), placements=("block",), seconds=0.3, min_pairs=3, max_pairs=8, warmup=1,
+        traffic="alltoall:all:64K",
+    )  # fmt: skip
+    run = measure(settings, LabPlace(lab))
+    assert [job.error for job in run.jobs] == [None, None]
+    (pair,) = pairs_of(evaluate(run))
+    # A row for loaded links, and the one that takes over without load.
+    assert "top=linear" in pair.loaded.algorithm
+    assert "top=chain" in pair.quiet.algorithm

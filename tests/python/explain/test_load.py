@@ -52,6 +52,29 @@ def test_where_uplinks_are_loaded_the_model_chooses_what_crosses_them_less(
     assert loaded["algorithm"].startswith("ring")
 
 
+def test_a_row_may_ask_for_loaded_links(palmette: Call, tmp_path: Path) -> None:
+    def explained(loads: tuple[float, float], *more: Any) -> Any:
+        return palmette("explain", "bcast", "16K", "--topology", topology(tmp_path, loads), *more)
+
+    quiet, loaded = explained((0, 0)), explained((0, 0.5))
+    assert "top=chain" in quiet.out.splitlines()[1]
+    assert "for links of which other traffic takes 30 % and more, here it is 0 %" in " ".join(quiet.out.split())
+    assert "top=linear" in loaded.out.splitlines()[1]
+    assert "a link with a load of 30 % and more" in " ".join(loaded.out.split())
+
+    table = tmp_path / "table.json"
+    row = {"function": "bcast", "min_load": 0.5, "algorithm": "linear", "why": "a test"}
+    document = {"format": "palmette-table", "version": 1, "rows": [row]}
+    table.write_text(json.dumps(document), encoding="utf-8")
+    for load, algorithm in ((0.49, None), (0.5, "linear")):
+        asked = json.loads(explained((load, 0), "--table", table, "--json").out)
+        assert asked["algorithm"] == algorithm or (algorithm is None and asked["algorithm"] == "mpi")
+    row["min_load"] = 1.5
+    table.write_text(json.dumps(document), encoding="utf-8")
+    wrong = explained((0, 0), "--table", table)
+    assert wrong.status == 2 and "min_load" in wrong.err and "from 0 to below 1" in wrong.err
+
+
 def test_an_order_is_judged_by_what_load_leaves_of_a_link(tmp_path: Path) -> None:
     def busiest(loads: tuple[float, float]) -> Any:
         job = _core.Job(_core.Machine.from_file(topology(tmp_path, loads)), "block")

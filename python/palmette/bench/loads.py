@@ -1,0 +1,65 @@
+"""What background traffic takes of each link, and a topology that says so."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from palmette.bench.results import EdgeLoad, Run
+
+
+_MOST_TOLD = 0.99
+"""A topology knows loads below 1."""
+
+
+@dataclass(frozen=True)
+class MeanLoad:
+    """The load of an edge over all loaded jobs, and how far single jobs were from it."""
+
+    edge: EdgeLoad
+    jobs: int
+
+    @property
+    def share(self) -> float:
+        """What the traffic took of the fuller direction while a job competed with it, 0 to 1."""
+        return min(1.0, max(self.edge.traffic_up, self.edge.traffic_down))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the load as JSON knows it."""
+        edge = self.edge
+        return {
+            "name": edge.name, "level": edge.level, "up": edge.up, "down": edge.down,
+            "traffic_up": edge.traffic_up, "traffic_down": edge.traffic_down, "load": self.share, "jobs": self.jobs,
+        }  # fmt: skip
+
+
+def mean_loads(run: Run) -> list[MeanLoad]:
+    """Return the mean load of each edge over the loaded jobs; nothing without any."""
+    by_edge: dict[tuple[str, str], list[EdgeLoad]] = {}
+    for job in run.jobs:
+        for edge in job.load:
+            by_edge.setdefault((edge.name, edge.level), []).append(edge)
+    result = []
+    for (name, level), loads in by_edge.items():
+        values = np.mean([(one.up, one.down, one.traffic_up, one.traffic_down) for one in loads], axis=0)
+        result.append(MeanLoad(EdgeLoad(name, level, *(float(value) for value in values)), len(loads)))
+    return result
+
+
+def with_loads(topology: dict[str, Any], loads: Sequence[MeanLoad]) -> dict[str, Any]:
+    """Return a topology.json whose tree nodes say, as `load`, what other traffic takes of the edge to their parent."""
+    shares = {load.edge.name: round(min(load.share, _MOST_TOLD), 4) for load in loads}
+
+    def copy(node: dict[str, Any]) -> dict[str, Any]:
+        made = {key: value for key, value in node.items() if key not in ("children", "load")}
+        if node.get("name") in shares:
+            made["load"] = shares[node["name"]]
+        if "children" in node:
+            made["children"] = [copy(child) for child in node["children"]]
+        return made
+
+    machine = topology["machine"]
+    return {**topology, "machine": {**machine, "tree": copy(machine["tree"])}}
