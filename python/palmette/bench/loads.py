@@ -10,7 +10,6 @@ import numpy as np
 
 from palmette.bench.results import EdgeLoad, Run
 
-
 _MOST_TOLD = 0.99
 """A topology knows loads below 1."""
 

@@ -28,7 +28,6 @@ from palmette.lab.running import TIMED_OUT
 from palmette.mpi_install import Installation
 from palmette.run.abi import Abi, abi_of_launcher, preload_library
 
-
 _ALONE_S = 1.0
 """For so long the traffic is watched before a job starts beside it."""
 

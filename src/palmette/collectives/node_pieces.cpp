@@ -5,7 +5,6 @@
 #include <string>
 
 #include "palmette/base/error.hpp"
-
 #include "palmette/collectives/tree_shape.hpp"
 
 namespace palmette::collectives {
@@ -22,6 +21,7 @@ constexpr std::size_t most_landings = 32;
 /// What the exchanges inside of a node take at most.
 constexpr std::size_t layers_inside = 34;
 constexpr std::int32_t most_in_group = 16;
+static_assert(MultiwayHalving::layers(most_in_group) <= layers_inside);
 const ReducePattern complete_pattern{ReducePattern::Kind::recursive_multiplying, 4};
 /// Behind them and what comes from other nodes: their sum, the complete piece, and what is put together for that.
 constexpr std::size_t sum_layer = layers_inside + most_landings;

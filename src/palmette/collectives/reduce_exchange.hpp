@@ -134,7 +134,7 @@ class MultiwayHalving {
     /// divide(context.n, radix) must not be empty.
     MultiwayHalving(const ReduceContext& context, std::int32_t radix);
     /// Layers of scratch that it uses at most.
-    static std::size_t layers(std::int32_t radix) { return 2 * (static_cast<std::size_t>(radix) - 1); }
+    static constexpr std::size_t layers(std::int32_t radix) { return 2 * (static_cast<std::size_t>(radix) - 1); }
     /// Tags are 0 to 2 * (number of factors) - 1.
     Held reduce_parts();
     /// Where all have their part in `result` after the steps `ready`, after reduce_parts or without: all parts to all. Returns the steps after
