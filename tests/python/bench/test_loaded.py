@@ -166,14 +166,18 @@ def test_traffic_fills_the_links_and_is_counted_on_them(lab: Lab) -> None:
     assert max(moved) < 10_000
 
 
-@pytest.mark.mpi
-@pytest.mark.root
-def test_a_lab_is_measured_quiet_and_under_traffic_in_one_run(lab: Lab) -> None:
+def need_mpich() -> None:
     try:
         mpi_install.find("mpich")
         program("mpich")
     except (mpi_install.MpiNotFoundError, BenchError) as error:
         pytest.skip(str(error))
+
+
+@pytest.mark.mpi
+@pytest.mark.root
+def test_a_lab_is_measured_quiet_and_under_traffic_in_one_run(lab: Lab) -> None:
+    need_mpich()
     settings = Settings(
         collectives=("gather",), sizes=(65536,), placements=("block",), seconds=0.3, min_pairs=3, max_pairs=8, warmup=1,
         preload=False, traffic="alltoall:all:64K",
@@ -190,11 +194,7 @@ def test_a_lab_is_measured_quiet_and_under_traffic_in_one_run(lab: Lab) -> None:
 @pytest.mark.mpi
 @pytest.mark.root
 def test_palmette_is_told_what_the_traffic_takes(lab: Lab) -> None:
-    try:
-        mpi_install.find("mpich")
-        program("mpich")
-    except (mpi_install.MpiNotFoundError, BenchError) as error:
-        pytest.skip(str(error))
+    need_mpich()
     settings = Settings(
         collectives=("bcast",), sizes=(16384,), placements=("block",), seconds=0.3, min_pairs=3, max_pairs=8, warmup=1,
         traffic="alltoall:all:64K",
