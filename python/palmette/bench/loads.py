@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,17 +21,12 @@ class MeanLoad:
     edge: EdgeLoad
     jobs: int
 
-    @property
-    def share(self) -> float:
-        """What the traffic took of the fuller direction while a job competed with it, 0 to 1."""
-        return min(1.0, max(self.edge.traffic_up, self.edge.traffic_down))
-
     def to_json(self) -> dict[str, Any]:
         """Return the load as JSON knows it."""
         edge = self.edge
         return {
             "name": edge.name, "level": edge.level, "up": edge.up, "down": edge.down,
-            "traffic_up": edge.traffic_up, "traffic_down": edge.traffic_down, "load": self.share, "jobs": self.jobs,
+            "traffic_up": edge.traffic_up, "traffic_down": edge.traffic_down, "load": edge.share, "jobs": self.jobs,
         }  # fmt: skip
 
 
@@ -48,9 +43,9 @@ def mean_loads(run: Run) -> list[MeanLoad]:
     return result
 
 
-def with_loads(topology: dict[str, Any], loads: Sequence[MeanLoad]) -> dict[str, Any]:
+def with_loads(topology: dict[str, Any], loads: Iterable[EdgeLoad]) -> dict[str, Any]:
     """Return a topology.json whose tree nodes say, as `load`, what other traffic takes of the edge to their parent."""
-    shares = {load.edge.name: round(min(load.share, _MOST_TOLD), 4) for load in loads}
+    shares = {load.name: round(min(load.share, _MOST_TOLD), 4) for load in loads}
 
     def copy(node: dict[str, Any]) -> dict[str, Any]:
         made = {key: value for key, value in node.items() if key not in ("children", "load")}

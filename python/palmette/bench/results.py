@@ -59,6 +59,11 @@ class EdgeLoad:
     traffic_up: float
     traffic_down: float
 
+    @property
+    def share(self) -> float:
+        """What the traffic took of the fuller direction, 0 to 1."""
+        return min(1.0, max(self.traffic_up, self.traffic_down))
+
 
 @dataclass
 class Cell:

@@ -18,7 +18,7 @@ from palmette.bench.errors import BenchError
 from palmette.bench.job_output import peeking, telling_line, watched
 from palmette.bench.jobs import Planned, plan_jobs
 from palmette.bench.limits import limits
-from palmette.bench.loads import MeanLoad, with_loads
+from palmette.bench.loads import with_loads
 from palmette.bench.machine import describe_machine
 from palmette.bench.places import LabPlace, Place, program, read_topology
 from palmette.bench.results import EdgeLoad, Job, Kind, Run
@@ -204,7 +204,7 @@ def _traffic(planned: Planned, settings: Settings, place: Place, samples: Path, 
 def _write_loaded(topology: dict[str, Any], alone: Sequence[EdgeLoad], folder: Path) -> Path:
     """Write the topology with what the traffic takes of each link, as `palmette bench --write-load` does."""
     path = folder / "loaded.json"
-    path.write_text(json.dumps(with_loads(topology, [MeanLoad(edge, 1) for edge in alone])), encoding="utf-8")
+    path.write_text(json.dumps(with_loads(topology, alone)), encoding="utf-8")
     return path
 
 

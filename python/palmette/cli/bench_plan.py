@@ -164,4 +164,5 @@ def write_load(path: Path, run: Run) -> None:
     loads = mean_loads(run)
     if run.topology is None or not loads:
         raise CliError("no loaded job came to its end, so no load was measured; see the failures above", status=1)
-    write_file(path, json.dumps(with_loads(run.topology, loads), indent=1) + "\n", "--write-load")
+    loaded = with_loads(run.topology, (load.edge for load in loads))
+    write_file(path, json.dumps(loaded, indent=1) + "\n", "--write-load")

@@ -65,7 +65,8 @@ def loaded(run: Run, rows: Sequence[Row]) -> Loaded | None:
             for pair in mine
         ]
         tables.append((f"{mpi_text(mine[0].quiet)}, {mine[0].quiet.placement}", lines))
-    bars = [Bar(load.edge.name, 100 * max(load.edge.up, load.edge.down), 100 * load.share) for load in mean_loads(run)]
+    edges = [load.edge for load in mean_loads(run)]
+    bars = [Bar(edge.name, 100 * max(edge.up, edge.down), 100 * edge.share) for edge in edges]
     traffic = next((job.traffic for job in run.jobs if job.traffic), "")
     return Loaded(traffic or "", tables, bars)
 

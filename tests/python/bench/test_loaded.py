@@ -98,7 +98,7 @@ def test_tables_of_quiet_and_loaded_fit_80_columns(made_run: MakeRun) -> None:
 def test_the_load_of_links_is_written_into_the_tree(made_run: MakeRun) -> None:
     run = make_loaded(made_run)
     assert run.topology is not None
-    document = with_loads(run.topology, mean_loads(run))
+    document = with_loads(run.topology, (load.edge for load in mean_loads(run)))
     leaf = document["machine"]["tree"]["children"][0]
     assert leaf["name"] == "leaf0"
     assert leaf["load"] == pytest.approx(0.45)
@@ -166,23 +166,24 @@ def test_traffic_fills_the_links_and_is_counted_on_them(lab: Lab) -> None:
     assert max(moved) < 10_000
 
 
-def need_mpich() -> None:
+def measured_under_traffic(lab: Lab, collective: str, size_bytes: int, preload: bool) -> Run:
+    """Few calls under MPICH, quiet and loaded; the test is skipped without it."""
     try:
         mpi_install.find("mpich")
         program("mpich")
     except (mpi_install.MpiNotFoundError, BenchError) as error:
         pytest.skip(str(error))
+    settings = Settings(
+        collectives=(collective,), sizes=(size_bytes,), placements=("block",), seconds=0.3, min_pairs=3, max_pairs=8,
+        warmup=1, preload=preload, traffic="alltoall:all:64K",
+    )  # fmt: skip
+    return measure(settings, LabPlace(lab))
 
 
 @pytest.mark.mpi
 @pytest.mark.root
 def test_a_lab_is_measured_quiet_and_under_traffic_in_one_run(lab: Lab) -> None:
-    need_mpich()
-    settings = Settings(
-        collectives=("gather",), sizes=(65536,), placements=("block",), seconds=0.3, min_pairs=3, max_pairs=8, warmup=1,
-        preload=False, traffic="alltoall:all:64K",
-    )  # fmt: skip
-    run = measure(settings, LabPlace(lab))
+    run = measured_under_traffic(lab, "gather", 65536, preload=False)
     assert [(job.error, job.traffic) for job in run.jobs] == [(None, None), (None, "alltoall:all:64K")]
     assert {load.name for load in run.jobs[1].load} == {group.name for group in list(lab.tree.walk())[1:]}
     (pair,) = pairs_of(evaluate(run))
@@ -194,12 +195,7 @@ def test_a_lab_is_measured_quiet_and_under_traffic_in_one_run(lab: Lab) -> None:
 @pytest.mark.mpi
 @pytest.mark.root
 def test_palmette_is_told_what_the_traffic_takes(lab: Lab) -> None:
-    need_mpich()
-    settings = Settings(
-        collectives=("bcast",), sizes=(16384,), placements=("block",), seconds=0.3, min_pairs=3, max_pairs=8, warmup=1,
-        traffic="alltoall:all:64K",
-    )  # fmt: skip
-    run = measure(settings, LabPlace(lab))
+    run = measured_under_traffic(lab, "bcast", 16384, preload=True)
     assert [job.error for job in run.jobs] == [None, None]
     (pair,) = pairs_of(evaluate(run))
     # A row for loaded links, and the one that takes over without load.
