@@ -6,7 +6,6 @@ namespace palmette::collectives {
 namespace {
 
 using plan::Buffer;
-using plan::StepId;
 
 std::optional<std::string> refuse(const Job& job, const Request& request, const Spec& spec) {
     check_keys(spec, {"inside", "complete", "segment", "window"});
@@ -20,24 +19,22 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
     const std::int32_t node = pieces.node_of(self);
     plan::ProgramBuilder builder(rank, plan::BlockOrder::topology, pieces.count());
     ScratchRoom room;
-    const std::uint16_t of = slices_of(request, spec);
-    if (job.size() == 1) builder.copy(Buffer::send, Buffer::recv, {0, 1}, {});
-    SliceWindow window(spec);
-    for (std::uint16_t i = 0; i < of && job.size() > 1; ++i) {
-        PieceExchange exchange({pieces,
-                                node,
-                                self.value - pieces.first(node),
-                                builder,
-                                room,
-                                Buffer::recv,
-                                completes_by_trees(spec),
-                                {i, of},
-                                i * PieceExchange::tags,
-                                request.ordered});
-        window.add(exchange.reduce_inside(window.before_next()));
+    if (job.size() == 1) {
+        builder.copy(Buffer::send, Buffer::recv, {0, 1}, {});
+        return builder.finish();
+    }
+    const PieceExchange::Where where{.pieces = pieces,
+                                     .node = node,
+                                     .index = self.value - pieces.first(node),
+                                     .builder = builder,
+                                     .room = room,
+                                     .work = Buffer::recv,
+                                     .trees = completes_by_trees(spec),
+                                     .ordered = request.ordered};
+    for_each_slice(where, request, spec, [](PieceExchange& exchange) {
         exchange.reduce_between();
         exchange.gather_inside(exchange.gather_between());
-    }
+    });
     room.reserve(builder);
     return builder.finish();
 }

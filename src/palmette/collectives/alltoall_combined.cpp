@@ -126,7 +126,7 @@ class Combined {
         return exposes * parts_ <= most_exposes;
     }
 
-    /// All ranks agree on the turns and rounds.
+    /// By turn. All ranks agree on the turns and rounds.
     std::vector<Timed> timed(const std::vector<Parcel>& parcels) const {
         std::vector<Timed> out;
         out.reserve(parcels.size());
@@ -137,11 +137,8 @@ class Combined {
             const std::uint64_t round = (std::uint64_t{turn.when} * static_cast<std::uint64_t>(rounds_)) >> 32;
             out.push_back({parcel, turn, static_cast<std::int32_t>(round)});
         }
+        std::sort(out.begin(), out.end(), [](const Timed& a, const Timed& b) { return a.turn < b.turn; });
         return out;
-    }
-    static std::vector<Timed> in_turn(std::vector<Timed> parcels) {
-        std::sort(parcels.begin(), parcels.end(), [](const Timed& a, const Timed& b) { return a.turn < b.turn; });
-        return parcels;
     }
     template <class Visit>
     static void for_each_in(std::int32_t round, const std::vector<Timed>& parcels, const Visit& visit) {
@@ -255,7 +252,7 @@ class Combined {
             }
         });
         add_exposures(out, std::move(reads), {first, end - first}, -1);
-        for (const Parcel& parcel : in_turn(incoming(giver)))
+        for (const Parcel& parcel : incoming(giver))
             for (std::int64_t s = parcel.sources.first; s < parcel.sources.end(); ++s) {
                 std::vector<Read> of_source;
                 for_each_near(giver, [&](std::int64_t reader) {
@@ -318,7 +315,7 @@ class Combined {
                 collected_[{other, round}].push_back(step);
             });
         builder_.stage("between groups");
-        for (const Parcel& parcel : in_turn(incoming(me_))) {
+        for (const Parcel& parcel : incoming(me_)) {
             std::vector<Region> regions;
             Blocks own;
             for (std::int64_t s = parcel.sources.first; s < parcel.sources.end(); ++s) {
@@ -365,9 +362,9 @@ class Combined {
         // By level, so that slow messages to another leaf never hold up those inside, or the other way round.
         std::vector<Rounds> sent(job_.levels().size() + 1);
         std::vector<Rounds> taken(job_.levels().size() + 1);
-        const std::vector<Timed> arrivals = in_turn(incoming(me_));
+        const std::vector<Timed>& arrivals = incoming(me_);
         auto next = arrivals.begin();
-        for (const Timed& parcel : in_turn(outgoing(me_))) {
+        for (const Timed& parcel : outgoing(me_)) {
             const std::int32_t now = parcel.round;
             for (; next != arrivals.end() && next->round < now; ++next)
                 taken[level(*next)].add(next->round, arrived_.at(next->sources.first));

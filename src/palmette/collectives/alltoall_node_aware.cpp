@@ -30,7 +30,8 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
 const Algorithm alltoall_node_aware{
     Collective::alltoall,
     "node_aware",
-    "Each rank sends one message to each other node, to the rank of the same index, which hands the blocks on inside.",
+    "Each rank sends one message to each other node, to one rank of it (where nodes are of one size, that of the same "
+    "index), which hands the blocks on inside.",
     "Kinkead, Wesley, Schonbein, DeBonis, Dosanjh, Bienz, SC Workshops 2025 (node-aware all-to-all)",
     "level=LEVEL (node), inside=linear|shared (linear), segment=SIZE, rounds=R (1), single=SIZE "
     "(never), with inside=shared: what is exposed is read in its owner's memory from there on",

@@ -198,7 +198,7 @@ std::optional<std::string> refuse(const Job& job, const Request&, const Spec& sp
     check_keys(spec, {"inside", "relays", "segment"});
     spec.size("segment", 0);
     sends_alone(spec);
-    NodePieces(job, spec, false, true);
+    NodePieces(job, spec, false, false);  // checks its key
     return std::nullopt;
 }
 

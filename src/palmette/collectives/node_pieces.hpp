@@ -110,9 +110,9 @@ class PieceExchange {
         ScratchRoom& room;
         plan::Buffer work;  ///< where partial results go
         bool trees;  ///< in a node, sums go along a tree: fewer messages than an exchange has, more of them in a row
-        plan::Slice slice;
-        std::int32_t first_tag;
         bool ordered;
+        plan::Slice slice{};
+        std::int32_t first_tag = 0;
     };
     /// Tags that one slice takes.
     static constexpr std::int32_t tags = 128;
@@ -166,5 +166,18 @@ class PieceExchange {
     std::vector<std::pair<std::int32_t, plan::StepId>>
         sent_;  ///< piece, and the step that sent the node's sum of it away
 };
+
+/// The slices of a reduction in pieces, one after the other through the window. `finish`: what follows in each when the node has its sums.
+template <class Finish>
+void for_each_slice(PieceExchange::Where where, const Request& request, const Spec& spec, const Finish& finish) {
+    SliceWindow window(spec);
+    where.slice.of = slices_of(request, spec);
+    for (where.slice.index = 0; where.slice.index < where.slice.of; ++where.slice.index) {
+        where.first_tag = where.slice.index * PieceExchange::tags;
+        PieceExchange exchange(where);
+        window.add(exchange.reduce_inside(window.before_next()));
+        finish(exchange);
+    }
+}
 
 }  // namespace palmette::collectives

@@ -23,25 +23,23 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
     plan::ProgramBuilder builder(rank, plan::BlockOrder::topology, pieces.count());
     ScratchRoom room;
     const Buffer work = rank == request.root ? Buffer::recv : plan::scratch_layer(PieceExchange::layers(pieces, node));
-    const std::uint16_t of = slices_of(request, spec);
-    if (job.size() == 1) builder.copy(Buffer::send, Buffer::recv, {0, 1}, {});
-    SliceWindow window(spec);
-    for (std::uint16_t i = 0; i < of && job.size() > 1; ++i) {
-        PieceExchange exchange({pieces,
-                                node,
-                                self.value - pieces.first(node),
-                                builder,
-                                room,
-                                work,
-                                true,
-                                {i, of},
-                                i * PieceExchange::tags,
-                                request.ordered});
-        window.add(exchange.reduce_inside(window.before_next()));
+    if (job.size() == 1) {
+        builder.copy(Buffer::send, Buffer::recv, {0, 1}, {});
+        return builder.finish();
+    }
+    const PieceExchange::Where where{.pieces = pieces,
+                                     .node = node,
+                                     .index = self.value - pieces.first(node),
+                                     .builder = builder,
+                                     .room = room,
+                                     .work = work,
+                                     .trees = true,
+                                     .ordered = request.ordered};
+    for_each_slice(where, request, spec, [&](PieceExchange& exchange) {
         exchange.reduce_between_to(root_node);
         const std::vector<StepId> there = exchange.gather_between_to(root_node);
         if (node == root_node) exchange.gather_inside_to(root.value - pieces.first(node), there);
-    }
+    });
     room.reserve(builder);
     return builder.finish();
 }
