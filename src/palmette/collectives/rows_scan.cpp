@@ -6,7 +6,7 @@ namespace palmette::collectives {
 
 std::vector<Algorithm> scan_rows() {
     std::vector<Algorithm> out;
-    for (const ScanMethod& method : {scan_linear, scan_recursive_doubling, scan_all, scan_leaders})
+    for (const ScanMethod& method : {scan_linear, scan_recursive_doubling, scan_all, scan_leaders, scan_grouped})
         out.push_back(method.row(Collective::scan));
     return out;
 }

@@ -170,4 +170,18 @@ Held ScanPattern::inclusive(const ReduceContext& context) const {
     return {context.result, {}};
 }
 
+void finish_prefix(plan::ProgramBuilder& builder, Collective collective, const std::optional<Held>& before,
+                   const std::vector<StepId>& readers, plan::Slice slice) {
+    const Blocks all(0, 1);
+    if (!before) {
+        if (collective == Collective::scan) builder.copy(Buffer::send, Buffer::recv, all, readers, slice);
+        return;
+    }
+    const std::vector<StepId> waits = join(before->ready, readers);
+    if (collective == Collective::scan)
+        builder.reduce(before->buffer, Buffer::send, Buffer::recv, all, waits, slice);
+    else
+        builder.copy(before->buffer, Buffer::recv, all, waits, slice);
+}
+
 }  // namespace palmette::collectives

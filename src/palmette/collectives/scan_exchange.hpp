@@ -36,4 +36,9 @@ struct ScanPattern {
     Held inclusive(const ReduceContext& context) const;
 };
 
+/// The end of a scan or exscan: `before`, which lies before the own contribution, with or without that one goes to Buffer::recv.
+/// `readers`: steps that read the own contribution.
+void finish_prefix(plan::ProgramBuilder& builder, Collective collective, const std::optional<Held>& before,
+                   const std::vector<plan::StepId>& readers, plan::Slice slice);
+
 }  // namespace palmette::collectives

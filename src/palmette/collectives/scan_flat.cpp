@@ -43,11 +43,8 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
             pattern.inclusive(context);
             continue;
         }
-        ScanPattern::Before before = pattern.exclusive(context);
-        if (!before.prefix) continue;
-        std::vector<plan::StepId> waits = before.prefix->ready;
-        waits.insert(waits.end(), before.readers.begin(), before.readers.end());
-        builder.copy(before.prefix->buffer, Buffer::recv, plan::Blocks(0, 1), waits, context.slice);
+        const ScanPattern::Before before = pattern.exclusive(context);
+        finish_prefix(builder, request.collective, before.prefix, before.readers, context.slice);
     }
     room.reserve(builder);
     return builder.finish();

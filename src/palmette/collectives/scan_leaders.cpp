@@ -53,7 +53,7 @@ class Maker {
         }
         builder_.stage("prefixes to ranks");
         for (; depth < levels_.size(); ++depth) hand_down(depth, before);
-        finish(collective, before);
+        finish_prefix(builder_, collective, before, readers_, {});
         room_.reserve(builder_);
         return builder_.finish();
     }
@@ -144,19 +144,6 @@ class Maker {
         for (std::size_t i = 1; i < sums.leaders.size(); ++i) {
             const Held& until = sums.until[i - 1];
             send(sums.leaders[i], down_tag, before ? sum(*before, until, fresh()) : until);
-        }
-    }
-
-    void finish(Collective collective, const std::optional<Held>& before) {
-        if (collective == Collective::exscan) {
-            if (!before) return;
-            std::vector<StepId> waits = before->ready;
-            waits.insert(waits.end(), readers_.begin(), readers_.end());
-            builder_.copy(before->buffer, Buffer::recv, all_, waits);
-        } else if (before) {
-            sum(*before, {Buffer::send, readers_}, Buffer::recv);
-        } else {
-            builder_.copy(Buffer::send, Buffer::recv, all_, readers_);
         }
     }
 

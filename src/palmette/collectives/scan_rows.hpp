@@ -17,6 +17,6 @@ struct ScanMethod {
     }
 };
 
-extern const ScanMethod scan_linear, scan_recursive_doubling, scan_all, scan_leaders;
+extern const ScanMethod scan_linear, scan_recursive_doubling, scan_all, scan_leaders, scan_grouped;
 
 }  // namespace palmette::collectives

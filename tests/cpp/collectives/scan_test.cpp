@@ -73,6 +73,41 @@ TEST_P(Prefixes, along_the_levels_are_refused_where_ranks_are_scattered) {
                 Optional(HasSubstr("ranks are scattered")));
 }
 
+TEST_P(Prefixes, in_groups_cross_every_level_once_wherever_ranks_are) {
+    for (const char* placement : {"block", "cyclic", "random:1", "random:5"}) {
+        const Job job = job_on("3leaf:3+3+2node:2core", placement);
+        for (const char* text : {"grouped:level=leaf", "grouped", "grouped:inside=all,segment=4"})
+            EXPECT_EQ(test::crossings_in_a_row(plan_of(job, text), job, "leaf"), 1) << text << ' ' << placement;
+    }
+}
+
+TEST_P(Prefixes, in_groups_take_a_vector_for_each_time_that_the_ranks_of_two_alternate) {
+    // Ranks 0 2 4 6 and 1 3 5 7: every rank but the last sends to the next one.
+    const Job alternating = job_on("2leaf:1node:4core", "cyclic");
+    const PlanCount made = count(alternating, "grouped:level=leaf,inside=linear");
+    ASSERT_EQ(made.levels[0].level, "leaf");
+    EXPECT_EQ(made.levels[0].messages, 7);
+    EXPECT_EQ(made.messages - 7, 2 * 3);
+    // In the order of leaves the first one's total crosses once, and is handed on to three.
+    const PlanCount in_order = count(job_on("2leaf:1node:4core"), "grouped:level=leaf,inside=linear");
+    EXPECT_EQ(in_order.levels[0].messages, 1);
+    EXPECT_EQ(in_order.messages - 1, 2 * 3 + 3);
+}
+
+TEST_P(Prefixes, in_groups_are_refused_for_ordered_operations_and_large_jobs) {
+    const auto refused = [](const Job& job, bool ordered, const char* text) {
+        Request request{GetParam(), Rank{0}, 8};
+        request.ordered = ordered;
+        return algorithm_named(GetParam(), "grouped").refuse(job, request, Spec::parse(text));
+    };
+    EXPECT_THAT(refused(job_on("2leaf:2node:2core"), true, "grouped"), Optional(HasSubstr("isn't commutative")));
+    EXPECT_THAT(refused(job_on("2leaf:100node:2core"), false, "grouped"), Optional(HasSubstr("more than 96 groups")));
+    EXPECT_EQ(refused(job_on("2leaf:100node:2core"), false, "grouped:level=leaf"), std::nullopt);
+    EXPECT_EQ(refused(job_on("2leaf:96node:2core"), false, "grouped"), std::nullopt);
+    EXPECT_THAT(refused(job_on("2leaf:300node:2core"), false, "grouped:level=leaf"),
+                Optional(HasSubstr("more than 1024 ranks")));
+}
+
 INSTANTIATE_TEST_SUITE_P(Of, Prefixes, testing::Values(Collective::scan, Collective::exscan),
                          [](const auto& made) { return std::string(plan::name_of(made.param)); });
 

@@ -8,8 +8,17 @@ namespace palmette::test {
 
 inline std::vector<std::string> scan_specs() {
     return {
-        "linear", "linear:segment=20", "recursive_doubling",     "recursive_doubling:segment=24",
-        "all",    "leaders",           "leaders:between=linear", "leaders:level=leaf,between=recursive_doubling",
+        "linear",
+        "linear:segment=20",
+        "recursive_doubling",
+        "recursive_doubling:segment=24",
+        "all",
+        "leaders",
+        "leaders:between=linear",
+        "leaders:level=leaf,between=recursive_doubling",
+        "grouped",
+        "grouped:inside=all,segment=20",
+        "grouped:level=leaf,inside=linear",
     };
 }
 
