@@ -27,8 +27,8 @@ class Row:
     `placement` ends in LOADED where background traffic ran. `floor_*_s`: medians with the lab's rates off.
     `left_out`: pairs that started too late, of `pairs`. `wrong`: a result was wrong, alone or with palmette, and the
     times mean nothing. `algorithm`: what palmette took, where it reported it. `hidden_alone`, `hidden_palmette`: of
-    nonblocking calls, the share of their time that a computation hid. `simulated`: `alone` is the best rival's time, and
-    times are exact.
+    nonblocking calls, the share of their time that a computation hid. `simulated`: `alone` is the best rival's time, which
+    is called `rival`, and times are exact.
     """
 
     mpi: str
@@ -49,6 +49,7 @@ class Row:
     hidden_alone: float | None = None
     hidden_palmette: float | None = None
     simulated: bool = False
+    rival: str | None = None
 
     @property
     def loaded(self) -> bool:

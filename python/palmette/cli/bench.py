@@ -29,7 +29,7 @@ from palmette.cli.bench_place import Where
 from palmette.cli.bench_plan import RunPlan, plan_run, say_left_out, write_load
 from palmette.cli.bench_progress import BenchProgress
 from palmette.cli.bench_show import show_run as show_run
-from palmette.cli.common import CliError, console, emit_json, errors, json_option
+from palmette.cli.common import CliError, assignment, console, emit_json, errors, json_option
 from palmette.cli.duration import duration
 from palmette.lab import LabError
 from palmette.launch import LaunchError
@@ -181,7 +181,7 @@ def command(
         "seconds": seconds,
         "min_pairs": min_iterations,
         "max_pairs": max_iterations,
-        "env": dict(map(_assignment, assignments)),
+        "env": dict(map(assignment, assignments)),
         "floor": floor,
         "preload": not no_preload,
         "pass_through": pass_through,
@@ -303,10 +303,3 @@ def _set_status(run: Run, counted: Sequence[Row], wanted: Sequence[Outcome]) -> 
             f"{len(missed)} of {len(wanted)} targets are not met, the first: {missed[0].target.text}; see the table",
             status=1,
         )
-
-
-def _assignment(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not name or not equals:
-        raise CliError(f"--env {text}: expected NAME=VALUE")
-    return name, value

@@ -71,6 +71,14 @@ def write_file(path: str | Path, text: str, option: str) -> None:
         raise CliError(f"can't write {path}: {error.strerror}; choose another file with {option}") from None
 
 
+def assignment(text: str) -> tuple[str, str]:
+    """Return name and value of what follows `--env`. Raises CliError."""
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise CliError(f"--env {text}: expected NAME=VALUE")
+    return name, value
+
+
 def emit_json(value: object) -> None:
     """Print `value` as indented JSON with a newline, in UTF-8, keys in the order given.
 

@@ -7,6 +7,8 @@ import shlex
 import signal
 import sys
 import threading
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
@@ -18,9 +20,9 @@ from palmette import _core
 from palmette.bench.errors import BenchError
 from palmette.bench.settings import BLOCKING
 from palmette.bench.traffic import Traffic
-from palmette.cli.common import CliError, emit_json, json_option
+from palmette.cli.common import CliError, assignment, emit_json, json_option
 from palmette.simulate import simgrid
-from palmette.simulate.cluster import Cluster, from_file, from_spec, from_stored, prepared, stored
+from palmette.simulate.cluster import Cluster, from_file, from_spec, from_stored, notes_on, prepared, stored
 from palmette.simulate.compare import Asked, Compared, compare
 from palmette.simulate.errors import SimulateError
 from palmette.simulate.job import Job, background_of, make_job
@@ -31,7 +33,7 @@ from palmette.simulate.platform import platform_xml
 from palmette.simulate.results_page import results_page
 from palmette.simulate.run import PALMETTE, SELECTORS
 from palmette.simulate.sets import SimulatedSet, set_named, sets
-from palmette.simulate.table import closing_lines, table_lines
+from palmette.simulate.table import closing_lines, means_of, table_lines
 from palmette.units import plural
 
 EXAMPLE = "palmette simulate --platform gather-paper --collectives gather --sizes 64,1K"
@@ -44,7 +46,7 @@ MOST_RANKS = 16_384
 @click.option("--platform", metavar="NAME", help="A platform that palmette brings: see --list.")
 @click.option("--ranks", type=click.IntRange(2, MOST_RANKS), help="Number of ranks; default: all places.")
 @click.option(
-    "--ppn", type=click.IntRange(1), default=1, show_default=True, help="Places a host, where the topology tells none."
+    "--ppn", type=click.IntRange(1), default=1, show_default=True, help="Places a host, where the machine tells none."
 )
 @click.option("--placement", default="block", show_default=True, metavar="FORM,...",
               help="block, cyclic, random:SEED or a file with one host a line; several with commas.")  # fmt: skip
@@ -55,7 +57,9 @@ MOST_RANKS = 16_384
               help="SimGrid's selectors, or single algorithms of its MPI.")  # fmt: skip
 @click.option("--uplink-share", type=click.FloatRange(0, 1, min_open=True), default=1.0, show_default=True,
               help="Share of the switches' uplinks that there is.")  # fmt: skip
-@click.option("--traffic", metavar="FORM", help="Background as in `palmette bench`: alltoall[:half|:all][:SIZE].")
+@click.option("--traffic", metavar="FORM", help="Once more beside it: alltoall[:half|:all][:SIZE].")
+@click.option("--env", "assignments", multiple=True, metavar="K=V",
+              help="Set a variable of palmette's: PALMETTE_GATHER=linear (repeatable).")  # fmt: skip
 @click.option("--parameters", type=click.Path(), help="Another file of the simulator's parameters.")
 @click.option("--cpu-limit", type=click.IntRange(1), default=120, show_default=True, metavar="SECONDS",
               help="Of CPU for each contender and collective.")  # fmt: skip
@@ -64,7 +68,7 @@ MOST_RANKS = 16_384
     "--set",
     "set_name",
     metavar="NAME",
-    help="Everything by one word, see --list; collectives and placements can be given.",
+    help="Everything by one word, see --list; collectives, placements, sizes, rivals and --cpu-limit can be given.",
 )
 @click.option("--keep", metavar="FOLDER", help="Keep each simulation there, and take from there those done before.")
 @click.option("--write-results", metavar="FILE", help="Write the tables as a Markdown page.")
@@ -85,6 +89,7 @@ def command(
     rivals: str,
     uplink_share: float,
     traffic: str | None,
+    assignments: tuple[str, ...],
     parameters: str | None,
     cpu_limit: int,
     no_checks: bool,
@@ -105,58 +110,120 @@ def command(
         _list(as_json)
         return
     try:
-        named = set_named(set_name).only(_given("collectives"), _given("placement")) if set_name is not None else None
+        named = _named(set_name) if set_name is not None else None
         values = read(Path(parameters)) if parameters is not None else read(FILE)
-        given = (machine, topology, platform) if named is None else _only_set(machine, topology, platform, named)
-        cluster = prepared(_cluster(*given, ppn), values, uplink_share)
+        given = (machine, topology, platform) if named is None else _only_set(machine, topology, platform, ranks, named)
+        read_cluster = _cluster(*given, ppn)
+        cluster = prepared(read_cluster, values, uplink_share)
+        notes = notes_on(read_cluster)
         if write_platform is not None:
             _write(write_platform, platform_xml(cluster.topology, values, cluster.mesh))
-            _tell_written(write_platform, cluster, as_json)
+            _tell_written(write_platform, cluster, notes, as_json)
             return
         smpirun = simgrid.find_smpirun()
+        _check_folder(write_results)
         loads = [None, background_of(cluster, Traffic.parse(traffic))] if traffic is not None else [None]
-        forms = named.placements if named else [form.strip() for form in placement.split(",")]
+        forms = named.placements if named else _forms(placement)
         jobs = [make_job(cluster, form, ranks, load) for form in forms for load in loads]
-        if not 2 <= len(jobs[0].seats) <= MOST_RANKS:
-            raise SimulateError(
-                f"{cluster.name}: {len(jobs[0].seats):,} ranks; a simulation takes 2 to {MOST_RANKS:,}, see --ranks"
-            )
-        if root >= len(jobs[0].seats):
-            raise SimulateError(f"--root {root}: the job has {len(jobs[0].seats)} ranks")
+        _check_ranks(jobs, root)
         names = list(named.sizes_of) if named else _names(collectives)
         asked = Asked(
             jobs,
             names,
             _sizes(sizes, names),
-            list(named.rivals) if named else [name.strip() for name in rivals.split(",") if name.strip()],
+            named.rivals if named else _rivals(rivals),
             named.sizes_of if named else {},
             root,
             not no_checks,
             named.cpu_limit_s if named else cpu_limit,
             min(2, os.cpu_count() or 1),
             Kept(Path(keep)) if keep is not None else None,
+            _environment(assignments),
         )
         compared = _run(smpirun, asked, values)
         version = simgrid.version(smpirun)
         if write_results is not None:
-            title = f"{cluster.name}, {plural(len(jobs[0].seats), 'rank')}, simulated"
+            title = f"{cluster.name}, {_ranks_text(jobs)}, simulated"
             sentence = named.sentence if named else f"{', '.join(names)} on {cluster.name}."
-            _write(write_results, results_page(title, sentence, _command_line(), version, compared))
+            _write(write_results, results_page(title, sentence, _command_line("page"), version, compared))
         if page is not None:
-            write_comparison(Path(page), jobs, compared, version, _command_line())
+            write_comparison(Path(page), jobs, compared, version, _command_line("write_results"))
     except (SimulateError, BenchError, _core.Error) as error:
         raise CliError(str(error)) from None
     if as_json:
-        emit_json(_document(version, cluster, jobs[0], compared))
+        emit_json(_document(version, jobs, notes, compared))
     else:
-        click.echo(f"{cluster.name}: {plural(len(jobs[0].seats), 'rank')}, SimGrid {version}\n")
-        click.echo("\n".join(table_lines(compared)))
-        click.echo()
-        click.echo(
-            "\n".join(line for long in closing_lines(compared) for line in click.wrap_text(long, 80).split("\n"))
-        )
-    own_trouble = any(trouble.contender == PALMETTE for trouble in compared.troubles)
-    click.get_current_context().exit(1 if own_trouble else 0)
+        click.echo(f"{cluster.name}: {_ranks_text(jobs)}, SimGrid {version}")
+        for line in [*(f"note: {note}" for note in notes), "", *table_lines(compared, bool(asked.rivals)), ""]:
+            click.echo(line if line.startswith(" ") else click.wrap_text(line, 80))
+        for line in closing_lines(compared):
+            click.echo(click.wrap_text(line, 80, subsequent_indent="  "))
+    bad = any(one.contender == PALMETTE or one.text.startswith(simgrid.UNKNOWN) for one in compared.troubles)
+    click.get_current_context().exit(1 if bad else 0)
+
+
+def _named(name: str) -> SimulatedSet:
+    """The set with what was given instead of its own."""
+    whole = set_named(name)
+    collectives = _given("collectives") or list(whole.sizes_of)
+    sizes = _sizes(",".join(_given("sizes")), collectives) if _given("sizes") else []
+    part = whole.only(_given("collectives"), _given("placement"), sizes)
+    if _given("rivals"):
+        part = replace(part, rivals=_rivals(",".join(_given("rivals"))))
+    if _given("cpu_limit"):
+        part = replace(part, cpu_limit_s=click.get_current_context().params["cpu_limit"])
+    return part
+
+
+def _forms(text: str) -> list[str]:
+    """Placements, each once; hosts=A,B,... has commas of its own and stands alone."""
+    if text.strip().startswith("hosts="):
+        return [text.strip()]
+    forms = list(dict.fromkeys(form.strip() for form in text.split(",") if form.strip()))
+    if not forms:
+        raise SimulateError("--placement: name at least one, like block,random:1")
+    return forms
+
+
+def _rivals(text: str) -> list[str]:
+    names = list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    if PALMETTE in names:
+        raise SimulateError("--rivals: palmette takes part anyway; name others, or none: --rivals none")
+    if not names:
+        raise SimulateError(f"--rivals: names nobody; give some of {', '.join(SELECTORS)}, or none: --rivals none")
+    return [] if names == ["none"] else names
+
+
+def _environment(assignments: Sequence[str]) -> dict[str, str]:
+    environment = dict(map(assignment, assignments))
+    for name in environment:
+        if not name.startswith("PALMETTE_"):
+            raise SimulateError(f"--env {name}: only palmette's variables mean something here, like PALMETTE_GATHER")
+    return environment
+
+
+def _check_ranks(jobs: Sequence[Job], root: int) -> None:
+    for job in jobs:
+        ranks = len(job.seats)
+        if not 2 <= ranks <= MOST_RANKS:
+            raise SimulateError(
+                f"{job.cluster.name}, {job.placement}: {plural(ranks, 'rank')}; a simulation takes 2 to {MOST_RANKS:,},"
+                " see --ranks"
+            )
+        if root >= ranks:
+            raise SimulateError(f"--root {root}: the job placed by {job.placement} has {plural(ranks, 'rank')}")
+
+
+def _ranks_text(jobs: Sequence[Job]) -> str:
+    """Jobs placed by files may have different numbers."""
+    numbers = sorted({len(job.seats) for job in jobs})
+    return plural(numbers[0], "rank") if len(numbers) == 1 else f"{numbers[0]:,} to {numbers[-1]:,} ranks"
+
+
+def _check_folder(file: str | None) -> None:
+    """Before hours of simulation, not after."""
+    if file is not None and (not Path(file).parent.is_dir() or Path(file).is_dir()):
+        raise SimulateError(f"can't write {file}: it is a folder, or in none that there is; choose another file")
 
 
 def _given(option: str) -> list[str]:
@@ -168,25 +235,29 @@ def _given(option: str) -> list[str]:
 
 
 def _only_set(
-    machine: str | None, topology: str | None, platform: str | None, named: SimulatedSet
+    machine: str | None, topology: str | None, platform: str | None, ranks: int | None, named: SimulatedSet
 ) -> tuple[None, None, str]:
-    if machine or topology or platform:
-        raise SimulateError(f"--set {named.name} brings its platform; leave out --machine, --topology and --platform")
+    if machine or topology or platform or ranks:
+        raise SimulateError(
+            f"--set {named.name} brings its platform, with all ranks; leave out --machine, --topology, --platform and"
+            " --ranks"
+        )
     return None, None, named.platform
 
 
-def _command_line() -> str:
-    """As it was typed, but for where else results go."""
+def _command_line(elsewhere: str) -> str:
+    """As it was typed, but for `elsewhere`, an option for another place of the results."""
     context = click.get_current_context()
     words = ["palmette", "simulate"]
     for option in context.command.params:
         name = option.name or ""
         if (
-            name not in ("keep", "page", "as_json")
+            name not in ("keep", "as_json", elsewhere)
             and context.get_parameter_source(name) is ParameterSource.COMMANDLINE
         ):
             value = context.params[name]
-            words += [option.opts[0]] if value is True else [option.opts[0], str(value)]
+            for one in value if isinstance(value, tuple) else [value]:
+                words += [option.opts[0]] if one is True else [option.opts[0], str(one)]
     return shlex.join(words)
 
 
@@ -195,7 +266,7 @@ def _cluster(machine: str | None, topology: str | None, platform: str | None, pp
     if len(given) != 1:
         raise SimulateError(f"give one of --machine, --topology and --platform, for instance: {EXAMPLE}")
     if machine is not None:
-        return from_spec(machine)
+        return from_spec(machine, places=ppn)
     return from_file(topology, ppn) if topology is not None else from_stored(platform or "")
 
 
@@ -243,13 +314,22 @@ def _run(smpirun: str, asked: Asked, values: Parameters) -> Compared:
         signal.signal(signal.SIGTERM, before)
 
 
-def _document(version: str, cluster: Cluster, job: Job, compared: Compared) -> dict[str, object]:
+def _document(version: str, jobs: Sequence[Job], notes: Sequence[str], compared: Compared) -> dict[str, object]:
+    params = click.get_current_context().params
     return {
         "format": "palmette-simulation",
         "version": 1,
-        "cluster": cluster.name,
-        "ranks": len(job.seats),
+        "cluster": jobs[0].cluster.name,
+        "ranks": len(jobs[0].seats),
+        "ranks_by_placement": {job.placement: len(job.seats) for job in jobs},
         "simgrid": version,
+        "command": _command_line("page"),
+        "root": params["root"],
+        "uplink_share": params["uplink_share"],
+        "traffic": params["traffic"],
+        "parameters": params["parameters"] or FILE.name,
+        "notes": list(notes),
+        "means": [mean.to_json() for mean in means_of(compared.cells)],
         "cells": [cell.to_json() for cell in compared.cells],
         "troubles": [trouble.to_json() for trouble in compared.troubles],
     }
@@ -262,17 +342,19 @@ def _write(path: str, text: str) -> None:
         raise SimulateError(f"can't write {path}: {error.strerror}; choose another file") from None
 
 
-def _tell_written(path: str, cluster: Cluster, as_json: bool) -> None:
+def _tell_written(path: str, cluster: Cluster, notes: Sequence[str], as_json: bool) -> None:
     if as_json:
-        emit_json({"wrote": path, "hosts": len(cluster.hosts)})
-    else:
-        click.echo(f"wrote {path}: {plural(len(cluster.hosts), 'host')}")
+        emit_json({"wrote": path, "hosts": len(cluster.hosts), "notes": list(notes)})
+        return
+    click.echo(f"wrote {path}: {plural(len(cluster.hosts), 'host')}")
+    for note in notes:
+        click.echo(click.wrap_text(f"note: {note}", 80))
 
 
 def _list(as_json: bool) -> None:
     platforms = stored()
     if as_json:
-        emit_json(platforms)
+        emit_json({"platforms": platforms, "sets": {one.name: one.to_json() for one in sets()}})
         return
     for name, entry in platforms.items():
         click.echo(click.style(name, bold=True))
@@ -280,4 +362,4 @@ def _list(as_json: bool) -> None:
     click.echo("\nsets, for --set:")
     for one in sets():
         click.echo(click.style(one.name, bold=True))
-        click.echo(click.wrap_text(one.sentence, 80, "  ", "  "))
+        click.echo(click.wrap_text(f"{one.sentence} Takes {one.takes} on two cores.", 80, "  ", "  "))

@@ -131,9 +131,11 @@ def _marker(x: float, y: float, kind: str, tip: str) -> str:
 
 
 def _tip(name: str, row: Row, one: Summary) -> str:
+    who = row.rival if row.rival and name != "palmette" else name
+    spread = f" (quartiles {time_text(one.low_s)} to {time_text(one.high_s)}, {one.count} samples)"
     lines = [
-        f"{name}, {row.collective} {size_text(row.size_bytes)}",
-        f"{time_text(one.median_s)} (quartiles {time_text(one.low_s)} to {time_text(one.high_s)}, {one.count} samples)",
+        f"{who}, {row.collective} {size_text(row.size_bytes)}",
+        time_text(one.median_s) + (", simulated" if row.simulated else spread),
     ]
     if row.bound:
         lines.append(f"{one.median_s / row.bound.seconds:.2f} times the bound of {time_text(row.bound.seconds)}")

@@ -15,7 +15,7 @@ from palmette.discover.synthetic import discover_synthetic
 from palmette.simulate.errors import SimulateError
 from palmette.simulate.parameters import Parameters
 from palmette.topology_file import TopologyError
-from palmette.topology_model import InsideGroup, Machine, Topology, TreeNode
+from palmette.topology_model import InsideGroup, Level, Machine, Topology, TreeNode
 
 MOST_HOSTS = 20_000
 
@@ -43,15 +43,18 @@ def _slots(host: TreeNode, machine: Machine) -> int:
     return sum(group.leaves() for group in groups) if groups else host.slots or 0
 
 
-def from_spec(spec: str, name: str = "") -> Cluster:
-    """Return the cluster of a synthetic form. Raises SimulateError."""
+def from_spec(spec: str, name: str = "", places: int = 1) -> Cluster:
+    """Return the cluster of a synthetic form, whose hosts have `places` ranks each where it ends at them.
+
+    Raises SimulateError.
+    """
     try:
         machine = discover_synthetic(spec).machine
     except DiscoverError as error:
         raise SimulateError(str(error)) from None
     if machine is None:
         raise SimulateError(f"{spec}: describes no machine; write levels, as in 2leaf:4node:8core")
-    return Cluster(name or spec, Topology(name or spec, machine))
+    return Cluster(name or spec, Topology(name or spec, machine), places)
 
 
 def from_file(path: str, places: int = 1) -> Cluster:
@@ -90,9 +93,11 @@ def from_stored(name: str) -> Cluster:
 
 
 def prepared(cluster: Cluster, parameters: Parameters, uplink_share: float = 1.0) -> Cluster:
-    """Return the cluster with a latency at each level down to the hosts and the given share of every switch's uplink.
+    """Return the cluster with a latency at each level and the given share of every switch's uplink.
 
-    The topology that palmette reads in the simulation is this one, so both know the same. Raises SimulateError.
+    The topology that palmette reads in the simulation is this one, so both know the same: inside of hosts, and for what
+    messages keep the ends busy and ranks do in their memory, the parameters stand instead of what was measured on a real
+    machine. Raises SimulateError.
     """
     machine = cluster.topology.machine
     names = [level.name for level in machine.levels]
@@ -102,15 +107,25 @@ def prepared(cluster: Cluster, parameters: Parameters, uplink_share: float = 1.0
     node_at = names.index("node") if "node" in names else len(names)
     levels = []
     for index, level in enumerate(machine.levels):
-        usual = parameters.node_latency_s + parameters.tier_latency_s * (node_at - index)
+        latency_s = level.latency_s or parameters.node_latency_s + parameters.tier_latency_s * (node_at - index)
         if index > node_at:
-            usual = parameters.inside_latency_s
-        levels.append(replace(level, latency_s=level.latency_s or usual, source=level.source or "simulation"))
+            latency_s = parameters.inside_latency_s
+        levels.append(Level(level.name, latency_s, source=level.source or "simulation"))
     tree = _shared(machine.tree, uplink_share)
     mesh = {level: rate * uplink_share for level, rate in cluster.mesh.items()}
-    return replace(
-        cluster, mesh=mesh, topology=replace(cluster.topology, machine=replace(machine, levels=levels, tree=tree))
-    )
+    simulated = Machine(levels, tree, machine.insides)
+    return replace(cluster, mesh=mesh, topology=replace(cluster.topology, machine=simulated))
+
+
+def notes_on(cluster: Cluster) -> list[str]:
+    """Return what was odd about the fabric when it was read, and what it doesn't tell and the simulation needs."""
+    notes = [(f"line {note.line}: " if note.line else "") + note.message for note in cluster.topology.warnings]
+    root = cluster.topology.machine.tree
+    edges = [node for node in root.walk() if node is not root]
+    unknown = sum(node.up_bytes_per_s is None for node in edges)
+    if unknown:
+        notes.append(f"{unknown} of {len(edges)} links have no known capacity: simulated as if nothing could fill them")
+    return notes
 
 
 def _shared(node: TreeNode, share: float) -> TreeNode:

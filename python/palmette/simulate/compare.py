@@ -7,11 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
+from palmette.bench.results import Limit
 from palmette.bench.text import size_text
 from palmette.simulate import simgrid
 from palmette.simulate.job import Job
 from palmette.simulate.kept import Kept
-from palmette.simulate.limits import bound_s
+from palmette.simulate.limits import limit_of
 from palmette.simulate.parameters import Parameters
 from palmette.simulate.run import PALMETTE, Outcome, simulate
 
@@ -35,9 +36,12 @@ class Cell:
     algorithm: str
     rivals_s: dict[str, float]
     """Of those whose result was right."""
-    bound_s: float
+    bound: Limit
+    """0 seconds: nothing is known."""
     checked: bool = True
     """Results were compared byte for byte; large ones are timed only."""
+    reason: str = ""
+    """Why palmette took the algorithm, or left the call to the MPI."""
 
     @property
     def best_rival(self) -> str | None:
@@ -53,7 +57,7 @@ class Cell:
     @property
     def multiple(self) -> float | None:
         """Palmette's time in bounds."""
-        return self.palmette_s / self.bound_s if self.bound_s > 0 and self.palmette_s is not None else None
+        return self.palmette_s / self.bound.seconds if self.bound.seconds > 0 and self.palmette_s is not None else None
 
     @property
     def is_slower(self) -> bool:
@@ -75,10 +79,12 @@ class Cell:
             "placement": self.placement,
             "palmette_s": self.palmette_s,
             "algorithm": self.algorithm,
+            "reason": self.reason,
             "rivals_s": self.rivals_s,
             "best_rival": self.best_rival,
             "ratio": self.ratio,
-            "bound_s": self.bound_s,
+            "bound_s": self.bound.seconds,
+            "bound_set_by": self.bound.reason if self.bound.seconds > 0 else None,
             "multiple_of_bound": self.multiple,
             "checked": self.checked,
             "slower": self.is_slower,
@@ -120,6 +126,8 @@ class Asked:
     cpu_limit_s: int = 120
     parallel: int = 1
     store: Kept | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """PALMETTE_ variables of palmette's part."""
 
     def sizes_for(self, collective: str) -> Sequence[int]:
         """Return the sizes at which a collective is called; a barrier has none."""
@@ -156,6 +164,7 @@ def compare(smpirun: str, asked: Asked, parameters: Parameters, done: Callable[[
             checks=asked.checks,
             cpu_limit_s=asked.cpu_limit_s,
             store=asked.store,
+            environment=dict(asked.environment),
         )
         done(f"{collective}, {job.placement}: {contender}")
         return outcome
@@ -185,10 +194,11 @@ def _cells(
     own, *rivals = outcomes
     for size in asked.sizes_for(collective):
         times = {rival.contender: time for rival in rivals if (time := rival.time_s(size)) is not None}
-        bound = bound_s(job, parameters, collective, size, asked.root)
+        bound = limit_of(job, parameters, collective, size, asked.root)
         algorithm = own.algorithms.get(size, "")
         checked = size not in own.unchecked
-        yield Cell(collective, size, job.placement, own.time_s(size), algorithm, times, bound, checked)
+        reason = own.reasons.get(size, "")
+        yield Cell(collective, size, job.placement, own.time_s(size), algorithm, times, bound, checked, reason)
 
 
 def _troubles(asked: Asked, job: Job, collective: str, outcomes: Sequence[Outcome]) -> Iterator[Trouble]:

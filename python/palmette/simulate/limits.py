@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from palmette import _core
+from palmette.bench.results import Limit
 from palmette.simulate.cluster import Cluster
 from palmette.simulate.delivery import Gaps, least_of_job_s
 from palmette.simulate.job import Job
@@ -30,16 +31,25 @@ _VECTORS = ("bcast", "reduce", "allreduce", "scan", "exscan")
 
 
 def bound_s(job: Job, parameters: Parameters, collective: str, size_bytes: int, root: int) -> float:
-    """Return the largest of these limits, of the measured ranks, without the background; 0: nothing is known."""
+    """Return the seconds of `limit_of`."""
+    return limit_of(job, parameters, collective, size_bytes, root).seconds
+
+
+def limit_of(job: Job, parameters: Parameters, collective: str, size_bytes: int, root: int) -> Limit:
+    """Return the largest of these limits, of the measured ranks, without the background; 0 seconds: nothing is known."""
     core = _core.Job(_core.Machine.from_json(_nearest(job.cluster).to_json()), "hosts=" + ",".join(job.seats))
     kind = _core.collective_of(collective)
     terms = _core.bound_terms(core, kind, size_bytes, root, messages_only=True, ends=_ends(parameters))
     is_eager = _longest_bytes(kind, size_bytes, core.size) <= parameters.eager_bytes
-    found = list(_links_s(terms, kind, 0.0 if is_eager else parameters.ends_between_s))
-    found += [terms.copy.seconds, terms.reduce.seconds, _host_s(job, parameters, kind, size_bytes, root)]
+    found = list(_links(terms, kind, 0.0 if is_eager else parameters.ends_between_s))
+    found.append(Limit(terms.copy.seconds, "what a rank copies in its memory"))
+    found.append(Limit(terms.reduce.seconds, "what a rank adds up in its memory"))
+    found.append(Limit(_host_s(job, parameters, kind, size_bytes, root), "a host's memory and its link"))
     if is_eager:
-        found += [terms.rounds.seconds, _delivery_s(core, parameters, kind, size_bytes, root)]
-    return max(found)
+        found.append(Limit(terms.rounds.seconds, "word of mouth from rank to rank"))
+        words_s = _delivery_s(core, parameters, kind, size_bytes, root)
+        found.append(Limit(words_s, "word of mouth, and links that copies share"))
+    return max(found, key=lambda limit: limit.seconds)
 
 
 def _delivery_s(core: _core.Job, parameters: Parameters, kind: str, size_bytes: int, root: int) -> float:
@@ -86,7 +96,7 @@ def _ends(parameters: Parameters) -> tuple[float, float, float, float]:
     )
 
 
-def _links_s(terms: _core.BoundTerms, kind: str, ends_s: float) -> Iterator[float]:
+def _links(terms: _core.BoundTerms, kind: str, ends_s: float) -> Iterator[Limit]:
     """Each level's slowest edge, or all of its edges together: bytes flow when the first message has come that far.
 
     `ends_s`: part of the latency that a message needn't take.
@@ -97,11 +107,12 @@ def _links_s(terms: _core.BoundTerms, kind: str, ends_s: float) -> Iterator[floa
             continue
         least_s = min(least_s, level.latency_s)
         if level.crossed:
-            yield level.latency_s - ends_s
+            yield Limit(level.latency_s - ends_s, f"one message between groups of level {level.level}")
         if level.worst.group >= 0 and level.worst.seconds > 0:
-            yield level.worst.seconds + max(least_s - ends_s, 0.0)
+            edge = level.worst.name or f"{level.level} {level.worst.group}"
+            yield Limit(level.worst.seconds + max(least_s - ends_s, 0.0), f"the link of {edge}")
         if kind == "allreduce" and level.together_s > 0:
-            yield level.together_s + max(least_s - ends_s, 0.0)
+            yield Limit(level.together_s + max(least_s - ends_s, 0.0), f"all links of level {level.level} together")
 
 
 def _host_s(job: Job, parameters: Parameters, kind: str, size_bytes: int, root: int) -> float:

@@ -11,6 +11,7 @@ from palmette.bench import results
 from palmette.bench.evaluate import Row
 from palmette.bench.machine import describe_machine
 from palmette.bench.statistics import Ratio, Summary, judge
+from palmette.bench.text import size_text
 from palmette.report.page import write_page
 from palmette.simulate.compare import Cell, Compared
 from palmette.simulate.job import Job
@@ -18,7 +19,8 @@ from palmette.simulate.job import Job
 
 def write_comparison(path: Path, jobs: Sequence[Job], compared: Compared, simgrid: str, command: str) -> None:
     """Write the page to `path`. Raises BenchError when that can't be done."""
-    rows = [_row(cell, simgrid) for cell in compared.cells if cell.palmette_s is not None and cell.rivals_s]
+    # Without a right rival there is nothing to compare with: such cells are told of as troubles are.
+    rows = [_row(cell, simgrid) for cell in compared.cells if cell.rivals_s]
     cluster = jobs[0].cluster
     run = results.Run(
         started=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -47,16 +49,17 @@ def _row(cell: Cell, simgrid: str) -> Row:
         collective=cell.collective,
         size_bytes=cell.size_bytes,
         alone=_once(cell.rivals_s[best]),
-        palmette=_once(cell.palmette_s or 0.0),
+        palmette=_once(cell.palmette_s or cell.rivals_s[best]),
         ratio=Ratio(ratio, ratio, ratio, judge(ratio, ratio)),
-        bound=results.Limit(cell.bound_s, f"best rival: {best}") if cell.bound_s > 0 else None,
+        bound=cell.bound if cell.bound.seconds > 0 else None,
         floor_alone_s=None,
         floor_palmette_s=None,
         pairs=1,
         left_out=0,
-        wrong=False,
+        wrong=cell.palmette_s is None,
         algorithm=cell.algorithm or None,
         simulated=True,
+        rival=best,
     )
 
 
@@ -68,6 +71,11 @@ def _job(job: Job, compared: Compared, simgrid: str) -> results.Job:
     """As far as the page shows a job: where its ranks sit, what palmette chose and what went wrong."""
     mine = [cell for cell in compared.cells if cell.placement == job.placement]
     troubles = [trouble for trouble in compared.troubles if trouble.placement == job.placement]
+    without = [
+        f"{cell.collective} {size_text(cell.size_bytes)}: compared with nothing, as no rival is right"
+        for cell in mine
+        if not cell.rivals_s
+    ]
     calls: list[dict[str, Any]] = [
         {
             "function": cell.collective,
@@ -86,6 +94,6 @@ def _job(job: Job, compared: Compared, simgrid: str) -> results.Job:
         repeat=0,
         kind="measure",
         hosts=list(job.seats),
-        error="; ".join(f"{one.contender} {one.collective}: {one.text}" for one in troubles) or None,
+        error="; ".join([*(f"{one.contender} {one.collective}: {one.text}" for one in troubles), *without]) or None,
         report={"calls": calls, "fallbacks": [], "notes": []},
     )

@@ -74,13 +74,13 @@ def read(path: Path = FILE) -> Parameters:
     try:
         document: Any = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise SimulateError(f"{path}: can't be read as JSON ({error}); start from a copy of {FILE.name}") from None
+        raise SimulateError(f"{path}: can't be read as JSON ({error}); start from a copy of {FILE}") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT or document.get("version") != 1:
-        raise SimulateError(f'{path}: is not format "{FORMAT}", version 1; start from a copy of {FILE.name}')
+        raise SimulateError(f'{path}: is not format "{FORMAT}", version 1; start from a copy of {FILE}')
     values = document.get("values")
     known = [field.name for field in fields(Parameters)]
     if not isinstance(values, dict):
-        raise SimulateError(f"{path}: has no object `values`; start from a copy of {FILE.name}")
+        raise SimulateError(f"{path}: has no object `values`; start from a copy of {FILE}")
     unknown = [name for name in values if name not in known]
     if unknown:
         raise SimulateError(f"{path}: `{unknown[0]}` is no parameter; they are {', '.join(known)}")

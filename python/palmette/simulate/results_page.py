@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from palmette.bench.text import size_text, time_text
 from palmette.simulate.compare import NEAR, NEAR_OTHERS, WITHIN, WON, Cell, Compared
-from palmette.simulate.table import mean_ratio
+from palmette.simulate.table import Mean, means_of
 
 
 def results_page(title: str, sentence: str, command: str, simgrid: str, compared: Compared) -> str:
@@ -55,15 +55,13 @@ def _means(cells: Sequence[Cell]) -> Iterator[str]:
     yield "| collective | " + " | ".join(placements) + " | all |"
     yield "|---" * (len(placements) + 2) + "|"
     for collective in dict.fromkeys(cell.collective for cell in cells):
-        mine = [cell for cell in cells if cell.collective == collective]
-        groups = [[cell for cell in mine if cell.placement == placement] for placement in placements]
-        yield f"| {collective} | " + " | ".join(map(_mean_text, [*groups, mine])) + " |"
+        means = {mean.placement: mean for mean in means_of(cells) if mean.collective == collective}
+        whole = means[None]
+        yield f"| {collective} | " + " | ".join(_mean_text(means.get(at, whole)) for at in [*placements, None]) + " |"
 
 
-def _mean_text(cells: Sequence[Cell]) -> str:
-    mean = mean_ratio(cells)
-    slower = sum(cell.is_slower for cell in cells)
-    return "-" if mean is None else f"{mean:.2f}" + (f" ({slower})" if slower else "")
+def _mean_text(mean: Mean) -> str:
+    return "-" if mean.ratio is None else f"{mean.ratio:.2f}" + (f" ({mean.slower})" if mean.slower else "")
 
 
 def _cells(cells: Sequence[Cell]) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from palmette.simulate.errors import SimulateError
 
@@ -23,14 +24,31 @@ class SimulatedSet:
     sizes_of: Mapping[str, Sequence[int]]
     rivals: Sequence[str] = ("ompi", "mpich", "mvapich2", "impi")
     cpu_limit_s: int = 60
+    takes: str = ""
+    """How long it takes, roughly, on two cores."""
 
-    def only(self, collectives: Sequence[str], placements: Sequence[str]) -> SimulatedSet:
-        """Return a part of it; empty: all. Raises SimulateError for a collective that it doesn't have."""
+    def only(self, collectives: Sequence[str], placements: Sequence[str], sizes: Sequence[int] = ()) -> SimulatedSet:
+        """Return a part of it; empty: all. `sizes`: others than its own.
+
+        Raises SimulateError for a collective that it doesn't have.
+        """
         missing = [name for name in collectives if name not in self.sizes_of]
         if missing:
             raise SimulateError(f"--set {self.name}: no {missing[0]} in it; there are {', '.join(self.sizes_of)}")
-        sizes_of = {name: self.sizes_of[name] for name in collectives or self.sizes_of}
+        sizes_of = {name: tuple(sizes) or self.sizes_of[name] for name in collectives or self.sizes_of}
         return replace(self, sizes_of=sizes_of, placements=tuple(placements) or self.placements)
+
+    def to_json(self) -> dict[str, Any]:
+        """As an object."""
+        return {
+            "sentence": self.sentence,
+            "platform": self.platform,
+            "placements": list(self.placements),
+            "sizes_bytes": {name: list(sizes) for name, sizes in self.sizes_of.items()},
+            "rivals": list(self.rivals),
+            "cpu_limit_s": self.cpu_limit_s,
+            "takes": self.takes,
+        }
 
 
 _SETS = (
@@ -41,6 +59,7 @@ _SETS = (
         _THREE,
         dict.fromkeys(ALL, _FROM_8B) | {"allgather": (8, 64, 512, 4096, 16_384), "alltoall": (8, 64, 512, 4096)},
         cpu_limit_s=400,
+        takes="an hour",
     ),
     SimulatedSet(
         "clos-1024",
@@ -49,6 +68,7 @@ _SETS = (
         _THREE,
         dict.fromkeys(ALL, _FROM_8B) | {"allgather": (8, 64, 512, 4096), "alltoall": (8, 64)},
         cpu_limit_s=900,
+        takes="some hours",
     ),
     SimulatedSet(
         "trees-4096",
@@ -57,7 +77,8 @@ _SETS = (
         ("block", "random:1"),
         dict.fromkeys(("gather", "scatter", "bcast", "reduce"), (64, 4096, 65_536)),
         rivals=("ompi", "mpich"),
-        cpu_limit_s=600,
+        cpu_limit_s=3600,
+        takes="some hours",
     ),
 )
 

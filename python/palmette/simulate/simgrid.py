@@ -31,6 +31,7 @@ _PALMETTE = {
 """No real memory, clock or core says anything about a simulated one."""
 KILLED = "killed, by hand or for want of memory"
 """What happened to a simulation that says nothing about the next one."""
+UNKNOWN = "SimGrid has no such selector or algorithm for it"
 _running: set[int] = set()
 _stopped = threading.Event()
 
@@ -162,7 +163,8 @@ def _trouble(status: int, text: str, cpu_limit_s: int) -> str:
         return ""
     number = -status if status < 0 else status - 128
     if "has no algorithm" in text:
-        return "SimGrid has no such selector or algorithm"
+        known = re.search(r"Valid algorithms: ([^\n]*?)\.?\n", text)
+        return UNKNOWN + (f": there are {known[1]}" if known else "")
     if "eadlock" in text:
         return "deadlock"
     if number == signal.SIGKILL:

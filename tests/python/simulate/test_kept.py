@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from palmette.bench.results import Limit
 from palmette.simulate import cluster, job, kept, parameters, run, simgrid
 from palmette.simulate.compare import Cell, Compared, Trouble
 from palmette.simulate.errors import SimulateError
@@ -78,9 +79,9 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
 
 def test_the_results_page_marks_what_misses() -> None:
     cells = [
-        Cell("gather", 64, "block", 1e-6, "linear", {"mpich": 2e-6, "ompi": 4e-6}, 1e-7),
-        Cell("gather", 1024, "block", 2e-6, "linear", {"mpich": 2e-6}, 1e-7, checked=False),
-        Cell("gather", 4096, "block", 3e-6, "linear", {"mpich": 2e-6}, 2e-6),
+        Cell("gather", 64, "block", 1e-6, "linear", {"mpich": 2e-6, "ompi": 4e-6}, Limit(1e-7, "a link")),
+        Cell("gather", 1024, "block", 2e-6, "linear", {"mpich": 2e-6}, Limit(1e-7, "a link"), checked=False),
+        Cell("gather", 4096, "block", 3e-6, "linear", {"mpich": 2e-6}, Limit(2e-6, "a link")),
     ]
     compared = Compared(cells, [Trouble("gather", "block", "impi", "deadlock")])
     page = results_page("Bed", "All.", "palmette simulate", "3.32", compared)
@@ -94,8 +95,8 @@ def test_the_results_page_marks_what_misses() -> None:
 
 def test_a_wrong_result_counts_as_a_cell_that_misses() -> None:
     cells = [
-        Cell("gather", 64, "block", 1e-6, "linear", {"mpich": 2e-6}, 1e-7),
-        Cell("gather", 1024, "block", None, "linear", {"mpich": 2e-6}, 1e-7),
+        Cell("gather", 64, "block", 1e-6, "linear", {"mpich": 2e-6}, Limit(1e-7, "a link")),
+        Cell("gather", 1024, "block", None, "linear", {"mpich": 2e-6}, Limit(1e-7, "a link")),
     ]
     page = results_page("Bed", "All.", "palmette simulate", "3.32", Compared(cells, []))
     assert "Of 2 cells 1 are not slower" in page

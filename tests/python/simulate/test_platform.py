@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
-from palmette.simulate import cluster, compare, job, parameters, run, table
+from palmette.bench.results import Limit
+from palmette.simulate import cluster, compare, job, limits, parameters, run, table
 from palmette.simulate.errors import SimulateError
+from palmette.simulate.page import write_comparison
 from palmette.simulate.platform import platform_xml
 from palmette.topology_model import Fabric, FabricLink, FabricSwitch, Level, Machine, Topology, TreeNode
 
@@ -170,6 +172,31 @@ def test_a_broken_parameter_is_named(tmp_path: Path) -> None:
         parameters.read(broken)
 
 
+def test_what_a_calibrated_topology_knows_of_the_inside_of_hosts_is_not_simulated() -> None:
+    slow, fast = (
+        cluster.prepared(cluster.from_spec(f"2leaf:2node@1GB/s~2us:8core~{inside}"), VALUES)
+        for inside in ("20us", "1us")
+    )
+    assert slow.topology.machine == fast.topology.machine
+    assert [level.latency_s for level in slow.topology.machine.levels] == pytest.approx(
+        [VALUES.node_latency_s + VALUES.tier_latency_s, 2e-6, VALUES.inside_latency_s]
+    )
+    # So the bound is of what is simulated, too.
+    seats = job.make_job(slow, "block", None)
+    assert limits.bound_s(seats, VALUES, "bcast", 64, 0) < 5e-6
+
+
+def test_hosts_have_as_many_places_as_asked_for_where_the_machine_tells_none() -> None:
+    assert cluster.from_spec("2leaf:2node", places=4).hosts == [(f"h{host}", 4) for host in range(4)]
+    assert cluster.from_spec("2node:3core", places=4).hosts == [("h0", 3), ("h1", 3)]
+
+
+def test_links_without_a_capacity_are_noted() -> None:
+    assert cluster.notes_on(cluster.from_spec("2leaf@1GB/s:2node@1GB/s:2core")) == []
+    (note,) = cluster.notes_on(cluster.from_spec("2leaf@1GB/s:2node:2core"))
+    assert "4 of 6 links have no known capacity" in note
+
+
 def test_more_ranks_than_places_are_refused() -> None:
     with pytest.raises(SimulateError, match="5 ranks don't fit"):
         job.make_job(cluster.from_spec("2node:2core"), "block", 5)
@@ -204,7 +231,9 @@ def test_the_stored_platforms_are_listed_within_80_columns(palmette: Call) -> No
     assert result.status == 0
     assert "gather-paper" in result.out
     assert max(map(len, result.out.splitlines())) <= 80
-    assert set(json.loads(palmette("simulate", "--list", "--json").out)) == set(cluster.stored())
+    listed = json.loads(palmette("simulate", "--list", "--json").out)
+    assert set(listed["platforms"]) == set(cluster.stored())
+    assert all(one["takes"] and one["sizes_bytes"] for one in listed["sets"].values())
 
 
 @pytest.mark.parametrize(
@@ -214,6 +243,10 @@ def test_the_stored_platforms_are_listed_within_80_columns(palmette: Call) -> No
         (("--machine", "2leaf:"), "is no level"),
         (("--platform", "moon"), "'moon' is no platform"),
         (("--topology", "nowhere.json"), "no such file"),
+        (("--parameters", "nowhere.json", "--machine", "2node"), "parameters.json"),
+        (("--set", "test-bed", "--ranks", "64"), "leave out --machine"),
+        (("--set", "test-bed", "--sizes", "1x"), "1x"),
+        (("--set", "test-bed", "--sizes", "9", "--collectives", "reduce"), "9 is no multiple of 4"),
     ],
 )
 def test_bad_input_is_told_in_one_line_with_status_2(arguments: tuple[str, ...], told: str, palmette: Call) -> None:
@@ -232,3 +265,21 @@ def test_a_missing_simgrid_is_told_in_one_line_that_says_what_to_do(
     assert result.err.count("\n") == 1
     assert "no smpirun" in result.err
     assert "make simulate" in result.err
+
+
+def test_the_page_names_rivals_and_limits_and_leaves_out_no_cell(tmp_path: Path) -> None:
+    seats = job.make_job(cluster.prepared(cluster.from_spec("2leaf@1GB/s:2node@1GB/s:2core"), VALUES), "block", None)
+    limit = Limit(1e-6, "the link of h0")
+    cells = [
+        compare.Cell("gather", 64, "block", 2e-6, "linear", {"ompi": 3e-6}, limit),
+        compare.Cell("gather", 1024, "block", None, "linear", {"ompi": 4e-6}, limit),
+        compare.Cell("gather", 4096, "block", 5e-6, "linear", {}, limit),
+    ]
+    target = tmp_path / "page.html"
+    write_comparison(target, [seats], compare.Compared(cells, []), "3.32", "palmette simulate")
+    page = target.read_text(encoding="utf-8")
+    assert "ompi, gather 64 B\n3 us, simulated" in page
+    assert "the link of h0" in page
+    assert "1 samples" not in page
+    assert "compared with nothing, as no rival is right" in page
+    assert [cell["wrong"] for cell in json.loads(page.split('id="cells">')[1].split("</script>")[0])] == [False, True]
