@@ -209,6 +209,7 @@ def _scan(levels: Levels, size: int) -> dict[str, Grid]:
         "recursive_doubling": {"segment": segments(size)},
         "all": {},
         "leaders": {"level": levels.for_leaders, "between": (None, "recursive_doubling", "linear")},
+        "grouped": {"level": levels.for_leaders, "inside": (None, "all", "linear"), "segment": segments(size)},
     }
 
 

@@ -63,6 +63,7 @@ void register_select(nb::module_& m) {
         .def_ro("min_nodes", &Row::min_nodes)
         .def_ro("max_nodes", &Row::max_nodes)
         .def_ro("min_latency_s", &Row::min_latency_s, "Above 0: of the slowest level, where it is known.")
+        .def_ro("max_latency_s", &Row::max_latency_s, "The same; infinite: any, also where it isn't known.")
         .def_ro("min_load", &Row::min_load, "Above 0: of the fullest link, the share that other traffic takes.")
         .def_ro("scattered", &Row::scattered, "Set: rank order and topology order must differ (True) or agree (False).")
         .def_ro("crowded", &Row::crowded, "Set: ranks must outnumber cores on some node (True) or on none (False).")

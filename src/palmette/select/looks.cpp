@@ -21,8 +21,9 @@ std::string outside(std::int64_t value, std::int64_t low, std::int64_t high, con
 std::string size_limit(const Row& row, std::int64_t bytes) {
     const bool any = row.min_bytes == 0 && row.max_bytes == INT64_MAX;
     if (bytes < 0) return any ? "" : "asks for sizes, which not all ranks know";
-    if (bytes < row.min_bytes) return cat("for ", base::format_size(row.min_bytes), " and more");
-    return bytes > row.max_bytes ? cat("for up to ", base::format_size(row.max_bytes)) : "";
+    const std::string here = cat(", here ", base::format_size(bytes));
+    if (bytes < row.min_bytes) return cat("for ", base::format_size(row.min_bytes), " and more", here);
+    return bytes > row.max_bytes ? cat("for up to ", base::format_size(row.max_bytes), here) : "";
 }
 
 /// In the order in which people read a row, sizes first.
@@ -34,8 +35,14 @@ std::string failing_limit(const Row& row, const Job& job, std::int64_t bytes, co
     if (nodes < row.min_nodes || nodes > row.max_nodes) return outside(nodes, row.min_nodes, row.max_nodes, "node");
     if (job.size() < row.min_ranks || job.size() > row.max_ranks)
         return outside(job.size(), row.min_ranks, row.max_ranks, "rank");
-    if (row.min_latency_s > 0 && slowest_latency(job) < row.min_latency_s)
-        return cat("for a level of ", row.min_latency_s * 1e6, " us and more, here is ", slowest_latency(job) * 1e6);
+    if (!fits_latency(row, job)) {
+        const double latency_s = slowest_latency(job);
+        const bool fast = std::isfinite(row.max_latency_s) && latency_s > row.max_latency_s;
+        return cat("for a level of ",
+                   fast || row.min_latency_s <= 0 ? row.max_latency_s * 1e6 : row.min_latency_s * 1e6, " us and ",
+                   fast || row.min_latency_s <= 0 ? "less" : "more", ", here it is ",
+                   latency_s > 0 ? cat(latency_s * 1e6) : "unknown");
+    }
     if (row.min_load > 0 && heaviest_load(job) < row.min_load)
         return cat("for links of which other traffic takes ", 100 * row.min_load, " % and more, here it is ",
                    std::lround(100 * heaviest_load(job)), " %");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 
 #include "palmette/base/error.hpp"
@@ -65,6 +66,8 @@ Row read_row(const Json& json, const std::string& where) {
             row.max_nodes = static_cast<std::int32_t>(value.integer(at));
         } else if (key == "min_latency") {
             row.min_latency_s = base::parse_duration(value.string(at));
+        } else if (key == "max_latency") {
+            row.max_latency_s = base::parse_duration(value.string(at));
         } else if (key == "min_load") {
             row.min_load = value.number(at);
             if (row.min_load < 0 || row.min_load >= 1) fail(at, ": expected a share from 0 to below 1, as in 0.3");
@@ -86,7 +89,7 @@ Row read_row(const Json& json, const std::string& where) {
         } else {
             fail(at,
                  ": unknown key; there are function, min_bytes, max_bytes, min_ranks, max_ranks, min_nodes, max_nodes, "
-                 "min_latency, min_load, mpi, scattered, crowded, blocking, algorithm and why");
+                 "min_latency, max_latency, min_load, mpi, scattered, crowded, blocking, algorithm and why");
         }
     }
     if (!has_function) fail(where, ".function: missing");
@@ -117,7 +120,7 @@ bool matches_but_for_size(const Row& row, Function function, const Job& job, con
         return false;
     if ((row.crowded && *row.crowded != around.crowded) || (row.blocking && *row.blocking != around.blocking))
         return false;
-    if (row.min_latency_s > 0 && slowest_latency(job) < row.min_latency_s) return false;
+    if (!fits_latency(row, job)) return false;
     if (row.min_load > 0 && heaviest_load(job) < row.min_load) return false;
     return !row.scattered || *row.scattered == is_scattered(job);
 }
@@ -156,6 +159,13 @@ bool sizes_unknown(Function function) {
 }
 
 bool is_scattered(const Job& job) { return !job.in_topology_order(); }
+
+bool fits_latency(const Row& row, const Job& job) {
+    if (row.min_latency_s > 0 && slowest_latency(job) < row.min_latency_s) return false;
+    if (!std::isfinite(row.max_latency_s)) return true;
+    const double latency_s = slowest_latency(job);
+    return latency_s > 0 && latency_s <= row.max_latency_s;
+}
 
 double slowest_latency(const Job& job) {
     double slowest = 0;
@@ -209,6 +219,7 @@ Json Table::to_json() const {
         if (row.min_nodes > 1) item.set("min_nodes", row.min_nodes);
         if (row.max_nodes < INT32_MAX) item.set("max_nodes", row.max_nodes);
         if (row.min_latency_s > 0) item.set("min_latency", microseconds(row.min_latency_s));
+        if (std::isfinite(row.max_latency_s)) item.set("max_latency", microseconds(row.max_latency_s));
         if (row.min_load > 0) item.set("min_load", row.min_load);
         if (!row.mpi.empty()) item.set("mpi", row.mpi);
         if (row.scattered) item.set("scattered", *row.scattered);

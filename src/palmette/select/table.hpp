@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -55,8 +56,10 @@ struct Row {
     std::int32_t min_nodes = 1;
     std::int32_t max_nodes = INT32_MAX;
     double min_latency_s = 0;  ///< above 0: of the slowest level that the job spreads over, where it is known
-    double min_load = 0;       ///< above 0: of the fullest link, the share that other traffic takes, where it is known
-    std::string mpi;           ///< the MPI underneath: mpich, openmpi or impi; empty: any
+    double max_latency_s =
+        std::numeric_limits<double>::infinity();  ///< the same; finite: matches only where it is known
+    double min_load = 0;  ///< above 0: of the fullest link, the share that other traffic takes, where it is known
+    std::string mpi;      ///< the MPI underneath: mpich, openmpi or impi; empty: any
     std::optional<bool> scattered;  ///< set: rank order and topology order must differ (true) or agree (false)
     std::optional<bool> crowded;    ///< set: the ranks of some node outnumber its cores (true) or of none (false)
     std::optional<bool> blocking;   ///< set: only for blocking (true) or nonblocking and persistent calls (false)
@@ -64,6 +67,9 @@ struct Row {
     bool by_model = false;          ///< take the candidate that the model holds fastest; needs known sizes
     std::string why;                ///< one sentence for people
 };
+
+/// Whether the slowest level that the job spreads over is one that the row asks for.
+bool fits_latency(const Row& row, const Job& job);
 
 /// What a choice may look at besides job and request.
 struct Surroundings {

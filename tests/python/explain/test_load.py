@@ -75,6 +75,28 @@ def test_a_row_may_ask_for_loaded_links(palmette: Call, tmp_path: Path) -> None:
     assert wrong.status == 2 and "min_load" in wrong.err and "from 0 to below 1" in wrong.err
 
 
+def test_a_row_may_ask_for_fast_or_slow_levels_of_known_latency(palmette: Call, tmp_path: Path) -> None:
+    table = tmp_path / "table.json"
+    rows = [
+        {"function": "bcast", "max_latency": "20us", "algorithm": "chain", "why": "fast"},
+        {"function": "bcast", "min_latency": "500us", "algorithm": "linear", "why": "slow"},
+    ]
+    table.write_text(json.dumps({"format": "palmette-table", "version": 1, "rows": rows}), encoding="utf-8")
+    for latency, algorithm in (
+        ("~2us", "chain"),
+        ("~20us", "chain"),
+        ("~21us", "mpi"),
+        ("~500us", "linear"),
+        ("", "mpi"),
+    ):
+        asked = ("explain", "bcast", "1K", "--machine", f"2leaf:2node{latency}:2core", "--table", table)
+        found = json.loads(palmette(*asked, "--json").out)
+        assert found["algorithm"] == algorithm, latency
+    told = " ".join(palmette(*asked).out.split())
+    assert "for a level of 20 us and less, here it is unknown" in told
+    assert "for a level of 500 us and more, here it is unknown" in told
+
+
 def test_an_order_is_judged_by_what_load_leaves_of_a_link(tmp_path: Path) -> None:
     def busiest(loads: tuple[float, float]) -> Any:
         job = _core.Job(_core.Machine.from_file(topology(tmp_path, loads)), "block")
