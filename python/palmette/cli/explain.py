@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,11 @@ from palmette import _core, mpi_install
 from palmette.cli.common import CliError, emit_json, json_option
 from palmette.cli.job_options import make_machine
 from palmette.explain.costs import Cost, bound_of, costs
-from palmette.explain.decision import Asked, Decision, decide
+from palmette.explain.decision import Asked, Decision, decide, switched_off
 from palmette.explain.measured import figures
 from palmette.explain.report import ReportError, explain, read_report
 from palmette.explain.text import cost_lines, decision_lines, figure_lines, force_lines, report_lines
+from palmette.settings import SettingError, Value, values
 from palmette.tune.candidates import sizes_unknown
 from palmette.tune.errors import TuneError
 from palmette.tune.store import DEFAULT_PATH
@@ -30,7 +31,7 @@ BUILT_IN = "the built-in table"
 def _one_line_errors() -> Iterator[None]:
     try:
         yield
-    except (_core.Error, TuneError, ReportError) as error:
+    except (_core.Error, TuneError, ReportError, SettingError) as error:
         raise CliError(str(error)) from error
 
 
@@ -98,15 +99,19 @@ def command(
         if report is not None:
             _explain_report(report, rules, path or BUILT_IN, as_json)
             return
+        settings = values()
         asked = _asked(collective, size, _job(topology, machine, placement, ranks), mpi, root, ordered, crowded)
-        decision = decide(asked, rules, path or BUILT_IN, _forced())
+        asked = replace(asked, shared_memory=_is_on("shared", settings), reproducible=_is_on("reproducible", settings))
+        name = path or BUILT_IN
+        on = _is_on("enable", settings)
+        decision = decide(asked, rules, name, _forced(settings)) if on else switched_off(asked, name)
         known = [] if no_model else costs(asked, decision.algorithm)
         measured = figures(asked, store)
     if as_json:
         emit_json(_as_json(decision, known, bound_of(asked), [asdict(one) for one in measured]))
         return
     other = next((one.spec for one in known if one.spec != decision.algorithm), None)
-    lines = decision_lines(decision) + cost_lines(known, decision.algorithm)
+    lines = decision_lines(decision) + cost_lines(known, decision)
     lines += figure_lines(measured, str(store)) + force_lines(decision, other)
     click.echo("\n".join(lines))
 
@@ -139,19 +144,22 @@ def _asked(
         size = "0"
     elif size is None and not sizes_unknown(function):
         raise CliError(f"how many bytes? for instance: palmette explain {collective} 64K")
-    given = -1 if sizes_unknown(function) else _core.parse_size(size or "0")
+    parsed = _core.parse_size(size or "0")
+    given = -1 if sizes_unknown(function) else parsed
     found = mpi_install.find_all() if mpi is None else []
     name_of_mpi = mpi or (found[0].name if found else "")
     return Asked(function, given, root, job, name_of_mpi, crowded, blocking, ordered)
 
 
-def _forced() -> dict[str, str]:
-    """What the environment forces, as `palmette run` would pass it on."""
-    from palmette.settings import values
+def _is_on(key: str, settings: Sequence[Value]) -> bool:
+    return next(value.text for value in settings if value.setting.key == key) != "0"
 
+
+def _forced(settings: Sequence[Value]) -> dict[str, str]:
+    """What the environment forces, as `palmette run` would pass it on."""
     return {
         value.setting.key: value.text
-        for value in values()
+        for value in settings
         if value.setting.kind == "algorithm" and value.origin == "environment"
     }
 
@@ -169,6 +177,8 @@ def _as_json(decision: Decision, known: list[Cost], bound_s: float, measured: li
         "algorithm": decision.algorithm,
         "reason": decision.reason,
         "forced_by": decision.forced_by,
+        "refused": decision.refused,
+        "in_rank_order": asked.in_rank_order,
         "row": asdict(decision.row) if decision.row is not None else None,
         "passed_over": [asdict(look) for look in decision.passed_over],
         "bound_s": bound_s or None,

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isfinite
+from typing import TypedDict
 
 from palmette import _core
+from palmette.plan.request import details_of
 
 _ANY = 2**31 - 1
 _ANY_BYTES = 2**63 - 1
@@ -24,6 +27,25 @@ class Asked:
     blocking: bool = True
     ordered: bool = False
     shared_memory: bool = True
+    reproducible: bool = False
+
+    @property
+    def in_rank_order(self) -> bool:
+        """Whether it is planned for ranks in their own order, of whose places nothing is known then: sums that must not
+        depend on places, and operations that aren't commutative where places aren't in that order.
+        """
+        ordered = self.ordered and _core.is_scattered(self.job)
+        return _core.is_reduction(_core.collective_of(self.function)) and (ordered or self.reproducible)
+
+    @property
+    def planned_job(self) -> _core.Job:
+        """The job that the run time plans for."""
+        return _core.Job.flat(self.job.size) if self.in_rank_order else self.job
+
+    @property
+    def may_share(self) -> bool:
+        """Whether ranks of a node may read each other's memory."""
+        return self.shared_memory and self.blocking and not self.in_rank_order
 
 
 @dataclass(frozen=True)
@@ -41,7 +63,7 @@ class RowLook:
 class Decision:
     """What is taken, `mpi` for the MPI's own; `forced_by` a setting, `row` of the table, or neither where no row fits.
 
-    `reason` is the table's own word, as the report of a run has it.
+    `reason` is the table's own word, as the report of a run has it. `refused`: what a setting asks for and can't serve.
     """
 
     asked: Asked
@@ -51,33 +73,67 @@ class Decision:
     forced_by: str | None
     row: RowLook | None
     passed_over: list[RowLook]
+    refused: str | None = None
+
+
+OFF = "PALMETTE_ENABLE"
+"""The setting that leaves every call to the MPI."""
 
 
 def decide(asked: Asked, table: _core.Table, table_name: str, forced: Mapping[str, str] | None = None) -> Decision:
     """Return what decides a call under a table; `forced` maps functions to what settings force.
 
-    Raises _core.Error.
+    Raises _core.Error, for an algorithm that a setting forces and that there isn't, too.
     """
     looks = look_through(asked, table)
-    choice = table.choose(
-        asked.function, asked.job, asked.root, asked.size_bytes, mpi=asked.mpi, crowded=asked.crowded,
-        blocking=asked.blocking, ordered=asked.ordered, shared_memory=asked.shared_memory,
-    )  # fmt: skip
+    choice = table.choose(asked.function, asked.planned_job, asked.root, asked.size_bytes, **_details(asked))
     row = next((look for look in looks if not look.why_not), None)
     before = [look for look in looks if look.why_not]
     taken = (forced or {}).get(asked.function)
-    if taken:
-        setting = f"PALMETTE_{asked.function.upper()}"
-        return Decision(asked, table_name, taken, f"forced by {setting}", setting, row, before)
-    return Decision(asked, table_name, choice.algorithm or "mpi", choice.reason, None, row, before)
+    if not taken:
+        return Decision(asked, table_name, choice.algorithm or "mpi", choice.reason, None, row, before)
+    setting = f"PALMETTE_{asked.function.upper()}"
+    why_not = _why_not(asked, taken, setting) if taken != "mpi" else None
+    if why_not is not None:
+        return Decision(asked, table_name, "mpi", why_not, setting, row, before, taken)
+    return Decision(asked, table_name, taken, f"forced by {setting}", setting, row, before)
+
+
+def switched_off(asked: Asked, table_name: str) -> Decision:
+    """Return that every call is the MPI's."""
+    return Decision(asked, table_name, "mpi", f"switched off by {OFF}=0", OFF, None, [])
+
+
+def _why_not(asked: Asked, spec: str, setting: str) -> str | None:
+    collective = _core.collective_of(asked.function)
+    details = details_of(collective, ordered=asked.ordered, shared_memory=asked.may_share)
+    try:
+        return _core.refusal(asked.planned_job, collective, spec, asked.root, asked.size_bytes, **details)
+    except _core.Error as error:
+        raise _core.Error(f"{setting}={spec}: {error}") from None
+
+
+def _details(asked: Asked) -> _ChoiceDetails:
+    return {
+        "mpi": asked.mpi,
+        "crowded": asked.crowded,
+        "blocking": asked.blocking,
+        "ordered": asked.ordered,
+        "shared_memory": asked.shared_memory and not asked.in_rank_order,
+    }
+
+
+class _ChoiceDetails(TypedDict):
+    mpi: str
+    crowded: bool
+    blocking: bool
+    ordered: bool
+    shared_memory: bool
 
 
 def look_through(asked: Asked, table: _core.Table) -> list[RowLook]:
     """Return the function's rows up to the one that decides."""
-    found = table.looks(
-        asked.function, asked.job, asked.root, asked.size_bytes, mpi=asked.mpi, crowded=asked.crowded,
-        blocking=asked.blocking, ordered=asked.ordered, shared_memory=asked.shared_memory,
-    )  # fmt: skip
+    found = table.looks(asked.function, asked.planned_job, asked.root, asked.size_bytes, **_details(asked))
     rows = table.rows
     return [
         RowLook(number, limits_of(rows[number]), rows[number].algorithm or "mpi", rows[number].why, why_not)
@@ -91,6 +147,7 @@ def limits_of(row: _core.TableRow) -> str:
     parts.append(_range(row.min_ranks, row.max_ranks, 2, _ANY, " ranks", str))
     parts.append(_range(row.min_nodes, row.max_nodes, 1, _ANY, " nodes", str))
     parts.append(f"a level of {row.min_latency_s * 1e6:g} us and more" if row.min_latency_s > 0 else "")
+    parts.append(f"a level of {row.max_latency_s * 1e6:g} us and less" if isfinite(row.max_latency_s) else "")
     parts.append(f"a link with a load of {100 * row.min_load:g} % and more" if row.min_load > 0 else "")
     parts.append(row.mpi)
     for value, yes, no in (

@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Sequence
+from itertools import zip_longest
 
 from palmette import _core
 from palmette.explain.costs import Cost
-from palmette.explain.decision import Decision, RowLook
+from palmette.explain.decision import OFF, Asked, Decision, RowLook
 from palmette.explain.measured import Figure
 from palmette.explain.report import Explained
+from palmette.plan.request import details_of
 from palmette.tune.rows import duration
 from palmette.units import plural
 
 WIDTH = 80
+WORTH_TUNING = 1.5
+"""Where the model holds another algorithm so many times faster than what is taken, that is said."""
 
 
 def decision_lines(decision: Decision) -> list[str]:
     """Return who decided and what, and why not the rows before."""
     asked = decision.asked
     lines = _wrapped("", f"{_question(decision)}: {_named(decision.algorithm)}")
+    if asked.in_rank_order:
+        lines += _wrapped(
+            "", "planned for ranks in their own order, as sums must come out so: where they sit is left out"
+        )
+    if decision.forced_by == OFF:
+        return lines + _wrapped("", f"switched off by {OFF}=0; the table isn't asked")
+    if decision.refused is not None:
+        return lines + _wrapped(
+            "", f"{decision.forced_by}={decision.refused} can't serve it: {decision.reason}; so the call is the MPI's"
+        )
     if decision.forced_by is not None:
         lines += _wrapped("", f"forced by {decision.forced_by}={decision.algorithm}; the table isn't asked")
         if decision.row is not None:
@@ -30,7 +45,12 @@ def decision_lines(decision: Decision) -> list[str]:
     if decision.row is None:
         taken = "so the call is the MPI's" if decision.algorithm == "mpi" else "so the model decides"
         lines += _wrapped("", f"no row of {decision.table} fits, {taken}")
-        lines += _wrapped("  ", decision.reason) if decision.algorithm != "mpi" else []
+        lines += _wrapped(
+            "  ",
+            decision.reason
+            if decision.algorithm != "mpi"
+            else "where `palmette calibrate` has measured the machine, the model decides instead",
+        )
     else:
         row = decision.row
         lines += _wrapped("", f"decided by row {row.number} of {decision.table} ({row.limits})")
@@ -61,19 +81,52 @@ def _named(algorithm: str) -> str:
     return "the MPI's own" if algorithm == "mpi" else algorithm
 
 
-def cost_lines(costs: Sequence[Cost], taken: str) -> list[str]:
+def cost_lines(costs: Sequence[Cost], decision: Decision) -> list[str]:
     """Return the predicted times as a table."""
     if not costs:
         return []
+    taken = decision.algorithm
     lines = ["", "By the model:", f"    {'time':>9} {'bound':>6}  algorithm"]
     for one in costs:
-        multiple = f"{one.multiple:.2f}x" if one.multiple is not None else ""
+        multiple = _multiple(one.multiple)
         shares = ", ".join(f"{level} {share:.0%}" for level, share in one.shares.items() if share >= 0.005)
         mark = "->" if one.spec == taken else "  "
-        head = f" {mark} {duration(one.seconds):>9} {multiple:>6}  "
-        lines += _wrapped(head, one.spec, " " * len(head))
+        about = "" if one.played else "~"
+        head = f" {mark} {about + duration(one.seconds):>9} {multiple:>6}  "
+        lines += [
+            first + part for first, part in zip_longest([head], _parts(one.spec, len(head)), fillvalue=" " * len(head))
+        ]
         lines += _wrapped(" " * len(head), f"time on {shares}") if shares else []
+    if not all(one.played for one in costs):
+        lines += _wrapped(
+            "", "~: by a formula, as the plan is too large to be played; what links share it doesn't know"
+        )
+    mine = next((one for one in costs if one.spec == taken), None)
+    if mine is None and taken == "mpi":
+        lines += _wrapped("", "What the MPI's own takes isn't predicted: `palmette tune` measures it.")
+    elif mine is not None and mine.seconds > WORTH_TUNING * costs[0].seconds:
+        lines += _wrapped(
+            "",
+            f"The model holds another one {mine.seconds / costs[0].seconds:.1f} times faster than what is taken. Rows"
+            " were measured, on other machines; `palmette tune` measures here.",
+        )
     return lines
+
+
+def _parts(spec: str, indent: int) -> list[str]:
+    """Return a specification in lines that break behind commas."""
+    parts = [""]
+    for word in re.split(r"(?<=,)", spec):
+        if parts[-1] and indent + len(parts[-1]) + len(word) > WIDTH:
+            parts.append("")
+        parts[-1] += word
+    return parts
+
+
+def _multiple(multiple: float | None) -> str:
+    if multiple is None:
+        return ""
+    return f"{multiple:.2f}x" if multiple < 100 else f"{multiple:.0f}x"
 
 
 def figure_lines(figures: Sequence[Figure], store: str) -> list[str]:
@@ -93,8 +146,11 @@ def figure_lines(figures: Sequence[Figure], store: str) -> list[str]:
 
 def force_lines(decision: Decision, other: str | None) -> list[str]:
     """Return how another algorithm is forced."""
-    function = decision.asked.function
-    spec = other or "mpi"
+    asked = decision.asked
+    function = asked.function
+    spec = other or (_first_that_serves(asked) if decision.algorithm == "mpi" else "mpi")
+    if spec is None:
+        return ["", *_wrapped("", "No algorithm of palmette's can serve it.")]
     return [
         "",
         "To take another:",
@@ -102,6 +158,17 @@ def force_lines(decision: Decision, other: str | None) -> list[str]:
         f"  PALMETTE_{function.upper()}={spec}",
         f"`palmette plan {_core.collective_of(function)} --list` names all; `palmette tune {function}` measures.",
     ]
+
+
+def _first_that_serves(asked: Asked) -> str | None:
+    collective = _core.collective_of(asked.function)
+    details = details_of(collective, ordered=asked.ordered, shared_memory=asked.may_share)
+    for one in _core.algorithms():
+        if one.collective == collective and not _core.refusal(
+            asked.planned_job, collective, one.name, asked.root, asked.size_bytes, **details
+        ):
+            return one.name
+    return None
 
 
 def report_lines(rows: Sequence[Explained], notes: Sequence[str]) -> list[str]:

@@ -53,36 +53,43 @@ def predictor(job: _core.Job) -> Predict:
     return predict
 
 
-def prediction_of(job: _core.Job, spec: str, cell: Cell) -> Prediction | None:
+def prediction_of(job: _core.Job, spec: str, cell: Cell, *, ordered: bool = False) -> Prediction | None:
     """Return what the model says of a candidate; None where it knows nothing, or the job refuses the algorithm.
 
     Small jobs are played, larger ones reckoned in closed form as at run time, what has no formula played up to some size.
+    `ordered`: the operation isn't commutative.
     """
     try:
         if job.size > MOST_PLAYED_RANKS:
-            formula = _by_formula(job, spec, cell)
+            formula = _by_formula(job, spec, cell, ordered)
             if formula is not None:
                 return Prediction(formula, {})
         if job.size <= MOST_PLANNED_RANKS:
-            return _played(job, spec, cell)
+            return played(job, spec, cell, ordered=ordered)
     except _core.Error:
         return None
     return None
 
 
-def _details(spec: str, collective: str) -> Details:
-    return details_of(collective, shared_memory="shared" in spec)
+def _details(spec: str, collective: str, ordered: bool) -> Details:
+    return details_of(collective, ordered=ordered, shared_memory="shared" in spec)
 
 
-def _by_formula(job: _core.Job, spec: str, cell: Cell) -> float | None:
+def _by_formula(job: _core.Job, spec: str, cell: Cell, ordered: bool) -> float | None:
     collective = _core.collective_of(cell.function)
-    costs, details = _core.Costs.of(job), _details(spec, collective)
+    if _core.refusal(job, collective, spec, cell.root, cell.size_bytes, **_details(spec, collective, ordered)):
+        return None
+    costs, details = _core.Costs.of(job), _details(spec, collective, ordered)
     return _core.estimate(job, collective, spec, costs, cell.root, cell.size_bytes, **details)
 
 
-def _played(job: _core.Job, spec: str, cell: Cell) -> Prediction:
+def played(job: _core.Job, spec: str, cell: Cell, *, ordered: bool = False) -> Prediction:
+    """Return what the model says of the plan, whose programs of all ranks it makes.
+
+    Raises _core.Error where the job refuses the algorithm.
+    """
     collective = _core.collective_of(cell.function)
-    costs, details = _core.Costs.of(job), _details(spec, collective)
+    costs, details = _core.Costs.of(job), _details(spec, collective, ordered)
     found = _core.predict_algorithm(job, collective, spec, costs, cell.root, cell.size_bytes, **details)
     parts = {level.level: level.seconds for level in found.levels}
     parts |= {"copies": found.copy_s, "reductions": found.reduce_s}

@@ -69,9 +69,16 @@ def test_the_looks_agree_with_the_choice_everywhere() -> None:
             draw.choice(("", "mpich", "openmpi", "impi")), draw.random() < 0.5, draw.random() < 0.7, draw.random() < 0.3,
             draw.random() < 0.7,
         )  # fmt: skip
+        # As Communicator::fill asks: what is combined in the order of ranks is planned for ranks of which nothing is known.
+        by_rank = (
+            asked.ordered
+            and _core.is_reduction(_core.collective_of(asked.function))
+            and any(asked.job.rank_at(position) != position for position in range(asked.job.size))
+        )
         choice = table.choose(
-            asked.function, asked.job, 0, asked.size_bytes, mpi=asked.mpi, crowded=asked.crowded,
-            blocking=asked.blocking, ordered=asked.ordered, shared_memory=asked.shared_memory,
+            asked.function, _core.Job.flat(asked.job.size) if by_rank else asked.job, 0, asked.size_bytes,
+            mpi=asked.mpi, crowded=asked.crowded, blocking=asked.blocking, ordered=asked.ordered,
+            shared_memory=asked.shared_memory and not by_rank,
         )  # fmt: skip
         decision = decide(asked, table, "it")
         assert decision.algorithm == (choice.algorithm or "mpi"), asked
@@ -86,6 +93,54 @@ def test_what_a_setting_forces_is_told(palmette: Palmette, monkeypatch: pytest.M
     result = palmette("explain", "bcast", "1K", "--machine", LAB)
     assert "forced by PALMETTE_BCAST=chain" in result.out
     assert "without it: row" in result.out
+
+
+def test_what_a_setting_forces_and_cannot_be_is_told(palmette: Palmette, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PALMETTE_BCAST", "foo")
+    result = palmette("explain", "bcast", "1K", "--machine", LAB)
+    assert result.status == 2
+    assert "PALMETTE_BCAST=foo" in result.err
+    monkeypatch.setenv("PALMETTE_BCAST", "shared")
+    result = palmette("explain", "bcast", "1K", "--machine", LAB)
+    assert "PALMETTE_BCAST=shared can't serve it: the ranks are not all on one node" in " ".join(result.out.split())
+    assert json.loads(palmette("explain", "bcast", "1K", "--machine", LAB, "--json").out)["algorithm"] == "mpi"
+
+
+def test_settings_count_as_in_a_run(palmette: Palmette, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = ("explain", "allreduce", "64K", "--machine", "1node:4core")
+    assert json.loads(palmette(*asked, "--json").out)["algorithm"].startswith("shared")
+    monkeypatch.setenv("PALMETTE_SHARED", "0")
+    assert "shared" not in json.loads(palmette(*asked, "--json").out)["algorithm"]
+    monkeypatch.setenv("PALMETTE_ENABLE", "0")
+    assert "switched off by PALMETTE_ENABLE=0" in palmette(*asked).out
+    monkeypatch.delenv("PALMETTE_ENABLE")
+    monkeypatch.setenv("PALMETTE_REPRODUCIBLE", "1")
+    found = json.loads(palmette("explain", "allreduce", "64K", "--machine", LAB, "--json").out)
+    assert found["in_rank_order"]
+    assert found["algorithm"] == _core.Table.built_in().choose("allreduce", _core.Job.flat(16), 0, 65536, mpi=found["mpi"],
+                                                              shared_memory=False).algorithm  # fmt: skip
+
+
+def test_only_what_can_serve_is_a_runner_up(palmette: Palmette) -> None:
+    asked = ("explain", "allreduce", "64K", "--machine", LAB, "--placement", "cyclic", "--ordered")
+    found = json.loads(palmette(*asked, "--json").out)
+    assert found["in_rank_order"]
+    assert found["predicted"] == []
+    in_order = json.loads(palmette("explain", "allreduce", "64K", "--machine", LAB, "--ordered", "--json").out)
+    assert in_order["predicted"]
+    assert not any(one["spec"].startswith("ring") for one in in_order["predicted"])
+    result = palmette("explain", "alltoallv", "1K", "--machine", LAB)
+    assert "--force alltoallv=linear" in result.out
+
+
+def test_what_is_taken_by_many_ranks_is_played(palmette: Palmette) -> None:
+    machine = "64node@100Mbit/s:16core"
+    found = json.loads(palmette("explain", "allreduce", "1K", "--machine", machine, "--json").out)
+    assert all(one["played"] for one in found["predicted"])
+    (mine,) = [one for one in found["predicted"] if one["spec"] == found["algorithm"]]
+    job = _core.Job(_core.Machine.synthetic(machine), "block")
+    played = _core.predict_algorithm(job, "allreduce", mine["spec"], _core.Costs.of(job), 0, 1024, element_bytes=4)
+    assert mine["seconds"] == pytest.approx(played.seconds)
 
 
 def test_a_table_of_ones_own_is_named(palmette: Palmette) -> None:
