@@ -15,7 +15,7 @@ MOST_LINES = 64
 
 
 @click.command("bound", epilog=f"Example: {EXAMPLE}", context_settings={"max_content_width": 80})
-@click.argument("collective", type=click.Choice(tuple(_core.collectives())))
+@click.argument("collective", metavar="COLLECTIVE", type=click.Choice(tuple(_core.collectives())))
 @job_options
 @size_option
 @click.option(

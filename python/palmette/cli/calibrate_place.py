@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import click
+
 from palmette import mpi_install
 from palmette.bench.errors import BenchError
 from palmette.calibrate.errors import CalibrateError
@@ -61,12 +63,18 @@ class Asked:
             return
         if not self._names_place():
             raise CliError(
-                "say where to run: the line that starts your jobs without a program (mpiexec -n 64), --lab-name NAME,"
-                " --lab SPEC or --local RANKS"
+                "say where to run: the line that starts your jobs without a program (mpiexec -n 64)" + self._places()
             )
         mpi = self._mpi()
         with self.where.completed(None).place(local=self.where.local_ranks is not None) as place:
             yield on_place(place, mpi, self.placement, self.ppn, self.ranks), place.topology_path
+
+    def _places(self) -> str:
+        """The other places that the command knows."""
+        known = {name for option in click.get_current_context().command.params for name in option.opts}
+        told = ("--lab-name NAME", "--lab SPEC", "--local RANKS")
+        places = [place for place in told if place.split(" ")[0] in known]
+        return "".join(f", {place}" for place in places[:-1]) + f" or {places[-1]}"
 
     def _names_place(self) -> bool:
         return any(value is not None for value in (self.where.lab_spec, self.where.lab_name, self.where.local_ranks))

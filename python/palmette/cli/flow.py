@@ -33,7 +33,7 @@ Progress = Callable[[int, int], None]
 
 
 @click.command("flow", epilog=f"Example: {EXAMPLE}", context_settings={"max_content_width": 80})
-@click.argument("collective", type=click.Choice(tuple(_core.collectives())))
+@click.argument("collective", metavar="COLLECTIVE", type=click.Choice(tuple(_core.collectives())))
 @job_options
 @algorithm_option
 @size_option

@@ -33,7 +33,7 @@ MOST_STEPS = 5_000_000
 
 
 @click.command("plan", epilog=f"Example: {EXAMPLE} --svg plan.svg", context_settings={"max_content_width": 80})
-@click.argument("collective", type=click.Choice(COLLECTIVES), required=False)
+@click.argument("collective", metavar="[COLLECTIVE]", type=click.Choice(COLLECTIVES), required=False)
 @job_options
 @algorithm_option
 @size_option

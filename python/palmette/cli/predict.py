@@ -25,7 +25,7 @@ EXAMPLE = 'palmette predict gather,bcast --machine "3leaf@50Mbit/s:3+3+2node@100
     "algorithms",
     multiple=True,
     metavar="NAME[:KEY=VALUE,...]",
-    help="One to predict (repeatable). [default: those that the model decides among]",
+    help="One to predict (repeatable). [default: those that the model decides among, and what the table takes]",
 )
 @shared_option
 @click.option("--svg", "picture", metavar="FILE", help="Draw time over size, a curve for each algorithm.")
@@ -42,7 +42,7 @@ def command(
     """Predict what COLLECTIVES take, by size and algorithm, and the share of each level.
 
     The plan of every algorithm is played with the latencies, rates and capacities that the topology tells; what it
-    doesn't tell is assumed, and the last lines say so. The fastest has a star.
+    doesn't tell is assumed, and the last lines say so. The fastest has a star, what the built-in table takes a `>`.
     """
     try:
         asked = _question(collectives, where.job(EXAMPLE), sizes, algorithms, where.root, shared)

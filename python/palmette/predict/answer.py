@@ -40,6 +40,12 @@ class Question:
         known = {row.name for row in _core.algorithms() if row.collective == collective}
         return [spec for spec in self.algorithms if spec.split(":", 1)[0] in known]
 
+    def taken(self, collective: str, size_bytes: int) -> str | None:
+        """Return what the built-in table takes, whatever MPI is underneath; None: the MPI's own."""
+        table = _core.Table.built_in()
+        choice = table.choose(collective, self.job, self.root, size_bytes, shared_memory=self.shared_memory)
+        return choice.algorithm
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -50,6 +56,8 @@ class Cell:
     algorithm: str
     prediction: _core.Prediction
     bound_s: float | None
+    taken: bool = False
+    """The built-in table takes it."""
 
     @property
     def seconds(self) -> float:
@@ -85,7 +93,9 @@ def predict_all(question: Question, progress: Callable[[str], None] = lambda _: 
         details = question.details(collective)
         for size in sizes_of(question, collective):
             bound = _core.bound(question.job, collective, size, question.root).seconds
-            for algorithm in question.named(collective):
+            taken = question.taken(collective, size)
+            more = [taken] if taken is not None and not question.algorithms else []
+            for algorithm in dict.fromkeys([*question.named(collective), *more]):
                 if _core.refusal(question.job, collective, algorithm, question.root, size, **details) is not None:
                     continue
                 progress(f"{collective} {_core.format_size(size)} {algorithm}")
@@ -93,7 +103,8 @@ def predict_all(question: Question, progress: Callable[[str], None] = lambda _: 
                 found = _core.predict_algorithm(
                     question.job, collective, algorithm, costs, question.root, size, **details
                 )
-                cells.append(Cell(collective, size, algorithm, found, bound if bound > 0 else None))
+                limit = bound if bound > 0 else None
+                cells.append(Cell(collective, size, algorithm, found, limit, algorithm == taken))
     return cells
 
 
@@ -131,6 +142,7 @@ def _cell_json(cell: Cell, best: bool) -> dict[str, Any]:
         "bound_s": cell.bound_s,
         "multiple": cell.multiple,
         "best": best,
+        "taken": cell.taken,
         "levels": [
             {
                 "level": part.level,

@@ -30,6 +30,7 @@ def answer_lines(question: Question, cells: Sequence[Cell], placement: str) -> l
     best = {id(cells[index]) for index in fastest(cells)}
     for collective, found in groupby(cells, key=lambda cell: cell.collective):
         lines += [*_head(question, collective, placement), *_table(list(found), best), ""]
+    lines += ["*: the fastest. >: what the built-in table takes.", ""]
     return lines + ground_lines(question.job)
 
 
@@ -73,11 +74,11 @@ def _table(cells: Sequence[Cell], best: set[int]) -> list[str]:
         size = "" if cell.size_bytes == last else "-" if cell.size_bytes == 0 else _core.format_size(cell.size_bytes)
         last = cell.size_bytes
         shares = cell.shares()
-        mark = "*" if id(cell) in best else " "
+        mark = ("*" if id(cell) in best else " ") + (">" if cell.taken else " ")
         multiple = f"{cell.multiple:.2f}" if cell.multiple is not None else "-"
         row = "".join(f"{100 * shares[name]:.0f}%".rjust(width) for name, width in zip(parts, widths, strict=True))
         lines.append(
-            f"{size:>8}    {letter(names.index(cell.algorithm)):<4}{mark}{_core.format_duration(cell.seconds):>15}"
+            f"{size:>8}    {letter(names.index(cell.algorithm)):<4}{mark}{_core.format_duration(cell.seconds):>14}"
             f"{multiple:>9}{row}"
         )
     return lines
