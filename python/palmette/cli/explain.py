@@ -97,7 +97,7 @@ def command(
     with _one_line_errors():
         rules = _core.Table.from_file(path) if path else _core.Table.built_in()
         if report is not None:
-            _explain_report(report, rules, path or BUILT_IN, as_json)
+            _explain_report(report, rules, path or BUILT_IN, not no_model, as_json)
             return
         settings = values()
         asked = _asked(collective, size, _job(topology, machine, placement, ranks), mpi, root, ordered, crowded)
@@ -187,8 +187,8 @@ def _as_json(decision: Decision, known: list[Cost], bound_s: float, measured: li
     }
 
 
-def _explain_report(path: Path, rules: _core.Table, name: str, as_json: bool) -> None:
-    rows, notes = explain(read_report(path), rules, name)
+def _explain_report(path: Path, rules: _core.Table, name: str, model: bool, as_json: bool) -> None:
+    rows, notes = explain(read_report(path), rules, name, model)
     if as_json:
         emit_json({"report": str(path), "rows": [asdict(row) for row in rows], "notes": notes})
         return

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from palmette import _core
-from palmette.explain.decision import limits_of
+from palmette.explain.costs import Cost, bound_of, costs
+from palmette.explain.decision import Asked, limits_of
 
 _ROW = re.compile(r"table row (\d+)")
 
@@ -30,6 +31,21 @@ class Explained:
     row: int | None
     limits: str
     mean_s: float | None
+    bound_s: float | None = None
+    multiple: float | None = None
+    """The mean in bounds, where all calls had one size: of calls by all ranks, root 0."""
+    predicted: tuple[Cost, ...] = ()
+    """What is taken and the best others by the model, likewise."""
+    compared: Comparison | None = None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Pairs of calls, one by palmette and one by the MPI, of these and other sizes of their class: medians."""
+
+    pairs: int
+    ours_s: float
+    mpi_s: float
 
 
 def read_report(path: Path) -> dict[str, Any]:
@@ -45,13 +61,17 @@ def read_report(path: Path) -> dict[str, Any]:
     return report
 
 
-def explain(report: dict[str, Any], table: _core.Table, name: str) -> tuple[list[Explained], list[str]]:
+def explain(
+    report: dict[str, Any], table: _core.Table, name: str, model: bool = False
+) -> tuple[list[Explained], list[str]]:
     """Return what decided for each row of a report, served ones first, and notes about what can't be said.
 
-    A row's number is looked up in the table; where that says something else the run had another table.
+    A row's number is looked up in the table; where that says something else the run had another table. `model`: tell what
+    others would cost, too.
     """
     notes: dict[str, None] = {}
     found = []
+    job = _job(report)
     for call in report.get("calls", []):
         row, limits = _look_up(str(call["reason"]), call["function"], table, name, notes)
         blocking = "" if call.get("blocking", True) else "nonblocking "
@@ -59,6 +79,7 @@ def explain(report: dict[str, Any], table: _core.Table, name: str) -> tuple[list
             Explained(
                 blocking + call["function"], _sizes(call["min_bytes"], call["max_bytes"]), int(call["calls"]),
                 str(call["algorithm"]), str(call["reason"]), row, limits, float(call["mean_seconds"]),
+                *_limit(job, call), _costs(job, call) if model and job is not None else (), _compared(report, call),
             )
         )  # fmt: skip
     for call in report.get("fallbacks", []):
@@ -67,6 +88,42 @@ def explain(report: dict[str, Any], table: _core.Table, name: str) -> tuple[list
         reason = detail if call["reason"] == "chosen" and detail else ": ".join(filter(None, (call["reason"], detail)))
         found.append(Explained(call["function"], "", int(call["calls"]), "mpi", reason, row, limits, None))
     return found, list(notes)
+
+
+def _job(report: dict[str, Any]) -> _core.Job | None:
+    """The places of all ranks as the run knew them; None where the report doesn't tell."""
+    try:
+        return _core.Job.from_json(report["job"])
+    except (KeyError, _core.Error):
+        return None
+
+
+def _asked(job: _core.Job, call: dict[str, Any]) -> Asked | None:
+    """One call of a row by all ranks; None where sizes differ or aren't known."""
+    function, size = str(call["function"]), int(call["max_bytes"])
+    if size < 0 or call["min_bytes"] != size:
+        return None
+    return Asked(function, size, 0, job, blocking=bool(call.get("blocking", True)))
+
+
+def _limit(job: _core.Job | None, call: dict[str, Any]) -> tuple[float | None, float | None]:
+    asked = _asked(job, call) if job is not None else None
+    bound_s = bound_of(asked) if asked is not None else 0.0
+    return (bound_s, float(call["mean_seconds"]) / bound_s) if bound_s > 0 else (None, None)
+
+
+def _costs(job: _core.Job, call: dict[str, Any]) -> tuple[Cost, ...]:
+    asked = _asked(job, call)
+    return tuple(costs(asked, str(call["algorithm"]), most=3)) if asked is not None else ()
+
+
+def _compared(report: dict[str, Any], call: dict[str, Any]) -> Comparison | None:
+    for row in report.get("compared", []):
+        same = row["function"] == call["function"] and row["algorithm"] == call["algorithm"]
+        # A class of sizes ends at its largest.
+        if same and int(row["pairs"]) > 0 and call["max_bytes"] <= row["max_bytes"] < 2 * max(call["max_bytes"], 1):
+            return Comparison(int(row["pairs"]), float(row["ours_seconds"]), float(row["mpi_seconds"]))
+    return None
 
 
 def _look_up(

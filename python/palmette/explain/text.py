@@ -180,12 +180,32 @@ def report_lines(rows: Sequence[Explained], notes: Sequence[str]) -> list[str]:
         lines += _wrapped("", f"{one.function}{size}, {one.calls} calls{time}: {_named(one.algorithm)}")
         lines += _wrapped("  ", one.reason)
         lines += _wrapped("  ", f"row {one.row} is for: {one.limits}") if one.limits else []
+        if one.multiple is not None and one.bound_s is not None:
+            lines += _wrapped("  ", f"{one.multiple:.2f} times the physical bound of {duration(one.bound_s)}")
+        if one.predicted:
+            said = ", ".join(f"{duration(cost.seconds)} {_taken(cost, one)}" for cost in one.predicted)
+            lines += _wrapped("  ", f"by the model: {said}")
+        if one.compared is not None:
+            lines += _wrapped(
+                "  ",
+                f"compared with the MPI's own in {plural(one.compared.pairs, 'pair')}: {duration(one.compared.ours_s)}"
+                f" against {duration(one.compared.mpi_s)}",
+            )
     if rows:
         function = rows[0].function.rpartition(" ")[2]
-        lines += ["", f"What others cost: palmette explain {function} SIZE --topology FILE"]
+        lines += [""]
+        if any(one.multiple is not None or one.predicted for one in rows):
+            lines += _wrapped(
+                "", "Bounds and the model's times are of a call by all ranks, root 0; the mean has waiting in it."
+            )
+        lines += [f"What others cost: palmette explain {function} SIZE --topology FILE"]
         lines += [f"To take another: palmette run --force {function}=ALGORITHM mpiexec ..."]
     lines = lines or ["no call was seen"]
     return lines + ([""] if notes else []) + [line for note in notes for line in _wrapped("", note)]
+
+
+def _taken(cost: Cost, one: Explained) -> str:
+    return f"{cost.spec} (taken)" if cost.spec == one.algorithm else cost.spec
 
 
 def _wrapped(label: str, text: str, indent: str = "    ") -> list[str]:

@@ -210,6 +210,31 @@ def test_each_row_of_a_report_is_explained(palmette: Palmette) -> None:
     assert first["row"] is not None
 
 
+def test_a_report_tells_bounds_what_others_cost_and_how_the_mpi_compared(palmette: Palmette) -> None:
+    job = _core.Job(_core.Machine.synthetic(LAB), "random:1")
+    told = report(min_bytes=65536, max_bytes=65536, algorithm="ring:segment=32K", mean_seconds=0.05)
+    told["job"] = job.to_json()
+    told["compared"] = [
+        {"function": "allreduce", "max_bytes": 65536, "algorithm": "ring:segment=32K", "pairs": 7, "ours_seconds": 0.04,
+         "mpi_seconds": 0.08}
+    ]  # fmt: skip
+    Path("run.json").write_text(json.dumps(told))
+    first, second, _ = json.loads(palmette("explain", "--report", "run.json", "--json").out)["rows"]
+    assert first["bound_s"] == pytest.approx(_core.bound(job, "allreduce", 65536).seconds)
+    assert first["multiple"] == pytest.approx(0.05 / first["bound_s"])
+    assert "ring:segment=32K" in {cost["spec"] for cost in first["predicted"]}
+    assert first["compared"] == {"pairs": 7, "ours_s": 0.04, "mpi_s": 0.08}
+    # Of calls of several sizes there is no one bound.
+    assert (second["bound_s"], second["predicted"]) == (None, [])
+    result = palmette("explain", "--report", "run.json")
+    assert f"{first['multiple']:.2f} times the physical bound" in result.out
+    assert "ring:segment=32K (taken)" in " ".join(result.out.split())
+    assert "in 7 pairs: 40 ms against 80 ms" in " ".join(result.out.split())
+    assert max(map(len, result.out.splitlines())) <= 80
+    quick = json.loads(palmette("explain", "--report", "run.json", "--no-model", "--json").out)["rows"][0]
+    assert quick["predicted"] == []
+
+
 def test_a_report_of_a_run_with_another_table_is_noticed(palmette: Palmette) -> None:
     Path("run.json").write_text(json.dumps(report(reason="table row 0: mine")))
     result = palmette("explain", "--report", "run.json")
