@@ -87,11 +87,16 @@ def limit_lines(terms: _core.BoundTerms) -> list[str]:
         (terms.limit_in_network, "bound where the network reduces and multicasts"),
     ):
         if bound.seconds <= 0:
-            lines.append(f"{what}: none, nothing is known")
+            lines.append(f"{what}: none, {'nothing has to move' if _nothing_moves(terms) else 'nothing is known'}")
             continue
         text = f"{what}: {_core.format_duration(bound.seconds)}, {reason(bound)}"
         lines += click.wrap_text(text, width=80, subsequent_indent="  ").splitlines()
     return lines
+
+
+def _nothing_moves(terms: _core.BoundTerms) -> bool:
+    known = [level.worst for level in terms.levels if level.worst.group >= 0]
+    return bool(known) and all(edge.bytes_out == 0 and edge.bytes_in == 0 for edge in known)
 
 
 def level_lines(terms: _core.BoundTerms) -> list[str]:

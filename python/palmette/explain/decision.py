@@ -164,9 +164,9 @@ def _range(low: int, high: int, least: int, most: int, unit: str, text: object) 
     if low <= least and high >= most:
         return ""
     if low == high:
-        return f"{show(low)}{unit}"
+        return f"{show(low)}{unit.removesuffix('s') if low == 1 else unit}"
     if low <= least:
-        return f"up to {show(high)}{unit}"
+        return f"up to {show(high)}{unit.removesuffix('s') if high == 1 else unit}"
     if high >= most:
         return f"{show(low)} and more{unit}"
     return f"{show(low)} to {show(high)}{unit}"

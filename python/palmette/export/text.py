@@ -37,12 +37,13 @@ def environment_lines(variables: Mapping[str, str]) -> list[str]:
 def _table(lines: Sequence[Line]) -> list[str]:
     """What the library was told, a range of sizes a line; then what keeps its default, and why."""
     out = []
+    width = max([10, *(len(_range(line)) + 1 for line in lines)])
     for line in lines:
         if line.match.name is not None:
             parameters = " ".join(f"{key}={value}" for key, value in line.match.parameters.items())
             remark = f" ({line.match.remark})" if line.match.remark else ""
             text = f"{line.decision.algorithm} -> {line.match.name} {parameters}".rstrip() + remark
-            out += _hanging(f"  {_name(line):<13}{_range(line):<10}", text)
+            out += _hanging(f"  {_name(line):<13}{_range(line):<{width}}", text)
     kept: dict[str, list[str]] = {}
     for line in lines:
         if line.match.name is None:
@@ -56,7 +57,9 @@ def _table(lines: Sequence[Line]) -> list[str]:
 
 def _hanging(head: str, text: str) -> list[str]:
     indent = " " * (len(head) + 2 if head.strip() else 6)
-    return textwrap.wrap(text, 80, initial_indent=head, subsequent_indent=indent, break_on_hyphens=False)
+    return textwrap.wrap(
+        text, 80, initial_indent=head, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def _name(line: Line) -> str:
