@@ -57,9 +57,7 @@ def _table(lines: Sequence[Line]) -> list[str]:
 
 def _hanging(head: str, text: str) -> list[str]:
     indent = " " * (len(head) + 2 if head.strip() else 6)
-    return textwrap.wrap(
-        text, 80, initial_indent=head, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-    )
+    return textwrap.wrap(text, 80, initial_indent=head, subsequent_indent=indent, break_on_hyphens=False)
 
 
 def _name(line: Line) -> str:
