@@ -4,22 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "support/specs_scan.hpp"
+
 namespace palmette::test {
 
-inline std::vector<std::string> exscan_specs() {
-    return {
-        "linear",
-        "linear:segment=20",
-        "recursive_doubling",
-        "recursive_doubling:segment=24",
-        "all",
-        "leaders",
-        "leaders:between=linear",
-        "leaders:level=leaf,between=recursive_doubling",
-        "grouped",
-        "grouped:inside=all,segment=20",
-        "grouped:level=leaf,inside=linear",
-    };
-}
+inline std::vector<std::string> exscan_specs() { return scan_specs(); }
 
 }  // namespace palmette::test
