@@ -12,7 +12,6 @@
 #include "support/specs_alltoall.hpp"
 #include "support/specs_barrier.hpp"
 #include "support/specs_bcast.hpp"
-#include "support/specs_exscan.hpp"
 #include "support/specs_reduce.hpp"
 #include "support/specs_reduce_scatter.hpp"
 #include "support/specs_scan.hpp"
@@ -66,7 +65,7 @@ inline const std::vector<NamedSpec>& every_spec() {
         add(Collective::allreduce, allreduce_specs());
         add(Collective::reduce_scatter, reduce_scatter_specs());
         add(Collective::scan, scan_specs());
-        add(Collective::exscan, exscan_specs());
+        add(Collective::exscan, scan_specs());
         add(Collective::alltoall, alltoall_specs());
         for (std::size_t c = 0; c < plan::collective_count; ++c)
             for (const collectives::Algorithm& row : collectives::algorithms())
