@@ -15,28 +15,11 @@ std::optional<std::string> refuse(const Job& job, const Request& request, const 
 
 Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
     const NodePieces pieces(job, spec, request.ordered, true);
-    const Position self = job.position_of(rank);
-    const std::int32_t node = pieces.node_of(self);
-    plan::ProgramBuilder builder(rank, plan::BlockOrder::topology, pieces.count());
-    ScratchRoom room;
-    if (job.size() == 1) {
-        builder.copy(Buffer::send, Buffer::recv, {0, 1}, {});
-        return builder.finish();
-    }
-    const PieceExchange::Where where{.pieces = pieces,
-                                     .node = node,
-                                     .index = self.value - pieces.first(node),
-                                     .builder = builder,
-                                     .room = room,
-                                     .work = Buffer::recv,
-                                     .trees = completes_by_trees(spec),
-                                     .ordered = request.ordered};
-    for_each_slice(where, request, spec, [](PieceExchange& exchange) {
-        exchange.reduce_between();
-        exchange.gather_inside(exchange.gather_between());
-    });
-    room.reserve(builder);
-    return builder.finish();
+    return reduce_in_pieces(pieces, job, rank, request, spec, Buffer::recv, completes_by_trees(spec),
+                            [](PieceExchange& exchange) {
+                                exchange.reduce_between();
+                                exchange.gather_inside(exchange.gather_between());
+                            });
 }
 
 }  // namespace

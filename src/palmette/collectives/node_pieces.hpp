@@ -167,9 +167,27 @@ class PieceExchange {
         sent_;  ///< piece, and the step that sent the node's sum of it away
 };
 
-/// The slices of a reduction in pieces, one after the other through the window. `finish`: what follows in each when the node has its sums.
+/// A rank's program of a reduction in pieces, slice by slice through the window. `work`, `trees`: as in PieceExchange::Where. `finish`: what
+/// follows in each slice when the node has its sums.
 template <class Finish>
-void for_each_slice(PieceExchange::Where where, const Request& request, const Spec& spec, const Finish& finish) {
+Program reduce_in_pieces(const NodePieces& pieces, const Job& job, Rank rank, const Request& request, const Spec& spec,
+                         plan::Buffer work, bool trees, const Finish& finish) {
+    plan::ProgramBuilder builder(rank, plan::BlockOrder::topology, pieces.count());
+    if (job.size() == 1) {
+        builder.copy(plan::Buffer::send, plan::Buffer::recv, {0, 1}, {});
+        return builder.finish();
+    }
+    const Position self = job.position_of(rank);
+    const std::int32_t node = pieces.node_of(self);
+    ScratchRoom room;
+    PieceExchange::Where where{.pieces = pieces,
+                               .node = node,
+                               .index = self.value - pieces.first(node),
+                               .builder = builder,
+                               .room = room,
+                               .work = work,
+                               .trees = trees,
+                               .ordered = request.ordered};
     SliceWindow window(spec);
     where.slice.of = slices_of(request, spec);
     for (where.slice.index = 0; where.slice.index < where.slice.of; ++where.slice.index) {
@@ -178,6 +196,8 @@ void for_each_slice(PieceExchange::Where where, const Request& request, const Sp
         window.add(exchange.reduce_inside(window.before_next()));
         finish(exchange);
     }
+    room.reserve(builder);
+    return builder.finish();
 }
 
 }  // namespace palmette::collectives

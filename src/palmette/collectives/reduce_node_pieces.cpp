@@ -16,32 +16,15 @@ std::optional<std::string> refuse(const Job& job, const Request& request, const 
 Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
     // Not dealt: the root hears from one part after the other.
     const NodePieces pieces(job, spec, request.ordered, false);
-    const Position self = job.position_of(rank);
+    const std::int32_t node = pieces.node_of(job.position_of(rank));
     const Position root = job.position_of(request.root);
-    const std::int32_t node = pieces.node_of(self);
     const std::int32_t root_node = pieces.node_of(root);
-    plan::ProgramBuilder builder(rank, plan::BlockOrder::topology, pieces.count());
-    ScratchRoom room;
     const Buffer work = rank == request.root ? Buffer::recv : plan::scratch_layer(PieceExchange::layers(pieces, node));
-    if (job.size() == 1) {
-        builder.copy(Buffer::send, Buffer::recv, {0, 1}, {});
-        return builder.finish();
-    }
-    const PieceExchange::Where where{.pieces = pieces,
-                                     .node = node,
-                                     .index = self.value - pieces.first(node),
-                                     .builder = builder,
-                                     .room = room,
-                                     .work = work,
-                                     .trees = true,
-                                     .ordered = request.ordered};
-    for_each_slice(where, request, spec, [&](PieceExchange& exchange) {
+    return reduce_in_pieces(pieces, job, rank, request, spec, work, true, [&](PieceExchange& exchange) {
         exchange.reduce_between_to(root_node);
         const std::vector<StepId> there = exchange.gather_between_to(root_node);
         if (node == root_node) exchange.gather_inside_to(root.value - pieces.first(node), there);
     });
-    room.reserve(builder);
-    return builder.finish();
 }
 
 }  // namespace

@@ -170,6 +170,11 @@ Held ScanPattern::inclusive(const ReduceContext& context) const {
     return {context.result, {}};
 }
 
+std::size_t level_of_groups(const Job& job, const Spec& spec) {
+    const auto wanted = job.find_level(spec.find("level").value_or("node"));
+    return wanted ? *wanted : *job.find_level("node");
+}
+
 void finish_prefix(plan::ProgramBuilder& builder, Collective collective, const std::optional<Held>& before,
                    const std::vector<StepId>& readers, plan::Slice slice) {
     const Blocks all(0, 1);

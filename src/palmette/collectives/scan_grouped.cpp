@@ -30,12 +30,6 @@ constexpr std::int32_t most_ranks = 1024;
 /// Each brings a vector that waits in a layer of scratch.
 constexpr std::int32_t most_siblings = 96;
 
-/// The level whose groups are the smallest ones.
-std::size_t innermost_level(const Job& job, const Spec& spec) {
-    const auto wanted = job.find_level(spec.find("level").value_or("node"));
-    return wanted ? *wanted : *job.find_level("node");
-}
-
 ScanPattern inside_pattern(const Spec& spec) {
     return ScanPattern::parse(spec.find("inside").value_or("recursive_doubling"));
 }
@@ -77,9 +71,23 @@ class Maker {
         : job_(job),
           self_(rank.value),
           position_(job.position_of(rank).value),
-          innermost_(innermost_level(job, spec)),
+          innermost_(level_of_groups(job, spec)),
           inside_(inside_pattern(spec)),
-          builder_(rank) {}
+          builder_(rank) {
+        for (std::size_t level = 0; level <= innermost_; ++level) {
+            const topology::Partition& of_level = groups(level);
+            const std::int32_t parent = level > 0 ? groups(level - 1).group_of(position_) : 0;
+            const Interval together = children(job, level, parent);
+            Siblings& siblings = siblings_.emplace_back();
+            for (auto group = static_cast<std::int32_t>(together.first); group < together.end(); ++group) {
+                Ranks ranks = ranks_at(job, of_level.first(group), of_level.end(group));
+                if (group == of_level.group_of(position_))
+                    siblings.own = std::move(ranks);
+                else
+                    siblings.others.emplace_back(group, std::move(ranks));
+            }
+        }
+    }
 
     Program make(const Request& request, const Spec& spec) {
         const std::uint16_t of = slices_of(request, spec);
@@ -102,10 +110,13 @@ class Maker {
     }
 
   private:
+    /// At one level: the ranks of the own group, and by group those of the others that are in the same one of the level above.
+    struct Siblings {
+        Ranks own;
+        std::vector<std::pair<std::int32_t, Ranks>> others;
+    };
+
     const topology::Partition& groups(std::size_t level) const { return job_.levels()[level].groups; }
-    Ranks members(std::size_t level, std::int32_t group) const {
-        return ranks_at(job_, groups(level).first(group), groups(level).end(group));
-    }
     Buffer fresh() {
         const Buffer layer = plan::scratch_layer(layers_++);
         room_.need(layer, all_);
@@ -119,7 +130,7 @@ class Maker {
 
     /// What lies before this rank in its smallest group.
     std::optional<Held> prefix_inside() {
-        const Ranks own = members(innermost_, groups(innermost_).group_of(position_));
+        const Ranks& own = siblings_[innermost_].own;
         const ReduceContext context{
             .builder = builder_,
             .room = room_,
@@ -144,22 +155,17 @@ class Maker {
 
     /// `before`: what lies before this rank in its group at this level. Returns what does in the group's parent.
     std::optional<Held> add_siblings(std::size_t level, std::int32_t tag, const std::optional<Held>& before) {
-        const topology::Partition& siblings = groups(level);
-        const std::int32_t group = siblings.group_of(position_);
-        const Interval together = children(job_, level, level > 0 ? groups(level - 1).group_of(position_) : 0);
-        if (together.count < 2) return before;
-        const Ranks own = members(level, group);
+        const auto& [own, others] = siblings_[level];
+        if (others.empty()) return before;
         std::vector<Held> parts;
         builder_.stage("between groups");
         std::optional<Held> until;  // the own contribution included
-        for (auto sibling = static_cast<std::int32_t>(together.first); sibling < together.end(); ++sibling) {
-            if (sibling == group) continue;
-            const Ranks theirs = members(level, sibling);
+        for (const auto& [group, theirs] : others) {
             if (const std::int32_t next = next_after(theirs, self_); next < next_after(own, self_)) {
                 if (!until) until = with_own(before);
                 send(next, tag, *until);
             }
-            if (theirs.front() < self_) parts.push_back(take(own, theirs, tag, tag + 1 + sibling));
+            if (theirs.front() < self_) parts.push_back(take(own, theirs, tag, tag + 1 + group));
         }
         return add_up(before, parts);
     }
@@ -207,6 +213,7 @@ class Maker {
     std::int32_t self_, position_;
     std::size_t innermost_;
     ScanPattern inside_;
+    std::vector<Siblings> siblings_;  ///< by level
     plan::ProgramBuilder builder_;
     const Blocks all_{0, 1};
     ScratchRoom room_;
@@ -225,7 +232,7 @@ std::optional<std::string> refuse(const Job& job, const Request& request, const 
     if (job.size() > most_ranks)
         return "more than " + std::to_string(most_ranks) + " ranks, of which each would have to look at all";
     std::int64_t siblings = 0;
-    for (std::size_t level = 0; level <= innermost_level(job, spec); ++level) {
+    for (std::size_t level = 0; level <= level_of_groups(job, spec); ++level) {
         std::int64_t most = 0;
         for (std::int32_t parent = 0; parent < (level > 0 ? job.levels()[level - 1].groups.count() : 1); ++parent)
             most = std::max(most, children(job, level, parent).count - 1);
@@ -238,7 +245,7 @@ std::optional<std::string> refuse(const Job& job, const Request& request, const 
 }
 
 std::int64_t tags(const Job& job, const Request& request, const Spec& spec) {
-    return slices_of(request, spec) * tags_a_slice(job, innermost_level(job, spec));
+    return slices_of(request, spec) * tags_a_slice(job, level_of_groups(job, spec));
 }
 
 Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {

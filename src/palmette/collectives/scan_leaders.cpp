@@ -19,11 +19,6 @@ using plan::StepId;
 
 constexpr std::int32_t up_tag = 0, down_tag = 1, first_tag_between = 2;
 
-std::size_t outermost_level(const Job& job, const Spec& spec) {
-    const auto wanted = job.find_level(spec.find("level").value_or("node"));
-    return wanted ? *wanted : *job.find_level("node");
-}
-
 /// One rank's part. Positions and ranks are the same here.
 class Maker {
   public:
@@ -32,7 +27,7 @@ class Maker {
           self_(rank.value),
           pattern_(ScanPattern::parse(spec.find("between").value_or("all"))),
           builder_(rank) {
-        for (std::size_t i = outermost_level(job, spec); i < job.levels().size(); ++i)
+        for (std::size_t i = level_of_groups(job, spec); i < job.levels().size(); ++i)
             levels_.push_back(&job.levels()[i].groups);
     }
 
