@@ -8,7 +8,7 @@ from palmette import _core
 from palmette.explain.decision import Asked
 from palmette.plan.request import about_steps, details_of
 from palmette.tune.candidates import candidates, sizes_unknown
-from palmette.tune.forecast import played, prediction_of
+from palmette.tune.forecast import Prediction, played, prediction_of
 from palmette.tune.results import Cell
 
 MOST_STEPS = 1_000_000
@@ -40,43 +40,43 @@ def costs(asked: Asked, taken: str, most: int = 5) -> list[Cost]:
     if asked.size_bytes < 0 or sizes_unknown(asked.function) or asked.in_rank_order:
         return []
     cell = Cell(asked.function, asked.size_bytes, asked.root)
-    found: list[tuple[float, str]] = []
+    known: dict[str, Prediction] = {}
     for spec in dict.fromkeys([taken, *candidates(asked.job, cell.function, cell.size_bytes, cell.root)]):
         if spec == "mpi" or ("shared" in spec and not asked.may_share):
             continue
         predicted = prediction_of(asked.job, spec, cell, ordered=asked.ordered)
         if predicted is not None:
-            found.append((predicted.seconds, spec))
-    found.sort()
+            known[spec] = predicted
     heads: dict[str, str] = {}
-    for seconds, spec in found:
-        if seconds <= MOST_TIMES * found[0][0]:
+    best_s = min((one.seconds for one in known.values()), default=0.0)
+    for spec in sorted(known, key=lambda spec: known[spec].seconds):
+        if known[spec].seconds <= MOST_TIMES * best_s:
             heads.setdefault(spec.partition(":")[0], spec)
     shown = list(heads.values())[:most]
     if taken != "mpi" and taken not in shown:
         shown = [*shown[: most - 1], taken]
     bound_s = bound_of(asked)
-    result = [cost for spec in shown if (cost := _cost(asked, cell, spec, bound_s)) is not None]
+    result = []
+    for spec in shown:
+        one = known.get(spec)
+        if one is None or not one.played:
+            one = _played(asked, cell, spec) or one
+        if one is not None:
+            multiple = one.seconds / bound_s if bound_s > 0 else None
+            result.append(Cost(spec, one.seconds, multiple, one.shares, one.played))
     return sorted(result, key=lambda one: one.seconds)
 
 
-def _cost(asked: Asked, cell: Cell, spec: str, bound_s: float) -> Cost | None:
-    """By playing the plan, where it isn't too large."""
+def _played(asked: Asked, cell: Cell, spec: str) -> Prediction | None:
+    """By playing the plan; None where it's too large, or the job refuses it."""
+    collective = _core.collective_of(cell.function)
+    details = details_of(collective, ordered=asked.ordered, shared_memory="shared" in spec)
     try:
-        collective = _core.collective_of(cell.function)
-        details = details_of(collective, ordered=asked.ordered, shared_memory="shared" in spec)
-        steps = about_steps(asked.job, collective, spec, cell.root, cell.size_bytes, details)
-        can_play = steps <= MOST_STEPS
-        predicted = played(asked.job, spec, cell, ordered=asked.ordered) if can_play else None
+        if about_steps(asked.job, collective, spec, cell.root, cell.size_bytes, details) > MOST_STEPS:
+            return None
+        return played(asked.job, spec, cell, ordered=asked.ordered)
     except _core.Error:
-        return None  # the job refuses it
-    if predicted is None:
-        predicted = prediction_of(asked.job, spec, cell, ordered=asked.ordered)
-    if predicted is None:
         return None
-    return Cost(
-        spec, predicted.seconds, predicted.seconds / bound_s if bound_s > 0 else None, predicted.shares, can_play
-    )
 
 
 def bound_of(asked: Asked) -> float:

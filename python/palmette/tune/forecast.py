@@ -37,10 +37,11 @@ class Forecast:
 
 @dataclass(frozen=True)
 class Prediction:
-    """A predicted time; shares of it by level, where the model tells them."""
+    """A predicted time. `played`: from the whole plan, with the shares of levels in it; otherwise a formula says so."""
 
     seconds: float
     shares: dict[str, float]
+    played: bool = True
 
 
 def predictor(job: _core.Job) -> Predict:
@@ -63,7 +64,7 @@ def prediction_of(job: _core.Job, spec: str, cell: Cell, *, ordered: bool = Fals
         if job.size > MOST_PLAYED_RANKS:
             formula = _by_formula(job, spec, cell, ordered)
             if formula is not None:
-                return Prediction(formula, {})
+                return Prediction(formula, {}, played=False)
         if job.size <= MOST_PLANNED_RANKS:
             return played(job, spec, cell, ordered=ordered)
     except _core.Error:
