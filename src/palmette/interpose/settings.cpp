@@ -81,6 +81,8 @@ Settings settings_from_environment() {
     mix(out.hash, out.shared ? "shared" : "apart");
     out.reproducible = flag(out, settings::reproducible);
     mix(out.hash, out.reproducible ? "reproducible" : "placed");
+    out.give_up_sums = flag(out, settings::give_up_sums) && !out.reproducible;
+    mix(out.hash, out.give_up_sums ? "give up" : "keep");
     out.reorder = flag(out, settings::reorder);
     mix(out.hash, out.reorder ? "reorder" : "in order");
     const std::string report = value_of(settings::report);

@@ -1,11 +1,41 @@
 #include "palmette/runtime/call.hpp"
 
+#include <cctype>
 #include <cstdio>
 
 #include "palmette/base/error.hpp"
 #include "palmette/base/units.hpp"
+#include "palmette/runtime/mpi_beside.hpp"
+#include "palmette/runtime/size_class.hpp"
 
 namespace palmette::runtime {
+namespace {
+
+/// Of those that are compared together.
+std::string phrase_of_sizes(std::int64_t block_bytes) {
+    if (block_bytes < 0) return "unknown size";
+    const int like = size_class(block_bytes);
+    if (like < 2) return base::format_size(block_bytes);
+    return base::cat(base::format_size(largest_of(like - 1) + 1), " to ", base::format_size(largest_of(like)));
+}
+
+std::string why_lost(const CachedPlan& plan) {
+    const Comparison& comparison = *plan.comparison;
+    return base::cat(plan.algorithm, " took ", base::format_duration(comparison.ours_s()), ", the MPI's ",
+                     base::format_duration(comparison.mpi_s()), " (medians of ", comparison.pairs(), " pairs)");
+}
+
+std::string why_kept(const CachedPlan& plan) {
+    std::string setting = "PALMETTE_";
+    for (const char* c = select::name_of(plan.key.function); *c; ++c)
+        setting += static_cast<char>(std::toupper(static_cast<unsigned char>(*c)));
+    return base::cat(select::name_of(plan.key.function), " of ", phrase_of_sizes(plan.key.block_bytes), ": ",
+                     why_lost(plan), "; kept, so that sums have the same bits from run to run. ", setting,
+                     "=mpi leaves them to the MPI, "
+                     "PALMETTE_GIVE_UP_SUMS=1 gives up what loses");
+}
+
+}  // namespace
 
 bool Call::open_slowly() {
     if (state_ && left_to_mpi()) return false;
@@ -35,10 +65,12 @@ bool Call::plan(Work& work, int root, std::int64_t block_bytes, const Operation*
     if (operation) {
         key.ordered = !operation->commutative();
         key.element_bytes = operation->layout().extent;
-        key.exact = operation->exact();
+        key.comparing = comparing(*operation, block_bytes);
     }
     CachedPlan& plan = state_->plan_for(key, state_->settings(process_.settings()));
     work.plan = &plan;
+    if (plan.comparison && plan.comparison->lost() && !plan.refusal) [[unlikely]]
+        give_up(plan);
     if (!plan.refusal) {
         if (!plan.served)
             plan.served = &process_.report().served_row(function_, block_bytes, plan.algorithm, plan.reason, blocking_);
@@ -49,25 +81,34 @@ bool Call::plan(Work& work, int root, std::int64_t block_bytes, const Operation*
     return false;
 }
 
-void Call::compared(CachedPlan& plan) {
+Comparing Call::comparing(const Operation& operation, std::int64_t block_bytes) const {
+    if (operation.exact()) return Comparing::in_turn;
+    return MpiBeside::can_do(function_, operation, block_bytes, size()) ? Comparing::beside : Comparing::never;
+}
+
+void Call::compared(const CachedPlan& plan) {
+    if (!state_->leads()) return;
     const Comparison& comparison = *plan.comparison;
-    if (state_->leads()) {
-        Report::Compared& row = process_.report().compared_row(function_, plan.key.block_bytes, plan.algorithm);
-        ++row.pairs;
-        row.ours_s = comparison.ours_s();
-        row.mpi_s = comparison.mpi_s();
-        row.cost_s += comparison.last_cost_s();
-        if (comparison.pairs() > 1) --row.of(comparison.verdict_before());
-        ++row.of(comparison.verdict());
-    }
+    Report::Compared& row = process_.report().compared_row(function_, plan.key.block_bytes, plan.algorithm);
+    row.cost_s += comparison.last_cost_s();
+    if (!comparison.counts()) return;
+    ++row.pairs;
+    row.ours_s = comparison.ours_s();
+    row.mpi_s = comparison.mpi_s();
+    if (comparison.pairs() > 1) --row.of(comparison.verdict_before());
+    ++row.of(comparison.verdict());
     if (comparison.verdict() != select::Verdict::slower) return;
-    plan.refusal = Refusal::slower;
-    plan.reason = base::cat(plan.algorithm, " took ", base::format_duration(comparison.ours_s()), ", the MPI's ",
-                            base::format_duration(comparison.mpi_s()), " (medians of ", comparison.pairs(), " pairs)");
-    if (process_.settings().verbose > 0 && state_->leads())
+    if (comparison.keeps() && comparison.verdict_before() != select::Verdict::slower)
+        process_.report().note(why_kept(plan));
+    if (!comparison.keeps() && process_.settings().verbose > 0)
         std::fprintf(stderr, "palmette: %s of %s on %d ranks is the MPI's from here on: %s\n",
-                     select::name_of(function_), base::format_size(plan.key.block_bytes).c_str(), size(),
-                     plan.reason.c_str());
+                     select::name_of(function_), phrase_of_sizes(plan.key.block_bytes).c_str(), size(),
+                     why_lost(plan).c_str());
+}
+
+void Call::give_up(CachedPlan& plan) {
+    plan.refusal = Refusal::slower;
+    plan.reason = why_lost(plan);
 }
 
 int Call::run(Work& work) {

@@ -58,12 +58,14 @@ class Call {
 
     /// Counts an operation that was served, and raises its error.
     void close(const Work& work, int code, double begin);
-    /// Takes note of what comparing the plan with the MPI's own has found: a plan that loses is given up, by all ranks at the same call.
-    void compared(CachedPlan& plan);
+    /// Takes note of what comparing the plan with the MPI's own has found. A choice that loses is given up, by all ranks at the same call.
+    void compared(const CachedPlan& plan);
     bool timed() const { return !process_.settings().report.empty(); }
 
   private:
     bool open_slowly();
+    Comparing comparing(const Operation& operation, std::int64_t block_bytes) const;
+    static void give_up(CachedPlan& plan);
     bool left_to_mpi() const {
         Report::Refused* row = state_->always_refused(function_, blocking_);
         if (!row) return false;

@@ -141,7 +141,7 @@ char* CallerBuffer::make_room() {
 int CallerBuffer::put(int rank, char* base, MPI_Comm comm) const {
     const std::int64_t elements = count(rank);
     if (elements == 0) return MPI_SUCCESS;
-    if (!operation_) return pack(typed(rank), elements, type(rank), shape(rank), base + offset(rank), comm);
+    if (!operation_) return pack(typed(rank), elements, type_of(rank), shape(rank), base + offset(rank), comm);
     if (dense_) {
         std::memcpy(base + offset(rank), typed(rank), static_cast<std::size_t>(bytes(rank)));
         return MPI_SUCCESS;
@@ -154,7 +154,7 @@ int CallerBuffer::put(int rank, char* base, MPI_Comm comm) const {
 int CallerBuffer::take(int rank, const char* base, MPI_Comm comm) const {
     const std::int64_t elements = count(rank);
     if (elements == 0) return MPI_SUCCESS;
-    if (!operation_) return unpack(base + offset(rank), elements, type(rank), shape(rank), typed(rank), comm);
+    if (!operation_) return unpack(base + offset(rank), elements, type_of(rank), shape(rank), typed(rank), comm);
     if (dense_) {
         std::memcpy(typed(rank), base + offset(rank), static_cast<std::size_t>(bytes(rank)));
         return MPI_SUCCESS;

@@ -35,6 +35,11 @@ class CallerBuffer {
     /// The data goes through the room even if it has no holes: for input that would be overwritten.
     void force_room() { forced_ = true; }
 
+    /// As the caller gave them; the type where all blocks have one.
+    const void* buffer() const { return buffer_; }
+    std::int64_t count(int rank = 0) const { return counts_ ? counts_[rank] : count_; }
+    MPI_Datatype type() const { return type_; }
+
     std::int64_t bytes(int rank = 0) const { return count(rank) * unit(rank); }
     std::int64_t total() const { return total_; }
 
@@ -60,11 +65,10 @@ class CallerBuffer {
     bool through_room() const { return forced_ || !dense_; }
 
   private:
-    std::int64_t count(int rank) const { return counts_ ? counts_[rank] : count_; }
     const TypeShape& shape(int rank) const {
         return shapes_.empty() ? shape_ : shapes_[static_cast<std::size_t>(rank)];
     }
-    MPI_Datatype type(int rank) const { return types_ ? types_[rank] : type_; }
+    MPI_Datatype type_of(int rank) const { return types_ ? types_[rank] : type_; }
     /// Bytes that an element takes in the plan's memory.
     std::int64_t unit(int rank) const { return operation_ ? operation_->layout().extent : shape(rank).size; }
     char* typed(int rank) const;

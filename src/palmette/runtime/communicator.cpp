@@ -5,6 +5,7 @@
 #include "palmette/base/error.hpp"
 #include "palmette/base/units.hpp"
 #include "palmette/collectives/registry.hpp"
+#include "palmette/runtime/size_class.hpp"
 
 namespace palmette::runtime {
 namespace {
@@ -71,6 +72,17 @@ CachedPlan& Communicator::find_or_make(const PlanKey& key, const Settings& setti
         }
     plans_.push_back(std::move(made));
     return *plans_.back();
+}
+
+Comparison& Communicator::comparison_for(const CachedPlan& plan, const Settings& settings) {
+    const PlanKey& key = plan.key;
+    Kind kind{key.function, size_class(key.block_bytes), key.ordered, key.comparing, plan.algorithm};
+    for (const auto& [known, comparison] : comparisons_)
+        if (known == kind) return *comparison;
+    const bool beside = key.comparing == Comparing::beside;
+    comparisons_.emplace_back(std::move(kind), std::make_unique<Comparison>(hidden_, settings.compare, beside,
+                                                                            beside && !settings.give_up_sums));
+    return *comparisons_.back().second;
 }
 
 bool Communicator::can_share(const Settings& settings) const {
@@ -161,8 +173,8 @@ void Communicator::fill(CachedPlan& plan, const Settings& settings) {
         }
         if (key.blocking && settings.copies_sends && job_.nodes().groups.count() > 1) plan.outbox = &Outbox::instance();
         const bool forced = settings.forced[static_cast<std::size_t>(key.function)].has_value();
-        if (settings.compare > 0 && key.blocking && key.exact && !forced && is_uniform(key.function))
-            plan.comparison = std::make_unique<Comparison>(hidden_, settings.compare);
+        if (settings.compare > 0 && key.blocking && key.comparing != Comparing::never && !forced)
+            plan.comparison = &comparison_for(plan, settings);
         if (is_uniform(key.function)) {
             bind_uniform(plan, request, spec);
         } else {

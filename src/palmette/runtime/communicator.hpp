@@ -6,6 +6,8 @@
 #include <array>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "palmette/runtime/binding.hpp"
@@ -19,6 +21,13 @@
 
 namespace palmette::runtime {
 
+/// How calls may be compared with the MPI's own.
+enum class Comparing : std::uint8_t {
+    in_turn,  ///< the MPI may do a call in palmette's stead: the result is the same, bit for bit
+    beside,   ///< the bits depend on who adds up: the MPI does a call once more, for its time only
+    never
+};
+
 /// What a plan is made for. All of it is the same on all ranks.
 struct PlanKey {
     select::Function function = select::Function::gather;
@@ -27,7 +36,7 @@ struct PlanKey {
     std::int32_t root = 0;
     std::int64_t block_bytes = 0;  ///< as in plan::Request; -1: ranks don't know each other's sizes
     std::int64_t element_bytes = 1;
-    bool exact = true;  ///< no reduction, or one whose bits don't depend on the order of its operands
+    Comparing comparing = Comparing::in_turn;
     friend bool operator==(const PlanKey&, const PlanKey&) = default;
 };
 
@@ -50,11 +59,10 @@ struct CachedPlan {
     BoundProgram bound;  ///< where the call's sizes are uniform
     /// Data that is too long for the shared memory goes through in batches of so many bytes of each block; 0: all at once.
     std::int64_t batch_bytes = 0;
-    BoundProgram tail;  ///< for the last, shorter batch
-    BoundLengths last;  ///< where each call brings its own lengths
-    /// Absent where the MPI's own must not come in: forced algorithms, results whose bits would depend on timing, lengths of each call's own.
-    std::unique_ptr<Comparison> comparison;
-    int users = 0;  ///< nonblocking and persistent operations that run it: it can't be dropped
+    BoundProgram tail;                 ///< for the last, shorter batch
+    BoundLengths last;                 ///< where each call brings its own lengths
+    Comparison* comparison = nullptr;  ///< the communicator's, for all plans of its kind; null where there is none
+    int users = 0;                     ///< nonblocking and persistent operations that run it: it can't be dropped
 };
 
 /// Hangs on the communicator as an attribute: made in the first collective that may be served, freed with it.
@@ -119,6 +127,7 @@ class Communicator {
     }
 
     CachedPlan& find_or_make(const PlanKey& key, const Settings& settings);
+    Comparison& comparison_for(const CachedPlan& plan, const Settings& settings);
     void fill(CachedPlan& plan, const Settings& settings);
     select::Choice choose(const CachedPlan& plan, const plan::Request& request, const Settings& settings) const;
     bool can_share(const Settings& settings) const;
@@ -138,6 +147,16 @@ class Communicator {
     std::optional<Sharing> sharing_;
     std::array<CachedPlan*, recent_plans> recent_{};
     std::vector<std::unique_ptr<CachedPlan>> plans_;
+    /// What is compared together: plans of one algorithm for blocks of one size class, whatever the root.
+    struct Kind {
+        select::Function function;
+        int size_class;
+        bool ordered;
+        Comparing comparing;
+        std::string algorithm;
+        friend bool operator==(const Kind&, const Kind&) = default;
+    };
+    std::vector<std::pair<Kind, std::unique_ptr<Comparison>>> comparisons_;
     std::size_t next_victim_ = 0;
     std::array<std::array<Report::Refused*, 2>, select::function_count> always_refused_{};
     /// The smallest sizes and the next ones; a table has seldom more.

@@ -4,31 +4,54 @@
 #include <array>
 
 namespace palmette::runtime {
+namespace {
+
+/// Two calls may be compared when one moves at most so many times as much as the other.
+constexpr double alike = 1.25;
+
+}  // namespace
 
 double Comparison::ours_s() const { return select::median(ours_); }
 double Comparison::mpi_s() const { return select::median(mpi_); }
 
 bool Comparison::took(Turn turn, double seconds, int code) {
     (turn == Turn::mpi ? mpi_now_ : ours_now_) = seconds;
+    (turn == Turn::mpi ? mpi_bytes_ : ours_bytes_) = bytes_;
     failed_ = failed_ || code != MPI_SUCCESS;
     at_second_ = !at_second_;
     return at_second_ ? false : settle();
 }
 
 bool Comparison::settle() {
-    std::array<double, 4> agreed{ours_now_, mpi_now_, failed_ ? 1.0 : 0.0, agreeing_s_};
+    std::array<double, 6> agreed{ours_now_,
+                                 mpi_now_,
+                                 failed_ ? 1.0 : 0.0,
+                                 agreeing_s_,
+                                 static_cast<double>(ours_bytes_),
+                                 static_cast<double>(mpi_bytes_)};
     const double begin = PMPI_Wtime();
     const int code =
         PMPI_Allreduce(MPI_IN_PLACE, agreed.data(), static_cast<int>(agreed.size()), MPI_DOUBLE, MPI_MAX, hidden_);
     agreeing_s_ = PMPI_Wtime() - begin;
-    const auto [ours, mpi, failed, agreeing] = agreed;
+    const auto [ours, mpi, failed, agreeing, ours_bytes, mpi_bytes] = agreed;
     failed_ = false;
     mpi_first_ = !mpi_first_;
     if (code != MPI_SUCCESS || failed > 0 || ours <= 0 || mpi <= 0) {
         // Nothing can be learned from calls that fail, or that the clock can't see.
-        next_ = calls_ + 64 * first;
+        postpone();
         return false;
     }
+    before_ = verdict_;
+    cost_s_ = (beside_ ? mpi : std::max(0.0, mpi - ours)) + 3 * agreeing;
+    counts_ = std::max(ours_bytes, mpi_bytes) <= alike * std::min(ours_bytes, mpi_bytes);
+    if (counts_) add(ours, mpi);
+    // Where the answer is known, a tenth of the effort sees to it that it stays true.
+    const double share = verdict_ == select::Verdict::open ? share_ : share_ / 10;
+    next_ = calls_ + 1 + static_cast<std::int64_t>(std::min(cost_s_ / (share * ours), 1e12));
+    return true;
+}
+
+void Comparison::add(double ours, double mpi) {
     if (ours_.size() == select::most_pairs) {
         // The cluster's load may have changed: old pairs make room.
         ours_.erase(ours_.begin());
@@ -36,13 +59,7 @@ bool Comparison::settle() {
     }
     ours_.push_back(ours);
     mpi_.push_back(mpi);
-    before_ = verdict_;
     verdict_ = select::judge(ours_, mpi_);
-    cost_s_ = std::max(0.0, mpi - ours) + 3 * agreeing;
-    // Where the answer is known, a tenth of the effort sees to it that it stays true.
-    const double share = verdict_ == select::Verdict::open ? share_ : share_ / 10;
-    next_ = calls_ + 1 + static_cast<std::int64_t>(std::min(cost_s_ / (share * ours), 1e12));
-    return true;
 }
 
 }  // namespace palmette::runtime

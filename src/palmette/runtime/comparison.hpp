@@ -10,23 +10,31 @@
 
 namespace palmette::runtime {
 
-/// Of calls of one kind (a cached plan) on one communicator.
+/// Of calls of one kind (a function, an algorithm, blocks of similar size) on one communicator.
 ///
 /// All ranks count the calls, so all know which is sampled. Every so often one call is done by the MPI and the next one by palmette (or the other way round), each after a barrier; then the
-/// ranks agree on the longest time of each. So all come to the same verdict at the same call. A pair costs what the MPI's call takes longer than ours, two barriers and an
-/// allreduce of a few numbers; the next pair waits until this is at most `share` of the time of the calls in between.
+/// ranks agree on the longest time of each, and on how much the two have moved: a pair of unlike calls shows nothing. So all come to the same verdict at the same call. A pair
+/// costs what the MPI's call takes longer than ours, or all of it where it is done `beside` ours; two barriers; and an allreduce of a few numbers. The next pair waits until
+/// this is at most `share` of the time of the calls in between.
 class Comparison {
   public:
     /// `share`: of the time of these calls, above 0. `hidden` outlives this.
-    Comparison(MPI_Comm hidden, double share) : hidden_(hidden), share_(share) {}
+    /// `keeps`: the choice stays even if it loses.
+    Comparison(MPI_Comm hidden, double share, bool beside, bool keeps)
+        : hidden_(hidden), share_(share), beside_(beside), keeps_(keeps) {}
 
-    /// Counts a call. True: ask for its turn.
-    bool due() { return ++calls_ >= next_; }
+    /// Counts a call that moves so many bytes on this rank. True: ask for its turn.
+    bool due(std::int64_t bytes) {
+        bytes_ = bytes;
+        return ++calls_ >= next_;
+    }
+    /// Nothing can be learned now: later, perhaps.
+    void postpone() { next_ = calls_ + 64 * first; }
     enum class Turn : std::uint8_t { ours, mpi };
     /// Whose turn a call is that is due.
     Turn turn() const { return (at_second_ ? !mpi_first_ : mpi_first_) ? Turn::mpi : Turn::ours; }
 
-    /// Runs a call that is due, which is `turn()`'s. True: both calls of a pair are there, and the verdict may have changed.
+    /// Runs a call that is due, which is `turn()`'s. True: both calls of a pair are there; then `counts()` tells whether it shows anything.
     template <class Run>
     bool time(Run run, int& code) {
         const Turn mine = turn();
@@ -36,6 +44,10 @@ class Comparison {
         return took(mine, PMPI_Wtime() - begin, code);
     }
 
+    bool counts() const { return counts_; }
+    bool keeps() const { return keeps_; }
+    /// The choice is to be given up.
+    bool lost() const { return verdict_ == select::Verdict::slower && !keeps_; }
     select::Verdict verdict() const { return verdict_; }
     /// Medians of the pairs so far, agreed between ranks; 0 without pairs.
     double ours_s() const;
@@ -51,9 +63,13 @@ class Comparison {
   private:
     bool took(Turn turn, double seconds, int code);
     bool settle();
+    void add(double ours, double mpi);
 
     MPI_Comm hidden_;
     double share_;
+    bool beside_, keeps_;
+    bool counts_ = false;
+    std::int64_t bytes_ = 0, ours_bytes_ = 0, mpi_bytes_ = 0;
     std::int64_t calls_ = 0, next_ = first;
     bool at_second_ = false, mpi_first_ = true, failed_ = false;
     double ours_now_ = 0, mpi_now_ = 0;

@@ -48,6 +48,7 @@ class Operation {
     /// Whether it can be applied; else obstacle() says why not. The same on ranks whose datatypes have the same layout.
     bool valid() const { return obstacle_ == Obstacle::none; }
     Obstacle obstacle() const { return obstacle_; }
+    MPI_Op handle() const { return op_; }
 
     /// left op right may be taken for right op left.
     bool commutative() const { return commutative_; }

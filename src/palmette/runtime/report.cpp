@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstdio>
 #include <vector>
 
 #include "palmette/base/error.hpp"
 #include "palmette/base/units.hpp"
+#include "palmette/runtime/size_class.hpp"
 
 namespace palmette::runtime {
 namespace {
@@ -33,13 +33,6 @@ constexpr std::array<const char*, static_cast<std::size_t>(Refusal::count)> sent
     "the MPI's own was faster in this job",
     "done by the MPI to compare it with palmette",
 };
-
-int size_class(std::int64_t bytes) {
-    return bytes <= 0 ? 0 : static_cast<int>(std::bit_width(static_cast<std::uint64_t>(bytes - 1))) + 1;
-}
-
-/// The largest block of a size class.
-std::int64_t largest_of(int size_class) { return size_class == 0 ? 0 : std::int64_t{1} << (size_class - 1); }
 
 std::int64_t integer(const Json& json, const char* name) { return json.find(name)->integer(name); }
 
@@ -298,7 +291,8 @@ std::string Report::page(int ranks, double seconds) const {
     if (!compared_.empty())
         print("  compared with the MPI's own  %15s %9s %10s %10s\n", "block bytes", "pairs", "ours", "the MPI's");
     for (const auto& [key, row] : compared_) {
-        const std::string bytes = "to " + base::format_size(largest_of(std::get<1>(key)));
+        const std::int64_t largest = largest_of(std::get<1>(key));
+        const std::string bytes = largest < 0 ? "unknown" : "to " + base::format_size(largest);
         print("  %-28s %15s %9lld %10s %10s\n", select::name_of(static_cast<Function>(std::get<0>(key))), bytes.c_str(),
               static_cast<long long>(row.pairs), base::format_duration(row.ours_s).c_str(),
               base::format_duration(row.mpi_s).c_str());

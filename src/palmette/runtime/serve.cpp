@@ -5,6 +5,7 @@
 
 #include "palmette/runtime/background.hpp"
 #include "palmette/runtime/check_arguments.hpp"
+#include "palmette/runtime/mpi_beside.hpp"
 #include "palmette/runtime/prepare.hpp"
 
 namespace palmette::runtime {
@@ -25,6 +26,26 @@ int run_delayed(Call& call) {
     return call.run(kept);
 }
 
+/// Both calls of a pair at once: the MPI's result is thrown away.
+int run_and_compare(Call& call, Comparison& comparison) {
+    const CachedPlan& plan = *kept.plan;
+    before_blocking(call.comm());
+    MpiBeside beside(kept);
+    if (!beside.has_room_everywhere()) {
+        comparison.postpone();
+        return run_delayed(call);
+    }
+    int code = MPI_SUCCESS;
+    int of_mpi = MPI_SUCCESS;
+    bool settled = false;
+    for (int half = 0; half < 2; ++half)
+        settled = comparison.turn() == Comparison::Turn::mpi
+                      ? comparison.time([&beside] { return beside.run(); }, of_mpi)
+                      : comparison.time([&call] { return run_delayed(call); }, code);
+    if (settled) call.compared(plan);
+    return code;
+}
+
 /// PALMETTE_CHECK: an error that all ranks get, or MPI_SUCCESS. What can't be served isn't checked either.
 template <class Checked, class... Arguments>
 int check(MPI_Comm comm, Checked checked, Arguments... arguments) {
@@ -43,7 +64,9 @@ std::optional<int> serve(Function function, MPI_Comm comm, Prepare prepare, Chec
         if (const int code = check(comm, checked, arguments...); code != MPI_SUCCESS) return code;
     Call call(function, comm);
     if (!call.open() || !prepare(call, kept, arguments...)) return std::nullopt;
-    if (Comparison* comparison = kept.plan->comparison.get(); comparison && comparison->due()) [[unlikely]] {
+    if (Comparison* comparison = kept.plan->comparison;
+        comparison && comparison->due(kept.send.total() + kept.recv.total())) [[unlikely]] {
+        if (kept.plan->key.comparing == Comparing::beside) return run_and_compare(call, *comparison);
         if (comparison->turn() == Comparison::Turn::mpi) {
             call.refuse(Refusal::compared);
             measured_next = kept.plan;

@@ -23,11 +23,19 @@ SLOW = {"PALMETTE_COMPARE": "50%", "PALMETTE_FAKE_DELAY": "40ms"}
 @pytest.fixture
 def table(tmp_path: Path) -> str:
     """A table that serves the collectives of the test program on any job."""
-    rows = [
-        {"function": "bcast", "algorithm": "linear", "why": "for a test"},
-        {"function": "allgather", "algorithm": "ring", "why": "for a test"},
-        {"function": "allreduce", "algorithm": "ring", "why": "for a test"},
-    ]
+    chosen = {
+        "bcast": "linear",
+        "allgather": "ring",
+        "allgatherv": "ring",
+        "alltoallv": "pairwise",
+        "allreduce": "ring",
+        "reduce": "linear",
+        "reduce_scatter": "ring",
+        "reduce_scatter_block": "ring",
+        "scan": "linear",
+        "exscan": "linear",
+    }
+    rows = [{"function": name, "algorithm": algorithm, "why": "for a test"} for name, algorithm in chosen.items()]
     path = tmp_path / "table.json"
     path.write_text(json.dumps({"format": "palmette-table", "version": 1, "rows": rows}), encoding="utf-8")
     return str(path)
@@ -41,7 +49,7 @@ def rows_of(ran: Ran) -> dict[str, dict[str, Any]]:
 
 def test_a_choice_that_loses_is_given_up_by_all_ranks_at_the_same_call(mpi: Mpi, table: str) -> None:
     settings = {**SLOW, "PALMETTE_TABLE": table, "PALMETTE_VERBOSE": "1"}
-    ran = mpi.run(3, "comparison", "--calls", 600, settings=settings)
+    ran = mpi.run(3, "comparison", "--calls", 600, "--reals", 0, settings=settings)
     ran.assert_right()
     assert ran.report is not None
     calls = {row["function"]: row["calls"] for row in ran.report["calls"]}
@@ -59,12 +67,65 @@ def test_a_choice_that_loses_is_given_up_by_all_ranks_at_the_same_call(mpi: Mpi,
         assert f"palmette: {function} of" in ran.err
 
 
-def test_sums_of_real_numbers_are_never_compared_since_their_bits_would_depend_on_timing(mpi: Mpi, table: str) -> None:
-    ran = mpi.run(3, "comparison", "--calls", 600, settings={**SLOW, "PALMETTE_TABLE": table})
+def test_sizes_and_roots_that_never_come_back_are_compared_by_their_class(mpi: Mpi, table: str) -> None:
+    settings = {**SLOW, "PALMETTE_TABLE": table}
+    ran = mpi.run(3, "comparison", "--calls", 600, "--reals", 0, "--vary", 20, "--count", 1000, settings=settings)
     ran.assert_right()
     assert ran.report is not None
-    # Integers of 4,000 bytes are compared, doubles of 64 aren't.
-    assert [r["max_bytes"] for r in ran.report["compared"] if r["function"] == "allreduce"] == [4096]
+    for function in ("bcast", "allgather"):
+        row = rows_of(ran)[function]
+        assert row["max_bytes"] == 4096
+        assert row["plans"] == {"open": 0, "faster": 0, "same": 0, "slower": 1}, ran.report
+        reasons = {f["reason"]: f for f in ran.report["fallbacks"] if f["function"] == function}
+        assert reasons[LOST]["calls"] > 0
+
+
+def test_calls_whose_lengths_are_their_own_are_compared(mpi: Mpi, table: str) -> None:
+    ran = mpi.run(3, "comparison", "--calls", 600, "--reals", 0, settings={**SLOW, "PALMETTE_TABLE": table})
+    ran.assert_right()
+    assert rows_of(ran)["allgatherv"]["max_bytes"] == 2048
+    assert rows_of(ran)["alltoallv"]["max_bytes"] == -1
+    for function in ("allgatherv", "alltoallv"):
+        assert rows_of(ran)[function]["plans"]["slower"] == 1, ran.report
+
+
+SUMS = ("allreduce", "reduce", "reduce_scatter", "reduce_scatter_block", "scan", "exscan")
+
+
+def sums_of(ran: Ran) -> dict[str, dict[str, Any]]:
+    assert ran.report is not None
+    return {row["function"]: row for row in ran.report["compared"] if row["max_bytes"] == 64}
+
+
+def test_sums_of_real_numbers_are_compared_beside_the_call_and_keep_their_bits(mpi: Mpi, table: str) -> None:
+    settings = {**SLOW, "PALMETTE_TABLE": table}
+    ran = mpi.run(3, "comparison", "--calls", 74, "--same-bits", 1, settings=settings)
+    ran.assert_right()
+    assert ran.report is not None
+    for function in SUMS:
+        assert sums_of(ran)[function]["plans"] == {"open": 0, "faster": 0, "same": 0, "slower": 1}, function
+        assert sums_of(ran)[function]["pairs"] >= 5
+        # No call was the MPI's, neither for the comparison's sake nor after; allreduce has integers as well.
+        reasons = {f["reason"] for f in ran.report["fallbacks"] if f["function"] == function}
+        assert not reasons & {LOST, SAMPLED} or function == "allreduce"
+        assert any(note.startswith(f"{function} of 33 to 64: ") and "kept" in note for note in ran.report["notes"])
+
+
+def test_sums_of_real_numbers_that_lose_are_given_up_where_that_is_asked_for(mpi: Mpi, table: str) -> None:
+    settings = {**SLOW, "PALMETTE_TABLE": table, "PALMETTE_GIVE_UP_SUMS": "1"}
+    ran = mpi.run(3, "comparison", "--calls", 120, settings=settings)
+    ran.assert_right()
+    assert ran.report is not None
+    for function in SUMS:
+        reasons = {f["reason"]: f for f in ran.report["fallbacks"] if f["function"] == function}
+        assert reasons[LOST]["calls"] > 0
+
+
+def test_sums_that_must_be_reproducible_are_never_given_up(mpi: Mpi, table: str) -> None:
+    settings = {**SLOW, "PALMETTE_TABLE": table, "PALMETTE_GIVE_UP_SUMS": "1", "PALMETTE_REPRODUCIBLE": "1"}
+    ran = mpi.run(3, "comparison", "--calls", 45, "--same-bits", 1, settings=settings)
+    ran.assert_right()
+    assert sums_of(ran)["allreduce"]["plans"]["slower"] == 1
 
 
 def test_comparing_can_be_switched_off(mpi: Mpi, table: str) -> None:
@@ -76,13 +137,13 @@ def test_comparing_can_be_switched_off(mpi: Mpi, table: str) -> None:
 
 def test_forced_algorithms_are_not_compared(mpi: Mpi) -> None:
     settings = {**SLOW, "PALMETTE_BCAST": "chain:segment=16"}
-    ran = mpi.run(2, "comparison", "--calls", 200, settings=settings)
+    ran = mpi.run(2, "comparison", "--calls", 200, "--reals", 0, settings=settings)
     ran.assert_right()
     assert "bcast" not in rows_of(ran)
 
 
 def test_few_calls_are_never_compared(mpi: Mpi, table: str) -> None:
-    ran = mpi.run(2, "comparison", "--calls", 60, settings={**SLOW, "PALMETTE_TABLE": table})
+    ran = mpi.run(2, "comparison", "--calls", 25, settings={**SLOW, "PALMETTE_TABLE": table})
     ran.assert_right()
     assert rows_of(ran) == {}
 
