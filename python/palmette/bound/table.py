@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import click
@@ -13,9 +13,11 @@ from palmette.plan.counts import bytes_text
 from palmette.units import rate_text
 
 
-def terms_json(terms: _core.BoundTerms) -> dict[str, Any]:
-    """Return all terms with the names of levels and groups; None stands for what isn't known."""
+def terms_json(terms: _core.BoundTerms, in_network: bool = False) -> dict[str, Any]:
+    """Return the limit asked for and all terms with the names of levels and groups; None stands for what isn't known."""
+    decides = terms.limit_in_network if in_network else terms.limit
     return {
+        "seconds": decides.seconds if decides.seconds > 0 else None,
         "bound": limit_json(terms.limit),
         "bound_in_network": limit_json(terms.limit_in_network),
         "levels": [_level_json(level) for level in terms.levels],
@@ -92,6 +94,24 @@ def limit_lines(terms: _core.BoundTerms) -> list[str]:
         text = f"{what}: {_core.format_duration(bound.seconds)}, {reason(bound)}"
         lines += click.wrap_text(text, width=80, subsequent_indent="  ").splitlines()
     return lines
+
+
+def size_lines(terms_of: Mapping[int, _core.BoundTerms], in_network: bool) -> list[str]:
+    """A row a size: the limit and what sets it."""
+    rows: list[Sequence[str]] = [("size", "bound", "set by")]
+    for size_bytes, terms in terms_of.items():
+        limit = terms.limit_in_network if in_network else terms.limit
+        known = limit.seconds > 0
+        rows.append((_core.format_size(size_bytes), _time(limit.seconds) or "none", reason(limit) if known else ""))
+    table = aligned([row[:2] for row in rows], left=())
+    width = len(table[0]) + 2
+    return [
+        line
+        for start, row in zip(table, rows, strict=True)
+        for line in click.wrap_text(
+            f"{start}  {row[2]}".rstrip(), width=80, subsequent_indent=" " * width, preserve_paragraphs=False
+        ).splitlines()
+    ]
 
 
 def _nothing_moves(terms: _core.BoundTerms) -> bool:

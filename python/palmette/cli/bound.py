@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from palmette import _core
-from palmette.bound.table import edge_json, edge_lines, level_lines, limit_lines, other_lines, terms_json
+from palmette.bench.settings import split
+from palmette.bound.table import edge_json, edge_lines, level_lines, limit_lines, other_lines, size_lines, terms_json
 from palmette.cli.common import CliError, emit_json, json_option
-from palmette.cli.job_options import JobOptions, job_options, shared_option, size_option
+from palmette.cli.job_options import JobOptions, job_options, shared_option
 from palmette.plan.contents import size_phrase
 
 EXAMPLE = 'palmette bound allreduce --machine "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core" --size 256K'
@@ -17,7 +20,15 @@ MOST_LINES = 64
 @click.command("bound", epilog=f"Example: {EXAMPLE}", context_settings={"max_content_width": 80})
 @click.argument("collective", metavar="COLLECTIVE", type=click.Choice(tuple(_core.collectives())))
 @job_options
-@size_option
+@click.option(
+    "--size",
+    "--sizes",
+    "sizes",
+    default="1K",
+    show_default=True,
+    metavar="BYTES,...",
+    help="Bytes that one rank contributes or gets, or sends to each other; else of the vector. Several: a row each.",
+)
 @click.option(
     "--in-network", is_flag=True, help="Switches reduce and multicast: this limit decides, the other stands below."
 )
@@ -40,7 +51,7 @@ MOST_LINES = 64
 def command(
     collective: str,
     where: JobOptions,
-    size: str,
+    sizes: str,
     in_network: bool,
     ports_given: tuple[str, ...],
     at_once: int | None,
@@ -54,32 +65,41 @@ def command(
     """
     try:
         job = where.job(EXAMPLE)
-        block_bytes = 0 if collective == "barrier" else _core.parse_size(size)
+        given = [0] if collective == "barrier" else [_core.parse_size(size) for size in split(sizes)]
+        block_bytes = given[0]
         ports = _ports(ports_given, job)
-        terms = _core.bound_terms(
-            job, collective, block_bytes, where.root, ports=ports, at_once=at_once or 0, messages_only=not shared
-        )
+        terms_of = {
+            bytes_: _core.bound_terms(
+                job, collective, bytes_, where.root, ports=ports, at_once=at_once or 0, messages_only=not shared
+            )
+            for bytes_ in given
+        }
+        terms = terms_of[block_bytes]
+        if len(terms_of) > 1 and edges_of is not None:
+            raise CliError("--edges shows the edges for one size; --size names several")
         edges = None
         if edges_of is not None:
             edges = _core.bound_edges(job, collective, block_bytes, _level(edges_of, job), where.root, ports=ports)
         described = where.phrase(job, collective)
     except _core.Error as error:
         raise CliError(str(error)) from None
-    decides = terms.limit_in_network if in_network else terms.limit
     if as_json:
-        document = {
+        document: dict[str, Any] = {
             "collective": collective,
-            "size_bytes": block_bytes,
             "ranks": job.size,
             "placement": where.placement,
             "root": where.root if _core.is_rooted(collective) else None,
             "in_network": in_network,
-            "seconds": decides.seconds if decides.seconds > 0 else None,
-            **terms_json(terms),
         }
+        rows = [{"size_bytes": bytes_, **terms_json(terms_of[bytes_], in_network)} for bytes_ in terms_of]
+        document |= rows[0] if len(rows) == 1 else {"sizes": rows}
         if edges is not None:
             document["edges"] = {"level": edges_of, "edges": [edge_json(edge) for edge in edges]}
         emit_json(document)
+        return
+    if len(terms_of) > 1:
+        lines = click.wrap_text(f"{collective}, {described}", width=80).splitlines()
+        click.echo("\n".join([*lines, "", *size_lines(terms_of, in_network)]))
         return
     phrase = size_phrase(collective, block_bytes)
     lines = click.wrap_text(f"{collective}, {described}" + (f", {phrase}" if phrase else ""), width=80).splitlines()

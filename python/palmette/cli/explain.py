@@ -57,6 +57,7 @@ def _one_line_errors() -> Iterator[None]:
 @click.option("--table", metavar="FILE", help="Decision table. [default: PALMETTE_TABLE, or the built-in one]")
 @click.option("--ordered", is_flag=True, help="The operation isn't commutative.")
 @click.option("--crowded", is_flag=True, help="Ranks outnumber the cores of a node.")
+@click.option("--rows", "all_rows", is_flag=True, help="Show each row of the table that doesn't match, and why.")
 @click.option("--no-model", is_flag=True, help="Predict nothing: faster on large jobs.")
 @click.option(
     "--store", type=click.Path(path_type=Path, dir_okay=False), default=DEFAULT_PATH, show_default=True,
@@ -81,6 +82,7 @@ def command(
     table: str | None,
     ordered: bool,
     crowded: bool,
+    all_rows: bool,
     no_model: bool,
     store: Path,
     report: Path | None,
@@ -111,7 +113,7 @@ def command(
         emit_json(_as_json(decision, known, bound_of(asked), [asdict(one) for one in measured]))
         return
     other = next((one.spec for one in known if one.spec != decision.algorithm), None)
-    lines = decision_lines(decision) + cost_lines(known, decision)
+    lines = decision_lines(decision, all_rows) + cost_lines(known, decision)
     lines += figure_lines(measured, str(store)) + force_lines(decision, other)
     click.echo("\n".join(lines))
 

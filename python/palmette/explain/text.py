@@ -21,8 +21,12 @@ WORTH_TUNING = 1.5
 """Where the model holds another algorithm so many times faster than what is taken, that is said."""
 
 
-def decision_lines(decision: Decision) -> list[str]:
-    """Return who decided and what, and why not the rows before."""
+FEW_ROWS = 3
+"""So many rows that don't match are shown without being asked for."""
+
+
+def decision_lines(decision: Decision, all_rows: bool = False) -> list[str]:
+    """Return who decided and what, and why not the rows before: all of them, or those that a measurement might let in."""
     asked = decision.asked
     lines = _wrapped("", f"{_question(decision)}: {_named(decision.algorithm)}")
     if asked.in_rank_order:
@@ -58,9 +62,19 @@ def decision_lines(decision: Decision) -> list[str]:
         said = decision.reason.partition(": ")[2] if decision.algorithm != row.algorithm else row.why
         lines += _wrapped("  ", said) if said else []
     if decision.passed_over:
-        lines += ["", f"Rows for {asked.function} before it:"]
-        lines += [line for look in decision.passed_over for line in _look(look)]
+        lines += ["", *_passed_over(decision.passed_over, asked.function, all_rows)]
     return lines
+
+
+def _passed_over(looks: Sequence[RowLook], function: str, all_rows: bool) -> list[str]:
+    if all_rows or len(looks) <= FEW_ROWS:
+        shown = list(looks)
+        lines = [f"Rows for {function} before it:"]
+    else:
+        shown = [look for look in looks if look.why_not.endswith("unknown") or "other traffic" in look.why_not]
+        some = ", among them" if shown else ""
+        lines = _wrapped("", f"{len(looks)} rows for {function} before it don't match (--rows shows why){some}")
+    return lines + [line for look in shown for line in _look(look)]
 
 
 def _question(decision: Decision) -> str:

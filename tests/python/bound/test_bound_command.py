@@ -145,3 +145,15 @@ def test_four_nodes_of_each_machine_of_hiccls_figures_have_their_frames(
 
     assert rate() == pytest.approx(node_gbs * 4 / 3 / 2)
     assert rate("--in-network") == pytest.approx(node_gbs)
+
+
+def test_several_sizes_are_a_row_each(palmette: Call) -> None:
+    one = json.loads(palmette("bound", "allreduce", "--machine", LAB, "--size", "1M", "--json").out)
+    rows = json.loads(palmette("bound", "allreduce", "--machine", LAB, "--sizes", "64,1M", "--json").out)["sizes"]
+    assert [row["size_bytes"] for row in rows] == [64, 1 << 20]
+    assert rows[1]["seconds"] == one["seconds"]
+    text = palmette("bound", "allreduce", "--machine", LAB, "--size", "64,1M").out
+    assert [line.split()[0] for line in text.splitlines()[3:]] == ["64", "1M"]
+    refused = palmette("bound", "allreduce", "--machine", LAB, "--size", "64,1M", "--edges", "node")
+    assert refused.status == 2
+    assert "--size names several" in refused.err

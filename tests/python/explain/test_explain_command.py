@@ -29,11 +29,17 @@ def test_it_names_the_row_that_decides_and_why_no_row_before(palmette: Palmette)
     assert result.status == 0, result.err
     assert "ring:segment=32K" in result.out
     assert "decided by row" in result.out
-    assert "for up to 1 node, here are 8" in result.out
-    assert "for impi, the MPI is mpich" in result.out
+    assert "rows for allreduce before it don't match (--rows shows why)" in result.out
+    assert "for a level of 20 us and less, here it is unknown" in " ".join(result.out.split())
+    assert "for up to 1 node" not in result.out
     assert "PALMETTE_ALLREDUCE=" in result.out
     assert "palmette run --force allreduce=" in result.out
     assert max(map(len, result.out.splitlines())) <= 80
+    result = palmette(
+        "explain", "allreduce", "64K", "--machine", LAB, "--placement", "random:1", "--mpi", "mpich", "--rows"
+    )
+    assert "for up to 1 node, here are 8" in result.out
+    assert "for impi, the MPI is mpich" in result.out
 
 
 def test_the_json_form_has_the_same(palmette: Palmette) -> None:
