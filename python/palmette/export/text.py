@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -57,7 +58,16 @@ def _table(lines: Sequence[Line]) -> list[str]:
 
 def _hanging(head: str, text: str) -> list[str]:
     indent = " " * (len(head) + 2 if head.strip() else 6)
-    return textwrap.wrap(text, 80, initial_indent=head, subsequent_indent=indent, break_on_hyphens=False)
+    # A specification may be longer than a line: it breaks behind its commas, which a vertical tab makes a place to break.
+    lines = textwrap.wrap(
+        re.sub(r",(?=\S)", ",\v", text),
+        80,
+        initial_indent=head,
+        subsequent_indent=indent,
+        break_on_hyphens=False,
+        replace_whitespace=False,
+    )
+    return [line.replace("\v", "") for line in lines]
 
 
 def _name(line: Line) -> str:

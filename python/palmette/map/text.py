@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -51,8 +52,10 @@ def lines_of(job: _core.Job, pattern: Pattern, placement: str, before: Traffic, 
     """Return the report."""
     levels = ", ".join(plural(level.count, level.name) for level in reversed(job.levels))
     after = mapped.traffic
+    idle = pattern.ranks - prod(pattern.extents) if pattern.extents else 0
+    without = f", of which {idle} {'has' if idle == 1 else 'have'} no cell" if idle else ""
     lines = [
-        *textwrap.wrap(f"{pattern.name} on {plural(job.size, 'rank')}, {levels}, placed {placement}", 80),
+        *textwrap.wrap(f"{pattern.name} on {plural(job.size, 'rank')}{without}, {levels}, placed {placement}", 80),
         f"by method {mapped.method}",
         "",
         _row("", "as placed", "mapped", ""),
