@@ -29,12 +29,11 @@ const std::vector<Algorithm>& algorithms() {
 }
 
 const Algorithm& algorithm_named(Collective collective, std::string_view name) {
+    for (const Algorithm& row : algorithms())
+        if (row.collective == collective && row.name == name) return row;
     std::string known;
-    for (const Algorithm& row : algorithms()) {
-        if (row.collective != collective) continue;
-        if (row.name == name) return row;
-        known += (known.empty() ? "" : ", ") + std::string(row.name);
-    }
+    for (const Algorithm& row : algorithms())
+        if (row.collective == collective) known += (known.empty() ? "" : ", ") + std::string(row.name);
     fail("algorithm '", name, "' is unknown for ", plan::name_of(collective), ": there are ", known);
 }
 

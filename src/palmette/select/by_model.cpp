@@ -74,14 +74,25 @@ const std::vector<Spec>& candidates(Collective collective) {
     return all[static_cast<std::size_t>(collective)];
 }
 
-std::vector<Estimated> rank_by_model(const topology::Job& job, const plan::Request& request,
-                                     const std::vector<Spec>& candidates) {
+namespace {
+
+/// Tells `take` each candidate that serves and has a formula, and its seconds.
+template <class Take>
+void estimate_each(const topology::Job& job, const plan::Request& request, const std::vector<Spec>& candidates,
+                   Take take) {
     const model::Costs costs = model::Costs::of(job);
-    std::vector<Estimated> out;
     for (const Spec& spec : candidates) {
         if (collectives::algorithm_named(request.collective, spec.name).refuse(job, request, spec)) continue;
-        if (const auto seconds = model::estimate(job, costs, request, spec)) out.push_back({spec, *seconds});
+        if (const auto seconds = model::estimate(job, costs, request, spec)) take(spec, *seconds);
     }
+}
+
+}  // namespace
+
+std::vector<Estimated> rank_by_model(const topology::Job& job, const plan::Request& request,
+                                     const std::vector<Spec>& candidates) {
+    std::vector<Estimated> out;
+    estimate_each(job, request, candidates, [&](const Spec& spec, double seconds) { out.push_back({spec, seconds}); });
     std::stable_sort(out.begin(), out.end(),
                      [](const Estimated& a, const Estimated& b) { return a.seconds < b.seconds; });
     return out;
@@ -89,8 +100,15 @@ std::vector<Estimated> rank_by_model(const topology::Job& job, const plan::Reque
 
 std::optional<Estimated> best_by_model(const topology::Job& job, const plan::Request& request) {
     if (request.block_bytes < 0 && request.collective != Collective::barrier) return std::nullopt;
-    std::vector<Estimated> ranked = rank_by_model(job, request, candidates(request.collective));
-    return ranked.empty() ? std::nullopt : std::optional(std::move(ranked.front()));
+    // This one is asked in a run, and copies nothing that it doesn't choose.
+    const Spec* best = nullptr;
+    double least_s = 0;
+    estimate_each(job, request, candidates(request.collective), [&](const Spec& spec, double seconds) {
+        if (best && seconds >= least_s) return;
+        best = &spec;
+        least_s = seconds;
+    });
+    return best ? std::optional(Estimated{*best, least_s}) : std::nullopt;
 }
 
 }  // namespace palmette::select
