@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from palmette import _core
-from palmette.explain.costs import Cost, bound_of, costs
+from palmette.explain.costs import Cost, costs
 from palmette.explain.decision import Asked, limits_of
 
 _ROW = re.compile(r"table row (\d+)")
@@ -33,9 +33,9 @@ class Explained:
     mean_s: float | None
     bound_s: float | None = None
     multiple: float | None = None
-    """The mean in bounds, where all calls had one size: of calls by all ranks, root 0."""
+    """The mean in bounds, where each call has one."""
     predicted: tuple[Cost, ...] = ()
-    """What is taken and the best others by the model, likewise."""
+    """What is taken and the best others by the model, where all calls had one size: of calls by all ranks, root 0."""
     compared: Comparison | None = None
 
 
@@ -79,7 +79,7 @@ def explain(
             Explained(
                 blocking + call["function"], _sizes(call["min_bytes"], call["max_bytes"]), int(call["calls"]),
                 str(call["algorithm"]), str(call["reason"]), row, limits, float(call["mean_seconds"]),
-                *_limit(job, call), _costs(job, call) if model and job is not None else (), _compared(report, call),
+                *_limit(call), _costs(job, call) if model and job is not None else (), _compared(report, call),
             )
         )  # fmt: skip
     for call in report.get("fallbacks", []):
@@ -106,10 +106,11 @@ def _asked(job: _core.Job, call: dict[str, Any]) -> Asked | None:
     return Asked(function, size, 0, job, blocking=bool(call.get("blocking", True)))
 
 
-def _limit(job: _core.Job | None, call: dict[str, Any]) -> tuple[float | None, float | None]:
-    asked = _asked(job, call) if job is not None else None
-    bound_s = bound_of(asked) if asked is not None else 0.0
-    return (bound_s, float(call["mean_seconds"]) / bound_s) if bound_s > 0 else (None, None)
+def _limit(call: dict[str, Any]) -> tuple[float | None, float | None]:
+    if "bounds" not in call:
+        return None, None
+    multiple = float(call["bounds"])
+    return float(call["mean_seconds"]) / multiple, multiple
 
 
 def _costs(job: _core.Job, call: dict[str, Any]) -> tuple[Cost, ...]:

@@ -2,9 +2,11 @@
 
 #include <cctype>
 #include <cstdio>
+#include <optional>
 
 #include "palmette/base/error.hpp"
 #include "palmette/base/units.hpp"
+#include "palmette/model/bound.hpp"
 #include "palmette/runtime/mpi_beside.hpp"
 #include "palmette/runtime/size_class.hpp"
 
@@ -23,6 +25,16 @@ std::string why_lost(const CachedPlan& plan) {
     const Comparison& comparison = *plan.comparison;
     return base::cat(plan.algorithm, " took ", base::format_duration(comparison.ours_s()), ", the MPI's ",
                      base::format_duration(comparison.mpi_s()), " (medians of ", comparison.pairs(), " pairs)");
+}
+
+/// 0 where lengths aren't all the same, or nothing is known of the machine.
+double bound_of(const CachedPlan& plan, const topology::Job& job) {
+    const PlanKey& key = plan.key;
+    const bool uneven =
+        key.function == select::Function::allgatherv || key.function == select::Function::reduce_scatter;
+    if (key.block_bytes < 0 || uneven) return 0;
+    const plan::Request request{plan.collective, plan::Rank{key.root}, key.block_bytes, key.element_bytes, key.ordered};
+    return model::bound(job, request, {key.block_bytes}).seconds;
 }
 
 std::string why_kept(const CachedPlan& plan) {
@@ -72,8 +84,10 @@ bool Call::plan(Work& work, int root, std::int64_t block_bytes, const Operation*
     if (plan.comparison && plan.comparison->lost() && !plan.refusal) [[unlikely]]
         give_up(plan);
     if (!plan.refusal) {
-        if (!plan.served)
+        if (!plan.served) {
             plan.served = &process_.report().served_row(function_, block_bytes, plan.algorithm, plan.reason, blocking_);
+            if (timed() && state_->leads()) plan.bound_s = bound_of(plan, state_->job());
+        }
         return true;
     }
     if (!plan.refused) plan.refused = &process_.report().refused_row(function_, *plan.refusal, plan.reason);
@@ -122,7 +136,8 @@ void Call::close(const Work& work, int code, double begin) {
     const bool leads = rank() == 0;
     const CachedPlan& plan = *work.plan;
     plan.served->calls.add(leads);
-    if (timed()) process_.report().timed(*plan.served, PMPI_Wtime() - begin);
+    if (timed())
+        process_.report().timed(*plan.served, PMPI_Wtime() - begin, leads ? std::optional(plan.bound_s) : std::nullopt);
     if (process_.settings().verbose > 1 && leads)
         std::fprintf(stderr, "palmette: %s of %s on %d ranks by %s (%s)\n", select::name_of(function_),
                      plan.key.block_bytes < 0 ? "unknown size" : base::format_size(plan.key.block_bytes).c_str(),

@@ -61,6 +61,7 @@ struct CachedPlan {
     std::int64_t batch_bytes = 0;
     BoundProgram tail;                 ///< for the last, shorter batch
     BoundLengths last;                 ///< where each call brings its own lengths
+    double bound_s = 0;                ///< the physical limit of such a call, where times are reported and one is known
     Comparison* comparison = nullptr;  ///< the communicator's, for all plans of its kind; null where there is none
     int users = 0;                     ///< nonblocking and persistent operations that run it: it can't be dropped
 };

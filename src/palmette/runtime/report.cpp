@@ -73,9 +73,22 @@ std::int64_t Report::served_calls(Function function) const {
     return calls;
 }
 
-void Report::timed(Served& row, double seconds) {
+double Report::Served::mean_seconds() const {
+    return seconds / static_cast<double>(std::max<std::int64_t>(calls.rank_calls(), 1));
+}
+
+double Report::Served::multiple() const {
+    if (bounded == 0 || bounded < calls.operations()) return 0;
+    return mean_seconds() * static_cast<double>(bounded) / bound_seconds;
+}
+
+void Report::timed(Served& row, double seconds, std::optional<double> bound_s) {
     const std::lock_guard lock(mutex_);
     row.seconds += seconds;
+    if (bound_s && *bound_s > 0) {
+        row.bound_seconds += *bound_s;
+        ++row.bounded;
+    }
     row.max_seconds = std::max(row.max_seconds, seconds);
 }
 
@@ -99,6 +112,8 @@ Json Report::pack() const {
             .set("h", row.max_bytes)
             .set("s", row.seconds)
             .set("m", row.max_seconds)
+            .set("t", row.bound_seconds)
+            .set("u", row.bounded)
             .set("r", row.reason);
         served.push(std::move(item));
     }
@@ -145,6 +160,8 @@ void Report::absorb(const Json& other) {
         row.max_bytes = std::max(row.max_bytes, integer(item, "h"));
         row.seconds += item.find("s")->number("s");
         row.max_seconds = std::max(row.max_seconds, item.find("m")->number("m"));
+        row.bound_seconds += item.find("t")->number("t");
+        row.bounded += integer(item, "u");
         if (row.reason.empty()) row.reason = item.find("r")->string("r");
     }
     for (const Json& item : other.find("refused")->items("refused")) {
@@ -206,8 +223,9 @@ Json Report::to_json(int ranks, double seconds, const Json& job) const {
             .set("calls", row.calls.operations())
             .set("rank_calls", row.calls.rank_calls());
         item.set("rank_seconds", row.seconds)
-            .set("mean_seconds", row.seconds / static_cast<double>(std::max<std::int64_t>(row.calls.rank_calls(), 1)))
+            .set("mean_seconds", row.mean_seconds())
             .set("max_seconds", row.max_seconds);
+        if (const double multiple = row.multiple(); multiple > 0) item.set("bounds", multiple);
         calls.push(std::move(item));
     }
     Json fallbacks = Json::array();
@@ -256,13 +274,17 @@ std::string Report::page(int ranks, double seconds) const {
     };
     print("palmette: %d ranks, %.3g s between MPI_Init and MPI_Finalize\n", ranks, seconds);
     if (served_.empty()) print("  no call was served\n");
-    if (!served_.empty()) print("  %-20s %15s %9s %10s %10s\n", "collective", "block bytes", "calls", "mean", "max");
+    if (!served_.empty())
+        print("  %-20s %15s %9s %10s %7s %10s\n", "collective", "block bytes", "calls", "mean", "bounds", "max");
     for (const auto& [key, row] : served_) {
         const std::string low = row.min_bytes < 0 ? "differing" : base::format_size(row.min_bytes);
         const std::string bytes = row.min_bytes == row.max_bytes ? low : low + ".." + base::format_size(row.max_bytes);
-        const double mean = row.seconds / static_cast<double>(std::max<std::int64_t>(row.calls.rank_calls(), 1));
-        print("  %-20s %15s %9lld %10s %10s\n", select::name_of(static_cast<Function>(std::get<0>(key))), bytes.c_str(),
-              static_cast<long long>(row.calls.operations()), base::format_duration(mean).c_str(),
+        const double multiple = row.multiple();
+        std::array<char, 16> bounds{};
+        if (multiple > 0) std::snprintf(bounds.data(), bounds.size(), multiple < 100 ? "%.2fx" : "%.0fx", multiple);
+        print("  %-20s %15s %9lld %10s %7s %10s\n", select::name_of(static_cast<Function>(std::get<0>(key))),
+              bytes.c_str(), static_cast<long long>(row.calls.operations()),
+              base::format_duration(row.mean_seconds()).c_str(), bounds.data(),
               base::format_duration(row.max_seconds).c_str());
         print("      by %.56s%s\n", std::get<2>(key).c_str(), std::get<3>(key) ? "" : ", nonblocking");
         // Which row or setting decided; `palmette explain --report` says the rest.

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <tuple>
 
@@ -73,7 +74,12 @@ class Report {
         Calls calls;
         std::int64_t min_bytes = INT64_MAX, max_bytes = INT64_MIN;  ///< -1: the ranks don't know
         double seconds = 0, max_seconds = 0;
+        double bound_seconds = 0;  ///< the physical limits of those calls that have one, together
+        std::int64_t bounded = 0;  ///< how many have
         std::string reason;
+        /// Of the mean time of a call; 0 where some call has no bound.
+        double multiple() const;
+        double mean_seconds() const;
     };
     struct Refused {
         Calls calls;
@@ -93,8 +99,8 @@ class Report {
     /// Calls of this process so far that palmette served.
     std::int64_t served_calls(Function function) const;
 
-    /// Adds the time of a served call, where times are taken.
-    void timed(Served& row, double seconds);
+    /// Adds the time of a served call, where times are taken. `bound_s`: its limit, 0 where none is known, from the rank that counts for all.
+    void timed(Served& row, double seconds, std::optional<double> bound_s);
     void note(const std::string& text);
     TopologyReport& topologies() { return topologies_; }
 

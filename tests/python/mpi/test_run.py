@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from palmette import _core
+
 from .conftest import FIRST_PRELOAD, Cluster, Mpi
 
 pytestmark = [
@@ -43,6 +45,23 @@ def test_the_report_says_what_was_served(mpi: Mpi, cluster: Cluster, tmp_path: P
     assert {row["algorithm"] for row in found["calls"] if row["function"] == "gather"} == {
         "by_topology:node=linear,leaf=k_nomial.3,top=linear"
     }
+
+
+def test_the_report_holds_mean_times_against_the_physical_bound(mpi: Mpi, cluster: Cluster, tmp_path: Path) -> None:
+    report = tmp_path / "run.json"
+    settings = cluster.settings(6)
+    done = run(
+        mpi, "--report", report, "--force", "bcast=linear", "--force", "alltoallv=pairwise",
+        *mpi.launch(6), mpi.program("comparison"), "--calls", 5, "--reals", 0, settings=settings,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    rows = {row["function"]: row for row in json.loads(report.read_text(encoding="utf-8"))["calls"]}
+    job = _core.Job(_core.Machine.from_file(cluster.path), "hosts=" + settings["PALMETTE_FAKE_HOSTS"])
+    bound_s = _core.bound(job, "bcast", 4000, 1).seconds
+    assert bound_s > 0
+    assert rows["bcast"]["bounds"] == pytest.approx(rows["bcast"]["mean_seconds"] / bound_s)
+    # Ranks don't know what others exchange.
+    assert "bounds" not in rows["alltoallv"]
 
 
 def test_the_page_comes_once_and_fits_80_columns(mpi: Mpi) -> None:
