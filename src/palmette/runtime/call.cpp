@@ -30,9 +30,7 @@ std::string why_lost(const CachedPlan& plan) {
 /// 0 where lengths aren't all the same, or nothing is known of the machine.
 double bound_of(const CachedPlan& plan, const topology::Job& job) {
     const PlanKey& key = plan.key;
-    const bool uneven =
-        key.function == select::Function::allgatherv || key.function == select::Function::reduce_scatter;
-    if (key.block_bytes < 0 || uneven) return 0;
+    if (!select::sizes_alike(key.function)) return 0;
     const plan::Request request{plan.collective, plan::Rank{key.root}, key.block_bytes, key.element_bytes, key.ordered};
     return model::bound(job, request, {key.block_bytes}).seconds;
 }

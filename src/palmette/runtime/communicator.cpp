@@ -13,11 +13,6 @@ namespace {
 using plan::Collective;
 using select::Function;
 
-/// Calls whose block lengths all ranks know to be the same.
-bool is_uniform(Function function) {
-    return !select::sizes_unknown(function) && function != Function::allgatherv && function != Function::reduce_scatter;
-}
-
 bool uses_shared_memory(const select::Spec& spec) { return spec.text().find("shared") != std::string::npos; }
 
 /// The most that a rank may have to expose in one operation, from what all ranks know.
@@ -124,7 +119,7 @@ void Communicator::fill(CachedPlan& plan, const Settings& settings) {
                           key.element_bytes, key.ordered,          false};
     request.shared_memory = key.blocking && !by_rank && can_share(settings);
     // Only uniform calls can be cut in batches.
-    if (!is_uniform(key.function) && key.block_bytes >= 0)
+    if (!select::sizes_alike(key.function) && key.block_bytes >= 0)
         request.shared_memory =
             request.shared_memory && most_exposed(plan.collective, plan.job->size(), key.block_bytes) <= ring_bytes();
     try {
@@ -175,7 +170,7 @@ void Communicator::fill(CachedPlan& plan, const Settings& settings) {
         const bool forced = settings.forced[static_cast<std::size_t>(key.function)].has_value();
         if (settings.compare > 0 && key.blocking && key.comparing != Comparing::never && !forced)
             plan.comparison = &comparison_for(plan, settings);
-        if (is_uniform(key.function)) {
+        if (select::sizes_alike(key.function)) {
             bind_uniform(plan, request, spec);
         } else {
             plan.program = row.make(*plan.job, plan::Rank{rank_}, request, spec);

@@ -158,6 +158,10 @@ bool sizes_unknown(Function function) {
            function == Function::alltoallw;
 }
 
+bool sizes_alike(Function function) {
+    return !sizes_unknown(function) && function != Function::allgatherv && function != Function::reduce_scatter;
+}
+
 bool is_scattered(const Job& job) { return !job.in_topology_order(); }
 
 bool fits_latency(const Row& row, const Job& job) {

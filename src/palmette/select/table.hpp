@@ -45,6 +45,8 @@ Function function_named(std::string_view name);
 Collective collective_of(Function function);
 /// True where no rank, or the root alone, knows all sizes.
 bool sizes_unknown(Function function);
+/// True where all blocks of a call have one size, as all ranks know.
+bool sizes_alike(Function function);
 
 /// One row. It matches when all its limits hold; where the sizes are unknown only rows without size limits do.
 struct Row {

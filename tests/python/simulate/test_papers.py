@@ -38,6 +38,15 @@ def test_gather_and_scatter_lose_nowhere(collective: str, placement: str, took: 
     assert max(ratios(took, collective, placement)) <= 1.05
 
 
+def test_scatter_loses_neither_over_narrow_uplinks_nor_beside_traffic(took: Took) -> None:
+    assert max(ratios(took, "scatter", "random:2", 0.25, (1024,))) <= 1.05
+    own, *rivals = (
+        took(BED, who, "scatter", (1024,), "random:1", 1.0, "", "alltoall:half:16K")[1024]
+        for who in (run.PALMETTE, *RIVALS)
+    )
+    assert own <= 1.05 * min(rivals)
+
+
 def test_at_best_at_least_half_of_the_time_is_saved(took: Took) -> None:
     assert min(ratios(took, "scatter", "random:1")) <= 0.5
 
