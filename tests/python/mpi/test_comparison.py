@@ -99,7 +99,7 @@ def sums_of(ran: Ran) -> dict[str, dict[str, Any]]:
 
 def test_sums_of_real_numbers_are_compared_beside_the_call_and_keep_their_bits(mpi: Mpi, table: str) -> None:
     settings = {**SLOW, "PALMETTE_TABLE": table}
-    ran = mpi.run(3, "comparison", "--calls", 74, "--same-bits", 1, settings=settings)
+    ran = mpi.run(3, "comparison", "--calls", 70, "--same-bits", 1, settings=settings)
     ran.assert_right()
     assert ran.report is not None
     for function in SUMS:
