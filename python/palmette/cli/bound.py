@@ -65,7 +65,7 @@ def command(
     """
     try:
         job = where.job(EXAMPLE)
-        given = [0] if collective == "barrier" else [_core.parse_size(size) for size in split(sizes)]
+        given = [0] if collective == "barrier" else [_core.parse_size(size) for size in split(sizes) or ("",)]
         block_bytes = given[0]
         ports = _ports(ports_given, job)
         terms_of = {

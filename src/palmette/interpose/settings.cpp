@@ -1,6 +1,5 @@
 #include "palmette/interpose/settings.hpp"
 
-#include <cctype>
 #include <charconv>
 #include <cstdlib>
 #include <optional>
@@ -46,9 +45,7 @@ std::optional<double> share_of(const std::string& text) {
 }
 
 void read_forced(Settings& settings, select::Function function) {
-    std::string name = "PALMETTE_";
-    for (const char* c = select::name_of(function); *c; ++c)
-        name += static_cast<char>(std::toupper(static_cast<unsigned char>(*c)));
+    const std::string name = runtime::setting_of(function);
     const char* value = std::getenv(name.c_str());
     if (!value || !*value) return;
     mix(settings.hash, name + "=" + value);

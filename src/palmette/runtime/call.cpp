@@ -1,8 +1,6 @@
 #include "palmette/runtime/call.hpp"
 
-#include <cctype>
 #include <cstdio>
-#include <optional>
 
 #include "palmette/base/error.hpp"
 #include "palmette/base/units.hpp"
@@ -36,13 +34,10 @@ double bound_of(const CachedPlan& plan, const topology::Job& job) {
 }
 
 std::string why_kept(const CachedPlan& plan) {
-    std::string setting = "PALMETTE_";
-    for (const char* c = select::name_of(plan.key.function); *c; ++c)
-        setting += static_cast<char>(std::toupper(static_cast<unsigned char>(*c)));
     return base::cat(select::name_of(plan.key.function), " of ", phrase_of_sizes(plan.key.block_bytes), ": ",
-                     why_lost(plan), "; kept, so that sums have the same bits from run to run. ", setting,
-                     "=mpi leaves them to the MPI, "
-                     "PALMETTE_GIVE_UP_SUMS=1 gives up what loses");
+                     why_lost(plan), "; kept, so that sums have the same bits from run to run. ",
+                     setting_of(plan.key.function),
+                     "=mpi leaves them to the MPI, PALMETTE_GIVE_UP_SUMS=1 gives up what loses");
 }
 
 }  // namespace
@@ -134,8 +129,7 @@ void Call::close(const Work& work, int code, double begin) {
     const bool leads = rank() == 0;
     const CachedPlan& plan = *work.plan;
     plan.served->calls.add(leads);
-    if (timed())
-        process_.report().timed(*plan.served, PMPI_Wtime() - begin, leads ? std::optional(plan.bound_s) : std::nullopt);
+    if (timed()) process_.report().timed(*plan.served, PMPI_Wtime() - begin, plan.bound_s);
     if (process_.settings().verbose > 1 && leads)
         std::fprintf(stderr, "palmette: %s of %s on %d ranks by %s (%s)\n", select::name_of(function_),
                      plan.key.block_bytes < 0 ? "unknown size" : base::format_size(plan.key.block_bytes).c_str(),

@@ -34,6 +34,19 @@ constexpr std::array<const char*, static_cast<std::size_t>(Refusal::count)> sent
     "done by the MPI to compare it with palmette",
 };
 
+/// Text that begins in `column` of a page of 80, in lines that all do.
+std::string wrapped(std::string_view rest, std::size_t column) {
+    const std::size_t width = 80 - column;
+    std::string out;
+    while (rest.size() > width) {
+        const std::size_t space = rest.rfind(' ', width);
+        const bool breaks = space != std::string_view::npos && space > 0;
+        out.append(rest.substr(0, breaks ? space : width)).append("\n").append(column, ' ');
+        rest.remove_prefix(breaks ? space + 1 : width);
+    }
+    return out.append(rest).append("\n");
+}
+
 std::int64_t integer(const Json& json, const char* name) { return json.find(name)->integer(name); }
 
 void add(Report::Calls& calls, const Json& item) {
@@ -82,11 +95,11 @@ double Report::Served::multiple() const {
     return mean_seconds() * static_cast<double>(bounded) / bound_seconds;
 }
 
-void Report::timed(Served& row, double seconds, std::optional<double> bound_s) {
+void Report::timed(Served& row, double seconds, double bound_s) {
     const std::lock_guard lock(mutex_);
     row.seconds += seconds;
-    if (bound_s && *bound_s > 0) {
-        row.bound_seconds += *bound_s;
+    if (bound_s > 0) {
+        row.bound_seconds += bound_s;
         ++row.bounded;
     }
     row.max_seconds = std::max(row.max_seconds, seconds);
@@ -300,15 +313,7 @@ std::string Report::page(int ranks, double seconds) const {
                                 (std::get<2>(key).empty() ? "" : ": " + std::get<2>(key));
         print("  %-20s %9lld calls  ", select::name_of(static_cast<Function>(std::get<0>(key))),
               static_cast<long long>(row.calls.operations()));
-        // 40 columns remain; the rest of the reason goes on below.
-        std::string_view rest = why;
-        for (bool first = true; !rest.empty(); first = false) {
-            std::size_t cut = rest.size() <= 40 ? rest.size() : rest.rfind(' ', 40);
-            if (cut == std::string_view::npos || cut == 0) cut = std::min<std::size_t>(rest.size(), 48);
-            print("%s%.*s\n", first ? "" : "                                        ", static_cast<int>(cut),
-                  rest.data());
-            rest.remove_prefix(std::min(rest.size(), cut + 1));
-        }
+        out += wrapped(why, 40);
     }
     if (!compared_.empty())
         print("  compared with the MPI's own  %15s %9s %10s %10s\n", "block bytes", "pairs", "ours", "the MPI's");
@@ -334,7 +339,7 @@ std::string Report::page(int ranks, double seconds) const {
         print("  to take another: palmette run --force %s=ALGORITHM\n", name);
     }
     out += topologies_.page();
-    for (const auto& [text, times] : notes_) print("  note: %.400s\n", text.c_str());
+    for (const auto& [text, times] : notes_) out += "  note: " + wrapped(text, 8);
     return out;
 }
 

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <tuple>
 
@@ -99,8 +98,8 @@ class Report {
     /// Calls of this process so far that palmette served.
     std::int64_t served_calls(Function function) const;
 
-    /// Adds the time of a served call, where times are taken. `bound_s`: its limit, 0 where none is known, from the rank that counts for all.
-    void timed(Served& row, double seconds, std::optional<double> bound_s);
+    /// Adds the time of a served call, where times are taken. `bound_s`: its limit, from the rank that counts for all; 0 from others, or where none is known.
+    void timed(Served& row, double seconds, double bound_s);
     void note(const std::string& text);
     TopologyReport& topologies() { return topologies_; }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cctype>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -10,6 +11,14 @@
 #include "palmette/select/table.hpp"
 
 namespace palmette::runtime {
+
+/// The variable that forces a function's algorithm: PALMETTE_ALLREDUCE.
+inline std::string setting_of(select::Function function) {
+    std::string name = "PALMETTE_";
+    for (const char* c = select::name_of(function); *c; ++c)
+        name += static_cast<char>(std::toupper(static_cast<unsigned char>(*c)));
+    return name;
+}
 
 struct Settings {
     bool enable = true;

@@ -157,3 +157,6 @@ def test_several_sizes_are_a_row_each(palmette: Call) -> None:
     refused = palmette("bound", "allreduce", "--machine", LAB, "--size", "64,1M", "--edges", "node")
     assert refused.status == 2
     assert "--size names several" in refused.err
+    empty = palmette("bound", "allreduce", "--machine", LAB, "--size", ",")
+    assert empty.status == 2
+    assert "is not a size" in empty.err
