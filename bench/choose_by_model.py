@@ -3,8 +3,9 @@
 Usage: choose_by_model.py [--json]
 
 On several machines, for every collective and some sizes: the time in which the model chooses among its candidates,
-and the time in which rank 0's program of the chosen algorithm is made. A run does both once for each kind of call.
-Both are medians of 21, taken in turns.
+and the time in which a rank makes its program of the chosen algorithm. A run does both once for each kind of call. All
+ranks choose alike and make programs of their own, for the longest of which a call waits: of 16 ranks, from the first to
+the last, the longest counts. All times are medians of 21, taken in turns.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import json
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from palmette import _core
@@ -37,6 +39,7 @@ COLLECTIVES = (
 )
 SIZES = (64, 4096, 65536)
 REPEATS = 21
+RANKS = 16
 
 
 def medians(*calls: Callable[[], Any]) -> list[float]:
@@ -51,15 +54,17 @@ def medians(*calls: Callable[[], Any]) -> list[float]:
 
 
 def measure(ranks: str, collective: str, size: int) -> dict[str, Any] | None:
-    """Time the choice and the program of rank 0; None where the model has no candidate."""
+    """Time the choice and the longest program; None where the model has no candidate."""
     job = _core.Job(_core.Machine.synthetic(MACHINES[ranks]), "random:1")
     row = {"function": collective, "algorithm": "model", "why": "timed"}
     table = _core.Table.from_json({"format": "palmette-table", "version": 1, "rows": [row]})
     chosen = table.choose(collective, job, 0, size).algorithm
     if chosen is None:
         return None
-    choice_s, program_s = medians(
-        lambda: table.choose(collective, job, 0, size), lambda: _core.make_program(job, 0, collective, chosen, 0, size)
+    asked = sorted({round(n * (job.size - 1) / (RANKS - 1)) for n in range(RANKS)})
+    choice_s, *programs_s = medians(
+        lambda: table.choose(collective, job, 0, size),
+        *(partial(_core.make_program, job, rank, collective, chosen, 0, size) for rank in asked),
     )
     return {
         "ranks": job.size,
@@ -67,7 +72,8 @@ def measure(ranks: str, collective: str, size: int) -> dict[str, Any] | None:
         "size_bytes": size,
         "algorithm": chosen,
         "choice_s": choice_s,
-        "program_s": program_s,
+        "program_s": max(programs_s),
+        "programs_s": dict(zip(asked, programs_s, strict=True)),
     }
 
 

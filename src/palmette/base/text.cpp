@@ -1,6 +1,14 @@
 #include "palmette/base/text.hpp"
 
+#include <array>
+
 namespace palmette::base {
+
+std::string number_text(double value, int digits) {
+    std::array<char, 48> text{};
+    char* const end = text.data() + text.size();
+    return {text.data(), std::to_chars(text.data(), end, value, std::chars_format::general, digits).ptr};
+}
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
     std::vector<std::string_view> parts;

@@ -1,19 +1,46 @@
 // Small text helpers, since std::format is not in every C++20 compiler that we build with.
 #pragma once
 
+#include <charconv>
+#include <concepts>
+#include <limits>
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace palmette::base {
 
-/// Joins anything that a stream can print: cat("rank ", 3, " of ", p).
+/// A number with so many significant digits and a point, whatever locale a program has set.
+std::string number_text(double value, int digits = 6);
+
+namespace detail {
+
+template <class Part>
+void append(std::string& text, const Part& part) {
+    if constexpr (std::convertible_to<const Part&, std::string_view>) {
+        text += std::string_view(part);
+    } else if constexpr (std::is_floating_point_v<Part>) {
+        text += number_text(static_cast<double>(part));
+    } else if constexpr (std::is_integral_v<Part> && sizeof(Part) > 1) {
+        char digits[std::numeric_limits<Part>::digits10 + 2];
+        text.append(digits, std::to_chars(digits, digits + sizeof digits, part).ptr);
+    } else {
+        std::ostringstream out;
+        out << part;
+        text += out.str();
+    }
+}
+
+}  // namespace detail
+
+/// Joins anything that a stream can print, as it would: cat("rank ", 3, " of ", p). Cheap for texts and numbers, since a run tells reasons with it.
 template <class... Parts>
 std::string cat(const Parts&... parts) {
-    std::ostringstream out;
-    (out << ... << parts);
-    return out.str();
+    std::string text;
+    (detail::append(text, parts), ...);
+    return text;
 }
 
 /// Splits at every `separator`; an empty text gives no parts, empty parts between separators are kept.

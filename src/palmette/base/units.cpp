@@ -31,11 +31,7 @@ double unit_factor(const std::array<std::pair<std::string_view, double>, N>& uni
     fail("'", whole, "' is not a ", what, ": unit '", unit, "' is unknown; write it like ", example);
 }
 
-std::string with_unit(double value, const char* unit) {
-    std::array<char, 48> text{};
-    std::snprintf(text.data(), text.size(), "%.4g %s", value, unit);
-    return text.data();
-}
+std::string with_unit(double value, const char* unit) { return cat(number_text(value, 4), " ", unit); }
 
 }  // namespace
 

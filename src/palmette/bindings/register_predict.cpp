@@ -82,7 +82,7 @@ void register_predict(nb::module_& m) {
            std::int32_t root, std::int64_t block_bytes, bool ordered, bool shared_memory, std::int64_t element_bytes) {
             const plan::Request request =
                 make_request(job, collective, root, block_bytes, {ordered, shared_memory, element_bytes});
-            return model::estimate(job, costs, request, Spec::parse(algorithm));
+            return model::Estimator(job, costs)(request, Spec::parse(algorithm));
         },
         "job"_a, "collective"_a, "algorithm"_a, "costs"_a, "root"_a = 0, "block_bytes"_a = 0, nb::kw_only(),
         "ordered"_a = false, "shared_memory"_a = false, "element_bytes"_a = 1,

@@ -1,6 +1,7 @@
 #include "palmette/collectives/registry.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "palmette/base/error.hpp"
 #include "palmette/collectives/rows.hpp"
@@ -29,11 +30,17 @@ const std::vector<Algorithm>& algorithms() {
 }
 
 const Algorithm& algorithm_named(Collective collective, std::string_view name) {
-    for (const Algorithm& row : algorithms())
-        if (row.collective == collective && row.name == name) return row;
+    // Asked for every candidate of every choice.
+    static const auto rows_of = [] {
+        std::array<std::vector<const Algorithm*>, plan::collective_count> out;
+        for (const Algorithm& row : algorithms()) out[static_cast<std::size_t>(row.collective)].push_back(&row);
+        return out;
+    }();
+    const std::vector<const Algorithm*>& rows = rows_of[static_cast<std::size_t>(collective)];
+    for (const Algorithm* row : rows)
+        if (row->name == name) return *row;
     std::string known;
-    for (const Algorithm& row : algorithms())
-        if (row.collective == collective) known += (known.empty() ? "" : ", ") + std::string(row.name);
+    for (const Algorithm* row : rows) known += (known.empty() ? "" : ", ") + std::string(row->name);
     fail("algorithm '", name, "' is unknown for ", plan::name_of(collective), ": there are ", known);
 }
 

@@ -9,14 +9,20 @@ namespace palmette::model {
 
 using plan::Collective;
 
-std::optional<double> estimate(const topology::Job& job, const Costs& costs, const plan::Request& request,
-                               const Spec& spec) {
-    if (job.size() < 2) return 0.0;
-    const bool in_order = spec.find("order").value_or("topology") == "topology" || job.in_topology_order();
-    const Tiers tiers(job, costs, in_order);
+std::optional<double> Estimator::operator()(const plan::Request& request, const Spec& spec) const {
+    if (job_.size() < 2) return 0.0;
+    if (spec.find("order").value_or("topology") == "topology" || job_.in_topology_order())
+        return on(tiers_, request, spec);
+    return on(tiers_.in_rank_order(), request, spec);
+}
+
+std::optional<double> Estimator::on(const Tiers& tiers, const plan::Request& request, const Spec& spec) {
     const auto bytes = static_cast<double>(std::max<std::int64_t>(request.block_bytes, 0));
     const Asked asked{tiers, bytes, spec, plan::is_reduction(request.collective)};
-    if (spec.name == "shared") return estimate_shared(asked, request.collective);
+    if (spec.name == "shared") {
+        if (tiers.nodes() > 1) return std::nullopt;
+        return estimate_shared(asked, request.collective);
+    }
     switch (request.collective) {
         case Collective::gather:
         case Collective::scatter:

@@ -30,6 +30,7 @@ std::vector<Phase> phases_of(const Asked& asked, const TreeShape& fallback) {
     bool any_named = false;
     for (std::size_t t = 0; t + 1 < tiers.count(); ++t)
         any_named = any_named || asked.spec.find(tiers[t].name).has_value();
+    out.reserve(tiers.count());
     double around = tiers.ranks();
     TreeShape shape = fallback;
     if (const auto top = asked.spec.find("top")) shape = TreeShape::parse(*top);

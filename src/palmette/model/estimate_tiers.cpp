@@ -4,14 +4,14 @@
 
 namespace palmette::model {
 
-Tiers::Tiers(const topology::Job& job, const Costs& costs, bool in_topology_order)
+Tiers::Tiers(const topology::Job& job, const Costs& costs)
     : ranks_(job.size()),
       nodes_(job.nodes().groups.count()),
       eager_(static_cast<double>(costs.eager_bytes)),
       copy_(costs.copy_bytes_per_s.value),
-      reduce_(costs.reduce_bytes_per_s.value),
-      in_topology_order_(in_topology_order) {
+      reduce_(costs.reduce_bytes_per_s.value) {
     bool inside = false;
+    tiers_.reserve(job.levels().size() + 1);
     for (std::size_t l = 0; l <= job.levels().size(); ++l) {
         const MessageCosts& message = costs.levels[l];
         Tier tier;
@@ -32,6 +32,12 @@ Tiers::Tiers(const topology::Job& job, const Costs& costs, bool in_topology_orde
         }
         tiers_.push_back(tier);
     }
+}
+
+Tiers Tiers::in_rank_order() const {
+    Tiers out = *this;
+    out.in_topology_order_ = false;
+    return out;
 }
 
 std::size_t Tiers::named(std::string_view level) const {

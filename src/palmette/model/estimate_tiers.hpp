@@ -27,7 +27,10 @@ enum class Partners : std::uint8_t {
 
 class Tiers {
   public:
-    Tiers(const topology::Job& job, const Costs& costs, bool in_topology_order);
+    /// Ranks talk in the order of the topology.
+    Tiers(const topology::Job& job, const Costs& costs);
+    /// The same, with ranks that talk in an order that knows nothing of the topology.
+    Tiers in_rank_order() const;
 
     double ranks() const { return ranks_; }
     double nodes() const { return nodes_; }
@@ -58,7 +61,7 @@ class Tiers {
     std::vector<Tier> tiers_;
     std::size_t node_ = 0;
     double ranks_, nodes_, eager_, copy_, reduce_;
-    bool in_topology_order_;
+    bool in_topology_order_ = true;
 };
 
 }  // namespace palmette::model

@@ -76,23 +76,19 @@ const std::vector<Spec>& candidates(Collective collective) {
 
 namespace {
 
-/// Tells `take` each candidate that serves and has a formula, and its seconds.
-template <class Take>
-void estimate_each(const topology::Job& job, const plan::Request& request, const std::vector<Spec>& candidates,
-                   Take take) {
-    const model::Costs costs = model::Costs::of(job);
-    for (const Spec& spec : candidates) {
-        if (collectives::algorithm_named(request.collective, spec.name).refuse(job, request, spec)) continue;
-        if (const auto seconds = model::estimate(job, costs, request, spec)) take(spec, *seconds);
-    }
+bool serves(const topology::Job& job, const plan::Request& request, const Spec& spec) {
+    return !collectives::algorithm_named(request.collective, spec.name).refuse(job, request, spec);
 }
 
 }  // namespace
 
 std::vector<Estimated> rank_by_model(const topology::Job& job, const plan::Request& request,
                                      const std::vector<Spec>& candidates) {
+    const model::Estimator estimate(job, model::Costs::of(job));
     std::vector<Estimated> out;
-    estimate_each(job, request, candidates, [&](const Spec& spec, double seconds) { out.push_back({spec, seconds}); });
+    for (const Spec& spec : candidates)
+        if (serves(job, request, spec))
+            if (const auto seconds = estimate(request, spec)) out.push_back({spec, *seconds});
     std::stable_sort(out.begin(), out.end(),
                      [](const Estimated& a, const Estimated& b) { return a.seconds < b.seconds; });
     return out;
@@ -100,15 +96,20 @@ std::vector<Estimated> rank_by_model(const topology::Job& job, const plan::Reque
 
 std::optional<Estimated> best_by_model(const topology::Job& job, const plan::Request& request) {
     if (request.block_bytes < 0 && request.collective != Collective::barrier) return std::nullopt;
-    // This one is asked in a run, and copies nothing that it doesn't choose.
-    const Spec* best = nullptr;
-    double least_s = 0;
-    estimate_each(job, request, candidates(request.collective), [&](const Spec& spec, double seconds) {
-        if (best && seconds >= least_s) return;
-        best = &spec;
-        least_s = seconds;
-    });
-    return best ? std::optional(Estimated{*best, least_s}) : std::nullopt;
+    // This one is asked in a run: it copies nothing that it doesn't choose, and asks only the fastest whether they serve.
+    const std::vector<Spec>& specs = candidates(request.collective);
+    const model::Estimator estimate(job, model::Costs::of(job));
+    std::vector<std::optional<double>> seconds;
+    seconds.reserve(specs.size());
+    for (const Spec& spec : specs) seconds.push_back(estimate(request, spec));
+    while (true) {
+        std::optional<std::size_t> best;
+        for (std::size_t i = 0; i < specs.size(); ++i)
+            if (seconds[i] && (!best || *seconds[i] < *seconds[*best])) best = i;
+        if (!best) return std::nullopt;
+        if (serves(job, request, specs[*best])) return Estimated{specs[*best], *seconds[*best]};
+        seconds[*best].reset();
+    }
 }
 
 }  // namespace palmette::select

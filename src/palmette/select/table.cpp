@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <utility>
 
 #include "palmette/base/error.hpp"
 #include "palmette/base/units.hpp"
@@ -245,15 +246,16 @@ Choice Table::choose(Function function, const Job& job, const plan::Request& req
         if (row.algorithm &&
             collectives::algorithm_named(request.collective, row.algorithm->name).refuse(job, request, *row.algorithm))
             continue;
-        const std::string reason = cat("table row ", i, row.why.empty() ? "" : ": ", row.why);
-        if (!row.by_model) return {row.algorithm, reason};
-        if (const auto best = best_by_model(job, request))
-            return {best->spec, cat(reason, "; the model gives it ", base::format_duration(best->seconds))};
+        std::string reason = cat("table row ", i, row.why.empty() ? "" : ": ", row.why);
+        if (!row.by_model) return {row.algorithm, std::move(reason)};
+        if (auto best = best_by_model(job, request))
+            return {std::move(best->spec), cat(reason, "; the model gives it ", base::format_duration(best->seconds))};
     }
     if (is_calibrated(job))
-        if (const auto best = best_by_model(job, request))
-            return {best->spec, cat("no table row fits; of the candidates the model holds this one fastest, ",
-                                    base::format_duration(best->seconds))};
+        if (auto best = best_by_model(job, request))
+            return {std::move(best->spec),
+                    cat("no table row fits; of the candidates the model holds this one fastest, ",
+                        base::format_duration(best->seconds))};
     return {std::nullopt, "no table row fits"};
 }
 

@@ -74,13 +74,14 @@ TEST(ByModel, formulas_rank_algorithms_as_plays_do) {
 
 TEST(ByModel, every_candidate_parses_and_has_a_formula) {
     const Job many = test::job_on("2leaf:4node:4core");
+    const model::Estimator estimate(many, model::Costs::of(many));
     for (std::size_t c = 0; c < plan::collective_count; ++c)
         for (const Spec& spec : candidates(static_cast<Collective>(c))) {
             const plan::Request request = request_of(static_cast<Collective>(c), 1024);
             if (spec.name == "shared") continue;
             ASSERT_FALSE(collectives::algorithm_named(request.collective, spec.name).refuse(many, request, spec))
                 << spec.text();
-            EXPECT_TRUE(model::estimate(many, model::Costs::of(many), request, spec)) << spec.text();
+            EXPECT_TRUE(estimate(request, spec)) << spec.text();
         }
 }
 
