@@ -24,12 +24,13 @@ from pathlib import Path
 from palmette.bench.text import size_text, time_text
 from palmette.bench.traffic import Traffic
 from palmette.simulate import parameters, simgrid
-from palmette.simulate.cluster import from_stored, prepared
+from palmette.simulate.cluster import Cluster, from_stored, prepared
 from palmette.simulate.compare import WITHIN
 from palmette.simulate.errors import SimulateError
-from palmette.simulate.job import Job, background_of, make_job
+from palmette.simulate.job import Background, Job, background_of, make_job
 from palmette.simulate.kept import Kept
 from palmette.simulate.run import PALMETTE, Outcome, simulate
+from palmette.simulate.watch import watched
 
 SHARES = (1.0, 0.5, 0.25)
 COLLECTIVES = ("gather", "scatter")
@@ -58,7 +59,7 @@ def cases_of(options: argparse.Namespace) -> Iterator[Case]:
     """All of them: quiet ones, the large size, and those beside the traffic with the same ones quiet."""
     rivals = options.rivals.split(",")
     drawn = [f"random:{seed}" for seed in range(1, options.placements + 1)]
-    few = drawn[: options.loaded_placements]
+    few = ["block", "cyclic", *drawn[: options.loaded_placements]] if options.loaded_placements else []
     quiet, loaded, large = (sizes_of(text) for text in (options.sizes, options.loaded_sizes, options.large))
     for share, collective in itertools.product(SHARES, COLLECTIVES):
         for placement, who in itertools.product(["block", "cyclic", *drawn], [PALMETTE, *rivals]):
@@ -66,10 +67,10 @@ def cases_of(options: argparse.Namespace) -> Iterator[Case]:
     for collective in COLLECTIVES:
         for placement, who in itertools.product(["block", "cyclic", *drawn[:1]], [PALMETTE, *rivals]):
             yield Case("", 1.0, placement, collective, who, large)
-        for placement in few:
-            yield Case("", 1.0, placement, collective, FLAT, quiet)
+        for share, placement in itertools.product(SHARES, few):
+            yield Case("", share, placement, collective, FLAT, quiet)
             for who in (PALMETTE, *rivals, FLAT):
-                yield Case(options.traffic, 1.0, placement, collective, who, loaded)
+                yield Case(options.traffic, share, placement, collective, who, loaded)
 
 
 def sizes_of(text: str) -> tuple[int, ...]:
@@ -78,10 +79,23 @@ def sizes_of(text: str) -> tuple[int, ...]:
 
 
 @cache
-def job_of(traffic: str, share: float, placement: str) -> Job:
+def bed_of(share: float) -> Cluster:
+    """Return the test bed with so much of its uplinks."""
+    return prepared(from_stored("gather-paper"), VALUES, share)
+
+
+@cache
+def beside(traffic: str, share: float, keep: str) -> Background:
+    """Return what runs beside the ranks, with what it takes of the links."""
+    bed = bed_of(share)
+    store = Kept(Path(keep)) if keep else None
+    return watched(simgrid.find_smpirun(), bed, background_of(bed, Traffic.parse(traffic)), VALUES, store=store)
+
+
+@cache
+def job_of(traffic: str, share: float, placement: str, keep: str) -> Job:
     """Return where ranks sit, and what runs beside them."""
-    bed = prepared(from_stored("gather-paper"), VALUES, share)
-    return make_job(bed, placement, None, background_of(bed, Traffic.parse(traffic)) if traffic else None)
+    return make_job(bed_of(share), placement, None, beside(traffic, share, keep) if traffic else None)
 
 
 def times_of(cases: Sequence[Case], options: argparse.Namespace) -> tuple[Times, list[str]]:
@@ -91,7 +105,7 @@ def times_of(cases: Sequence[Case], options: argparse.Namespace) -> tuple[Times,
     ended = itertools.count(1)
 
     def one(case: Case) -> Outcome:
-        job = job_of(case.traffic, case.share, case.placement)
+        job = job_of(case.traffic, case.share, case.placement, options.keep or "")
         found = simulate(smpirun, job, VALUES, case.contender, case.collective, case.sizes,
                          cpu_limit_s=options.cpu_limit, store=store)  # fmt: skip
         print(f"\r\x1b[K{next(ended)} of {len(cases)}: {job.placement}, share {case.share:g}, {case.collective},"
@@ -151,12 +165,12 @@ class Found:
                 found[placement, size] = 1 - own / best
         return found
 
-    def slowdowns(self, collective: str, contender: str, size: int) -> list[float]:
-        """How many times longer it takes beside the traffic, by placement."""
+    def slowdowns(self, share: float, collective: str, contender: str, size: int) -> list[float]:
+        """How many times longer it takes beside the traffic, on each placement."""
         return [
             seconds / self.times["", s, placement, c, who, n]
             for (t, s, placement, c, who, n), seconds in self.times.items()
-            if (t, c, who, n) == (self.traffic, collective, contender, size)
+            if (t, s, c, who, n) == (self.traffic, share, collective, contender, size)
             and ("", s, placement, c, who, n) in self.times
         ]
 
@@ -180,24 +194,28 @@ def page(found: Found, troubles: Sequence[str], options: argparse.Namespace) -> 
     yield from ("", "## Quiet, random placements", "", "Median gain (least; best).")
     for collective in COLLECTIVES:
         yield from _table(collective, [f"share {share:g}" for share in SHARES], {
-            size: [_spread(found.gains("", share, collective, (size,), only="random")) for share in SHARES] for size in quiet
+            size_text(size): [_spread(found.gains("", share, collective, (size,), only="random")) for share in SHARES]
+            for size in quiet
         })  # fmt: skip
     yield from ("", "## Quiet, block and cyclic placement, and the large size", "", "Palmette's time, and its gain.")
     ways = [(place, share) for place in ("block", "cyclic", "random:1") for share in SHARES]
     for collective in COLLECTIVES:
         yield from _table(collective, [f"{place}, {share:g}" for place, share in ways], {
-            size: [_cell(found, collective, way, size) for way in ways] for size in quiet + large
+            size_text(size): [_cell(found, collective, way, size) for way in ways] for size in quiet + large
         })  # fmt: skip
     if options.loaded_placements:
         yield from ("", f"## Beside {options.traffic}", "")
-        yield f"{options.loaded_placements} random placements, full uplinks. Palmette's median gain over"
-        yield f"{' and '.join(found.rivals)} (its least) and over {FLAT};"
+        yield f"Block, cyclic and {options.loaded_placements} random placements. Palmette, which is told what the traffic"
+        yield f"alone takes of each link: its median gain over {' and '.join(found.rivals)} (the least) and over {FLAT};"
         yield "how many times longer than quiet each takes, geometric mean."
         names = [PALMETTE, *found.rivals, FLAT]
         for collective in COLLECTIVES:
             yield from _table(collective, ["over the rivals", f"over {FLAT}", *(f"{name}, times" for name in names)], {
-                size: [*_beside(found, collective, size), *(_times(found.slowdowns(collective, who, size)) for who in names)]
-                for size in loaded
+                f"{size_text(size)}, share {share:g}": [
+                    *_beside(found, share, collective, size),
+                    *(_times(found.slowdowns(share, collective, who, size)) for who in names),
+                ]
+                for size in loaded for share in SHARES
             })  # fmt: skip
     if troubles:
         yield from ("", "## Left out", "", *(f"- {trouble}" for trouble in troubles))
@@ -205,14 +223,17 @@ def page(found: Found, troubles: Sequence[str], options: argparse.Namespace) -> 
 
 def claims(found: Found, sizes: Sequence[int], loaded: Sequence[int]) -> Iterator[str]:
     """What holds of the paper's claims, in figures."""
-    both = [found.gains("", share, collective, sizes) for share in SHARES for collective in COLLECTIVES]
-    cells, losses, least = sum(map(len, both)), sum(map(slower, both)), min(min(gains.values()) for gains in both)
-    yield f"- *Loses nowhere.* Of {cells} quiet cells {losses} are slower by more than 5 %; least gain: {_percent(least)}."
-    for share, collective, size in itertools.product(SHARES, COLLECTIVES, sizes):
-        gains = found.gains("", share, collective, (size,))
-        if slower(gains):
-            where = f"{collective} of {size_text(size)} over {share:g} of the uplink"
-            yield f"  Slower: {where}, on {slower(gains)} of {len(gains)} placements."
+    for traffic, how, measured in (("", "quiet", sizes), (found.traffic, "loaded", loaded)):
+        both = [found.gains(traffic, share, collective, measured) for share in SHARES for collective in COLLECTIVES]
+        if not all(both):
+            continue
+        cells, losses, least = sum(map(len, both)), sum(map(slower, both)), min(min(gains.values()) for gains in both)
+        yield f"- *Loses nowhere*, {how}. Of {cells} cells {losses} are slower by more than 5 %; least gain: {_percent(least)}."
+        for share, collective, size in itertools.product(SHARES, COLLECTIVES, measured):
+            gains = found.gains(traffic, share, collective, (size,))
+            if slower(gains):
+                where = f"{collective} of {size_text(size)} over {share:g} of the uplink"
+                yield f"  Slower: {where}, on {slower(gains)} of {len(gains)} placements."
     for collective in COLLECTIVES:
         all_gains = [list(found.gains("", share, collective, sizes, only="random").values()) for share in SHARES]
         medians = [statistics.median(gains) for gains in all_gains]
@@ -222,7 +243,9 @@ def claims(found: Found, sizes: Sequence[int], loaded: Sequence[int]) -> Iterato
         yield f"- *At least half at best*, {collective}. The best gain is {_shares([max(gains) for gains in all_gains])}."
     for collective in COLLECTIVES:
         ratios = {
-            who: [ratio for size in loaded for ratio in found.slowdowns(collective, who, size)]
+            who: [
+                ratio for size in loaded for share in SHARES for ratio in found.slowdowns(share, collective, who, size)
+            ]
             for who in (PALMETTE, *found.rivals, FLAT)
         }
         if all(ratios.values()):
@@ -235,10 +258,10 @@ def _shares(gains: Sequence[float]) -> str:
     return ", ".join(texts) + " of the uplink"
 
 
-def _table(title: str, columns: Sequence[str], rows: dict[int, list[str]]) -> Iterator[str]:
+def _table(title: str, columns: Sequence[str], rows: dict[str, list[str]]) -> Iterator[str]:
     yield from ("", f"### {title}", "", "| size | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|")
-    for size, texts in rows.items():
-        yield f"| {size_text(size)} | " + " | ".join(texts) + " |"
+    for name, texts in rows.items():
+        yield f"| {name} | " + " | ".join(texts) + " |"
 
 
 def _spread(gains: dict[tuple[str, int], float]) -> str:
@@ -254,9 +277,9 @@ def _cell(found: Found, collective: str, way: tuple[str, float], size: int) -> s
     return "-" if own is None or gain is None else f"{time_text(own)} {_percent(gain)}"
 
 
-def _beside(found: Found, collective: str, size: int) -> Iterator[str]:
+def _beside(found: Found, share: float, collective: str, size: int) -> Iterator[str]:
     for rivals in ((), (FLAT,)):
-        gains = list(found.gains(found.traffic, 1.0, collective, (size,), rivals).values())
+        gains = list(found.gains(found.traffic, share, collective, (size,), rivals).values())
         yield f"{_percent(statistics.median(gains))} ({_percent(min(gains))})" if gains else "-"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from palmette.bench.results import LOADED
+from palmette.bench.results import LOADED, EdgeLoad
 from palmette.bench.traffic import Traffic, hosts_of_processes
 from palmette.placement import PlacementError, hosts_of_ranks
 from palmette.simulate.cluster import Cluster
@@ -18,6 +18,8 @@ class Background:
 
     hosts: Sequence[str]
     size_bytes: int
+    loads: Sequence[EdgeLoad] = ()
+    """What they take of each link while nothing else is there: palmette is told."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from palmette.bench.loads import with_loads
 from palmette.simulate import kept, simgrid
 from palmette.simulate.errors import SimulateError
 from palmette.simulate.job import Job
@@ -22,7 +23,7 @@ SELECTORS = ("ompi", "mpich", "mvapich2", "impi")
 PALMETTE = "palmette"
 CHECKED_BYTES = 2 << 30
 """Sizes with more than this in all ranks' buffers together are timed in memory that the ranks share, and not compared."""
-_UNDERNEATH = {"smpi/coll-selector": "mpich", "smpi/allreduce": "rdb", "smpi/bcast": "binomial_tree"}
+UNDERNEATH = {"smpi/coll-selector": "mpich", "smpi/allreduce": "rdb", "smpi/bcast": "binomial_tree"}
 """What stands below palmette: its start shouldn't take p² messages, which mpich's own short ones do in the simulator."""
 
 _SOLVER = {"alltoall": {"maxmin/precision": "1e-4"}}
@@ -78,11 +79,13 @@ def simulate(
     arguments += ["--checked-bytes", str(CHECKED_BYTES if checks else 0)]
     if job.background:
         arguments += ["--background", str(len(background)), "--background-block", str(job.background.size_bytes)]
-    for name, cost in parameters.ends.items():
-        arguments += [f"--{name}", cost.text]
+    arguments += end_costs(parameters)
     for word in factoring.split():
         arguments += ["--factoring", word]
     own = contender == PALMETTE
+    topology = job.cluster.topology.to_json()
+    if job.background and job.background.loads:
+        topology = with_loads(topology, job.background.loads)
     settings = simgrid.configuration(parameters, _selector(contender, collective) | _SOLVER.get(collective, {}))
     asked = kept.Asked(
         simgrid.version(smpirun),
@@ -91,26 +94,39 @@ def simulate(
         settings,
         arguments,
         _digest(simgrid.PROGRAM) if own else "",
-        json.dumps(job.cluster.topology.to_json()) if own else "",
+        json.dumps(topology) if own else "",
         (environment or {}) if own else {},
     )
-    found = store.find(asked, cpu_limit_s) if store else None
-    if found is None:
-        found = _run(smpirun, job, asked, cpu_limit_s)
-        if store and found[0].trouble != simgrid.KILLED:
-            store.keep(asked, *found, cpu_limit_s)
-    ended, report = found
+    ended, report = started(smpirun, asked, cpu_limit_s, store)
     outcome = _read(contender, ended)
     if own and not factoring:
         _read_report(outcome, report, collective, sizes)
     return outcome
 
 
-def _run(smpirun: str, job: Job, asked: kept.Asked, cpu_limit_s: int) -> tuple[simgrid.Ended, dict[str, Any] | None]:
+def started(
+    smpirun: str, asked: kept.Asked, cpu_limit_s: int, store: kept.Kept | None
+) -> tuple[simgrid.Ended, dict[str, Any] | None]:
+    """Return how it ended and palmette's report, from the store where it was done before."""
+    found = store.find(asked, cpu_limit_s) if store else None
+    if found is None:
+        found = _run(smpirun, asked, cpu_limit_s)
+        if store and found[0].trouble != simgrid.KILLED:
+            store.keep(asked, *found, cpu_limit_s)
+    return found
+
+
+def end_costs(parameters: Parameters) -> list[str]:
+    """What messages cost their ends, for the benchmark program."""
+    return [word for name, cost in parameters.ends.items() for word in (f"--{name}", cost.text)]
+
+
+def _run(smpirun: str, asked: kept.Asked, cpu_limit_s: int) -> tuple[simgrid.Ended, dict[str, Any] | None]:
     """Run what is asked; returns palmette's report beside how it ended."""
     with tempfile.TemporaryDirectory(prefix="palmette-simulate-") as temporary:
         folder = Path(temporary)
-        job.cluster.topology.save(folder / "topology.json")
+        if asked.topology:
+            (folder / "topology.json").write_text(asked.topology, encoding="utf-8")
         (folder / "platform.xml").write_text(asked.platform, encoding="utf-8")
         (folder / "hosts").write_text(asked.hosts, encoding="utf-8")
         report = folder / "report.json"
@@ -133,7 +149,7 @@ def _digest(program: Path) -> str:
 
 def _selector(contender: str, collective: str) -> dict[str, str]:
     if contender == PALMETTE:
-        return _UNDERNEATH
+        return UNDERNEATH
     if contender in SELECTORS:
         return {"smpi/coll-selector": contender}
     return {"smpi/coll-selector": "mpich", f"smpi/{collective}": contender}
@@ -141,10 +157,7 @@ def _selector(contender: str, collective: str) -> dict[str, str]:
 
 def _read(contender: str, ended: simgrid.Ended) -> Outcome:
     outcome = Outcome(contender, trouble=ended.trouble)
-    for line in ended.output.splitlines():
-        if not line.startswith('{"event"'):
-            continue
-        event: dict[str, Any] = json.loads(line)
+    for event in events_of(ended):
         if event["event"] == "cell":
             outcome.times_s[event["size_bytes"]] = event["time_s"]
             outcome.wrong_ranks[event["size_bytes"]] = event["wrong_ranks"]
@@ -153,6 +166,11 @@ def _read(contender: str, ended: simgrid.Ended) -> Outcome:
         elif event["event"] == "background":
             outcome.background_rounds = event["rounds"]
     return outcome
+
+
+def events_of(ended: simgrid.Ended) -> list[dict[str, Any]]:
+    """What the benchmark program printed, but for what the simulator says in between."""
+    return [json.loads(line) for line in ended.output.splitlines() if line.startswith('{"event"')]
 
 
 def _read_report(outcome: Outcome, report: dict[str, Any] | None, collective: str, sizes: Sequence[int]) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+from palmette.bench.results import EdgeLoad
 from palmette.bench.text import size_text, time_text
 from palmette.simulate.compare import Cell, Compared
 
@@ -53,6 +54,23 @@ def closing_lines(compared: Compared) -> list[str]:
     for trouble in compared.troubles:
         lines.append(f"{trouble.contender} {trouble.collective}, {trouble.placement}: {trouble.text}")
     return lines
+
+
+def load_notes(loads: Sequence[EdgeLoad]) -> list[str]:
+    """What palmette was told of the traffic: of each level the busiest link. Nothing without traffic."""
+    busiest: dict[str, EdgeLoad] = {}
+    for load in loads:
+        if load.level not in busiest or load.share > busiest[load.level].share:
+            busiest[load.level] = load
+    if not busiest:
+        return []
+    each = ", ".join(f"{load.name} {100 * load.share:.0f} % ({level})" for level, load in busiest.items())
+    return [f"of the links the traffic alone takes, which palmette is told: {each}; of each level the busiest"]
+
+
+def load_json(load: EdgeLoad) -> dict[str, Any]:
+    """What the traffic alone takes of a link, as an object."""
+    return {"name": load.name, "level": load.level, "load": load.share}
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ struct options {
     int root;
     int background;          /* so many ranks at the end exchange all with all, without end */
     size_t background_bytes; /* for each other one of them in a round */
+    int alone_rounds;        /* above 0: all ranks are the background, and end after so many rounds */
     double checked_bytes;    /* sizes with more than this in all ranks' buffers together are timed and not compared */
     struct costs costs;
     char factoring[256]; /* not empty: a composition is run instead of the function */
@@ -173,25 +174,30 @@ static void run_cell(const struct options *o, size_t size, bool first) {
  * of their exchange crosses the switches alike. Rank 0 stays the first. */
 static int scattered(int rank) { return (int)(((unsigned)rank * 2654435761u) >> 1); }
 
-/* Exchange all with all, in pairs, until rank 0 of the job says that it is over: no collective of the simulator's, so that the
- * same traffic stands beside every contender, whose choices all ranks share. */
-static void disturb(MPI_Comm comm, size_t bytes) {
+/* Exchange all with all, in pairs, for `alone_rounds` rounds or, where that is 0, until rank 0 of the job says that it is over: no
+ * collective of the simulator's, so that the same traffic stands beside every contender, whose choices all ranks share. */
+static void disturb(MPI_Comm comm, size_t bytes, int alone_rounds) {
     int rank, size, over = 0, rounds = 0;
     PMPI_Comm_rank(comm, &rank);
     PMPI_Comm_size(comm, &size);
     char *send = room(bytes, 1);
     char *recv = room(bytes, 1);
+    const double begin_s = PMPI_Wtime();
     while (!over) {
         for (int step = 1; step < size; ++step)
             PMPI_Sendrecv(send, (int)bytes, MPI_BYTE, (rank + step) % size, PAIR_TAG, recv, (int)bytes, MPI_BYTE,
                           (rank + size - step) % size, PAIR_TAG, comm, MPI_STATUS_IGNORE);
         ++rounds;
-        if (rank == 0) PMPI_Iprobe(0, STOP_TAG, MPI_COMM_WORLD, &over, MPI_STATUS_IGNORE);
+        if (alone_rounds > 0)
+            over = rounds == alone_rounds;
+        else if (rank == 0)
+            PMPI_Iprobe(0, STOP_TAG, MPI_COMM_WORLD, &over, MPI_STATUS_IGNORE);
         over = told_by_first(over, comm) > 0;
     }
+    const double time_s = PMPI_Wtime() - begin_s;
     if (rank == 0) {
-        PMPI_Recv(&over, 1, MPI_INT, 0, STOP_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        printf("{\"event\":\"background\",\"ranks\":%d,\"rounds\":%d}\n", size, rounds);
+        if (alone_rounds == 0) PMPI_Recv(&over, 1, MPI_INT, 0, STOP_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        printf("{\"event\":\"background\",\"ranks\":%d,\"rounds\":%d,\"time_s\":%.12g}\n", size, rounds, time_s);
         fflush(stdout);
     }
     free(send);
@@ -240,6 +246,8 @@ static struct options read_options(int argc, char **argv) {
             o.background = atoi(value);
         else if (strcmp(name, "--background-block") == 0)
             o.background_bytes = strtoull(value, NULL, 10);
+        else if (strcmp(name, "--alone-rounds") == 0)
+            o.alone_rounds = atoi(value);
         else if (strcmp(name, "--send-inside") == 0)
             o.costs.send_inside = read_cost(value);
         else if (strcmp(name, "--receive-inside") == 0)
@@ -251,7 +259,8 @@ static struct options read_options(int argc, char **argv) {
         else
             stop("'%s': no such option; `palmette simulate` runs this program", name);
     }
-    if (!o.collective || !o.size_count) stop("no collective and sizes; `palmette simulate` runs this program");
+    if (!o.alone_rounds && (!o.collective || !o.size_count))
+        stop("no collective and sizes; `palmette simulate` runs this program");
     return o;
 }
 
@@ -266,6 +275,13 @@ __attribute__((visibility("default"))) int main(int argc, char **argv) {
     PMPI_Comm_rank(MPI_COMM_WORLD, &my_rank);
     PMPI_Comm_size(MPI_COMM_WORLD, &all);
     ranks = all - o.background;
+    if (o.alone_rounds) {
+        MPI_Comm alone;
+        PMPI_Comm_split(MPI_COMM_WORLD, 0, scattered(my_rank), &alone);
+        disturb(alone, o.background_bytes, o.alone_rounds);
+        PMPI_Comm_free(&alone);
+        return PMPI_Finalize();
+    }
     if (ranks < 1 || o.root >= ranks)
         stop("%d ranks, %d of them in the background, root %d", all, o.background, o.root);
     measured = MPI_COMM_WORLD;
@@ -273,7 +289,7 @@ __attribute__((visibility("default"))) int main(int argc, char **argv) {
     if (o.background)
         PMPI_Comm_split(MPI_COMM_WORLD, in_background, in_background ? scattered(my_rank - ranks) : my_rank, &measured);
     if (in_background) {
-        disturb(measured, o.background_bytes);
+        disturb(measured, o.background_bytes, 0);
     } else {
         for (int i = 0; i < o.size_count; ++i) run_cell(&o, o.sizes[i], i == 0);
         const int over = 1;

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from palmette.bench.traffic import Traffic
-from palmette.simulate import cluster, job, parameters, run, simgrid
+from palmette.simulate import cluster, job, parameters, run, simgrid, watch
 from palmette.simulate.errors import SimulateError
 
 VALUES = parameters.read()
@@ -52,7 +52,9 @@ def took(smpirun: str) -> Took:
     ) -> dict[int, float]:
         made = cluster.from_spec(platform) if ":" in platform else cluster.from_stored(platform)
         bed = cluster.prepared(made, VALUES, share)
-        background = job.background_of(bed, Traffic.parse(traffic)) if traffic else None
+        background = None
+        if traffic:
+            background = watch.watched(smpirun, bed, job.background_of(bed, Traffic.parse(traffic)), VALUES)
         seats = job.make_job(bed, placement, None, background)
         more: dict[str, Any] = {"factoring": factoring}
         if algorithm:

@@ -1,0 +1,67 @@
+"""What background traffic takes of each link of a simulated cluster while nothing else is there."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from palmette.bench.results import EdgeLoad
+from palmette.simulate import kept, simgrid
+from palmette.simulate.cluster import Cluster
+from palmette.simulate.errors import SimulateError
+from palmette.simulate.job import Background
+from palmette.simulate.parameters import Parameters
+from palmette.simulate.platform import platform_xml
+from palmette.simulate.run import UNDERNEATH, end_costs, events_of, started
+from palmette.topology_model import TreeNode
+
+_ROUNDS = 3
+"""Of the exchange; what it takes is their mean."""
+
+
+def watched(
+    smpirun: str,
+    cluster: Cluster,
+    background: Background,
+    parameters: Parameters,
+    *,
+    cpu_limit_s: int = 120,
+    store: kept.Kept | None = None,
+) -> Background:
+    """Return the background with what it takes of each link while it is alone there, as `palmette bench` measures it.
+
+    Raises SimulateError where it can't run.
+    """
+    asked = kept.Asked(
+        simgrid.version(smpirun),
+        platform_xml(cluster.topology, parameters, cluster.mesh),
+        "".join(f"{host}\n" for host in background.hosts),
+        simgrid.configuration(parameters, UNDERNEATH),
+        ["--alone-rounds", str(_ROUNDS), "--background-block", str(background.size_bytes), *end_costs(parameters)],
+        "",
+        "",
+        {},
+    )
+    ended, _ = started(smpirun, asked, cpu_limit_s, store)
+    events = [event for event in events_of(ended) if event["event"] == "background"]
+    if not events:
+        raise SimulateError(
+            f"the background traffic alone didn't run: {ended.trouble or 'it said nothing'}; choose fewer bytes, or a"
+            " longer --cpu-limit"
+        )
+    round_s = events[0]["time_s"] / events[0]["rounds"]
+    return replace(background, loads=_loads(cluster.topology.machine.tree, background, round_s))
+
+
+def _loads(tree: TreeNode, background: Background, round_s: float) -> list[EdgeLoad]:
+    """What a round of all with all takes of each link with a capacity, outermost first; both directions are alike."""
+    processes = Counter(background.hosts)
+    loads = []
+    for group in list(tree.walk())[1:]:
+        if not group.up_bytes_per_s:
+            continue
+        below = sum(processes[host.name] for host in group.hosts())
+        crossing = below * (len(background.hosts) - below) * background.size_bytes
+        share = crossing / (round_s * group.up_bytes_per_s) if crossing else 0.0
+        loads.append(EdgeLoad(group.name, group.level or "", share, share, share, share))
+    return loads
