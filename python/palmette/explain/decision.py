@@ -50,13 +50,17 @@ class Asked:
 
 @dataclass(frozen=True)
 class RowLook:
-    """A row of the table, and why it doesn't match; empty: it decides."""
+    """A row of the table, and why it doesn't match; empty: it decides.
+
+    `measurable`: that is about links, of which a measurement might tell something else.
+    """
 
     number: int
     limits: str
     algorithm: str
     why: str
     why_not: str
+    measurable: bool = False
 
 
 @dataclass(frozen=True)
@@ -136,8 +140,8 @@ def look_through(asked: Asked, table: _core.Table) -> list[RowLook]:
     found = table.looks(asked.function, asked.planned_job, asked.root, asked.size_bytes, **_details(asked))
     rows = table.rows
     return [
-        RowLook(number, limits_of(rows[number]), rows[number].algorithm or "mpi", rows[number].why, why_not)
-        for number, why_not in found
+        RowLook(number, limits_of(rows[number]), rows[number].algorithm or "mpi", rows[number].why, why_not, measurable)
+        for number, why_not, measurable in found
     ]
 
 

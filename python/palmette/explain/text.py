@@ -71,7 +71,7 @@ def _passed_over(looks: Sequence[RowLook], function: str, all_rows: bool) -> lis
         shown = list(looks)
         lines = [f"Rows for {function} before it:"]
     else:
-        shown = [look for look in looks if look.why_not.endswith("unknown") or "other traffic" in look.why_not]
+        shown = [look for look in looks if look.measurable]
         some = ", among them" if shown else ""
         lines = _wrapped("", f"{len(looks)} rows for {function} before it don't match (--rows shows why){some}")
     return lines + [line for look in shown for line in _look(look)]

@@ -1,8 +1,8 @@
 // The decision table.
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include "palmette/base/error.hpp"
@@ -111,15 +111,16 @@ void register_select(nb::module_& m) {
                bool shared_memory) {
                 const Asked a =
                     asked(job, function, root, block_bytes, std::move(mpi), crowded, blocking, ordered, shared_memory);
-                std::vector<std::pair<std::size_t, std::string>> out;
+                std::vector<std::tuple<std::size_t, std::string, bool>> out;
                 for (select::Look& look : select::looks(self, a.function, job, a.request, a.surroundings))
-                    out.emplace_back(look.row, std::move(look.why_not));
+                    out.emplace_back(look.row, std::move(look.why_not), look.measurable);
                 return out;
             },
             "function"_a, "job"_a, "root"_a = 0, "block_bytes"_a = -1, "mpi"_a = "", "crowded"_a = false,
             "blocking"_a = true, "ordered"_a = false, "shared_memory"_a = true,
-            "(row, why it doesn't match) for the function's rows in order, up to the one that decides, whose text is "
-            "empty. Raises Error.");
+            "(row, why it doesn't match, whether that is about links, of which a measurement might tell something "
+            "else) "
+            "for the function's rows in order, up to the one that decides, whose text is empty. Raises Error.");
 
     m.def(
         "collective_of",

@@ -26,8 +26,16 @@ std::string size_limit(const Row& row, std::int64_t bytes) {
     return bytes > row.max_bytes ? cat("for up to ", base::format_size(row.max_bytes), here) : "";
 }
 
+std::string latency_limit(const Row& row, double latency_s) {
+    const bool fast = std::isfinite(row.max_latency_s) && latency_s > row.max_latency_s;
+    return cat("for a level of ", fast || row.min_latency_s <= 0 ? row.max_latency_s * 1e6 : row.min_latency_s * 1e6,
+               " us and ", fast || row.min_latency_s <= 0 ? "less" : "more", ", here it is ",
+               latency_s > 0 ? cat(latency_s * 1e6) : "unknown");
+}
+
 /// In the order in which people read a row, sizes first.
-std::string failing_limit(const Row& row, const Job& job, std::int64_t bytes, const Surroundings& around) {
+std::string failing_limit(const Row& row, const Job& job, std::int64_t bytes, const Surroundings& around,
+                          bool& measurable) {
     if (std::string limit = size_limit(row, bytes); !limit.empty()) return limit;
     if (!row.mpi.empty() && row.mpi != around.mpi)
         return cat("for ", row.mpi, around.mpi.empty() ? ", and no MPI is named" : ", the MPI is " + around.mpi);
@@ -36,16 +44,14 @@ std::string failing_limit(const Row& row, const Job& job, std::int64_t bytes, co
     if (job.size() < row.min_ranks || job.size() > row.max_ranks)
         return outside(job.size(), row.min_ranks, row.max_ranks, "rank");
     if (!fits_latency(row, job)) {
-        const double latency_s = slowest_latency(job);
-        const bool fast = std::isfinite(row.max_latency_s) && latency_s > row.max_latency_s;
-        return cat("for a level of ",
-                   fast || row.min_latency_s <= 0 ? row.max_latency_s * 1e6 : row.min_latency_s * 1e6, " us and ",
-                   fast || row.min_latency_s <= 0 ? "less" : "more", ", here it is ",
-                   latency_s > 0 ? cat(latency_s * 1e6) : "unknown");
+        measurable = slowest_latency(job) <= 0;
+        return latency_limit(row, slowest_latency(job));
     }
-    if (row.min_load > 0 && heaviest_load(job) < row.min_load)
+    if (row.min_load > 0 && heaviest_load(job) < row.min_load) {
+        measurable = true;
         return cat("for links of which other traffic takes ", 100 * row.min_load, " % and more, here it is ",
                    std::lround(100 * heaviest_load(job)), " %");
+    }
     if (row.crowded && *row.crowded != around.crowded)
         return *row.crowded ? "for nodes with more ranks than cores" : "for nodes with a core for each rank";
     if (row.blocking && *row.blocking != around.blocking)
@@ -64,7 +70,8 @@ std::vector<Look> looks(const Table& table, Function function, const Job& job, c
     for (std::size_t i = 0; i < table.rows().size(); ++i) {
         const Row& row = table.rows()[i];
         if (row.function != function) continue;
-        Look look{i, failing_limit(row, job, request.block_bytes, surroundings)};
+        Look look{i, "", false};
+        look.why_not = failing_limit(row, job, request.block_bytes, surroundings, look.measurable);
         if (look.why_not.empty() && row.algorithm)
             if (const auto reason = collectives::algorithm_named(request.collective, row.algorithm->name)
                                         .refuse(job, request, *row.algorithm))

@@ -13,6 +13,7 @@ namespace palmette::select {
 struct Look {
     std::size_t row = 0;
     std::string why_not;  ///< the first limit that fails, or why the algorithm refuses the job; empty: this row decides
+    bool measurable = false;  ///< that limit is about links, of which a measurement might tell something else
 };
 
 /// The rows of the function in order, up to the one that decides or to the last. Agrees with Table::choose. Throws what that throws.
