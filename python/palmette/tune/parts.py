@@ -1,4 +1,5 @@
-"""Tuning level by level: where an algorithm is put together from one shape a level, its levels are tuned one at a time.
+"""Tuning part by part: where an algorithm is put together from parts that take their time one after the other, each of
+them is tuned by itself.
 
 In a tree of leaders whose blocks or vectors aren't cut in segments, a leader sends up after all of its group has
 arrived (down: the other way round), so the time along a path is the sum of its levels' times, each of which depends
@@ -6,6 +7,9 @@ on that level's shape alone; levels use links of their own. Where the groups of 
 the levels by themselves make the best tree: n levels of k shapes need 1 + n (k - 1) measurements instead of k^n. With
 uneven groups the slowest path may change with the shapes, and with segments levels overlap: there the result is a
 candidate like others, which is measured against the best found otherwise.
+
+An algorithm with leaders has two parts, what they do among each other and what they do inside of their groups: they begin
+with the one when their groups are done with the other, and groups that are equal are done at the same time.
 """
 
 from __future__ import annotations
@@ -18,58 +22,73 @@ from palmette.tune.decide import ranked, typical_s
 from palmette.tune.results import CellResult
 from palmette.tune.specs import read, written
 
-FAMILIES = ("by_topology", "reduce_bcast")
-"""Algorithms that take a shape for each level."""
+TREES = ("by_topology", "reduce_bcast")
+"""Algorithms that take a shape for each level. A level whose key is left out has no leaders."""
+STAGES = {"leaders": ("between", "inside")}
+"""Keys of algorithms whose stages follow each other. A key that is left out stands for its default."""
 
 
-def level_keys(job: _core.Job) -> tuple[str, ...]:
-    """Return the keys that name a level's shape on this job, outermost first."""
-    return ("top", *Levels.of(job).leading)
+def part_keys(job: _core.Job, spec: str) -> tuple[str, ...]:
+    """Return the keys that name a part each of this specification: of a tree the levels, outermost first; none: no parts."""
+    name = read(spec)[0]
+    return ("top", *Levels.of(job).leading) if name in TREES else STAGES.get(name, ())
 
 
 def has_parts(spec: str) -> bool:
-    """Whether levels of this specification can be tuned one at a time."""
-    return read(spec)[0] in FAMILIES
+    """Whether parts of this specification can be tuned one at a time."""
+    return read(spec)[0] in (*TREES, *STAGES)
 
 
 def is_exact(job: _core.Job, spec: str) -> bool:
-    """Whether level by level surely finds the best shapes: no segments, and equal groups at every level that leaders are at."""
-    leading = Levels.of(job).leading
+    """Whether part by part surely finds the best: no segments, and equal groups at every level that leaders are at."""
+    name, options = read(spec)
+    leading = Levels.of(job).leading if name in TREES else (options.get("level", "node"),)
     equal = all(len(set(level.sizes)) == 1 for level in job.levels if level.name in leading)
-    return has_parts(spec) and "segment" not in read(spec)[1] and equal
+    return has_parts(spec) and "segment" not in options and equal
+
+
+def differs_in_parts(spec: str, base: str, keys: Sequence[str]) -> bool:
+    """Whether they are the same but for parts."""
+    (name, options), (base_name, base_options) = read(spec), read(base)
+    return name == base_name and _without(options, keys) == _without(base_options, keys)
 
 
 def star(spec: str, keys: Sequence[str], grid: Mapping[str, Sequence[str | None]]) -> list[str]:
-    """Return `spec` and those that differ from it in the shape of one level."""
+    """Return `spec` and those that differ from it in one part."""
     name, options = read(spec)
     found = [spec]
     for key in keys:
-        if key not in options:
+        if key not in options and name in TREES:
             continue
         for shape in grid.get(key, ()):
-            other = written(name, {**options, key: shape})
+            changed = {**options, key: shape}
+            # In the grid's order of keys, as candidates are written.
+            other = written(name, {one: changed[one] for one in dict.fromkeys([*grid, *changed]) if one in changed})
             if other not in found:
                 found.append(other)
     return found
 
 
 def combined(result: CellResult, base: str, keys: Sequence[str]) -> str | None:
-    """Return `base` with the best shape measured at each level; None where that was measured itself or nothing was."""
+    """Return `base` with the best measured of each part; None where that was measured itself or nothing was."""
     name, options = read(base)
-    best = dict(options)
+    best: dict[str, str | None] = dict(options)
     order = ranked(result)
     for key in keys:
-        if key not in options:
+        if key not in options and name in TREES:
             continue
         alike = [one for one in order if _differs_at_most_in(one.spec, name, options, key)]
         if alike:
-            best[key] = read(min(alike, key=typical_s).spec)[1][key]
+            best[key] = read(min(alike, key=typical_s).spec)[1].get(key)
     spec = written(name, best)
-    return None if result.of(spec) is not None else spec
+    return None if any(read(one.spec) == read(spec) for one in order) else spec
 
 
 def _differs_at_most_in(spec: str, name: str, options: Mapping[str, str], key: str) -> bool:
     other_name, other = read(spec)
-    return other_name == name and other.keys() == options.keys() and all(
-        other[one] == options[one] for one in options if one != key
-    )  # fmt: skip
+    same_levels = name not in TREES or other.keys() == options.keys()
+    return other_name == name and same_levels and _without(other, (key,)) == _without(options, (key,))
+
+
+def _without(options: Mapping[str, str], keys: Sequence[str]) -> dict[str, str]:
+    return {key: value for key, value in options.items() if key not in keys}

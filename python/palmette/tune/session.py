@@ -137,12 +137,12 @@ class _Site:
         return questions
 
     def _together(self, result: CellResult) -> list[str]:
-        """The combination of the best shapes of the levels, where a tree is near the best and that wasn't measured itself."""
+        """The combination of the best parts, where what has parts is near the best and that wasn't measured itself."""
         order = ranked(result)
         base = next((one.spec for one in order[:3] if parts.has_parts(one.spec)), None)
         if base is None:
             return []
-        spec = parts.combined(result, base, parts.level_keys(self._plan.job))
+        spec = parts.combined(result, base, parts.part_keys(self._plan.job, base))
         return [spec] if spec is not None else []
 
     def _question(self, cell: Cell, specs: Sequence[str]) -> Question:

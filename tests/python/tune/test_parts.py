@@ -1,4 +1,4 @@
-"""Level by level."""
+"""Part by part."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from palmette.tune.specs import written
 
 from .samples import cell
 
+Row = tuple[str | None, ...]
 EVEN, UNEVEN = "4leaf@50Mbit/s:4node@100Mbit/s:2core", "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core"
 
 
@@ -24,12 +25,21 @@ def job(spec: str) -> _core.Job:
 def test_a_star_changes_one_level_at_a_time() -> None:
     base = "by_topology:leaf=linear,node=linear,top=linear"
     shapes = ("linear", "binomial")
-    found = parts.star(base, ("top", "leaf", "node"), {"top": shapes, "leaf": shapes, "node": shapes})
+    found = parts.star(base, ("top", "leaf", "node"), {"leaf": shapes, "node": shapes, "top": shapes})
     assert found == [
         base,
         "by_topology:leaf=linear,node=linear,top=binomial",
         "by_topology:leaf=binomial,node=linear,top=linear",
         "by_topology:leaf=linear,node=binomial,top=linear",
+    ]
+
+
+def test_a_star_of_leaders_knows_their_defaults_and_writes_keys_as_candidates_do() -> None:
+    grid = {"leaders": (None, "all"), "between": (None, "ring"), "inside": (None, "shared"), "segment": (None, "8K")}
+    assert parts.star("leaders:leaders=all,inside=shared", ("between", "inside"), grid) == [
+        "leaders:leaders=all,inside=shared",
+        "leaders:leaders=all,between=ring,inside=shared",
+        "leaders:leaders=all",
     ]
 
 
@@ -46,6 +56,23 @@ def test_the_best_shapes_are_put_together() -> None:
     assert parts.combined(result, base, ("top", "leaf", "node")) == "by_topology:leaf=linear,node=binomial,top=binomial"
 
 
+def test_the_best_stages_of_leaders_are_put_together_defaults_among_them() -> None:
+    base = "leaders:leaders=all,between=ring,inside=shared"
+    result = cell(
+        {
+            base: [1.0] * 5,
+            "leaders:leaders=all,inside=shared": [0.8] * 5,
+            "leaders:leaders=all,between=direct,inside=shared": [1.1] * 5,
+            "leaders:leaders=all,between=ring": [0.9] * 5,
+            "leaders:between=direct": [0.1] * 5,
+        }
+    )
+    assert parts.combined(result, base, ("between", "inside")) == "leaders:leaders=all"
+    # Keys may stand in another order: it's the same plan, and was measured.
+    measured = cell({"leaders:inside=shared,leaders=all": [1.0] * 5, "leaders:leaders=all,inside=shared": [0.9] * 5})
+    assert parts.combined(measured, "leaders:leaders=all,inside=shared", ("between", "inside")) is None
+
+
 def test_a_combination_that_was_measured_isnt_measured_again() -> None:
     base = "by_topology:node=linear,top=linear"
     result = cell({base: [1.0] * 5, "by_topology:node=linear,top=binomial": [2.0] * 5})
@@ -57,6 +84,10 @@ def test_it_is_exact_without_segments_and_with_equal_groups_only() -> None:
     assert not parts.is_exact(job(UNEVEN), "by_topology:leaf=linear,node=linear,top=linear")
     assert not parts.is_exact(job(EVEN), "by_topology:leaf=linear,node=linear,top=linear,segment=8K")
     assert not parts.is_exact(job(EVEN), "k_nomial")
+    assert parts.is_exact(job(EVEN), "leaders:between=ring")
+    assert parts.is_exact(job(UNEVEN), "leaders:between=ring")
+    assert not parts.is_exact(job(UNEVEN), "leaders:between=ring,level=leaf")
+    assert not parts.is_exact(job(EVEN), "leaders:segment=8K")
 
 
 @pytest.mark.parametrize(
@@ -78,3 +109,29 @@ def test_on_equal_groups_level_by_level_finds_the_best_tree_of_all(function: str
         for at in range(3)
     ]
     assert seconds(*alone) == pytest.approx(min(seconds(*all_three) for all_three in product(shapes, repeat=3)))
+
+
+@pytest.mark.parametrize(
+    ("function", "sizes", "more", "between", "inside"),
+    [
+        ("allreduce", (256, 65536), {}, (None, "all", "rabenseifner", "ring", "direct"), (None, "shared", "binomial")),
+        ("allreduce", (256, 65536), {"level": "leaf"}, (None, "all", "rabenseifner", "ring"), (None, "shared")),
+        ("allgather", (256, 65536), {"leaders": "2"}, ("ring", "bruck", "all", "circulant"), (None, "binomial")),
+        ("barrier", (0,), {}, (None, "dissemination"), (None, "linear", "shared")),
+    ],
+)
+def test_on_equal_groups_the_times_of_what_leaders_do_add_up(
+    function: str, sizes: tuple[int, ...], more: dict[str, str | None], between: Row, inside: Row
+) -> None:
+    here = job("6leaf@50Mbit/s~200us:5node@100Mbit/s~80us:4core")
+    for size in sizes:
+
+        def seconds(outer: str | None, inner: str | None, size: int = size) -> float:
+            spec = written("leaders", {**more, "between": outer, "inside": inner})
+            found = prediction_of(here, spec, Cell(function, size))
+            assert found is not None
+            return found.seconds
+
+        for outer, inner in product(between, inside):
+            alone = seconds(outer, inside[0]) + seconds(between[0], inner) - seconds(between[0], inside[0])
+            assert seconds(outer, inner) == pytest.approx(alone, rel=0.003)
