@@ -48,9 +48,11 @@ simulate: build
 
 # Debian's own MPIs have Fortran modules and wrappers, which the wheels don't: tests of programs in Fortran need them.
 FORTRAN := gfortran libmpich-dev mpich libopenmpi-dev openmpi-bin
+# Slurm itself, for what is written for it and read from it. Its services don't start without a slurm.conf.
+SLURM := slurmctld slurmd slurm-client
 
 test: debian build simulate
-	@tools/setup_debian.sh $(FORTRAN)
+	@tools/setup_debian.sh $(FORTRAN) $(SLURM)
 	@tools/build.sh dev $(JOBS)
 	@$(BIN)/python tools/run_tests.py $(TESTS)
 

@@ -1,8 +1,8 @@
-"""The source `env`: where Slurm says that a task's host is, SLURM_TOPOLOGY_ADDR and SLURM_TOPOLOGY_PATTERN.
+"""The source `env`: where Slurm says that a task's host is, SLURM_TOPOLOGY_ADDR and SLURM_TOPOLOGY_ADDR_PATTERN.
 
 Each task sees only its own host's path. A file with one `ADDR PATTERN` line per host tells the whole job:
 
-    srun --ntasks-per-node=1 sh -c 'echo $SLURM_TOPOLOGY_ADDR $SLURM_TOPOLOGY_PATTERN' > addr.txt
+    srun --ntasks-per-node=1 sh -c 'echo $SLURM_TOPOLOGY_ADDR $SLURM_TOPOLOGY_ADDR_PATTERN' > addr.txt
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from palmette.discover.tree import tier_name
 from palmette.topology_model import Level, Machine, Source, TreeNode
 
 _EVERYBODY = (
-    "srun --ntasks-per-node=1 sh -c 'echo $SLURM_TOPOLOGY_ADDR $SLURM_TOPOLOGY_PATTERN' > addr.txt "
+    "srun --ntasks-per-node=1 sh -c 'echo $SLURM_TOPOLOGY_ADDR $SLURM_TOPOLOGY_ADDR_PATTERN' > addr.txt "
     "and --from env addr.txt tell all"
 )
 # A period between names; those inside brackets belong to a host list.
@@ -51,7 +51,7 @@ def discover_env(argument: str | None, environment: Mapping[str, str] | None = N
         return found
     env = os.environ if environment is None else environment
     found = Found(Source("env", "SLURM_TOPOLOGY_ADDR"))
-    address, pattern = env.get("SLURM_TOPOLOGY_ADDR", ""), env.get("SLURM_TOPOLOGY_PATTERN", "")
+    address, pattern = env.get("SLURM_TOPOLOGY_ADDR", ""), env.get("SLURM_TOPOLOGY_ADDR_PATTERN", "")
     if not address:
         raise DiscoverError(
             "SLURM_TOPOLOGY_ADDR is not set; run this inside a step of a Slurm job (srun), or give another source"
@@ -59,7 +59,7 @@ def discover_env(argument: str | None, environment: Mapping[str, str] | None = N
     path = _path(address, pattern)
     if path is None:
         raise DiscoverError(
-            f"SLURM_TOPOLOGY_ADDR={address} doesn't fit SLURM_TOPOLOGY_PATTERN={pattern}; are both set?"
+            f"SLURM_TOPOLOGY_ADDR={address} doesn't fit SLURM_TOPOLOGY_ADDR_PATTERN={pattern}; are both set?"
         )
     own = path[-1][1]
     others = [host for host in expand(env.get("SLURM_JOB_NODELIST", ""), "SLURM_JOB_NODELIST") if host != own]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from math import ceil
 
 from palmette.bench.results import EdgeLoad
 from palmette.simulate import kept, simgrid
@@ -15,8 +16,8 @@ from palmette.simulate.platform import platform_xml
 from palmette.simulate.run import UNDERNEATH, end_costs, events_of, started
 from palmette.topology_model import TreeNode
 
-_ROUNDS = 3
-"""Of the exchange; what it takes is their mean."""
+_STEPS = 400
+"""At least so many exchanges of each process, in whole rounds; what a round takes is their mean."""
 
 
 def watched(
@@ -32,12 +33,13 @@ def watched(
 
     Raises SimulateError where it can't run.
     """
+    rounds = ceil(_STEPS / max(1, len(background.hosts) - 1))
     asked = kept.Asked(
         simgrid.version(smpirun),
         platform_xml(cluster.topology, parameters, cluster.mesh),
         "".join(f"{host}\n" for host in background.hosts),
         simgrid.configuration(parameters, UNDERNEATH),
-        ["--alone-rounds", str(_ROUNDS), "--background-block", str(background.size_bytes), *end_costs(parameters)],
+        ["--alone-rounds", str(rounds), "--background-block", str(background.size_bytes), *end_costs(parameters)],
         "",
         "",
         {},

@@ -136,7 +136,7 @@ def test_the_environment_of_a_task_tells_its_own_path_and_the_other_hosts_stand_
         None,
         {
             "SLURM_TOPOLOGY_ADDR": "core.leaf2.n5",
-            "SLURM_TOPOLOGY_PATTERN": "switch.switch.node",
+            "SLURM_TOPOLOGY_ADDR_PATTERN": "switch.switch.node",
             "SLURM_JOB_NODELIST": "n[4-6]",
         },
     )
@@ -161,7 +161,7 @@ def test_a_file_of_addresses_tells_the_whole_job(tmp_path: Path) -> None:
     ("environment", "message"),
     [
         ({}, "SLURM_TOPOLOGY_ADDR is not set"),
-        ({"SLURM_TOPOLOGY_ADDR": "a.b", "SLURM_TOPOLOGY_PATTERN": "switch.switch.node"}, "doesn't fit"),
+        ({"SLURM_TOPOLOGY_ADDR": "a.b", "SLURM_TOPOLOGY_ADDR_PATTERN": "switch.switch.node"}, "doesn't fit"),
     ],
 )
 def test_an_environment_that_tells_nothing_is_an_error(environment: dict[str, str], message: str) -> None:
