@@ -85,17 +85,9 @@ def bed_of(share: float) -> Cluster:
 
 
 @cache
-def beside(traffic: str, share: float, keep: str) -> Background:
-    """Return what runs beside the ranks, with what it takes of the links."""
-    bed = bed_of(share)
-    store = Kept(Path(keep)) if keep else None
-    return watched(simgrid.find_smpirun(), bed, background_of(bed, Traffic.parse(traffic)), VALUES, store=store)
-
-
-@cache
-def job_of(traffic: str, share: float, placement: str, keep: str) -> Job:
+def job_of(placement: str, share: float, beside: Background | None) -> Job:
     """Return where ranks sit, and what runs beside them."""
-    return make_job(bed_of(share), placement, None, beside(traffic, share, keep) if traffic else None)
+    return make_job(bed_of(share), placement, None, beside)
 
 
 def times_of(cases: Sequence[Case], options: argparse.Namespace) -> tuple[Times, list[str]]:
@@ -103,9 +95,15 @@ def times_of(cases: Sequence[Case], options: argparse.Namespace) -> tuple[Times,
     smpirun = simgrid.find_smpirun()
     store = Kept(Path(options.keep)) if options.keep else None
     ended = itertools.count(1)
+    # Before the others, which are told what it takes of the links.
+    beside = {
+        share: watched(smpirun, bed_of(share), background_of(bed_of(share), Traffic.parse(options.traffic)), VALUES,
+                       cpu_limit_s=options.cpu_limit, store=store)
+        for share in sorted({case.share for case in cases if case.traffic})
+    }  # fmt: skip
 
     def one(case: Case) -> Outcome:
-        job = job_of(case.traffic, case.share, case.placement, options.keep or "")
+        job = job_of(case.placement, case.share, beside[case.share] if case.traffic else None)
         found = simulate(smpirun, job, VALUES, case.contender, case.collective, case.sizes,
                          cpu_limit_s=options.cpu_limit, store=store)  # fmt: skip
         print(f"\r\x1b[K{next(ended)} of {len(cases)}: {job.placement}, share {case.share:g}, {case.collective},"

@@ -25,7 +25,7 @@ from palmette.simulate import simgrid
 from palmette.simulate.cluster import Cluster, from_file, from_spec, from_stored, notes_on, prepared, stored
 from palmette.simulate.compare import Asked, Compared, compare
 from palmette.simulate.errors import SimulateError
-from palmette.simulate.job import Background, Job, background_of, make_job
+from palmette.simulate.job import Job, background_of, make_job
 from palmette.simulate.kept import Kept
 from palmette.simulate.page import write_comparison
 from palmette.simulate.parameters import FILE, Parameters, read
@@ -34,7 +34,6 @@ from palmette.simulate.results_page import results_page
 from palmette.simulate.run import PALMETTE, SELECTORS
 from palmette.simulate.sets import SimulatedSet, set_named, sets
 from palmette.simulate.table import closing_lines, load_json, load_notes, means_of, table_lines
-from palmette.simulate.watch import watched
 from palmette.units import plural
 
 EXAMPLE = "palmette simulate --platform gather-paper --collectives gather --sizes 64,1K"
@@ -123,12 +122,7 @@ def command(
             return
         smpirun = simgrid.find_smpirun()
         _check_folder(write_results)
-        store = Kept(Path(keep)) if keep is not None else None
-        beside: list[Background | None] = [None]
-        if traffic is not None:
-            processes = background_of(cluster, Traffic.parse(traffic))
-            beside.append(watched(smpirun, cluster, processes, values, cpu_limit_s=cpu_limit, store=store))
-        notes += load_notes(beside[-1].loads if beside[-1] else ())
+        beside = [None, background_of(cluster, Traffic.parse(traffic))] if traffic is not None else [None]
         forms = named.placements if named else _forms(placement)
         jobs = [make_job(cluster, form, ranks, other) for form in forms for other in beside]
         _check_ranks(jobs, root)
@@ -143,10 +137,11 @@ def command(
             not no_checks,
             named.cpu_limit_s if named else cpu_limit,
             min(2, os.cpu_count() or 1),
-            store,
+            Kept(Path(keep)) if keep is not None else None,
             _environment(assignments),
         )
         compared = _run(smpirun, asked, values)
+        notes += [*compared.notes, *load_notes(compared.loads)]
         version = simgrid.version(smpirun)
         if write_results is not None:
             title = f"{cluster.name}, {_ranks_text(jobs)}, simulated"
@@ -333,7 +328,7 @@ def _document(version: str, jobs: Sequence[Job], notes: Sequence[str], compared:
         "root": params["root"],
         "uplink_share": params["uplink_share"],
         "traffic": params["traffic"],
-        "loads": [load_json(load) for load in (jobs[-1].background.loads if jobs[-1].background else ())],
+        "loads": [load_json(load) for load in compared.loads],
         "parameters": params["parameters"] or FILE.name,
         "notes": list(notes),
         "means": [mean.to_json() for mean in means_of(compared.cells)],

@@ -97,7 +97,7 @@ def prepared(cluster: Cluster, parameters: Parameters, uplink_share: float = 1.0
 
     The topology that palmette reads in the simulation is this one, so both know the same: inside of hosts, and for what
     messages keep the ends busy and ranks do in their memory, the parameters stand instead of what was measured on a real
-    machine. Raises SimulateError.
+    machine. Loads of links are left out: no such traffic is there. Raises SimulateError.
     """
     machine = cluster.topology.machine
     names = [level.name for level in machine.levels]
@@ -125,6 +125,9 @@ def notes_on(cluster: Cluster) -> list[str]:
     unknown = sum(node.up_bytes_per_s is None for node in edges)
     if unknown:
         notes.append(f"{unknown} of {len(edges)} links have no known capacity: simulated as if nothing could fill them")
+    loaded = sum(bool(node.load) for node in edges)
+    if loaded:
+        notes.append(f"the loads that {loaded} of {len(edges)} links have aren't simulated; --traffic makes some")
     return notes
 
 
@@ -132,4 +135,4 @@ def _shared(node: TreeNode, share: float) -> TreeNode:
     up = node.up_bytes_per_s
     if up is not None and node.level != "node":
         up *= share
-    return replace(node, up_bytes_per_s=up, children=[_shared(child, share) for child in node.children])
+    return replace(node, up_bytes_per_s=up, load=None, children=[_shared(child, share) for child in node.children])

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from palmette.bench.results import Limit
+from palmette.bench.results import EdgeLoad, Limit
 from palmette.bench.text import size_text
 from palmette.simulate import simgrid
-from palmette.simulate.job import Job
+from palmette.simulate.errors import SimulateError
+from palmette.simulate.job import Background, Job
 from palmette.simulate.kept import Kept
 from palmette.simulate.limits import limit_of
 from palmette.simulate.parameters import Parameters
 from palmette.simulate.run import PALMETTE, Outcome, simulate
+from palmette.simulate.watch import watched
 
 WITHIN = 1.05
 """A cell is slower where palmette takes more than this of the best rival's time, as in `palmette bench`."""
@@ -140,10 +142,15 @@ class Compared:
 
     cells: list[Cell]
     troubles: list[Trouble]
+    loads: Sequence[EdgeLoad] = ()
+    """What the background alone takes of each link: palmette was told."""
+    notes: Sequence[str] = ()
 
 
 def compare(smpirun: str, asked: Asked, parameters: Parameters, done: Callable[[str], None]) -> Compared:
     """Run every job; `done` is told of each simulation that ended. Raises SimulateError as `simulate` does."""
+    with simgrid.ended_with():
+        asked, notes = _watched(smpirun, asked, parameters)
     runs = [
         (job, collective, contender)
         for job in asked.jobs
@@ -185,7 +192,30 @@ def compare(smpirun: str, asked: Asked, parameters: Parameters, done: Callable[[
             mine = [found[job.placement, collective, contender] for contender in (PALMETTE, *asked.rivals)]
             cells += list(_cells(asked, parameters, job, collective, mine))
             troubles += list(_troubles(asked, job, collective, mine))
-    return Compared(cells, troubles)
+    loads = next((job.background.loads for job in asked.jobs if job.background), ())
+    return Compared(cells, troubles, loads, notes)
+
+
+def _watched(smpirun: str, asked: Asked, parameters: Parameters) -> tuple[Asked, list[str]]:
+    """Return the same with backgrounds of known load, each watched once; a note where it takes too long to be known."""
+    found: dict[tuple[int, tuple[str, ...], int], Background] = {}
+    jobs: list[Job] = []
+    notes: list[str] = []
+    for job in asked.jobs:
+        if job.background is None:
+            jobs.append(job)
+            continue
+        key = (id(job.cluster), tuple(job.background.hosts), job.background.size_bytes)
+        if key not in found:
+            found[key] = job.background
+            try:
+                found[key] = watched(
+                    smpirun, job.cluster, job.background, parameters, cpu_limit_s=asked.cpu_limit_s, store=asked.store
+                )
+            except SimulateError as error:
+                notes.append(f"palmette isn't told the load of links: {error}")
+        jobs.append(replace(job, background=found[key]))
+    return replace(asked, jobs=jobs), notes
 
 
 def _cells(

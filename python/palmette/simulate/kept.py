@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,7 +75,7 @@ class Kept:
     def keep(self, asked: Asked, ended: Ended, report: dict[str, Any] | None, cpu_limit_s: int) -> None:
         """Write it down, whole or not at all."""
         file = self._file(asked)
-        partial = file.with_suffix(f".{os.getpid()}.partial")
+        partial = file.with_suffix(f".{os.getpid()}.{threading.get_ident()}.partial")
         document = {
             "output": ended.output,
             "errors": ended.errors[-2000:],

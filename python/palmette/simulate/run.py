@@ -136,7 +136,9 @@ def _run(smpirun: str, asked: kept.Asked, cpu_limit_s: int) -> tuple[simgrid.End
             asked.hosts.count("\n"),
             list(asked.settings),
             list(asked.arguments),
-            asked.environment | {"PALMETTE_TOPOLOGY": "topology.json", "PALMETTE_REPORT": str(report)},
+            asked.environment
+            | ({"PALMETTE_TOPOLOGY": "topology.json"} if asked.topology else {})
+            | {"PALMETTE_REPORT": str(report)},
             cpu_limit_s,
         )
         return ended, json.loads(report.read_text(encoding="utf-8")) if report.is_file() else None

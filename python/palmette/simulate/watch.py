@@ -34,12 +34,13 @@ def watched(
     Raises SimulateError where it can't run.
     """
     rounds = ceil(_STEPS / max(1, len(background.hosts) - 1))
+    what = ["--alone-rounds", str(rounds), "--background-block", str(background.size_bytes)]
     asked = kept.Asked(
         simgrid.version(smpirun),
         platform_xml(cluster.topology, parameters, cluster.mesh),
         "".join(f"{host}\n" for host in background.hosts),
         simgrid.configuration(parameters, UNDERNEATH),
-        ["--alone-rounds", str(rounds), "--background-block", str(background.size_bytes), *end_costs(parameters)],
+        ["--variant", "alone", *what, *end_costs(parameters)],
         "",
         "",
         {},

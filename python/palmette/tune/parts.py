@@ -8,8 +8,9 @@ the levels by themselves make the best tree: n levels of k shapes need 1 + n (k 
 uneven groups the slowest path may change with the shapes, and with segments levels overlap: there the result is a
 candidate like others, which is measured against the best found otherwise.
 
-An algorithm with leaders has two parts, what they do among each other and what they do inside of their groups: they begin
-with the one when their groups are done with the other, and groups that are equal are done at the same time.
+An algorithm with leaders has two parts, what they do among each other and what they do inside of their groups. These
+overlap by some per cent, as ranks come out of one at different times, so here too what the best parts make together is only
+a candidate.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from palmette.tune.specs import read, written
 TREES = ("by_topology", "reduce_bcast")
 """Algorithms that take a shape for each level. A level whose key is left out has no leaders."""
 STAGES = {"leaders": ("between", "inside")}
-"""Keys of algorithms whose stages follow each other. A key that is left out stands for its default."""
+"""Keys of algorithms whose stages mostly follow each other. A key that is left out stands for its default."""
 
 
 def part_keys(job: _core.Job, spec: str) -> tuple[str, ...]:
@@ -40,17 +41,11 @@ def has_parts(spec: str) -> bool:
 
 
 def is_exact(job: _core.Job, spec: str) -> bool:
-    """Whether part by part surely finds the best: no segments, and equal groups at every level that leaders are at."""
+    """Whether part by part surely finds the best: a tree without segments, with equal groups at every level of leaders."""
     name, options = read(spec)
-    leading = Levels.of(job).leading if name in TREES else (options.get("level", "node"),)
+    leading = Levels.of(job).leading
     equal = all(len(set(level.sizes)) == 1 for level in job.levels if level.name in leading)
-    return has_parts(spec) and "segment" not in options and equal
-
-
-def differs_in_parts(spec: str, base: str, keys: Sequence[str]) -> bool:
-    """Whether they are the same but for parts."""
-    (name, options), (base_name, base_options) = read(spec), read(base)
-    return name == base_name and _without(options, keys) == _without(base_options, keys)
+    return name in TREES and "segment" not in options and equal
 
 
 def star(spec: str, keys: Sequence[str], grid: Mapping[str, Sequence[str | None]]) -> list[str]:
@@ -81,7 +76,7 @@ def combined(result: CellResult, base: str, keys: Sequence[str]) -> str | None:
         if alike:
             best[key] = read(min(alike, key=typical_s).spec)[1].get(key)
     spec = written(name, best)
-    return None if any(read(one.spec) == read(spec) for one in order) else spec
+    return None if any(read(one.spec) == read(spec) for one in result.candidates if one.time_s) else spec
 
 
 def _differs_at_most_in(spec: str, name: str, options: Mapping[str, str], key: str) -> bool:

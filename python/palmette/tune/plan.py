@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from os import cpu_count
 from pathlib import Path
@@ -22,8 +22,6 @@ from palmette.tune.transports import transports
 SEARCH_SHARE, CONFIRM_SHARE = 0.55, 0.2
 """Of a site's time, for the first look and for the second; the rest refines between sizes."""
 FEWEST_CANDIDATES = 3
-_FAR_BEHIND = 2.0
-"""A part that the model holds so many times slower than the best of all isn't tried by itself."""
 _START_S = 3.0
 """What a job takes before it measures."""
 _OVERHEAD_S = {True: 0.8e-3, False: 5e-3}
@@ -129,35 +127,24 @@ def _others(found: Sequence[Forecast], plan: SitePlan, cell: Cell) -> list[Forec
 
 
 def _question(plan: SitePlan, cell: Cell, found: Sequence[Forecast], most: int) -> Question:
-    """Take the best by the model; of what is tuned part by part those that differ in one part; of what shares memory the
-    other ways through it.
+    """Take the best by the model; of a tree tuned level by level those that differ in one level; of what shares memory
+    the other ways through it.
     """
     job = plan.job
-    predicted = {one.spec: one.seconds for one in found}
     specs = [one.spec for one in chosen(found, most)]
     base = next((spec for spec in specs if parts.is_exact(job, spec)), None)
     if base is not None:
-        keys = parts.part_keys(job, base)
-        grid = grids(_core.collective_of(cell.function), Levels.of(job), cell.size_bytes)[read(base)[0]]
-        rays = [spec for spec in parts.star(base, keys, grid) if _may_win(predicted, spec)]
-        others = [spec for spec in specs if not parts.differs_in_parts(spec, base, keys)]
-        # The rest of the family makes room, the slowest first; other families stay.
-        spare = len(rays) + len(others) - most
-        same = [spec for spec in others if read(spec)[0] == read(base)[0]]
-        if spare <= len(same):
-            dropped = same[len(same) - max(0, spare) :]
-            kept = {*others, *rays} - set(dropped)
-            specs = [one.spec for one in found if one.spec in kept]
+        name = read(base)[0]
+        grid = grids(_core.collective_of(cell.function), Levels.of(job), cell.size_bytes)[name]
+        rays = parts.star(base, parts.part_keys(job, base), grid)
+        others = [spec for spec in specs if read(spec)[0] != name]
+        if len(rays) + len(others) <= most:
+            specs = others + rays
+    predicted = {one.spec: one.seconds for one in found}
+    specs = [spec for spec in specs if spec in predicted]
     ways = _ways(plan, cell, specs)[: max(0, most - 1)]
     specs = [*specs[: max(1, most - len(ways))], *ways]
     return Question(cell, {spec: predicted[spec] if spec in predicted else plan.predict(spec, cell) for spec in specs})
-
-
-def _may_win(predicted: Mapping[str, float | None], spec: str) -> bool:
-    """Whether the model doesn't hold it far behind; it knows nothing of some."""
-    seconds = predicted.get(spec)
-    best = min((one for one in predicted.values() if one is not None), default=None)
-    return spec in predicted and (seconds is None or best is None or seconds <= _FAR_BEHIND * best)
 
 
 def _ways(plan: SitePlan, cell: Cell, specs: Sequence[str]) -> list[str]:

@@ -32,7 +32,7 @@ const std::vector<Algorithm>& algorithms() {
 const Algorithm& algorithm_named(Collective collective, std::string_view name) {
     // Asked for every candidate of every choice.
     static const auto rows_of = [] {
-        std::array<std::vector<const Algorithm*>, plan::collective_count> out;
+        std::array<std::vector<const Algorithm*>, plan::collective_count + 1> out;  // `composed` has none
         for (const Algorithm& row : algorithms()) out[static_cast<std::size_t>(row.collective)].push_back(&row);
         return out;
     }();

@@ -65,7 +65,7 @@ std::vector<std::string_view> texts_of(Collective collective) {
 
 const std::vector<Spec>& candidates(Collective collective) {
     static const auto all = [] {
-        std::array<std::vector<Spec>, plan::collective_count> out;
+        std::array<std::vector<Spec>, plan::collective_count + 1> out;  // `composed` has none
         for (std::size_t c = 0; c < out.size(); ++c)
             for (const std::string_view text : texts_of(static_cast<Collective>(c)))
                 out[c].push_back(Spec::parse(text));

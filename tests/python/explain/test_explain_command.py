@@ -59,6 +59,24 @@ def test_the_json_form_has_the_same(palmette: Palmette) -> None:
     assert all(one["multiple"] > 0 for one in found["predicted"])
 
 
+def test_only_limits_about_links_may_change_with_a_measurement() -> None:
+    rows = [
+        {"function": "gather", "min_load": 0.3, "algorithm": "linear"},
+        {"function": "gather", "max_latency": "20us", "algorithm": "linear"},
+        {"function": "gather", "min_nodes": 99, "algorithm": "linear"},
+        {"function": "gather", "algorithm": "k_nomial"},
+    ]
+    table = _core.Table.from_json({"format": "palmette-table", "version": 1, "rows": rows})
+
+    def measurable(spec: str) -> list[bool]:
+        job = _core.Job(_core.Machine.synthetic(spec), "block")
+        return [look[2] for look in table.looks("gather", job, 0, 64)]
+
+    assert measurable("2leaf@1GB/s:4node@1GB/s") == [True, True, False, False]
+    # A latency that is known, and too long.
+    assert measurable("2leaf@1GB/s~50us:4node@1GB/s~40us") == [True, False, False, False]
+
+
 def test_the_looks_agree_with_the_choice_everywhere() -> None:
     table = _core.Table.built_in()
     draw = random.Random(5)

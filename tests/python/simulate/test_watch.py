@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from palmette.bench.traffic import Traffic
-from palmette.simulate import cluster, job, parameters, run
+from palmette.simulate import cluster, compare, job, parameters, run
 from palmette.simulate.errors import SimulateError
 from palmette.simulate.watch import watched
 
@@ -43,6 +44,30 @@ def test_traffic_that_takes_too_long_is_named(smpirun: str) -> None:
     bed, others = background("2leaf@1GB/s~2us:32node@2GB/s~1us:8core")
     with pytest.raises(SimulateError, match=r"the background traffic alone didn't run: .*CPU.*; choose"):
         watched(smpirun, bed, others, VALUES, cpu_limit_s=1)
+
+
+def test_a_comparison_whose_traffic_takes_too_long_to_be_watched_goes_on_and_says_so(
+    smpirun: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def too_long(*_: object, **__: object) -> job.Background:
+        raise SimulateError("over its 1 s of CPU")
+
+    monkeypatch.setattr(compare, "watched", too_long)
+    bed, others = background()
+    jobs = [job.make_job(bed, placement, None, others) for placement in ("block", "cyclic")]
+    found = compare.compare(smpirun, compare.Asked(jobs, ["gather"], [64], []), VALUES, lambda _: None)
+    assert [cell.palmette_s for cell in found.cells] != [None, None]
+    assert list(found.notes) == ["palmette isn't told the load of links: over its 1 s of CPU"]
+    assert found.loads == ()
+
+
+def test_loads_of_a_real_cluster_are_left_out_and_that_is_said(smpirun: str) -> None:
+    read = cluster.from_spec(SMALL)
+    tree = read.topology.machine.tree
+    busy = replace(tree, children=[replace(child, load=0.6) for child in tree.children])
+    loaded = replace(read, topology=replace(read.topology, machine=replace(read.topology.machine, tree=busy)))
+    assert "the loads that 2 of 10 links have aren't simulated" in cluster.notes_on(loaded)[0]
+    assert cluster.prepared(loaded, VALUES) == cluster.prepared(read, VALUES)
 
 
 def test_palmette_is_told_of_the_load_and_a_quiet_job_not(smpirun: str, tmp_path: Path) -> None:

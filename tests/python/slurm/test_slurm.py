@@ -61,9 +61,9 @@ def test_the_addresses_of_a_job_tell_the_same_tree(slurm: tuple[Path, list[str]]
 
 
 def test_without_a_file_the_command_reads_what_stands_beside_slurm_conf(
-    slurm: tuple[Path, list[str]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    slurm: tuple[Path, list[str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("SLURM_CONF", str(slurm[0] / "slurm.conf"))
-    assert main(["discover", "--from", "slurm", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert "topology.conf" in json.dumps(found)
+    assert main(["discover", "--from", "slurm", "-o", str(tmp_path / "topology.json")]) == 0
+    found = json.loads((tmp_path / "topology.json").read_text())
+    assert [source["path"] for source in found["sources"]] == [str(slurm[0] / "topology.conf")]

@@ -17,7 +17,6 @@ from palmette.tune.plan import cells_of, expected_s, plan_site
 from palmette.tune.results import MPI, TABLE, Cell
 
 LAB = "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core"
-EVEN = "4leaf@50Mbit/s:4node@100Mbit/s:2core"
 
 
 class FixedSite:
@@ -34,18 +33,14 @@ class FixedSite:
         return subprocess.CompletedProcess(list(arguments), 1, "", "mpiexec: no such host")
 
 
-def site_on(spec: str, tmp_path: Path) -> FixedSite:
-    machine = _core.Machine.synthetic(spec)
+@pytest.fixture
+def site(tmp_path: Path) -> FixedSite:
+    machine = _core.Machine.synthetic(LAB)
     path = tmp_path / "topology.json"
     path.write_text(
         json.dumps({"format": "palmette-topology", "version": 1, "machine": machine.to_json()}), encoding="utf-8"
     )
     return FixedSite([host for host in machine.hosts for _ in range(2)], path)
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> FixedSite:
-    return site_on(LAB, tmp_path)
 
 
 def test_cells_are_functions_times_sizes_and_one_barrier() -> None:
@@ -65,16 +60,6 @@ def test_a_plan_asks_for_the_present_choice_and_the_mpi_and_the_best_by_the_mode
         assert plan.present[question.cell] not in question.predicted_s
     assert plan.measured < plan.tried
     assert 0 < plan.expected_s <= 600.0
-
-
-def test_what_leaders_do_is_planned_stage_by_stage(tmp_path: Path) -> None:
-    (question,) = plan_site(site_on(EVEN, tmp_path), cells_of(("allreduce",), (64,), 0), None, 600.0, 10).questions
-    assert len(question.predicted_s) == 10
-    base = "leaders:leaders=all,between=direct,inside=shared,level=leaf"
-    assert base in question.predicted_s
-    # Others than the base that differ from it in one stage; the best ten by the model alone have hardly any of them.
-    for between in ("ring", "recursive_multiplying.4", "all"):
-        assert base.replace("direct", between) in question.predicted_s
 
 
 def test_less_time_means_fewer_candidates(site: FixedSite) -> None:
