@@ -38,6 +38,15 @@ def took(smpirun: str) -> Took:
     palmette's, `factoring` one of its compositions. `share`: of the switches' uplinks. `traffic`: as in the benchmark.
     """
 
+    def bed_of(platform: str, share: float) -> cluster.Cluster:
+        made = cluster.from_spec(platform) if ":" in platform else cluster.from_stored(platform)
+        return cluster.prepared(made, VALUES, share)
+
+    @cache
+    def beside(platform: str, share: float, traffic: str) -> job.Background:
+        bed = bed_of(platform, share)
+        return watch.watched(smpirun, bed, job.background_of(bed, Traffic.parse(traffic)), VALUES)
+
     @cache
     def simulated(
         platform: str,
@@ -50,11 +59,8 @@ def took(smpirun: str) -> Took:
         traffic: str = "",
         factoring: str = "",
     ) -> dict[int, float]:
-        made = cluster.from_spec(platform) if ":" in platform else cluster.from_stored(platform)
-        bed = cluster.prepared(made, VALUES, share)
-        background = None
-        if traffic:
-            background = watch.watched(smpirun, bed, job.background_of(bed, Traffic.parse(traffic)), VALUES)
+        bed = bed_of(platform, share)
+        background = beside(platform, share, traffic) if traffic else None
         seats = job.make_job(bed, placement, None, background)
         more: dict[str, Any] = {"factoring": factoring}
         if algorithm:
