@@ -1,6 +1,9 @@
 """Run every test: the C++ executables of build/dev, then pytest. The last line counts them all.
 
-Usage: run_tests.py [cpp] [python] [mpi] [-- PYTEST-ARGUMENTS]      default: all three
+Usage: run_tests.py [cpp] [simulate] [python] [-- PYTEST-ARGUMENTS]      default: all three
+
+`cpp` and `simulate` (tests/python/simulate) only reckon, so they take all processors; the rest of tests/python, one after
+the other, measures times and runs MPI jobs.
 
 Exits with 1 when a test failed, a runner died, or no test ran.
 """
@@ -20,6 +23,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CPP_TESTS = ROOT / "build" / "dev" / "tests"
+PYTHON_TESTS = ROOT / "tests" / "python"
+SIMULATED = PYTHON_TESTS / "simulate"
+PARTS = ("cpp", "simulate", "python")
+# Each C++ executable runs in so many parts: one of them takes most of the time, and would leave processors idle.
+SHARDS = 8
 
 
 @dataclass
@@ -72,9 +80,9 @@ def count_junit(report: Path, status: int) -> Count:
     return count
 
 
-def run_cpp_one(executable: Path, folder: Path) -> tuple[str, Count]:
-    """Run one C++ test executable; return what to print and its count."""
-    report = folder / f"{executable.name}.json"
+def run_shard(executable: Path, folder: Path, shard: int) -> tuple[str, Count, float]:
+    """Run one of SHARDS parts of a C++ test executable; return what to print, its count and its seconds."""
+    report = folder / f"{executable.name}.{shard}.json"
     started = time.monotonic()
     done = subprocess.run(
         [str(executable), "--gtest_brief=1", f"--gtest_output=json:{report}"],
@@ -84,49 +92,60 @@ def run_cpp_one(executable: Path, folder: Path) -> tuple[str, Count]:
         errors="replace",
         check=False,
         cwd=ROOT,
+        env={**os.environ, "GTEST_TOTAL_SHARDS": str(SHARDS), "GTEST_SHARD_INDEX": str(shard)},
     )
     count = count_gtest(report, done.returncode)
-    line = f"{executable.name}: {count} ({time.monotonic() - started:.1f} s)"
+    text = done.stdout.rstrip() + "\n" if count.failed else ""
     if done.returncode < 0:
-        line += f", killed by signal {-done.returncode}"
-    return (done.stdout.rstrip() + "\n" + line if count.failed else line), count
+        text += f"{executable.name}, part {shard}: killed by signal {-done.returncode}\n"
+    return text, count, time.monotonic() - started
 
 
 def run_cpp(folder: Path) -> Count:
-    """Run the C++ tests, as many executables at a time as there are processors."""
+    """Run the C++ tests in SHARDS parts of each executable, as many at a time as there are processors."""
     executables = sorted(p for p in CPP_TESTS.glob("palmette_test_*") if os.access(p, os.X_OK) and p.is_file())
     if not executables:
         print("C++ tests: skipped, none was built; install GoogleTest (libgtest-dev), then make test", flush=True)
         return Count(skipped=1)
     total = Count()
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        for text, count in pool.map(lambda executable: run_cpp_one(executable, folder), executables):
-            print(text, flush=True)
+        started = {one: [pool.submit(run_shard, one, folder, shard) for shard in range(SHARDS)] for one in executables}
+        for executable, shards in started.items():
+            texts, counts, seconds = zip(*(shard.result() for shard in shards), strict=True)
+            count = sum(counts, Count())
+            print(f"{''.join(texts)}{executable.name}: {count} ({sum(seconds):.1f} s of a processor)", flush=True)
             total += count
     return total
 
 
-def run_pytest(part: str, extra: list[str], folder: Path) -> Count:
-    """Run tests/`part` with pytest, its output shown as it comes."""
-    if not any((ROOT / "tests" / part).rglob("test_*.py")):
-        return Count()
+def run_pytest(part: str, arguments: list[str], folder: Path) -> Count:
+    """Run pytest with `arguments`, its output shown as it comes."""
     report = folder / f"{part}.xml"
-    command = [sys.executable, "-m", "pytest", "-q", f"--junitxml={report}", f"tests/{part}", *extra]
+    command = [sys.executable, "-m", "pytest", "-q", f"--junitxml={report}", *arguments]
     return count_junit(report, subprocess.run(command, cwd=ROOT, check=False).returncode)
+
+
+def run_part(part: str, extra: list[str], folder: Path) -> Count:
+    """Run one of PARTS; `extra` goes to pytest."""
+    if part == "cpp":
+        return run_cpp(folder)
+    if part == "simulate":
+        return run_pytest(part, ["-n", str(os.cpu_count() or 1), "--dist=worksteal", str(SIMULATED), *extra], folder)
+    return run_pytest(part, [str(PYTHON_TESTS), f"--ignore={SIMULATED}", *extra], folder)
 
 
 def main(arguments: list[str]) -> int:
     """Run the parts asked for and print the closing line."""
     split = arguments.index("--") if "--" in arguments else len(arguments)
-    parts, extra = arguments[:split] or ["cpp", "python", "mpi"], arguments[split + 1 :]
-    wrong = [part for part in parts if part not in ("cpp", "python", "mpi")]
+    parts, extra = arguments[:split] or list(PARTS), arguments[split + 1 :]
+    wrong = [part for part in parts if part not in PARTS]
     if wrong:
-        print(f"run_tests: {wrong[0]} is no part of the tests; take cpp, python or mpi", file=sys.stderr)
+        print(f"run_tests: {wrong[0]} is no part of the tests; take {', '.join(PARTS)}", file=sys.stderr)
         return 2
     total = Count()
     with tempfile.TemporaryDirectory() as folder:
         for part in parts:
-            total += run_cpp(Path(folder)) if part == "cpp" else run_pytest(part, extra, Path(folder))
+            total += run_part(part, extra, Path(folder))
     print(total, flush=True)
     return 1 if total.failed or total.passed == 0 else 0
 
