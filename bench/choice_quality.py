@@ -3,6 +3,7 @@ chooses.
 
     .venv/bin/python bench/choice_quality.py --store quality.sqlite                   # 20 cells in 20 minutes at most
     .venv/bin/python bench/choice_quality.py --draw 5 --budget-min 5 --seed 7         # other cells
+    .venv/bin/python bench/choice_quality.py --sizes 64-256K                          # any sizes between, not five of them
     .venv/bin/python bench/choice_quality.py --cells allreduce:64K,bcast:1K           # these, at every placement and MPI
 
 Cells are drawn from collective x size x placement x MPI; the same seed draws the same ones. In each, all specifications
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import random
 import sys
 import time
@@ -45,6 +47,8 @@ from palmette.tune.store import TuneJob, TuningStore, open_tunings
 
 FUNCTIONS = "gather,scatter,allgather,bcast,reduce,allreduce,reduce_scatter_block,alltoall,barrier,scan,exscan"
 SIZES = "64,1K,16K,64K,256K"
+DRAWN_SIZES = 40
+"""Sizes that a range stands for."""
 SEARCH, CONFIRM = "search quality", "confirm quality"
 SEARCH_SHARE = 0.7
 START_S = 3.0
@@ -122,13 +126,20 @@ def drawn(options: argparse.Namespace) -> list[Drawn]:
     if options.cells:
         cells = [cell for word in options.cells.split(",") for cell in _named(word)]
         return [Drawn(*place, cell) for place in places for cell in cells]
-    sizes = [_core.parse_size(word) for word in options.sizes.split(",")]
-    cells = cells_of(options.collectives.split(","), sizes, 0)
+    draw = random.Random(options.seed)  # noqa: S311 - a draw that can be repeated, no secret
+    cells = cells_of(options.collectives.split(","), sizes_of(options.sizes, draw), 0)
     everything = [Drawn(*place, cell) for place in places for cell in cells]
-    some = random.Random(options.seed).sample(  # noqa: S311 - a draw that can be repeated, no secret
-        range(len(everything)), min(options.draw, len(everything))
-    )
+    some = draw.sample(range(len(everything)), min(options.draw, len(everything)))
     return [everything[i] for i in sorted(some)]
+
+
+def sizes_of(text: str, draw: random.Random) -> list[int]:
+    """Return the sizes of a list, or, for LOW-HIGH, some between them: multiples of 8, small ones as likely as large ones."""
+    low, dash, high = text.partition("-")
+    if not dash:
+        return [_core.parse_size(word) for word in text.split(",")]
+    ends = [math.log(max(8, _core.parse_size(end))) for end in (low, high)]
+    return sorted({8 * max(1, round(math.exp(draw.uniform(*ends)) / 8)) for _ in range(DRAWN_SIZES)})
 
 
 def _named(word: str) -> list[Cell]:
@@ -248,7 +259,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--draw", type=int, default=20, help="cells (20)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--collectives", default=FUNCTIONS)
-    parser.add_argument("--sizes", default=SIZES)
+    parser.add_argument("--sizes", default=SIZES, help=f"a list ({SIZES}), or LOW-HIGH: any between")
     parser.add_argument("--placement", default="block,cyclic,random:1")
     parser.add_argument("--mpi", default="mpich")
     parser.add_argument("--lab", default=LAB)

@@ -40,6 +40,15 @@ def test_the_same_seed_draws_the_same_cells_and_another_one_others(script: Modul
     assert len(script.drawn(options(draw=100))) == 2 * 2 * (3 + 3 + 1)
 
 
+def test_a_range_of_sizes_stands_for_any_between(script: ModuleType) -> None:
+    everything = script.drawn(options(sizes="64-256K", draw=10_000))
+    sizes = {one.cell.size_bytes for one in everything if one.cell.function == "bcast"}
+    assert len(sizes) > 30
+    assert all(64 <= size <= 256 * 1024 and size % 8 == 0 for size in sizes)
+    assert any(1024 < size < 16 * 1024 for size in sizes)
+    assert script.drawn(options(sizes="64-256K")) == script.drawn(options(sizes="64-256K"))
+
+
 def test_named_cells_are_looked_at_under_every_mpi_and_placement(script: ModuleType) -> None:
     found = script.drawn(options(cells="bcast:1K,barrier"))
     assert [(one.mpi, one.placement, one.cell.label) for one in found[:3]] == [
