@@ -5,7 +5,10 @@
 #   tests/mpi/<test>.<abi>        programs of tests/mpi, with PALMETTE_BUILD_MPI_TESTS
 #
 # ABIs: mpich (libmpi.so.12: MPICH, Intel MPI, MVAPICH), ompi (libmpi.so.40: Open MPI 4 and 5), abi (libmpi_abi.so.1: the
-# standard ABI of MPI 5). PALMETTE_MPI_<ABI> names the prefix of an MPI with that ABI; empty skips it.
+# standard ABI of MPI 5). PALMETTE_MPI_<ABI> names the prefix of an MPI with that ABI; empty skips it. PALMETTE_ABIS names
+# those that are wanted.
+
+set(PALMETTE_ABIS "mpich;ompi;abi" CACHE STRING "MPI ABIs to build for, of those whose MPI is there")
 
 set(_mpi_dir "${CMAKE_CURRENT_SOURCE_DIR}/.mpi")
 function(_palmette_mpi_option abi variable wheel)
@@ -160,6 +163,9 @@ endfunction()
 
 function(_palmette_abi abi prefix soname)
   set(_definitions ${ARGN})
+  if(NOT abi IN_LIST PALMETTE_ABIS)
+    return()
+  endif()
   if(NOT prefix)
     message(STATUS "MPI ABI ${abi} (${soname}): skipped, its prefix is empty")
     return()
