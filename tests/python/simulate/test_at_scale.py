@@ -63,7 +63,8 @@ def test_ranks_in_order_on_the_test_bed_are_served_no_slower(collective: str, to
     assert max(against(took, TEST_BED, collective, SELECTORS, (8, 4096), "block")) <= 1.05
 
 
-# Rivals are those that begin without ranks² messages, which SMPI's node-aware ones take: each the best of those.
+# Rivals are those that begin without ranks² messages, which SMPI's node-aware ones take. Those of reduce are slower than the
+# best (mvapich2: 11.5 and 12.1 us for 8 and 64 B, a minute of a core), so its limits are low enough to be ahead of that, too.
 @pytest.mark.parametrize(
     ("collective", "rivals", "at_most"),
     [
