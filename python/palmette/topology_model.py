@@ -94,13 +94,15 @@ class Level:
     """A level of the machine and what messages cost that leave one of its groups and stay in the parent group.
 
     latency_s is one way, of a tiny message, end to end; overhead_s is the part of it that one end is busy for;
-    stream_bytes_per_s is what one pair reaches alone. `source` is "calibrated", or where else they come from.
+    stream_bytes_per_s is what one pair reaches alone; together_bytes_per_s, inside of hosts, what all messages of one host
+    carry at the same time. `source` is "calibrated", or where else they come from.
     """
 
     name: str
     latency_s: float | None = None
     overhead_s: float | None = None
     stream_bytes_per_s: float | None = None
+    together_bytes_per_s: float | None = None
     source: str | None = None
 
 
@@ -111,6 +113,7 @@ class HostCosts:
     latency_s: float | None = None
     overhead_s: float | None = None
     stream_bytes_per_s: float | None = None
+    together_bytes_per_s: float | None = None
     source: str | None = None
 
 

@@ -76,7 +76,10 @@ def write_into(topology: Topology, measured: Measured, calibration: Calibration,
             target = next(one for one in machine.levels if one.name == level.plan.name)
         _put_costs(target, level)
         for step in level.shared:
-            _put_capacity(step, written, loads=loads)
+            if step.edge.alike:
+                _put_capacity(step, written, loads=loads)
+            else:  # a node's memory: no edge of the tree
+                target.together_bytes_per_s = _rounded(step.fit.bytes_per_s) if step.fit.filled else None
     memory = measured.memory
     machine.memory = Memory(_figure(memory.copy), _figure(memory.reduce), CALIBRATED)
     if machine.calibration is not None:
@@ -113,8 +116,6 @@ def _put_costs(target: Level | HostCosts, level: LevelSteps) -> None:
 def _put_capacity(step: SharedStep, written: Written, *, loads: bool) -> None:
     """Write the capacity of an edge to all edges of its kind, by the rule of docs/guide/calibrate.md."""
     fit, edge = step.fit, step.edge
-    if not edge.alike:  # a node's memory: no edge of the tree
-        return
     known = edge.node.up_bytes_per_s
     what = f"{plural(len(edge.alike), 'edge')} like {edge.node.name}'s"
     if not fit.filled:

@@ -15,9 +15,11 @@ from palmette.discover.synthetic import discover_synthetic
 from palmette.simulate.errors import SimulateError
 from palmette.simulate.parameters import Parameters
 from palmette.topology_file import TopologyError
-from palmette.topology_model import InsideGroup, Level, Machine, Topology, TreeNode
+from palmette.topology_model import HostCosts, InsideGroup, Level, Machine, Memory, Topology, TreeNode
 
 MOST_HOSTS = 20_000
+_FREE = Memory(1e12, 1e12, "simulation")
+"""Ranks copy and combine in no time there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +111,24 @@ def prepared(cluster: Cluster, parameters: Parameters, uplink_share: float = 1.0
     for index, level in enumerate(machine.levels):
         latency_s = level.latency_s or parameters.node_latency_s + parameters.tier_latency_s * (node_at - index)
         if index > node_at:
-            latency_s = parameters.inside_latency_s
-        levels.append(Level(level.name, latency_s, source=level.source or "simulation"))
+            levels.append(Level(level.name, **_inside(parameters)))
+        else:
+            overhead_s = min(parameters.ends_between_s, latency_s) / 2
+            levels.append(Level(level.name, latency_s, overhead_s, source=level.source or "simulation"))
     tree = _shared(machine.tree, uplink_share)
     mesh = {level: rate * uplink_share for level, rate in cluster.mesh.items()}
-    simulated = Machine(levels, tree, machine.insides)
+    simulated = Machine(levels, tree, machine.insides, same_host=HostCosts(**_inside(parameters)), memory=_FREE)
     return replace(cluster, mesh=mesh, topology=replace(cluster.topology, machine=simulated))
+
+
+def _inside(parameters: Parameters) -> dict[str, Any]:
+    """What messages inside of a host cost: all of them share its memory."""
+    return {
+        "latency_s": parameters.inside_latency_s,
+        "overhead_s": (parameters.send_inside_message_s + parameters.receive_inside_message_s) / 2,
+        "together_bytes_per_s": parameters.memory_bytes_per_s,
+        "source": "simulation",
+    }
 
 
 def notes_on(cluster: Cluster) -> list[str]:

@@ -142,6 +142,8 @@ void register_costs(nb::module_& m) {
         .def_ro("latency_s", &LevelCosts::latency_s, "One way, tiny, the overheads of both ends included.")
         .def_ro("overhead_s", &LevelCosts::overhead_s, "Time that a rank is busy with a message.")
         .def_ro("stream_bytes_per_s", &LevelCosts::stream_bytes_per_s, "What one pair reaches alone.")
+        .def_ro("together_bytes_per_s", &LevelCosts::together_bytes_per_s,
+                "Inside of nodes: what all messages of one node carry at the same time.")
         .def_prop_ro(
             "source", [](const LevelCosts& self) { return name_of(self.source); }, "unknown, typed or calibrated.");
     nb::class_<MemoryCosts>(m, "MemoryCosts", "One rank in its own memory; 0: unknown.")

@@ -27,6 +27,7 @@ MessageCosts message_costs(const LevelCosts& known, double latency_s, double ove
     // Nobody is busier with a message than the message takes.
     out.overhead_s = figure(known.overhead_s, known.source, std::min(overhead_s, out.latency_s.value / 2));
     out.stream_bytes_per_s = figure(known.stream_bytes_per_s, known.source, stream);
+    out.together_bytes_per_s = known.together_bytes_per_s;
     return out;
 }
 
@@ -88,6 +89,9 @@ std::vector<Ground> grounds(const Job& job, const Costs& costs) {
         const MessageCosts& message = costs.levels[l];
         out.push_back({base::cat("latency of ", name), message.latency_s.value, "s", message.latency_s.basis});
         out.push_back({base::cat("overhead of ", name), message.overhead_s.value, "s", message.overhead_s.basis});
+        if (message.together_bytes_per_s > 0)
+            out.push_back(
+                {base::cat("all streams of ", name), message.together_bytes_per_s, "bytes/s", message.latency_s.basis});
         if (message.stream_bytes_per_s.value > 0)
             out.push_back({base::cat("stream of ", name), message.stream_bytes_per_s.value, "bytes/s",
                            message.stream_bytes_per_s.basis});

@@ -24,6 +24,9 @@ struct MessageCosts {
     Figure overhead_s;          ///< of one rank, at either end
     Figure stream_bytes_per_s;  ///< of one pair alone; 0: as much as the edges on the way let through
 
+    /// Inside of nodes: what all messages of one node carry at the same time; 0: nothing is known of that.
+    double together_bytes_per_s = 0;
+
     /// What is left of the latency between the two ends.
     double on_the_way_s() const {
         const double left = latency_s.value - 2 * overhead_s.value;
@@ -44,6 +47,10 @@ inline constexpr double node_stream_bytes_per_s = 12e9;
 inline constexpr double inside_latency_s = 0.5e-6;
 inline constexpr double inside_overhead_s = 0.2e-6;
 inline constexpr double inside_stream_bytes_per_s = 5e9;
+/// Short messages to other nodes are copied out of and into buffers of the MPI, from cache mostly. What adapters read where it is begins between 8 and
+/// 64 KB in the MPIs.
+inline constexpr double eager_copy_bytes_per_s = 13e9;
+inline constexpr std::int64_t eager_copy_bytes = 16384;
 inline constexpr double copy_bytes_per_s = 5e9;
 inline constexpr double reduce_bytes_per_s = 2.5e9;
 /// Longer messages wait for their receiver and pay a round trip for that.
@@ -56,11 +63,19 @@ struct Costs {
     Figure copy_bytes_per_s;
     Figure reduce_bytes_per_s;
     std::int64_t eager_bytes = assumed::eager_bytes;
+    /// Of short messages to other nodes, at each end; 0: they aren't copied.
+    double eager_copy_bytes_per_s = assumed::eager_copy_bytes_per_s;
     /// Taken for an edge of the level `node` whose capacity is unknown, so that one rank can't send to a thousand at once for nothing; 0: such
     /// edges let everything through, as those of outer levels do.
     double unknown_node_edge_bytes_per_s = 0;
 
     static Costs of(const topology::Job& job);
+
+    /// For how long a message to another node keeps an end busy because it goes through a buffer of the MPI.
+    double buffered_s(double bytes) const {
+        const bool copied = eager_copy_bytes_per_s > 0 && bytes <= static_cast<double>(assumed::eager_copy_bytes);
+        return copied ? bytes / eager_copy_bytes_per_s : 0;
+    }
 
     /// What of an edge is free for this job, each direction; 0: unlimited.
     double edge_bytes_per_s(const topology::Job& job, std::size_t level, std::int32_t group) const;

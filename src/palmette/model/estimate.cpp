@@ -18,7 +18,12 @@ std::optional<double> Estimator::operator()(const plan::Request& request, const 
 
 std::optional<double> Estimator::on(const Tiers& tiers, const plan::Request& request, const Spec& spec) {
     const auto bytes = static_cast<double>(std::max<std::int64_t>(request.block_bytes, 0));
-    const Asked asked{tiers, bytes, spec, plan::is_reduction(request.collective)};
+    const Asked asked{tiers,
+                      bytes,
+                      spec,
+                      plan::is_reduction(request.collective),
+                      request.collective == Collective::gather || request.collective == Collective::reduce,
+                      request.shared_memory};
     if (spec.name == "shared") {
         if (tiers.nodes() > 1) return std::nullopt;
         return estimate_shared(asked, request.collective);

@@ -16,6 +16,7 @@ double ring_hop_s(const Tiers& tiers, double bytes, double each) {
         const double own = t + 1 == tiers.count() ? 1 : tiers[t].ranks;
         if (around <= own || around <= each) continue;
         longest = std::max(longest, tiers.transfer(t, bytes) * (tiers[t].inside ? 2 : 1));
+        if (tiers[t].inside) longest = std::max(longest, tiers.memory_s((tiers.node().ranks - 1) / each * bytes));
     }
     return longest;
 }
@@ -36,10 +37,12 @@ double node_s(const Asked& asked, double bytes, std::string_view inside, bool co
     if (members <= 1) return 0;
     const Tier& tier = asked.tiers.side_by_side();
     const double one = bytes / tier.stream + tier.overhead_s + (combine ? asked.tiers.reduce_s(bytes) : 0);
-    if (inside == "linear") return tier.latency_s + (members - 1) * one;
-    if (inside == "shared")
+    if (inside == "shared" && asked.shares)
         return 2 * tier.latency_s + asked.tiers.copy_s(bytes) + (combine ? asked.tiers.reduce_s(bytes) : 0);
-    return std::ceil(std::log2(members)) * (tier.latency_s + one);
+    if (inside == "linear" || inside == "shared")
+        return tier.latency_s + std::max((members - 1) * one, asked.tiers.memory_s((members - 1) * bytes));
+    return std::max(std::ceil(std::log2(members)) * (tier.latency_s + one),
+                    asked.tiers.memory_s((members - 1) * bytes));
 }
 
 }  // namespace
@@ -86,9 +89,43 @@ std::optional<double> estimate_all_blocks(const Asked& asked) {
     if (name == "bruck")
         return estimate_block_exchange(asked, "bruck." + std::to_string(asked.spec.integer("radix", 2, 2)), m, 1);
     if (name == "linear" || name == "direct") return tiers.everybody(m) + combined;
-    if (name != "leaders" || asked.spec.integer("leaders", 1) != 1 || asked.spec.find("level")) return std::nullopt;
     const double group = tiers.node().ranks, nodes = tiers.nodes();
+    if (name == "locality_bruck" && !asked.combines) {
+        if (asked.spec.find("level") || asked.spec.find("radix") || nodes <= 1) return std::nullopt;
+        // In each round every rank of a node brings another node's blocks, which all of it then have.
+        double total = tiers.within_node(group - 1, m), have = 1;
+        while (have < nodes) {
+            const double more = std::min(have * std::max(1.0, group - 1), nodes - have);
+            total += tiers.between_nodes(1, m * group * std::min(have, more)) +
+                     tiers.within_node(group - 1, m * group * more / std::max(1.0, group - 1));
+            have += more;
+        }
+        return total;
+    }
+    if (name != "leaders" || asked.spec.find("level")) return std::nullopt;
     const std::string_view inside = asked.spec.find("inside").value_or("linear");
+    const double many = std::min(group, static_cast<double>(asked.spec.integer("leaders", 1)));
+    if (many > 1 && asked.combines) return std::nullopt;
+    if (many > 1) {
+        // Each leader has the blocks of its share of the members, takes those of its like elsewhere, and hands on all that comes.
+        const double own = group / many;
+        // All leaders of a node at once, over the same links.
+        const auto exchange =
+            nodes > 1 ? estimate_block_exchange(asked, asked.spec.find("between").value_or("ring"), m * group, group)
+                      : std::optional<double>(0.0);
+        if (!exchange) return std::nullopt;
+        const double links = *exchange;
+        const Tier& side = tiers.side_by_side();
+        const double arrivals = std::ceil(std::log2(std::max(2.0, nodes)));
+        // A rank takes all blocks, and passes on its share of them: a leader to everybody, or each to a few.
+        const double passed = inside == "linear" ? (group - 1) / many : 1.5;
+        const double depth = inside == "linear" ? group - 1 : std::ceil(std::log2(group));
+        const double work = depth * arrivals * side.overhead_s + (1 + passed) * m * p / side.stream;
+        const double handed_out = std::max(work, tiers.memory_s((group - 1) * m * p));
+        const bool at_once = asked.spec.find("between").value_or("ring") == "ring";
+        return 2 * side.latency_s + (own - 1) * side.overhead_s +
+               (at_once ? std::max(links, handed_out) + handed_out / nodes : links + handed_out);
+    }
     if (asked.combines) {
         // Vectors to the leader, the other nodes' blocks straight to their leaders, every member its block.
         double exchange = nodes > 1 ? tiers.round(group, m * group, Partners::shift, group) : 0;
@@ -109,48 +146,174 @@ std::optional<double> estimate_all_blocks(const Asked& asked) {
     return collected + *exchange + handed_out;
 }
 
+namespace {
+
+/// Ranks that stand `stride` apart combine vectors of `n` bytes; one of each `each` ranks of the job takes part at the same time.
+std::optional<double> vector_exchange(const Asked& asked, std::string_view pattern, double n, double stride,
+                                      double each) {
+    const Tiers& tiers = asked.tiers;
+    const double p = tiers.ranks(), parts = std::ceil(p / stride);
+    if (parts <= 1) return 0.0;
+    double radix = 0;
+    if (pattern == "recursive_doubling" || pattern == "rabenseifner") radix = 2;
+    if (pattern == "recursive_multiplying") radix = 4;
+    if (pattern.starts_with("recursive_multiplying."))
+        radix = std::max(2.0, std::stod(std::string(pattern.substr(pattern.find('.') + 1))));
+    if (pattern == "ring") {
+        const auto half = estimate_block_exchange(asked, "ring", n / parts, stride);
+        return half ? std::optional(2 * *half + tiers.reduce_s(n * (parts - 1) / parts)) : std::nullopt;
+    }
+    if (pattern == "all") {
+        if (stride == 1) return tiers.everybody(n) + tiers.reduce_s(n * (parts - 1));
+        return tiers.between_nodes((parts - 1) / each, n) + tiers.reduce_s(n * (parts - 1));
+    }
+    if (radix == 0) return std::nullopt;
+    double whole = 1;  // those beyond a power give to one of them first, and get the result from it
+    while (whole * radix <= parts) whole *= radix;
+    double total = 0;
+    if (whole < parts && radix == 2) {
+        const std::size_t tier = tiers.crossed(stride);
+        total += 2 * tiers.message(tier, n) + tiers.reduce_s(n);
+    }
+    const double all = radix == 2 ? whole : parts;
+    double part = n;
+    for (double d = 1; d < all; d *= radix) {
+        const double partners = std::min(radix, std::ceil(all / d)) - 1;
+        // While a rank sends to one partner, what others sent comes in.
+        const double more = (partners - 1) * tiers[tiers.crossed(d * stride)].overhead_s;
+        if (pattern == "rabenseifner") {
+            part /= 2;
+            total += 2 * tiers.round(d * stride, part, Partners::flip, each) + tiers.reduce_s(part);
+        } else {
+            // The farthest of the partners decides which links they cross.
+            const double distance = std::max(1.0, (partners + 1) / 2) * d * stride;
+            total += tiers.round(distance, n * partners, Partners::flip, each) + more + tiers.reduce_s(n * partners);
+        }
+    }
+    return total;
+}
+
+/// The ranks of a node halve a vector among themselves, or put it together again: each has a share at one of the ends.
+double shared_out(const Asked& asked, std::string_view inside, double n, bool combine) {
+    const Tiers& tiers = asked.tiers;
+    const double group = tiers.node().ranks;
+    if (group <= 1) return 0;
+    const double share = n * (group - 1) / group;
+    const double combined = combine ? tiers.reduce_s(share) : 0;
+    if (inside == "shared" && asked.shares) return 2 * tiers.side_by_side().latency_s + tiers.copy_s(n) + combined;
+    if (inside == "direct" || inside == "linear" || inside == "shared")
+        return tiers.within_node(group - 1, n / group) + combined;
+    double radix = 2;
+    if (inside.starts_with("halving.")) radix = std::max(2.0, std::stod(std::string(inside.substr(8))));
+    double total = combined, part = n;
+    for (double members = 1; members < group; members *= radix) {
+        const double peers = std::min(radix, std::ceil(group / members));
+        part /= peers;
+        total += tiers.within_node(peers - 1, part);
+    }
+    return total;
+}
+
+/// All ranks of a node get the sum of what they have, or the whole of it.
+double summed_in_node(const Asked& asked, double n) {
+    const Tiers& tiers = asked.tiers;
+    double total = 0;
+    for (double members = 1; members < tiers.node().ranks; members *= 4) {
+        const double peers = std::min(4.0, std::ceil(tiers.node().ranks / members)) - 1;
+        total += tiers.within_node(peers, n) + tiers.reduce_s(n * peers);
+    }
+    return total;
+}
+
+}  // namespace
+
+std::optional<double> estimate_node_pieces(const Asked& asked, NodePieces what) {
+    const Tiers& tiers = asked.tiers;
+    const double nodes = tiers.nodes(), group = tiers.node().ranks;
+    if (nodes <= 1) return std::nullopt;
+    const double cuts = asked.segments(asked.bytes);
+    const double n = asked.bytes / cuts, piece = n / nodes;
+    const std::string_view inside = asked.spec.find("inside").value_or("direct");
+    const double messages = (nodes - 1) / group;
+    // The root's node alone sends or takes all pieces.
+    const auto rooted = [&](double each) {
+        const double wires = tiers.node().edge > 0 ? piece * (nodes - 1) / tiers.node().edge : 0;
+        return tiers[0].latency_s + std::max(wires, (std::ceil(each) - 1) * tiers.busy(0, piece));
+    };
+    double memory = 0, links = 0;
+    if (what == NodePieces::bcast) {
+        const bool alone = asked.spec.find("relays").value_or("all") == "1";
+        // The root's node sends a piece to each other one, and has all of it to send.
+        const double first = rooted(alone ? nodes - 1 : messages);
+        if (!alone && group > 1)
+            memory +=
+                tiers.side_by_side().latency_s + tiers.memory_s(n) + (group - 1) * tiers.side_by_side().overhead_s;
+        memory += group > 1 ? tiers.within_node(1, piece) + (group - 1) * tiers.side_by_side().overhead_s : 0;
+        memory += shared_out(asked, inside, n, false);
+        links = first + tiers.between_nodes(messages, piece);
+    } else {
+        memory = shared_out(asked, inside, n, true);
+        links = tiers.between_nodes(messages, piece) + tiers.reduce_s(n / group);
+        if (what == NodePieces::allreduce) {
+            if (group > 1) memory += summed_in_node(asked, piece);
+            memory += shared_out(asked, inside, n, false);
+            links += tiers.between_nodes(messages, piece);
+        } else {
+            const double heard = std::min(group, nodes - 1) - 1;  // other ranks of the node to which some came
+            if (heard > 0)
+                memory += tiers.side_by_side().latency_s +
+                          heard * (tiers.side_by_side().overhead_s + piece / tiers.side_by_side().stream) +
+                          tiers.memory_s(heard * piece);
+            links += rooted(messages);
+            if (group > 1)
+                memory +=
+                    tiers.side_by_side().latency_s + tiers.memory_s(n) + (group - 1) * tiers.side_by_side().overhead_s;
+        }
+    }
+    // Slices follow each other: the memory works on one while the links carry another.
+    return memory + links + (cuts - 1) * std::max(memory, links);
+}
+
 std::optional<double> estimate_allreduce(const Asked& asked) {
     const Tiers& tiers = asked.tiers;
     const double n = asked.bytes, p = tiers.ranks();
     const std::string_view name = asked.spec.name;
-    const auto doubling = [&](double each) {
-        double total = 0;
-        for (double d = 1; d * each < p; d *= 2)
-            total += tiers.round(d * each, n, Partners::flip, each) + tiers.reduce_s(n);
-        return total;
-    };
-    const auto halving = [&](double each) {
-        double total = 0, part = n;
-        for (double d = 1; d * each < p; d *= 2) {
-            part /= 2;
-            total += 2 * tiers.round(d * each, part, Partners::flip, each) + tiers.reduce_s(part);
-        }
-        return total;
-    };
-    if (name == "recursive_doubling") return doubling(1);
-    if (name == "all") return tiers.everybody(n) + tiers.reduce_s(n * (p - 1));
-    if (name == "rabenseifner") return halving(1);
-    if (name == "ring") {
-        const auto half = estimate_block_exchange(asked, "ring", n / p, 1);
-        return half ? std::optional(2 * *half + tiers.reduce_s(n * (p - 1) / p)) : std::nullopt;
+    if (name == "recursive_doubling" || name == "all" || name == "rabenseifner" || name == "ring")
+        return vector_exchange(asked, name, n, 1, 1);
+    if (name == "recursive_multiplying")
+        return vector_exchange(asked, "recursive_multiplying." + std::to_string(asked.spec.integer("radix", 4, 2)), n,
+                               1, 1);
+    if (name == "direct") return 2 * tiers.everybody(n / p) + tiers.reduce_s(n * (p - 1) / p);
+    const double group = tiers.node().ranks, nodes = tiers.nodes();
+    if (name == "node_pieces") return estimate_node_pieces(asked, NodePieces::allreduce);
+    if (name == "node_aware") {
+        if (asked.spec.find("radix") || asked.spec.find("inside") || asked.spec.find("segment")) return std::nullopt;
+        return 2 * summed_in_node(asked, n) + tiers.between_nodes((nodes - 1) / group, n) +
+               tiers.reduce_s(n * (nodes - 1) / group);
     }
-    if (name != "leaders" || asked.spec.find("leaders") || asked.spec.find("level") || asked.spec.find("segment"))
-        return std::nullopt;
+    if (name != "leaders" || asked.spec.find("level") || asked.spec.find("segment")) return std::nullopt;
     const std::string_view between = asked.spec.find("between").value_or("recursive_doubling");
     const std::string_view inside = asked.spec.find("inside").value_or("linear");
-    const double group = tiers.node().ranks, nodes = tiers.nodes();
-    double exchange = 0;
-    if (nodes > 1) {
-        if (between == "recursive_doubling")
-            exchange = doubling(group);
-        else if (between == "rabenseifner")
-            exchange = halving(group);
-        else if (between == "ring")
-            exchange = 2 * estimate_block_exchange(asked, "ring", n / nodes, group).value_or(0) + tiers.reduce_s(n);
-        else
-            return std::nullopt;
+    const std::string_view leaders = asked.spec.find("leaders").value_or("1");
+    if (leaders != "all" && asked.spec.integer("leaders", 1) > 1 && inside != "linear") return std::nullopt;
+    const double many =
+        leaders == "all" ? group : std::min(group, static_cast<double>(asked.spec.integer("leaders", 1)));
+    if (many <= 1) {
+        const auto exchange = vector_exchange(asked, between, n, group, group);
+        if (!exchange) return std::nullopt;
+        return node_s(asked, n, inside, true) + *exchange + node_s(asked, n, inside, false);
     }
-    return node_s(asked, n, inside, true) + exchange + node_s(asked, n, inside, false);
+    const auto exchange = vector_exchange(asked, between, n / many, group, group / many);
+    if (!exchange) return std::nullopt;
+    const double chunk = n / many;
+    if (many < group) {
+        // A leader takes from all others of its node; they send it and the other leaders a chunk each.
+        const double one = tiers.side_by_side().overhead_s + chunk / tiers.side_by_side().stream;
+        const double ends =
+            tiers.side_by_side().latency_s + std::max((group - 1 + many - 1) * one, tiers.memory_s((group - 1) * n));
+        return 2 * ends + tiers.reduce_s(chunk * (group - 1)) + *exchange;
+    }
+    return shared_out(asked, inside, n, true) + *exchange + shared_out(asked, inside, n, false);
 }
 
 std::optional<double> estimate_alltoall(const Asked& asked) {
@@ -158,11 +321,32 @@ std::optional<double> estimate_alltoall(const Asked& asked) {
     const double b = asked.bytes, p = tiers.ranks();
     const std::string_view name = asked.spec.name;
     if (name == "linear" || name == "pairwise") return tiers.everybody(b);
-    if (name == "bruck" && asked.spec.integer("radix", 2, 2) == 2) {
+    if (name == "bruck") {
+        const double radix = asked.spec.integer("radix", 2, 2);
         double total = 0;
-        for (double d = 1; d < p; d *= 2)
-            total += tiers.round(d, b * p / 2, Partners::shift) + 2 * tiers.copy_s(b * p / 2);
+        for (double d = 1; d < p; d *= radix) {
+            // What goes to the other digits of this place travels at once.
+            const double digits = std::min(radix, std::ceil(p / d)) - 1;
+            const double moved = b * p * digits / (digits + 1);
+            total += tiers.round(std::min(d * (digits + 1) / 2, p / 2), moved, Partners::shift) +
+                     2 * tiers.copy_s(moved) + (digits - 1) * 2 * tiers[tiers.crossed(d)].overhead_s;
+        }
         return total;
+    }
+    if (name == "leaders" && !asked.spec.find("level") && !asked.spec.find("segment") && !asked.spec.find("split") &&
+        !asked.spec.find("rounds")) {
+        const double group = tiers.node().ranks, nodes = tiers.nodes();
+        if (nodes <= 1) return std::nullopt;
+        const double many = std::min(group, static_cast<double>(asked.spec.integer("leaders", 1)));
+        const Tier& side = tiers.side_by_side();
+        const double share = b * group * nodes / many;  // what a member gives to one leader, or gets from it
+        const double ends = group > 1 ? side.latency_s + std::max((group - 1) * (side.overhead_s + share / side.stream),
+                                                                  tiers.memory_s(group * b * group * nodes))
+                                      : 0;
+        const double more = group > 1 ? (many - 1) * 2 * side.overhead_s : 0;
+        double between = tiers.between_nodes((nodes - 1) / group, b * group * group);
+        between += (std::ceil((nodes - 1) / many) - std::ceil((nodes - 1) / group)) * 2 * tiers[0].overhead_s;
+        return 2 * (ends + more) + between + 2 * tiers.copy_s(b * p * group / many);
     }
     if (name != "node_aware" || asked.spec.find("level") || asked.spec.find("segment")) return std::nullopt;
     const double group = tiers.node().ranks, nodes = tiers.nodes();
@@ -173,7 +357,9 @@ std::optional<double> estimate_alltoall(const Asked& asked) {
             links = std::max(links, tiers[t].ranks * (p - tiers[t].ranks) * b / tiers[t].edge);
     work = (nodes - 1) * 2 * tiers.node().overhead_s;
     const double handed_on =
-        group > 1 ? side.latency_s + 2 * (group - 1) * (nodes * b / side.stream + side.overhead_s) : 0;
+        group > 1 ? side.latency_s + std::max(2 * (group - 1) * (nodes * b / side.stream + side.overhead_s),
+                                              tiers.memory_s(group * (group - 1) * nodes * b))
+                  : 0;
     const double packed = 2 * tiers.copy_s(b * p);
     return (nodes > 1 ? tiers[0].latency_s : 0) + std::max(links, work) + handed_on + packed;
 }

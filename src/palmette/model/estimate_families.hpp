@@ -1,6 +1,7 @@
 // The formulas, by family of algorithms. Bytes are those of Request::block_bytes, times are seconds.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "palmette/collectives/spec.hpp"
@@ -17,6 +18,8 @@ struct Asked {
     double bytes;  ///< of a block, or of the vector
     const Spec& spec;
     bool combines;  ///< a reduction
+    bool to_root;   ///< gather or reduce
+    bool shares;    ///< ranks of a node may read each other's memory; where not, `shared` sends messages
 
     /// Parts that a block or vector of `length` bytes is cut in for pipelining.
     double segments(double length) const;
@@ -28,8 +31,11 @@ std::optional<double> estimate_rooted_blocks(const Asked& asked);
 std::optional<double> estimate_rooted_vector(const Asked& asked);
 /// allgather and, turned back in time, reduce_scatter: ring, recursive_doubling or recursive_halving, bruck, linear or direct, leaders.
 std::optional<double> estimate_all_blocks(const Asked& asked);
-/// allreduce: recursive_doubling, all, ring, rabenseifner, leaders.
+/// allreduce: recursive_doubling, recursive_multiplying, all, ring, rabenseifner, direct, leaders, node_aware, node_pieces.
 std::optional<double> estimate_allreduce(const Asked& asked);
+/// A piece of the vector for each node.
+enum class NodePieces : std::uint8_t { bcast, reduce, allreduce };
+std::optional<double> estimate_node_pieces(const Asked& asked, NodePieces what);
 /// alltoall: linear, pairwise, bruck, node_aware.
 std::optional<double> estimate_alltoall(const Asked& asked);
 /// barrier: dissemination, leaders; scan and exscan: linear, recursive_doubling, all.

@@ -1,6 +1,7 @@
 // Formulas of trees: gather and scatter (Kandalla et al., IPDPS 2010, level by level), bcast and reduce.
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "palmette/collectives/tree_shape.hpp"
 #include "palmette/model/estimate_families.hpp"
@@ -25,6 +26,7 @@ std::vector<Phase> phases_of(const Asked& asked, const TreeShape& fallback) {
         if (asked.spec.name == "linear") shape = {0};
         if (asked.spec.name == "chain") shape = TreeShape::chain();
         if (asked.spec.name == "k_nomial") shape = {asked.spec.integer("radix", 2, 2)};
+        if (asked.spec.name == "k_ary") shape = {asked.spec.integer("radix", 2, 1), TreeShape::Kind::ary};
         return {{tiers.ranks(), 1, shape}};
     }
     bool any_named = false;
@@ -56,8 +58,9 @@ void each_weight(const Asked& asked, const Phase& phase, const Visit& visit) {
     }
 }
 
-/// A star: the leader takes from `members - 1` others, or gives to them, `bytes` each; `copies`: the same bytes for each rank below.
-double star_s(const Asked& asked, const Phase& phase, double bytes, double overhead_share = 1) {
+/// A star: the leader takes from `members - 1` others, or gives to them, `bytes` each. What comes in over a link comes all together, and then its
+/// receiver has work with it; what is given away sets off as soon as it is ready.
+double star_s(const Asked& asked, const Phase& phase, double bytes) {
     const Tiers& tiers = asked.tiers;
     const double all = phase.members * phase.size;
     double longest = 0, work = 0, within = phase.size;
@@ -66,7 +69,7 @@ double star_s(const Asked& asked, const Phase& phase, double bytes, double overh
         if (around <= within) continue;
         const double messages = (around - within) / phase.size;
         within = around;
-        work += messages * tiers[t].overhead_s * overhead_share;
+        work += messages * tiers.busy(t, bytes);
         if (tiers[t].inside) work += messages * bytes / tiers[t].stream;
     }
     for (std::size_t t = 0; t < tiers.count(); ++t)
@@ -75,7 +78,7 @@ double star_s(const Asked& asked, const Phase& phase, double bytes, double overh
                 std::max(longest, (all - std::max(tiers[t].ranks, phase.size)) / phase.size * bytes / tiers[t].edge);
     const std::size_t outermost = tiers.crossed(all / 2);
     return tiers.message(outermost, bytes) - tiers.transfer(outermost, bytes) +
-           std::max({longest, work, tiers.transfer(outermost, bytes)});
+           (asked.to_root ? longest + work : std::max({longest, work, tiers.transfer(outermost, bytes)}));
 }
 
 }  // namespace
@@ -97,6 +100,7 @@ std::optional<double> estimate_rooted_blocks(const Asked& asked) {
         if (phase.shape.kind != TreeShape::Kind::nomial) return std::nullopt;
         each_weight(asked, phase, [&](std::size_t tier, double below, double children) {
             total += asked.tiers.message(tier, asked.bytes * below) +
+                     (asked.tiers[tier].inside ? asked.tiers.transfer(tier, asked.bytes * below) : 0) +
                      (children - 1) * asked.tiers.transfer(tier, asked.bytes * below) +
                      (children - 1) * asked.tiers[tier].overhead_s;
         });
@@ -104,46 +108,119 @@ std::optional<double> estimate_rooted_blocks(const Asked& asked) {
     return total;
 }
 
+namespace {
+
+/// What a vector takes up or down a binomial tree whose messages get shorter: nobody carries what it doesn't need. `again`: how often its bytes
+/// follow each other over links.
+double shrinking_s(const Tiers& tiers, double vector, double again) {
+    double total = 0;
+    for (double below = tiers.ranks() / 2; below >= 0.5; below /= 2)
+        total += tiers[tiers.crossed(std::max(1.0, below))].latency_s;
+    const double wires = tiers.node().edge > 0 && tiers.nodes() > 1
+                             ? again * vector * (tiers.nodes() - 1) / tiers.nodes() / tiers.node().edge
+                             : 0;
+    return total + std::max(wires, tiers.node().ranks > 1 ? tiers.memory_s(vector / tiers.nodes()) : 0);
+}
+
+/// As many as bcast_circulant.cpp takes where nothing is asked for.
+double circulant_segments(double vector) {
+    if (vector < 32 << 10) return 1;
+    return std::max(16.0, std::ceil(vector / (64 << 10)));
+}
+
+/// Steps until a postal tree of `latency` has reached so many members.
+double postal_steps(double members, std::int32_t latency) {
+    std::vector<double> reached(static_cast<std::size_t>(latency) + 1, 1);  // the last ones, in turn
+    std::size_t at = 0, steps = 0;
+    double now = 1;
+    while (now < members) {
+        ++steps;
+        const std::size_t oldest = (at + 1) % reached.size();
+        now += steps >= static_cast<std::size_t>(latency) ? reached[oldest] : 0;
+        at = oldest;
+        reached[at] = now;
+    }
+    return static_cast<double>(steps);
+}
+
+}  // namespace
+
 std::optional<double> estimate_rooted_vector(const Asked& asked) {
-    if (asked.spec.find("relays")) return std::nullopt;
     const Tiers& tiers = asked.tiers;
     const double vector = asked.bytes;
-    if (asked.spec.name == "scatter_allgather") {
-        const auto ring =
-            estimate_block_exchange(asked, asked.spec.find("allgather").value_or("ring"), vector / tiers.ranks(), 1);
-        if (!ring) return std::nullopt;
-        return *ring + vector / std::max(1.0, tiers.rate(0)) + tiers[0].latency_s * std::ceil(std::log2(tiers.ranks()));
+    if (asked.spec.name == "node_pieces")
+        return estimate_node_pieces(asked, asked.combines ? NodePieces::reduce : NodePieces::bcast);
+    if (asked.spec.name == "ring_gather" || asked.spec.name == "bine") return std::nullopt;
+    if (asked.spec.name == "circulant") {
+        if (tiers.node().ranks > 1 || asked.combines || asked.spec.find("segments") || asked.spec.find("segment"))
+            return std::nullopt;
+        // One segment a rank and round, over distances that halve, again and again; what a rank sends has mostly been there for some rounds.
+        const double part = vector / circulant_segments(vector);
+        double first = 0;
+        for (double d = tiers.ranks() / 2; d >= 0.5; d /= 2)
+            first += tiers.round(std::max(1.0, std::floor(d)), part, Partners::shift);
+        return first + (circulant_segments(vector) - 1) * std::max(tiers.transfer(0, part), 2 * tiers.busy(0, part));
     }
+    if (asked.spec.name == "scatter_allgather") {
+        const auto all =
+            estimate_block_exchange(asked, asked.spec.find("allgather").value_or("ring"), vector / tiers.ranks(), 1);
+        return all ? std::optional(*all + shrinking_s(tiers, vector, 2)) : std::nullopt;
+    }
+    if (asked.spec.name == "reduce_scatter_gather") {
+        double part = vector, total = shrinking_s(tiers, vector, 2);
+        double whole = 1;  // ranks beyond a power of two give what they have to one of the others first
+        while (whole * 2 <= tiers.ranks()) whole *= 2;
+        if (whole < tiers.ranks()) total += tiers.message(tiers.crossed(1), vector) + tiers.reduce_s(vector);
+        for (double d = 1; d < whole; d *= 2) {
+            part /= 2;
+            total += tiers.round(d, part, Partners::flip) + tiers.reduce_s(part);
+        }
+        return total;
+    }
+    double relays = 1;
+    if (const auto given = asked.spec.find("relays"))
+        relays = *given == "all" ? tiers.node().ranks
+                                 : std::min(tiers.node().ranks, static_cast<double>(asked.spec.integer("relays", 1)));
     const double cuts = asked.segments(vector);
     const double part = vector / cuts;
     const double combined = asked.combines ? tiers.reduce_s(part) : 0;
     double first = 0;    // until the first segment is through all phases
     double slowest = 0;  // what each further one adds
-    for (const Phase& phase : phases_of(asked, {2})) {
+    for (const Phase& whole : phases_of(asked, {2})) {
+        Phase phase = whole;
         const std::size_t tier = tiers.crossed(phase.members * phase.size / 2);
-        const double both = tiers[tier].inside ? 2 : 1;
+        const bool inside = tiers[tier].inside;
+        const double both = inside ? 2 : 1;
+        // Other ranks of the root's node take a share of its messages.
+        if (!inside) phase.members = std::ceil((phase.members - 1) / relays) + 1;
         double hops = 0, copies = 0, filled = 0;
-        if (phase.shape.kind == TreeShape::Kind::postal) return std::nullopt;
-        if (phase.shape.shared) {
+        if (phase.shape.shared && asked.shares) {
             hops = 1, copies = 0, filled = tiers.side_by_side().latency_s + tiers.copy_s(part);
         } else if (phase.shape.is_star()) {
             hops = 1, copies = phase.members - 1;
             filled = star_s(asked, phase, part) + (asked.combines ? combined * copies : 0);
+        } else if (phase.shape.kind == TreeShape::Kind::postal) {
+            const double late = phase.shape.radix, steps = postal_steps(phase.members, phase.shape.radix);
+            const double gap = std::max(tiers.transfer(tier, part),
+                                        tiers.busy(tier, part) + (both - 1) * 2 * tiers.transfer(tier, part)) +
+                               combined;
+            const double message = tiers.message(tier, part) + (both - 1) * tiers.transfer(tier, part) + combined;
+            hops = std::max(1.0, std::floor(steps / late)), copies = std::max(1.0, steps - late + 1);
+            filled = std::max((copies - 1) * gap + message, hops * message + std::fmod(steps, late) * gap);
         } else if (phase.shape.kind == TreeShape::Kind::ary) {
             const double radix = phase.shape.radix;
             hops = radix == 1 ? phase.members - 1
                               : std::ceil(std::log(phase.members * (radix - 1) + 1) / std::log(radix)) - 1;
             copies = std::min(radix, phase.members - 1);
             // A chain crosses inner levels between most of its neighbours, and outer ones from group to group.
-            double longest_hop = 0, inner = phase.size;
+            double inner = phase.size;
             double around = phase.members * phase.size;
             if (radix == 1) {
                 for (std::size_t t = tiers.count(); t-- > 0;) {
                     const double reach = std::min(around, t == 0 ? tiers.ranks() : tiers[t - 1].ranks);
                     if (reach <= inner) continue;
                     const double crossings = around / inner - around / reach;
-                    filled += crossings * (tiers.message(t, part) + combined + (tiers[t].inside ? 0 : 0));
-                    longest_hop = std::max(longest_hop, tiers.transfer(t, part));
+                    filled += crossings * (tiers.message(t, part) + combined);
                     inner = reach;
                 }
             } else {
@@ -154,16 +231,30 @@ std::optional<double> estimate_rooted_vector(const Asked& asked) {
             each_weight(asked, phase, [&](std::size_t crossed, double, double children) {
                 hops += 1, copies += children;
                 // A leader sends to all children at once, so that the first one's subtree waits for the last one's bytes.
+                const double copied = tiers[crossed].inside ? 2 : 1;  // by both ends
                 filled += tiers.message(crossed, part) - tiers.transfer(crossed, part) +
-                          tiers.transfer(crossed, part) * (asked.combines ? children : copies) + combined * children;
+                          copied * tiers.transfer(crossed, part) * (asked.combines ? children : copies) +
+                          combined * children + (children - 1) * tiers.busy(crossed, part);
             });
         }
+        if (!inside && relays > 1 && tiers.node().edge > 0)  // they share its link
+            filled =
+                std::max(filled, tiers[tier].latency_s + (phase.shape.is_star() ? whole.members - 1 : copies * relays) *
+                                                             part / tiers.node().edge);
+        // Messages inside of a node, of all groups of this phase that are there.
+        const double own = tiers.node().ranks, around = phase.members * phase.size;
+        const double at_home = inside ? std::max(1.0, own / around) * (whole.members - 1)
+                                      : (phase.shape.is_star() ? 0 : std::max(0.0, own / phase.size - 1));
+        const double memory = tiers.memory_s(part * at_home);
+        filled = asked.combines && phase.shape.is_star() ? filled + memory : std::max(filled, memory);
         first += filled;
+        if (inside && relays > 1)
+            first += filled;  // to the ranks of the root's node that take a share, and again elsewhere
         const double per_segment =
-            tiers[tier].inside
-                ? both * copies * (tiers.transfer(tier, part) + tiers[tier].overhead_s) + combined * copies
-                : std::max(copies * tiers.transfer(tier, part),
-                           (copies + 1) * tiers[tier].overhead_s + combined * copies);
+            inside ? std::max(both * copies * (tiers.transfer(tier, part) + tiers[tier].overhead_s) + combined * copies,
+                              memory)
+                   : std::max({memory, copies * tiers.transfer(tier, part),
+                               (copies + 1) * tiers.busy(tier, part) + combined * copies});
         slowest = std::max(slowest, per_segment);
     }
     return first + (cuts - 1) * slowest;

@@ -1,6 +1,7 @@
 #include "palmette/model/estimate_tiers.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace palmette::model {
 
@@ -8,6 +9,7 @@ Tiers::Tiers(const topology::Job& job, const Costs& costs)
     : ranks_(job.size()),
       nodes_(job.nodes().groups.count()),
       eager_(static_cast<double>(costs.eager_bytes)),
+      eager_copy_(costs.eager_copy_bytes_per_s),
       copy_(costs.copy_bytes_per_s.value),
       reduce_(costs.reduce_bytes_per_s.value) {
     bool inside = false;
@@ -19,6 +21,7 @@ Tiers::Tiers(const topology::Job& job, const Costs& costs)
         tier.overhead_s = message.overhead_s.value;
         tier.stream = message.stream_bytes_per_s.value;
         tier.inside = inside;
+        if (inside) tier.together = message.together_bytes_per_s;
         if (l < job.levels().size()) {
             const topology::JobLevel& level = job.levels()[l];
             tier.name = level.name;
@@ -67,7 +70,17 @@ double Tiers::transfer(std::size_t tier, double bytes) const {
 
 double Tiers::message(std::size_t tier, double bytes) const {
     const double waiting = bytes > eager_ && !tiers_[tier].inside ? 2 : 0;
-    return tiers_[tier].latency_s * (1 + waiting) + transfer(tier, bytes);
+    return tiers_[tier].latency_s * (1 + waiting) + transfer(tier, bytes) + buffered(tier, bytes);
+}
+
+double Tiers::busy(std::size_t tier, double bytes) const {
+    const bool copied =
+        !tiers_[tier].inside && eager_copy_ > 0 && bytes <= static_cast<double>(assumed::eager_copy_bytes);
+    return tiers_[tier].overhead_s + (copied ? bytes / eager_copy_ : 0);
+}
+
+double Tiers::buffered(std::size_t tier, double bytes) const {
+    return 2 * (busy(tier, bytes) - tiers_[tier].overhead_s);
 }
 
 double Tiers::round(double distance, double bytes, Partners partners, double each) const {
@@ -75,6 +88,16 @@ double Tiers::round(double distance, double bytes, Partners partners, double eac
     double longest = transfer(outermost, bytes);
     // Inside of a node a rank copies what it sends and what it gets.
     if (tiers_[outermost].inside) longest *= 2;
+    // Partners in one's own node share its memory with all others that have theirs there.
+    const double own = node().ranks;
+    double at_home = 0;
+    if (tiers_[outermost].inside)
+        at_home = own;
+    else if (!in_topology_order_)
+        at_home = own * own / ranks_;
+    else if (partners == Partners::shift)
+        at_home = std::max(0.0, own - distance);
+    longest = std::max(longest, memory_s(at_home / each * bytes));
     for (std::size_t t = 0; t <= node_; ++t) {
         const Tier& tier = tiers_[t];
         if (tier.edge <= 0 || tier.ranks >= ranks_) continue;
@@ -88,11 +111,11 @@ double Tiers::round(double distance, double bytes, Partners partners, double eac
         longest = std::max(longest, std::max(senders > 0 ? 1.0 : 0.0, senders / each) * bytes / tier.edge);
     }
     const double waiting = bytes > eager_ && !tiers_[outermost].inside ? 2 : 0;
-    return longest + tiers_[outermost].latency_s * (1 + waiting);
+    return longest + tiers_[outermost].latency_s * (1 + waiting) + buffered(outermost, bytes);
 }
 
 double Tiers::everybody(double bytes) const {
-    double longest = 0;
+    double longest = memory_s(node().ranks * (node().ranks - 1) * bytes);
     double work = 0;
     double within = 1;  // ranks that inner tiers don't part
     for (std::size_t t = tiers_.size(); t-- > 0;) {
@@ -100,7 +123,7 @@ double Tiers::everybody(double bytes) const {
         const double around = t == 0 ? ranks_ : tiers_[t - 1].ranks;
         const double partners = around - within;
         within = around;
-        work += partners * 2 * tier.overhead_s;
+        work += partners * 2 * busy(t, bytes);
         if (tier.inside)
             work += 2 * partners * bytes / tier.stream;
         else if (tier.edge > 0)
@@ -108,6 +131,32 @@ double Tiers::everybody(double bytes) const {
     }
     const double waiting = bytes > eager_ && !tiers_[0].inside ? 2 : 0;
     return tiers_[crossed(ranks_)].latency_s * (1 + waiting) + std::max(longest, work);
+}
+
+double Tiers::memory_s(double bytes) const {
+    const double together = side_by_side().together;
+    return together > 0 ? bytes / together : 0;
+}
+
+double Tiers::between_nodes(double messages, double bytes) const {
+    if (messages <= 0 || nodes_ <= 1) return 0;
+    const Tier& outermost = tiers_[0];
+    const double own = node().ranks;
+    double longest = std::max(transfer(0, bytes), (std::ceil(messages) - 1) * 2 * busy(0, bytes));
+    for (std::size_t t = 0; t <= node_; ++t)
+        if (tiers_[t].edge > 0 && tiers_[t].ranks < ranks_)
+            longest = std::max(longest, tiers_[t].ranks * messages * bytes * (ranks_ - tiers_[t].ranks) /
+                                            (ranks_ - own) / tiers_[t].edge);
+    const double waiting = bytes > eager_ ? 2 : 0;
+    return outermost.latency_s * (1 + waiting) + longest + buffered(0, bytes);
+}
+
+double Tiers::within_node(double messages, double bytes) const {
+    if (messages <= 0 || node().ranks <= 1) return 0;
+    const Tier& side = side_by_side();
+    const double copied = side.stream > 0 ? bytes / side.stream : 0;
+    const double work = copied + (std::ceil(messages) - 1) * 2 * (side.overhead_s + copied);
+    return side.latency_s + std::max(work, memory_s(node().ranks * messages * bytes));
 }
 
 }  // namespace palmette::model

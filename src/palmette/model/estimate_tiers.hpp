@@ -17,6 +17,7 @@ struct Tier {
     double stream = 0;    ///< bytes per second of one pair; 0: unlimited
     double edge = 0;      ///< bytes per second of the slowest edge; 0: unlimited
     bool inside = false;  ///< of a node: messages are copies by both ranks
+    double together = 0;  ///< inside: bytes per second of all messages of a node; 0: unlimited
 };
 
 /// Who sends in a round in which every rank has a partner.
@@ -49,10 +50,22 @@ class Tiers {
     double transfer(std::size_t tier, double bytes) const;
     double message(std::size_t tier, double bytes) const;
 
+    /// For how long a message keeps one of its ends busy, apart from copies inside of a node.
+    double busy(std::size_t tier, double bytes) const;
+    /// What both ends spend on buffers of the MPI.
+    double buffered(std::size_t tier, double bytes) const;
+
     /// Every rank (or one of each `each` neighbours) sends `bytes` to a partner `distance` positions away.
     double round(double distance, double bytes, Partners partners, double each = 1) const;
     /// Every rank sends `bytes` to every other one, all at once.
     double everybody(double bytes) const;
+
+    /// Every rank sends so many messages to other nodes, spread over all of them, and gets as many.
+    double between_nodes(double messages, double bytes) const;
+    /// Every rank sends so many messages to others of its node, and gets as many.
+    double within_node(double messages, double bytes) const;
+    /// What messages inside of a node take at least that carry so many bytes together.
+    double memory_s(double bytes) const;
 
     double copy_s(double bytes) const { return bytes / copy_; }
     double reduce_s(double bytes) const { return bytes / reduce_; }
@@ -60,7 +73,7 @@ class Tiers {
   private:
     std::vector<Tier> tiers_;
     std::size_t node_ = 0;
-    double ranks_, nodes_, eager_, copy_, reduce_;
+    double ranks_, nodes_, eager_, eager_copy_, copy_, reduce_;
     bool in_topology_order_ = true;
 };
 

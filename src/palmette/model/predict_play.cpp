@@ -23,7 +23,8 @@ Player::Player(const topology::Job& job, const Costs& costs, Sharing sharing, Pl
       last_(static_cast<std::size_t>(job.size()), no_step),
       next_(steps.steps.size(), no_step),
       first_waiting_(steps.steps.size(), no_step),
-      tail_(steps.pairs, no_step) {
+      tail_(steps.pairs, no_step),
+      memory_busy_(static_cast<std::size_t>(job.nodes().groups.count()), 0) {
     position_of_.reserve(static_cast<std::size_t>(job.size()));
     for (std::int32_t r = 0; r < job.size(); ++r) position_of_.push_back(job.position_of({r}).value);
 }
@@ -52,6 +53,9 @@ void Player::run() {
                 break;
             case What::through:
                 arrived_at_edge_end(event.index, event.at);
+                break;
+            case What::copying:
+                copying(event.index, event.at);
                 break;
             case What::arrive: {
                 const std::uint32_t recv = steps_[event.index].partner;
@@ -149,14 +153,31 @@ void Player::start_send(std::uint32_t send, double now, std::uint32_t cause) {
         LevelTraffic& traffic = traffic_[played.level];
         ++traffic.messages, traffic.bytes += played.bytes, traffic.taken_s += copied_s, traffic.alone_s += copied_s;
         complete(send, end);
-        push(times_.mark[send] + costs.on_the_way_s(), What::arrive, send);
+        push(times_.mark[send], What::copying, send);
         return;
     }
-    const double handed_over = work(send, now, costs.overhead_s.value + packed_s);
+    const double handed_over = work(send, now, costs.overhead_s.value + packed_s + costs_.buffered_s(played.bytes));
     const double round_trip_s = is_long(played) ? 2 * costs.latency_s.value : 0;
     times_.mark[send] = handed_over + round_trip_s;
     push(times_.mark[send], What::set_off, send);
     if (!is_long(played)) complete(send, handed_over);
+}
+
+void Player::copying(std::uint32_t send, double now) {
+    const PlayedStep& played = steps_[send];
+    const MessageCosts& costs = costs_of(played);
+    double begun = now;
+    if (costs.together_bytes_per_s > 0) {
+        // In the order in which copies begin, like a queue: so many bytes of the node are through then.
+        const std::int32_t node = job_.levels()[node_level_].groups.group_of(position_of_[played.rank]);
+        double& busy = memory_busy_[static_cast<std::size_t>(node)];
+        busy = std::max(busy, now) + played.bytes / costs.together_bytes_per_s;
+        const double alone_s = times_.through[send] - now;
+        times_.through[send] = std::max(times_.through[send], busy);
+        begun = times_.through[send] - alone_s;
+        traffic_[played.level].taken_s += begun - now;
+    }
+    push(begun + costs.on_the_way_s(), What::arrive, send);
 }
 
 void Player::receive(std::uint32_t recv, double now) {
@@ -166,7 +187,7 @@ void Player::receive(std::uint32_t recv, double now) {
     if (times_.through[recv] >= times_.mark[recv]) times_.cause[recv] = send;
     const double unpacked_s = played.staged ? played.bytes / costs_.copy_bytes_per_s.value : 0;
     if (!in_node(played)) {
-        complete(recv, work(recv, now, costs.overhead_s.value + unpacked_s));
+        complete(recv, work(recv, now, costs.overhead_s.value + unpacked_s + costs_.buffered_s(played.bytes)));
         return;
     }
     const double copied = work(recv, now, played.bytes / costs.stream_bytes_per_s.value);

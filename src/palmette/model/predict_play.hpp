@@ -40,7 +40,7 @@ class Player {
     bool in_node(const PlayedStep& step) const { return step.level > node_level_; }
 
   private:
-    enum class What : std::uint8_t { ready, set_off, link, through, arrive };
+    enum class What : std::uint8_t { ready, set_off, link, through, copying, arrive };
     struct Event {
         double at;
         std::uint64_t
@@ -57,6 +57,8 @@ class Player {
     void push(double at, What what, std::uint32_t index, std::uint32_t version = 0);
     void ready(std::uint32_t step, double now);
     void start_send(std::uint32_t send, double now, std::uint32_t cause);
+    /// Inside of a node: bytes begin to be copied.
+    void copying(std::uint32_t send, double now);
     void receive(std::uint32_t recv, double now);
     void available(std::uint32_t expose, double at);
     void pull(std::uint32_t step, double now);
@@ -88,6 +90,7 @@ class Player {
         next_;  ///< send: that follows between the same ranks; pull: that waits for the same expose
     std::vector<std::uint32_t> first_waiting_;  ///< expose: pulls that came too early
     std::vector<std::uint32_t> tail_;           ///< by pair: the last message under way or waiting
+    std::vector<double> memory_busy_;           ///< by node: until then with messages inside of it
     std::vector<Flow> flows_;
     std::vector<std::uint32_t> free_flows_;
     std::vector<Event> events_;

@@ -27,13 +27,38 @@ std::vector<std::string_view> texts_of(Collective collective) {
                     "ring:segment=32K",
                     "leaders:between=recursive_doubling,inside=binomial",
                     "leaders:between=bruck,inside=binomial",
+                    "leaders:leaders=4,between=bruck,inside=binomial",
+                    "leaders:leaders=4,between=ring,inside=linear",
+                    "locality_bruck",
                     "recursive_doubling",
                     "bruck",
+                    "bruck:radix=4",
                     "linear"};
         case Collective::bcast:
+            return {"shared",
+                    "by_topology:node=linear,leaf=linear,top=linear",
+                    "by_topology:node=postal.5,top=postal.6",
+                    "by_topology:node=k_nomial.4,top=k_nomial.4",
+                    "by_topology:node=postal.5,top=linear,relays=all",
+                    "node_pieces",
+                    "node_pieces:inside=halving,relays=1,segment=8K",
+                    "scatter_allgather:allgather=bruck",
+                    "circulant",
+                    "by_topology:node=linear,leaf=k_nomial.4,top=k_nomial.4",
+                    "by_topology:node=linear,leaf=chain,top=chain,segment=4K",
+                    "by_topology:node=linear,leaf=chain,top=chain,segment=8K",
+                    "by_topology:node=linear,leaf=chain,top=chain,segment=32K",
+                    "k_nomial"};
         case Collective::reduce:
             return {"shared",
                     "by_topology:node=linear,leaf=linear,top=linear",
+                    "by_topology:node=postal.4,top=postal.4",
+                    "by_topology:node=k_nomial.4,top=k_nomial.4",
+                    "by_topology:node=k_nomial.3,top=postal.12,relays=4",
+                    "by_topology:node=postal.5,top=linear,relays=all",
+                    "node_pieces",
+                    "node_pieces:inside=halving,segment=8K",
+                    "reduce_scatter_gather",
                     "by_topology:node=linear,leaf=k_nomial.4,top=k_nomial.4",
                     "by_topology:node=linear,leaf=chain,top=chain,segment=4K",
                     "by_topology:node=linear,leaf=chain,top=chain,segment=8K",
@@ -43,13 +68,25 @@ std::vector<std::string_view> texts_of(Collective collective) {
             return {"shared",
                     "leaders:between=recursive_doubling,inside=linear",
                     "leaders:between=rabenseifner,inside=linear",
+                    "leaders:leaders=all,between=recursive_doubling,inside=shared",
+                    "leaders:leaders=all,between=rabenseifner,inside=shared",
+                    "leaders:leaders=all,between=recursive_doubling,inside=linear",
+                    "leaders:leaders=all,between=rabenseifner,inside=linear",
+                    "leaders:leaders=all,between=all,inside=linear",
+                    "node_aware",
+                    "node_pieces",
+                    "node_pieces:inside=halving.4",
+                    "node_pieces:inside=halving,complete=tree,segment=8K,window=3",
+                    "recursive_multiplying",
+                    "direct",
                     "ring:segment=32K",
                     "recursive_doubling",
                     "rabenseifner"};
         case Collective::reduce_scatter:
             return {"shared", "leaders:inside=linear", "ring:segment=32K", "recursive_halving"};
         case Collective::alltoall:
-            return {"shared", "node_aware:inside=linear", "linear", "bruck"};
+            return {"shared",       "node_aware:inside=linear", "leaders:leaders=8", "linear", "bruck", "bruck:radix=4",
+                    "bruck:radix=8"};
         case Collective::barrier:
             return {"shared", "leaders", "dissemination"};
         case Collective::scan:
@@ -76,6 +113,20 @@ const std::vector<Spec>& candidates(Collective collective) {
 
 namespace {
 
+/// Latencies up to here are those of a fast network.
+constexpr double fast_s = 20e-6;
+
+/// Formulas let the segments of a pipeline come one after the other. Where a rank's messages share a link instead, all end together, and each hop takes the
+/// whole vector's time (so it does in SimGrid; docs/decisions/0005). Of latencies that are short beside that, pipelines are left out.
+bool pipelined(const Spec& spec) {
+    const auto top = spec.find("top");
+    return spec.name != "node_pieces" && top && *top == "chain";
+}
+
+bool may_be_pipelined(const topology::Job& job, const model::Costs& costs) {
+    return costs.levels.front().latency_s.value > fast_s || job.nodes().groups.count() == 1;
+}
+
 bool serves(const topology::Job& job, const plan::Request& request, const Spec& spec) {
     return !collectives::algorithm_named(request.collective, spec.name).refuse(job, request, spec);
 }
@@ -98,10 +149,13 @@ std::optional<Estimated> best_by_model(const topology::Job& job, const plan::Req
     if (request.block_bytes < 0 && request.collective != Collective::barrier) return std::nullopt;
     // This one is asked in a run: it copies nothing that it doesn't choose, and asks only the fastest whether they serve.
     const std::vector<Spec>& specs = candidates(request.collective);
-    const model::Estimator estimate(job, model::Costs::of(job));
+    const model::Costs costs = model::Costs::of(job);
+    const bool pipelines = may_be_pipelined(job, costs);
+    const model::Estimator estimate(job, costs);
     std::vector<std::optional<double>> seconds;
     seconds.reserve(specs.size());
-    for (const Spec& spec : specs) seconds.push_back(estimate(request, spec));
+    for (const Spec& spec : specs)
+        seconds.push_back(pipelines || !pipelined(spec) ? estimate(request, spec) : std::nullopt);
     while (true) {
         std::optional<std::size_t> best;
         for (std::size_t i = 0; i < specs.size(); ++i)

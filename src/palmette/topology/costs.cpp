@@ -45,6 +45,7 @@ LevelCosts read_level_costs(const Json& object, const std::string& where) {
     costs.latency_s = figure(object, "latency_s", where);
     costs.overhead_s = figure(object, "overhead_s", where);
     costs.stream_bytes_per_s = figure(object, "stream_bytes_per_s", where);
+    costs.together_bytes_per_s = figure(object, "together_bytes_per_s", where);
     if (costs.known()) costs.source = source_of(object, where);
     return costs;
 }
@@ -61,6 +62,7 @@ void write_costs(const LevelCosts& costs, Json& object) {
     put(object, "latency_s", costs.latency_s);
     put(object, "overhead_s", costs.overhead_s);
     put(object, "stream_bytes_per_s", costs.stream_bytes_per_s);
+    put(object, "together_bytes_per_s", costs.together_bytes_per_s);
     if (costs.known()) object.set("source", name_of(costs.source));
 }
 

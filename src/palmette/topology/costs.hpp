@@ -18,8 +18,9 @@ struct LevelCosts {
     double overhead_s = 0;                    ///< time that a rank is busy with a message, sending or receiving
     double stream_bytes_per_s = 0;            ///< what one pair's large messages reach when nobody else sends
     CostSource source = CostSource::unknown;  ///< of those figures that aren't 0
+    double together_bytes_per_s = 0;          ///< inside of nodes: what all messages of one node carry at the same time
 
-    bool known() const { return latency_s > 0 || overhead_s > 0 || stream_bytes_per_s > 0; }
+    bool known() const { return latency_s > 0 || overhead_s > 0 || stream_bytes_per_s > 0 || together_bytes_per_s > 0; }
     friend bool operator==(const LevelCosts&, const LevelCosts&) = default;
 };
 

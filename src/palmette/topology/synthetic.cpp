@@ -26,7 +26,10 @@ class SyntheticReader {
         if (host == items_.size()) items_[--host].name = "node";
         for (const Item& item : items_) {
             const CostSource source = item.latency_s > 0 ? CostSource::typed : CostSource::unknown;
-            machine_.levels_.push_back({item.name, {item.latency_s, 0, 0, source}});
+            LevelCosts costs;
+            costs.latency_s = item.latency_s;
+            costs.source = source;
+            machine_.levels_.push_back({item.name, costs});
         }
         machine_.host_level_ = static_cast<std::int32_t>(host);
         made_.assign(items_.size(), 0);

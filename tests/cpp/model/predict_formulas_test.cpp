@@ -19,6 +19,7 @@ constexpr double per_s = 1e9;
 Costs plain(const Job& job) {
     Costs costs = Costs::of(job);
     for (MessageCosts& level : costs.levels) level.overhead_s.value = 0;
+    costs.eager_copy_bytes_per_s = 0;
     costs.eager_bytes = INT64_MAX;
     costs.copy_bytes_per_s.value = costs.reduce_bytes_per_s.value = 1e18;
     return costs;

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "palmette/model/bound.hpp"
+#include "palmette/model/estimate.hpp"
 #include "support/errors.hpp"
 #include "support/jobs.hpp"
 #include "support/specs.hpp"
@@ -47,6 +48,20 @@ TEST(Predict, parts_and_stages_of_every_algorithm_add_up_and_stay_above_the_boun
                     ASSERT_GE(found.seconds * (1 + 1e-9), bound(job, request, {bytes}).seconds) << what;
                 }
     EXPECT_GT(predicted, 1000);
+}
+
+TEST(Predict, messages_of_a_node_share_its_memory) {
+    const Job job = test::job_on("2node:8core");
+    Costs costs = Costs::of(job);
+    const plan::Request request{Collective::alltoall, plan::Rank{0}, 1 << 20};
+    const collectives::Spec spec = collectives::Spec::parse("linear");
+    const double apart = predict(job, request, spec, costs).seconds;
+    costs.levels.back().together_bytes_per_s = 1e9;
+    // Each of 8 ranks has a block for 7 others of its node.
+    const double together = predict(job, request, spec, costs).seconds;
+    EXPECT_GE(together, 56.0 * (1 << 20) / 1e9);
+    EXPECT_GT(together, 2 * apart);
+    EXPECT_NEAR(*Estimator(job, costs)(request, spec), together, 0.1 * together);
 }
 
 TEST(Predict, a_plan_and_an_algorithm_give_the_same) {

@@ -15,7 +15,7 @@ constexpr std::string_view calibrated = R"({
     {"name": "leaf", "latency_s": 3e-6, "overhead_s": 1e-7, "stream_bytes_per_s": 8e9, "source": "calibrated"},
     {"name": "node", "latency_s": 2e-6, "source": "the data sheet"},
     {"name": "socket", "latency_s": 4e-7},
-    {"name": "core", "latency_s": 2e-7}],
+    {"name": "core", "latency_s": 2e-7, "together_bytes_per_s": 2e10}],
   "memory": {"copy_bytes_per_s": 9e9, "reduce_bytes_per_s": 5e9, "source": "calibrated"},
   "insides": {"2x2": [{"level": "socket", "count": 2, "children": [{"level": "core", "count": 2}]}]},
   "tree": {"children": [
@@ -31,6 +31,7 @@ TEST(Costs, levels_keep_their_figures_and_who_says_so) {
     ASSERT_EQ(job.levels().size(), 3U);
     EXPECT_EQ(job.levels()[0].costs, (LevelCosts{3e-6, 1e-7, 8e9, CostSource::calibrated}));
     EXPECT_EQ(job.levels()[1].costs, (LevelCosts{2e-6, 0, 0, CostSource::typed}));
+    EXPECT_DOUBLE_EQ(job.inside().together_bytes_per_s, 2e10) << "two cores of a socket";
     EXPECT_EQ(job.memory(), (MemoryCosts{9e9, 5e9, CostSource::calibrated}));
 }
 

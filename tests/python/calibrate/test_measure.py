@@ -190,6 +190,10 @@ def test_inside_of_a_node_flows_and_copies_are_seen_to_share_its_memory(invented
     assert [k for k, _ in socket.flows] == [1, 2, 4]
     assert socket.filled and socket.bytes_per_s == pytest.approx(6e9, rel=0.03)
     assert core.filled and core.bytes_per_s == pytest.approx(6e9, rel=0.03)
+    levels = {level.name: level for level in topology.machine.levels}
+    assert levels["socket"].together_bytes_per_s == pytest.approx(socket.bytes_per_s, rel=1e-3)
+    assert levels["core"].together_bytes_per_s == pytest.approx(core.bytes_per_s, rel=1e-3)
+    assert levels["node"].together_bytes_per_s is None
     assert record.memory_shared is not None and record.memory_shared.filled
     assert record.memory_shared.bytes_per_s == pytest.approx(6e9, rel=0.03)
     assert [k for k, _ in record.memory_shared.flows] == [1, 2, 4, 8]

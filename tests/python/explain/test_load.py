@@ -49,7 +49,7 @@ def test_where_uplinks_are_loaded_the_model_chooses_what_crosses_them_less(
 
     quiet, loaded = asked((0, 0)), asked((0.9, 0.9))
     assert quiet["algorithm"].startswith("leaders")
-    assert loaded["algorithm"].startswith("ring")
+    assert "ring" in loaded["algorithm"]
 
 
 def test_a_row_may_ask_for_loaded_links(palmette: Call, tmp_path: Path) -> None:

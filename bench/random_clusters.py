@@ -1,0 +1,194 @@
+"""Where does palmette lose? Clusters, placements, collectives and sizes drawn at random, simulated beside SimGrid's selectors.
+
+    python bench/random_clusters.py --draw 40 --seed 1 --write cells.jsonl --write-results clusters.md
+    python bench/random_clusters.py --draw 40 --seed 1 --env PALMETTE_TABLE=other.json   # the same ones, another table
+
+Rows of the table were found on a few machines and a few sizes; this looks between them. The same seed draws the same
+clusters: switches (even and uneven, one to three tiers), nodes, ranks a node, a job on part of it, ratio of uplinks, latency,
+placement, and sizes spread evenly on a logarithmic scale. A line for each cell that is slower than the best rival by more than
+5 %, then a table by collective. A rival that ends before the physical bound (some of SimGrid's do for a few bytes) is left out.
+Simulations tell what the model can see (docs/guide/simulate.md). The exit status is 1 where any cell is slower.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import random
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from palmette.bench.side_by_side import geometric_mean
+from palmette.bench.text import size_text, time_text
+from palmette.simulate import parameters, simgrid
+from palmette.simulate.cluster import from_spec, prepared
+from palmette.simulate.compare import Asked, Cell, compare
+from palmette.simulate.errors import SimulateError
+from palmette.simulate.job import make_job
+from palmette.simulate.kept import Kept
+from palmette.simulate.run import SELECTORS
+
+COLLECTIVES = ("gather", "scatter", "bcast", "reduce", "allreduce", "allgather", "alltoall")
+VALUES = parameters.read()
+BLOCKS_OF_ALL = ("allgather", "alltoall")
+MOST_BYTES_OF_ALL = 16 << 20
+"""What all ranks get in an allgather or all-to-all, at most: more takes the simulator minutes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A cluster in the synthetic form, a job on it, and sizes in bytes."""
+
+    spec: str
+    placement: str
+    ranks: int
+    collective: str
+    sizes: tuple[int, ...]
+
+
+def draw(seed: int, count: int, collectives: Sequence[str], most_ranks: int, sizes: int) -> Iterator[Drawn]:
+    """Yield `count` clusters with a job each, and of each job all collectives."""
+    chance = random.Random(seed)  # noqa: S311
+    for _ in range(count):
+        nodes = min(round(2 ** chance.uniform(1, 6.5)), most_ranks)
+        cores = chance.choice([c for c in (1, 2, 4, 8, 12, 16, 24, 32) if c * nodes <= most_ranks])
+        leaves = min(chance.choice([1, 2, 2, 3, 4, 6]), nodes)
+        link = chance.choice([1.5, 3, 6, 12.5])
+        below = sorted((nodes - leaves, *(chance.randint(0, nodes - leaves) for _ in range(leaves - 1))))
+        uneven = [1 + high - low for low, high in zip((0, *below), below, strict=False)]
+        even = chance.random() < 0.5
+        per_leaf = [math.ceil(nodes / leaves)] * leaves if even else uneven
+        uplink = max(link, link * max(per_leaf) / chance.choice([1, 2, 4]))
+        counts = str(per_leaf[0]) if len(set(per_leaf)) == 1 else "+".join(map(str, per_leaf))
+        spec = f"{leaves}leaf@{uplink:g}GB/s:{counts}node@{link:g}GB/s:{cores}core"
+        placement = chance.choice(["block", "cyclic", f"random:{chance.randint(1, 99)}"])
+        places = sum(per_leaf) * cores
+        ranks = places if chance.random() < 0.7 else max(2, chance.randint(places // 2, places))
+        for collective in collectives:
+            most = 256 << 10 if collective not in BLOCKS_OF_ALL else max(64, MOST_BYTES_OF_ALL // ranks**2)
+            chosen = sorted({round(2 ** chance.uniform(0, math.log2(most))) for _ in range(sizes)})
+            yield Drawn(spec, placement, ranks, collective, tuple(max(size, 4) // 4 * 4 for size in chosen))
+
+
+def line_of(drawn: Drawn, cell: Cell) -> str:
+    """A cell in one line."""
+    assert cell.palmette_s is not None and cell.best_rival is not None and cell.ratio is not None
+    return (
+        f"{cell.ratio:.2f} {drawn.collective} {size_text(cell.size_bytes)}, {drawn.spec}, {drawn.ranks} ranks,"
+        f" {drawn.placement}: {time_text(cell.palmette_s)} {cell.algorithm},"
+        f" {cell.best_rival} {time_text(cell.rivals_s[cell.best_rival])}"
+    )
+
+
+def compared(smpirun: str, drawn: Drawn, options: argparse.Namespace) -> Sequence[Cell]:
+    """Simulate one job with one collective. A job that can't be placed has no cells."""
+    try:
+        job = make_job(prepared(from_spec(drawn.spec), VALUES), drawn.placement, drawn.ranks)
+        asked = Asked(
+            [job], [drawn.collective], sorted(set(drawn.sizes)), options.rivals.split(","),
+            cpu_limit_s=options.cpu_limit, parallel=options.parallel, store=Kept(Path(options.keep)) if options.keep else None,
+            environment=dict(one.split("=", 1) for one in options.env),
+        )  # fmt: skip
+        found = compare(smpirun, asked, VALUES, lambda _: None)
+    except SimulateError as error:
+        print(f"{drawn.spec}, {drawn.ranks} ranks, {drawn.placement}, {drawn.collective}: {error}", file=sys.stderr)
+        return []
+    for trouble in found.troubles:
+        if trouble.contender == "palmette":
+            print(f"{drawn.spec}, {drawn.placement}, {drawn.collective}: palmette {trouble.text}", file=sys.stderr)
+    return found.cells
+
+
+def honest(cell: Cell) -> Cell:
+    """Return the cell without rivals that are faster than anything can be."""
+    return replace(
+        cell, rivals_s={name: time for name, time in cell.rivals_s.items() if time >= 0.99 * cell.bound.seconds}
+    )
+
+
+def table_of(cells: Sequence[Cell]) -> list[str]:
+    """A Markdown table: by collective how many cells, how many of them slower, the worst, and the geometric mean."""
+    lines = ["| collective | cells | slower by over 5 % | worst | geometric mean |", "|---|---|---|---|---|"]
+    by_collective = {cell.collective: [one for one in cells if one.collective == cell.collective] for cell in cells}
+    for name, some in [*by_collective.items(), ("all", list(cells))]:
+        ratios = [cell.ratio for cell in some if cell.ratio is not None]
+        slower = sum(cell.is_slower for cell in some)
+        lines.append(f"| {name} | {len(ratios)} | {slower} | {max(ratios):.2f} | {geometric_mean(ratios):.2f} |")
+    return lines
+
+
+def page_of(drawn: Sequence[Drawn], cells: Sequence[Cell], slower: Sequence[str], command: str) -> str:
+    """What came out, for docs/results."""
+    clusters = list(dict.fromkeys((one.spec, one.ranks, one.placement) for one in drawn))
+    return "\n".join(
+        [
+            "# Clusters drawn at random, simulated", "",
+            f"{len(clusters)} clusters with a job each, any sizes between 4 B and 256 KB (less where all have blocks for all);"
+            " palmette's time over that of the",
+            "best of SimGrid's selectors. [How it is simulated](../guide/simulate.md). Made by", "", f"    {command}", "",
+            *table_of(cells), "", "## Slower by more than 5 %", "", *(f"- {line}" for line in slower), "", "## Clusters", "",
+            *(f"- `{spec}`, {ranks} ranks, {placement}" for spec, ranks, placement in clusters), "",
+        ]
+    )  # fmt: skip
+
+
+def main() -> int:
+    """Draw, simulate, tell what lost; status 1 where anything did."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--draw", type=int, default=10, help="so many clusters (10)")
+    parser.add_argument("--seed", type=int, default=1, help="which ones (1)")
+    parser.add_argument(
+        "--collectives", default=",".join(COLLECTIVES), help="with commas; all that SimGrid's selectors know"
+    )
+    parser.add_argument("--sizes", type=int, default=8, help="sizes of each collective (8)")
+    parser.add_argument("--most-ranks", type=int, default=256, help="places of a cluster at most (256)")
+    parser.add_argument("--rivals", default=",".join(SELECTORS), help="selectors or algorithms of SimGrid's")
+    parser.add_argument("--cpu-limit", type=int, default=60, help="seconds of CPU for a simulation (60)")
+    parser.add_argument("--parallel", type=int, default=1, help="simulations at once (1)")
+    parser.add_argument("--env", action="append", default=[], metavar="K=V", help="a variable of palmette's")
+    parser.add_argument(
+        "--keep", metavar="FOLDER", help="keep simulations there, so that the same ones aren't done again"
+    )
+    parser.add_argument("--write", metavar="FILE", help="append a JSON line for each cell")
+    parser.add_argument("--write-results", metavar="FILE", help="write what came out as Markdown")
+    options = parser.parse_args()
+    smpirun = simgrid.find_smpirun()
+    all_drawn = list(
+        draw(options.seed, options.draw, options.collectives.split(","), options.most_ranks, options.sizes)
+    )
+    cells: list[Cell] = []
+    slower: list[str] = []
+    with simgrid.ended_with():
+        for number, drawn in enumerate(all_drawn):
+            print(
+                f"\r\x1b[K{number + 1} of {len(all_drawn)}: {drawn.spec}, {drawn.collective}",
+                end="",
+                file=sys.stderr,
+                flush=True,
+            )
+            for cell in map(honest, compared(smpirun, drawn, options)):
+                if cell.ratio is None:
+                    continue
+                cells.append(cell)
+                if options.write:
+                    with open(options.write, "a", encoding="utf-8") as stream:
+                        stream.write(json.dumps({"spec": drawn.spec, "ranks": drawn.ranks, **cell.to_json()}) + "\n")
+                if cell.is_slower:
+                    slower.append(line_of(drawn, cell))
+                    print(f"\r\x1b[K{slower[-1]}", flush=True)
+    print("\r\x1b[K", end="", file=sys.stderr)
+    if not cells:
+        print("nothing was simulated; see above", file=sys.stderr)
+        return 1
+    print("\n".join(table_of(cells)))
+    if options.write_results:
+        command = " ".join(["python", "bench/random_clusters.py", *(word for word in sys.argv[1:])])
+        Path(options.write_results).write_text(page_of(all_drawn, cells, slower, command), encoding="utf-8")
+    return 1 if slower else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

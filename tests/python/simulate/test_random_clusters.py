@@ -1,0 +1,46 @@
+"""Clusters of any shape, drawn at random: palmette's choices hold where no row of the table was found."""
+
+from __future__ import annotations
+
+import importlib.util
+import statistics
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import pytest
+
+BENCH = Path(__file__).parents[3] / "bench" / "random_clusters.py"
+
+
+@pytest.fixture(scope="module")
+def drawing() -> ModuleType:
+    """The program, as a module."""
+    spec = importlib.util.spec_from_file_location("random_clusters", BENCH)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_same_seed_draws_the_same_clusters(drawing: ModuleType) -> None:
+    first, again, other = (list(drawing.draw(seed, 6, ("bcast", "alltoall"), 64, 4)) for seed in (1, 1, 2))
+    assert first == again != other
+    assert len({one.spec for one in first}) > 1
+    for one in first:
+        assert 2 <= one.ranks <= 64 + 64  # a leaf's nodes are rounded up
+        assert all(size % 4 == 0 and 4 <= size <= 256 << 10 for size in one.sizes)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("collective", ["bcast", "reduce", "allreduce", "allgather", "alltoall"])
+def test_few_cells_are_slower_than_the_best_rivals(collective: str, drawing: ModuleType, smpirun: str) -> None:
+    options = SimpleNamespace(rivals="ompi,mpich,mvapich2,impi", cpu_limit=60, parallel=1, keep=None, env=[])
+    drawn = list(drawing.draw(7, 6, (collective,), 48, 5))
+    cells = [(one, drawing.honest(cell)) for one in drawn for cell in drawing.compared(smpirun, one, options)]
+    ratios = [cell.ratio for _, cell in cells if cell.ratio is not None]
+    assert len(ratios) > 20
+    slower = [drawing.line_of(one, cell) for one, cell in cells if cell.is_slower]
+    assert len(slower) <= 0.15 * len(ratios), "\n".join(slower)
+    assert statistics.geometric_mean(ratios) <= 0.95
