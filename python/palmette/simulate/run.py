@@ -118,7 +118,8 @@ def started(
 
 def end_costs(parameters: Parameters) -> list[str]:
     """What messages cost their ends, for the benchmark program."""
-    return [word for name, cost in parameters.ends.items() for word in (f"--{name}", cost.text)]
+    costs = [word for name, cost in parameters.ends.items() for word in (f"--{name}", cost.text)]
+    return [*costs, "--eager", f"{parameters.eager_bytes:.0f}"]
 
 
 def _run(smpirun: str, asked: kept.Asked, cpu_limit_s: int) -> tuple[simgrid.Ended, dict[str, Any] | None]:

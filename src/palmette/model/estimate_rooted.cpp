@@ -81,6 +81,45 @@ double star_s(const Asked& asked, const Phase& phase, double bytes) {
            (asked.to_root ? longest + work : std::max({longest, work, tiers.transfer(outermost, bytes)}));
 }
 
+/// Steps until a postal tree of `latency` has reached so many members.
+double postal_steps(double members, std::int32_t latency) {
+    std::vector<double> reached(static_cast<std::size_t>(latency) + 1, 1);  // the last ones, in turn
+    std::size_t at = 0, steps = 0;
+    double now = 1;
+    while (now < members) {
+        ++steps;
+        const std::size_t oldest = (at + 1) % reached.size();
+        now += steps >= static_cast<std::size_t>(latency) ? reached[oldest] : 0;
+        at = oldest;
+        reached[at] = now;
+    }
+    return static_cast<double>(steps);
+}
+
+/// When a postal tree's last member has its message, and how many messages its root sends.
+struct Postal {
+    double seconds = 0, messages = 1;
+};
+
+/// `bytes` in each message; `combined`: seconds that a receiver works on each.
+Postal postal_s(const Tiers& tiers, std::size_t tier, double bytes, double members, std::int32_t latency,
+                double combined) {
+    const double steps = postal_steps(members, latency), late = latency;
+    const double copied = tiers[tier].inside ? tiers.transfer(tier, bytes) : 0;  // once more, by the other end
+    const double gap = std::max(tiers.transfer(tier, bytes), tiers.busy(tier, bytes) + 2 * copied) + combined;
+    const double message = tiers.message(tier, bytes) + copied + combined;
+    const double hops = std::max(1.0, std::floor(steps / late)), messages = std::max(1.0, steps - late + 1);
+    return {std::max((messages - 1) * gap + message, hops * message + std::fmod(steps, late) * gap), messages};
+}
+
+/// Ranks of a node that share its leader's messages to other nodes.
+double relays_of(const Asked& asked) {
+    const auto given = asked.spec.find("relays");
+    if (!given) return 1;
+    const double most = asked.tiers.node().ranks;
+    return *given == "all" ? most : std::min(most, static_cast<double>(asked.spec.integer("relays", 1)));
+}
+
 }  // namespace
 
 double Asked::segments(double length) const {
@@ -90,20 +129,42 @@ double Asked::segments(double length) const {
 }
 
 std::optional<double> estimate_rooted_blocks(const Asked& asked) {
-    if (asked.spec.find("relays")) return std::nullopt;
+    const Tiers& tiers = asked.tiers;
+    const double relays = relays_of(asked);
     double total = 0;
-    for (const Phase& phase : phases_of(asked, {2})) {
+    for (const Phase& whole : phases_of(asked, {2})) {
+        Phase phase = whole;
+        const double bytes = asked.bytes * phase.size;
+        const std::size_t tier = tiers.crossed(phase.members * phase.size / 2);
+        const bool inside = tiers[tier].inside;
+        // Other ranks of the root's node take a share of its messages, over the same link.
+        if (!inside) phase.members = std::ceil((phase.members - 1) / relays) + 1;
+        double filled = 0;
         if (phase.shape.is_star()) {
-            total += star_s(asked, phase, asked.bytes * phase.size);
-            continue;
+            filled = star_s(asked, phase, bytes);
+        } else if (phase.shape.kind == TreeShape::Kind::postal) {
+            // Who is near the root has most to pass on: the bytes of all others come one after the other.
+            const double both = inside ? 2 : 1;
+            filled = postal_s(tiers, tier, 0, phase.members, phase.shape.radix, 0).seconds +
+                     (phase.members - 1) * bytes * both / std::max(1.0, tiers.rate(tier));
+        } else if (phase.shape.kind == TreeShape::Kind::nomial) {
+            each_weight(asked, phase, [&](std::size_t crossed, double below, double children) {
+                const double sent = asked.bytes * below;
+                filled += tiers.message(crossed, sent) + (tiers[crossed].inside ? tiers.transfer(crossed, sent) : 0) +
+                          (children - 1) * (tiers.transfer(crossed, sent) + tiers[crossed].overhead_s);
+            });
+        } else {
+            return std::nullopt;
         }
-        if (phase.shape.kind != TreeShape::Kind::nomial) return std::nullopt;
-        each_weight(asked, phase, [&](std::size_t tier, double below, double children) {
-            total += asked.tiers.message(tier, asked.bytes * below) +
-                     (asked.tiers[tier].inside ? asked.tiers.transfer(tier, asked.bytes * below) : 0) +
-                     (children - 1) * asked.tiers.transfer(tier, asked.bytes * below) +
-                     (children - 1) * asked.tiers[tier].overhead_s;
-        });
+        if (relays > 1 && !inside && tiers.node().edge > 0)
+            filled = std::max(filled, tiers[tier].latency_s + (whole.members - 1) * bytes / tiers.node().edge);
+        total += filled;
+        // Between the root and the ranks of its node that take a share.
+        if (relays > 1 && !inside && tiers.node().ranks > 1) {
+            const Tier& side = tiers.side_by_side();
+            const double moved = whole.members * bytes, copied = side.stream > 0 ? moved / side.stream : 0;
+            total += side.latency_s + (relays - 1) * side.overhead_s + std::max(2 * copied, tiers.memory_s(moved));
+        }
     }
     return total;
 }
@@ -126,21 +187,6 @@ double shrinking_s(const Tiers& tiers, double vector, double again) {
 double circulant_segments(double vector) {
     if (vector < 32 << 10) return 1;
     return std::max(16.0, std::ceil(vector / (64 << 10)));
-}
-
-/// Steps until a postal tree of `latency` has reached so many members.
-double postal_steps(double members, std::int32_t latency) {
-    std::vector<double> reached(static_cast<std::size_t>(latency) + 1, 1);  // the last ones, in turn
-    std::size_t at = 0, steps = 0;
-    double now = 1;
-    while (now < members) {
-        ++steps;
-        const std::size_t oldest = (at + 1) % reached.size();
-        now += steps >= static_cast<std::size_t>(latency) ? reached[oldest] : 0;
-        at = oldest;
-        reached[at] = now;
-    }
-    return static_cast<double>(steps);
 }
 
 }  // namespace
@@ -177,10 +223,7 @@ std::optional<double> estimate_rooted_vector(const Asked& asked) {
         }
         return total;
     }
-    double relays = 1;
-    if (const auto given = asked.spec.find("relays"))
-        relays = *given == "all" ? tiers.node().ranks
-                                 : std::min(tiers.node().ranks, static_cast<double>(asked.spec.integer("relays", 1)));
+    const double relays = relays_of(asked);
     const double cuts = asked.segments(vector);
     const double part = vector / cuts;
     const double combined = asked.combines ? tiers.reduce_s(part) : 0;
@@ -200,13 +243,8 @@ std::optional<double> estimate_rooted_vector(const Asked& asked) {
             hops = 1, copies = phase.members - 1;
             filled = star_s(asked, phase, part) + (asked.combines ? combined * copies : 0);
         } else if (phase.shape.kind == TreeShape::Kind::postal) {
-            const double late = phase.shape.radix, steps = postal_steps(phase.members, phase.shape.radix);
-            const double gap = std::max(tiers.transfer(tier, part),
-                                        tiers.busy(tier, part) + (both - 1) * 2 * tiers.transfer(tier, part)) +
-                               combined;
-            const double message = tiers.message(tier, part) + (both - 1) * tiers.transfer(tier, part) + combined;
-            hops = std::max(1.0, std::floor(steps / late)), copies = std::max(1.0, steps - late + 1);
-            filled = std::max((copies - 1) * gap + message, hops * message + std::fmod(steps, late) * gap);
+            const Postal tree = postal_s(tiers, tier, part, phase.members, phase.shape.radix, combined);
+            hops = 1, copies = tree.messages, filled = tree.seconds;
         } else if (phase.shape.kind == TreeShape::Kind::ary) {
             const double radix = phase.shape.radix;
             hops = radix == 1 ? phase.members - 1

@@ -20,11 +20,15 @@ std::vector<std::string_view> texts_of(Collective collective) {
                     "linear",
                     "by_topology:node=linear,top=linear",
                     "by_topology:node=linear,leaf=linear,top=linear",
-                    "by_topology",
+                    "by_topology:node=linear,top=linear,relays=all",
+                    "by_topology:node=k_nomial.5,top=k_nomial.5",
+                    "by_topology:node=postal.5,top=postal.5",
+                    "by_topology:node=postal.4,top=postal.12",
                     "k_nomial"};
         case Collective::allgather:
             return {"shared",
                     "ring:segment=32K",
+                    "ring",
                     "leaders:between=recursive_doubling,inside=binomial",
                     "leaders:between=bruck,inside=binomial",
                     "leaders:leaders=4,between=bruck,inside=binomial",
@@ -80,6 +84,7 @@ std::vector<std::string_view> texts_of(Collective collective) {
                     "recursive_multiplying",
                     "direct",
                     "ring:segment=32K",
+                    "ring",
                     "recursive_doubling",
                     "rabenseifner"};
         case Collective::reduce_scatter:
@@ -120,7 +125,7 @@ constexpr double fast_s = 20e-6;
 /// whole vector's time (so it does in SimGrid; docs/decisions/0005). Of latencies that are short beside that, pipelines are left out.
 bool pipelined(const Spec& spec) {
     const auto top = spec.find("top");
-    return spec.name != "node_pieces" && top && *top == "chain";
+    return (top && *top == "chain") || (spec.name == "ring" && spec.find("segment"));
 }
 
 bool may_be_pipelined(const topology::Job& job, const model::Costs& costs) {

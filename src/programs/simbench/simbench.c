@@ -256,6 +256,8 @@ static struct options read_options(int argc, char **argv) {
             o.costs.send_between = read_cost(value);
         else if (strcmp(name, "--receive-between") == 0)
             o.costs.receive_between = read_cost(value);
+        else if (strcmp(name, "--eager") == 0)
+            o.costs.eager_bytes = strtoul(value, NULL, 10);
         else
             stop("'%s': no such option; `palmette simulate` runs this program", name);
     }

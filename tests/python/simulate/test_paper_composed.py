@@ -28,7 +28,7 @@ def test_a_broadcast_gains_by_its_levels_by_stripes_and_by_a_pipeline(took: Took
             "hierarchy=32 method=direct",
             "method=direct/1,direct",
             "method=direct,direct stripes=4",
-            "method=ring,ring stripes=4 pipeline=16",
+            "method=ring,ring stripes=4 pipeline=32",
         )
     )
     assert by_levels < 0.5 * direct
