@@ -78,8 +78,8 @@ def write_into(topology: Topology, measured: Measured, calibration: Calibration,
         for step in level.shared:
             if step.edge.alike:
                 _put_capacity(step, written, loads=loads)
-            else:  # a node's memory: no edge of the tree
-                target.together_bytes_per_s = _rounded(step.fit.bytes_per_s) if step.fit.filled else None
+            elif step.fit.filled:  # a node's memory: no edge of the tree
+                target.together_bytes_per_s = _rounded(step.fit.bytes_per_s)
     memory = measured.memory
     machine.memory = Memory(_figure(memory.copy), _figure(memory.reduce), CALIBRATED)
     if machine.calibration is not None:

@@ -1,12 +1,30 @@
 // Formulas of exchanges among all ranks (Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005), with links that ranks of a group share.
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <initializer_list>
 
+#include "palmette/base/error.hpp"
 #include "palmette/collectives/tree_shape.hpp"
 #include "palmette/model/estimate_families.hpp"
 
 namespace palmette::model {
 namespace {
+
+bool any_of(const Asked& asked, std::initializer_list<std::string_view> keys) {
+    return std::any_of(keys.begin(), keys.end(),
+                       [&](std::string_view key) { return asked.spec.find(key).has_value(); });
+}
+
+/// The number behind a pattern's name, 2 or more. Throws base::Error naming the specification.
+double radix_of(const Asked& asked, std::string_view text) {
+    int radix = 0;
+    const char* end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, radix);
+    if (error != std::errc() || stop != end || radix < 2)
+        base::fail("algorithm '", asked.spec.text(), "': '", text, "' is no number from 2 on");
+    return radix;
+}
 
 /// The slowest hop of a ring over all positions, `bytes` each.
 double ring_hop_s(const Tiers& tiers, double bytes, double each) {
@@ -63,7 +81,7 @@ std::optional<double> estimate_block_exchange(const Asked& asked, std::string_vi
         return total;
     }
     if (pattern.starts_with("bruck")) {
-        const double radix = pattern.size() > 6 ? std::stod(std::string(pattern.substr(6))) : 2;
+        const double radix = pattern.size() > 6 ? radix_of(asked, pattern.substr(6)) : 2;
         for (double d = 1; d < parts; d *= radix)
             for (double digit = 1; digit < radix && digit * d < parts; ++digit)
                 total += tiers.round(digit * d * each, std::min(d, parts - digit * d) * bytes, Partners::shift, each) -
@@ -91,7 +109,8 @@ std::optional<double> estimate_all_blocks(const Asked& asked) {
     if (name == "linear" || name == "direct") return tiers.everybody(m) + combined;
     const double group = tiers.node().ranks, nodes = tiers.nodes();
     if (name == "locality_bruck" && !asked.combines) {
-        if (asked.spec.find("level") || asked.spec.find("radix") || nodes <= 1) return std::nullopt;
+        // With nodes of different sizes it takes the smallest one's radix.
+        if (any_of(asked, {"level", "radix", "inside"}) || nodes <= 1 || !tiers.even()) return std::nullopt;
         // In each round every rank of a node brings another node's blocks, which all of it then have.
         double total = tiers.within_node(group - 1, m), have = 1;
         while (have < nodes) {
@@ -102,7 +121,7 @@ std::optional<double> estimate_all_blocks(const Asked& asked) {
         }
         return total;
     }
-    if (name != "leaders" || asked.spec.find("level")) return std::nullopt;
+    if (name != "leaders" || any_of(asked, {"level", "layout"})) return std::nullopt;
     const std::string_view inside = asked.spec.find("inside").value_or("linear");
     const double many = std::min(group, static_cast<double>(asked.spec.integer("leaders", 1)));
     if (many > 1 && asked.combines) return std::nullopt;
@@ -116,13 +135,13 @@ std::optional<double> estimate_all_blocks(const Asked& asked) {
         if (!exchange) return std::nullopt;
         const double links = *exchange;
         const Tier& side = tiers.side_by_side();
-        const double arrivals = std::ceil(std::log2(std::max(2.0, nodes)));
+        const bool at_once = asked.spec.find("between").value_or("ring") == "ring";
+        const double arrivals = at_once ? nodes - 1 : std::ceil(std::log2(std::max(2.0, nodes)));
         // A rank takes all blocks, and passes on its share of them: a leader to everybody, or each to a few.
         const double passed = inside == "linear" ? (group - 1) / many : 1.5;
         const double depth = inside == "linear" ? group - 1 : std::ceil(std::log2(group));
         const double work = depth * arrivals * side.overhead_s + (1 + passed) * m * p / side.stream;
         const double handed_out = std::max(work, tiers.memory_s((group - 1) * m * p));
-        const bool at_once = asked.spec.find("between").value_or("ring") == "ring";
         return 2 * side.latency_s + (own - 1) * side.overhead_s +
                (at_once ? std::max(links, handed_out) + handed_out / nodes : links + handed_out);
     }
@@ -157,8 +176,7 @@ std::optional<double> vector_exchange(const Asked& asked, std::string_view patte
     double radix = 0;
     if (pattern == "recursive_doubling" || pattern == "rabenseifner") radix = 2;
     if (pattern == "recursive_multiplying") radix = 4;
-    if (pattern.starts_with("recursive_multiplying."))
-        radix = std::max(2.0, std::stod(std::string(pattern.substr(pattern.find('.') + 1))));
+    if (pattern.starts_with("recursive_multiplying.")) radix = radix_of(asked, pattern.substr(pattern.find('.') + 1));
     if (pattern == "ring") {
         const auto half = estimate_block_exchange(asked, "ring", n / parts, stride);
         return half ? std::optional(2 * *half + tiers.reduce_s(n * (parts - 1) / parts)) : std::nullopt;
@@ -193,18 +211,26 @@ std::optional<double> vector_exchange(const Asked& asked, std::string_view patte
     return total;
 }
 
-/// The ranks of a node halve a vector among themselves, or put it together again: each has a share at one of the ends.
-double shared_out(const Asked& asked, std::string_view inside, double n, bool combine) {
+/// The ranks of a node halve a vector among themselves, or put it together again: each has a share at one of the ends. `pieces`: shares are made of
+/// nodes' pieces.
+double shared_out(const Asked& asked, std::string_view inside, double n, bool combine, bool pieces = false) {
     const Tiers& tiers = asked.tiers;
     const double group = tiers.node().ranks;
     if (group <= 1) return 0;
+    const double parts = std::min(group, tiers.nodes());  // no more than there are pieces, where these are nodes'
+    if (pieces && parts < group) {
+        // Few ranks hold a part, which they take from all others of the node, or give to them.
+        const Tier& side = tiers.side_by_side();
+        const double one = side.overhead_s + n / parts / side.stream + (combine ? tiers.reduce_s(n / parts) : 0);
+        return side.latency_s + std::max((group - 1) * one, tiers.memory_s((group - 1) * n));
+    }
     const double share = n * (group - 1) / group;
     const double combined = combine ? tiers.reduce_s(share) : 0;
     if (inside == "shared" && asked.shares) return 2 * tiers.side_by_side().latency_s + tiers.copy_s(n) + combined;
     if (inside == "direct" || inside == "linear" || inside == "shared")
         return tiers.within_node(group - 1, n / group) + combined;
     double radix = 2;
-    if (inside.starts_with("halving.")) radix = std::max(2.0, std::stod(std::string(inside.substr(8))));
+    if (inside.starts_with("halving.")) radix = radix_of(asked, inside.substr(8));
     double total = combined, part = n;
     for (double members = 1; members < group; members *= radix) {
         const double peers = std::min(radix, std::ceil(group / members));
@@ -234,12 +260,16 @@ std::optional<double> estimate_node_pieces(const Asked& asked, NodePieces what) 
     const double cuts = asked.segments(asked.bytes);
     const double n = asked.bytes / cuts, piece = n / nodes;
     const std::string_view inside = asked.spec.find("inside").value_or("direct");
-    const double messages = (nodes - 1) / group;
+    const double messages = (nodes - 1) / std::min(group, nodes);
     // The root's node alone sends or takes all pieces.
     const auto rooted = [&](double each) {
-        const double wires = tiers.node().edge > 0 ? piece * (nodes - 1) / tiers.node().edge : 0;
+        // A broadcast's messages bring the root's own piece as well.
+        const double wires = tiers.from_root(what == NodePieces::bcast ? 2 * piece : piece);
         return tiers[0].latency_s + std::max(wires, (std::ceil(each) - 1) * tiers.busy(0, piece));
     };
+    // A node of few ranks has as many messages as the others, for fewer ranks to send.
+    const double busiest = (std::ceil((nodes - 1) / std::min(tiers.fewest(), nodes)) - 1) * 2 * tiers.busy(0, piece);
+    const double exchanged = std::max(tiers.between_nodes(messages, piece), tiers[0].latency_s + busiest);
     double memory = 0, links = 0;
     if (what == NodePieces::bcast) {
         const bool alone = asked.spec.find("relays").value_or("all") == "1";
@@ -249,15 +279,15 @@ std::optional<double> estimate_node_pieces(const Asked& asked, NodePieces what) 
             memory +=
                 tiers.side_by_side().latency_s + tiers.memory_s(n) + (group - 1) * tiers.side_by_side().overhead_s;
         memory += group > 1 ? tiers.within_node(1, piece) + (group - 1) * tiers.side_by_side().overhead_s : 0;
-        memory += shared_out(asked, inside, n, false);
-        links = first + tiers.between_nodes(messages, piece);
+        memory += shared_out(asked, inside, n, false, true);
+        links = first + exchanged;
     } else {
-        memory = shared_out(asked, inside, n, true);
-        links = tiers.between_nodes(messages, piece) + tiers.reduce_s(n / group);
+        memory = shared_out(asked, inside, n, true, true);
+        links = exchanged + tiers.reduce_s(n / std::min(group, nodes));
         if (what == NodePieces::allreduce) {
             if (group > 1) memory += summed_in_node(asked, piece);
-            memory += shared_out(asked, inside, n, false);
-            links += tiers.between_nodes(messages, piece);
+            memory += shared_out(asked, inside, n, false, true);
+            links += exchanged;
         } else {
             const double heard = std::min(group, nodes - 1) - 1;  // other ranks of the node to which some came
             if (heard > 0)
@@ -278,6 +308,7 @@ std::optional<double> estimate_allreduce(const Asked& asked) {
     const Tiers& tiers = asked.tiers;
     const double n = asked.bytes, p = tiers.ranks();
     const std::string_view name = asked.spec.name;
+    if (name != "ring" && name != "node_pieces" && asked.spec.find("segment")) return std::nullopt;
     if (name == "recursive_doubling" || name == "all" || name == "rabenseifner" || name == "ring")
         return vector_exchange(asked, name, n, 1, 1);
     if (name == "recursive_multiplying")
@@ -287,11 +318,12 @@ std::optional<double> estimate_allreduce(const Asked& asked) {
     const double group = tiers.node().ranks, nodes = tiers.nodes();
     if (name == "node_pieces") return estimate_node_pieces(asked, NodePieces::allreduce);
     if (name == "node_aware") {
-        if (asked.spec.find("radix") || asked.spec.find("inside") || asked.spec.find("segment")) return std::nullopt;
+        // With nodes of different sizes it has as many lanes as the smallest one.
+        if (any_of(asked, {"radix", "inside"}) || !tiers.even()) return std::nullopt;
         return 2 * summed_in_node(asked, n) + tiers.between_nodes((nodes - 1) / group, n) +
                tiers.reduce_s(n * (nodes - 1) / group);
     }
-    if (name != "leaders" || asked.spec.find("level") || asked.spec.find("segment")) return std::nullopt;
+    if (name != "leaders" || asked.spec.find("level")) return std::nullopt;
     const std::string_view between = asked.spec.find("between").value_or("recursive_doubling");
     const std::string_view inside = asked.spec.find("inside").value_or("linear");
     const std::string_view leaders = asked.spec.find("leaders").value_or("1");
@@ -333,8 +365,7 @@ std::optional<double> estimate_alltoall(const Asked& asked) {
         }
         return total;
     }
-    if (name == "leaders" && !asked.spec.find("level") && !asked.spec.find("segment") && !asked.spec.find("split") &&
-        !asked.spec.find("rounds")) {
+    if (name == "leaders" && !any_of(asked, {"level", "segment", "split", "rounds", "inside"})) {
         const double group = tiers.node().ranks, nodes = tiers.nodes();
         if (nodes <= 1) return std::nullopt;
         const double many = std::min(group, static_cast<double>(asked.spec.integer("leaders", 1)));

@@ -54,7 +54,9 @@ void each_weight(const Asked& asked, const Phase& phase, const Visit& visit) {
     for (double weight = 1; weight < phase.members; weight *= radix) {
         const double children = std::min(radix - 1, std::ceil(phase.members / weight) - 1);
         const double below = std::min(weight, phase.members - weight) * phase.size;
-        visit(asked.tiers.crossed(weight * phase.size), below, children);
+        // The farthest child decides which links they cross.
+        const double farthest = std::min(std::max(1.0, children) * weight, phase.members - 1);
+        visit(asked.tiers.crossed(farthest * phase.size), below, children);
     }
 }
 
@@ -146,7 +148,7 @@ std::optional<double> estimate_rooted_blocks(const Asked& asked) {
             // Who is near the root has most to pass on: the bytes of all others come one after the other.
             const double both = inside ? 2 : 1;
             filled = postal_s(tiers, tier, 0, phase.members, phase.shape.radix, 0).seconds +
-                     (phase.members - 1) * bytes * both / std::max(1.0, tiers.rate(tier));
+                     (phase.members - 1) * both * tiers.transfer(tier, bytes);
         } else if (phase.shape.kind == TreeShape::Kind::nomial) {
             each_weight(asked, phase, [&](std::size_t crossed, double below, double children) {
                 const double sent = asked.bytes * below;
@@ -156,8 +158,8 @@ std::optional<double> estimate_rooted_blocks(const Asked& asked) {
         } else {
             return std::nullopt;
         }
-        if (relays > 1 && !inside && tiers.node().edge > 0)
-            filled = std::max(filled, tiers[tier].latency_s + (whole.members - 1) * bytes / tiers.node().edge);
+        if (relays > 1 && !inside)
+            filled = std::max(filled, tiers[tier].latency_s + tiers.from_root(asked.bytes * tiers.node().ranks));
         total += filled;
         // Between the root and the ranks of its node that take a share.
         if (relays > 1 && !inside && tiers.node().ranks > 1) {
@@ -177,9 +179,7 @@ double shrinking_s(const Tiers& tiers, double vector, double again) {
     double total = 0;
     for (double below = tiers.ranks() / 2; below >= 0.5; below /= 2)
         total += tiers[tiers.crossed(std::max(1.0, below))].latency_s;
-    const double wires = tiers.node().edge > 0 && tiers.nodes() > 1
-                             ? again * vector * (tiers.nodes() - 1) / tiers.nodes() / tiers.node().edge
-                             : 0;
+    const double wires = again * tiers.from_root(vector / tiers.nodes());
     return total + std::max(wires, tiers.node().ranks > 1 ? tiers.memory_s(vector / tiers.nodes()) : 0);
 }
 
@@ -210,7 +210,9 @@ std::optional<double> estimate_rooted_vector(const Asked& asked) {
     if (asked.spec.name == "scatter_allgather") {
         const auto all =
             estimate_block_exchange(asked, asked.spec.find("allgather").value_or("ring"), vector / tiers.ranks(), 1);
-        return all ? std::optional(*all + shrinking_s(tiers, vector, 2)) : std::nullopt;
+        // Ranks of a node share its link in rounds of their own, which don't end together: measured in simulations, half as much again.
+        const double shared = tiers.node().ranks > 1 ? 1.5 : 1;
+        return all ? std::optional(shared * *all + shrinking_s(tiers, vector, 2)) : std::nullopt;
     }
     if (asked.spec.name == "reduce_scatter_gather") {
         double part = vector, total = shrinking_s(tiers, vector, 2);
@@ -275,10 +277,10 @@ std::optional<double> estimate_rooted_vector(const Asked& asked) {
                           combined * children + (children - 1) * tiers.busy(crossed, part);
             });
         }
-        if (!inside && relays > 1 && tiers.node().edge > 0)  // they share its link
-            filled =
-                std::max(filled, tiers[tier].latency_s + (phase.shape.is_star() ? whole.members - 1 : copies * relays) *
-                                                             part / tiers.node().edge);
+        if (!inside && relays > 1) {  // they share the links
+            const double own = tiers.node().edge > 0 ? copies * relays * part / tiers.node().edge : 0;
+            filled = std::max(filled, tiers[tier].latency_s + (phase.shape.is_star() ? tiers.from_root(part) : own));
+        }
         // Messages inside of a node, of all groups of this phase that are there.
         const double own = tiers.node().ranks, around = phase.members * phase.size;
         const double at_home = inside ? std::max(1.0, own / around) * (whole.members - 1)

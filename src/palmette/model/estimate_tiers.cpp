@@ -12,6 +12,8 @@ Tiers::Tiers(const topology::Job& job, const Costs& costs)
       eager_copy_(costs.eager_copy_bytes_per_s),
       copy_(costs.copy_bytes_per_s.value),
       reduce_(costs.reduce_bytes_per_s.value) {
+    const topology::Partition& nodes = job.nodes().groups;
+    fewest_ = std::min(nodes.size_of(0), nodes.size_of(nodes.count() - 1));
     bool inside = false;
     tiers_.reserve(job.levels().size() + 1);
     for (std::size_t l = 0; l <= job.levels().size(); ++l) {
@@ -21,11 +23,17 @@ Tiers::Tiers(const topology::Job& job, const Costs& costs)
         tier.overhead_s = message.overhead_s.value;
         tier.stream = message.stream_bytes_per_s.value;
         tier.inside = inside;
-        if (inside) tier.together = message.together_bytes_per_s;
+        if (inside && message.together_bytes_per_s > 0)
+            together_ =
+                together_ > 0 ? std::min(together_, message.together_bytes_per_s) : message.together_bytes_per_s;
         if (l < job.levels().size()) {
             const topology::JobLevel& level = job.levels()[l];
             tier.name = level.name;
-            tier.ranks = level.groups.largest();
+            // Of very different groups the largest says little about the others.
+            const double mean = std::ceil(static_cast<double>(job.size()) / level.groups.count());
+            tier.ranks = std::min<double>(level.groups.largest(), 2 * mean) < level.groups.largest()
+                             ? mean
+                             : level.groups.largest();
             tier.edge = level.slowest_edge_bytes_per_s;
             if (tier.edge <= 0 && level.name == "node") tier.edge = costs.unknown_node_edge_bytes_per_s;
             if (level.name == "node") {
@@ -123,7 +131,8 @@ double Tiers::everybody(double bytes) const {
         const double around = t == 0 ? ranks_ : tiers_[t - 1].ranks;
         const double partners = around - within;
         within = around;
-        work += partners * 2 * busy(t, bytes);
+        // The latency of the outermost holds both ends of one message.
+        work += (t == 0 ? partners - 1 : partners) * 2 * busy(t, bytes);
         if (tier.inside)
             work += 2 * partners * bytes / tier.stream;
         else if (tier.edge > 0)
@@ -133,10 +142,7 @@ double Tiers::everybody(double bytes) const {
     return tiers_[crossed(ranks_)].latency_s * (1 + waiting) + std::max(longest, work);
 }
 
-double Tiers::memory_s(double bytes) const {
-    const double together = side_by_side().together;
-    return together > 0 ? bytes / together : 0;
-}
+double Tiers::memory_s(double bytes) const { return together_ > 0 ? bytes / together_ : 0; }
 
 double Tiers::between_nodes(double messages, double bytes) const {
     if (messages <= 0 || nodes_ <= 1) return 0;
@@ -149,6 +155,14 @@ double Tiers::between_nodes(double messages, double bytes) const {
                                             (ranks_ - own) / tiers_[t].edge);
     const double waiting = bytes > eager_ ? 2 : 0;
     return outermost.latency_s * (1 + waiting) + longest + buffered(0, bytes);
+}
+
+double Tiers::from_root(double bytes) const {
+    double longest = 0;
+    for (std::size_t t = 0; t <= node_; ++t)
+        if (tiers_[t].edge > 0 && tiers_[t].ranks < ranks_)
+            longest = std::max(longest, (ranks_ - tiers_[t].ranks) / node().ranks * bytes / tiers_[t].edge);
+    return longest;
 }
 
 double Tiers::within_node(double messages, double bytes) const {

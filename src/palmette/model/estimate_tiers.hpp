@@ -17,7 +17,6 @@ struct Tier {
     double stream = 0;    ///< bytes per second of one pair; 0: unlimited
     double edge = 0;      ///< bytes per second of the slowest edge; 0: unlimited
     bool inside = false;  ///< of a node: messages are copies by both ranks
-    double together = 0;  ///< inside: bytes per second of all messages of a node; 0: unlimited
 };
 
 /// Who sends in a round in which every rank has a partner.
@@ -36,6 +35,10 @@ class Tiers {
     double ranks() const { return ranks_; }
     double nodes() const { return nodes_; }
     std::size_t count() const { return tiers_.size(); }
+    /// Ranks of the smaller one of the first and the last node: a job that doesn't fill its last node is what most uneven ones are.
+    double fewest() const { return fewest_; }
+    /// All nodes have as many ranks.
+    bool even() const { return nodes_ * node().ranks == ranks_; }
     const Tier& operator[](std::size_t index) const { return tiers_[index]; }
     const Tier& node() const { return tiers_[node_]; }
     /// The level of ranks of one node.
@@ -62,6 +65,8 @@ class Tiers {
 
     /// Every rank sends so many messages to other nodes, spread over all of them, and gets as many.
     double between_nodes(double messages, double bytes) const;
+    /// The root's node sends `bytes` to each other one, or takes them: what that takes of the links.
+    double from_root(double bytes) const;
     /// Every rank sends so many messages to others of its node, and gets as many.
     double within_node(double messages, double bytes) const;
     /// What messages inside of a node take at least that carry so many bytes together.
@@ -74,6 +79,8 @@ class Tiers {
     std::vector<Tier> tiers_;
     std::size_t node_ = 0;
     double ranks_, nodes_, eager_, eager_copy_, copy_, reduce_;
+    double together_ = 0;  ///< bytes per second of all messages inside of a node; 0: unlimited
+    double fewest_ = 1;
     bool in_topology_order_ = true;
 };
 

@@ -120,6 +120,7 @@ namespace {
 
 /// Latencies up to here are those of a fast network.
 constexpr double fast_s = 20e-6;
+constexpr double slow_link_bytes_per_s = 1e9;
 
 /// Formulas let the segments of a pipeline come one after the other. Where a rank's messages share a link instead, all end together, and each hop takes the
 /// whole vector's time (so it does in SimGrid; docs/decisions/0005). Of latencies that are short beside that, pipelines are left out.
@@ -129,7 +130,12 @@ bool pipelined(const Spec& spec) {
 }
 
 bool may_be_pipelined(const topology::Job& job, const model::Costs& costs) {
-    return costs.levels.front().latency_s.value > fast_s || job.nodes().groups.count() == 1;
+    if (job.nodes().groups.count() == 1) return true;
+    const model::Figure& latency = costs.levels.front().latency_s;
+    if (latency.basis != model::Basis::assumed) return latency.value > fast_s;
+    // Nobody says how fast messages are: what their links carry is a hint.
+    const double link = job.nodes().slowest_edge_bytes_per_s;
+    return link > 0 && link < slow_link_bytes_per_s;
 }
 
 bool serves(const topology::Job& job, const plan::Request& request, const Spec& spec) {

@@ -24,7 +24,7 @@ struct Estimated {
 std::vector<Estimated> rank_by_model(const topology::Job& job, const plan::Request& request,
                                      const std::vector<collectives::Spec>& candidates);
 
-/// The first of them; nothing where none serves the request, or where ranks don't know each other's sizes.
+/// The first of them, but for pipelines, which fast networks don't get; nothing where none serves the request, or where ranks don't know each other's sizes.
 std::optional<Estimated> best_by_model(const topology::Job& job, const plan::Request& request);
 
 }  // namespace palmette::select

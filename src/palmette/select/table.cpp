@@ -174,7 +174,10 @@ bool fits_latency(const Row& row, const Job& job) {
 
 double slowest_latency(const Job& job) {
     double slowest = 0;
-    for (const topology::JobLevel& level : job.levels()) slowest = std::max(slowest, level.costs.latency_s);
+    for (const topology::JobLevel& level : job.levels()) {
+        slowest = std::max(slowest, level.costs.latency_s);
+        if (level.name == "node") break;  // what is inside of nodes says nothing about the network
+    }
     return slowest;
 }
 

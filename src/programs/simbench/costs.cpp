@@ -15,7 +15,7 @@ extern "C" void charge(const costs* given) {
     const costs all = *given;
     using Host = simgrid::s4u::Host;
     const auto send = [all](std::size_t bytes, Host* from, Host* to) {
-        return bytes > all.eager_bytes ? 0.0 : of(from == to ? all.send_inside : all.send_between, bytes);
+        return bytes >= all.eager_bytes ? 0.0 : of(from == to ? all.send_inside : all.send_between, bytes);
     };
     smpi_register_op_cost_callback(SmpiOperation::SEND, send);
     smpi_register_op_cost_callback(SmpiOperation::ISEND, send);
