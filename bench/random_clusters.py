@@ -4,7 +4,8 @@
     python bench/random_clusters.py --draw 40 --seed 1 --env PALMETTE_TABLE=other.json   # the same ones, another table
 
 Rows of the table were found on a few machines and a few sizes; this looks between them. The same seed draws the same
-clusters: switches (even and uneven), nodes, ranks a node, a job on part of it, links and what their uplinks have, placement, and sizes spread evenly on a logarithmic scale. A line for each cell that is slower than the best rival by more than
+clusters: switches (even and uneven), nodes, ranks a node, a job on part of it, links and what their uplinks have,
+placement, and sizes spread evenly on a logarithmic scale. A line for each cell that is slower than the best rival by more than
 5 %, then a table by collective. A rival that ends before the physical bound (some of SimGrid's do for a few bytes) is left out.
 Simulations tell what the model can see (docs/guide/simulate.md). The exit status is 1 where any cell is slower.
 """

@@ -57,6 +57,12 @@ inline constexpr double reduce_bytes_per_s = 2.5e9;
 inline constexpr std::int64_t eager_bytes = 65536;
 }  // namespace assumed
 
+/// What copying a short message to or from a buffer of the MPI takes one end; 0 for a long one, and at a rate of 0.
+inline double eager_copy_s(double bytes, double bytes_per_s) {
+    const bool copied = bytes_per_s > 0 && bytes <= static_cast<double>(assumed::eager_copy_bytes);
+    return copied ? bytes / bytes_per_s : 0;
+}
+
 /// All costs of a job. Depends on the job alone, so all ranks have the same.
 struct Costs {
     std::vector<MessageCosts> levels;  ///< as in the job, and behind them ranks that no level tells apart
@@ -72,10 +78,7 @@ struct Costs {
     static Costs of(const topology::Job& job);
 
     /// For how long a message to another node keeps an end busy because it goes through a buffer of the MPI.
-    double buffered_s(double bytes) const {
-        const bool copied = eager_copy_bytes_per_s > 0 && bytes <= static_cast<double>(assumed::eager_copy_bytes);
-        return copied ? bytes / eager_copy_bytes_per_s : 0;
-    }
+    double buffered_s(double bytes) const { return eager_copy_s(bytes, eager_copy_bytes_per_s); }
 
     /// What of an edge is free for this job, each direction; 0: unlimited.
     double edge_bytes_per_s(const topology::Job& job, std::size_t level, std::int32_t group) const;

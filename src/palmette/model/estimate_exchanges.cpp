@@ -128,14 +128,14 @@ std::optional<double> estimate_all_blocks(const Asked& asked) {
     if (many > 1) {
         // Each leader has the blocks of its share of the members, takes those of its like elsewhere, and hands on all that comes.
         const double own = group / many;
+        const std::string_view between = asked.spec.find("between").value_or("ring");
         // All leaders of a node at once, over the same links.
         const auto exchange =
-            nodes > 1 ? estimate_block_exchange(asked, asked.spec.find("between").value_or("ring"), m * group, group)
-                      : std::optional<double>(0.0);
+            nodes > 1 ? estimate_block_exchange(asked, between, m * group, group) : std::optional<double>(0.0);
         if (!exchange) return std::nullopt;
         const double links = *exchange;
         const Tier& side = tiers.side_by_side();
-        const bool at_once = asked.spec.find("between").value_or("ring") == "ring";
+        const bool at_once = between == "ring";
         const double arrivals = at_once ? nodes - 1 : std::ceil(std::log2(std::max(2.0, nodes)));
         // A rank takes all blocks, and passes on its share of them: a leader to everybody, or each to a few.
         const double passed = inside == "linear" ? (group - 1) / many : 1.5;

@@ -31,9 +31,8 @@ Tiers::Tiers(const topology::Job& job, const Costs& costs)
             tier.name = level.name;
             // Of very different groups the largest says little about the others.
             const double mean = std::ceil(static_cast<double>(job.size()) / level.groups.count());
-            tier.ranks = std::min<double>(level.groups.largest(), 2 * mean) < level.groups.largest()
-                             ? mean
-                             : level.groups.largest();
+            tier.ranks = level.groups.largest();
+            if (tier.ranks > 2 * mean) tier.ranks = mean;
             tier.edge = level.slowest_edge_bytes_per_s;
             if (tier.edge <= 0 && level.name == "node") tier.edge = costs.unknown_node_edge_bytes_per_s;
             if (level.name == "node") {
@@ -82,9 +81,7 @@ double Tiers::message(std::size_t tier, double bytes) const {
 }
 
 double Tiers::busy(std::size_t tier, double bytes) const {
-    const bool copied =
-        !tiers_[tier].inside && eager_copy_ > 0 && bytes <= static_cast<double>(assumed::eager_copy_bytes);
-    return tiers_[tier].overhead_s + (copied ? bytes / eager_copy_ : 0);
+    return tiers_[tier].overhead_s + (tiers_[tier].inside ? 0 : eager_copy_s(bytes, eager_copy_));
 }
 
 double Tiers::buffered(std::size_t tier, double bytes) const {
