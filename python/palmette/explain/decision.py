@@ -12,6 +12,7 @@ from palmette.plan.request import details_of
 
 _ANY = 2**31 - 1
 _ANY_BYTES = 2**63 - 1
+_SINGULAR = {" ranks": " rank", " nodes": " node", " switches": " switch"}
 
 
 @dataclass(frozen=True)
@@ -150,11 +151,13 @@ def limits_of(row: _core.TableRow) -> str:
     parts = [_range(row.min_bytes, row.max_bytes, 0, _ANY_BYTES, "", _core.format_size)]
     parts.append(_range(row.min_ranks, row.max_ranks, 2, _ANY, " ranks", str))
     parts.append(_range(row.min_nodes, row.max_nodes, 1, _ANY, " nodes", str))
+    parts.append(_range(row.min_switches, row.max_switches, 1, _ANY, " switches", str))
     parts.append(f"a level of {row.min_latency_s * 1e6:g} us and more" if row.min_latency_s > 0 else "")
     parts.append(f"a level of {row.max_latency_s * 1e6:g} us and less" if isfinite(row.max_latency_s) else "")
     parts.append(f"a link with a load of {100 * row.min_load:g} % and more" if row.min_load > 0 else "")
     parts.append(row.mpi)
     for value, yes, no in (
+        (row.even_switches, "switches with about as many ranks each", "switches of very different numbers of ranks"),
         (row.scattered, "scattered ranks", "ranks in topology order"),
         (row.crowded, "crowded nodes", "a core for each rank"),
         (row.blocking, "blocking", "nonblocking"),
@@ -168,9 +171,9 @@ def _range(low: int, high: int, least: int, most: int, unit: str, text: object) 
     if low <= least and high >= most:
         return ""
     if low == high:
-        return f"{show(low)}{unit.removesuffix('s') if low == 1 else unit}"
+        return f"{show(low)}{_SINGULAR.get(unit, unit) if low == 1 else unit}"
     if low <= least:
-        return f"up to {show(high)}{unit.removesuffix('s') if high == 1 else unit}"
+        return f"up to {show(high)}{_SINGULAR.get(unit, unit) if high == 1 else unit}"
     if high >= most:
         return f"{show(low)} and more{unit}"
     return f"{show(low)} to {show(high)}{unit}"

@@ -49,6 +49,28 @@ double ring_latency_s(const Tiers& tiers, double each) {
     return longest;
 }
 
+/// A ring that closes inside of each group, so that a group's edge carries every block but the group's own, once. `cuts`: segments of a block.
+double nested_ring_s(const Tiers& tiers, double bytes, double cuts) {
+    const std::size_t node = tiers.named("node");
+    double links = 0, step = 0, around = 1, closing = 0;
+    for (std::size_t t = 0; t < tiers.count(); ++t) {
+        const bool last = t + 1 == tiers.count();
+        const double groups = tiers.ranks() / (last ? 1 : tiers[t].ranks);
+        if (groups <= around) continue;
+        const double hop = tiers.transfer(t, bytes) * (tiers[t].inside ? 2 : 1);
+        // Who ends a group that is larger than the next one gives more blocks back than it doesn't pass on.
+        links = std::max(links, (tiers.ranks() - (last ? 1 : tiers[t].least) + closing) * hop);
+        if (t >= node) step = std::max(step, hop);
+        if (!last) closing += tiers[t].ranks - tiers[t].least;
+        around = groups;
+    }
+    const double others = tiers.ranks() - 1, latency = ring_latency_s(tiers, 1);
+    // A block goes on when it has come, a segment while others still come.
+    return std::max(
+               {links, others * (latency + step / cuts), tiers.memory_s((tiers.node().ranks - 1) * others * bytes)}) +
+           (cuts > 1 ? latency : 0);
+}
+
 /// What the leader of a node spends on taking from, or giving to, the others of it.
 double node_s(const Asked& asked, double bytes, std::string_view inside, bool combine) {
     const double members = asked.tiers.node().ranks;
@@ -70,6 +92,9 @@ std::optional<double> estimate_block_exchange(const Asked& asked, std::string_vi
     const double parts = std::ceil(tiers.ranks() / each);
     if (pattern == "ring") {
         const double cuts = asked.segments(bytes);
+        const bool closes = asked.spec.name == "ring" || asked.spec.name == "scatter_allgather";
+        if (closes && tiers.in_topology_order() && asked.spec.find("nested").value_or("yes") == "yes")
+            return nested_ring_s(tiers, bytes, cuts);
         const double hop = ring_hop_s(tiers, bytes, each);
         const double latency = ring_latency_s(tiers, each);
         // Segments of a block follow each other, so that only one of them waits for the latency.

@@ -13,6 +13,7 @@ namespace palmette::model {
 struct Tier {
     std::string_view name;
     double ranks = 1;  ///< in the largest group
+    double least = 1;  ///< in the smallest group
     double latency_s = 0, overhead_s = 0;
     double stream = 0;    ///< bytes per second of one pair; 0: unlimited
     double edge = 0;      ///< bytes per second of the slowest edge; 0: unlimited
@@ -32,6 +33,7 @@ class Tiers {
     /// The same, with ranks that talk in an order that knows nothing of the topology.
     Tiers in_rank_order() const;
 
+    bool in_topology_order() const { return in_topology_order_; }
     double ranks() const { return ranks_; }
     double nodes() const { return nodes_; }
     std::size_t count() const { return tiers_.size(); }

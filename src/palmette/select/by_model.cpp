@@ -29,6 +29,7 @@ std::vector<std::string_view> texts_of(Collective collective) {
             return {"shared",
                     "ring:segment=32K",
                     "ring",
+                    "ring:nested=no",
                     "leaders:between=recursive_doubling,inside=binomial",
                     "leaders:between=bruck,inside=binomial",
                     "leaders:leaders=4,between=bruck,inside=binomial",
@@ -88,7 +89,7 @@ std::vector<std::string_view> texts_of(Collective collective) {
                     "recursive_doubling",
                     "rabenseifner"};
         case Collective::reduce_scatter:
-            return {"shared", "leaders:inside=linear", "ring:segment=32K", "recursive_halving"};
+            return {"shared", "leaders:inside=linear", "ring:segment=32K", "ring:nested=no", "recursive_halving"};
         case Collective::alltoall:
             return {"shared",       "node_aware:inside=linear", "leaders:leaders=8", "linear", "bruck", "bruck:radix=4",
                     "bruck:radix=8"};

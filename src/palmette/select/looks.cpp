@@ -13,7 +13,9 @@ using base::cat;
 
 /// `of`: what is counted, in the singular.
 std::string outside(std::int64_t value, std::int64_t low, std::int64_t high, const std::string& of) {
-    const auto counted = [&](std::int64_t count) { return cat(count, " ", of, count == 1 ? "" : "s"); };
+    const auto counted = [&](std::int64_t count) {
+        return cat(count, " ", of, count == 1 ? "" : of.ends_with("ch") ? "es" : "s");
+    };
     return value < low ? cat("for ", counted(low), " and more, here are ", value)
                        : cat("for up to ", counted(high), ", here are ", value);
 }
@@ -43,6 +45,11 @@ std::string failing_limit(const Row& row, const Job& job, std::int64_t bytes, co
     if (nodes < row.min_nodes || nodes > row.max_nodes) return outside(nodes, row.min_nodes, row.max_nodes, "node");
     if (job.size() < row.min_ranks || job.size() > row.max_ranks)
         return outside(job.size(), row.min_ranks, row.max_ranks, "rank");
+    if (const std::int32_t switches = switch_count(job); switches < row.min_switches || switches > row.max_switches)
+        return outside(switches, row.min_switches, row.max_switches, "switch");
+    if (row.even_switches && *row.even_switches != has_even_switches(job))
+        return *row.even_switches ? "for switches with about as many ranks each"
+                                  : "for a switch with over twice as many ranks as another one";
     if (!fits_latency(row, job)) {
         measurable = slowest_latency(job) <= 0;
         return latency_limit(row, slowest_latency(job));

@@ -65,6 +65,12 @@ Row read_row(const Json& json, const std::string& where) {
             row.min_nodes = static_cast<std::int32_t>(value.integer(at));
         } else if (key == "max_nodes") {
             row.max_nodes = static_cast<std::int32_t>(value.integer(at));
+        } else if (key == "min_switches") {
+            row.min_switches = static_cast<std::int32_t>(value.integer(at));
+        } else if (key == "max_switches") {
+            row.max_switches = static_cast<std::int32_t>(value.integer(at));
+        } else if (key == "even_switches") {
+            row.even_switches = value.boolean(at);
         } else if (key == "min_latency") {
             row.min_latency_s = base::parse_duration(value.string(at));
         } else if (key == "max_latency") {
@@ -90,7 +96,9 @@ Row read_row(const Json& json, const std::string& where) {
         } else {
             fail(at,
                  ": unknown key; there are function, min_bytes, max_bytes, min_ranks, max_ranks, min_nodes, max_nodes, "
-                 "min_latency, max_latency, min_load, mpi, scattered, crowded, blocking, algorithm and why");
+                 "min_switches, max_switches, even_switches, min_latency, max_latency, min_load, mpi, scattered, "
+                 "crowded, "
+                 "blocking, algorithm and why");
         }
     }
     if (!has_function) fail(where, ".function: missing");
@@ -114,11 +122,20 @@ std::string microseconds(double seconds) {
     return text.data();
 }
 
+/// Ranks by the switch right above their node; null where nothing is known above nodes.
+const topology::Partition* switches_of(const Job& job) {
+    const std::size_t nodes = *job.find_level("node");
+    return nodes == 0 ? nullptr : &job.levels()[nodes - 1].groups;
+}
+
 bool matches_but_for_size(const Row& row, Function function, const Job& job, const Surroundings& around) {
     if (row.function != function || (!row.mpi.empty() && row.mpi != around.mpi)) return false;
     const std::int32_t nodes = job.nodes().groups.count();
     if (job.size() < row.min_ranks || job.size() > row.max_ranks || nodes < row.min_nodes || nodes > row.max_nodes)
         return false;
+    if (const std::int32_t switches = switch_count(job); switches < row.min_switches || switches > row.max_switches)
+        return false;
+    if (row.even_switches && *row.even_switches != has_even_switches(job)) return false;
     if ((row.crowded && *row.crowded != around.crowded) || (row.blocking && *row.blocking != around.blocking))
         return false;
     if (!fits_latency(row, job)) return false;
@@ -164,6 +181,16 @@ bool sizes_alike(Function function) {
 }
 
 bool is_scattered(const Job& job) { return !job.in_topology_order(); }
+
+std::int32_t switch_count(const Job& job) {
+    const topology::Partition* switches = switches_of(job);
+    return switches ? switches->count() : 1;
+}
+
+bool has_even_switches(const Job& job) {
+    const topology::Partition* switches = switches_of(job);
+    return !switches || switches->largest() <= 2 * switches->smallest();
+}
 
 bool fits_latency(const Row& row, const Job& job) {
     if (row.min_latency_s > 0 && slowest_latency(job) < row.min_latency_s) return false;
@@ -226,6 +253,9 @@ Json Table::to_json() const {
         if (row.max_ranks < INT32_MAX) item.set("max_ranks", row.max_ranks);
         if (row.min_nodes > 1) item.set("min_nodes", row.min_nodes);
         if (row.max_nodes < INT32_MAX) item.set("max_nodes", row.max_nodes);
+        if (row.min_switches > 1) item.set("min_switches", row.min_switches);
+        if (row.max_switches < INT32_MAX) item.set("max_switches", row.max_switches);
+        if (row.even_switches) item.set("even_switches", *row.even_switches);
         if (row.min_latency_s > 0) item.set("min_latency", microseconds(row.min_latency_s));
         if (std::isfinite(row.max_latency_s)) item.set("max_latency", microseconds(row.max_latency_s));
         if (row.min_load > 0) item.set("min_load", row.min_load);

@@ -57,7 +57,10 @@ struct Row {
     std::int32_t max_ranks = INT32_MAX;
     std::int32_t min_nodes = 1;
     std::int32_t max_nodes = INT32_MAX;
-    double min_latency_s = 0;  ///< above 0: of the slowest level that the job spreads over, where it is known
+    std::int32_t min_switches = 1;  ///< of switch_count()
+    std::int32_t max_switches = INT32_MAX;
+    std::optional<bool> even_switches;  ///< set: has_even_switches() must be so
+    double min_latency_s = 0;           ///< above 0: of the slowest level that the job spreads over, where it is known
     double max_latency_s =
         std::numeric_limits<double>::infinity();  ///< the same; finite: matches only where it is known
     double min_load = 0;  ///< above 0: of the fullest link, the share that other traffic takes, where it is known
@@ -69,6 +72,12 @@ struct Row {
     bool by_model = false;          ///< take the candidate that the model holds fastest; needs known sizes
     std::string why;                ///< one sentence for people
 };
+
+/// On how many switches right above nodes the job spreads; 1 where nothing is known above nodes.
+std::int32_t switch_count(const Job& job);
+
+/// No switch right above nodes has more than twice as many ranks as another one; true where nothing is known above nodes.
+bool has_even_switches(const Job& job);
 
 /// Whether the slowest level that the job spreads over is one that the row asks for.
 bool fits_latency(const Row& row, const Job& job);

@@ -12,6 +12,7 @@ Partition Partition::even(std::int32_t size, std::int32_t group_size) {
     out.size_ = size;
     out.even_size_ = group_size;
     out.largest_ = std::min(size, group_size);
+    out.smallest_ = size % group_size > 0 ? size % group_size : out.largest_;
     return out;
 }
 
@@ -30,7 +31,11 @@ Partition Partition::from_firsts(std::int32_t size, std::vector<std::int32_t> fi
     Partition out;
     out.size_ = size;
     out.firsts_ = std::move(firsts);
-    for (std::int32_t g = 0; g < out.count(); ++g) out.largest_ = std::max(out.largest_, out.size_of(g));
+    out.smallest_ = size;
+    for (std::int32_t g = 0; g < out.count(); ++g) {
+        out.largest_ = std::max(out.largest_, out.size_of(g));
+        out.smallest_ = std::min(out.smallest_, out.size_of(g));
+    }
     return out;
 }
 

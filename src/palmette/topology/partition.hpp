@@ -27,6 +27,7 @@ class Partition {
     bool all_single() const { return even_size_ == 1; }
     /// Size of the largest group.
     std::int32_t largest() const { return largest_; }
+    std::int32_t smallest() const { return smallest_; }
 
     friend bool operator==(const Partition&, const Partition&) = default;
 
@@ -34,6 +35,7 @@ class Partition {
     std::int32_t size_ = 0;
     std::int32_t even_size_ = 0;
     std::int32_t largest_ = 0;
+    std::int32_t smallest_ = 0;
     std::vector<std::int32_t> firsts_;
 };
 

@@ -1,0 +1,184 @@
+"""Where does palmette lose on emulated clusters? Labs drawn at random, each beside the MPI underneath.
+
+    .venv/bin/python bench/random_labs.py --draw 4 --seed 1                        # some 5 minutes
+    .venv/bin/python bench/random_labs.py --draw 8 --mpi mpich,openmpi,impi --write-results labs.md
+    .venv/bin/python bench/random_labs.py --lab 6leaf@50Mbit/s:2node@100Mbit/s:1core --collectives bcast,reduce
+
+Rows of the table were measured on a few labs and a few sizes; this looks between them, as random_clusters.py does for fast
+networks in simulation. The same seed draws the same labs: switches (even and uneven), hosts, ranks a host, the rate of the
+uplinks, and sizes spread evenly on a logarithmic scale. A line for each cell whose verdict is `slower` or whose ratio is over
+1.05, then a table by collective. Wants root, and a machine that does nothing else; short cells (--seconds) tell little singly.
+The exit status is 1 where a verdict is `slower`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import random
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from palmette.bench.side_by_side import geometric_mean
+from palmette.bench.text import size_text, time_text
+
+COLLECTIVES = "bcast,reduce,allreduce,allgather,gather,scatter,reduce_scatter_block,alltoall,scan"
+MOST_RANKS = 18
+"""More on two cores measure who gets the core."""
+BETWEEN = (64, 65536)
+NEAR = 1.05
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A collective of a size under an MPI on a lab; ratio: palmette's median over the MPI's own."""
+
+    lab: str
+    mpi: str
+    collective: str
+    size_bytes: int
+    alone_s: float
+    palmette_s: float
+    ratio: float
+    verdict: str
+    algorithm: str
+
+    @property
+    def line(self) -> str:
+        """For people."""
+        return (
+            f"{self.collective} {size_text(self.size_bytes)}, {self.mpi}, {self.lab}: {self.ratio:.2f} {self.verdict}, "
+            f"{time_text(self.palmette_s)} by {self.algorithm}, {time_text(self.alone_s)} without"
+        )
+
+
+def draw(seed: int, count: int) -> Iterator[str]:
+    """Yield the specifications of `count` labs of 6 to 18 ranks."""
+    chance = random.Random(seed)  # noqa: S311 - a draw that can be repeated, no secret
+    while count > 0:
+        cores, leaves = chance.choice([1, 2, 2, 3]), chance.choice([1, 2, 3, 4, 5])
+        hosts = [chance.randint(1, 4) for _ in range(leaves)] if chance.random() < 0.5 else [chance.randint(2, 4)] * leaves
+        if leaves == 1:
+            hosts = [chance.randint(4, 9)]
+        if not 6 <= sum(hosts) * cores <= MOST_RANKS:
+            continue
+        below = f"{'+'.join(map(str, hosts)) if len(set(hosts)) > 1 else hosts[0]}node@100Mbit/s:{cores}core"
+        yield below if leaves == 1 else f"{leaves}leaf@{chance.choice([25, 50, 50, 100, 200])}Mbit/s:{below}"
+        count -= 1
+
+
+def sizes_of(seed: int, count: int) -> list[int]:
+    """Return `count` sizes: multiples of 8, small ones as likely as large ones, one from each of as many equal ranges."""
+    chance = random.Random(seed)  # noqa: S311
+    low, high = (math.log(end) for end in BETWEEN)
+    step = (high - low) / count
+    return [8 * round(math.exp(low + (i + chance.random()) * step) / 8) for i in range(count)]
+
+
+def measured(lab: str, sizes: Sequence[int], options: argparse.Namespace) -> tuple[list[Cell], str]:
+    """Return the cells of a lab, and what went wrong."""
+    with tempfile.TemporaryDirectory(prefix="palmette-labs-") as folder:
+        command = [
+            str(Path(sys.executable).with_name("palmette")), "bench", options.collectives, "--lab", lab, "--mpi", options.mpi,
+            "--sizes", ",".join(map(str, sizes)), "--placement", options.placement, "--seconds", str(options.seconds),
+            "--store", str(Path(folder) / "runs.sqlite"), "--json", *(word for one in options.env for word in ("--env", one)),
+        ]  # fmt: skip
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    try:
+        document: dict[str, Any] = json.loads(done.stdout)
+    except ValueError:
+        return [], done.stderr.strip()
+    rows = [row for row in document["cells"] if row["ratio"] and not row["wrong"]]
+    cells = [
+        Cell(
+            lab, row["mpi"], row["collective"], row["size_bytes"], row["alone"]["median_s"], row["palmette"]["median_s"],
+            row["ratio"], row["verdict"], row["algorithm"],
+        )
+        for row in rows
+    ]  # fmt: skip
+    wrong = [f"{row['collective']} of {row['size_bytes']} bytes is wrong" for row in document["cells"] if row["wrong"]]
+    return cells, "; ".join(wrong)
+
+
+def table_of(cells: Sequence[Cell]) -> list[str]:
+    """A Markdown table: by collective how many cells and verdicts, the largest ratio, and the geometric mean."""
+    lines = [
+        "| collective | cells | faster | same | ambiguous | slower | largest ratio | geometric mean |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    by_collective = {cell.collective: [one for one in cells if one.collective == cell.collective] for cell in cells}
+    for name, some in [*by_collective.items(), ("all", list(cells))]:
+        counts = [sum(cell.verdict == verdict for cell in some) for verdict in ("faster", "same", "ambiguous", "slower")]
+        ratios = [cell.ratio for cell in some]
+        lines.append(
+            f"| {name} | {len(some)} | {' | '.join(map(str, counts))} | {max(ratios):.2f} | {geometric_mean(ratios):.2f} |"
+        )
+    return lines
+
+
+def page_of(labs: Sequence[str], sizes: Sequence[int], cells: Sequence[Cell], command: str) -> str:
+    """What came out, for docs/results."""
+    high = sorted((cell for cell in cells if is_high(cell)), key=lambda cell: -cell.ratio)
+    return "\n".join(
+        [
+            "# Labs drawn at random", "",
+            f"{len(labs)} emulated clusters, {', '.join(size_text(size) for size in sizes)}; palmette's time over that of the",
+            "MPI underneath. [How it is measured](../guide/bench.md). Made by", "", f"    {command}", "",
+            *table_of(cells), "", "## Slower, or a ratio over 1.05", "", *(f"- {cell.line}" for cell in high), "",
+            "## Labs", "", *(f"- `{lab}`" for lab in labs), "",
+        ]
+    )  # fmt: skip
+
+
+def is_high(cell: Cell) -> bool:
+    """Whether people want to read of it."""
+    return cell.verdict == "slower" or cell.ratio > NEAR
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Draw, measure, tell what lost; status 1 where a verdict is `slower`, 2 where a lab can't be measured."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--draw", type=int, default=4, help="so many labs (4)")
+    parser.add_argument("--seed", type=int, default=1, help="which ones, and which sizes (1)")
+    parser.add_argument("--lab", action="append", default=[], metavar="SPEC", help="this one instead; repeatable")
+    parser.add_argument("--collectives", default=COLLECTIVES)
+    parser.add_argument("--sizes", type=int, default=6, help="sizes of each collective (6)")
+    parser.add_argument("--placement", default="random:1")
+    parser.add_argument("--mpi", default="mpich,openmpi")
+    parser.add_argument("--seconds", type=float, default=0.4, help="a cell (0.4)")
+    parser.add_argument("--env", action="append", default=[], metavar="K=V", help="a variable of palmette's")
+    parser.add_argument("--write", metavar="FILE", help="append a JSON line for each cell")
+    parser.add_argument("--write-results", metavar="FILE", help="write what came out as Markdown")
+    options = parser.parse_args(arguments)
+    labs = options.lab or list(draw(options.seed, options.draw))
+    sizes = sizes_of(options.seed, options.sizes)
+    cells: list[Cell] = []
+    for number, lab in enumerate(labs):
+        print(f"{number + 1} of {len(labs)}: {lab}", file=sys.stderr, flush=True)
+        found, wrong = measured(lab, sizes, options)
+        cells += found
+        for cell in filter(is_high, found):
+            print(cell.line, flush=True)
+        if wrong:
+            print(f"random_labs: {lab}: {wrong}", file=sys.stderr)
+            return 2
+        if options.write:
+            with Path(options.write).open("a", encoding="utf-8") as file:
+                for cell in found:
+                    file.write(json.dumps({name: getattr(cell, name) for name in Cell.__slots__}) + "\n")
+    print("\n".join(table_of(cells)))
+    if options.write_results:
+        words = " ".join(sys.argv[1:] if arguments is None else arguments)
+        page = page_of(labs, sizes, cells, f".venv/bin/python bench/random_labs.py {words}".strip())
+        Path(options.write_results).write_text(page, encoding="utf-8")
+    return 1 if any(cell.verdict == "slower" for cell in cells) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,57 @@
+"""bench/random_labs.py: which labs and sizes are drawn, what is told of cells, and what a lab that can't be makes of it."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from palmette import _core
+
+
+@pytest.fixture(scope="module")
+def script() -> ModuleType:
+    path = Path(__file__).parents[3] / "bench" / "random_labs.py"
+    spec = importlib.util.spec_from_file_location("random_labs", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["random_labs"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_same_seed_draws_the_same_labs_of_few_ranks(script: ModuleType) -> None:
+    labs = list(script.draw(1, 40))
+    assert labs == list(script.draw(1, 40)) and labs != list(script.draw(2, 40))
+    assert len(set(labs)) > 20
+    for lab in labs:
+        machine = _core.Machine.synthetic(lab)
+        assert 6 <= _core.Job(machine, "block").size <= script.MOST_RANKS
+    assert any("leaf" in lab for lab in labs) and any("leaf" not in lab for lab in labs)
+
+
+def test_sizes_are_spread_over_the_range_and_fit_numbers(script: ModuleType) -> None:
+    sizes = script.sizes_of(3, 6)
+    assert sizes == sorted(set(sizes)) and len(sizes) == 6
+    assert all(size % 8 == 0 and 56 <= size <= 65536 for size in sizes)
+    assert sizes[0] < 256 and sizes[-1] > 16384
+
+
+def test_the_table_counts_verdicts_and_the_page_names_what_lost(script: ModuleType) -> None:
+    cells = [
+        script.Cell("8node:2core", "mpich", "bcast", 4096, 2e-3, 1e-3, 0.5, "faster", "k_nomial"),
+        script.Cell("8node:2core", "openmpi", "bcast", 4096, 1e-3, 2e-3, 2.0, "slower", "linear"),
+    ]
+    assert script.table_of(cells)[-1] == "| all | 2 | 1 | 0 | 0 | 1 | 2.00 | 1.00 |"
+    page = script.page_of(["8node:2core"], [4096], cells, "random_labs.py --draw 1")
+    assert "    random_labs.py --draw 1\n" in page
+    assert "- bcast 4K, openmpi, 8node:2core: 2.00 slower, 2 ms by linear, 1 ms without" in page
+    assert "bcast 4K, mpich" not in page
+
+
+def test_a_lab_that_cannot_be_is_told(script: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    assert script.main(["--lab", "3leaf:nonsense", "--mpi", "mpich"]) == 2
+    assert "random_labs: 3leaf:nonsense: " in capsys.readouterr().err
