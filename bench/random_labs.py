@@ -1,6 +1,6 @@
 """Where does palmette lose on emulated clusters? Labs drawn at random, each beside the MPI underneath.
 
-    .venv/bin/python bench/random_labs.py --draw 4 --seed 1                        # some 5 minutes
+    .venv/bin/python bench/random_labs.py --draw 4 --seed 1                        # some 8 minutes
     .venv/bin/python bench/random_labs.py --draw 8 --mpi mpich,openmpi,impi --write-results labs.md
     .venv/bin/python bench/random_labs.py --lab 6leaf@50Mbit/s:2node@100Mbit/s:1core --collectives bcast,reduce
 
@@ -63,7 +63,9 @@ def draw(seed: int, count: int) -> Iterator[str]:
     chance = random.Random(seed)  # noqa: S311 - a draw that can be repeated, no secret
     while count > 0:
         cores, leaves = chance.choice([1, 2, 2, 3]), chance.choice([1, 2, 3, 4, 5])
-        hosts = [chance.randint(1, 4) for _ in range(leaves)] if chance.random() < 0.5 else [chance.randint(2, 4)] * leaves
+        hosts = (
+            [chance.randint(1, 4) for _ in range(leaves)] if chance.random() < 0.5 else [chance.randint(2, 4)] * leaves
+        )
         if leaves == 1:
             hosts = [chance.randint(4, 9)]
         if not 6 <= sum(hosts) * cores <= MOST_RANKS:
@@ -89,7 +91,7 @@ def measured(lab: str, sizes: Sequence[int], options: argparse.Namespace) -> tup
             "--sizes", ",".join(map(str, sizes)), "--placement", options.placement, "--seconds", str(options.seconds),
             "--store", str(Path(folder) / "runs.sqlite"), "--json", *(word for one in options.env for word in ("--env", one)),
         ]  # fmt: skip
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
     try:
         document: dict[str, Any] = json.loads(done.stdout)
     except ValueError:
@@ -114,7 +116,9 @@ def table_of(cells: Sequence[Cell]) -> list[str]:
     ]
     by_collective = {cell.collective: [one for one in cells if one.collective == cell.collective] for cell in cells}
     for name, some in [*by_collective.items(), ("all", list(cells))]:
-        counts = [sum(cell.verdict == verdict for cell in some) for verdict in ("faster", "same", "ambiguous", "slower")]
+        counts = [
+            sum(cell.verdict == verdict for cell in some) for verdict in ("faster", "same", "ambiguous", "slower")
+        ]
         ratios = [cell.ratio for cell in some]
         lines.append(
             f"| {name} | {len(some)} | {' | '.join(map(str, counts))} | {max(ratios):.2f} | {geometric_mean(ratios):.2f} |"

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
+from collections.abc import Callable
 from types import ModuleType
 
 import pytest
@@ -13,14 +11,8 @@ from palmette import _core
 
 
 @pytest.fixture(scope="module")
-def script() -> ModuleType:
-    path = Path(__file__).parents[3] / "bench" / "random_labs.py"
-    spec = importlib.util.spec_from_file_location("random_labs", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["random_labs"] = module
-    spec.loader.exec_module(module)
-    return module
+def script(bench_program: Callable[[str], ModuleType]) -> ModuleType:
+    return bench_program("random_labs")
 
 
 def test_the_same_seed_draws_the_same_labs_of_few_ranks(script: ModuleType) -> None:

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
 import statistics
-import sys
-from pathlib import Path
+from collections.abc import Callable
 from types import ModuleType, SimpleNamespace
 
 import pytest
 
-BENCH = Path(__file__).parents[3] / "bench" / "random_clusters.py"
-
 
 @pytest.fixture(scope="module")
-def drawing() -> ModuleType:
+def drawing(bench_program: Callable[[str], ModuleType]) -> ModuleType:
     """The program, as a module."""
-    spec = importlib.util.spec_from_file_location("random_clusters", BENCH)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return bench_program("random_clusters")
 
 
 def test_the_same_seed_draws_the_same_clusters(drawing: ModuleType) -> None:

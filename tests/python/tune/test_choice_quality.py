@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from argparse import Namespace
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -16,14 +15,8 @@ from .samples import cell
 
 
 @pytest.fixture(scope="module")
-def script() -> ModuleType:
-    path = Path(__file__).parents[3] / "bench" / "choice_quality.py"
-    spec = importlib.util.spec_from_file_location("choice_quality", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["choice_quality"] = module
-    spec.loader.exec_module(module)
-    return module
+def script(bench_program: Callable[[str], ModuleType]) -> ModuleType:
+    return bench_program("choice_quality")
 
 
 def options(**changes: object) -> Namespace:

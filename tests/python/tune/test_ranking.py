@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -72,14 +71,8 @@ def test_candidates_that_do_not_fit_into_the_time_go_from_the_slowest_on() -> No
 
 
 @pytest.fixture(scope="module")
-def script() -> ModuleType:
-    path = Path(__file__).parents[3] / "bench" / "rank_against_measured.py"
-    spec = importlib.util.spec_from_file_location("rank_against_measured", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["rank_against_measured"] = module
-    spec.loader.exec_module(module)
-    return module
+def script(bench_program: Callable[[str], ModuleType]) -> ModuleType:
+    return bench_program("rank_against_measured")
 
 
 def store_with(path: Path, made: CellResult) -> Path:
