@@ -8,7 +8,7 @@ Rows of the table were measured on a few labs and a few sizes; this looks betwee
 networks in simulation. The same seed draws the same labs: switches (even and uneven), hosts, ranks a host, the rate of the
 uplinks, and sizes spread evenly on a logarithmic scale. A line for each cell whose verdict is `slower` or whose ratio is over
 1.05, then a table by collective. Wants root, and a machine that does nothing else; short cells (--seconds) tell little singly.
-The exit status is 1 where a verdict is `slower`.
+The exit status is 1 where a verdict is `slower`, and 2 where cells are missing or wrong, which is said.
 """
 
 from __future__ import annotations
@@ -80,11 +80,11 @@ def sizes_of(seed: int, count: int) -> list[int]:
     chance = random.Random(seed)  # noqa: S311
     low, high = (math.log(end) for end in BETWEEN)
     step = (high - low) / count
-    return [8 * round(math.exp(low + (i + chance.random()) * step) / 8) for i in range(count)]
+    return sorted({8 * round(math.exp(low + (i + chance.random()) * step) / 8) for i in range(count)})
 
 
 def measured(lab: str, sizes: Sequence[int], options: argparse.Namespace) -> tuple[list[Cell], str]:
-    """Return the cells of a lab, and what went wrong."""
+    """Return the cells of a lab that have a ratio, and what went wrong: cells that are wrong or missing."""
     with tempfile.TemporaryDirectory(prefix="palmette-labs-") as folder:
         command = [
             str(Path(sys.executable).with_name("palmette")), "bench", options.collectives, "--lab", lab, "--mpi", options.mpi,
@@ -96,7 +96,12 @@ def measured(lab: str, sizes: Sequence[int], options: argparse.Namespace) -> tup
         document: dict[str, Any] = json.loads(done.stdout)
     except ValueError:
         return [], done.stderr.strip()
-    rows = [row for row in document["cells"] if row["ratio"] and not row["wrong"]]
+    return taken(lab, document["cells"], len(options.collectives.split(",")) * len(sizes) * len(options.mpi.split(",")))
+
+
+def taken(lab: str, all_rows: Sequence[dict[str, Any]], expected: int) -> tuple[list[Cell], str]:
+    """Return what `palmette bench --json` tells of one placement's cells: those with a ratio, and what is wrong with the rest."""
+    rows = [row for row in all_rows if row["ratio"] and not row["wrong"]]
     cells = [
         Cell(
             lab, row["mpi"], row["collective"], row["size_bytes"], row["alone"]["median_s"], row["palmette"]["median_s"],
@@ -104,8 +109,12 @@ def measured(lab: str, sizes: Sequence[int], options: argparse.Namespace) -> tup
         )
         for row in rows
     ]  # fmt: skip
-    wrong = [f"{row['collective']} of {row['size_bytes']} bytes is wrong" for row in document["cells"] if row["wrong"]]
-    return cells, "; ".join(wrong)
+    told = [f"{row['collective']} of {row['size_bytes']} bytes is wrong" for row in all_rows if row["wrong"]]
+    if len(cells) + len(told) < expected:
+        told.append(
+            f"{expected - len(cells) - len(told)} of {expected} cells weren't measured, or have too few pairs for a ratio"
+        )
+    return cells, "; ".join(told)
 
 
 def table_of(cells: Sequence[Cell]) -> list[str]:
@@ -115,7 +124,7 @@ def table_of(cells: Sequence[Cell]) -> list[str]:
         "|---|---|---|---|---|---|---|---|",
     ]
     by_collective = {cell.collective: [one for one in cells if one.collective == cell.collective] for cell in cells}
-    for name, some in [*by_collective.items(), ("all", list(cells))]:
+    for name, some in [*by_collective.items(), ("all", list(cells))] if cells else []:
         counts = [
             sum(cell.verdict == verdict for cell in some) for verdict in ("faster", "same", "ambiguous", "slower")
         ]
@@ -126,7 +135,9 @@ def table_of(cells: Sequence[Cell]) -> list[str]:
     return lines
 
 
-def page_of(labs: Sequence[str], sizes: Sequence[int], cells: Sequence[Cell], command: str) -> str:
+def page_of(
+    labs: Sequence[str], sizes: Sequence[int], cells: Sequence[Cell], troubles: Sequence[str], command: str
+) -> str:
     """What came out, for docs/results."""
     high = sorted((cell for cell in cells if is_high(cell)), key=lambda cell: -cell.ratio)
     return "\n".join(
@@ -135,6 +146,7 @@ def page_of(labs: Sequence[str], sizes: Sequence[int], cells: Sequence[Cell], co
             f"{len(labs)} emulated clusters, {', '.join(size_text(size) for size in sizes)}; palmette's time over that of the",
             "MPI underneath. [How it is measured](../guide/bench.md). Made by", "", f"    {command}", "",
             *table_of(cells), "", "## Slower, or a ratio over 1.05", "", *(f"- {cell.line}" for cell in high), "",
+            *(["## Missing or wrong", "", *(f"- {line}" for line in troubles), ""] if troubles else []),
             "## Labs", "", *(f"- `{lab}`" for lab in labs), "",
         ]
     )  # fmt: skip
@@ -145,14 +157,21 @@ def is_high(cell: Cell) -> bool:
     return cell.verdict == "slower" or cell.ratio > NEAR
 
 
+def positive(text: str) -> int:
+    """Return a number of things. Raises argparse.ArgumentTypeError."""
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is no number from 1 on")
+    return int(text)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Draw, measure, tell what lost; status 1 where a verdict is `slower`, 2 where a lab can't be measured."""
+    """Draw, measure, tell what lost; status 1 where a verdict is `slower`, 2 where cells are missing or wrong."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--draw", type=int, default=4, help="so many labs (4)")
+    parser.add_argument("--draw", type=positive, default=4, help="so many labs (4)")
     parser.add_argument("--seed", type=int, default=1, help="which ones, and which sizes (1)")
     parser.add_argument("--lab", action="append", default=[], metavar="SPEC", help="this one instead; repeatable")
     parser.add_argument("--collectives", default=COLLECTIVES)
-    parser.add_argument("--sizes", type=int, default=6, help="sizes of each collective (6)")
+    parser.add_argument("--sizes", type=positive, default=6, help="sizes of each collective (6)")
     parser.add_argument("--placement", default="random:1")
     parser.add_argument("--mpi", default="mpich,openmpi")
     parser.add_argument("--seconds", type=float, default=0.4, help="a cell (0.4)")
@@ -163,6 +182,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     labs = options.lab or list(draw(options.seed, options.draw))
     sizes = sizes_of(options.seed, options.sizes)
     cells: list[Cell] = []
+    troubles: list[str] = []
     for number, lab in enumerate(labs):
         print(f"{number + 1} of {len(labs)}: {lab}", file=sys.stderr, flush=True)
         found, wrong = measured(lab, sizes, options)
@@ -170,8 +190,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for cell in filter(is_high, found):
             print(cell.line, flush=True)
         if wrong:
-            print(f"random_labs: {lab}: {wrong}", file=sys.stderr)
-            return 2
+            troubles.append(f"{lab}: {wrong}")
+            print(f"random_labs: {troubles[-1]}", file=sys.stderr)
         if options.write:
             with Path(options.write).open("a", encoding="utf-8") as file:
                 for cell in found:
@@ -179,9 +199,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print("\n".join(table_of(cells)))
     if options.write_results:
         words = " ".join(sys.argv[1:] if arguments is None else arguments)
-        page = page_of(labs, sizes, cells, f".venv/bin/python bench/random_labs.py {words}".strip())
+        page = page_of(labs, sizes, cells, troubles, f".venv/bin/python bench/random_labs.py {words}".strip())
         Path(options.write_results).write_text(page, encoding="utf-8")
-    return 1 if any(cell.verdict == "slower" for cell in cells) else 0
+    return 2 if troubles else 1 if any(cell.verdict == "slower" for cell in cells) else 0
 
 
 if __name__ == "__main__":

@@ -62,7 +62,7 @@ void register_select(nb::module_& m) {
         .def_ro("max_ranks", &Row::max_ranks)
         .def_ro("min_nodes", &Row::min_nodes)
         .def_ro("max_nodes", &Row::max_nodes)
-        .def_ro("min_switches", &Row::min_switches, "Of those right above nodes; 1 where nothing is known above nodes.")
+        .def_ro("min_switches", &Row::min_switches, "Groups of the level `leaf`; 1 where there are none.")
         .def_ro("max_switches", &Row::max_switches)
         .def_ro("even_switches", &Row::even_switches, "None: never mind.")
         .def_ro("min_latency_s", &Row::min_latency_s, "Above 0: of the slowest level, where it is known.")

@@ -51,17 +51,17 @@ double ring_latency_s(const Tiers& tiers, double each) {
 
 /// A ring that closes inside of each group, so that a group's edge carries every block but the group's own, once. `cuts`: segments of a block.
 double nested_ring_s(const Tiers& tiers, double bytes, double cuts) {
-    const std::size_t node = tiers.named("node");
-    double links = 0, step = 0, around = 1, closing = 0;
+    double links = 0, around = 1, closing = 0;
+    double step = tiers.nodes() > 1 ? tiers.transfer(tiers.named("node"), bytes) : 0;
     for (std::size_t t = 0; t < tiers.count(); ++t) {
         const bool last = t + 1 == tiers.count();
-        const double groups = tiers.ranks() / (last ? 1 : tiers[t].ranks);
+        const double groups = last ? tiers.ranks() : tiers[t].groups;
         if (groups <= around) continue;
         const double hop = tiers.transfer(t, bytes) * (tiers[t].inside ? 2 : 1);
         // Who ends a group that is larger than the next one gives more blocks back than it doesn't pass on.
         links = std::max(links, (tiers.ranks() - (last ? 1 : tiers[t].least) + closing) * hop);
-        if (t >= node) step = std::max(step, hop);
-        if (!last) closing += tiers[t].ranks - tiers[t].least;
+        if (tiers[t].inside) step = std::max(step, hop);
+        if (!last) closing += tiers[t].most - tiers[t].least;
         around = groups;
     }
     const double others = tiers.ranks() - 1, latency = ring_latency_s(tiers, 1);

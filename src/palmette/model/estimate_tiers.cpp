@@ -33,7 +33,9 @@ Tiers::Tiers(const topology::Job& job, const Costs& costs)
             const double mean = std::ceil(static_cast<double>(job.size()) / level.groups.count());
             tier.ranks = level.groups.largest();
             if (tier.ranks > 2 * mean) tier.ranks = mean;
+            tier.most = level.groups.largest();
             tier.least = level.groups.smallest();
+            tier.groups = level.groups.count();
             tier.edge = level.slowest_edge_bytes_per_s;
             if (tier.edge <= 0 && level.name == "node") tier.edge = costs.unknown_node_edge_bytes_per_s;
             if (level.name == "node") {

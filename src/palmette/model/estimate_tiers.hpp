@@ -12,8 +12,9 @@ namespace palmette::model {
 /// One level of the job, the last one being ranks that no level tells apart.
 struct Tier {
     std::string_view name;
-    double ranks = 1;  ///< in the largest group
-    double least = 1;  ///< in the smallest group
+    double ranks = 1;            ///< in a large group
+    double most = 1, least = 1;  ///< in the largest group, however far it is from the others, and in the smallest one
+    double groups = 1;
     double latency_s = 0, overhead_s = 0;
     double stream = 0;    ///< bytes per second of one pair; 0: unlimited
     double edge = 0;      ///< bytes per second of the slowest edge; 0: unlimited

@@ -122,10 +122,10 @@ std::string microseconds(double seconds) {
     return text.data();
 }
 
-/// Ranks by the switch right above their node; null where nothing is known above nodes.
+/// Ranks by the switch that algorithms call `leaf`; null where the job spreads over one only, or nothing is known of them.
 const topology::Partition* switches_of(const Job& job) {
-    const std::size_t nodes = *job.find_level("node");
-    return nodes == 0 ? nullptr : &job.levels()[nodes - 1].groups;
+    const auto leaf = job.find_level("leaf");
+    return leaf ? &job.levels()[*leaf].groups : nullptr;
 }
 
 bool matches_but_for_size(const Row& row, Function function, const Job& job, const Surroundings& around) {

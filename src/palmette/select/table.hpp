@@ -73,10 +73,10 @@ struct Row {
     std::string why;                ///< one sentence for people
 };
 
-/// On how many switches right above nodes the job spreads; 1 where nothing is known above nodes.
+/// On how many groups of the level `leaf` the job spreads; 1 where it hasn't that level. A host beside the leaves counts as one.
 std::int32_t switch_count(const Job& job);
 
-/// No switch right above nodes has more than twice as many ranks as another one; true where nothing is known above nodes.
+/// No leaf has more than twice as many ranks as another one; true where there are none.
 bool has_even_switches(const Job& job);
 
 /// Whether the slowest level that the job spreads over is one that the row asks for.

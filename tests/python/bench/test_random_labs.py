@@ -38,12 +38,26 @@ def test_the_table_counts_verdicts_and_the_page_names_what_lost(script: ModuleTy
         script.Cell("8node:2core", "openmpi", "bcast", 4096, 1e-3, 2e-3, 2.0, "slower", "linear"),
     ]
     assert script.table_of(cells)[-1] == "| all | 2 | 1 | 0 | 0 | 1 | 2.00 | 1.00 |"
-    page = script.page_of(["8node:2core"], [4096], cells, "random_labs.py --draw 1")
+    page = script.page_of(["8node:2core"], [4096], cells, ["8node:2core: bad"], "random_labs.py --draw 1")
     assert "    random_labs.py --draw 1\n" in page
     assert "- bcast 4K, openmpi, 8node:2core: 2.00 slower, 2 ms by linear, 1 ms without" in page
     assert "bcast 4K, mpich" not in page
+    assert "## Missing or wrong\n\n- 8node:2core: bad\n" in page
+
+
+def test_cells_that_are_missing_or_wrong_are_told(script: ModuleType) -> None:
+    row = {
+        "mpi": "mpich", "collective": "bcast", "size_bytes": 64, "alone": {"median_s": 1e-3}, "palmette": {"median_s": 2e-3},
+        "ratio": 2.0, "verdict": "slower", "algorithm": "linear", "wrong": False,
+    }  # fmt: skip
+    cells, told = script.taken("8node", [row, row | {"ratio": None}, row | {"wrong": True}], 4)
+    assert [cell.ratio for cell in cells] == [2.0]
+    assert told == "bcast of 64 bytes is wrong; 2 of 4 cells weren't measured, or have too few pairs for a ratio"
+    assert script.table_of([])[-1].startswith("|---")
 
 
 def test_a_lab_that_cannot_be_is_told(script: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
     assert script.main(["--lab", "3leaf:nonsense", "--mpi", "mpich"]) == 2
     assert "random_labs: 3leaf:nonsense: " in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        script.main(["--draw", "0"])

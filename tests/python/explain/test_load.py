@@ -127,3 +127,27 @@ def test_a_row_may_ask_for_few_or_many_switches(palmette: Call, tmp_path: Path) 
     looks = palmette("explain", "bcast", "16K", "--machine", "4leaf:2node", "--table", table, "--rows")
     text = " ".join(looks.out.split())
     assert "for up to 3 switches, here are 4" in text and "for 5 switches and more, here are 4" in text
+
+
+@pytest.mark.parametrize("machine", ["3leaf@50Mbit/s~5ms:3+3+2node:2core", "6leaf@50Mbit/s~5ms:2node:1core"])
+@pytest.mark.parametrize(
+    ("call", "algorithm"),
+    [
+        ("bcast 3K", "by_topology:node=linear,leaf=linear,top=linear"),
+        ("reduce 3K", "by_topology:node=linear,leaf=linear,top=linear"),
+        ("allreduce 512", "leaders:level=leaf,between=all,inside=linear"),
+        ("allreduce 4K", "leaders:level=leaf,between=all,inside=linear"),
+        ("reduce_scatter_block 1K", "leaders:level=leaf,inside=linear"),
+        ("reduce_scatter 1536", "leaders:level=leaf,inside=linear"),
+    ],
+)
+def test_small_calls_cross_a_slow_spine_once(palmette: Call, machine: str, call: str, algorithm: str) -> None:
+    asked = palmette("explain", *call.split(), "--machine", machine, "--mpi", "mpich", "--json")
+    assert json.loads(asked.out)["algorithm"] == algorithm
+
+
+def test_a_ring_costs_the_same_nested_or_not_where_nothing_can_be_nested() -> None:
+    job = _core.Job(_core.Machine.synthetic("8leaf@12.5GB/s~2us:1node@12.5GB/s~2us:1core"), "block")
+    times = dict(_core.rank_by_model(job, "allgather", 0, 16384))
+    assert times["ring"] == pytest.approx(times["ring:nested=no"], rel=0.01)
+    assert times["ring"] == pytest.approx(7 * (2e-6 + 16384 / 12.5e9))
