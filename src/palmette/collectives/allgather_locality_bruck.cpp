@@ -39,7 +39,7 @@ class LocalityBruck {
           group_(groups_.group_of(me_)),
           builder_(rank, plan::BlockOrder::topology) {
         const std::int32_t n = groups_.count();
-        const std::int32_t radix = spec.integer("radix", std::max(2, smallest_group()), 2);
+        const std::int32_t radix = spec.integer("radix", std::max(2, groups_.smallest()), 2);
         std::int32_t round = 0;
         for (std::int64_t have = 1; have < n; have *= radix, ++round)
             for (std::int64_t digit = 1; digit < radix && digit * have < n; ++digit)
@@ -66,13 +66,6 @@ class LocalityBruck {
     }
 
   private:
-    std::int32_t smallest_group() const {
-        // Of even groups only the last may be smaller.
-        if (groups_.even_size() > 0) return groups_.size_of(groups_.count() - 1);
-        std::int32_t smallest = groups_.size();
-        for (std::int32_t g = 0; g < groups_.count(); ++g) smallest = std::min(smallest, groups_.size_of(g));
-        return smallest;
-    }
     bool inside_a_node() const {
         const topology::Partition& nodes = job_.nodes().groups;
         return groups_.count() >= nodes.count();

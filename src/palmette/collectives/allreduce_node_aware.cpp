@@ -34,12 +34,9 @@ struct Form {
         : nodes(job.nodes().groups),
           inside(ReducePattern::parse(spec.find("inside").value_or("recursive_multiplying.4"))),
           rounds(factors_of(nodes.count(), spec.find("radix").value_or("all") == "all" ? std::max(nodes.count(), 2)
-                                                                                       : spec.integer("radix", 2, 2))) {
-        lanes = nodes.size_of(nodes.count() - 1);
-        for (std::int32_t g = 0; nodes.even_size() == 0 && g < nodes.count(); ++g)
-            lanes = std::min(lanes, nodes.size_of(g));
-        inside_tags = inside.tags(lanes);
-    }
+                                                                                       : spec.integer("radix", 2, 2))),
+          lanes(nodes.smallest()),
+          inside_tags(inside.tags(lanes)) {}
     /// First the inside of the node, then two to fold, then for each round what crosses, the inside and what is handed on.
     std::int64_t tags() const {
         return inside_tags + 2 + static_cast<std::int64_t>(rounds.factors.size()) * (inside_tags + 2);
@@ -48,8 +45,8 @@ struct Form {
     const topology::Partition& nodes;
     ReducePattern inside;
     Factors rounds;
-    std::int32_t lanes = 1;  ///< ranks of each node that talk to other nodes
-    std::int32_t inside_tags = 0;
+    std::int32_t lanes;  ///< ranks of each node that talk to other nodes
+    std::int32_t inside_tags;
 
     // Layers of scratch: the sum, what arrives from other nodes, then one block for each inside, and one to fold.
     std::int32_t arrivals(std::int32_t n) const {

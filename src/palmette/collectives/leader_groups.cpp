@@ -11,15 +11,6 @@ std::size_t level_of(const Job& job, const Spec& spec) {
     return wanted ? *wanted : *job.find_level("node");
 }
 
-std::int32_t smallest(const topology::Partition& groups) {
-    // The last one of even groups may be smaller.
-    const std::int32_t last = groups.size_of(groups.count() - 1);
-    if (groups.even_size() > 0) return last;
-    std::int32_t least = last;
-    for (std::int32_t g = 0; g < groups.count(); ++g) least = std::min(least, groups.size_of(g));
-    return least;
-}
-
 std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace
@@ -27,7 +18,7 @@ std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b;
 LeaderGroups::LeaderGroups(const Job& job, const Spec& spec)
     : job_(job),
       level_(level_of(job, spec)),
-      chunks_(spec.find("leaders") == "all" ? smallest(groups()) : spec.integer("leaders", 1)),
+      chunks_(spec.find("leaders") == "all" ? groups().smallest() : spec.integer("leaders", 1)),
       shared_(spec.find("inside") == "shared"),
       inside_(TreeShape::parse(shared_ ? "linear" : spec.find("inside").value_or("linear"))) {}
 

@@ -36,9 +36,7 @@ void append(std::vector<StepId>& list, const std::vector<StepId>& more) {
 Blocks blocks_of(Interval pieces) { return {pieces.first, pieces.count}; }
 
 std::int32_t hands_of(const topology::Partition& nodes) {
-    std::int32_t fewest = nodes.largest();
-    for (std::int32_t node = 0; node < nodes.count(); ++node) fewest = std::min(fewest, nodes.size_of(node));
-    return fewest < nodes.largest() ? fewest : 1;
+    return nodes.smallest() < nodes.largest() ? nodes.smallest() : 1;
 }
 
 /// 1: direct, 2: halving, K: halving.K.

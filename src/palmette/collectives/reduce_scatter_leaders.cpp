@@ -30,10 +30,7 @@ class Lanes {
         const auto wanted = job.find_level(spec.find("level").value_or("node"));
         const std::size_t node = *job.find_level("node");
         level_ = wanted ? *wanted : node;
-        const topology::Partition& all = groups();
-        std::int32_t smallest = all.size_of(all.count() - 1);
-        for (std::int32_t g = 0; all.even_size() == 0 && g < all.count(); ++g)
-            smallest = std::min(smallest, all.size_of(g));
+        const std::int32_t smallest = groups().smallest();
         count_ = spec.find("leaders") == "all" ? smallest : std::min(smallest, spec.integer("leaders", 1));
         const bool wants_shared = spec.find("inside") == "shared";
         shared_ = wants_shared && level_ >= node;

@@ -97,8 +97,8 @@ Row read_row(const Json& json, const std::string& where) {
             fail(at,
                  ": unknown key; there are function, min_bytes, max_bytes, min_ranks, max_ranks, min_nodes, max_nodes, "
                  "min_switches, max_switches, even_switches, min_latency, max_latency, min_load, mpi, scattered, "
-                 "crowded, "
-                 "blocking, algorithm and why");
+                 "crowded, blocking, "
+                 "algorithm and why");
         }
     }
     if (!has_function) fail(where, ".function: missing");
@@ -128,13 +128,18 @@ const topology::Partition* switches_of(const Job& job) {
     return leaf ? &job.levels()[*leaf].groups : nullptr;
 }
 
+bool fits_switches(const Row& row, const Job& job) {
+    if (row.min_switches <= 1 && row.max_switches == INT32_MAX) return true;
+    const std::int32_t switches = switch_count(job);
+    return row.min_switches <= switches && switches <= row.max_switches;
+}
+
 bool matches_but_for_size(const Row& row, Function function, const Job& job, const Surroundings& around) {
     if (row.function != function || (!row.mpi.empty() && row.mpi != around.mpi)) return false;
     const std::int32_t nodes = job.nodes().groups.count();
     if (job.size() < row.min_ranks || job.size() > row.max_ranks || nodes < row.min_nodes || nodes > row.max_nodes)
         return false;
-    if (const std::int32_t switches = switch_count(job); switches < row.min_switches || switches > row.max_switches)
-        return false;
+    if (!fits_switches(row, job)) return false;
     if (row.even_switches && *row.even_switches != has_even_switches(job)) return false;
     if ((row.crowded && *row.crowded != around.crowded) || (row.blocking && *row.blocking != around.blocking))
         return false;

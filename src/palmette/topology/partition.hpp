@@ -27,6 +27,7 @@ class Partition {
     bool all_single() const { return even_size_ == 1; }
     /// Size of the largest group.
     std::int32_t largest() const { return largest_; }
+    /// Size of the smallest group, 0 where there is none.
     std::int32_t smallest() const { return smallest_; }
 
     friend bool operator==(const Partition&, const Partition&) = default;

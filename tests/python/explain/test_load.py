@@ -119,7 +119,7 @@ def test_a_row_may_ask_for_few_or_many_switches(palmette: Call, tmp_path: Path) 
         ("3leaf:2node", "linear"),
         ("4leaf:2node", "mpi"),
         ("5leaf:2node", "chain"),
-        ("2pod:3leaf:2node", "chain"),  # those right above nodes count
+        ("2pod:3leaf:2node", "chain"),  # leaves count
     ):
         asked = palmette("explain", "bcast", "16K", "--machine", machine, "--table", table, "--json")
         assert asked.status == 0, asked.err
