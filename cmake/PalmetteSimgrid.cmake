@@ -35,8 +35,8 @@ add_library(palmette_smpi STATIC EXCLUDE_FROM_ALL ${_interpose_sources} ${PALMET
 target_link_libraries(palmette_smpi PUBLIC palmette_runtime_smpi)
 add_dependencies(palmette_smpi palmette_generated)
 
-add_library(simbench MODULE EXCLUDE_FROM_ALL "${CMAKE_CURRENT_SOURCE_DIR}/src/programs/simbench/simbench.c"
-                                         "${CMAKE_CURRENT_SOURCE_DIR}/src/programs/simbench/costs.cpp")
+set(_simbench "${CMAKE_CURRENT_SOURCE_DIR}/src/programs/simbench")
+add_library(simbench MODULE EXCLUDE_FROM_ALL "${_simbench}/simbench.c" "${_simbench}/costs.cpp" "${_simbench}/folded.cpp")
 target_compile_options(simbench PRIVATE -include smpi_helpers.h)
 target_link_libraries(simbench PRIVATE palmette_flags "$<LINK_LIBRARY:WHOLE_ARCHIVE,palmette_smpi>"
                                        "${PALMETTE_SIMGRID_LIBRARY}" m)

@@ -57,7 +57,7 @@ _SETS = (
         "The gather paper's test bed, 296 ranks, 8 B to 64 KB, block, cyclic and random placement.",
         "gather-paper",
         _THREE,
-        dict.fromkeys(ALL, _FROM_8B) | {"allgather": (8, 64, 512, 4096, 16_384), "alltoall": (8, 64, 512, 4096)},
+        dict.fromkeys(ALL, _FROM_8B),
         cpu_limit_s=400,
         takes="an hour",
     ),

@@ -16,8 +16,8 @@ void Executor::prepare(const BoundProgram& program) {
     const auto grow = [](auto& vector, std::size_t size) {
         if (vector.size() < size) vector.resize(size);
     };
-    grow(scratch_, static_cast<std::size_t>(program.scratch_bytes));
-    grow(staging_, static_cast<std::size_t>(program.staging_bytes));
+    scratch_.grow(static_cast<std::size_t>(program.scratch_bytes));
+    staging_.grow(static_cast<std::size_t>(program.staging_bytes));
     grow(waits_, program.steps.size());
     grow(left_, program.steps.size());
     grow(ready_, program.steps.size());

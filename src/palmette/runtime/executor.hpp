@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "palmette/base/byte_room.hpp"
 #include "palmette/runtime/binding.hpp"
 #include "palmette/runtime/operation.hpp"
 #include "palmette/runtime/outbox.hpp"
@@ -110,7 +111,7 @@ class Executor {
         std::uint64_t address;
     };
     std::vector<Offer> offers_;  ///< by step, where there are single copies
-    std::vector<char> scratch_, staging_, bounce_;
+    base::ByteRoom scratch_, staging_, bounce_;
     std::vector<std::uint32_t> waits_, left_, ready_, pending_;
     std::vector<MPI_Request> requests_;
     std::vector<std::uint32_t> step_of_request_;

@@ -84,8 +84,7 @@ int Executor::pull_by_copy(const BoundStep& step, const Exposure& exposure) {
     const Operation& operation = *environment_.operation;
     const std::int64_t element = operation.layout().extent;
     const std::int64_t lower = operation.layout().true_lower;
-    if (bounce_.size() < static_cast<std::size_t>(std::max(bounce_bytes, element)))
-        bounce_.resize(static_cast<std::size_t>(std::max(bounce_bytes, element)));
+    bounce_.grow(static_cast<std::size_t>(std::max(bounce_bytes, element)));
     const std::int64_t most = std::max(std::int64_t{1}, bounce_bytes / element) * element;
     Operand left{piece(step.first_piece), 0, nullptr};
     Operand right{piece(step.first_right), 0, nullptr};

@@ -18,6 +18,7 @@
 #include "../collbench/work.h"
 #include "composed.h"
 #include "costs.h"
+#include "folded.h"
 #include "together.h"
 
 enum { MOST_SIZES = 64, STOP_TAG = 4711, PAIR_TAG = 4715, CALLS_BESIDE = 5 };
@@ -40,9 +41,8 @@ struct options {
 
 /* --- one cell --- */
 
-/* Memory that all ranks share in truth, where nobody looks at what is in it. */
 static void *folded_room(size_t bytes) {
-    void *memory = SMPI_SHARED_MALLOC(bytes ? bytes : 1);
+    void *memory = folded_memory(bytes);
     if (!memory) stop("no address space for %zu bytes on rank %d; take smaller sizes or fewer ranks", bytes, my_rank);
     return memory;
 }
@@ -74,8 +74,8 @@ static void free_work(struct work *w, bool checked) {
         free(w->send);
         free(w->recv);
     } else {
-        SMPI_SHARED_FREE(w->send);
-        SMPI_SHARED_FREE(w->recv);
+        free_folded_memory(w->send);
+        free_folded_memory(w->recv);
     }
 }
 
@@ -146,6 +146,7 @@ static void run_cell(const struct options *o, size_t size, bool first) {
     const struct collective *c = o->collective;
     bool checked = false;
     struct work w = make_work(c, size, o->root, o->checked_bytes, &checked);
+    fold_scratch(!checked);
     /* The first call is never timed: palmette asks then where the ranks sit. */
     struct subject subject = {.collective = c, .variant = o->variant, .is_composed = *o->factoring};
     if (*o->factoring) {

@@ -50,6 +50,28 @@ def test_a_forced_algorithm_is_what_runs(smpirun: str) -> None:
     assert found.algorithms[64].startswith("linear")
 
 
+@pytest.mark.parametrize(
+    ("collective", "algorithm", "size"),
+    [
+        ("allgather", "leaders:leaders=2,between=bruck,inside=binomial", 128 << 10),
+        ("alltoall", "node_aware:rounds=3", 128 << 10),
+        ("allreduce", "node_pieces:inside=halving", 4 << 20),
+    ],
+)
+def test_contents_that_nobody_compares_take_as_long_in_memory_that_all_ranks_share(
+    collective: str, algorithm: str, size: int, smpirun: str
+) -> None:
+    environment = {f"PALMETTE_{collective.upper()}": algorithm}
+    own, folded = (
+        run.simulate(smpirun, on(), VALUES, run.PALMETTE, collective, (64, size), checks=checks, environment=environment)
+        for checks in (True, False)
+    )
+    assert own.trouble == folded.trouble == ""
+    assert own.wrong_ranks == {64: 0, size: 0}
+    assert folded.algorithms == {64: algorithm, size: algorithm}
+    assert folded.times_s == pytest.approx(own.times_s, rel=1e-9)
+
+
 def test_a_composed_broadcast_is_right_and_its_tree_shorter_than_a_chain(smpirun: str) -> None:
     seats = on("8node@1GB/s:1core", "block")
     tree, ring = (
