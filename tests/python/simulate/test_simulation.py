@@ -63,7 +63,9 @@ def test_contents_that_nobody_compares_take_as_long_in_memory_that_all_ranks_sha
 ) -> None:
     environment = {f"PALMETTE_{collective.upper()}": algorithm}
     own, folded = (
-        run.simulate(smpirun, on(), VALUES, run.PALMETTE, collective, (64, size), checks=checks, environment=environment)
+        run.simulate(
+            smpirun, on(), VALUES, run.PALMETTE, collective, (64, size), checks=checks, environment=environment
+        )
         for checks in (True, False)
     )
     assert own.trouble == folded.trouble == ""
