@@ -59,7 +59,7 @@ _SETS = (
         _THREE,
         dict.fromkeys(ALL, _FROM_8B),
         cpu_limit_s=400,
-        takes="an hour",
+        takes="two hours",
     ),
     SimulatedSet(
         "clos-1024",
