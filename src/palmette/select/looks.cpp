@@ -45,8 +45,7 @@ std::string failing_limit(const Row& row, const Job& job, std::int64_t bytes, co
     if (nodes < row.min_nodes || nodes > row.max_nodes) return outside(nodes, row.min_nodes, row.max_nodes, "node");
     if (job.size() < row.min_ranks || job.size() > row.max_ranks)
         return outside(job.size(), row.min_ranks, row.max_ranks, "rank");
-    if (const std::int32_t switches = switch_count(job); switches < row.min_switches || switches > row.max_switches)
-        return outside(switches, row.min_switches, row.max_switches, "switch");
+    if (!fits_switches(row, job)) return outside(switch_count(job), row.min_switches, row.max_switches, "switch");
     if (row.even_switches && *row.even_switches != has_even_switches(job))
         return *row.even_switches ? "for switches with about as many ranks each"
                                   : "for a switch with over twice as many ranks as another one";

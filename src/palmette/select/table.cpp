@@ -97,8 +97,7 @@ Row read_row(const Json& json, const std::string& where) {
             fail(at,
                  ": unknown key; there are function, min_bytes, max_bytes, min_ranks, max_ranks, min_nodes, max_nodes, "
                  "min_switches, max_switches, even_switches, min_latency, max_latency, min_load, mpi, scattered, "
-                 "crowded, blocking, "
-                 "algorithm and why");
+                 "crowded, blocking, algorithm and why");
         }
     }
     if (!has_function) fail(where, ".function: missing");
@@ -126,12 +125,6 @@ std::string microseconds(double seconds) {
 const topology::Partition* switches_of(const Job& job) {
     const auto leaf = job.find_level("leaf");
     return leaf ? &job.levels()[*leaf].groups : nullptr;
-}
-
-bool fits_switches(const Row& row, const Job& job) {
-    if (row.min_switches <= 1 && row.max_switches == INT32_MAX) return true;
-    const std::int32_t switches = switch_count(job);
-    return row.min_switches <= switches && switches <= row.max_switches;
 }
 
 bool matches_but_for_size(const Row& row, Function function, const Job& job, const Surroundings& around) {
@@ -190,6 +183,12 @@ bool is_scattered(const Job& job) { return !job.in_topology_order(); }
 std::int32_t switch_count(const Job& job) {
     const topology::Partition* switches = switches_of(job);
     return switches ? switches->count() : 1;
+}
+
+bool fits_switches(const Row& row, const Job& job) {
+    if (row.min_switches <= 1 && row.max_switches == INT32_MAX) return true;
+    const std::int32_t switches = switch_count(job);
+    return row.min_switches <= switches && switches <= row.max_switches;
 }
 
 bool has_even_switches(const Job& job) {

@@ -76,6 +76,9 @@ struct Row {
 /// On how many groups of the level `leaf` the job spreads; 1 where it hasn't that level. A host beside the leaves counts as one.
 std::int32_t switch_count(const Job& job);
 
+/// Whether that is a number that the row asks for.
+bool fits_switches(const Row& row, const Job& job);
+
 /// No leaf has more than twice as many ranks as another one; true where there are none.
 bool has_even_switches(const Job& job);
 
