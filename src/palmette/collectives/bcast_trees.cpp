@@ -20,6 +20,9 @@ Program make_flat(const Job& job, Rank rank, const Request& request, const Spec&
 Program make_by_topology(const Job& job, Rank rank, const Request& request, const Spec& spec) {
     return bcast_along(job, rank, topology_vector_tree(job, rank, request, spec));
 }
+Program make_earliest(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+    return bcast_along(job, rank, earliest_vector_tree(job, rank, request, spec));
+}
 Program make_bine(const Job& job, Rank rank, const Request& request, const Spec& spec) {
     return bcast_along(job, rank, bine_vector_tree(job, rank, request, spec));
 }
@@ -105,6 +108,19 @@ const Algorithm bcast_bine{
     false,
     refuse_bine_vector,
     make_bine,
+    one_tag_a_slice,
+};
+
+const Algorithm bcast_earliest{
+    Collective::bcast,
+    "earliest",
+    "Whoever has heard tells the nearest node that hasn't, with the overheads and latencies of this machine.",
+    "Bhat, Raghavendra, Prasanna, JPDC 63(3), 2003 (earliest completing edge first), for hosts of several ranks here",
+    "helpers=H (2), first=nodes|groups, segment=SIZE",
+    "latencies and overheads of all levels; 1,024 nodes at most",
+    false,
+    refuse_earliest_vector,
+    make_earliest,
     one_tag_a_slice,
 };
 

@@ -16,6 +16,9 @@ Program make_flat(const Job& job, Rank rank, const Request& request, const Spec&
 Program make_by_topology(const Job& job, Rank rank, const Request& request, const Spec& spec) {
     return reduce_along(job, rank, request, topology_vector_tree(job, rank, request, spec));
 }
+Program make_earliest(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+    return reduce_along(job, rank, request, earliest_vector_tree(job, rank, request, spec));
+}
 Program make_bine(const Job& job, Rank rank, const Request& request, const Spec& spec) {
     return reduce_along(job, rank, request, bine_vector_tree(job, rank, request, spec));
 }
@@ -103,6 +106,19 @@ const Algorithm reduce_bine{
     false,
     refuse_bine_vector,
     make_bine,
+    one_tag_a_slice,
+};
+
+const Algorithm reduce_earliest{
+    Collective::reduce,
+    "earliest",
+    "The tree by which a word from the root would be everywhere first, with this machine's costs, turned round.",
+    "Bhat, Raghavendra, Prasanna, JPDC 63(3), 2003 (earliest completing edge first), for hosts of several ranks here",
+    "helpers=H (2), first=nodes|groups, segment=SIZE",
+    "an operation that commutes; latencies and overheads of all levels; 1,024 nodes at most",
+    false,
+    refuse_earliest_vector,
+    make_earliest,
     one_tag_a_slice,
 };
 

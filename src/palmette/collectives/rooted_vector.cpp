@@ -4,6 +4,7 @@
 
 #include "palmette/base/error.hpp"
 #include "palmette/collectives/bine.hpp"
+#include "palmette/collectives/earliest_tree.hpp"
 
 namespace palmette::collectives {
 namespace {
@@ -11,6 +12,13 @@ namespace {
 constexpr std::int64_t large_vector = 32 << 10;
 constexpr std::int32_t largest_star = 8;
 constexpr std::int32_t longest_chain = 16;
+
+EarliestForm earliest_form(const Spec& spec) {
+    EarliestForm form;
+    form.helpers = spec.integer("helpers", form.helpers, 0);
+    form.groups_first = spec.word("first", {"nodes", "groups"}) == "groups";
+    return form;
+}
 
 bool in_order_of_ranks(const Request& request, const Spec& spec) {
     if (request.ordered && !spec.find("order")) return true;
@@ -155,6 +163,17 @@ RootedTree bine_vector_tree(const Job& job, Rank rank, const Request& request, c
     return tree;
 }
 
+RootedTree earliest_vector_tree(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+    RootedTree tree;
+    tree.self = job.position_of(rank);
+    tree.parts = slices_of(request, spec);
+    EarliestForm form = earliest_form(spec);
+    form.to_root = request.collective == plan::Collective::reduce;
+    form.bytes = request.block_bytes / tree.parts;
+    tree.neighbours = EarliestTree(job, job.position_of(request.root), form).of(tree.self);
+    return tree;
+}
+
 std::optional<std::string> refuse_flat_vector(const Job& job, const Request& request, const Spec& spec) {
     if (spec.name == "linear" || spec.name == "chain")
         check_keys(spec, {"order", "segment"});
@@ -186,6 +205,14 @@ std::optional<std::string> refuse_bine_vector(const Job&, const Request& request
     spec.size("segment", 0);
     if (request.ordered) return "a Bine tree doesn't combine in the order of ranks: its distances alternate in sign";
     return std::nullopt;
+}
+
+std::optional<std::string> refuse_earliest_vector(const Job& job, const Request& request, const Spec& spec) {
+    check_keys(spec, {"helpers", "first", "segment"});
+    spec.size("segment", 0);
+    earliest_form(spec);
+    if (request.ordered) return "a tree that grows as it is quickest doesn't combine in the order of ranks";
+    return EarliestTree::refuse(job);
 }
 
 std::int64_t one_tag_a_slice(const Job&, const Request&, const Spec&) { return most_slices; }

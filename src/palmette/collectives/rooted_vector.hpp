@@ -37,11 +37,14 @@ RootedTree flat_vector_tree(const Job& job, Rank rank, const Request& request, c
 RootedTree topology_vector_tree(const Job& job, Rank rank, const Request& request, const Spec& spec);
 /// Keys order and segment.
 RootedTree bine_vector_tree(const Job& job, Rank rank, const Request& request, const Spec& spec);
+/// Keys helpers, first and segment.
+RootedTree earliest_vector_tree(const Job& job, Rank rank, const Request& request, const Spec& spec);
 
 /// The checks of the rows, and how many tags they need.
 std::optional<std::string> refuse_flat_vector(const Job& job, const Request& request, const Spec& spec);
 std::optional<std::string> refuse_topology_vector(const Job& job, const Request& request, const Spec& spec);
 std::optional<std::string> refuse_bine_vector(const Job& job, const Request& request, const Spec& spec);
+std::optional<std::string> refuse_earliest_vector(const Job& job, const Request& request, const Spec& spec);
 std::int64_t one_tag_a_slice(const Job& job, const Request& request, const Spec& spec);
 
 /// The root's vector to everybody. A slice goes on as soon as it has come.
