@@ -83,3 +83,10 @@ def test_a_thousand_scattered_ranks_are_served_no_slower_than_by_the_best_rival(
     ratios = against(took, RANGER, collective, rivals, (*at_most,), "random:1")
     for (size, limit), ratio in zip(at_most.items(), ratios, strict=True):
         assert ratio <= limit, size
+
+
+@pytest.mark.parametrize("collective", ["bcast", "reduce"])
+def test_64_bytes_to_or_from_a_thousand_scattered_ranks_are_near_the_bound(collective: str, took: Took) -> None:
+    seats = job.make_job(cluster.prepared(cluster.from_stored(RANGER), VALUES), "random:1", None)
+    own = took(RANGER, run.PALMETTE, collective, (64,), "random:1")
+    assert own[64] <= 1.5 * limits.bound_s(seats, VALUES, collective, 64, 0)
