@@ -29,7 +29,7 @@ struct Algorithm {
     /// Why this algorithm can't serve that job and request with that spec, or nothing. Looks only at what all ranks share. Throws
     /// base::Error on a spec with an unknown key or a bad value.
     std::optional<std::string> (*refuse)(const Job& job, const Request& request, const Spec& spec);
-    /// Pure: depends on the arguments only; time and memory grow with the rank's own steps and the depth of the tree.
+    /// Pure: depends on the arguments only; time and memory grow with the rank's own steps and the depth of the tree (`earliest`: with the nodes).
     Program (*make)(const Job& job, Rank rank, const Request& request, const Spec& spec);
     /// More tags than any message of a plan uses, from what all ranks share; null: the bound that suits trees and allgather patterns.
     std::int64_t (*tags)(const Job& job, const Request& request, const Spec& spec) = nullptr;
