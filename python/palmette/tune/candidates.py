@@ -123,6 +123,16 @@ def _rooted_vector(levels: Levels, size: int) -> dict[str, Grid]:
         "chain": {"segment": cut},
         "by_topology": {**_vector_shapes(levels), "relays": levels.relays, "segment": cut},
         "bine": {"segment": cut},
+        "earliest": _earliest(levels),
+    }
+
+
+def _earliest(levels: Levels) -> Grid:
+    """Helpers where nodes have several ranks, groups first where nodes are in groups."""
+    outside = [name for name in levels.leading if name not in levels.in_node]
+    return {
+        "helpers": (None, "1") if levels.most_a_node > 1 else (None,),
+        "first": (None, "groups") if outside else (None,),
     }
 
 

@@ -12,6 +12,7 @@
 namespace palmette::collectives {
 namespace {
 
+using test::costed_job_on;
 using test::job_on;
 
 /// Verifies one plan; false when the algorithm refuses the job.
@@ -59,7 +60,7 @@ TEST_P(EveryAlgorithm, is_right_for_1_to_33_ranks_in_every_placement_and_for_eve
     std::set<test::NamedSpec> used;
     for (const std::string& placement : test::placements())
         for (std::int32_t p = 1; p <= 33; ++p) {
-            const Job job = job_on(GetParam(), placement, p);
+            const Job job = costed_job_on(GetParam(), placement, p);
             for (const test::NamedSpec& named : test::every_spec())
                 for (std::int32_t root = 0; root < roots(named.first, p); ++root) {
                     if (expect_right(job, named, root, GetParam() + ", " + placement)) used.insert(named);
@@ -85,7 +86,7 @@ TEST(LargeJobs, are_right_on_uneven_trees) {
                                                            {"3leaf:5+9+7node:2socket:6+7core", 256}})
         for (const char* placement : {"block", "random:9"})
             for (const test::NamedSpec& named : test::every_spec()) {
-                const Job job = job_on(machine, placement, p);
+                const Job job = costed_job_on(machine, placement, p);
                 for (const std::int32_t root : {p / 3})
                     if (!HasFailure()) expect_right(job, named, root, machine);
             }

@@ -31,4 +31,25 @@ inline topology::Job job_on(std::string_view machine, std::string_view placement
     return {made, topology::make_placement(made, placement, ranks)};
 }
 
+/// The same with a latency and an overhead for each level, smaller from level to level.
+inline topology::Job costed_job_on(std::string_view machine, std::string_view placement, std::int32_t ranks) {
+    const base::Json plain = topology::Machine::synthetic(machine).to_json();
+    base::Json costed = base::Json::object();
+    for (const auto& [name, value] : plain.members("machine")) {
+        if (name != "levels") {
+            costed.set(name, value);
+            continue;
+        }
+        base::Json levels = base::Json::array();
+        double latency_s = 8e-6;
+        for (base::Json level : value.items("levels")) {
+            levels.push(level.set("latency_s", latency_s).set("overhead_s", latency_s / 8));
+            latency_s /= 2;
+        }
+        costed.set(name, levels);
+    }
+    const topology::Machine made = topology::Machine::from_json(costed);
+    return {made, topology::make_placement(made, placement, ranks)};
+}
+
 }  // namespace palmette::test

@@ -21,6 +21,8 @@ inline std::vector<std::string> bcast_specs() {
             "by_topology:node=k_nomial.3,leaf=binomial,top=binomial,relays=2,segment=20",
             "by_topology:node=shared,top=linear,relays=3",
             "bine:segment=32",
+            "earliest",
+            "earliest:helpers=3,first=groups,segment=40",
             "scatter_allgather",
             "scatter_allgather:allgather=recursive_doubling",
             "scatter_allgather:allgather=bruck.3",

@@ -22,6 +22,8 @@ inline std::vector<std::string> reduce_specs() {
             "by_topology:node=k_nomial.3,leaf=binomial,top=binomial,relays=2,segment=20",
             "by_topology:node=shared,top=linear,relays=3",
             "bine:segment=32",
+            "earliest",
+            "earliest:helpers=1,first=groups,segment=40",
             "reduce_scatter_gather",
             "ring_gather",
             "node_pieces",

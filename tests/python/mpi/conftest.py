@@ -224,13 +224,13 @@ class Cluster:
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Cluster:
-    """Two leaves with three and two hosts of two sockets."""
-    machine = _core.Machine.synthetic("2leaf@50Mbit/s:3+2node@100Mbit/s:2socket:4core")
+    """Two leaves with three and two hosts of two sockets, costs of all levels known."""
+    machine = _core.Machine.synthetic("2leaf@50Mbit/s:3+2node@100Mbit/s:2socket:4core").to_json()
+    for level, latency_s in zip(machine["levels"], (4e-5, 3e-5, 2e-6, 1e-6), strict=True):
+        level |= {"latency_s": latency_s, "overhead_s": latency_s / 4}
     path = tmp_path / "topology.json"
-    path.write_text(
-        json.dumps({"format": "palmette-topology", "version": 1, "machine": machine.to_json()}), encoding="utf-8"
-    )
-    return Cluster(path, machine.hosts)
+    path.write_text(json.dumps({"format": "palmette-topology", "version": 1, "machine": machine}), encoding="utf-8")
+    return Cluster(path, _core.Machine.from_file(path).hosts)
 
 
 def forced(**specs: str) -> dict[str, str]:
