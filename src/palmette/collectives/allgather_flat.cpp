@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "palmette/collectives/ring_levels.hpp"
+
 namespace palmette::collectives {
 
 Program allgather_among_ranks(const Job& job, Rank rank, const Spec& spec, const Pattern& pattern, bool nested,
@@ -13,8 +15,7 @@ Program allgather_among_ranks(const Job& job, Rank rank, const Spec& spec, const
     builder.stage("copy own block");
     const plan::StepId own = builder.copy(plan::Buffer::send, plan::Buffer::recv, plan::Blocks(me, 1), {});
     std::vector<topology::Partition> levels;
-    if (nested && !by_rank)
-        for (const topology::JobLevel& level : job.levels()) levels.push_back(level.groups);
+    if (nested) levels = ring_levels(job, spec);
     builder.stage("exchange");
     const auto rank_of = [&](std::int32_t i) { return by_rank ? Rank{i} : job.rank_at({i}); };
     const auto blocks_of = [n](Range range) {

@@ -9,6 +9,7 @@
 
 #include "palmette/base/error.hpp"
 #include "palmette/collectives/exchange.hpp"
+#include "palmette/collectives/ring_levels.hpp"
 #include "palmette/collectives/rows.hpp"
 #include "palmette/collectives/topology_tree.hpp"
 
@@ -165,23 +166,9 @@ class Leaders {
         }
         return blocks;
     }
-    /// The levels above the groups as partitions of the groups, for a ring that closes inside of them.
+    /// For a ring that closes inside of groups of groups.
     std::vector<topology::Partition> outer_levels() const {
-        std::vector<topology::Partition> out;
-        if (layout_ != Layout::rails) return out;
-        const std::int32_t n = groups().count();
-        for (std::size_t i = 0; i < level_; ++i) {
-            const topology::Partition& level = job_.levels()[i].groups;
-            std::vector<std::int32_t> firsts;
-            if (groups().even_size() > 0 && level.even_size() > 0 && level.even_size() % groups().even_size() == 0) {
-                out.push_back(topology::Partition::even(n, level.even_size() / groups().even_size()));
-                continue;
-            }
-            for (std::int32_t outer = 0; outer < level.count(); ++outer)
-                firsts.push_back(groups().group_of(level.first(outer)));
-            out.push_back(topology::Partition::from_firsts(n, std::move(firsts)));
-        }
-        return out;
+        return layout_ == Layout::rails ? ring_levels_round(job_, level_) : std::vector<topology::Partition>{};
     }
 
     /// What one rail does for the group: its leader exchanges with the other leaders and hands each arrival on at once. The

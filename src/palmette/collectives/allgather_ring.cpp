@@ -11,13 +11,12 @@ std::optional<std::string> refuse(const Job&, const Request&, const Spec& spec) 
     check_keys(spec, {"order", "nested", "segment"});
     spec.size("segment", 0);
     spec.word("order", {"topology", "rank"});
-    spec.word("nested", {"yes", "no"});
+    spec.word("nested", {"auto", "yes", "no"});
     return std::nullopt;
 }
 
 Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
-    return allgather_among_ranks(job, rank, spec, Pattern{Pattern::Kind::ring},
-                                 spec.word("nested", {"yes", "no"}) == "yes", slices_of(request, spec));
+    return allgather_among_ranks(job, rank, spec, Pattern{Pattern::Kind::ring}, true, slices_of(request, spec));
 }
 
 }  // namespace
@@ -25,9 +24,9 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
 const Algorithm allgather_ring{
     Collective::allgather,
     "ring",
-    "A ring in topology order that closes inside every node and switch: each link carries each block at most once.",
+    "A ring in topology order that closes inside every node, and inside switches where that relieves the fullest link.",
     "Chan, Heimlich, Purkayastha, van de Geijn, CCPE 19(13), 2007; the nesting is palmette's",
-    "order=topology|rank, nested=yes|no (yes), segment=SIZE",
+    "order=topology|rank, nested=auto|yes|no (auto), segment=SIZE",
     "none",
     true,
     refuse,

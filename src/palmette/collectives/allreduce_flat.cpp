@@ -2,6 +2,7 @@
 // reduce_exchange_*.cpp.
 #include "palmette/collectives/allreduce_rows.hpp"
 #include "palmette/collectives/reduce_exchange.hpp"
+#include "palmette/collectives/ring_levels.hpp"
 
 namespace palmette::collectives {
 namespace {
@@ -22,7 +23,7 @@ std::optional<std::string> refuse(const Job& job, const Request& request, const 
     if (spec.name == "recursive_multiplying") keys.push_back("radix");
     check_keys(spec, keys);
     spec.size("segment", 0);
-    spec.word("nested", {"yes", "no"});
+    spec.word("nested", {"auto", "yes", "no"});
     if (const auto reason = pattern_of(spec).refuse(job.size(), request.ordered)) return reason;
     return by_rank(spec) ? std::nullopt : refuse_scattered(job, request);
 }
@@ -41,9 +42,8 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
     const bool in_rank_order = by_rank(spec);
     plan::ProgramBuilder builder(rank, in_rank_order ? plan::BlockOrder::rank : plan::BlockOrder::topology,
                                  pattern.parts(n));
-    std::vector<topology::Partition> nested;
-    if (!in_rank_order && spec.word("nested", {"yes", "no"}) == "yes")
-        for (const topology::JobLevel& level : job.levels()) nested.push_back(level.groups);
+    const std::vector<topology::Partition> nested =
+        spec.name == "ring" ? ring_levels(job, spec) : std::vector<topology::Partition>{};
     ScratchRoom room;
     builder.stage("exchange");
     const std::uint16_t of = slices(job, request, spec);
@@ -134,7 +134,7 @@ const Algorithm allreduce_ring{
     "Reduce-scatter and allgather around a ring that closes inside every node and switch: 2 (p-s)/p of the vector per "
     "link.",
     "Patarasuk, Yuan, JPDC 69(2), 2009; the nesting is palmette's",
-    "nested=yes|no (yes), order=topology|rank, segment=SIZE",
+    "nested=auto|yes|no (auto), order=topology|rank, segment=SIZE",
     "the operation is commutative",
     true,
     refuse,

@@ -9,6 +9,7 @@
 
 #include "palmette/collectives/bcast_rows.hpp"
 #include "palmette/collectives/exchange.hpp"
+#include "palmette/collectives/ring_levels.hpp"
 #include "palmette/collectives/rooted_vector.hpp"
 
 namespace palmette::collectives {
@@ -54,9 +55,8 @@ class ScatterAllgather {
 
     Program make(const Pattern& pattern) {
         scatter();
-        std::vector<topology::Partition> nested;
-        for (const topology::JobLevel& level : job_.levels()) nested.push_back(level.groups);
         builder_.stage("allgather");
+        const std::vector<topology::Partition> nested = ring_levels(job_, {});
         for (const Exchange& exchange : pattern.schedule(job_.size(), me_.value, nested)) pass(exchange);
         return builder_.finish();
     }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "palmette/collectives/ring_levels.hpp"
+
 namespace palmette::collectives {
 namespace {
 
@@ -29,21 +31,7 @@ ChunkTree LeaderGroups::tree(std::int32_t g, std::int32_t chunk, bool shared) co
     return {job_, group(g), std::move(inner), inside_, chunk, chunks_};
 }
 
-std::vector<topology::Partition> LeaderGroups::outer_levels() const {
-    std::vector<topology::Partition> out;
-    for (std::size_t i = 0; i < level_; ++i) {
-        const topology::Partition& level = job_.levels()[i].groups;
-        if (groups().even_size() > 0 && level.even_size() > 0 && level.even_size() % groups().even_size() == 0) {
-            out.push_back(topology::Partition::even(count(), level.even_size() / groups().even_size()));
-            continue;
-        }
-        std::vector<std::int32_t> firsts;
-        for (std::int32_t outer = 0; outer < level.count(); ++outer)
-            firsts.push_back(groups().group_of(level.first(outer)));
-        out.push_back(topology::Partition::from_firsts(count(), std::move(firsts)));
-    }
-    return out;
-}
+std::vector<topology::Partition> LeaderGroups::outer_levels() const { return ring_levels_round(job_, level_); }
 
 plan::Interval LeaderGroups::cell(Position position) const {
     const topology::Partition& nodes = job_.nodes().groups;

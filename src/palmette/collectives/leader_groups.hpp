@@ -30,7 +30,7 @@ class LeaderGroups {
     }
     /// The tree of a chunk in a group; with `shared` ranks of a node are all next to each other in it.
     ChunkTree tree(std::int32_t g, std::int32_t chunk, bool shared) const;
-    /// Levels above the groups as partitions of the groups, for rings that close inside of them.
+    /// Levels above the groups at which a ring among them closes, as partitions of the groups.
     std::vector<topology::Partition> outer_levels() const;
 
     /// The ranks of a group that share a node with `position`.

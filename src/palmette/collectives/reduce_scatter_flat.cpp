@@ -2,6 +2,7 @@
 // patterns are drawn in reduce_exchange_*.cpp.
 #include "palmette/collectives/reduce_exchange.hpp"
 #include "palmette/collectives/reduce_scatter_rows.hpp"
+#include "palmette/collectives/ring_levels.hpp"
 
 namespace palmette::collectives {
 namespace {
@@ -16,7 +17,7 @@ std::optional<std::string> refuse(const Job& job, const Request& request, const 
     if (ring) keys.push_back("nested");
     check_keys(spec, keys);
     spec.size("segment", 0);
-    spec.word("nested", {"yes", "no"});
+    spec.word("nested", {"auto", "yes", "no"});
     if (ring && request.ordered && job.size() > 1)
         return std::string("a ring combines contributions in another order than that of the ranks");
     return by_rank(spec) ? std::nullopt : refuse_scattered(job, request);
@@ -47,9 +48,8 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
     const std::int32_t n = job.size();
     const bool in_rank_order = by_rank(spec);
     plan::ProgramBuilder builder(rank, in_rank_order ? plan::BlockOrder::rank : plan::BlockOrder::topology);
-    std::vector<topology::Partition> nested;
-    if (!in_rank_order && spec.word("nested", {"yes", "no"}) == "yes")
-        for (const topology::JobLevel& level : job.levels()) nested.push_back(level.groups);
+    const std::vector<topology::Partition> nested =
+        spec.name == "ring" ? ring_levels(job, spec) : std::vector<topology::Partition>{};
     ScratchRoom room;
     builder.stage("exchange");
     const std::uint16_t of = slices_of(request, spec);
@@ -88,7 +88,7 @@ const Algorithm reduce_scatter_ring{
     "The allgather's nested ring turned back in time: partial results go round and meet each link at most once a "
     "block.",
     "Chan, Heimlich, Purkayastha, van de Geijn, CCPE 19(13), 2007; the nesting is palmette's",
-    "nested=yes|no (yes), order=topology|rank, segment=SIZE",
+    "nested=auto|yes|no (auto), order=topology|rank, segment=SIZE",
     "the operation is commutative",
     true,
     refuse,

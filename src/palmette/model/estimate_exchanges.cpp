@@ -93,12 +93,15 @@ std::optional<double> estimate_block_exchange(const Asked& asked, std::string_vi
     if (pattern == "ring") {
         const double cuts = asked.segments(bytes);
         const bool closes = asked.spec.name == "ring" || asked.spec.name == "scatter_allgather";
-        if (closes && tiers.in_topology_order() && asked.spec.find("nested").value_or("yes") == "yes")
-            return nested_ring_s(tiers, bytes, cuts);
+        const std::string_view nested = asked.spec.find("nested").value_or("auto");
+        const bool may_close = closes && tiers.in_topology_order() && nested != "no";
+        if (may_close && nested == "yes") return nested_ring_s(tiers, bytes, cuts);
         const double hop = ring_hop_s(tiers, bytes, each);
         const double latency = ring_latency_s(tiers, each);
         // Segments of a block follow each other, so that only one of them waits for the latency.
-        return std::max((parts - 1) * hop, (parts - 1) * (latency + hop / cuts)) + (cuts > 1 ? latency : 0);
+        const double plain =
+            std::max((parts - 1) * hop, (parts - 1) * (latency + hop / cuts)) + (cuts > 1 ? latency : 0);
+        return may_close ? std::min(plain, nested_ring_s(tiers, bytes, cuts)) : plain;
     }
     double total = 0;
     if (pattern == "recursive_doubling") {
