@@ -22,9 +22,9 @@
 
 static const char *const variant_names[] = {"the MPI alone", "the preloaded MPI"};
 
-/* Times of one cell, an entry a pair, by variant; seconds. Rank 0's count. */
+/* Times of one cell, an entry a pair, by variant; seconds. Rank 0's count. `start_s`: by CLOCK_MONOTONIC, where all share it. */
 struct samples {
-    double *time_s[2], *late_s[2];
+    double *time_s[2], *late_s[2], *start_s[2];
     bool *palmette_first;
 };
 
@@ -49,12 +49,13 @@ static bool time_pair(const struct collective *c, const struct work *w, struct t
 /* --- output, by rank 0 --- */
 
 static void put_cell(FILE *out, const struct collective *c, const struct work *w, const struct samples *s, int pairs,
-                     const int wrong[2], const struct overlap *overlap, double elapsed_s, double window_s) {
-    static const char *const time_names[] = {"alone_s", "palmette_s"}, *const late_names[] = {"alone_late_s",
-                                                                                              "palmette_late_s"};
+                     const int wrong[2], const struct overlap *overlap, double elapsed_s, const struct timing *t) {
+    static const char *const time_names[] = {"alone_s", "palmette_s"};
+    static const char *const late_names[] = {"alone_late_s", "palmette_late_s"};
+    static const char *const start_names[] = {"alone_start_s", "palmette_start_s"};
     fprintf(out, "{\"event\":\"cell\",\"collective\":\"%s\",\"size_bytes\":%zu,\"root\":%d,\"pairs\":%d", c->name,
             w->size, w->root, pairs);
-    fprintf(out, ",\"elapsed_s\":%.3f,\"window_s\":%.6f", elapsed_s, window_s);
+    fprintf(out, ",\"elapsed_s\":%.3f,\"window_s\":%.6f", elapsed_s, t->window_s);
     fprintf(out, ",\"wrong_ranks\":{\"alone\":%d,\"palmette\":%d}", wrong[ALONE], wrong[PALMETTE]);
     if (c->lengths != EVEN) {
         /* by rank, or by sender and receiver */
@@ -74,6 +75,7 @@ static void put_cell(FILE *out, const struct collective *c, const struct work *w
     for (int v = ALONE; v <= PALMETTE; ++v) {
         put_times(out, time_names[v], s->time_s[v], pairs);
         put_times(out, late_names[v], s->late_s[v], pairs);
+        if (t->shared_clock) put_times(out, start_names[v], s->start_s[v], pairs);
     }
     fprintf(out, "}\n");
     fflush(out);
@@ -120,13 +122,14 @@ static int run_cell(FILE *out, const struct options *o, const struct collective 
         for (int v = ALONE; v <= PALMETTE; ++v) {
             s->time_s[v][pairs] = worst[v].time_s;
             s->late_s[v][pairs] = worst[v].late_s;
+            s->start_s[v][pairs] = worst[v].start_s;
         }
     }
     const double elapsed_s = now_s() - begin_s;
     struct overlap overlap = {0};
     if (c->start[ALONE]) overlap = overlap_of(c, &w, t, s, pairs, o->how.seconds / 2);
     for (int v = ALONE; v <= PALMETTE; ++v) wrong[v] += check(c, &w, v, variant_names[v], o->how.shared_clock);
-    if (out) put_cell(out, c, &w, s, pairs, wrong, c->start[ALONE] ? &overlap : NULL, elapsed_s, t->window_s);
+    if (out) put_cell(out, c, &w, s, pairs, wrong, c->start[ALONE] ? &overlap : NULL, elapsed_s, t);
     free_work(&w);
     return wrong[ALONE] + wrong[PALMETTE];
 }
@@ -167,6 +170,7 @@ int main(int argc, char **argv) {
     for (int v = ALONE; v <= PALMETTE; ++v) {
         samples.time_s[v] = room((size_t)o.max_pairs, sizeof(double));
         samples.late_s[v] = room((size_t)o.max_pairs, sizeof(double));
+        samples.start_s[v] = room((size_t)o.max_pairs, sizeof(double));
     }
     uint64_t random = o.how.seed;
     int wrong_ranks = 0;

@@ -47,6 +47,8 @@ def _cell(event: dict[str, Any]) -> Cell:
         palmette_late_s=event["palmette_late_s"],
         block_bytes=event.get("block_bytes"),
         overlap=Overlap(**event["overlap"]) if "overlap" in event else None,
+        alone_start_s=event.get("alone_start_s", []),
+        palmette_start_s=event.get("palmette_start_s", []),
     )
     lists = (cell.palmette_first, cell.alone_s, cell.palmette_s, cell.alone_late_s, cell.palmette_late_s)
     if any(len(values) != event["pairs"] for values in lists):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from palmette.bench.results import LOADED, Cell, Job, Limit, Run
 from palmette.bench.settings import NONBLOCKING
@@ -27,8 +28,9 @@ class Row:
     `placement` ends in LOADED where background traffic ran. `floor_*_s`: medians with the lab's rates off.
     `left_out`: pairs that started too late, of `pairs`. `wrong`: a result was wrong, alone or with palmette, and the
     times mean nothing. `algorithm`: what palmette took, where it reported it. `hidden_alone`, `hidden_palmette`: of
-    nonblocking calls, the share of their time that a computation hid. `simulated`: `alone` is the best rival's time, which
-    is called `rival`, and times are exact.
+    nonblocking calls, the share of their time that a computation hid. `alone_beside`, `palmette_beside`: under background
+    traffic, the median of each call's time over its own bound (beside_traffic.py). `simulated`: `alone` is the best
+    rival's time, which is called `rival`, and times are exact.
     """
 
     mpi: str
@@ -50,6 +52,8 @@ class Row:
     hidden_palmette: float | None = None
     simulated: bool = False
     rival: str | None = None
+    alone_beside: float | None = None
+    palmette_beside: float | None = None
 
     @property
     def loaded(self) -> bool:
@@ -58,12 +62,16 @@ class Row:
 
     @property
     def alone_multiple(self) -> float | None:
-        """Time of the MPI alone in physical bounds."""
+        """Time of the MPI alone in physical bounds; under traffic of those beside it, where they are known."""
+        if self.alone_beside is not None:
+            return self.alone_beside
         return self.alone.median_s / self.bound.seconds if self.bound else None
 
     @property
     def palmette_multiple(self) -> float | None:
-        """Time with palmette in physical bounds."""
+        """Time with palmette in physical bounds; under traffic of those beside it, where they are known."""
+        if self.palmette_beside is not None:
+            return self.palmette_beside
         return self.palmette.median_s / self.bound.seconds if self.bound else None
 
     @property
@@ -99,6 +107,7 @@ class Row:
             "bound_reason": self.bound.reason if self.bound else None,
             "alone_multiple": self.alone_multiple,
             "palmette_multiple": self.palmette_multiple,
+            "beside_traffic": self.palmette_beside is not None,
             "floor_alone_s": self.floor_alone_s,
             "floor_palmette_s": self.floor_palmette_s,
             "trusted": self.trusted,
@@ -146,9 +155,32 @@ def group(jobs: Iterable[Job], kind: str) -> dict[Key, list[tuple[Job, Cell]]]:
 
 def usable_pairs(cell: Cell) -> tuple[Times, Times]:
     """Return the samples alone and with palmette of the pairs in which all ranks started in time."""
+    good = _in_time(cell)
+    return np.array(cell.alone_s, dtype=np.float64)[good], np.array(cell.palmette_s, dtype=np.float64)[good]
+
+
+def _in_time(cell: Cell) -> npt.NDArray[np.bool_]:
+    """Which pairs these are."""
     alone, palmette = np.array(cell.alone_s, dtype=np.float64), np.array(cell.palmette_s, dtype=np.float64)
-    good = in_time(alone, np.array(cell.alone_late_s)) & in_time(palmette, np.array(cell.palmette_late_s))
-    return alone[good], palmette[good]
+    good: npt.NDArray[np.bool_] = in_time(alone, np.array(cell.alone_late_s))
+    return good & in_time(palmette, np.array(cell.palmette_late_s))
+
+
+def _beside(cells: Sequence[Cell], *, palmette: bool) -> float | None:
+    """The median time in bounds beside the traffic, of the pairs in time (of all, where none was); None: no such bounds."""
+    multiples: list[float] = []
+    good = [_in_time(cell) for cell in cells]
+    any_good = any(one.any() for one in good)
+    for cell, counts in zip(cells, good, strict=True):
+        times = cell.palmette_s if palmette else cell.alone_s
+        bounds = cell.palmette_bound_s if palmette else cell.alone_bound_s
+        if len(bounds) == len(times):
+            multiples += [
+                time_s / bound_s
+                for time_s, bound_s, count in zip(times, bounds, counts, strict=True)
+                if bound_s is not None and (count or not any_good)
+            ]
+    return float(np.median(multiples)) if multiples else None
 
 
 def _row(key: Key, found: list[tuple[Job, Cell]], floor: list[Cell]) -> Row:
@@ -180,6 +212,8 @@ def _row(key: Key, found: list[tuple[Job, Cell]], floor: list[Cell]) -> Row:
         algorithm=_algorithm(job, cell),
         hidden_alone=_median([[one.overlap.alone] for _, one in found if one.overlap]),
         hidden_palmette=_median([[one.overlap.palmette] for _, one in found if one.overlap]),
+        alone_beside=_beside([one for _, one in found], palmette=False),
+        palmette_beside=_beside([one for _, one in found], palmette=True),
     )
 
 

@@ -72,6 +72,8 @@ class Cell:
     The lists have one entry a pair: the time of the call under the MPI alone and with palmette, from the common start to the
     last rank's end; how late the latest rank started; and whether palmette's call came first. `wrong_*`: on how many ranks a
     result was wrong, summed over the checks. `block_bytes`, where blocks differ: by rank, or by sender and receiver.
+    `*_start_s`: the common starts by CLOCK_MONOTONIC, empty where ranks don't share it; not kept in the store.
+    `*_bound_s`: beside background traffic, each call's own bound (beside_traffic.py); else empty.
     """
 
     collective: str
@@ -88,6 +90,10 @@ class Cell:
     block_bytes: list[int] | None = None
     bound: Limit | None = None
     overlap: Overlap | None = None
+    alone_start_s: list[float] = field(default_factory=list, compare=False)
+    palmette_start_s: list[float] = field(default_factory=list, compare=False)
+    alone_bound_s: list[float | None] = field(default_factory=list)
+    palmette_bound_s: list[float | None] = field(default_factory=list)
 
 
 @dataclass

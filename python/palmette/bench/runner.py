@@ -9,10 +9,11 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from palmette.bench.beside_traffic import TrafficLog, put_bounds
 from palmette.bench.collbench import Output, read_output
 from palmette.bench.errors import BenchError
 from palmette.bench.job_output import peeking, telling_line, watched
@@ -150,12 +151,12 @@ def _do(planned: Planned, settings: Settings, place: Place, topology: dict[str, 
             )
         argv = [str(program(str(_abi(mpi)))), *arguments]
         with (
-            _traffic(planned, settings, place, samples, job) as loads,
+            _traffic(planned, settings, place, samples, job) as beside,
             watched(samples, watcher.cells_done),
             _rates(place, planned.kind),
         ):
-            if loads and topology is not None:
-                env["PALMETTE_TOPOLOGY"] = str(_write_loaded(topology, loads, Path(folder)))
+            if beside.alone and topology is not None:
+                env["PALMETTE_TOPOLOGY"] = str(_write_loaded(topology, beside.alone, Path(folder)))
             done = place.run(mpi, hosts, argv, {**env, **settings.env}, settings.job_timeout_s)
         output = read_output(samples)
         job.report = _read_report(report)
@@ -168,18 +169,28 @@ def _do(planned: Planned, settings: Settings, place: Place, topology: dict[str, 
     if topology is not None and output.hosts:
         for cell, limit in zip(job.cells, limits(topology, hosts, job.cells), strict=True):
             cell.bound = limit
+        if beside.log is not None and isinstance(place, LabPlace):
+            put_bounds(topology, place.lab.tree, hosts, job.cells, beside.log)
     return job
 
 
+@dataclass
+class _Beside:
+    """A job's background traffic: what it takes of each link while it is alone; when the job is over, all its sends."""
+
+    alone: list[EdgeLoad] = field(default_factory=list)
+    log: TrafficLog | None = None
+
+
 @contextmanager
-def _traffic(planned: Planned, settings: Settings, place: Place, samples: Path, job: Job) -> Iterator[list[EdgeLoad]]:
+def _traffic(planned: Planned, settings: Settings, place: Place, samples: Path, job: Job) -> Iterator[_Beside]:
     """Let the background traffic run, and write down what it did to the links from the job's first word on.
 
-    Yields what it takes of each link while it is alone, so that palmette can be told; nothing without traffic.
+    What it takes of each link while it is alone is known at once, so that palmette can be told; nothing without traffic.
     """
     lab = _lab_for_traffic(planned, place)
     if lab is None or settings.traffic is None:
-        yield []
+        yield _Beside()
         return
     traffic = Traffic.parse(settings.traffic)
     job.traffic = traffic.text
@@ -195,8 +206,10 @@ def _traffic(planned: Planned, settings: Settings, place: Place, samples: Path, 
             return has_begun
 
         with peeking(look):
-            yield alone
+            beside = _Beside(alone)
+            yield beside
             job.load = running.load(first[0], running.snapshot())
+            beside.log = running.log()
             if not running.is_alive():
                 job.error = "the background traffic ended before the job did"
 

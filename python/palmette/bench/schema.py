@@ -7,7 +7,7 @@ from pathlib import Path
 
 from palmette.bench.errors import BenchError
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 _JOBS = """
 CREATE TABLE jobs (
   id INTEGER PRIMARY KEY,
@@ -79,6 +79,8 @@ CREATE TABLE samples (
   palmette_s REAL NOT NULL,
   alone_late_s REAL NOT NULL,       -- how late the latest rank started
   palmette_late_s REAL NOT NULL,
+  alone_bound_s REAL,               -- under traffic: the bound of this call beside it; NULL: unknown, or no traffic
+  palmette_bound_s REAL,
   PRIMARY KEY (cell_id, pair)
 ) STRICT, WITHOUT ROWID;
 """
@@ -92,9 +94,15 @@ INSERT INTO jobs (id, run_id, mpi, mpi_version, placement, repeat, kind, hosts, 
 DROP TABLE jobs_old;
 """  # noqa: S608 - texts of this file
 
+_BOUNDS_BESIDE = """
+ALTER TABLE samples ADD COLUMN alone_bound_s REAL;
+ALTER TABLE samples ADD COLUMN palmette_bound_s REAL;
+"""
+
 _UPDATES = {
-    1: f"{_JOBS_ANEW} ALTER TABLE cells ADD COLUMN overlap TEXT; {_PASSES}",
-    2: _JOBS_ANEW,
+    1: f"{_JOBS_ANEW} ALTER TABLE cells ADD COLUMN overlap TEXT; {_PASSES} {_BOUNDS_BESIDE}",
+    2: f"{_JOBS_ANEW} {_BOUNDS_BESIDE}",
+    3: _BOUNDS_BESIDE,
 }
 """What makes a file of an older version one of this version."""
 

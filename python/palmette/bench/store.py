@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -67,9 +67,13 @@ class Store(SqliteFile):
                     _json(asdict(cell.overlap) if cell.overlap else None),
                 ),
             )
-            columns = (cell.palmette_first, cell.alone_s, cell.palmette_s, cell.alone_late_s, cell.palmette_late_s)
+            nothing = [None] * len(cell.alone_s)
+            columns = (
+                cell.palmette_first, cell.alone_s, cell.palmette_s, cell.alone_late_s, cell.palmette_late_s,
+                cell.alone_bound_s or nothing, cell.palmette_bound_s or nothing,
+            )  # fmt: skip
             self._db.executemany(
-                "INSERT INTO samples VALUES (?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO samples VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 ((cell_id, pair, *values) for pair, values in enumerate(zip(*columns, strict=True))),
             )
 
@@ -131,6 +135,8 @@ class Store(SqliteFile):
             block_bytes=json.loads(row["block_bytes"]) if row["block_bytes"] else None,
             bound=Limit(row["bound_s"], row["bound_reason"]) if row["bound_s"] is not None else None,
             overlap=Overlap(**json.loads(row["overlap"])) if row["overlap"] else None,
+            alone_bound_s=_bounds(pairs, "alone_bound_s"),
+            palmette_bound_s=_bounds(pairs, "palmette_bound_s"),
         )
 
     def _find(self, name: str) -> int:
@@ -144,6 +150,12 @@ class Store(SqliteFile):
             return int(name)
         shown = ", ".join(str(run) for run in runs[:8]) + (", ..." if len(runs) > 8 else "")
         raise BenchError(f"{self.path} holds no run '{name}'; take one of {shown}, or last, last~1, ...")
+
+
+def _bounds(pairs: Sequence[sqlite3.Row], column: str) -> list[float | None]:
+    """What stands in the column; nothing where no call has a bound of its own."""
+    found = [pair[column] for pair in pairs]
+    return found if any(bound is not None for bound in found) else []
 
 
 def _json(value: object) -> str | None:

@@ -12,9 +12,9 @@
 static const double longest_window_s = 0.25;
 static const double woken_before_s = 300e-6;
 
-/* A call: how much too late the news of its start came, how late it was started, and its time from the common start on. */
+/* A call: how much too late the news of its start came, how late it was started, its time from the common start on, and that start. */
 struct call {
-    double missed_s, late_s, time_s;
+    double missed_s, late_s, time_s, start_s;
 };
 
 struct timing {
@@ -52,7 +52,7 @@ static bool start_together(struct timing* t, bool more) {
     double start_s = more ? now_s() + t->window_s : -1;
     PMPI_Bcast(&start_s, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
     if (start_s < 0) return false;
-    t->mine = (struct call){0, 0, 0};
+    t->mine = (struct call){0, 0, 0, 0};
     if (t->shared_clock) {
         if (now_s() > start_s) t->mine.missed_s = now_s() - start_s;
         wait_until(start_s, t->spin);
@@ -73,7 +73,7 @@ static struct call finish_together(struct timing* t) {
     t->window_s *= worst[0] > 0 ? 2 : 0.99;
     if (t->window_s < t->shortest_window_s) t->window_s = t->shortest_window_s;
     if (t->window_s > longest_window_s) t->window_s = longest_window_s;
-    return (struct call){worst[0], worst[1], worst[2]};
+    return (struct call){worst[0], worst[1], worst[2], t->start_s};
 }
 
 /* Whether a call started in time on all ranks: palmette.bench.statistics leaves out those that didn't. */

@@ -45,7 +45,7 @@ static const double worth_saving_s = 0.5e-3;
 static int usable(const struct candidate* c, double* sorted) {
     int count = 0;
     for (int i = 0; i < c->rounds; ++i)
-        if (in_time((struct call){0, c->late_s[i], c->time_s[i]})) sorted[count++] = c->time_s[i];
+        if (in_time((struct call){0, c->late_s[i], c->time_s[i], 0})) sorted[count++] = c->time_s[i];
     if (count == 0) {
         memcpy(sorted, c->time_s, (size_t)c->rounds * sizeof *sorted);
         count = c->rounds;

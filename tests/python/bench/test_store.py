@@ -103,6 +103,7 @@ def test_a_store_of_an_older_version_is_brought_up_to_date(made_run: MakeRun, tm
             " seconds REAL NOT NULL, error TEXT, report TEXT) STRICT;"
             "CREATE INDEX jobs_of_run ON jobs(run_id);"
             "INSERT INTO jobs SELECT * FROM older; DROP TABLE older;"
+            "ALTER TABLE samples DROP COLUMN alone_bound_s; ALTER TABLE samples DROP COLUMN palmette_bound_s;"
             f"PRAGMA user_version = {version};"
         )
     old.close()
@@ -115,5 +116,24 @@ def test_a_store_of_an_older_version_is_brought_up_to_date(made_run: MakeRun, tm
     with sqlite3.connect(path) as now:
         assert now.execute("PRAGMA foreign_key_check").fetchall() == []
         assert now.execute("PRAGMA foreign_key_list(cells)").fetchone()[2] == "jobs"
-        assert now.execute("PRAGMA user_version").fetchone() == (3,)
+        assert now.execute("PRAGMA user_version").fetchone() == (4,)
     now.close()
+
+
+def test_a_store_without_bounds_beside_traffic_gets_columns_for_them(made_run: MakeRun, tmp_path: Path) -> None:
+    path, run = tmp_path / "runs.sqlite", made_run()
+    save(path, run)
+    with sqlite3.connect(path) as old:
+        old.executescript(
+            "ALTER TABLE samples DROP COLUMN alone_bound_s; ALTER TABLE samples DROP COLUMN palmette_bound_s;"
+            "PRAGMA user_version = 3;"
+        )
+    old.close()
+    with open_store(path, create=False) as store:
+        assert store.load("1") == run
+        bounded = made_run(placements=("block",), sizes=(8,))
+        cell = bounded.jobs[0].cells[0]
+        cell.alone_bound_s, cell.palmette_bound_s = [None] * len(cell.alone_s), [1e-4] * len(cell.palmette_s)
+        store.add(bounded, bounded.jobs[0])
+        loaded = store.load("2").jobs[0].cells[0]
+        assert (loaded.alone_bound_s, loaded.palmette_bound_s) == ([], cell.palmette_bound_s)
