@@ -3,8 +3,7 @@
  * One process of a background all-to-all: process ME (from 0) of as many as there are addresses, each listening on PORT plus its
  * number. In every round it sends BYTES to each other process, one after the other, and receives as much from each; the next round
  * begins when that is done. Little is under way at a time: what waits in the queues of a full link would hold up everybody else's
- * messages for longer than on any real network. COUNTERS is a file for whoever measures: one 64-bit number a process, the bytes that were sent to it
- * so far; one number, how many sends that took; and the last LOG of these sends: when (CLOCK_MONOTONIC, seconds), to which process, how many bytes.
+ * messages for longer than on any real network. COUNTERS is a file of one 64-bit number a process: bytes that were sent to it so far, for whoever measures.
  *
  * Prints "ready" when all connections stand. Ends after SECONDS, at SIGTERM, or when another process ends; status 1: it could not
  * begin. One thread that sleeps in poll(): the cores belong to those who are measured. */
@@ -25,20 +24,13 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST = 1024, CHUNK = 64 << 10, UNDER_WAY = 16 << 10, PATIENCE_S = 20, LOG = 1 << 20 };
+enum { MOST = 1024, CHUNK = 64 << 10, UNDER_WAY = 16 << 10, PATIENCE_S = 20 };
 
 static volatile sig_atomic_t ended;
 static int processes, me;
 static int sockets[MOST];
 static uint64_t received[MOST];
 static volatile uint64_t *sent; /* the counters file */
-
-/* A send, behind the counters in that file; number i stands at i % LOG. */
-struct entry {
-    double time_s;
-    uint32_t peer, bytes;
-};
-static struct entry *entries;
 
 static void end(int number) {
     (void)number;
@@ -119,9 +111,6 @@ static int give(int peer, uint64_t limit, const char *data) {
         const ssize_t n = send(sockets[peer], data, left < CHUNK ? (size_t)left : CHUNK, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n < 0) return errno == EAGAIN || errno == EINTR ? 0 : -1;
         sent[peer] += (uint64_t)n;
-        volatile uint64_t *sends = sent + processes;
-        entries[*sends % LOG] = (struct entry){now_s(), (uint32_t)peer, (uint32_t)n};
-        ++*sends;
     }
     return 0;
 }
@@ -185,12 +174,10 @@ int main(int argc, char **argv) {
     signal(SIGTERM, end);
     signal(SIGINT, end);
     const int counters = open(argv[5], O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    const size_t numbers = ((size_t)processes + 1) * sizeof *sent;
-    const size_t room = numbers + LOG * sizeof *entries; /* of which the file system keeps what is written */
+    const size_t room = (size_t)processes * sizeof *sent;
     if (counters < 0 || ftruncate(counters, (off_t)room) < 0) return fail(argv[5]);
     sent = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_SHARED, counters, 0);
     if (sent == MAP_FAILED) return fail(argv[5]);
-    entries = (struct entry *)((char *)sent + numbers);
 
     const double until_s = now_s() + PATIENCE_S;
     const int listener = listen_at(port + me), on = 1;

@@ -17,6 +17,9 @@ from palmette.bench.statistics import Ratio, Summary, Times, compare_pairs, in_t
 TRUSTED_FROM_S = 10e-3
 TRUSTED_ABOVE_FLOOR = 5.0
 
+MOST_BESIDE = 2.0
+"""A bound beside traffic counts up to so many times the bound of the empty network."""
+
 Key = tuple[str, str, str, int]
 """MPI, placement (with LOADED where traffic ran), collective, bytes."""
 
@@ -62,17 +65,24 @@ class Row:
 
     @property
     def alone_multiple(self) -> float | None:
-        """Time of the MPI alone in physical bounds; under traffic of those beside it, where they are known."""
-        if self.alone_beside is not None:
-            return self.alone_beside
-        return self.alone.median_s / self.bound.seconds if self.bound else None
+        """Time of the MPI alone in physical bounds; under traffic see `in_bounds`."""
+        return self.in_bounds(self.alone, self.alone_beside)
 
     @property
     def palmette_multiple(self) -> float | None:
-        """Time with palmette in physical bounds; under traffic of those beside it, where they are known."""
-        if self.palmette_beside is not None:
-            return self.palmette_beside
-        return self.palmette.median_s / self.bound.seconds if self.bound else None
+        """Time with palmette in physical bounds; under traffic see `in_bounds`."""
+        return self.in_bounds(self.palmette, self.palmette_beside)
+
+    def in_bounds(self, times: Summary, beside: float | None) -> float | None:
+        """Return the median in bounds beside the traffic, or of the empty network where the links were mostly the traffic's.
+
+        A call that takes long lets the traffic fill the links: that they were full says something of a call only as long as
+        it had to move half of what they carried.
+        """
+        if self.bound is None:
+            return None
+        empty = times.median_s / self.bound.seconds
+        return beside if beside is not None and empty <= MOST_BESIDE * beside else empty
 
     @property
     def trusted(self) -> bool:
@@ -107,7 +117,8 @@ class Row:
             "bound_reason": self.bound.reason if self.bound else None,
             "alone_multiple": self.alone_multiple,
             "palmette_multiple": self.palmette_multiple,
-            "beside_traffic": self.palmette_beside is not None,
+            "alone_beside_traffic": self.alone_beside,
+            "palmette_beside_traffic": self.palmette_beside,
             "floor_alone_s": self.floor_alone_s,
             "floor_palmette_s": self.floor_palmette_s,
             "trusted": self.trusted,
@@ -209,7 +220,7 @@ def _row(key: Key, found: list[tuple[Job, Cell]], floor: list[Cell]) -> Row:
         pairs=total,
         left_out=total - usable,
         wrong=any(one.wrong_alone or one.wrong_palmette for _, one in found),
-        algorithm=_algorithm(job, cell),
+        algorithm=algorithm_of(job, cell),
         hidden_alone=_median([[one.overlap.alone] for _, one in found if one.overlap]),
         hidden_palmette=_median([[one.overlap.palmette] for _, one in found if one.overlap]),
         alone_beside=_beside([one for _, one in found], palmette=False),
@@ -222,7 +233,7 @@ def _median(samples: list[list[float]]) -> float | None:
     return float(np.median(flat)) if flat else None
 
 
-def _algorithm(job: Job, cell: Cell) -> str | None:
+def algorithm_of(job: Job, cell: Cell) -> str | None:
     """Return what the preload says that it took for this collective and size: several, where calls differ; `mpi` for none."""
     if job.report is None:
         return None

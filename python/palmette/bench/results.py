@@ -30,6 +30,19 @@ class Overlap:
     palmette: float
 
 
+OwnBytes = dict[str, tuple[float, float]]
+"""Bytes, frames counted, that a call sends over the link of each group, out of it and into it."""
+
+
+@dataclass(frozen=True)
+class Own:
+    """What calls of a cell send over each link, under the MPI alone and with palmette, and which algorithm that took."""
+
+    alone: OwnBytes
+    palmette: OwnBytes
+    algorithm: str | None
+
+
 @dataclass(frozen=True)
 class PassThrough:
     """A call in loops of `calls` calls, in turns as the MPI alone and through palmette, which leaves it to the MPI.
@@ -73,7 +86,8 @@ class Cell:
     last rank's end; how late the latest rank started; and whether palmette's call came first. `wrong_*`: on how many ranks a
     result was wrong, summed over the checks. `block_bytes`, where blocks differ: by rank, or by sender and receiver.
     `*_start_s`: the common starts by CLOCK_MONOTONIC, empty where ranks don't share it; not kept in the store.
-    `*_bound_s`: beside background traffic, each call's own bound (beside_traffic.py); else empty.
+    `*_bound_s`: beside background traffic, each call's own bound (beside_traffic.py); else empty. `own`: of a quiet cell
+    whose loaded one comes next, what its calls send over the links; not kept in the store either.
     """
 
     collective: str
@@ -94,6 +108,7 @@ class Cell:
     palmette_start_s: list[float] = field(default_factory=list, compare=False)
     alone_bound_s: list[float | None] = field(default_factory=list)
     palmette_bound_s: list[float | None] = field(default_factory=list)
+    own: Own | None = field(default=None, compare=False)
 
 
 @dataclass

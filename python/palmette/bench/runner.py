@@ -13,9 +13,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from palmette.bench.beside_traffic import TrafficLog, put_bounds
+from palmette import _core
+from palmette.bench.beside_traffic import LOOK_S, count_own, put_bounds
 from palmette.bench.collbench import Output, read_output
 from palmette.bench.errors import BenchError
+from palmette.bench.evaluate import algorithm_of
 from palmette.bench.job_output import peeking, telling_line, watched
 from palmette.bench.jobs import Planned, plan_jobs
 from palmette.bench.limits import limits
@@ -25,6 +27,7 @@ from palmette.bench.places import LabPlace, Place, program, read_topology
 from palmette.bench.results import EdgeLoad, Job, Kind, Run
 from palmette.bench.settings import Settings
 from palmette.bench.traffic import Traffic, background
+from palmette.lab.link_log import LinkLog
 from palmette.lab.running import TIMED_OUT
 from palmette.mpi_install import Installation
 from palmette.run.abi import Abi, abi_of_launcher, preload_library
@@ -90,7 +93,7 @@ def measure(
         planned = left.pop(0)
         watcher.job_starts(planned, number, number + 1 + len(left))
         number += 1
-        job = _do(planned, settings, place, run.topology, watcher)
+        job = _do(planned, settings, place, run, watcher)
         run.jobs.append(job)
         watcher.job_ends(job)
         if keep is not None:
@@ -126,7 +129,8 @@ def _lab_for_traffic(planned: Planned, place: Place) -> LabPlace | None:
     return place
 
 
-def _do(planned: Planned, settings: Settings, place: Place, topology: dict[str, Any] | None, watcher: Watcher) -> Job:
+def _do(planned: Planned, settings: Settings, place: Place, run: Run, watcher: Watcher) -> Job:
+    topology = run.topology
     hosts = place.place(planned.placement, settings.ppn, settings.ranks)
     mpi = planned.mpi
     job = Job(planned.name, mpi.version, planned.placement, planned.repeat, planned.kind, hosts)
@@ -169,17 +173,20 @@ def _do(planned: Planned, settings: Settings, place: Place, topology: dict[str, 
     if topology is not None and output.hosts:
         for cell, limit in zip(job.cells, limits(topology, hosts, job.cells), strict=True):
             cell.bound = limit
-        if beside.log is not None and isinstance(place, LabPlace):
-            put_bounds(topology, place.lab.tree, hosts, job.cells, beside.log)
+        if beside.log is not None:
+            _put_bounds(job, run, beside.log)
     return job
 
 
 @dataclass
 class _Beside:
-    """A job's background traffic: what it takes of each link while it is alone; when the job is over, all its sends."""
+    """A job's background traffic: what it takes of each link while it is alone.
+
+    `log`: when the job is over, what went over the links; also of a quiet job whose loaded one comes next.
+    """
 
     alone: list[EdgeLoad] = field(default_factory=list)
-    log: TrafficLog | None = None
+    log: LinkLog | None = None
 
 
 @contextmanager
@@ -188,13 +195,25 @@ def _traffic(planned: Planned, settings: Settings, place: Place, samples: Path, 
 
     What it takes of each link while it is alone is known at once, so that palmette can be told; nothing without traffic.
     """
-    lab = _lab_for_traffic(planned, place)
-    if lab is None or settings.traffic is None:
+    if settings.traffic is None or not isinstance(place, LabPlace) or planned.kind not in ("measure", "rival"):
         yield _Beside()
         return
-    traffic = Traffic.parse(settings.traffic)
+    beside = _Beside()
+    with place.lab.logging_links(LOOK_S) as read_links:
+        if planned.loaded:
+            with _background(Traffic.parse(settings.traffic), place, samples, job) as alone:
+                beside.alone = alone
+                yield beside
+        else:
+            yield beside
+        beside.log = read_links()
+
+
+@contextmanager
+def _background(traffic: Traffic, place: LabPlace, samples: Path, job: Job) -> Iterator[list[EdgeLoad]]:
+    """Yield what the traffic takes of each link while it is alone; in the end the job has what it took beside it."""
     job.traffic = traffic.text
-    with background(lab.lab, traffic) as running:
+    with background(place.lab, traffic) as running:
         first = [running.snapshot()]
         time.sleep(_ALONE_S)
         alone = running.load(first[0], running.snapshot())
@@ -206,12 +225,32 @@ def _traffic(planned: Planned, settings: Settings, place: Place, samples: Path, 
             return has_begun
 
         with peeking(look):
-            beside = _Beside(alone)
-            yield beside
+            yield alone
             job.load = running.load(first[0], running.snapshot())
-            beside.log = running.log()
             if not running.is_alive():
                 job.error = "the background traffic ended before the job did"
+
+
+def _put_bounds(job: Job, run: Run, log: LinkLog) -> None:
+    """Count what the calls of a quiet job send over the links; give those of a loaded one their bounds beside the traffic."""
+    if job.traffic is None:
+        for cell in job.cells:
+            cell.own = count_own(cell, algorithm_of(job, cell), log)
+        return
+    quiet = {
+        (cell.collective, cell.size_bytes): cell.own
+        for other in run.jobs
+        if (other.mpi, other.where, other.kind, other.repeat) == (job.mpi, job.placement, job.kind, job.repeat)
+        for cell in other.cells
+    }
+    on = _core.Job.on_hosts(_core.Machine.from_json(run.topology or {}), job.hosts)
+    put_bounds(
+        on,
+        job.cells,
+        log,
+        lambda cell: quiet.get((cell.collective, cell.size_bytes)),
+        lambda cell: algorithm_of(job, cell),
+    )
 
 
 def _write_loaded(topology: dict[str, Any], alone: Sequence[EdgeLoad], folder: Path) -> Path:

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from palmette import _core
-from palmette.bench.beside_traffic import TrafficLog, read_log
 from palmette.bench.errors import BenchError
 from palmette.bench.results import EdgeLoad
 from palmette.lab import Lab
@@ -102,13 +101,9 @@ class Background:
         """Read all counters. Raises LabError."""
         sent = []
         for path in self._counters:
-            with path.open("rb") as file:
-                sent.append(list(struct.unpack(f"={len(self._hosts)}Q", file.read(8 * len(self._hosts)))))
+            data = path.read_bytes()
+            sent.append(list(struct.unpack(f"={len(data) // 8}Q", data)))
         return Snapshot(time.monotonic(), self._lab.link_bytes(), sent)
-
-    def log(self) -> TrafficLog:
-        """Read what has been sent so far, and when."""
-        return read_log(self._counters, self._hosts)
 
     def load(self, before: Snapshot, after: Snapshot) -> list[EdgeLoad]:
         """Return how full each link with a capacity was between two snapshots, outermost first."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import TracebackType
 
@@ -15,6 +15,7 @@ from palmette.lab import build, state
 from palmette.lab.counters import read_link_bytes
 from palmette.lab.errors import LabError
 from palmette.lab.helpers import helper
+from palmette.lab.link_log import LinkLog, logging_links
 from palmette.lab.mpi_settings import lab_settings
 from palmette.lab.namespaces import TMPDIR, Keeper
 from palmette.lab.network import plan_network
@@ -110,6 +111,10 @@ class Lab:
     def link_bytes(self) -> dict[str, tuple[int, int]]:
         """Return bytes so far over the link of each group, out of it and into it, frames counted. Raises LabError."""
         return read_link_bytes(self._network, self._keeper)
+
+    def logging_links(self, period_s: float) -> AbstractContextManager[Callable[[], LinkLog]]:
+        """Watch what goes over all links, see link_log.logging_links."""
+        return logging_links(self._network, self._keeper, period_s)
 
     @property
     def topology_path(self) -> Path:

@@ -1,0 +1,92 @@
+"""What goes over each link of a lab over time, from the counters of its interfaces."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from palmette.lab.errors import LabError
+from palmette.lab.helpers import helper
+from palmette.lab.namespaces import Keeper
+from palmette.lab.network import Network
+
+Numbers = npt.NDArray[np.float64]
+
+_LONGEST_S = 7200.0
+"""The program that looks ends by itself then, whatever happens to who started it."""
+
+
+@dataclass(frozen=True)
+class LinkLog:
+    """Bytes so far over the link of each group, out of it and into it, frames counted, at some times (CLOCK_MONOTONIC)."""
+
+    time_s: Numbers
+    out: Mapping[str, Numbers]
+    into: Mapping[str, Numbers]
+
+    def between(self, group: str, begin_s: Numbers, end_s: Numbers) -> tuple[Numbers, Numbers]:
+        """Return the bytes that left the group in each of these stretches of time, and those that came into it.
+
+        NaN for stretches that aren't within the log.
+        """
+        found = []
+        for counted in (self.out[group], self.into[group]):
+            at = [np.interp(times, self.time_s, counted, left=np.nan, right=np.nan) for times in (begin_s, end_s)]
+            found.append(np.asarray(at[1] - at[0], dtype=np.float64))
+        return found[0], found[1]
+
+
+@contextmanager
+def logging_links(network: Network, keeper: Keeper, period_s: float) -> Iterator[Callable[[], LinkLog]]:
+    """Write down what goes over all links, about every `period_s` seconds; yields a function that ends it and reads it.
+
+    Raises LabError when the counters can't be read.
+    """
+    uppers = [edge.upper.interface for edge in network.edges]
+    with tempfile.TemporaryDirectory(prefix="palmette-links-") as folder:
+        path = Path(folder) / "links"
+        words = [f"{_LONGEST_S:g}", f"{period_s * 1e6:.0f}", str(path), *uppers]
+        process = subprocess.Popen(
+            keeper.command(None, [str(helper("palmette-lab-links")), *words]),
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        )  # fmt: skip
+        try:
+            assert process.stdout is not None and process.stderr is not None
+            if process.stdout.readline().strip() != "ready":
+                complaint = process.stderr.read().strip().splitlines() or ["it ended"]
+                raise LabError(f"the counters of the lab's links can't be watched: {complaint[0]}")
+
+            def read() -> LinkLog:
+                _end(process)
+                return _read(path, [edge.child for edge in network.edges])
+
+            yield read
+        finally:
+            _end(process)
+
+
+def _read(path: Path, groups: list[str]) -> LinkLog:
+    width = 1 + 2 * len(groups)
+    data = path.read_bytes()
+    words = np.frombuffer(data[: len(data) // (8 * width) * 8 * width], dtype=np.uint64).reshape(-1, width)
+    time_s = np.ascontiguousarray(words[:, 0]).view(np.float64)
+    # What the upper end of a link receives has left the group below it.
+    out = {group: words[:, 1 + 2 * i].astype(np.float64) for i, group in enumerate(groups)}
+    into = {group: words[:, 2 + 2 * i].astype(np.float64) for i, group in enumerate(groups)}
+    return LinkLog(time_s, out, into)
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    process.terminate()
+    try:
+        process.communicate(timeout=5)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
