@@ -5,6 +5,7 @@ chooses.
     .venv/bin/python bench/choice_quality.py --draw 5 --budget-min 5 --seed 7         # other cells
     .venv/bin/python bench/choice_quality.py --sizes 64-256K                          # any sizes between, not five of them
     .venv/bin/python bench/choice_quality.py --cells allreduce:64K,bcast:1K           # these, at every placement and MPI
+    .venv/bin/python bench/choice_quality.py --traffic alltoall:half:64K              # beside background traffic
 
 Cells are drawn from collective x size x placement x MPI; the same seed draws the same ones. In each, all specifications
 that serve the job are measured in turns in one job, the present choice and the MPI alone among them (the program of
@@ -22,17 +23,23 @@ import json
 import math
 import random
 import sys
+import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from itertools import product
 from pathlib import Path
 
 from palmette import _core, mpi_install
+from palmette.bench.errors import BenchError
+from palmette.bench.loads import with_loads
 from palmette.bench.machine import describe_machine
 from palmette.bench.places import LabPlace, free_lab_name
+from palmette.bench.results import LOADED
 from palmette.bench.sets import LAB
+from palmette.bench.traffic import Traffic, background
 from palmette.lab import Lab, LabError
 from palmette.tune.candidates import candidates
 from palmette.tune.decide import ranked, typical_s
@@ -55,6 +62,8 @@ START_S = 3.0
 """What a job takes before it measures."""
 AGREE_S = 5e-3
 """What agreeing on a common start costs a call where ranks outnumber cores."""
+WATCH_S = 1.0
+"""For so long traffic is watched before anything is measured beside it."""
 GOOD = 1.10
 TARGET = 0.9
 FINALISTS = 5
@@ -122,7 +131,8 @@ class Lines(Watcher):
 
 def drawn(options: argparse.Namespace) -> list[Drawn]:
     """Return the cells to look at: those that are named, or a random draw, in the order of MPIs and placements."""
-    places = list(product(options.mpi.split(","), options.placement.split(",")))
+    loaded = LOADED if options.traffic else ""
+    places = [(mpi, where + loaded) for mpi, where in product(options.mpi.split(","), options.placement.split(","))]
     if options.cells:
         cells = [cell for word in options.cells.split(",") for cell in _named(word)]
         return [Drawn(*place, cell) for place in places for cell in cells]
@@ -181,9 +191,39 @@ def searched(site: PlaceSite, cell: Cell, before: str, seconds: float, how: How)
     ]  # fmt: skip
 
 
-def look(one: Drawn, lab: Lab, store: TuningStore, seconds: float, table: Path | None) -> None:
+class LoadedLab(LabPlace):
+    """A lab beside whose jobs traffic runs: its topology tells what that takes of each link."""
+
+    def __init__(self, lab: Lab, topology_path: Path) -> None:
+        super().__init__(lab)
+        self._loaded = topology_path
+
+    @property
+    def topology_path(self) -> Path:
+        """With loads."""
+        return self._loaded
+
+
+@contextmanager
+def place_of(lab: Lab, traffic: str | None) -> Iterator[LabPlace]:
+    """Return the lab, quiet or with traffic until the context ends; palmette is told what that takes while it is alone."""
+    if traffic is None:
+        yield LabPlace(lab)
+        return
+    with background(lab, Traffic.parse(traffic)) as running, tempfile.TemporaryDirectory() as folder:
+        before = running.snapshot()
+        time.sleep(WATCH_S)
+        loads = running.load(before, running.snapshot())
+        path = Path(folder) / "loaded.json"
+        topology = json.loads(lab.topology_path.read_text(encoding="utf-8"))
+        path.write_text(json.dumps(with_loads(topology, loads)), encoding="utf-8")
+        yield LoadedLab(lab, path)
+
+
+def look(one: Drawn, place: LabPlace, store: TuningStore, seconds: float, table: Path | None) -> None:
     """Search a cell and confirm what came out; both are stored."""
-    site = PlaceSite(LabPlace(lab), mpi_install.find(one.mpi), one.placement)
+    site = PlaceSite(place, mpi_install.find(one.mpi), one.placement.removesuffix(LOADED))
+    site.placement = one.placement
     how = How(table)
     before = chosen_before(one, site.topology_path, site.hosts or [], table)
     topology = json.loads(site.topology_path.read_text(encoding="utf-8")) if site.topology_path else None
@@ -263,6 +303,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--placement", default="block,cyclic,random:1")
     parser.add_argument("--mpi", default="mpich")
     parser.add_argument("--lab", default=LAB)
+    parser.add_argument("--traffic", help="as of palmette bench, such as alltoall:half:64K")
     parser.add_argument("--budget-min", type=float, default=20.0, help="minutes for all cells (20)")
     parser.add_argument("--table", type=Path)
     parser.add_argument("--store", type=Path, default=Path("choice_quality.sqlite"))
@@ -274,8 +315,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with (
             Lab.up(options.lab, name=free_lab_name("choice")) as lab,
             open_tunings(options.store, create=True) as store,
+            place_of(lab, options.traffic) as place,
         ):
-            topology = LabPlace(lab).topology_path
             there = {
                 Drawn(job.mpi, job.placement, result.cell) for job in store.jobs(CONFIRM) for result in job.results
             }
@@ -284,9 +325,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 seconds = (ends - time.monotonic()) / (len(left) - number)
                 if seconds < 2 * START_S:
                     break
-                look(one, lab, store, seconds, options.table)
-            rows = rows_of(wanted, store, options.table, topology)
-    except (TuneError, LabError, mpi_install.MpiNotFoundError, _core.Error) as error:
+                look(one, place, store, seconds, options.table)
+            rows = rows_of(wanted, store, options.table, place.topology_path)
+    except (BenchError, TuneError, LabError, mpi_install.MpiNotFoundError, _core.Error) as error:
         print(f"choice_quality: {error}", file=sys.stderr)
         return 2
     good = sum(row.good for row in rows)

@@ -48,13 +48,15 @@ def count_own(cell: Cell, algorithm: str | None, log: LinkLog) -> Own | None:
 
 
 def planned_bytes(job: _core.Job, cell: Cell, algorithm: str) -> OwnBytes | None:
-    """Return what the plan of an algorithm sends over each link; None where it isn't known: blocks differ, or no plan."""
-    if cell.block_bytes:
-        return None
-    collective = bounded_as(cell.collective)
+    """Return what the plan of an algorithm sends over each link; None where there is no plan, or not of blocks that differ."""
+    collective, blocks = bounded_as(cell.collective), cell.block_bytes
     try:
-        plan = _core.Plan(job, collective, algorithm, cell.root, cell.size_bytes, shared_memory=True)
-        counted = plan.count()
+        plan = _core.Plan(
+            job, collective, algorithm, cell.root, -1 if blocks else cell.size_bytes, shared_memory=not blocks
+        )
+        if blocks and plan.space != "per_rank":
+            return None
+        counted = plan.count([blocks[plan.owner_of(index)] for index in range(job.size)] if blocks else None)
     except _core.Error:
         return None
     return {

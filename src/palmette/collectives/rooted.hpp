@@ -11,10 +11,15 @@ struct RootedTree {
     Job ranks;  ///< only for order=rank: the job without its topology
     plan::BlockOrder order = plan::BlockOrder::topology;
     TreeNeighbours neighbours;
+    std::vector<TreeNeighbours> lanes;  ///< further trees, of bcast: slice i goes along the next one of all of them in turn
     Position self;
     std::uint16_t parts = 1;   ///< slices that every message is cut into
     bool keeps_order = false;  ///< subtrees are runs of neighbours (Numbering::sides)
 
+    const TreeNeighbours& of_slice(std::uint16_t part) const {
+        const std::size_t lane = part % (1 + lanes.size());
+        return lane == 0 ? neighbours : lanes[lane - 1];
+    }
     Rank rank_at(const Job& job, Position position) const {
         return order == plan::BlockOrder::topology ? job.rank_at(position) : Rank{position.value};
     }

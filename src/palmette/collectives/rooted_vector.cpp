@@ -5,6 +5,7 @@
 #include "palmette/base/error.hpp"
 #include "palmette/collectives/bine.hpp"
 #include "palmette/collectives/earliest_tree.hpp"
+#include "palmette/collectives/laned_tree.hpp"
 
 namespace palmette::collectives {
 namespace {
@@ -18,6 +19,17 @@ EarliestForm earliest_form(const Spec& spec) {
     form.helpers = spec.integer("helpers", form.helpers, 0);
     form.groups_first = spec.word("first", {"nodes", "groups"}) == "groups";
     return form;
+}
+
+/// So many that the slices of all of them have tags.
+constexpr std::int32_t most_lanes = 16;
+static_assert(most_slices % most_lanes == 0);
+
+std::int32_t lanes_of(const Spec& spec) {
+    const std::int32_t lanes = spec.integer("lanes", 1, 1);
+    if (lanes > most_lanes || (lanes & (lanes - 1)) != 0)
+        base::fail("lanes=", lanes, " is not 1, 2, 4, 8 or ", most_lanes);
+    return lanes;
 }
 
 bool in_order_of_ranks(const Request& request, const Spec& spec) {
@@ -87,7 +99,7 @@ TopologyForm topology_form(const Job& job, const Request& request, const Spec& s
     const std::size_t node = *job.find_level("node");
     const bool any = std::any_of(spec.options.begin(), spec.options.end(), [](const auto& option) {
         return option.first != "top" && option.first != "segment" && option.first != "inside" &&
-               option.first != "relays" && option.first != "single";
+               option.first != "relays" && option.first != "single" && option.first != "lanes";
     });
     const bool large = !any && request.block_bytes >= large_vector;
     const bool one_chain = large && job.levels()[node].groups.count() <= longest_chain;
@@ -116,7 +128,8 @@ TopologyForm topology_form(const Job& job, const Request& request, const Spec& s
 
 void check_topology_form(const Job& job, const Request& request, const Spec& spec) {
     for (const auto& [key, value] : spec.options)
-        if (key != "segment" && key != "top" && key != "relays" && key != "single" && !job.find_level(key))
+        if (key != "segment" && key != "top" && key != "relays" && key != "single" && key != "lanes" &&
+            !job.find_level(key))
             TreeShape::parse(value, true);
     topology_form(job, request, spec);
 }
@@ -143,9 +156,15 @@ RootedTree topology_vector_tree(const Job& job, Rank rank, const Request& reques
                                         relays_of(spec));
         return tree;
     }
-    tree.neighbours = TopologyTree(job, {0, job.size()}, job.position_of(request.root), std::move(form.levels),
-                                   form.top, tree.keeps_order ? Numbering::sides : Numbering::nested)
-                          .of(tree.self);
+    const Position root = job.position_of(request.root);
+    const TopologyTree whole(job, {0, job.size()}, root, std::move(form.levels), form.top,
+                             tree.keeps_order ? Numbering::sides : Numbering::nested);
+    tree.neighbours = whole.of(tree.self);
+    const std::int32_t lanes = lanes_of(spec);
+    for (std::int32_t lane = 1; lane < lanes; ++lane)
+        tree.lanes.push_back(lane_links(job, whole, root, lane, tree.self));
+    // Each lane has as many slices.
+    tree.parts = static_cast<std::uint16_t>((tree.parts + lanes - 1) / lanes * lanes);
     return tree;
 }
 
@@ -186,8 +205,12 @@ std::optional<std::string> refuse_flat_vector(const Job& job, const Request& req
 }
 
 std::optional<std::string> refuse_topology_vector(const Job& job, const Request& request, const Spec& spec) {
-    check_keys(spec, {"top", "inside", "segment", "relays", "single"}, &job);
+    if (request.collective == plan::Collective::bcast)
+        check_keys(spec, {"top", "inside", "segment", "relays", "single", "lanes"}, &job);
+    else
+        check_keys(spec, {"top", "inside", "segment", "relays", "single"}, &job);
     check_single_copy(spec);
+    if (lanes_of(spec) > 1 && relays_of(spec) > 1) return "lanes and relays both choose who sends: give one of them";
     check_topology_form(job, request, spec);
     if (const auto reason = refuse_relays(job, spec, topology_form(job, request, spec).levels)) return reason;
     if (request.ordered && relays_of(spec) > 1)
@@ -220,12 +243,12 @@ std::int64_t one_tag_a_slice(const Job&, const Request&, const Spec&) { return m
 Program bcast_along(const Job& job, Rank rank, const RootedTree& tree) {
     using plan::Buffer;
     plan::ProgramBuilder builder(rank, tree.order);
-    const TreeNeighbours& near = tree.neighbours;
     const plan::Blocks all(0, 1);
-    const Buffer here = near.parent ? Buffer::recv : Buffer::send;
-    const auto readers =
-        std::count_if(near.children.begin(), near.children.end(), [](const TreeLink& child) { return child.shared; });
+    const Buffer here = tree.neighbours.parent ? Buffer::recv : Buffer::send;
     for (std::uint16_t part = 0; part < tree.parts; ++part) {
+        const TreeNeighbours& near = tree.of_slice(part);
+        const auto readers = std::count_if(near.children.begin(), near.children.end(),
+                                           [](const TreeLink& child) { return child.shared; });
         const plan::Slice slice{part, tree.parts};
         std::vector<plan::StepId> arrived;
         if (near.parent) {

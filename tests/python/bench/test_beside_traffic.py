@@ -105,10 +105,20 @@ def test_the_plan_tells_what_another_algorithm_than_the_quiet_one_sends(job: _co
     log = log_of(job, {second: [(10.0, 10.5, 0, 330)]})
     found = bounds(job, one, log, Own({}, {}, "chain"), "linear")
     assert found.palmette_bound_s == [pytest.approx(0.23, rel=1e-3)]
-    uneven = cell("gather", 100_000, 10.0, 0.5)
-    uneven.block_bytes = [1, 2, 3, 4]
-    assert planned_bytes(job, uneven, "linear") is None
     assert planned_bytes(job, one, "no such algorithm") is None
+
+
+def test_the_plan_tells_what_blocks_of_different_lengths_take(job: _core.Job) -> None:
+    first, second = job.levels[0].names
+    uneven = cell("gatherv", 2500, 10.0, 0.5)
+    uneven.block_bytes = [1000, 2000, 3000, 4000]
+    planned = planned_bytes(job, uneven, "linear")
+    assert planned is not None
+    assert planned[first] == pytest.approx((0.0, 7 * KB))
+    assert planned[second] == pytest.approx((7 * KB, 0.0))
+    pairs = cell("alltoallv", 4, 10.0, 0.5)
+    pairs.block_bytes = list(range(16))
+    assert planned_bytes(job, pairs, "pairwise") is None
 
 
 def test_own_bytes_are_the_median_of_the_quiet_calls(job: _core.Job) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,7 @@ from types import ModuleType
 
 import pytest
 
+from palmette.lab import Lab
 from palmette.tune.store import TuneJob, open_tunings
 
 from .samples import cell
@@ -21,7 +23,7 @@ def script(bench_program: Callable[[str], ModuleType]) -> ModuleType:
 
 def options(**changes: object) -> Namespace:
     given = {"cells": None, "draw": 20, "seed": 1, "collectives": "bcast,allreduce,barrier", "sizes": "1K,16K,64K",
-             "placement": "block,cyclic", "mpi": "mpich,openmpi"}  # fmt: skip
+             "placement": "block,cyclic", "mpi": "mpich,openmpi", "traffic": None}  # fmt: skip
     return Namespace(**(given | changes))
 
 
@@ -50,6 +52,23 @@ def test_named_cells_are_looked_at_under_every_mpi_and_placement(script: ModuleT
         ("mpich", "cyclic", "bcast 1024"),
     ]
     assert len(found) == 8
+
+
+def test_cells_beside_traffic_are_others_than_quiet_ones(script: ModuleType) -> None:
+    quiet, loaded = (script.drawn(options(cells="bcast:1K", traffic=traffic)) for traffic in (None, "alltoall"))
+    assert [one.placement for one in loaded] == [f"{one.placement} loaded" for one in quiet]
+
+
+@pytest.mark.root
+def test_choices_beside_traffic_know_the_load_of_links(script: ModuleType, make_lab: Callable[[str, str], Lab]) -> None:
+    lab = make_lab("2leaf@40Mbit/s:2node@100Mbit/s:1core", "choice-quality-test")
+    with script.place_of(lab, "alltoall:all:64K") as place:
+        document = json.loads(place.topology_path.read_text())
+        leaf = document["machine"]["tree"]["children"][0]
+        assert 0.5 < leaf["load"] <= 0.99
+        assert place.place("block", None, None) == lab.place("block")
+    with script.place_of(lab, None) as place:
+        assert place.topology_path == lab.topology_path
 
 
 def test_a_choice_is_good_within_10_percent_of_the_best_that_was_confirmed(script: ModuleType, tmp_path: Path) -> None:
