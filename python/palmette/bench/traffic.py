@@ -19,8 +19,7 @@ from pathlib import Path
 from palmette import _core
 from palmette.bench.errors import BenchError
 from palmette.bench.results import EdgeLoad
-from palmette.lab import Lab
-from palmette.lab.helpers import helper
+from palmette.lab import Lab, helpers
 from palmette.topology_model import TreeNode
 
 DEFAULT_BYTES = 64 << 10
@@ -139,18 +138,15 @@ def background(lab: Lab, traffic: Traffic) -> Iterator[Background]:
             f"traffic {traffic.text} needs two processes, and the lab has room for {len(hosts)}; take :all"
         )
     addresses = {host.name: host.address for host in lab.state.hosts}
-    program = str(helper("palmette-lab-traffic"))
+    program = str(helpers.helper("palmette-lab-traffic"))
     with tempfile.TemporaryDirectory(prefix="palmette-traffic-") as folder, contextlib.ExitStack() as stack:
         counters = [Path(folder) / f"sent-{number}" for number in range(len(hosts))]
         processes = []
         for number, host in enumerate(hosts):
             words = [f"{_LONGEST_S:g}", str(traffic.size_bytes), str(number), str(_PORT), str(counters[number])]
             command = lab.exec_command(host, [program, *words, *(addresses[one] for one in hosts)])
-            process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                start_new_session=True,
-            )  # fmt: skip
-            stack.callback(_end, process)
+            process = helpers.start(command)
+            stack.callback(helpers.end, process)
             processes.append(process)
         _wait_until_ready(processes, traffic)
         time.sleep(_SETTLE_S)
@@ -160,17 +156,5 @@ def background(lab: Lab, traffic: Traffic) -> Iterator[Background]:
 def _wait_until_ready(processes: Sequence[subprocess.Popen[str]], traffic: Traffic) -> None:
     """Each prints one line when its connections stand, or ends; their own patience ends before ours."""
     for process in processes:
-        assert process.stdout is not None and process.stderr is not None
-        if process.stdout.readline().strip() != "ready":
-            complaint = process.stderr.read().strip().splitlines() or ["it ended"]
-            raise BenchError(f"traffic {traffic.text} doesn't come up: {complaint[0]}; look at `palmette lab status`")
-
-
-def _end(process: subprocess.Popen[str]) -> None:
-    """End one process that we started; the lab's helpers pass the signal on, and what they started dies with them."""
-    process.terminate()
-    try:
-        process.communicate(timeout=5)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.communicate()
+        if (what := helpers.complaint(process)) is not None:
+            raise BenchError(f"traffic {traffic.text} doesn't come up: {what}; look at `palmette lab status`")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -12,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from palmette.lab import helpers
 from palmette.lab.errors import LabError
-from palmette.lab.helpers import helper
 from palmette.lab.namespaces import Keeper
 from palmette.lab.network import Network
 
@@ -53,23 +52,18 @@ def logging_links(network: Network, keeper: Keeper, period_s: float) -> Iterator
     with tempfile.TemporaryDirectory(prefix="palmette-links-") as folder:
         path = Path(folder) / "links"
         words = [f"{_LONGEST_S:g}", f"{period_s * 1e6:.0f}", str(path), *uppers]
-        process = subprocess.Popen(
-            keeper.command(None, [str(helper("palmette-lab-links")), *words]),
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-        )  # fmt: skip
+        process = helpers.start(keeper.command(None, [str(helpers.helper("palmette-lab-links")), *words]))
         try:
-            assert process.stdout is not None and process.stderr is not None
-            if process.stdout.readline().strip() != "ready":
-                complaint = process.stderr.read().strip().splitlines() or ["it ended"]
-                raise LabError(f"the counters of the lab's links can't be watched: {complaint[0]}")
+            if (what := helpers.complaint(process)) is not None:
+                raise LabError(f"the counters of the lab's links can't be watched: {what}")
 
             def read() -> LinkLog:
-                _end(process)
+                helpers.end(process)
                 return _read(path, [edge.child for edge in network.edges])
 
             yield read
         finally:
-            _end(process)
+            helpers.end(process)
 
 
 def _read(path: Path, groups: list[str]) -> LinkLog:
@@ -81,12 +75,3 @@ def _read(path: Path, groups: list[str]) -> LinkLog:
     out = {group: words[:, 1 + 2 * i].astype(np.float64) for i, group in enumerate(groups)}
     into = {group: words[:, 2 + 2 * i].astype(np.float64) for i, group in enumerate(groups)}
     return LinkLog(time_s, out, into)
-
-
-def _end(process: subprocess.Popen[str]) -> None:
-    process.terminate()
-    try:
-        process.communicate(timeout=5)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.communicate()
