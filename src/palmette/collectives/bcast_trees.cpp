@@ -89,7 +89,8 @@ const Algorithm bcast_by_topology{
     "Kandalla, Subramoni, Vishnu, Panda, IPDPS workshops 2010; any number of levels and pipelining here",
     "LEVEL=linear|binomial|k_nomial.K|postal.K|k_ary.K|chain, inside of the node also shared, for each level with "
     "leaders (by size: stars or chains), inside=... for all levels inside of the node, top=..., segment=SIZE, "
-    "relays=R|all (1), lanes=L (1: 2, 4, 8 or 16 trees, each for a part of the vector and led by other ranks of a node), "
+    "relays=R|all (1), lanes=L (1: 2, 4, 8 or 16 trees, each for a part of the vector and led by other ranks of a "
+    "node), "
     "single=SIZE (never), with shared: what is exposed is read in its owner's memory from there on",
     "shared only for the level of nodes and those inside",
     false,

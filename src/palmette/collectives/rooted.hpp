@@ -11,7 +11,8 @@ struct RootedTree {
     Job ranks;  ///< only for order=rank: the job without its topology
     plan::BlockOrder order = plan::BlockOrder::topology;
     TreeNeighbours neighbours;
-    std::vector<TreeNeighbours> lanes;  ///< further trees, of bcast: slice i goes along the next one of all of them in turn
+    std::vector<TreeNeighbours>
+        lanes;  ///< further trees, of bcast: slice i goes along the next one of all of them in turn
     Position self;
     std::uint16_t parts = 1;   ///< slices that every message is cut into
     bool keeps_order = false;  ///< subtrees are runs of neighbours (Numbering::sides)

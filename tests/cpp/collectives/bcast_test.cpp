@@ -217,7 +217,8 @@ TEST(BcastCirculant, takes_n_minus_1_plus_ceil_lg_p_rounds_with_one_block_each_w
 TEST(BcastOfAMillion, has_small_programs) {
     const Job job = Job::regular({{"leaf", 1024}, {"node", 64}, {"core", 16}});
     for (const char* text : {"by_topology:leaf=binomial,node=binomial,top=binomial", "by_topology", "k_nomial:radix=4",
-                             "by_topology:leaf=binomial,node=binomial,top=binomial,lanes=2", "k_ary", "chain", "bine", "circulant:segments=8"})
+                             "by_topology:leaf=binomial,node=binomial,top=binomial,lanes=2", "k_ary", "chain", "bine",
+                             "circulant:segments=8"})
         for (const std::int32_t root : {0, 654'321})
             for (const std::int32_t rank : {0, 1, 16, 1024, 654'321, 1'048'575}) {
                 Request request{Collective::bcast, Rank{root}, 1 << 20};

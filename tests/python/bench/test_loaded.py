@@ -190,7 +190,7 @@ def test_a_lab_is_measured_quiet_and_under_traffic_in_one_run(lab: Lab) -> None:
     # The traffic takes a good part of the uplink that two of three blocks cross.
     assert pair.loaded.alone.median_s > 1.2 * pair.quiet.alone.median_s
     assert pair.quiet.bound == pair.loaded.bound
-    # What the traffic moved in each call's time is part of that call's bound, which no call can be below; a bucket of a link may
+    # What the traffic moved in a call's time is part of its bound, which no call can be below; the bucket of a link may
     # have some frames' worth of time to spare.
     assert pair.quiet.palmette_beside is None
     assert pair.loaded.bound
