@@ -114,6 +114,9 @@ def _vector_shapes(levels: Levels) -> Grid:
     return shapes if "node" in levels.leading else {**shapes, "inside": levels.inside()}
 
 
+_LANES_FROM, _LANES_TO = 8 << 10, 256 << 10
+
+
 def _rooted_vector(levels: Levels, size: int) -> dict[str, Grid]:
     cut = segments(size)
     return {
@@ -137,8 +140,12 @@ def _earliest(levels: Levels) -> Grid:
 
 
 def _bcast(levels: Levels, size: int) -> dict[str, Grid]:
+    rooted = _rooted_vector(levels, size)
+    # Halves are worth it from a few segments on, and where a node has a second rank to lead.
+    lanes = (None, "2") if levels.most_a_node > 1 and _LANES_FROM <= size <= _LANES_TO else (None,)
     return {
-        **_rooted_vector(levels, size),
+        **rooted,
+        "by_topology": {**rooted["by_topology"], "lanes": lanes},
         "scatter_allgather": {"allgather": (None, "recursive_doubling", "bruck")},
         "circulant": {},
         "node_pieces": {"inside": (None, "halving", "halving.4"), "relays": (None, "1"), "segment": segments(size)},
