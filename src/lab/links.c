@@ -34,6 +34,19 @@ static int fail(const char *what) {
     return 1;
 }
 
+/* All of /proc/net/dev, of which the kernel hands out about a page at a time. Returns its length; 0 or less where it can't be read. */
+static ssize_t read_all(int source, char *text) {
+    ssize_t length = 0;
+    for (;;) {
+        const ssize_t n = pread(source, text + length, (size_t)(TEXT - 1 - length), length);
+        if (n < 0) return n;
+        if (n == 0) break;
+        length += n;
+    }
+    text[length] = 0;
+    return length;
+}
+
 /* Take both counters of each interface from the text of /proc/net/dev. Returns how many interfaces were found. */
 static int parse(const char *text, char **names, int count, uint64_t *counters) {
     int found = 0;
@@ -80,11 +93,10 @@ int main(int argc, char **argv) {
     clock_gettime(CLOCK_MONOTONIC, &next);
     const double until_s = seconds_of(next) + seconds;
     for (int rows = 0; !ended; ++rows) {
-        const ssize_t length = pread(source, text, TEXT - 1, 0);
+        const ssize_t length = read_all(source, text);
         struct timespec now;
         clock_gettime(CLOCK_MONOTONIC, &now);
         if (length <= 0) return fail("/proc/self/net/dev");
-        text[length] = 0;
         if (parse(text, names, count, counters) < count) {
             fprintf(stderr, "palmette-lab-links: not all of the interfaces are there\n");
             return 1;

@@ -205,3 +205,13 @@ def test_what_goes_over_links_is_logged_with_its_time(make_lab: Callable[[str, s
     assert 0 < into[0] < 10_000
     assert out[1] < 1000
     assert np.isnan(log.between("leaf0", np.array([before_s - 100]), np.array([after_s]))[0][0])
+
+
+@pytest.mark.root
+def test_links_of_a_lab_whose_counters_the_kernel_tells_in_several_parts_are_logged(
+    make_lab: Callable[[str, str], Lab],
+) -> None:
+    lab = make_lab("6leaf@50Mbit/s:8node@100Mbit/s:1core", "link-log-large")
+    with lab.logging_links(2e-3) as read:
+        log = read()
+    assert len(log.out) == 6 + 48
