@@ -146,10 +146,14 @@ def _bcast(levels: Levels, size: int) -> dict[str, Grid]:
     return {
         **rooted,
         "by_topology": {**rooted["by_topology"], "lanes": lanes},
+        "leaders": {
+            "leaders": ("all", "6"), "between": (None, "linear"), "inside": (None, "chain"),
+            "level": levels.for_leaders, "segment": segments(size),
+        },
         "scatter_allgather": {"allgather": (None, "recursive_doubling", "bruck")},
         "circulant": {},
         "node_pieces": {"inside": (None, "halving", "halving.4"), "relays": (None, "1"), "segment": segments(size)},
-    }
+    }  # fmt: skip
 
 
 def _reduce(levels: Levels, size: int) -> dict[str, Grid]:

@@ -8,6 +8,6 @@ namespace palmette::collectives {
 extern const Algorithm bcast_linear, bcast_k_nomial, bcast_k_ary, bcast_chain, bcast_by_topology, bcast_bine,
     bcast_earliest;
 extern const Algorithm bcast_scatter_allgather;
-extern const Algorithm bcast_circulant, bcast_node_pieces;
+extern const Algorithm bcast_circulant, bcast_leaders, bcast_node_pieces;
 
 }  // namespace palmette::collectives

@@ -6,14 +6,15 @@ namespace palmette::collectives {
 
 using plan::Interval;
 
-std::int64_t chunk_leader(const Job& job, Interval range, std::int32_t chunk, std::int32_t chunks) {
+std::int64_t chunk_leader(const Job& job, Interval range, std::int32_t chunk, std::int32_t chunks, Spread spread) {
     const topology::Partition& nodes = job.nodes().groups;
     const std::int64_t first = nodes.group_of(static_cast<std::int32_t>(range.first));
     const std::int64_t count = nodes.group_of(static_cast<std::int32_t>(range.end() - 1)) - first + 1;
-    const auto node = static_cast<std::int32_t>(first + chunk * count / chunks);
+    const bool turns = spread == Spread::turns;
+    const auto node = static_cast<std::int32_t>(first + (turns ? chunk % count : chunk * count / chunks));
     const std::int64_t begin = std::max<std::int64_t>(nodes.first(node), range.first);
     const std::int64_t end = std::min<std::int64_t>(nodes.end(node), range.end());
-    return begin + chunk * (end - begin) / chunks;
+    return begin + (turns ? chunk / count % (end - begin) : chunk * (end - begin) / chunks);
 }
 
 Interval ChunkTree::around(std::int64_t position, std::size_t depth) const {
@@ -31,9 +32,11 @@ ChunkTree::Neighbours ChunkTree::of(Position position) const {
     for (std::size_t depth = 0; depth <= levels_.size(); ++depth) {
         const Interval group = around(position.value, depth);
         // Who leads a subgroup: whoever leads the group, where that one is inside.
-        const auto leader_of = [&](const Interval& subgroup) {
-            const bool inside = leader >= subgroup.first && leader < subgroup.end();
-            return inside ? leader : chunk_leader(job_, subgroup, chunk_, chunks_);
+        const auto leader_of = [&](const Interval& subgroup) -> std::int64_t {
+            const auto has = [&](std::int64_t p) { return p >= subgroup.first && p < subgroup.end(); };
+            if (has(leader)) return leader;
+            if (preferred_ && has(preferred_->value)) return preferred_->value;
+            return chunk_leader(job_, subgroup, chunk_, chunks_, spread_);
         };
         const Interval mine = around(position.value, depth + 1);
         const std::int64_t next_leader = leader_of(mine);

@@ -17,18 +17,19 @@ std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b;
 
 }  // namespace
 
-LeaderGroups::LeaderGroups(const Job& job, const Spec& spec)
+LeaderGroups::LeaderGroups(const Job& job, const Spec& spec, Spread spread)
     : job_(job),
       level_(level_of(job, spec)),
       chunks_(spec.find("leaders") == "all" ? groups().smallest() : spec.integer("leaders", 1)),
+      spread_(spread),
       shared_(spec.find("inside") == "shared"),
       inside_(TreeShape::parse(shared_ ? "linear" : spec.find("inside").value_or("linear"))) {}
 
-ChunkTree LeaderGroups::tree(std::int32_t g, std::int32_t chunk, bool shared) const {
+ChunkTree LeaderGroups::tree(std::int32_t g, std::int32_t chunk, bool shared, std::optional<Position> preferred) const {
     std::vector<std::size_t> inner;
     for (std::size_t i = level_ + 1; i < job_.levels().size(); ++i)
         if (!shared || i <= *job_.find_level("node")) inner.push_back(i);
-    return {job_, group(g), std::move(inner), inside_, chunk, chunks_};
+    return {job_, group(g), std::move(inner), inside_, chunk, chunks_, spread_, preferred};
 }
 
 std::vector<topology::Partition> LeaderGroups::outer_levels() const { return ring_levels_round(job_, level_); }

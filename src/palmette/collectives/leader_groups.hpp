@@ -1,6 +1,8 @@
 // Groups of one level with leaders for the chunks of a vector: what the hierarchical reductions have in common.
 #pragma once
 
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "palmette/collectives/chunk_tree.hpp"
@@ -11,8 +13,8 @@ namespace palmette::collectives {
 /// What the keys level=, leaders= and inside= say, for one job.
 class LeaderGroups {
   public:
-    /// Throws base::Error on a bad value.
-    LeaderGroups(const Job& job, const Spec& spec);
+    /// Throws base::Error on a bad value. `spread`: shared memory wants runs.
+    LeaderGroups(const Job& job, const Spec& spec, Spread spread = Spread::runs);
 
     const topology::Partition& groups() const { return job_.levels()[level_].groups; }
     std::int32_t count() const { return groups().count(); }
@@ -23,13 +25,14 @@ class LeaderGroups {
     /// inside=shared, and the request allows it.
     bool shared(const Request& request) const { return shared_ && request.shared_memory; }
     TreeShape inside() const { return inside_; }
+    const std::string& level_name() const { return job_.levels()[level_].name; }
 
     /// Position that leads a chunk in a group.
     std::int64_t leader(std::int32_t g, std::int32_t chunk) const {
-        return chunk_leader(job_, group(g), chunk, chunks_);
+        return chunk_leader(job_, group(g), chunk, chunks_, spread_);
     }
-    /// The tree of a chunk in a group; with `shared` ranks of a node are all next to each other in it.
-    ChunkTree tree(std::int32_t g, std::int32_t chunk, bool shared) const;
+    /// The tree of a chunk in a group; with `shared` ranks of a node are all next to each other in it. `preferred` leads where it is and the root isn't.
+    ChunkTree tree(std::int32_t g, std::int32_t chunk, bool shared, std::optional<Position> preferred = {}) const;
     /// Levels above the groups at which a ring among them closes, as partitions of the groups.
     std::vector<topology::Partition> outer_levels() const;
 
@@ -42,6 +45,7 @@ class LeaderGroups {
     const Job& job_;
     std::size_t level_;
     std::int32_t chunks_;
+    Spread spread_;
     bool shared_;
     TreeShape inside_;
 };

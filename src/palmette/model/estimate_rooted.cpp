@@ -196,7 +196,8 @@ std::optional<double> estimate_rooted_vector(const Asked& asked) {
     const double vector = asked.bytes;
     if (asked.spec.name == "node_pieces")
         return estimate_node_pieces(asked, asked.combines ? NodePieces::reduce : NodePieces::bcast);
-    if (asked.spec.name == "ring_gather" || asked.spec.name == "bine" || asked.spec.name == "earliest")
+    if (asked.spec.name == "ring_gather" || asked.spec.name == "bine" || asked.spec.name == "earliest" ||
+        asked.spec.name == "leaders")
         return std::nullopt;
     if (asked.spec.name == "circulant") {
         if (tiers.node().ranks > 1 || asked.combines || asked.spec.find("segments") || asked.spec.find("segment"))
