@@ -75,6 +75,26 @@ def test_a_row_may_ask_for_loaded_links(palmette: Call, tmp_path: Path) -> None:
     assert wrong.status == 2 and "min_load" in wrong.err and "from 0 to below 1" in wrong.err
 
 
+@pytest.mark.parametrize(
+    ("call", "algorithm"),
+    [
+        ("bcast 64K", "leaders:leaders=6,level=leaf,inside=chain,segment=4K"),
+        ("reduce 64K", "by_topology:node=linear,leaf=chain,top=linear,segment=8K"),
+        ("allreduce 16K", "leaders:leaders=all,between=all,level=leaf,segment=8K"),
+        ("allreduce 256K", "leaders:leaders=all,between=direct,level=leaf,segment=8K"),
+        ("allgather 1K", "leaders:between=circulant,level=leaf"),
+        ("allgatherv 4K", "leaders:leaders=2,between=circulant,level=leaf"),
+    ],
+)
+def test_the_built_in_table_has_plans_for_busy_links(palmette: Call, tmp_path: Path, call: str, algorithm: str) -> None:
+    chosen = [
+        json.loads(palmette("explain", *call.split(), "--topology", topology(tmp_path, (0, load)), "--json").out)
+        for load in (0, 0.5)
+    ]
+    assert chosen[0]["algorithm"] != algorithm
+    assert chosen[1]["algorithm"] == algorithm
+
+
 def test_a_row_may_ask_for_fast_or_slow_levels_of_known_latency(palmette: Call, tmp_path: Path) -> None:
     table = tmp_path / "table.json"
     rows = [
