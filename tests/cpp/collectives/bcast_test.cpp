@@ -218,8 +218,7 @@ TEST(BcastOfAMillion, has_small_programs) {
     const Job job = Job::regular({{"leaf", 1024}, {"node", 64}, {"core", 16}});
     for (const char* text : {"by_topology:leaf=binomial,node=binomial,top=binomial", "by_topology", "k_nomial:radix=4",
                              "by_topology:leaf=binomial,node=binomial,top=binomial,lanes=2", "k_ary", "chain", "bine",
-                             "leaders:leaders=4,level=leaf,inside=chain",
-                             "circulant:segments=8"})
+                             "leaders:leaders=4,level=leaf,inside=chain", "circulant:segments=8"})
         for (const std::int32_t root : {0, 654'321})
             for (const std::int32_t rank : {0, 1, 16, 1024, 654'321, 1'048'575}) {
                 Request request{Collective::bcast, Rank{root}, 1 << 20};
