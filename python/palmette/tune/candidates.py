@@ -146,6 +146,7 @@ def _bcast(levels: Levels, size: int) -> dict[str, Grid]:
     return {
         **rooted,
         "by_topology": {**rooted["by_topology"], "lanes": lanes},
+        # Leaders pay where several nodes of a group send at once: as many as its ranks, or two on each of three nodes.
         "leaders": {
             "leaders": ("all", "6"), "between": (None, "linear"), "inside": (None, "chain"),
             "level": levels.for_leaders, "segment": segments(size),

@@ -7,8 +7,9 @@
 //       A:  0 → 2 1, 2 → 3   |   4 → 6 5, 6 → 7   |   8 → 10 9, 10 → 11       inside, from the leader on
 //       B:  0 → 1, 2 → 3     |   6 → 5 7, 5 → 4   |   10 → 9 11, 9 → 8
 //
-//   All nodes of the root's group send across at the same time, and no uplink but the root's carries the whole vector out: where other
-//   traffic waits for a link, too, more senders get a larger share of it.
+//   With as many leaders as there are nodes in the root's group, all of these send across at the same time, and with as many as there
+//   are other groups, or a multiple, no uplink but the root's carries the whole vector out: where other traffic waits for a link, too,
+//   more senders get a larger share of it. Groups are taken in a circle, whatever is above them: level= is best the outermost.
 #include <algorithm>
 
 #include "palmette/base/error.hpp"

@@ -1,6 +1,7 @@
 // One tree in every group for every chunk of a vector, with another leader for each chunk.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -24,7 +25,7 @@ std::int64_t chunk_leader(const Job& job, plan::Interval range, std::int32_t chu
 
 /// The tree over the positions of one group, rooted at the chunk's leader. Groups at each of `levels` have a leader of their own, and the
 /// leaders in a group form a tree of the given shape. So each link below these levels carries the chunk once in each direction.
-/// Subgroups that `preferred` is in are led by it, but for those of the tree's root.
+/// A subgroup that holds `preferred` is led by it, unless it holds the tree's root.
 class ChunkTree {
   public:
     /// `levels`: indices into Job::levels(), outermost first, all inside of `group`. `job` must outlive the tree.

@@ -1,4 +1,4 @@
-// Groups of one level with leaders for the chunks of a vector: what the hierarchical reductions have in common.
+// Groups of one level with leaders for the chunks of a vector: what the hierarchical reductions and bcast have in common.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@ namespace palmette::collectives {
 /// What the keys level=, leaders= and inside= say, for one job.
 class LeaderGroups {
   public:
-    /// Throws base::Error on a bad value. `spread`: shared memory wants runs.
+    /// Throws base::Error on a bad value. shared(), cell() and chunks_led() are for Spread::runs.
     LeaderGroups(const Job& job, const Spec& spec, Spread spread = Spread::runs);
 
     const topology::Partition& groups() const { return job_.levels()[level_].groups; }

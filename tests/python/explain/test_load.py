@@ -16,18 +16,17 @@ from palmette.map.traffic import count_traffic
 Call = Callable[..., Any]
 
 
-def topology(folder: Path, loads: tuple[float, float]) -> Path:
-    """Two leaves with four hosts of two slots each; `loads` of the leaves' uplinks."""
+def topology(folder: Path, loads: tuple[float, ...], hosts_a_leaf: int = 4) -> Path:
+    """Leaves with hosts of two slots each; `loads` of the leaves' uplinks, or of the hosts' where there is one leaf."""
     leaves = []
     for number, load in enumerate(loads):
-        hosts = [
-            {"level": "node", "name": f"h{number}{i}", "slots": 2, "up_bytes_per_s": 12.5e6} for i in range(4)
-        ]  # fmt: skip
-        leaf = {"level": "leaf", "name": f"leaf{number}", "up_bytes_per_s": 50e6, "children": hosts}
-        leaves.append(leaf | ({"load": load} if load else {}))
+        busy = {"load": load} if load else {}
+        host = {"level": "node", "slots": 2, "up_bytes_per_s": 12.5e6} | (busy if len(loads) == 1 else {})
+        hosts = [host | {"name": f"h{number}-{i}"} for i in range(hosts_a_leaf)]
+        leaves.append({"level": "leaf", "name": f"leaf{number}", "up_bytes_per_s": 50e6, "children": hosts} | busy)
     levels = [{"name": "leaf", "latency_s": 2e-4}, {"name": "node", "latency_s": 1e-4}]
     machine = {"levels": levels, "tree": {"name": "top", "children": leaves}}
-    path = folder / f"topology-{loads[0]}-{loads[1]}.json"
+    path = folder / f"topology-{len(loads)}-{hosts_a_leaf}-{loads[0]}-{loads[-1]}.json"
     path.write_text(json.dumps({"format": "palmette-topology", "version": 1, "machine": machine}), encoding="utf-8")
     return path
 
@@ -93,6 +92,33 @@ def test_the_built_in_table_has_plans_for_busy_links(palmette: Call, tmp_path: P
     ]
     assert chosen[0]["algorithm"] != algorithm
     assert chosen[1]["algorithm"] == algorithm
+
+
+@pytest.mark.parametrize(("mpi", "between"), [("mpich", "direct"), ("openmpi", "all"), ("impi", "all")])
+def test_allreduces_beside_traffic_cross_as_often_as_is_best_for_the_mpi(
+    palmette: Call, tmp_path: Path, mpi: str, between: str
+) -> None:
+    asked = ("explain", "allreduce", "64K", "--topology", topology(tmp_path, (0.5, 0)), "--mpi", mpi, "--json")
+    assert f"between={between}," in json.loads(palmette(*asked).out)["algorithm"]
+
+
+@pytest.mark.parametrize(
+    "call", ["bcast 16K", "bcast 64K", "reduce 64K", "allreduce 16K", "allreduce 64K", "allgather 1K"]
+)
+@pytest.mark.parametrize(
+    ("leaves", "hosts", "load"), [(1, 8, 0.5), (5, 2, 0.5), (2, 4, 0.29), (2, 40, 0.5)], ids=["one", "five", "idle", "many"]
+)  # fmt: skip
+def test_the_rows_for_busy_links_keep_to_what_was_measured(
+    palmette: Call, tmp_path: Path, call: str, leaves: int, hosts: int, load: float
+) -> None:
+    chosen = []
+    for share in (0.0, load):
+        path = topology(tmp_path, (share,) * leaves, hosts)
+        chosen.append(json.loads(palmette("explain", *call.split(), "--topology", path, "--json").out)["algorithm"])
+    if call == "bcast 16K" and leaves == 5:
+        assert "top=linear" in chosen[1]  # the one row that asks for nothing but two switches
+    else:
+        assert chosen[0] == chosen[1]
 
 
 def test_a_row_may_ask_for_fast_or_slow_levels_of_known_latency(palmette: Call, tmp_path: Path) -> None:
