@@ -44,6 +44,13 @@ class Cell:
     """Results were compared byte for byte; large ones are timed only."""
     reason: str = ""
     """Why palmette took the algorithm, or left the call to the MPI."""
+    ended: bool = True
+    """Palmette came to this cell: without a time its result was wrong."""
+
+    @property
+    def missing(self) -> str:
+        """What stands where palmette has no time."""
+        return "wrong" if self.ended else "no time"
 
     @property
     def best_rival(self) -> str | None:
@@ -89,6 +96,7 @@ class Cell:
             "bound_set_by": self.bound.reason if self.bound.seconds > 0 else None,
             "multiple_of_bound": self.multiple,
             "checked": self.checked,
+            "ended": self.ended,
             "slower": self.is_slower,
             "good": self.is_good,
         }
@@ -228,7 +236,8 @@ def _cells(
         algorithm = own.algorithms.get(size, "")
         checked = size not in own.unchecked
         reason = own.reasons.get(size, "")
-        yield Cell(collective, size, job.placement, own.time_s(size), algorithm, times, bound, checked, reason)
+        ended = size in own.times_s
+        yield Cell(collective, size, job.placement, own.time_s(size), algorithm, times, bound, checked, reason, ended)
 
 
 def _troubles(asked: Asked, job: Job, collective: str, outcomes: Sequence[Outcome]) -> Iterator[Trouble]:

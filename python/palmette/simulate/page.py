@@ -19,8 +19,8 @@ from palmette.simulate.job import Job
 
 def write_comparison(path: Path, jobs: Sequence[Job], compared: Compared, simgrid: str, command: str) -> None:
     """Write the page to `path`. Raises BenchError when that can't be done."""
-    # Without a right rival there is nothing to compare with: such cells are told of as troubles are.
-    rows = [_row(cell, simgrid) for cell in compared.cells if cell.rivals_s]
+    # Without a right rival, or a time of palmette's, nothing is compared: such cells are told of as troubles are.
+    rows = [_row(cell, simgrid) for cell in compared.cells if cell.rivals_s and cell.ended]
     cluster = jobs[0].cluster
     run = results.Run(
         started=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),

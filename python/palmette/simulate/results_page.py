@@ -39,7 +39,7 @@ def _lines(title: str, sentence: str, command: str, simgrid: str, compared: Comp
             "",
             "## Left out",
             "",
-            "Rivals that were wrong, crashed or took too long, and are compared with nowhere:",
+            "What was wrong, crashed or took too long, and is compared with nowhere:",
             "",
         )
         yield from (
@@ -78,7 +78,7 @@ def _cells(cells: Sequence[Cell]) -> Iterator[str]:
 
 def _cell_text(cell: Cell) -> str:
     if cell.palmette_s is None:
-        return "**wrong**"
+        return f"**{cell.missing}**"
     parts = [time_text(cell.palmette_s), "-" if cell.ratio is None else f"{cell.ratio:.2f} {cell.best_rival}"]
     parts.append("-" if cell.multiple is None else f"{cell.multiple:.2f}x")
     text = ("" if cell.checked else "~") + " / ".join(parts)

@@ -28,7 +28,7 @@ def table_lines(compared: Compared, rivals: bool = True) -> list[str]:
             lines.append(f"{'size':>6} {'palmette':>9} {'best rival':>20} {'ratio':>6} {'bound':>7}  algorithm")
         best = cell.best_rival
         rival = f"{time_text(cell.rivals_s[best])} {best}" if best is not None else "none is right" if rivals else "-"
-        own = time_text(cell.palmette_s) if cell.palmette_s is not None else "WRONG"
+        own = time_text(cell.palmette_s) if cell.palmette_s is not None else cell.missing.upper()
         line = (
             f"{size_text(cell.size_bytes):>6} {own:>9} {rival:>20} {_number(cell.ratio):>6} "
             f"{_number(cell.multiple) + 'x' if cell.multiple is not None else '-':>7}  "

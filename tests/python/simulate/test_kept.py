@@ -18,6 +18,7 @@ from palmette.simulate import cluster, job, kept, parameters, run, simgrid
 from palmette.simulate.compare import Cell, Compared, Trouble
 from palmette.simulate.errors import SimulateError
 from palmette.simulate.results_page import results_page
+from palmette.simulate.table import table_lines
 
 Call = Callable[..., Any]
 VALUES = parameters.read()
@@ -97,11 +98,17 @@ def test_a_wrong_result_counts_as_a_cell_that_misses() -> None:
     cells = [
         Cell("gather", 64, "block", 1e-6, "linear", {"mpich": 2e-6}, Limit(1e-7, "a link")),
         Cell("gather", 1024, "block", None, "linear", {"mpich": 2e-6}, Limit(1e-7, "a link")),
+        Cell("gather", 4096, "block", None, "", {"mpich": 2e-6}, Limit(1e-7, "a link"), ended=False),
     ]
-    page = results_page("Bed", "All.", "palmette simulate", "3.32", Compared(cells, []))
-    assert "Of 2 cells 1 are not slower" in page
+    compared = Compared(cells, [Trouble("gather", "block", "palmette", "over its 9 s of CPU, from 4K on")])
+    page = results_page("Bed", "All.", "palmette simulate", "3.32", compared)
+    assert "Of 3 cells 1 are not slower" in page
     assert "5 %, and 1 are at least" in page
     assert "| 1K | **wrong** | linear |" in page
+    assert "| 4K | **no time** |  |" in page, "it took too long: nobody knows whether it is right"
+    shown = table_lines(compared)
+    assert "WRONG" in shown[3]
+    assert "NO TIME" in shown[4]
 
 
 def test_a_kept_simulation_is_not_run_again(smpirun: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
