@@ -114,9 +114,6 @@ def _vector_shapes(levels: Levels) -> Grid:
     return shapes if "node" in levels.leading else {**shapes, "inside": levels.inside()}
 
 
-_LANES_FROM, _LANES_TO = 8 << 10, 256 << 10
-
-
 def _rooted_vector(levels: Levels, size: int) -> dict[str, Grid]:
     cut = segments(size)
     return {
@@ -137,6 +134,9 @@ def _earliest(levels: Levels) -> Grid:
         "helpers": (None, "1") if levels.most_a_node > 1 else (None,),
         "first": (None, "groups") if outside else (None,),
     }
+
+
+_LANES_FROM, _LANES_TO = 8 << 10, 256 << 10
 
 
 def _bcast(levels: Levels, size: int) -> dict[str, Grid]:

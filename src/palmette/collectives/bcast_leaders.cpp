@@ -10,8 +10,6 @@
 //   With as many leaders as there are nodes in the root's group, all of these send across at the same time, and with as many as there
 //   are other groups, or a multiple, no uplink but the root's carries the whole vector out: where other traffic waits for a link, too,
 //   more senders get a larger share of it. Groups are taken in a circle, whatever is above them: level= is best the outermost.
-#include <algorithm>
-
 #include "palmette/base/error.hpp"
 #include "palmette/collectives/bcast_rows.hpp"
 #include "palmette/collectives/leader_groups.hpp"
@@ -117,10 +115,7 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
     const ChunkTrees trees(job, groups, between_of(spec), job.position_of(request.root), tree.self);
     tree.neighbours = trees.of(0);
     for (std::int32_t chunk = 1; chunk < groups.chunks(); ++chunk) tree.lanes.push_back(trees.of(chunk));
-    // Each chunk has as many slices.
-    const std::int64_t chunks = groups.chunks();
-    const std::int64_t rounds = (slices_of(request, spec) + chunks - 1) / chunks;
-    tree.parts = static_cast<std::uint16_t>(chunks * std::min(rounds, most_slices / chunks));
+    tree.parts = whole_rounds(slices_of(request, spec), groups.chunks());
     return bcast_along(job, rank, tree);
 }
 

@@ -163,8 +163,7 @@ RootedTree topology_vector_tree(const Job& job, Rank rank, const Request& reques
     const std::int32_t lanes = lanes_of(spec);
     for (std::int32_t lane = 1; lane < lanes; ++lane)
         tree.lanes.push_back(lane_links(job, whole, root, lane, tree.self));
-    // Each lane has as many slices.
-    tree.parts = static_cast<std::uint16_t>((tree.parts + lanes - 1) / lanes * lanes);
+    tree.parts = whole_rounds(tree.parts, lanes);
     return tree;
 }
 
@@ -236,6 +235,11 @@ std::optional<std::string> refuse_earliest_vector(const Job& job, const Request&
     earliest_form(spec);
     if (request.ordered) return "a tree that grows as it is quickest doesn't combine in the order of ranks";
     return EarliestTree::refuse(job);
+}
+
+std::uint16_t whole_rounds(std::int64_t slices, std::int64_t trees) {
+    const std::int64_t rounds = (slices + trees - 1) / trees;
+    return static_cast<std::uint16_t>(trees * std::min(rounds, most_slices / trees));
 }
 
 std::int64_t one_tag_a_slice(const Job&, const Request&, const Spec&) { return most_slices; }

@@ -45,6 +45,8 @@ std::optional<std::string> refuse_flat_vector(const Job& job, const Request& req
 std::optional<std::string> refuse_topology_vector(const Job& job, const Request& request, const Spec& spec);
 std::optional<std::string> refuse_bine_vector(const Job& job, const Request& request, const Spec& spec);
 std::optional<std::string> refuse_earliest_vector(const Job& job, const Request& request, const Spec& spec);
+/// Slices for trees that take turns: rounded up to whole rounds, as far as there are tags.
+std::uint16_t whole_rounds(std::int64_t slices, std::int64_t trees);
 std::int64_t one_tag_a_slice(const Job& job, const Request& request, const Spec& spec);
 
 /// The root's vector to everybody. A slice goes on as soon as it has come.
