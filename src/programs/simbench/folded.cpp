@@ -1,9 +1,16 @@
 #include "folded.h"
 
 #include <smpi/smpi.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
+#include <filesystem>
 #include <new>
+#include <string>
+#include <system_error>
 #include <vector>
 
 namespace {
@@ -13,9 +20,43 @@ constexpr std::size_t least_folded = std::size_t{1} << 20;
 bool folding = false;
 std::vector<void*> folded;
 
+/// The file that SimGrid maps again and again for folded memory, which it makes in /tmp with the first of it; -1: none there.
+int folded_file() {
+    std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", error)) {
+        const std::string target = std::filesystem::read_symlink(entry.path(), error).string();
+        if (!target.starts_with("/tmp/simgrid-shmalloc-")) continue;
+        const std::string name = entry.path().filename().string();
+        int file = -1;
+        std::from_chars(name.data(), name.data() + name.size(), file);
+        return file;
+    }
+    return -1;
+}
+
+/// Puts a file in memory where that one is. Where /tmp is on a disk, the kernel would write its pages out all the time,
+/// and look at every mapping of them each time: tens of thousands, of which an all-to-all of 1,024 ranks never came to its end.
+bool keep_in_memory(int file) {
+    struct stat status {};
+    const int in_memory = memfd_create("palmette-folded", MFD_CLOEXEC);
+    const bool kept = in_memory >= 0 && fstat(file, &status) == 0 && ftruncate(in_memory, status.st_size) == 0 &&
+                      dup2(in_memory, file) >= 0;
+    if (in_memory >= 0) close(in_memory);
+    return kept;
+}
+
+void* shared_memory(std::size_t bytes) { return SMPI_SHARED_MALLOC(std::max<std::size_t>(bytes, 1)); }
+
 }  // namespace
 
-extern "C" void* folded_memory(size_t bytes) { return SMPI_SHARED_MALLOC(std::max<size_t>(bytes, 1)); }
+extern "C" void* folded_memory(size_t bytes) {
+    void* memory = shared_memory(bytes);
+    // One file for all ranks: whoever comes first finds it, and has it mapped already.
+    const int file = memory ? folded_file() : -1;
+    if (file < 0 || !keep_in_memory(file)) return memory;
+    SMPI_SHARED_FREE(memory);
+    return shared_memory(bytes);
+}
 extern "C" void free_folded_memory(void* memory) { SMPI_SHARED_FREE(memory); }
 extern "C" void fold_scratch(bool fold) { folding = fold; }
 
