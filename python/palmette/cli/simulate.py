@@ -62,7 +62,8 @@ MOST_RANKS = 16_384
               help="Set a variable of palmette's: PALMETTE_GATHER=linear (repeatable).")  # fmt: skip
 @click.option("--parameters", type=click.Path(), help="Another file of the simulator's parameters.")
 @click.option("--cpu-limit", type=click.IntRange(1), default=120, show_default=True, metavar="SECONDS",
-              help="Of CPU for each contender and collective.")  # fmt: skip
+              help="Of CPU for each contender and collective, and for each size of which all ranks together have more than"
+              " 256 MB.")  # fmt: skip
 @click.option("--no-checks", is_flag=True, help="Don't compare the results byte for byte.")
 @click.option(
     "--set",
@@ -139,6 +140,7 @@ def command(
             min(2, os.cpu_count() or 1),
             Kept(Path(keep)) if keep is not None else None,
             _environment(assignments),
+            named.rivals_from if named else {},
         )
         compared = _run(smpirun, asked, values)
         notes += [*compared.notes, *load_notes(compared.loads)]
@@ -170,7 +172,7 @@ def _named(name: str) -> SimulatedSet:
     sizes = _sizes(",".join(_given("sizes")), collectives) if _given("sizes") else []
     part = whole.only(_given("collectives"), _given("placement"), sizes)
     if _given("rivals"):
-        part = replace(part, rivals=_rivals(",".join(_given("rivals"))))
+        part = replace(part, rivals=_rivals(",".join(_given("rivals"))), rivals_from={})
     if _given("cpu_limit"):
         part = replace(part, cpu_limit_s=click.get_current_context().params["cpu_limit"])
     return part
@@ -296,7 +298,7 @@ def _interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:
 
 
 def _run(smpirun: str, asked: Asked, values: Parameters) -> Compared:
-    total = len(asked.jobs) * len(asked.collectives) * (1 + len(asked.rivals))
+    total = len(asked.runs())
     count = 0
 
     def done(what: str) -> None:

@@ -121,6 +121,23 @@ class Trouble:
         }
 
 
+TOGETHER_BYTES = 1 << 28
+"""Sizes with more than this in what all ranks end with are simulated each by itself, with a limit of its own."""
+_BLOCK_PER_RANK = frozenset({
+    "allgather", "allgatherv", "alltoall", "alltoallv", "alltoallw", "reduce_scatter", "reduce_scatter_block"
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One simulation: a contender with some sizes of a collective, one after the other."""
+
+    job: Job
+    collective: str
+    contender: str
+    sizes: Sequence[int]
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
     """What is compared."""
@@ -138,10 +155,40 @@ class Asked:
     store: Kept | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     """PALMETTE_ variables of palmette's part."""
+    rivals_from: Mapping[str, tuple[int, Sequence[str]]] = field(default_factory=dict)
+    """Where a collective has other rivals from some size on."""
 
     def sizes_for(self, collective: str) -> Sequence[int]:
         """Return the sizes at which a collective is called; a barrier has none."""
         return (0,) if collective == "barrier" else self.sizes_of.get(collective, self.sizes)
+
+    def rivals_for(self, collective: str, size: int) -> Sequence[str]:
+        """Return who is asked besides palmette."""
+        first, others = self.rivals_from.get(collective, (0, self.rivals))
+        return others if size >= first else self.rivals
+
+    def contenders(self, collective: str) -> list[str]:
+        """Return all who are asked for some size, palmette first."""
+        rivals = [self.rivals_for(collective, size) for size in self.sizes_for(collective)]
+        return list(dict.fromkeys([PALMETTE, *(name for names in rivals for name in names)]))
+
+    def runs(self) -> list[Run]:
+        """All simulations."""
+        return [
+            Run(job, collective, contender, sizes)
+            for job in self.jobs
+            for collective in self.collectives
+            for contender in self.contenders(collective)
+            for sizes in self._together(len(job.seats), collective, contender)
+        ]
+
+    def _together(self, ranks: int, collective: str, contender: str) -> list[list[int]]:
+        """Sizes of each simulation."""
+        sizes = [size for size in self.sizes_for(collective)
+                 if contender == PALMETTE or contender in self.rivals_for(collective, size)]  # fmt: skip
+        each = ranks * (ranks if collective in _BLOCK_PER_RANK else 1)
+        small = [size for size in sizes if size * each <= TOGETHER_BYTES]
+        return [*([small] if small else []), *([size] for size in sizes if size * each > TOGETHER_BYTES)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,47 +206,40 @@ def compare(smpirun: str, asked: Asked, parameters: Parameters, done: Callable[[
     """Run every job; `done` is told of each simulation that ended. Raises SimulateError as `simulate` does."""
     with simgrid.ended_with():
         asked, notes = _watched(smpirun, asked, parameters)
-    runs = [
-        (job, collective, contender)
-        for job in asked.jobs
-        for collective in asked.collectives
-        for contender in (PALMETTE, *asked.rivals)
-    ]
+    notes += _few_rivals(asked)
+    runs = asked.runs()
 
-    def one(run: tuple[Job, str, str]) -> Outcome:
-        job, collective, contender = run
+    def one(run: Run) -> Outcome:
         outcome = simulate(
             smpirun,
-            job,
+            run.job,
             parameters,
-            contender,
-            collective,
-            asked.sizes_for(collective),
+            run.contender,
+            run.collective,
+            run.sizes,
             root=asked.root,
             checks=asked.checks,
             cpu_limit_s=asked.cpu_limit_s,
             store=asked.store,
             environment=dict(asked.environment),
         )
-        done(f"{collective}, {job.placement}: {contender}")
+        done(f"{run.collective}, {run.job.placement}: {run.contender}")
         return outcome
 
     with ThreadPoolExecutor(asked.parallel) as pool:
         try:
             with simgrid.ended_with():
-                outcomes = list(pool.map(one, runs))
+                outcomes = list(zip(runs, pool.map(one, runs), strict=True))
         except BaseException:
             # Ctrl-C, for instance: none goes on until its limit.
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    found = {(job.placement, collective, contender): outcome
-             for (job, collective, contender), outcome in zip(runs, outcomes, strict=True)}  # fmt: skip
     cells, troubles = [], []
     for job in asked.jobs:
         for collective in asked.collectives:
-            mine = [found[job.placement, collective, contender] for contender in (PALMETTE, *asked.rivals)]
+            mine = [(run, outcome) for run, outcome in outcomes if run.job is job and run.collective == collective]
             cells += list(_cells(asked, parameters, job, collective, mine))
-            troubles += list(_troubles(asked, job, collective, mine))
+            troubles += list(_troubles(mine))
     loads = next((job.background.loads for job in asked.jobs if job.background), ())
     return Compared(cells, troubles, loads, notes)
 
@@ -226,11 +266,20 @@ def _watched(smpirun: str, asked: Asked, parameters: Parameters) -> tuple[Asked,
     return replace(asked, jobs=jobs), notes
 
 
+def _few_rivals(asked: Asked) -> Iterator[str]:
+    for collective, (first, rivals) in asked.rivals_from.items():
+        if any(size >= first for size in asked.sizes_for(collective)) and collective in asked.collectives:
+            yield (
+                f"{collective} of {size_text(first)} and more: the rival asked is {', '.join(rivals)}, as others take too"
+                " long to simulate"
+            )
+
+
 def _cells(
-    asked: Asked, parameters: Parameters, job: Job, collective: str, outcomes: Sequence[Outcome]
+    asked: Asked, parameters: Parameters, job: Job, collective: str, outcomes: Sequence[tuple[Run, Outcome]]
 ) -> Iterator[Cell]:
-    own, *rivals = outcomes
     for size in asked.sizes_for(collective):
+        own, *rivals = [outcome for run, outcome in outcomes if size in run.sizes]
         times = {rival.contender: time for rival in rivals if (time := rival.time_s(size)) is not None}
         bound = limit_of(job, parameters, collective, size, asked.root)
         algorithm = own.algorithms.get(size, "")
@@ -240,12 +289,13 @@ def _cells(
         yield Cell(collective, size, job.placement, own.time_s(size), algorithm, times, bound, checked, reason, ended)
 
 
-def _troubles(asked: Asked, job: Job, collective: str, outcomes: Sequence[Outcome]) -> Iterator[Trouble]:
-    for outcome in outcomes:
+def _troubles(outcomes: Sequence[tuple[Run, Outcome]]) -> Iterator[Trouble]:
+    for run, outcome in outcomes:
         wrong = [size for size, ranks in outcome.wrong_ranks.items() if ranks]
         texts = [f"wrong result at {', '.join(map(size_text, wrong))}"] if wrong else []
         if outcome.trouble:
-            missing = [size for size in asked.sizes_for(collective) if size not in outcome.times_s]
-            texts.append(outcome.trouble + (f", from {size_text(missing[0])} on" if missing else ""))
+            missing = [size for size in run.sizes if size not in outcome.times_s]
+            where = f", from {size_text(missing[0])} on" if len(missing) > 1 else f", at {size_text(missing[0])}"
+            texts.append(outcome.trouble + (where if missing else ""))
         if texts:
-            yield Trouble(collective, job.placement, outcome.contender, "; ".join(texts))
+            yield Trouble(run.collective, run.job.placement, outcome.contender, "; ".join(texts))

@@ -24,6 +24,12 @@ def _lines(title: str, sentence: str, command: str, simgrid: str, compared: Comp
     yield f"Of {len(cells)} cells {len(cells) - len(slower)} are not slower than the best rival by more than"
     yield f"{100 * (WITHIN - 1):.0f} %, and {good} are at least {WON} times faster than it or within {NEAR_OTHERS} bounds"
     yield f"({NEAR['bcast']} for broadcast and reductions)."
+    alone = [cell for cell in compared.cells if cell.ratio is None and cell.palmette_s is not None]
+    if alone:
+        near = sum(cell.is_good for cell in alone)
+        yield f"{len(alone)} more have no right rival that ended in its time; {near} of them are within these bounds."
+    for note in compared.notes:
+        yield from ("", f"Note: {note}.")
     yield from ("", "## Means", "")
     yield from _means(compared.cells)
     yield from ("", "## Cells", "")

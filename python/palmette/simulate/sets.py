@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from palmette.simulate.errors import SimulateError
@@ -23,6 +23,8 @@ class SimulatedSet:
     placements: Sequence[str]
     sizes_of: Mapping[str, Sequence[int]]
     rivals: Sequence[str] = ("ompi", "mpich", "mvapich2", "impi")
+    rivals_from: Mapping[str, tuple[int, Sequence[str]]] = field(default_factory=dict)
+    """Where a collective has others from some size on: flat exchanges of small blocks take too long to simulate."""
     cpu_limit_s: int = 60
     takes: str = ""
     """How long it takes, roughly, on two cores."""
@@ -46,6 +48,7 @@ class SimulatedSet:
             "placements": list(self.placements),
             "sizes_bytes": {name: list(sizes) for name, sizes in self.sizes_of.items()},
             "rivals": list(self.rivals),
+            "rivals_from": {name: [size, list(rivals)] for name, (size, rivals) in self.rivals_from.items()},
             "cpu_limit_s": self.cpu_limit_s,
             "takes": self.takes,
         }
@@ -66,7 +69,8 @@ _SETS = (
         "64 nodes of 16 ranks behind leaves and spines, 1,024 ranks, 8 B to 64 KB, block, cyclic and random placement.",
         "ranger-64",
         _THREE,
-        dict.fromkeys(ALL, _FROM_8B) | {"allgather": (8, 64, 512, 4096), "alltoall": (8, 64)},
+        dict.fromkeys(ALL, _FROM_8B),
+        rivals_from={"allgather": (512, ("ompi",)), "alltoall": (512, ("pair",))},
         cpu_limit_s=900,
         takes="some hours",
     ),

@@ -37,7 +37,7 @@ int folded_file() {
 /// Puts a file in memory where that one is. Where /tmp is on a disk, the kernel would write its pages out all the time,
 /// and look at every mapping of them each time: tens of thousands, of which an all-to-all of 1,024 ranks never came to its end.
 bool keep_in_memory(int file) {
-    struct stat status {};
+    struct stat status = {};
     const int in_memory = memfd_create("palmette-folded", MFD_CLOEXEC);
     const bool kept = in_memory >= 0 && fstat(file, &status) == 0 && ftruncate(in_memory, status.st_size) == 0 &&
                       dup2(in_memory, file) >= 0;

@@ -94,6 +94,18 @@ def test_the_results_page_marks_what_misses() -> None:
     assert "- impi, gather, block: deadlock" in page
 
 
+def test_cells_without_a_rival_are_counted_by_themselves() -> None:
+    cells = [
+        Cell("gather", 64, "block", 1e-6, "linear", {"mpich": 2e-6}, Limit(1e-7, "a link")),
+        Cell("gather", 1024, "block", 1e-6, "linear", {}, Limit(1e-6, "a link")),
+        Cell("gather", 4096, "block", 3e-6, "linear", {}, Limit(1e-6, "a link")),
+    ]
+    page = results_page("Bed", "All.", "palmette simulate", "3.32", Compared(cells, [], notes=["something"]))
+    assert "Of 1 cells 1 are not slower" in page
+    assert "2 more have no right rival that ended in its time; 1 of them" in page
+    assert "Note: something." in page
+
+
 def test_a_wrong_result_counts_as_a_cell_that_misses() -> None:
     cells = [
         Cell("gather", 64, "block", 1e-6, "linear", {"mpich": 2e-6}, Limit(1e-7, "a link")),

@@ -219,6 +219,39 @@ def test_a_wrong_result_is_no_time_and_is_told(monkeypatch: pytest.MonkeyPatch) 
     assert "fast gather, block: wrong result at 64 B" in table.closing_lines(found)
 
 
+def test_large_sizes_are_simulated_each_by_itself_and_may_have_other_rivals() -> None:
+    seats = job.make_job(cluster.from_spec("64node:16core"), "block", None)
+    sizes = [8, 64, 512, 4096]
+    asked = compare.Asked(
+        [seats], ["alltoall", "bcast"], sizes, ["ompi", "mpich"], rivals_from={"alltoall": (512, ("pair",))}
+    )
+    runs = [(one.collective, one.contender, tuple(one.sizes)) for one in asked.runs()]
+    assert runs == [
+        ("alltoall", "palmette", (8, 64)),
+        ("alltoall", "palmette", (512,)),
+        ("alltoall", "palmette", (4096,)),
+        ("alltoall", "ompi", (8, 64)),
+        ("alltoall", "mpich", (8, 64)),
+        ("alltoall", "pair", (512,)),
+        ("alltoall", "pair", (4096,)),
+        ("bcast", "palmette", tuple(sizes)),
+        ("bcast", "ompi", tuple(sizes)),
+        ("bcast", "mpich", tuple(sizes)),
+    ]
+
+
+def test_a_rival_asked_for_some_sizes_only_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def simulated(*arguments: Any, **_: Any) -> run.Outcome:
+        return run.Outcome(arguments[3], dict.fromkeys(arguments[5], 1e-6), dict.fromkeys(arguments[5], 0))
+
+    monkeypatch.setattr(compare, "simulate", simulated)
+    seats = job.make_job(cluster.from_spec("2node:2core"), "block", None)
+    asked = compare.Asked([seats], ["gather"], [64, 1024], ["ompi"], rivals_from={"gather": (1024, ("linear",))})
+    found = compare.compare("smpirun", asked, VALUES, lambda _: None)
+    assert [sorted(cell.rivals_s) for cell in found.cells] == [["ompi"], ["linear"]]
+    assert found.notes == ["gather of 1K and more: the rival asked is linear, as others take too long to simulate"]
+
+
 def test_the_platform_is_written_without_simgrid(tmp_path: Path, palmette: Call) -> None:
     target = tmp_path / "p.xml"
     result = palmette("simulate", "--machine", "2leaf:2node:2core", "--write-platform", target)
