@@ -1,7 +1,8 @@
 """For which other jobs on the same machine a choice holds: the model says, from what was measured on one.
 
 Numbers of nodes are halved and doubled from the measured one. As long as the model still predicts that the choice is
-within 10 % of the best of those that were measured, the row holds.
+within 10 % of the best of those that were measured, the row holds; for as few and as many switches as the jobs had of
+which it was asked.
 """
 
 from __future__ import annotations
@@ -21,18 +22,20 @@ MOST_RANKS = 1 << 16
 
 @dataclass(frozen=True)
 class Range:
-    """Numbers of ranks and nodes for which a row holds."""
+    """Numbers of ranks, nodes and switches for which a row holds."""
 
     min_ranks: int
     max_ranks: int
     min_nodes: int
     max_nodes: int
+    min_switches: int
+    max_switches: int
 
 
 def own_range(job: _core.Job) -> Range:
     """Return the range of the job itself."""
-    nodes = _nodes(job)
-    return Range(job.size, job.size, nodes, nodes)
+    nodes, switches = _nodes(job), _core.switch_count(job)
+    return Range(job.size, job.size, nodes, nodes, switches, switches)
 
 
 def holds_for(machine: _core.Machine | None, job: _core.Job, cell: Cell, spec: str, rivals: Sequence[str]) -> Range:
@@ -45,19 +48,19 @@ def holds_for(machine: _core.Machine | None, job: _core.Job, cell: Cell, spec: s
         return own
     nodes, ppn = own.min_nodes, max(1, job.size // own.min_nodes)
     low = high = nodes
+    switches = {own.min_switches}
     scattered = _core.is_scattered(job)
-    for count in _smaller(nodes):
-        if not _still_best(machine, count, ppn, scattered, cell, spec, rivals):
-            break
-        low = count
-    for count in _larger(nodes, len(machine.hosts), ppn):
-        if not _still_best(machine, count, ppn, scattered, cell, spec, rivals):
-            break
-        high = count
+    for counts in (_smaller(nodes), _larger(nodes, len(machine.hosts), ppn)):
+        for count in counts:
+            other = _job_for(machine, count, ppn, scattered)
+            if other is None or not _still_best(other, cell, spec, rivals):
+                break
+            low, high = min(low, count), max(high, count)
+            switches.add(_core.switch_count(other))
     if low == high:
         return own
     least, most = min(own.min_ranks, low * ppn), max(own.max_ranks, high * ppn)
-    return Range(least, most, low, high)
+    return Range(least, most, low, high, min(switches), max(switches))
 
 
 def job_of(machine: _core.Machine, nodes: int, ppn: int, *, scattered: bool) -> _core.Job:
@@ -71,11 +74,16 @@ def job_of(machine: _core.Machine, nodes: int, ppn: int, *, scattered: bool) -> 
     return _core.Job.on_hosts(machine, hosts)
 
 
-def _still_best(
-    machine: _core.Machine, nodes: int, ppn: int, scattered: bool, cell: Cell, spec: str, rivals: Sequence[str]
-) -> bool:  # fmt: skip
+def _job_for(machine: _core.Machine, nodes: int, ppn: int, scattered: bool) -> _core.Job | None:
     try:
-        predict = predictor(job_of(machine, nodes, ppn, scattered=scattered))
+        return job_of(machine, nodes, ppn, scattered=scattered)
+    except _core.Error:
+        return None
+
+
+def _still_best(job: _core.Job, cell: Cell, spec: str, rivals: Sequence[str]) -> bool:
+    try:
+        predict = predictor(job)
     except _core.Error:
         return False
     mine = predict(spec, cell)

@@ -103,10 +103,12 @@ def _row(function: str, run: Sequence[Decided], around: Surroundings, sizes: Map
         min(one.holds.max_ranks for one in run),
         max(one.holds.min_nodes for one in run),
         min(one.holds.max_nodes for one in run),
+        max(one.holds.min_switches for one in run),
+        min(one.holds.max_switches for one in run),
     )
     row |= {
         "min_ranks": holds.min_ranks, "max_ranks": holds.max_ranks, "min_nodes": holds.min_nodes,
-        "max_nodes": holds.max_nodes,
+        "max_nodes": holds.max_nodes, "min_switches": holds.min_switches, "max_switches": holds.max_switches,
     }  # fmt: skip
     if around.mpi:
         row["mpi"] = around.mpi
@@ -161,7 +163,7 @@ def _covers(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
     return all(
         _limit(new, f"min_{what}", 0) <= _limit(old, f"min_{what}", 0)
         and _limit(new, f"max_{what}", 1 << 62) >= _limit(old, f"max_{what}", 1 << 62)
-        for what in ("bytes", "ranks", "nodes")
+        for what in ("bytes", "ranks", "nodes", "switches")
     )
 
 

@@ -131,6 +131,8 @@ void register_select(nb::module_& m) {
             return plan::name_of(select::collective_of(select::function_named(function)));
         },
         "function"_a, "The collective that a function is one form of: alltoallw is an alltoall. Raises Error.");
+    m.def("switch_count", &select::switch_count, "job"_a,
+          "Groups of the level `leaf` that have ranks; 1 where there are none.");
     m.def("is_scattered", &select::is_scattered, "job"_a, "True when ranks are not in topology order.");
 }
 

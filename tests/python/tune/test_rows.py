@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from palmette import _core
-from palmette.tune.carry import Range, own_range
+from palmette.tune.carry import Range, holds_for, own_range
 from palmette.tune.decide import Verdict
 from palmette.tune.results import Cell
 from palmette.tune.rows import Decided, Surroundings, merged, rows_of
 from palmette.tune.session import table_of
 
 AROUND = Surroundings("mpich", True, False, "2026-11-21", "16 ranks, 8 nodes")
-HERE = Range(8, 32, 4, 16)
+HERE = Range(8, 32, 4, 16, 1, 4)
 
 
 def decided(function: str, size: int, spec: str, holds: Range = HERE) -> Decided:
@@ -50,9 +50,11 @@ def test_where_the_present_choice_stays_there_is_no_row() -> None:
 
 def test_a_row_holds_where_all_of_its_sizes_do() -> None:
     (row,) = rows(
-        decided("bcast", 64, "linear", Range(4, 16, 2, 8)), decided("bcast", 128, "linear", Range(8, 32, 4, 16))
+        decided("bcast", 64, "linear", Range(4, 16, 2, 8, 1, 3)),
+        decided("bcast", 128, "linear", Range(8, 32, 4, 16, 2, 4)),
     )
     assert (row["min_ranks"], row["max_ranks"], row["min_nodes"], row["max_nodes"]) == (8, 16, 4, 8)
+    assert (row["min_switches"], row["max_switches"]) == (2, 3)
 
 
 def test_unknown_sizes_need_one_choice_that_is_better_at_all_sizes() -> None:
@@ -88,7 +90,17 @@ def test_tuning_again_replaces_what_it_covers_and_keeps_the_rest() -> None:
 
 def test_a_range_without_a_model_is_the_measured_job() -> None:
     job = _core.Job(_core.Machine.synthetic("8node:2core"), "block")
-    assert own_range(job) == Range(16, 16, 8, 8)
+    assert own_range(job) == Range(16, 16, 8, 8, 1, 1)
+
+
+def test_a_row_that_is_carried_over_holds_for_the_switches_of_the_jobs_that_were_asked() -> None:
+    machine = _core.Machine.synthetic("4leaf@50Mbit/s~100us:4node@100Mbit/s~50us:2core")
+    job = _core.Job.on_hosts(machine, [host for host in machine.hosts[:8] for _ in range(2)])
+    assert own_range(job) == Range(16, 16, 8, 8, 2, 2)
+    rivals = ("by_topology", "linear")
+    held = holds_for(machine, job, Cell("gather", 65536), "by_topology", rivals)
+    assert (held.min_nodes, held.max_nodes) == (2, 8)
+    assert (held.min_switches, held.max_switches) == (1, 2)
 
 
 def test_a_bad_row_is_refused_when_the_table_is_made() -> None:
