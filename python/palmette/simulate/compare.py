@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from palmette import _core
 from palmette.bench.results import EdgeLoad, Limit
 from palmette.bench.text import size_text
 from palmette.simulate import simgrid
@@ -123,9 +124,6 @@ class Trouble:
 
 TOGETHER_BYTES = 1 << 28
 """Sizes with more than this in what all ranks end with are simulated each by itself, with a limit of its own."""
-_BLOCK_PER_RANK = frozenset({
-    "allgather", "allgatherv", "alltoall", "alltoallv", "alltoallw", "reduce_scatter", "reduce_scatter_block"
-})  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,15 +160,10 @@ class Asked:
         """Return the sizes at which a collective is called; a barrier has none."""
         return (0,) if collective == "barrier" else self.sizes_of.get(collective, self.sizes)
 
-    def rivals_for(self, collective: str, size: int) -> Sequence[str]:
-        """Return who is asked besides palmette."""
+    def contenders_for(self, collective: str, size: int) -> tuple[str, ...]:
+        """Return who is asked, palmette first."""
         first, others = self.rivals_from.get(collective, (0, self.rivals))
-        return others if size >= first else self.rivals
-
-    def contenders(self, collective: str) -> list[str]:
-        """Return all who are asked for some size, palmette first."""
-        rivals = [self.rivals_for(collective, size) for size in self.sizes_for(collective)]
-        return list(dict.fromkeys([PALMETTE, *(name for names in rivals for name in names)]))
+        return (PALMETTE, *(others if size >= first else self.rivals))
 
     def runs(self) -> list[Run]:
         """All simulations."""
@@ -178,17 +171,24 @@ class Asked:
             Run(job, collective, contender, sizes)
             for job in self.jobs
             for collective in self.collectives
-            for contender in self.contenders(collective)
-            for sizes in self._together(len(job.seats), collective, contender)
+            for contender, asked in self._sizes_by_contender(collective).items()
+            for sizes in _together(asked, collective, len(job.seats))
         ]
 
-    def _together(self, ranks: int, collective: str, contender: str) -> list[list[int]]:
-        """Sizes of each simulation."""
-        sizes = [size for size in self.sizes_for(collective)
-                 if contender == PALMETTE or contender in self.rivals_for(collective, size)]  # fmt: skip
-        each = ranks * (ranks if collective in _BLOCK_PER_RANK else 1)
-        small = [size for size in sizes if size * each <= TOGETHER_BYTES]
-        return [*([small] if small else []), *([size] for size in sizes if size * each > TOGETHER_BYTES)]
+    def _sizes_by_contender(self, collective: str) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for size in self.sizes_for(collective):
+            for contender in self.contenders_for(collective, size):
+                found.setdefault(contender, []).append(size)
+        return found
+
+
+def _together(sizes: Sequence[int], collective: str, ranks: int) -> list[list[int]]:
+    """Return the sizes of each simulation."""
+    kind = _core.collective_of(collective)
+    blocks = 1 if _core.is_rooted(kind) or _core.space_of(kind) == "cut" else ranks  # of each rank
+    small = [size for size in sizes if size * blocks * ranks <= TOGETHER_BYTES]
+    return [*([small] if small else []), *([size] for size in sizes if size not in small)]
 
 
 @dataclass(frozen=True, slots=True)

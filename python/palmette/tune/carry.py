@@ -52,8 +52,11 @@ def holds_for(machine: _core.Machine | None, job: _core.Job, cell: Cell, spec: s
     scattered = _core.is_scattered(job)
     for counts in (_smaller(nodes), _larger(nodes, len(machine.hosts), ppn)):
         for count in counts:
-            other = _job_for(machine, count, ppn, scattered)
-            if other is None or not _still_best(other, cell, spec, rivals):
+            try:
+                other = job_of(machine, count, ppn, scattered=scattered)
+                if not _still_best(other, cell, spec, rivals):
+                    break
+            except _core.Error:
                 break
             low, high = min(low, count), max(high, count)
             switches.add(_core.switch_count(other))
@@ -74,18 +77,8 @@ def job_of(machine: _core.Machine, nodes: int, ppn: int, *, scattered: bool) -> 
     return _core.Job.on_hosts(machine, hosts)
 
 
-def _job_for(machine: _core.Machine, nodes: int, ppn: int, scattered: bool) -> _core.Job | None:
-    try:
-        return job_of(machine, nodes, ppn, scattered=scattered)
-    except _core.Error:
-        return None
-
-
 def _still_best(job: _core.Job, cell: Cell, spec: str, rivals: Sequence[str]) -> bool:
-    try:
-        predict = predictor(job)
-    except _core.Error:
-        return False
+    predict = predictor(job)
     mine = predict(spec, cell)
     others = [seconds for rival in rivals if (seconds := predict(rival, cell)) is not None]
     return mine is not None and bool(others) and mine <= NEAR * min(others)

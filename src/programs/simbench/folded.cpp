@@ -45,17 +45,18 @@ bool keep_in_memory(int file) {
     return kept;
 }
 
-void* shared_memory(std::size_t bytes) { return SMPI_SHARED_MALLOC(std::max<std::size_t>(bytes, 1)); }
+/// Once for each rank, as each has its own globals; all ranks have one file, so after the first there is none to be found.
+bool begin_folding() {
+    if (void* first = SMPI_SHARED_MALLOC(1)) SMPI_SHARED_FREE(first);
+    const int file = folded_file();
+    return file >= 0 && keep_in_memory(file);
+}
 
 }  // namespace
 
 extern "C" void* folded_memory(size_t bytes) {
-    void* memory = shared_memory(bytes);
-    // One file for all ranks: whoever comes first finds it, and has it mapped already.
-    const int file = memory ? folded_file() : -1;
-    if (file < 0 || !keep_in_memory(file)) return memory;
-    SMPI_SHARED_FREE(memory);
-    return shared_memory(bytes);
+    [[maybe_unused]] static const bool begun = begin_folding();
+    return SMPI_SHARED_MALLOC(std::max<std::size_t>(bytes, 1));
 }
 extern "C" void free_folded_memory(void* memory) { SMPI_SHARED_FREE(memory); }
 extern "C" void fold_scratch(bool fold) { folding = fold; }
