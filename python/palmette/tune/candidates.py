@@ -204,7 +204,7 @@ def _alltoall(levels: Levels, size: int) -> dict[str, Grid]:
     level, inside = levels.for_leaders, levels.inside()
     return {
         "linear": {},
-        "pairwise": {"window": (None, "8", "16")},
+        "pairwise": {"window": (None, "8", "16"), "levels": (None, "together")},
         "bruck": {"radix": (None, "4")},
         "node_aware": {"level": level, "inside": inside, "segment": segments(size), "rounds": (None, "4")},
         "leaders": {

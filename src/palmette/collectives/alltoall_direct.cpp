@@ -8,7 +8,7 @@
 //
 //   In any stretch of this table each leaf sends to the two others in proportion to their size, so no uplink waits for another.
 //   linear starts all messages at once. pairwise has at most W under way each way and level, a message waiting for the W-th before it: few enough
-//   not to overrun switches and receivers, and enough to fill the links.
+//   not to overrun switches and receivers, and enough to fill the links. With levels=together there are W in all.
 #include "palmette/base/text.hpp"
 #include "palmette/collectives/alltoall_order.hpp"
 #include "palmette/collectives/alltoall_rows.hpp"
@@ -21,6 +21,9 @@ using plan::Buffer;
 using plan::StepId;
 
 constexpr std::int32_t default_window = 5;
+
+/// Whether each level has a window of its own, or all of them one.
+const std::vector<std::string_view> window_words{"apart", "together"};
 
 /// The steps of one rank that send or take one block each.
 class Direct {
@@ -35,11 +38,11 @@ class Direct {
         return finish();
     }
 
-    Program pairwise(const TurnOrder& order, std::size_t window) {
+    /// `by_level`: each level has a window of its own, so that a slow message to another leaf never holds up those inside, or the other way round.
+    Program pairwise(const TurnOrder& order, std::size_t window, bool by_level) {
         builder_.stage("exchange");
         const std::vector<Turn> sends = order.of_source(me_);
         const std::vector<Turn> recvs = order.of_target(me_);
-        // By level, so that a slow message to another leaf never holds up those inside, or the other way round.
         std::vector<std::vector<StepId>> sent(job_.levels().size() + 1);
         std::vector<std::vector<StepId>> taken(job_.levels().size() + 1);
         auto send = sends.begin();
@@ -47,12 +50,12 @@ class Direct {
         while (send != sends.end() || recv != recvs.end()) {
             if (recv != recvs.end() && (send == sends.end() || *recv < *send)) {
                 // Posted ahead of time, so that messages find their buffer; yet never a list of all ranks to search.
-                auto& before = taken[static_cast<std::size_t>(recv->level)];
+                auto& before = taken[by_level ? static_cast<std::size_t>(recv->level) : 0];
                 before.push_back(take(*recv, waits_of(before, 2 * window)));
                 ++recv;
                 continue;
             }
-            auto& before = sent[static_cast<std::size_t>(send->level)];
+            auto& before = sent[by_level ? static_cast<std::size_t>(send->level) : 0];
             before.push_back(give(*send, waits_of(before, window)));
             ++send;
         }
@@ -98,8 +101,9 @@ std::optional<std::string> refuse_linear(const Job& job, const Request&, const S
 }
 
 std::optional<std::string> refuse_pairwise(const Job& job, const Request&, const Spec& spec) {
-    check_keys(spec, {"window", "partners"});
+    check_keys(spec, {"window", "partners", "levels"});
     spec.integer("window", default_window);
+    spec.word("levels", window_words);
     return refuse_order(job, spec);
 }
 
@@ -109,7 +113,7 @@ Program make_linear(const Job& job, Rank rank, const Request&, const Spec& spec)
 
 Program make_pairwise(const Job& job, Rank rank, const Request&, const Spec& spec) {
     const auto window = static_cast<std::size_t>(spec.integer("window", default_window));
-    return Direct(job, rank).pairwise(order_of(job, spec), window);
+    return Direct(job, rank).pairwise(order_of(job, spec), window, spec.word("levels", window_words) == "apart");
 }
 
 }  // namespace
@@ -131,10 +135,10 @@ const Algorithm alltoall_linear{
 const Algorithm alltoall_pairwise{
     Collective::alltoall,
     "pairwise",
-    "As linear with at most W messages under way each way among the ranks that part at the same level.",
+    "As linear with at most W messages under way each way among the ranks that part at the same level, or in all.",
     "Pairwise exchange of Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005; window and order of messages are palmette's "
     "own",
-    "window=W (5), partners=balanced|shift|xor (balanced)",
+    "window=W (5), partners=balanced|shift|xor (balanced), levels=apart|together (apart)",
     "partners=xor needs a power of two ranks",
     false,
     refuse_pairwise,

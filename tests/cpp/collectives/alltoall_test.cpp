@@ -256,6 +256,26 @@ TEST(AlltoallPairwise, never_has_more_messages_under_way_than_its_window_at_each
         }
 }
 
+TEST(AlltoallPairwise, has_no_more_messages_under_way_than_its_window_where_levels_share_it) {
+    const Job job = job_on("3leaf:3+3+2node:2core", "random:4");
+    for (const std::uint32_t window : {1U, 3U}) {
+        const Plan made = alltoall(job, base::cat("pairwise:levels=together,window=", window));
+        for (const Program& program : made.programs)
+            for (const auto& [kind, allowed] : {std::pair{StepKind::send, window}, {StepKind::recv, 2 * window}}) {
+                std::vector<plan::StepId> before;
+                for (plan::StepId s = 0; s < program.steps.size(); ++s) {
+                    if (program.steps[s].kind != kind) continue;
+                    const auto waits = program.waits_of(program.steps[s]);
+                    if (before.size() >= allowed) {
+                        EXPECT_EQ(std::count(waits.begin(), waits.end(), before[before.size() - allowed]), 1);
+                    }
+                    before.push_back(s);
+                }
+                EXPECT_EQ(before.size(), 15U);
+            }
+    }
+}
+
 /// Of the first `messages` that every rank sends, how many leave each leaf, for each leaf that they go to.
 std::vector<std::vector<int>> first_messages(const Job& job, const Plan& made, int messages) {
     const topology::Partition& leaves = job.levels().front().groups;
@@ -310,6 +330,7 @@ TEST(AlltoallPairwise, ends_close_to_the_bound_where_messages_share_links_fairly
          {"3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core", "8node@100Mbit/s:4core", "5node@100Mbit/s:1+4+3+2+6core",
           "4leaf@100Mbit/s:4+4+3+2node@100Mbit/s:2core", "2pod@50Mbit/s:2+3leaf@60Mbit/s:2+1+3node@100Mbit/s:2core"}) {
         EXPECT_LT(over_the_bound(job_on(machine, "random:1"), "pairwise"), 1.02) << machine;
+        EXPECT_LT(over_the_bound(job_on(machine, "random:1"), "pairwise:levels=together"), 1.3) << machine;
         EXPECT_LT(over_the_bound(job_on(machine, "random:1"), "linear"), 1.001) << machine;
     }
     // In order of distance uplinks take turns in being empty.

@@ -14,6 +14,8 @@ inline std::vector<std::string> alltoall_specs() {
         "pairwise:window=1",
         "pairwise:window=3,partners=shift",
         "pairwise:window=2,partners=xor",
+        "pairwise:window=1,levels=together",
+        "pairwise:window=3,partners=shift,levels=together",
         "bruck",
         "bruck:radix=3",
         "bruck:radix=8",
