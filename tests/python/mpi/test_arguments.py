@@ -40,7 +40,7 @@ FOR_ANY_TYPES: dict[str, dict[str, str]] = {
         allgatherv="ring:order=rank",
         bcast="linear:order=rank",
         alltoall="pairwise:partners=shift",
-        alltoallv="pairwise:window=1",
+        alltoallv="pairwise:window=1,levels=together",
         alltoallw="pairwise:window=3",
     ),
     "binomial": forced(
