@@ -8,7 +8,8 @@
 //
 //   In any stretch of this table each leaf sends to the two others in proportion to their size, so no uplink waits for another.
 //   linear starts all messages at once. pairwise has at most W under way each way and level, a message waiting for the W-th before it: few enough
-//   not to overrun switches and receivers, and enough to fill the links. With levels=together there are W in all.
+//   not to overrun switches and receivers, and enough to fill the links. With levels=together there are W in all, and
+//   none is sent before the W-th last of those that come in earlier turns.
 #include "palmette/base/text.hpp"
 #include "palmette/collectives/alltoall_order.hpp"
 #include "palmette/collectives/alltoall_rows.hpp"
@@ -38,8 +39,8 @@ class Direct {
         return finish();
     }
 
-    /// `by_level`: each level has a window of its own, so that a slow message to another leaf never holds up those inside, or the other way round.
-    Program pairwise(const TurnOrder& order, std::size_t window, bool by_level) {
+    /// Each level has a window of its own, so that a slow message to another leaf never holds up those inside, or the other way round.
+    Program pairwise(const TurnOrder& order, std::size_t window) {
         builder_.stage("exchange");
         const std::vector<Turn> sends = order.of_source(me_);
         const std::vector<Turn> recvs = order.of_target(me_);
@@ -50,15 +51,37 @@ class Direct {
         while (send != sends.end() || recv != recvs.end()) {
             if (recv != recvs.end() && (send == sends.end() || *recv < *send)) {
                 // Posted ahead of time, so that messages find their buffer; yet never a list of all ranks to search.
-                auto& before = taken[by_level ? static_cast<std::size_t>(recv->level) : 0];
+                auto& before = taken[static_cast<std::size_t>(recv->level)];
                 before.push_back(take(*recv, waits_of(before, 2 * window)));
                 ++recv;
                 continue;
             }
-            auto& before = sent[by_level ? static_cast<std::size_t>(send->level) : 0];
+            auto& before = sent[static_cast<std::size_t>(send->level)];
             before.push_back(give(*send, waits_of(before, window)));
             ++send;
         }
+        return finish();
+    }
+
+    /// One window for all levels, and nobody sends ahead of what it takes: where each turn of the order is a permutation, no two messages of a
+    /// turn meet at a rank, and none of another turn.
+    Program in_step(const TurnOrder& order, std::size_t window) {
+        builder_.stage("exchange");
+        const std::vector<Turn> sends = order.of_source(me_);
+        const std::vector<Turn> recvs = order.of_target(me_);
+        std::vector<StepId> sent;
+        std::vector<StepId> taken;
+        std::size_t earlier = 0;  // receives of turns before the send's
+        auto recv = recvs.begin();
+        for (const Turn& turn : sends) {
+            for (; recv != recvs.end() && recv->when <= turn.when; ++recv)
+                taken.push_back(take(*recv, waits_of(taken, 2 * window)));
+            while (earlier < taken.size() && recvs[earlier].when < turn.when) ++earlier;
+            std::vector<StepId> waits = waits_of(sent, window);
+            if (earlier >= window) waits.push_back(taken[earlier - window]);
+            sent.push_back(give(turn, waits));
+        }
+        for (; recv != recvs.end(); ++recv) taken.push_back(take(*recv, waits_of(taken, 2 * window)));
         return finish();
     }
 
@@ -113,7 +136,9 @@ Program make_linear(const Job& job, Rank rank, const Request&, const Spec& spec)
 
 Program make_pairwise(const Job& job, Rank rank, const Request&, const Spec& spec) {
     const auto window = static_cast<std::size_t>(spec.integer("window", default_window));
-    return Direct(job, rank).pairwise(order_of(job, spec), window, spec.word("levels", window_words) == "apart");
+    const TurnOrder order = order_of(job, spec);
+    return spec.word("levels", window_words) == "apart" ? Direct(job, rank).pairwise(order, window)
+                                                        : Direct(job, rank).in_step(order, window);
 }
 
 }  // namespace
