@@ -73,6 +73,7 @@ tidy: .venv/.stamp-requirements .mpi/.stamp debian
 bench: debian build
 	@$(BIN)/python bench/discover_10k.py
 	@$(BIN)/python bench/program_million.py
+	@$(BIN)/python bench/scale.py
 	@$(BIN)/palmette bench $(BENCH)
 
 docs: .venv/.stamp-requirements

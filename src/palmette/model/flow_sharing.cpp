@@ -1,13 +1,39 @@
 #include "palmette/model/flow_sharing.hpp"
 
 #include <algorithm>
-#include <functional>
 
 namespace palmette::model {
 namespace {
 
 /// Changes run through a few links; where they go on, taking in all that hangs together is cheaper than asking again each time.
 constexpr int careful_rounds = 20;
+
+using Share = std::pair<double, LinkId>;
+
+/// Of two links with the same share that with the lower number comes first. Shares are numbers, so plain comparisons do.
+bool is_before(const Share& a, const Share& b) {
+    return a.first < b.first || (a.first == b.first && a.second < b.second);
+}
+
+/// Puts the first of a heap where it belongs.
+void sink_first(std::vector<Share>& heap) {
+    const Share sinking = heap.front();
+    const std::size_t size = heap.size();
+    std::size_t gap = 0;
+    for (std::size_t child = 1; child < size; child = 2 * gap + 1) {
+        if (child + 1 < size && is_before(heap[child + 1], heap[child])) ++child;
+        if (!is_before(heap[child], sinking)) break;
+        heap[gap] = heap[child];
+        gap = child;
+    }
+    heap[gap] = sinking;
+}
+
+void drop_first(std::vector<Share>& heap) {
+    heap.front() = heap.back();
+    heap.pop_back();
+    if (!heap.empty()) sink_first(heap);
+}
 
 }  // namespace
 
@@ -34,6 +60,7 @@ BundleId FairSharing::add_bundle(const std::vector<LinkId>& links, double cap) {
                   [&](std::uint32_t a, std::uint32_t b) { return caps_[a] < caps_[b]; });
     }
     bundles_.push_back(bundle);
+    waits_.push_back(0);
     return static_cast<BundleId>(bundles_.size() - 1);
 }
 
@@ -108,7 +135,7 @@ void FairSharing::open(LinkId link) {
 
 void FairSharing::freeze(BundleId bundle, double rate, LinkId bottleneck) {
     Bundle& b = bundles_[bundle];
-    b.frozen = true;
+    waits_[bundle] = 0;
     b.rate = rate;
     b.bottleneck = bottleneck;
     for (std::uint32_t i = b.first; i < b.first + b.count; ++i) {
@@ -138,20 +165,20 @@ void FairSharing::fill() {
     std::size_t waiting = 0;
     for (const BundleId id : free_) {
         Bundle& b = bundles_[id];
-        b.frozen = b.flows == 0;
-        if (b.frozen) {
+        if (b.flows == 0) {
             b.rate = 0;
             b.bottleneck = none;
             continue;
         }
         ++waiting;
+        waits_[id] = 1;
         for (std::uint32_t i = b.first; i < b.first + b.count; ++i) links_[routes_[i]].takers += b.flows;
         if (caps_[b.cap] < unlimited) at_cap_[b.cap].push_back(id);
     }
     heap_.clear();
     for (const LinkId l : touched_)
         if (links_[l].takers > 0) heap_.emplace_back(share_of(links_[l]), l);
-    std::make_heap(heap_.begin(), heap_.end(), std::greater<>());
+    std::make_heap(heap_.begin(), heap_.end(), [](const Share& a, const Share& b) { return is_before(b, a); });
     double reached = 0;
     std::size_t next_cap = 0;
     while (waiting > 0) {
@@ -165,29 +192,27 @@ void FairSharing::fill() {
                 share = std::max(old, reached);
                 break;
             }
-            std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
             if (link.takers > 0) {
-                heap_.back().first = now;
-                std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
+                heap_.front().first = now;
+                sink_first(heap_);
             } else {
-                heap_.pop_back();
+                drop_first(heap_);
             }
         }
         while (next_cap < caps_ascending_.size() && at_cap_[caps_ascending_[next_cap]].empty()) ++next_cap;
         const double cap = next_cap < caps_ascending_.size() ? caps_[caps_ascending_[next_cap]] : unlimited;
         if (cap <= share) {
             for (const BundleId id : at_cap_[caps_ascending_[next_cap]])
-                if (!bundles_[id].frozen) freeze(id, cap, none), --waiting;
+                if (waits_[id] != 0) freeze(id, cap, none), --waiting;
             at_cap_[caps_ascending_[next_cap]].clear();
             reached = cap;
             continue;
         }
         const LinkId full = heap_.front().second;
-        std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
-        heap_.pop_back();
+        drop_first(heap_);
         links_[full].froze = share;
         for (const BundleId id : on_[full])
-            if (bundles_[id].free && !bundles_[id].frozen) freeze(id, share, full), --waiting;
+            if (waits_[id] != 0) freeze(id, share, full), --waiting;
         reached = share;
     }
     for (const std::uint32_t c : caps_ascending_) at_cap_[c].clear();

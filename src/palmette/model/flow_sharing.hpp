@@ -59,7 +59,7 @@ class FairSharing {
         std::int32_t flows = 0, settled_flows = 0;
         double rate = 0;
         LinkId bottleneck = none;  ///< none: at its cap, or without flows
-        bool dirty = false, free = false, frozen = false;
+        bool dirty = false, free = false;
     };
     struct Link {
         double capacity = 0;
@@ -91,6 +91,7 @@ class FairSharing {
     std::vector<Link> links_;
     std::vector<std::vector<BundleId>> on_;  ///< by link: bundles with flows
     std::vector<Bundle> bundles_;
+    std::vector<std::uint8_t> waits_;    ///< by bundle, while filling: whether it is free and has no rate yet
     std::vector<LinkId> routes_;         ///< of all bundles, one after the other
     std::vector<std::uint32_t> places_;  ///< where the bundle stands in the list of that link
     std::vector<double> caps_;           ///< distinct

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
 from pathlib import Path
@@ -99,21 +98,20 @@ def test_bad_input_is_told_in_one_line(palmette: Call, options: tuple[str, ...],
 
 
 @pytest.mark.parametrize(
-    ("placement", "algorithm"),
+    ("placement", "algorithm", "most_work"),  # seconds are told by bench/scale.py
     [
-        ("block", "ring"),
-        ("random:1", "ring"),
-        ("random:1", "ring:nested=no,order=rank"),  # every message shares links with a hundred others
+        ("block", "ring", 1_000),
+        ("random:1", "ring", 1_000),
+        ("random:1", "ring:nested=no,order=rank", 40_000_000),  # every message shares links with a hundred others
     ],
 )
-def test_a_ring_of_1024_ranks_takes_under_10_seconds(placement: str, algorithm: str) -> None:
+def test_a_ring_of_1024_ranks_is_played(placement: str, algorithm: str, most_work: int) -> None:
     job = _core.Job(_core.Machine.synthetic("16leaf@100GB/s~2us:4node@25GB/s~1us:16core"), placement)
-    start = time.process_time()
     told: list[int] = []
     plan = _core.Plan(job, "allgather", algorithm, block_bytes=65536)
     result = _core.flow(plan, progress=lambda done, _total: told.append(done))
     assert result.messages == 1024 * 1023
-    assert time.process_time() - start < 10
+    assert result.work < most_work
     assert told == sorted(told)
     assert len(told) > 10
     assert result.seconds >= _core.bound(job, "allgather", 65536).seconds
@@ -121,11 +119,10 @@ def test_a_ring_of_1024_ranks_takes_under_10_seconds(placement: str, algorithm: 
 
 @pytest.mark.parametrize("algorithm", ["linear", "k_nomial", "by_topology"])
 @pytest.mark.parametrize("placement", ["block", "random:1"])
-def test_a_gather_of_16384_ranks_takes_under_60_seconds(placement: str, algorithm: str) -> None:
+def test_a_gather_of_16384_ranks_is_played(placement: str, algorithm: str) -> None:
     job = _core.Job(_core.Machine.synthetic("32leaf@100GB/s~2us:32node@25GB/s~1us:16core"), placement)
-    start = time.process_time()
     plan = _core.Plan(job, "gather", algorithm, block_bytes=65536)
     result = _core.flow(plan)
     assert result.messages == 16383
-    assert time.process_time() - start < 60
+    assert result.work < 3_000
     assert result.seconds >= _core.bound(job, "gather", 65536).seconds * (1 - 1e-9)
