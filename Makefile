@@ -53,7 +53,7 @@ SLURM := slurmctld slurmd slurm-client
 
 test: debian build simulate
 	@tools/setup_debian.sh $(FORTRAN) $(SLURM)
-	@tools/build.sh dev $(JOBS)
+	@tools/build.sh release $(JOBS) palmette_tests
 	@$(BIN)/python tools/run_tests.py $(TESTS)
 
 lint: build
@@ -63,12 +63,12 @@ format: .venv/.stamp-requirements
 	@$(BIN)/python tools/lint.py --fix $(FILES)
 
 sanitize: .venv/.stamp-requirements debian
-	@tools/build.sh asan-ubsan $(JOBS)
+	@tools/build.sh asan-ubsan $(JOBS) palmette_tests
 	@$(BIN)/ctest --test-dir build/asan-ubsan --output-on-failure
 
 tidy: .venv/.stamp-requirements .mpi/.stamp debian
 	@$(BIN)/clang-tidy --version >/dev/null 2>&1 || $(BIN)/pip install --quiet --disable-pip-version-check clang-tidy
-	@tools/build.sh tidy $(JOBS)
+	@tools/build.sh tidy $(JOBS) all palmette_tests
 
 bench: debian build
 	@$(BIN)/python bench/discover_10k.py

@@ -1,4 +1,4 @@
-"""Run every test: the C++ executables of build/dev, then pytest. The last line counts them all.
+"""Run every test: the C++ executables of build/release, then pytest. The last line counts them all.
 
 Usage: run_tests.py [cpp] [simulate] [python] [-- PYTEST-ARGUMENTS]      default: all three
 
@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-CPP_TESTS = ROOT / "build" / "dev" / "tests"
+CPP_TESTS = ROOT / "build" / "release" / "tests"
 PYTHON_TESTS = ROOT / "tests" / "python"
 SIMULATED = PYTHON_TESTS / "simulate"
 PARTS = ("cpp", "simulate", "python")
