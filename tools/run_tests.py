@@ -27,7 +27,7 @@ PYTHON_TESTS = ROOT / "tests" / "python"
 SIMULATED = PYTHON_TESTS / "simulate"
 PARTS = ("cpp", "simulate", "python")
 # Each C++ executable runs in so many parts: one of them takes most of the time, and would leave processors idle.
-SHARDS = 8
+SHARDS = 16
 
 
 @dataclass

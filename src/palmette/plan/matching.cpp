@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <numeric>
 #include <tuple>
 
 #include "palmette/base/text.hpp"
@@ -126,6 +127,27 @@ class Partners {
     std::map<std::pair<std::int32_t, std::int32_t>, Expose> exposes_;
 };
 
+/// By step of a program: the steps that wait for it, ascending.
+class Waiters {
+  public:
+    explicit Waiters(const Program& program) : begin_(program.steps.size() + 1, 0) {
+        for (const Step& step : program.steps)
+            for (const StepId wait : program.waits_of(step)) ++begin_[wait + 1];
+        std::partial_sum(begin_.begin(), begin_.end(), begin_.begin());
+        waiters_.resize(begin_.back());
+        std::vector<std::uint32_t> next(begin_.begin(), begin_.end() - 1);
+        for (StepId s = 0; s < program.steps.size(); ++s)
+            for (const StepId wait : program.waits_of(program.steps[s])) waiters_[next[wait]++] = s;
+    }
+    Span<StepId> of(StepId step) const {
+        return {waiters_.data() + begin_[step], begin_[step + 1] - begin_[step]};
+    }
+
+  private:
+    std::vector<std::uint32_t> begin_;
+    std::vector<StepId> waiters_;
+};
+
 class Walk {
   public:
     using Visit = std::function<void(StepRef, const StepRef*)>;
@@ -148,11 +170,10 @@ class Walk {
 
     Complaint prepare() {
         const auto ranks = static_cast<std::uint32_t>(plan_.programs.size());
-        missing_.resize(ranks), waiters_.resize(ranks), started_.resize(ranks), unread_.resize(ranks);
+        missing_.resize(ranks), waiters_.reserve(ranks), started_.resize(ranks), unread_.resize(ranks);
         for (std::uint32_t r = 0; r < ranks; ++r) {
             const Program& program = plan_.programs[r];
             missing_[r].resize(program.steps.size());
-            waiters_[r].resize(program.steps.size());
             started_[r].assign(program.steps.size(), 0);
             unread_[r].assign(program.steps.size(), 0);
             for (StepId s = 0; s < program.steps.size(); ++s) {
@@ -162,18 +183,18 @@ class Walk {
                     if (wait >= s)
                         return base::cat(describe(plan_, {r, s}), ": waits for step ", wait,
                                          ", which is not an earlier one");
-                    waiters_[r][wait].push_back(s);
                 }
                 if (missing_[r][s] == 0) ready_.push_back({r, s});
                 ++left_;
             }
+            waiters_.emplace_back(program);
         }
         return std::nullopt;
     }
 
     void complete(StepRef ref) {
         --left_;
-        for (const StepId waiter : waiters_[ref.rank][ref.step])
+        for (const StepId waiter : waiters_[ref.rank].of(ref.step))
             if (--missing_[ref.rank][waiter] == 0) ready_.push_back({ref.rank, waiter});
     }
 
@@ -242,7 +263,7 @@ class Walk {
     const Partners& partners_;
     const Visit& visit_;
     std::vector<std::vector<std::uint32_t>> missing_, unread_;
-    std::vector<std::vector<std::vector<StepId>>> waiters_;
+    std::vector<Waiters> waiters_;
     std::vector<std::vector<char>> started_;
     std::deque<StepRef> ready_;
     std::size_t left_ = 0;

@@ -1,5 +1,5 @@
 // In which order the steps of one program may be taken.
-#include <map>
+#include <algorithm>
 #include <set>
 #include <tuple>
 
@@ -8,10 +8,41 @@
 namespace palmette::plan::verifying {
 namespace {
 
+/// A step touches a part of a block.
 struct Access {
+    Buffer place;
+    std::int64_t block, part;
+    std::uint32_t order;  ///< of all accesses of the program
     StepId step;
     bool writes;
+    Buffer named;  ///< as the step names the place
+
+    bool same_place(const Access& other) const {
+        return place == other.place && block == other.block && part == other.part;
+    }
+    bool operator<(const Access& other) const {
+        return std::tie(place, block, part, order) < std::tie(other.place, other.block, other.part, other.order);
+    }
 };
+
+std::vector<Access> accesses_of(const Program& program, const Memory& memory, std::int64_t parts) {
+    std::vector<Access> out;
+    for (StepId s = 0; s < program.steps.size(); ++s) {
+        const Step& step = program.steps[s];
+        const std::int64_t begin = parts / step.slice.of * step.slice.index;
+        const std::int64_t end = begin + parts / step.slice.of;
+        const auto reads = static_cast<std::uint32_t>(step.region_count - written_by(program, step).size());
+        std::uint32_t i = 0;
+        for (const Region& region : program.regions_of(step)) {
+            const bool writes = i++ >= reads;
+            for (std::int64_t b = region.blocks.first; b < region.blocks.end(); ++b)
+                for (std::int64_t part = begin; part < end; ++part)
+                    out.push_back({memory.place(region.buffer), b, part, static_cast<std::uint32_t>(out.size()), s,
+                                   writes, region.buffer});
+        }
+    }
+    return out;
+}
 
 }  // namespace
 
@@ -28,27 +59,22 @@ Complaint check_races(const Program& program, const Memory& memory, std::int64_t
     const auto ordered = [&](StepId earlier, StepId later) {
         return earlier == later || (before[later * words + earlier / 64] >> earlier % 64 & 1) != 0;
     };
-    std::map<std::tuple<Buffer, std::int64_t, std::int64_t>, std::vector<Access>> accesses;
-    for (StepId s = 0; s < n; ++s) {
-        const Step& step = program.steps[s];
-        const std::int64_t begin = parts / step.slice.of * step.slice.index;
-        const std::int64_t end = begin + parts / step.slice.of;
-        const auto written = written_by(program, step);
-        const auto reads = static_cast<std::uint32_t>(step.region_count - written.size());
-        std::uint32_t i = 0;
-        for (const Region& region : program.regions_of(step)) {
-            const bool writes = i++ >= reads;
-            for (std::int64_t b = region.blocks.first; b < region.blocks.end(); ++b)
-                for (std::int64_t part = begin; part < end; ++part) {
-                    auto& list = accesses[{memory.place(region.buffer), b, part}];
-                    for (const Access& access : list)
-                        if ((writes || access.writes) && !ordered(access.step, s))
-                            return cat(at(program, s), " and step ", access.step, " touch ", name_of(region.buffer),
-                                       " block ", b, " and neither waits for the other");
-                    list.push_back({s, writes});
-                }
-        }
+    std::vector<Access> accesses = accesses_of(program, memory, parts);
+    std::sort(accesses.begin(), accesses.end());
+    // The first step that races, and of those before it the first.
+    const Access* earlier = nullptr;
+    const Access* later = nullptr;
+    for (auto first = accesses.begin(), access = first; access != accesses.end(); ++access) {
+        if (!access->same_place(*first)) first = access;
+        if (later != nullptr && later->order < access->order) continue;
+        const auto other = std::find_if(first, access, [&](const Access& before_it) {
+            return (access->writes || before_it.writes) && !ordered(before_it.step, access->step);
+        });
+        if (other != access) earlier = &*other, later = &*access;
     }
+    if (later != nullptr)
+        return cat(at(program, later->step), " and step ", earlier->step, " touch ", name_of(later->named), " block ",
+                   later->block, " and neither waits for the other");
     return std::nullopt;
 }
 
