@@ -139,9 +139,7 @@ class Waiters {
         for (StepId s = 0; s < program.steps.size(); ++s)
             for (const StepId wait : program.waits_of(program.steps[s])) waiters_[next[wait]++] = s;
     }
-    Span<StepId> of(StepId step) const {
-        return {waiters_.data() + begin_[step], begin_[step + 1] - begin_[step]};
-    }
+    Span<StepId> of(StepId step) const { return {waiters_.data() + begin_[step], begin_[step + 1] - begin_[step]}; }
 
   private:
     std::vector<std::uint32_t> begin_;
