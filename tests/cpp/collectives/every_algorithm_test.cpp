@@ -97,11 +97,12 @@ TEST_P(EveryAlgorithm, is_right_for_1_to_33_ranks_and_for_every_root) {
                 if (HasFailure()) return;
             }
     }
-    // Some want the ranks of a node to follow each other. One rank a node is too few for the layouts that need two leaders in each.
-    if (placement != "block") return;
-    const std::size_t never = machine == "33node" ? 2 : 0;
-    EXPECT_EQ(used.size(), test::every_spec().size() - never)
+    // One rank a node is too few for the layouts that need two leaders in each.
+    const std::size_t most = test::every_spec().size() - (machine == "33node" ? 2 : 0);
+    // One specification is refused on most machines where ranks aren't in order.
+    EXPECT_GE(used.size(), placement == "block" ? most : most - 1)
         << "a specification was refused for every number of ranks";
+    EXPECT_LE(used.size(), most);
 }
 
 INSTANTIATE_TEST_SUITE_P(Machines, EveryAlgorithm, testing::ValuesIn(machines_and_placements()), [](const auto& made) {
