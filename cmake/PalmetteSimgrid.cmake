@@ -4,6 +4,7 @@
 # What smpicxx does to a program is done here with CMake's own compiler: the paths, smpi_helpers.h in front of the
 # program, and a shared object instead of an executable. smpirun loads one copy of it for each simulated rank, which gives
 # each its own globals; so the runtime goes in whole and binds to its own names (docs/decisions/0011-simgrid.md).
+# Beside it bin/simbench-start.so, which is preloaded into the simulator itself.
 
 find_path(PALMETTE_SMPI_INCLUDE mpi.h PATH_SUFFIXES smpi NO_DEFAULT_PATH
           PATHS /usr/include /usr/local/include ENV SIMGRID_PREFIX)
@@ -36,12 +37,24 @@ target_link_libraries(palmette_smpi PUBLIC palmette_runtime_smpi)
 add_dependencies(palmette_smpi palmette_generated)
 
 set(_simbench "${CMAKE_CURRENT_SOURCE_DIR}/src/programs/simbench")
-add_library(simbench MODULE EXCLUDE_FROM_ALL "${_simbench}/simbench.c" "${_simbench}/costs.cpp" "${_simbench}/folded.cpp")
-target_compile_options(simbench PRIVATE -include smpi_helpers.h)
+# Two programs: `simbench` with palmette, and `simbench-alone` for its rivals. One copy a rank is loaded, and without the
+# runtime, and without symbols, a copy is small.
+foreach(_program simbench simbench-alone)
+  add_library(${_program} MODULE EXCLUDE_FROM_ALL
+    "${_simbench}/simbench.c" "${_simbench}/costs.cpp" "${_simbench}/folded.cpp")
+  target_compile_options(${_program} PRIVATE -include smpi_helpers.h)
+  target_link_options(${_program} PRIVATE -Wl,-Bsymbolic -Wl,--gc-sections -Wl,-z,defs -s)
+  set_target_properties(${_program} PROPERTIES
+    PREFIX "" SUFFIX ".smpi" LIBRARY_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/bin")
+endforeach()
 target_link_libraries(simbench PRIVATE palmette_flags "$<LINK_LIBRARY:WHOLE_ARCHIVE,palmette_smpi>"
                                        "${PALMETTE_SIMGRID_LIBRARY}" m)
-# One copy a rank is loaded: without symbols it is a fifth as large.
-target_link_options(simbench PRIVATE -Wl,-Bsymbolic -Wl,--gc-sections -Wl,-z,defs -s)
-set_target_properties(simbench PROPERTIES
-  PREFIX "" SUFFIX "" OUTPUT_NAME simbench.smpi LIBRARY_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/bin")
-install(TARGETS simbench LIBRARY DESTINATION palmette/bin COMPONENT simulate EXCLUDE_FROM_ALL)
+target_link_libraries(simbench-alone PRIVATE palmette_flags palmette_mpi_flags_smpi "${PALMETTE_SIMGRID_LIBRARY}" m)
+target_compile_definitions(simbench-alone PRIVATE SIMBENCH_ALONE=1)
+
+add_library(simbench-start MODULE EXCLUDE_FROM_ALL "${_simbench}/start.cpp")
+target_link_libraries(simbench-start PRIVATE palmette_flags ${CMAKE_DL_LIBS})
+set_target_properties(simbench-start PROPERTIES
+  PREFIX "" LIBRARY_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/bin")
+add_dependencies(simbench simbench-alone simbench-start)
+install(TARGETS simbench simbench-alone simbench-start LIBRARY DESTINATION palmette/bin COMPONENT simulate EXCLUDE_FROM_ALL)

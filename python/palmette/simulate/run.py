@@ -135,6 +135,7 @@ def _run(smpirun: str, asked: kept.Asked, cpu_limit_s: int) -> tuple[simgrid.End
             smpirun,
             folder,
             asked.hosts.count("\n"),
+            simgrid.PROGRAM if asked.program else simgrid.ALONE,
             list(asked.settings),
             list(asked.arguments),
             asked.environment

@@ -21,6 +21,10 @@ from palmette.simulate.parameters import Parameters
 VERSION = "3.32"
 """The version that times are pinned to: another one gives others, by about 1 % (docs/decisions/0011-simgrid.md)."""
 PROGRAM = Path(__file__).parent.parent / "bin" / "simbench.smpi"
+ALONE = PROGRAM.with_name("simbench-alone.smpi")
+"""The same without palmette, for rivals: SimGrid copies the program for each rank, and this one is small."""
+START = PROGRAM.with_name("simbench-start.so")
+"""Preloaded into the simulator: the start of a job without p² messages (src/programs/simbench/start.cpp)."""
 _MAKE = "`make simulate` in palmette's source installs SimGrid and builds the program (Debian 12, as root)"
 _PALMETTE = {
     "PALMETTE_SHARED": "0",
@@ -51,8 +55,9 @@ def find_smpirun() -> str:
     found = shutil.which("smpirun")
     if found is None:
         raise SimulateError(f"SimGrid {VERSION} isn't installed: there is no smpirun; {_MAKE}")
-    if not PROGRAM.is_file():
-        raise SimulateError(f"the simulated benchmark isn't built: there is no {PROGRAM.name}; {_MAKE}")
+    for part in (PROGRAM, ALONE, START):
+        if not part.is_file():
+            raise SimulateError(f"the simulated benchmark isn't built: there is no {part.name}; {_MAKE}")
     return found
 
 
@@ -95,15 +100,17 @@ def start(
     smpirun: str,
     folder: Path,
     ranks: int,
+    program: Path,
     settings: list[str],
     arguments: list[str],
     environment: dict[str, str],
     cpu_limit_s: int,
 ) -> Ended:
-    """Run the benchmark program on `folder`'s platform.xml and hosts; it ends after `cpu_limit_s` of CPU at the latest."""
+    """Run PROGRAM or ALONE on `folder`'s platform.xml and hosts; it ends after `cpu_limit_s` of CPU at the latest."""
     command = [smpirun, "-np", str(ranks), "-platform", "platform.xml", "-hostfile", "hosts", *settings]
-    command += [str(PROGRAM), *arguments]
+    command += [str(program), *arguments]
     own = {name: value for name, value in os.environ.items() if not name.startswith("PALMETTE_")}
+    preloaded = ":".join(filter(None, [str(START), own.get("LD_PRELOAD", "")]))
 
     def limit() -> None:
         # A group to be ended as a whole. Not a session: Linux shares the processors evenly among sessions, not jobs.
@@ -115,7 +122,7 @@ def start(
         command,
         cwd=folder,
         # The simulator's copies of the program, one a rank, go where they are removed with the rest.
-        env=own | {"TMPDIR": str(folder)} | _PALMETTE | environment,
+        env=own | {"TMPDIR": str(folder), "LD_PRELOAD": preloaded} | _PALMETTE | environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -1,9 +1,32 @@
-/* A collective as a composition, factored as the command line says: what palmette.h's functions make of it. */
+/* A collective as a composition, factored as the command line says: what palmette.h's functions make of it. In the program
+ * without palmette (SIMBENCH_ALONE) there is none. */
 #ifndef SIMBENCH_COMPOSED_H
 #define SIMBENCH_COMPOSED_H
 
-#include "../../palmette/interpose/palmette.h"
 #include "../collbench/collectives.h"
+
+#ifdef SIMBENCH_ALONE
+
+struct composed {
+    char nothing;
+};
+
+static const char* compose(struct composed* made, const struct collective* c, const struct work* w,
+                           const char* factoring) {
+    (void)made, (void)c, (void)w, (void)factoring;
+    return "this program is without palmette, and so without compositions";
+}
+
+static int call_composed(struct composed* made) {
+    (void)made;
+    return MPI_ERR_OTHER;
+}
+
+static void free_composed(struct composed* made) { (void)made; }
+
+#else
+
+#include "../../palmette/interpose/palmette.h"
 
 struct composed {
     palmette_composition* composition;
@@ -48,5 +71,7 @@ static void free_composed(struct composed* made) {
     palmette_plan_free(made->plan);
     palmette_composition_free(made->composition);
 }
+
+#endif
 
 #endif

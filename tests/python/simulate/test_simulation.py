@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from palmette.bench.settings import BLOCKING
-from palmette.simulate import cluster, job, parameters, run
+from palmette.simulate import cluster, job, parameters, platform, run, simgrid
 from palmette.simulate.compare import Asked, compare
 
 Call = Callable[..., Any]
@@ -217,3 +217,33 @@ def test_a_real_fabric_is_simulated(smpirun: str, fabrics: Path, tmp_path: Path,
                       "--placement", "random:3", "--rivals", "mpich", "--json")  # fmt: skip
     assert result.status == 0, result.err
     assert json.loads(result.out)["cells"][0]["ratio"] > 0
+
+
+def test_the_simulators_start_takes_few_steps_and_a_measured_ring_all(
+    smpirun: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SimGrid asks first which ranks share a host: along a ring of 128 ranks, but for what is preloaded."""
+
+    def simulated_s(collective: str, selector: dict[str, str]) -> tuple[float, float]:
+        bed = on("32node@1GB/s~2us:4core", "block")
+        (tmp_path / "platform.xml").write_text(platform.platform_xml(bed.cluster.topology, VALUES, None))
+        (tmp_path / "hosts").write_text("".join(f"{seat}\n" for seat in bed.seats))
+        settings = simgrid.configuration(VALUES, selector)
+        settings += ["--cfg=smpi/display-timing:yes", "--log=smpi_utils.thres:info"]
+        asked = ["--variant", "alone", "--collective", collective, "--sizes", "64", "--checked-bytes", "0"]
+        asked += run.end_costs(VALUES)
+        ended = simgrid.start(smpirun, tmp_path, len(bed.seats), simgrid.ALONE, settings, asked, {}, 60)
+        assert ended.trouble == ""
+        whole = re.search(r"Simulated time: (\S+) seconds", ended.errors)
+        assert whole is not None
+        return float(whole[1]), next(event["time_s"] for event in run.events_of(ended) if event["event"] == "cell")
+
+    ring = {"smpi/coll-selector": "mpich", "smpi/allgather": "ring"}
+    short = simulated_s("bcast", {"smpi/coll-selector": "impi"})
+    short_ring = simulated_s("allgather", ring)
+    monkeypatch.setattr(simgrid, "START", tmp_path / "none")
+    long = simulated_s("bcast", {"smpi/coll-selector": "impi"})
+    long_ring = simulated_s("allgather", ring)
+    assert long[0] - short[0] > 100 * 2e-6  # of 127 steps over 2 us each, seven are left
+    assert long[1] == pytest.approx(short[1], rel=1e-9)
+    assert long_ring == pytest.approx(short_ring, rel=1e-9)
