@@ -24,7 +24,8 @@ PALMETTE = "palmette"
 CHECKED_BYTES = 2 << 30
 """Sizes with more than this in all ranks' buffers together are timed in memory that the ranks share, and not compared."""
 UNDERNEATH = {"smpi/coll-selector": "mpich", "smpi/allreduce": "rdb", "smpi/bcast": "binomial_tree"}
-"""What stands below palmette: its start shouldn't take p² messages, which mpich's own short ones do in the simulator."""
+"""What stands below palmette, for its start and the calls that it refuses: mpich's choices, but short ones of these two
+collectives by algorithms that don't ask first which ranks share a host."""
 
 _SOLVER = {"alltoall": {"maxmin/precision": "1e-4"}}
 """Rates are summed up to rounding: with tens of thousands of messages under way at 1e9 bytes a second that is more than the

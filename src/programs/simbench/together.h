@@ -1,5 +1,5 @@
 /* Ranks that agree with as few messages as there are ranks, none of them a collective's: the simulator's own collectives are what
- * is measured, and those that look at nodes exchange ranks² messages in a communicator before their first call. */
+ * is measured, and those that look at nodes ask first, in each communicator, which ranks share one. */
 #ifndef SIMBENCH_TOGETHER_H
 #define SIMBENCH_TOGETHER_H
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from palmette.bench.settings import BLOCKING
-from palmette.simulate import cluster, job, parameters, platform, run, simgrid
+from palmette.simulate import cluster, job, kept, parameters, platform, run, simgrid
 from palmette.simulate.compare import Asked, compare
 
 Call = Callable[..., Any]
@@ -223,16 +223,16 @@ def test_the_simulators_start_takes_few_steps_and_a_measured_ring_all(
     smpirun: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SimGrid asks first which ranks share a host: along a ring of 128 ranks, but for what is preloaded."""
+    bed = on("32node@1GB/s~2us:4core", "block")
+    hosts = "".join(f"{seat}\n" for seat in bed.seats)
+    xml = platform.platform_xml(bed.cluster.topology, VALUES, bed.cluster.mesh)
 
     def simulated_s(collective: str, selector: dict[str, str]) -> tuple[float, float]:
-        bed = on("32node@1GB/s~2us:4core", "block")
-        (tmp_path / "platform.xml").write_text(platform.platform_xml(bed.cluster.topology, VALUES, None))
-        (tmp_path / "hosts").write_text("".join(f"{seat}\n" for seat in bed.seats))
         settings = simgrid.configuration(VALUES, selector)
         settings += ["--cfg=smpi/display-timing:yes", "--log=smpi_utils.thres:info"]
-        asked = ["--variant", "alone", "--collective", collective, "--sizes", "64", "--checked-bytes", "0"]
-        asked += run.end_costs(VALUES)
-        ended = simgrid.start(smpirun, tmp_path, len(bed.seats), simgrid.ALONE, settings, asked, {}, 60)
+        words = ["--variant", "alone", "--collective", collective, "--sizes", "64", "--checked-bytes", "0"]
+        asked = kept.Asked(simgrid.VERSION, xml, hosts, settings, [*words, *run.end_costs(VALUES)], "", "", {})
+        ended, _ = run.started(smpirun, asked, 60, None)
         assert ended.trouble == ""
         whole = re.search(r"Simulated time: (\S+) seconds", ended.errors)
         assert whole is not None
