@@ -16,7 +16,7 @@ from palmette.simulate.job import Background, Job
 from palmette.simulate.kept import Kept
 from palmette.simulate.limits import limit_of
 from palmette.simulate.parameters import Parameters
-from palmette.simulate.run import PALMETTE, Outcome, simulate
+from palmette.simulate.run import PALMETTE, TOGETHER_BYTES, Outcome, simulate
 from palmette.simulate.watch import watched
 
 WITHIN = 1.05
@@ -120,10 +120,6 @@ class Trouble:
             "contender": self.contender,
             "trouble": self.text,
         }
-
-
-TOGETHER_BYTES = 1 << 28
-"""Sizes with more than this in what all ranks end with are simulated each by itself, with a limit of its own."""
 
 
 @dataclass(frozen=True, slots=True)

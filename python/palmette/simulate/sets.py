@@ -62,7 +62,7 @@ _SETS = (
         _THREE,
         dict.fromkeys(ALL, _FROM_8B),
         cpu_limit_s=400,
-        takes="two hours",
+        takes="an hour",
     ),
     SimulatedSet(
         "clos-1024",
@@ -71,7 +71,7 @@ _SETS = (
         _THREE,
         dict.fromkeys(ALL, _FROM_8B),
         rivals_from={"allgather": (512, ("ompi",)), "alltoall": (512, ("pair",))},
-        cpu_limit_s=900,
+        cpu_limit_s=1800,
         takes="some hours",
     ),
     SimulatedSet(

@@ -247,3 +247,18 @@ def test_the_simulators_start_takes_few_steps_and_a_measured_ring_all(
     assert long[0] - short[0] > 100 * 2e-6  # of 127 steps over 2 us each, seven are left
     assert long[1] == pytest.approx(short[1], rel=1e-9)
     assert long_ring == pytest.approx(short_ring, rel=1e-9)
+
+
+def test_large_exchanges_may_end_a_little_together(smpirun: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Among 512 ranks and more; here that is asked of fewer, as of so many an exchange takes minutes."""
+    bed = on("2leaf@3GB/s~2.45us:8node@1.5GB/s~1.57us:4core")
+    size = 128 << 10
+
+    def times_s(ranks: int) -> list[float]:
+        monkeypatch.setattr(run, "_COARSE_RANKS", ranks)
+        contenders = (run.PALMETTE, "pair", "mvapich2")
+        return [run.simulate(smpirun, bed, VALUES, name, "alltoall", (size,)).times_s[size] for name in contenders]
+
+    fine, coarse = times_s(512), times_s(2)
+    assert coarse != fine
+    assert coarse == pytest.approx(fine, rel=0.01)
