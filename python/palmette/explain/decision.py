@@ -81,6 +81,8 @@ class Decision:
     refused: str | None = None
 
 
+NONE = "none"
+"""What a call without bytes is served by: it sends nothing, and no table is asked."""
 OFF = "PALMETTE_ENABLE"
 """The setting that leaves every call to the MPI."""
 
@@ -90,6 +92,8 @@ def decide(asked: Asked, table: _core.Table, table_name: str, forced: Mapping[st
 
     Raises _core.Error, for an algorithm that a setting forces and that there isn't, too.
     """
+    if asked.size_bytes == 0 and asked.function != "barrier" and (forced or {}).get(asked.function) != "mpi":
+        return Decision(asked, table_name, NONE, "nothing to move", None, None, [])
     looks = look_through(asked, table)
     choice = table.choose(asked.function, asked.planned_job, asked.root, asked.size_bytes, **_details(asked))
     row = next((look for look in looks if not look.why_not), None)

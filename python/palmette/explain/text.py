@@ -9,7 +9,7 @@ from itertools import zip_longest
 
 from palmette import _core
 from palmette.explain.costs import Cost
-from palmette.explain.decision import OFF, Asked, Decision, RowLook
+from palmette.explain.decision import NONE, OFF, Asked, Decision, RowLook
 from palmette.explain.measured import Figure
 from palmette.explain.report import Explained
 from palmette.plan.request import details_of
@@ -33,6 +33,8 @@ def decision_lines(decision: Decision, all_rows: bool = False) -> list[str]:
         lines += _wrapped(
             "", "planned for ranks in their own order, as sums must come out so: where they sit is left out"
         )
+    if decision.algorithm == NONE:
+        return lines + _wrapped("", "nothing to move: it returns at once, and no table is asked")
     if decision.forced_by == OFF:
         return lines + _wrapped("", f"switched off by {OFF}=0; the table isn't asked")
     if decision.refused is not None:

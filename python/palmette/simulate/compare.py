@@ -60,9 +60,9 @@ class Cell:
 
     @property
     def ratio(self) -> float | None:
-        """Palmette's time over the best rival's."""
-        best = self.best_rival
-        return self.palmette_s / self.rivals_s[best] if best is not None and self.palmette_s is not None else None
+        """Palmette's time over the best rival's; None without one, or where that takes no time, having nothing to move."""
+        best_s = min(self.rivals_s.values(), default=0.0)
+        return self.palmette_s / best_s if best_s > 0 and self.palmette_s is not None else None
 
     @property
     def multiple(self) -> float | None:
@@ -72,11 +72,14 @@ class Cell:
     @property
     def is_slower(self) -> bool:
         """By more than the margin than the best rival."""
-        return self.ratio is not None and self.ratio > WITHIN
+        own, rivals = self.palmette_s, self.rivals_s.values()
+        return own is not None and any(own > WITHIN * rival for rival in rivals)
 
     @property
     def is_good(self) -> bool:
         """Far ahead of the best rival, or near the bound."""
+        if self.palmette_s == 0:
+            return True
         near = NEAR.get(self.collective, NEAR_OTHERS)
         won = self.ratio is not None and self.ratio * WON <= 1
         return won or (self.multiple is not None and self.multiple <= near)

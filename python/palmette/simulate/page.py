@@ -20,7 +20,12 @@ from palmette.simulate.job import Job
 def write_comparison(path: Path, jobs: Sequence[Job], compared: Compared, simgrid: str, command: str) -> None:
     """Write the page to `path`. Raises BenchError when that can't be done."""
     # Without a right rival, or a time of palmette's, nothing is compared: such cells are told of as troubles are.
-    rows = [_row(cell, simgrid) for cell in compared.cells if cell.rivals_s and cell.ended]
+    # What takes no time, having nothing to move, can't be drawn.
+    rows = [
+        _row(cell, simgrid)
+        for cell in compared.cells
+        if cell.rivals_s and cell.ended and (cell.ratio or cell.palmette_s is None)
+    ]
     cluster = jobs[0].cluster
     run = results.Run(
         started=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),

@@ -15,7 +15,7 @@ def results_page(title: str, sentence: str, command: str, simgrid: str, compared
 
 
 def _lines(title: str, sentence: str, command: str, simgrid: str, compared: Compared) -> Iterator[str]:
-    cells = [cell for cell in compared.cells if cell.ratio is not None or cell.palmette_s is None]
+    cells = [cell for cell in compared.cells if cell.rivals_s or cell.palmette_s is None]
     yield from (f"# {title}", "", sentence, "")
     yield f"SimGrid {simgrid}; [how it is simulated, and what that can't see](../guide/simulate.md). Made by"
     yield from ("", f"    {command}", "")
@@ -24,7 +24,7 @@ def _lines(title: str, sentence: str, command: str, simgrid: str, compared: Comp
     yield f"Of {len(cells)} cells {len(cells) - len(slower)} are not slower than the best rival by more than"
     yield f"{100 * (WITHIN - 1):.0f} %, and {good} are at least {WON} times faster than it or within {NEAR_OTHERS} bounds"
     yield f"({NEAR['bcast']} for broadcast and reductions)."
-    alone = [cell for cell in compared.cells if cell.ratio is None and cell.palmette_s is not None]
+    alone = [cell for cell in compared.cells if not cell.rivals_s and cell.palmette_s is not None]
     if alone:
         near = sum(cell.is_good for cell in alone)
         yield f"{len(alone)} more have no right rival that ended in its time; {near} of them are within these bounds."

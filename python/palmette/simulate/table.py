@@ -135,8 +135,8 @@ def _cut(text: str, most: int) -> str:
 
 
 def mean_ratio(cells: Sequence[Cell]) -> float | None:
-    """Return the geometric mean of the cells' ratios, or None where there are none."""
-    ratios = [cell.ratio for cell in cells if cell.ratio is not None]
+    """Return the geometric mean of the cells' ratios, but for times of 0, or None where there are none."""
+    ratios = [cell.ratio for cell in cells if cell.ratio]
     return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else None
 
 

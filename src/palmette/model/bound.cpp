@@ -71,7 +71,6 @@ class Terms {
         out.level = level.name;
         out.groups = level.groups.count();
         out.latency_s = level.costs.latency_s;
-        out.crossed = is_crossed(index);
         double bytes_out = 0, bytes_in = 0, capacities = 0;
         for (std::int32_t g = 0; g < out.groups; ++g) {
             const EdgeTerm one = edge(level, g, traffic[static_cast<std::size_t>(g)]);
@@ -82,6 +81,7 @@ class Terms {
             else if (out.worst.group < 0 || one.seconds > out.worst.seconds)
                 out.worst = one;
         }
+        out.crossed = is_crossed(index) && (is_barrier() || bytes_out + bytes_in > 0);
         if (out.worst.group >= 0 && !level.names.empty())
             out.worst.name = level.names[static_cast<std::size_t>(out.worst.group)];
         out.together_bytes = together(out.groups, std::max(bytes_out, bytes_in));
@@ -105,6 +105,8 @@ class Terms {
                 return leaving;
         }
     }
+
+    bool is_barrier() const { return request_.collective == Collective::barrier; }
 
     /// In some parent group (for rooted collectives, the root's) there are two groups or more.
     bool is_crossed(std::size_t index) const {
@@ -149,7 +151,8 @@ class Terms {
         const std::size_t levels = options_.messages_only ? job_.levels().size() : nodes + 1;
         const bool inside = options_.messages_only && !job_.levels().back().groups.all_single();
         const std::optional<Smallest> least = smallest(levels, inside);
-        if (out.members < 2 || !least) return out;
+        // Who has nothing to say or to get needn't hear.
+        if (out.members < 2 || !least || !(is_barrier() || crossing_.all_move())) return out;
         out.latency_s = least->latency_s;
         if (options_.at_once > 0)
             out.at_once = options_.at_once;

@@ -119,6 +119,8 @@ struct BoundTerms {
 /// bytes take (p-1) n bytes of results to combine, which p ranks can share at best. What reaches a rank from others of its node is
 /// taken as free.
 ///
+/// Where no bytes move the bound is 0, but for a barrier: nobody need hear of anybody.
+///
 /// Edges without a capacity, levels without latency and memory without rates bound nothing.
 ///
 /// `block_bytes`: one entry, of the meaning of Request::block_bytes, or one for each rank (gather, scatter, allgather, reduce_scatter) or for

@@ -1,5 +1,6 @@
 #include "palmette/model/crossing.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "palmette/base/error.hpp"
@@ -51,6 +52,10 @@ Crossing::Crossing(const Job& job, const Request& request, std::vector<std::int6
             until_.push_back(until_.back() + given_[static_cast<std::size_t>(job.rank_at({p}).value)]);
     }
     total_ = per_rank ? sum(0, job.size()) : given_.front();
+}
+
+bool Crossing::all_move() const {
+    return std::ranges::all_of(given_, [](std::int64_t bytes) { return bytes > 0; });
 }
 
 std::int64_t Crossing::sum(std::int32_t first, std::int32_t end) const {

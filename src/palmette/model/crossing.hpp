@@ -45,6 +45,8 @@ class Crossing {
     /// All blocks of gather, scatter, allgather and reduce_scatter; the vector of the others.
     std::int64_t total() const { return total_; }
 
+    /// No block is empty.
+    bool all_move() const;
     /// All blocks have one length.
     bool even() const { return given_.size() == 1; }
     /// What a rank of gather, scatter, allgather or reduce_scatter has or gets, or what a rank of alltoall sends to itself.

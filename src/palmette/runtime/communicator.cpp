@@ -115,6 +115,14 @@ void Communicator::fill(CachedPlan& plan, const Settings& settings) {
     const bool reduces = plan::is_reduction(plan.collective);
     const bool by_rank = reduces && ((key.ordered && scattered_) || settings.reproducible);
     plan.job = by_rank ? &in_rank_order_ : &job_;
+    const auto& forced = settings.forced[static_cast<std::size_t>(key.function)];
+    if (key.block_bytes == 0 && plan.collective != plan::Collective::barrier && (!forced || forced->algorithm)) {
+        // No message either: MPI promises no more than that arguments are looked at.
+        plan.algorithm = "none";
+        plan.reason = "nothing to move";
+        plan.tags = 1;
+        return;
+    }
     plan::Request request{plan.collective,   plan::Rank{key.root}, key.block_bytes,
                           key.element_bytes, key.ordered,          false};
     request.shared_memory = key.blocking && !by_rank && can_share(settings);
@@ -167,7 +175,6 @@ void Communicator::fill(CachedPlan& plan, const Settings& settings) {
             return;
         }
         if (key.blocking && settings.copies_sends && job_.nodes().groups.count() > 1) plan.outbox = &Outbox::instance();
-        const bool forced = settings.forced[static_cast<std::size_t>(key.function)].has_value();
         if (settings.compare > 0 && key.blocking && key.comparing != Comparing::never && !forced)
             plan.comparison = &comparison_for(plan, settings);
         if (select::sizes_alike(key.function)) {

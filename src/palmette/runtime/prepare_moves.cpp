@@ -25,7 +25,6 @@ bool prepare_gather(Call& call, Work& work, const void* sendbuf, std::int64_t se
     const bool in_place = work.in_place != InPlace::no;
     const std::int64_t block = in_place ? work.recv.bytes() : work.send.bytes();
     if (at_root && work.recv.bytes() != block) return call.refuse(Refusal::erroneous_arguments);
-    if (block == 0) return call.refuse(Refusal::nothing_to_move);
     return call.plan(work, root, block);
 }
 
@@ -67,7 +66,6 @@ bool prepare_scatter(Call& call, Work& work, const void* sendbuf, std::int64_t s
     const std::int64_t block = at_root ? work.send.bytes() : work.recv.bytes();
     if (at_root && work.in_place == InPlace::no && work.recv.bytes() != block)
         return call.refuse(Refusal::erroneous_arguments);
-    if (block == 0) return call.refuse(Refusal::nothing_to_move);
     return call.plan(work, root, block);
 }
 
@@ -103,7 +101,6 @@ bool prepare_allgather(Call& call, Work& work, const void* sendbuf, std::int64_t
     if (!work.recv.blocks(recvbuf, recvcount, recvtype, call.size())) return call.refuse(Refusal::erroneous_arguments);
     if (work.in_place == InPlace::no && work.send.bytes() != work.recv.bytes())
         return call.refuse(Refusal::erroneous_arguments);
-    if (work.recv.total() == 0) return call.refuse(Refusal::nothing_to_move);
     return call.plan(work, 0, work.recv.bytes());
 }
 
@@ -121,7 +118,6 @@ bool prepare_allgatherv(Call& call, Work& work, const void* sendbuf, std::int64_
         return call.refuse(Refusal::erroneous_arguments);
     if (work.in_place == InPlace::no && work.send.bytes() != work.recv.bytes(call.rank()))
         return call.refuse(Refusal::erroneous_arguments);
-    if (work.recv.total() == 0) return call.refuse(Refusal::nothing_to_move);
     // All ranks know all lengths: their mean chooses.
     return call.plan(work, 0, (work.recv.total() + call.size() - 1) / call.size());
 }
@@ -134,7 +130,6 @@ bool prepare_bcast(Call& call, Work& work, void* buffer, std::int64_t count, MPI
     CallerBuffer& here = at_root ? work.send : work.recv;
     (at_root ? work.recv : work.send).clear();
     if (!here.one(buffer, count, type)) return call.refuse(Refusal::erroneous_arguments);
-    if (here.bytes() == 0) return call.refuse(Refusal::nothing_to_move);
     return call.plan(work, root, here.bytes());
 }
 
@@ -151,7 +146,6 @@ bool prepare_alltoall(Call& call, Work& work, const void* sendbuf, std::int64_t 
         return call.refuse(Refusal::erroneous_arguments);
     }
     if (work.send.bytes() != work.recv.bytes()) return call.refuse(Refusal::erroneous_arguments);
-    if (work.recv.total() == 0) return call.refuse(Refusal::nothing_to_move);
     return call.plan(work, 0, work.recv.bytes());
 }
 

@@ -26,7 +26,6 @@ bool prepare_vector(Call& call, Work& work, const void* sendbuf, void* recvbuf, 
     if (call.is_left_to_mpi(count, type)) return false;
     work.reset(call.state(), call.comm());
     if (!set_operation(call, work, op, type, count)) return false;
-    if (count == 0) return call.refuse(Refusal::nothing_to_move);
     if (sendbuf == MPI_IN_PLACE) {
         if (!receives) return call.refuse(Refusal::erroneous_arguments);
         work.in_place = InPlace::all_of_recv;
@@ -83,7 +82,6 @@ bool prepare_reduce_scatter(Call& call, Work& work, const void* sendbuf, void* r
         work.send.force_room();
     }
     work.recv.elements(recvbuf, recvcounts[call.rank()], *work.operation, type);
-    if (work.send.total() == 0) return call.refuse(Refusal::nothing_to_move);
     return call.plan(work, 0, (work.send.total() + call.size() - 1) / call.size(), &*work.operation);
 }
 
@@ -92,7 +90,6 @@ bool prepare_reduce_scatter_block(Call& call, Work& work, const void* sendbuf, v
     if (call.is_left_to_mpi(recvcount, type)) return false;
     work.reset(call.state(), call.comm());
     if (!set_operation(call, work, op, type, recvcount)) return false;
-    if (recvcount == 0) return call.refuse(Refusal::nothing_to_move);
     const bool in_place = sendbuf == MPI_IN_PLACE;
     work.send.element_blocks(in_place ? recvbuf : sendbuf, Counts(), recvcount, *work.operation, type, call.size());
     if (in_place) {

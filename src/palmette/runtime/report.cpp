@@ -23,7 +23,6 @@ constexpr std::array<const char*, static_cast<std::size_t>(Refusal::count)> sent
     "arguments that the MPI must judge",
     "chosen",
     "the algorithm's precondition doesn't hold",
-    "nothing to move",
     "more message tags than the MPI has",
     "the communicator's state could not be made",
     "512 communicators are served already, which is the most",

@@ -28,7 +28,6 @@ enum class Refusal : std::uint8_t {
     erroneous_arguments,
     chosen,  ///< the table or a setting says so
     precondition,
-    nothing_to_move,
     too_many_tags,
     no_state,
     too_many_communicators,

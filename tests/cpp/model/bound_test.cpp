@@ -141,6 +141,26 @@ TEST(Bound, takes_the_latency_of_a_level_only_where_somebody_must_cross_it) {
     EXPECT_DOUBLE_EQ(bound_of(job, Collective::allreduce, {4}).seconds, 5e-3);
 }
 
+TEST(Bound, is_nothing_where_nothing_moves) {
+    const Job job = job_on("2leaf@1B/s~5ms:2node@1B/s~1ms:2core");
+    for (std::size_t i = 0; i < plan::collective_count; ++i) {
+        const auto c = static_cast<Collective>(i);
+        if (c == Collective::barrier) continue;
+        EXPECT_DOUBLE_EQ(bound_of(job, c, {0}).seconds, 0) << plan::name_of(c);
+        BoundOptions messages;
+        messages.messages_only = true;
+        messages.at_once = 1;
+        EXPECT_DOUBLE_EQ(bound_terms(job, Request{c, Rank{0}, 0}, {0}, messages).limit.seconds, 0) << plan::name_of(c);
+    }
+}
+
+TEST(Bound, asks_no_message_of_ranks_whose_blocks_are_empty) {
+    // Those of the other leaf have nothing for the root.
+    const Job job = job_on("2leaf@1GB/s~5ms:2node@1GB/s~1ms:2core");
+    EXPECT_DOUBLE_EQ(bound_of(job, Collective::gather, {1, 1, 1, 1, 0, 0, 0, 0}).seconds, 1e-3);
+    EXPECT_DOUBLE_EQ(bound_of(job, Collective::gather, {1, 1, 1, 1, 0, 0, 0, 1}).seconds, 5e-3);
+}
+
 TEST(Bound, of_few_bytes_is_the_latency_and_of_many_the_link) {
     const Job job = job_on("2leaf@1KB/s~5ms:2node@1GB/s:2core");
     EXPECT_EQ(bound_of(job, Collective::allreduce, {4}).kind, "latency");

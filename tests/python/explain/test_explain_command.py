@@ -42,6 +42,14 @@ def test_it_names_the_row_that_decides_and_why_no_row_before(palmette: Palmette)
     assert "for impi, the MPI is mpich" in result.out
 
 
+def test_a_call_without_bytes_sends_nothing(palmette: Palmette) -> None:
+    result = palmette("explain", "gather", "0", "--machine", LAB)
+    assert result.status == 0, result.err
+    assert result.out.splitlines()[1].strip() == "none"
+    assert "nothing to move" in result.out
+    assert "row" not in result.out
+
+
 def test_the_json_form_has_the_same(palmette: Palmette) -> None:
     result = palmette("explain", "allreduce", "64K", "--machine", LAB, "--mpi", "mpich", "--json")
     found = json.loads(result.out)
@@ -93,7 +101,7 @@ def test_the_looks_agree_with_the_choice_everywhere() -> None:
     functions = sorted({row.function for row in table.rows})
     for _ in range(1500):
         asked = Asked(
-            draw.choice(functions), draw.choice((-1, 0, 8, 300, 5000, 70000, 1 << 21)), 0, draw.choice(jobs),
+            draw.choice(functions), draw.choice((-1, 4, 8, 300, 5000, 70000, 1 << 21)), 0, draw.choice(jobs),
             draw.choice(("", "mpich", "openmpi", "impi")), draw.random() < 0.5, draw.random() < 0.7, draw.random() < 0.3,
             draw.random() < 0.7,
         )  # fmt: skip

@@ -219,6 +219,20 @@ def test_a_real_fabric_is_simulated(smpirun: str, fabrics: Path, tmp_path: Path,
     assert json.loads(result.out)["cells"][0]["ratio"] > 0
 
 
+def test_calls_without_bytes_take_no_time(smpirun: str, palmette: Call) -> None:
+    words = ["simulate", "--machine", SMALL, "--collectives", "gather,bcast,alltoall", "--sizes", "0,8"]
+    result = palmette(*words)
+    assert result.status == 0, result.err
+    result = palmette(*words, "--json")
+    empty = [cell for cell in json.loads(result.out)["cells"] if cell["size_bytes"] == 0]
+    assert len(empty) == 3
+    for cell in empty:
+        assert (cell["palmette_s"], cell["algorithm"], cell["bound_s"]) == (0, "none", 0)
+        assert cell["good"] and not cell["slower"]
+    # Some rivals return at once, too, and some send messages without bytes.
+    assert {cell["ratio"] for cell in empty} == {None, 0.0}
+
+
 def test_the_simulators_start_takes_few_steps_and_a_measured_ring_all(
     smpirun: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
