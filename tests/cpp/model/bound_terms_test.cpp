@@ -92,7 +92,7 @@ TEST(BoundTerms, count_rounds_of_the_smallest_latency_where_messages_at_once_are
 
 TEST(BoundTerms, take_the_messages_at_once_from_overheads) {
     const Job job = costed_job(R"({"name":"node","latency_s":1e-6,"overhead_s":4e-7})", "", 64, 1);
-    const BoundTerms terms = terms_of(job, Collective::bcast, 0);
+    const BoundTerms terms = terms_of(job, Collective::bcast, 1);
     EXPECT_EQ(terms.rounds.at_once, 3);
     EXPECT_EQ(terms.rounds.rounds, 3);
     EXPECT_EQ(terms.limit.kind, "rounds");

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from palmette import _core
+from palmette.explain.decision import NONE
 from palmette.mpi_install import Installation, MpiNotFoundError, find
 from palmette.run import prepare
 from palmette.run.abi import LIBRARIES, Abi
@@ -76,10 +77,19 @@ class Ran:
         assert all(cases > 0 and wrong == 0 for cases, wrong in closing), self.text
 
     def served(self) -> dict[str, dict[str, int]]:
-        """Return function -> algorithm -> number of calls that palmette served."""
+        """Return function -> algorithm -> number of calls that palmette served, but for those without bytes."""
+        return self._calls(lambda algorithm: algorithm != NONE)
+
+    def empty(self) -> dict[str, int]:
+        """Return function -> number of calls without bytes that palmette served."""
+        return {function: counts[NONE] for function, counts in self._calls(lambda algorithm: algorithm == NONE).items()}
+
+    def _calls(self, counted: Callable[[str], bool]) -> dict[str, dict[str, int]]:
         assert self.report is not None, f"no report was written\n{self.text}"
         result: dict[str, dict[str, int]] = {}
         for row in self.report["calls"]:
+            if not counted(row["algorithm"]):
+                continue
             counts = result.setdefault(row["function"], {})
             counts[row["algorithm"]] = counts.get(row["algorithm"], 0) + row["calls"]
         return result

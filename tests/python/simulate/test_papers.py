@@ -95,7 +95,9 @@ def test_gathers_beside_traffic_are_chosen_for_it(took: Took) -> None:
 
 @pytest.mark.parametrize("collective", ["gather", "scatter"])
 def test_empty_blocks_are_gathered_and_scattered(collective: str, took: Took) -> None:
-    for who in (run.PALMETTE, *RIVALS):
+    # Palmette sends nothing, these rivals messages without bytes.
+    assert took(BED, run.PALMETTE, collective, (0, 8), "random:1")[0] == 0
+    for who in RIVALS:
         assert 0 < took(BED, who, collective, (0, 8), "random:1")[0] < 1e-4
 
 
