@@ -72,7 +72,7 @@ _SETS = (
         dict.fromkeys(ALL, _FROM_8B),
         rivals_from={"allgather": (512, ("ompi",)), "alltoall": (512, ("pair",))},
         cpu_limit_s=1800,
-        takes="some hours",
+        takes="an hour and a half",
     ),
     SimulatedSet(
         "trees-4096",
