@@ -15,7 +15,7 @@ from palmette import _core, mpi_install
 from palmette.cli.common import CliError, emit_json, json_option
 from palmette.cli.job_options import make_machine
 from palmette.explain.costs import Cost, bound_of, costs
-from palmette.explain.decision import NONE, Asked, Decision, decide, switched_off
+from palmette.explain.decision import Asked, Decision, decide, switched_off
 from palmette.explain.measured import figures
 from palmette.explain.report import ReportError, explain, read_report
 from palmette.explain.text import cost_lines, decision_lines, figure_lines, force_lines, report_lines
@@ -107,7 +107,7 @@ def command(
         name = path or BUILT_IN
         on = _is_on("enable", settings)
         decision = decide(asked, rules, name, _forced(settings)) if on else switched_off(asked, name)
-        known = [] if no_model or decision.algorithm == NONE else costs(asked, decision.algorithm)
+        known = [] if no_model else costs(asked, decision.algorithm)
         measured = figures(asked, store)
     if as_json:
         emit_json(_as_json(decision, known, bound_of(asked), [asdict(one) for one in measured]))

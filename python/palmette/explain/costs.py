@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from palmette import _core
-from palmette.explain.decision import Asked
+from palmette.explain.decision import NONE, Asked
 from palmette.plan.request import about_steps, details_of
 from palmette.tune.candidates import candidates, sizes_unknown
 from palmette.tune.forecast import Prediction, played, prediction_of
@@ -34,10 +34,11 @@ class Cost:
 def costs(asked: Asked, taken: str, most: int = 5) -> list[Cost]:
     """Return what is taken and the best others by the model, fastest first: `most` in all, one a family of algorithms.
 
-    Nothing where the sizes aren't known, or where the plan is for ranks in their own order, whose places it doesn't know.
+    Nothing without bytes, where the sizes aren't known, or where the plan is for ranks in their own order, whose places it
+    doesn't know.
     Raises _core.Error.
     """
-    if asked.size_bytes < 0 or sizes_unknown(asked.function) or asked.in_rank_order:
+    if taken == NONE or asked.size_bytes < 0 or sizes_unknown(asked.function) or asked.in_rank_order:
         return []
     cell = Cell(asked.function, asked.size_bytes, asked.root)
     known: dict[str, Prediction] = {}

@@ -10,7 +10,7 @@ from typing import Any
 
 from palmette import _core
 from palmette.explain.costs import Cost, costs
-from palmette.explain.decision import NONE, Asked, limits_of
+from palmette.explain.decision import Asked, limits_of
 
 _ROW = re.compile(r"table row (\d+)")
 
@@ -101,7 +101,7 @@ def _job(report: dict[str, Any]) -> _core.Job | None:
 def _asked(job: _core.Job, call: dict[str, Any]) -> Asked | None:
     """One call of a row by all ranks; None where sizes differ or aren't known."""
     function, size = str(call["function"]), int(call["max_bytes"])
-    if size < 0 or call["min_bytes"] != size or call["algorithm"] == NONE:
+    if size < 0 or call["min_bytes"] != size:
         return None
     return Asked(function, size, 0, job, blocking=bool(call.get("blocking", True)))
 

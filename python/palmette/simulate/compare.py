@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from palmette import _core
 from palmette.bench.results import EdgeLoad, Limit
 from palmette.bench.text import size_text
 from palmette.simulate import simgrid
@@ -16,7 +15,7 @@ from palmette.simulate.job import Background, Job
 from palmette.simulate.kept import Kept
 from palmette.simulate.limits import limit_of
 from palmette.simulate.parameters import Parameters
-from palmette.simulate.run import PALMETTE, TOGETHER_BYTES, Outcome, simulate
+from palmette.simulate.run import PALMETTE, Outcome, is_large, simulate
 from palmette.simulate.watch import watched
 
 WITHIN = 1.05
@@ -59,10 +58,13 @@ class Cell:
         return min(self.rivals_s, key=lambda name: self.rivals_s[name]) if self.rivals_s else None
 
     @property
+    def _best_s(self) -> float:
+        return min(self.rivals_s.values(), default=0.0)
+
+    @property
     def ratio(self) -> float | None:
         """Palmette's time over the best rival's; None without one, or where that takes no time, having nothing to move."""
-        best_s = min(self.rivals_s.values(), default=0.0)
-        return self.palmette_s / best_s if best_s > 0 and self.palmette_s is not None else None
+        return self.palmette_s / self._best_s if self._best_s > 0 and self.palmette_s is not None else None
 
     @property
     def multiple(self) -> float | None:
@@ -72,8 +74,7 @@ class Cell:
     @property
     def is_slower(self) -> bool:
         """By more than the margin than the best rival."""
-        own, rivals = self.palmette_s, self.rivals_s.values()
-        return own is not None and any(own > WITHIN * rival for rival in rivals)
+        return bool(self.rivals_s) and self.palmette_s is not None and self.palmette_s > WITHIN * self._best_s
 
     @property
     def is_good(self) -> bool:
@@ -184,9 +185,7 @@ class Asked:
 
 def _together(sizes: Sequence[int], collective: str, ranks: int) -> list[list[int]]:
     """Return the sizes of each simulation."""
-    kind = _core.collective_of(collective)
-    blocks = 1 if _core.is_rooted(kind) or _core.space_of(kind) == "cut" else ranks  # of each rank
-    small = [size for size in sizes if size * blocks * ranks <= TOGETHER_BYTES]
+    small = [size for size in sizes if not is_large(collective, size, ranks)]
     return [*([small] if small else []), *([size] for size in sizes if size not in small)]
 
 

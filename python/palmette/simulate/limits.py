@@ -37,10 +37,10 @@ def bound_s(job: Job, parameters: Parameters, collective: str, size_bytes: int, 
 
 def limit_of(job: Job, parameters: Parameters, collective: str, size_bytes: int, root: int) -> Limit:
     """Return the largest of these limits, of the measured ranks, without the background; 0 seconds: nothing is known."""
-    core = _core.Job(_core.Machine.from_json(_nearest(job.cluster).to_json()), "hosts=" + ",".join(job.seats))
     kind = _core.collective_of(collective)
     if size_bytes == 0 and kind != "barrier":
         return Limit(0.0, "nothing to move")
+    core = _core.Job(_core.Machine.from_json(_nearest(job.cluster).to_json()), "hosts=" + ",".join(job.seats))
     terms = _core.bound_terms(core, kind, size_bytes, root, messages_only=True, ends=_ends(parameters))
     is_eager = _longest_bytes(kind, size_bytes, core.size) <= parameters.eager_bytes
     found = list(_links(terms, kind, 0.0 if is_eager else parameters.ends_between_s))

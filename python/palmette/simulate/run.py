@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from palmette import _core
 from palmette.bench.loads import with_loads
 from palmette.simulate import kept, simgrid
 from palmette.simulate.errors import SimulateError
@@ -34,8 +35,7 @@ _COARSE = {"surf/precision": "1e-7"}
 _COARSE_RANKS = 512
 """Messages of large all-to-alls among so many ranks end together where they end within 1e-7 s, and rates are shared out anew
 less often: half of the CPU of exchanges that take milliseconds. The simulator's own is 1e-9."""
-TOGETHER_BYTES = 1 << 28
-"""Sizes with more than this in what all ranks end with are large: each is simulated by itself, with a limit of its own."""
+_LARGE_BYTES = 1 << 28
 
 
 @dataclass(slots=True)
@@ -125,6 +125,13 @@ def started(
     return found
 
 
+def is_large(collective: str, size: int, ranks: int) -> bool:
+    """Whether all ranks together end with more than 256 MB: such a size is simulated by itself, with a limit of its own."""
+    kind = _core.collective_of(collective)
+    blocks = 1 if _core.is_rooted(kind) or _core.space_of(kind) == "cut" else ranks  # of each rank
+    return size * blocks * ranks > _LARGE_BYTES
+
+
 def end_costs(parameters: Parameters) -> list[str]:
     """What messages cost their ends, for the benchmark program."""
     costs = [word for name, cost in parameters.ends.items() for word in (f"--{name}", cost.text)]
@@ -169,8 +176,8 @@ def _selector(contender: str, collective: str) -> dict[str, str]:
 
 
 def _solver(collective: str, sizes: Sequence[int], ranks: int) -> dict[str, str]:
-    is_large = min(sizes) * ranks * ranks > TOGETHER_BYTES
-    coarse = _COARSE if collective == "alltoall" and is_large and ranks >= _COARSE_RANKS else {}
+    large = collective == "alltoall" and is_large(collective, min(sizes), ranks)
+    coarse = _COARSE if large and ranks >= _COARSE_RANKS else {}
     return _SOLVER.get(collective, {}) | coarse
 
 

@@ -57,7 +57,7 @@ class SimulatedSet:
 _SETS = (
     SimulatedSet(
         "test-bed",
-        "The gather paper's test bed, 296 ranks, 8 B to 64 KB, block, cyclic and random placement.",
+        "The gather paper's test bed, 296 ranks, 8 B to 64 KB.",
         "gather-paper",
         _THREE,
         dict.fromkeys(ALL, _FROM_8B),
@@ -66,7 +66,7 @@ _SETS = (
     ),
     SimulatedSet(
         "clos-1024",
-        "64 nodes of 16 ranks behind leaves and spines, 1,024 ranks, 8 B to 64 KB, block, cyclic and random placement.",
+        "64 nodes of 16 ranks behind leaves and spines, 1,024 ranks, 8 B to 64 KB.",
         "ranger-64",
         _THREE,
         dict.fromkeys(ALL, _FROM_8B),
