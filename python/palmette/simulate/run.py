@@ -225,6 +225,6 @@ def _row_of(served: Sequence[dict[str, Any]], size: int) -> dict[str, Any] | Non
     """Return the report's row for a size. Forms with lengths of their own report the mean length, or none at all (-1)."""
     for low, high in ((1.0, 1.0), (0.6, 1.6)):
         for row in served:
-            if low * row["min_bytes"] <= size <= high * row["max_bytes"] or row["max_bytes"] <= 0:
+            if low * row["min_bytes"] <= size <= high * row["max_bytes"] or row["max_bytes"] < 0:
                 return row
     return None
