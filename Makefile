@@ -53,6 +53,7 @@ SLURM := slurmctld slurmd slurm-client
 
 test: debian build simulate
 	@tools/setup_debian.sh $(FORTRAN) $(SLURM)
+	@tools/setup_ucc.sh
 	@tools/build.sh release $(JOBS) palmette_tests
 	@$(BIN)/python tools/run_tests.py $(TESTS)
 

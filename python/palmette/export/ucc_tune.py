@@ -1,7 +1,8 @@
-"""UCC's tuning strings: UCC_TL_UCP_TUNE and UCC_CL_HIER_TUNE.
+"""UCC's tuning strings: UCC_TL_UCP_TUNE, UCC_CL_HIER_TUNE and UCC_CL_BASIC_TUNE.
 
 Rules joined by `#`, each `COLLECTIVE:FROM-TO:MEMORY:[RANKS]:SCORE:@ALGORITHM`; `inf` as a score wins over everything.
-Sizes are bytes as UCC measures them.
+Sizes are bytes as UCC measures them, the last of a range included. One rule that UCC doesn't know and it ignores the whole
+string, so that there are no rules for what has one algorithm only.
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ from palmette.export.match import Export, Line, Match, nothing
 
 SETTINGS = "ucc.env"
 
-_OF_ALL_RANKS = ("allgather", "allgatherv", "alltoall", "gather", "scatter", "reduce_scatter", "reduce_scatter_block")
-"""UCC measures these by the bytes of all ranks together."""
+OF_ALL_RANKS = ("allgather", "allgatherv", "alltoall", "reduce_scatter")
+"""UCC measures these by the bytes of all ranks together; reduce_scatter_block by those of one."""
 
-_NAMES = {"reduce_scatter_block": "reduce_scatter", "reduce_scatter": "reduce_scatterv"}
+_ONE = {"barrier": "knomial", "gather": "knomial"}
+"""What has one algorithm, which no rule may name."""
+
+NAMES = {"reduce_scatter_block": "reduce_scatter", "reduce_scatter": "reduce_scatterv"}
 """UCC's reduce_scatter has blocks of one length."""
 
 _HIER = ("rab", "2step")
@@ -27,14 +31,18 @@ def match(function: str, spec: Spec, place: Place) -> Match:
     """Return what UCC has for `spec`: knomial trees and exchanges, rings, and two levels for some."""
     order = "in the order of ranks, which isn't that of hosts here" if place.scattered else ""
     key = (function, spec.name)
-    if key in _PLAIN:
-        return Match(_PLAIN[key], remark=order)
-    if spec.name in ("leaders", "by_topology", "reduce_bcast") and function in _TWO_LEVELS:
-        return Match(_TWO_LEVELS[function], remark="two levels, nodes and what is inside; it knows no switches")
+    if function in _ONE:
+        return nothing(f"UCC has one algorithm for it, {_ONE[function]}")
+    if key == ("allreduce", "ring"):
+        return Match("sra_knomial", remark="exchanges that move as many bytes as a ring")
+    if key in PLAIN:
+        return Match(PLAIN[key], remark=order)
+    if spec.name in ("leaders", "by_topology", "reduce_bcast") and function in TWO_LEVELS:
+        return Match(TWO_LEVELS[function], remark="two levels, nodes and what is inside; it knows no switches")
     return nothing("UCC has nothing near for this")
 
 
-_PLAIN = {
+PLAIN = {
     ("allgather", "ring"): "ring",
     ("allgather", "neighbor_exchange"): "neighbor",
     ("allgather", "bruck"): "bruck",
@@ -44,6 +52,7 @@ _PLAIN = {
     ("allgatherv", "recursive_doubling"): "knomial",
     ("bcast", "k_nomial"): "knomial",
     ("bcast", "scatter_allgather"): "sag_knomial",
+    ("bcast", "leaders"): "sag_knomial",
     ("reduce", "k_nomial"): "knomial",
     ("reduce", "reduce_scatter_gather"): "srg",
     ("allreduce", "recursive_doubling"): "knomial",
@@ -51,26 +60,29 @@ _PLAIN = {
     ("allreduce", "rabenseifner"): "sra_knomial",
     ("reduce_scatter", "ring"): "ring",
     ("reduce_scatter_block", "ring"): "ring",
+    ("reduce_scatter_block", "recursive_halving"): "knomial",
     ("alltoall", "pairwise"): "pairwise",
     ("alltoall", "linear"): "pairwise",
     ("alltoall", "bruck"): "bruck",
     ("alltoallv", "pairwise"): "pairwise",
-    ("barrier", "dissemination"): "knomial",
-    ("gather", "k_nomial"): "knomial",
 }
-_TWO_LEVELS = {"allreduce": "rab", "bcast": "2step", "reduce": "2step"}
+TWO_LEVELS = {"allreduce": "rab", "bcast": "2step", "reduce": "2step"}
 
 
 def tune(lines: Sequence[Line], place: Place) -> Export:
-    """Return the strings as variables, and as a file that a shell can read. Not checked by the library."""
-    plain = [_token(line, place) for line in lines if line.match.name is not None and line.match.name not in _HIER]
-    levels = [_token(line, place) for line in lines if line.match.name in _HIER]
+    """Return the strings as variables, and as a file that a shell can read."""
+    told = [line for line in lines if line.match.name is not None]
+    plain = [line for line in told if line.match.name not in _HIER]
+    levels = [line for line in told if line.match.name in _HIER]
     variables = {"OMPI_MCA_coll_ucc_enable": "1", "OMPI_MCA_coll_ucc_priority": "100"}
     if levels:
         variables["UCC_CLS"] = "basic,hier"
-        variables["UCC_CL_HIER_TUNE"] = "#".join(levels)
+        variables["UCC_CL_HIER_TUNE"] = _joined(levels, place)
     if plain:
-        variables["UCC_TL_UCP_TUNE"] = "#".join(plain)
+        variables["UCC_TL_UCP_TUNE"] = _joined(plain, place)
+    if levels and plain:
+        # What the transport is told doesn't count against the layer of two levels: that takes a score of the layer beside it.
+        variables["UCC_CL_BASIC_TUNE"] = _joined(plain, place, name_algorithms=False)
     text = ["# written by palmette; read it with a shell: set -a; . ./" + SETTINGS]
     text += [
         f"# {line.decision.function} from {line.decision.min_bytes} bytes: default kept; {line.match.remark}"
@@ -78,16 +90,30 @@ def tune(lines: Sequence[Line], place: Place) -> Export:
         if line.match.name is None
     ]
     text += [f"{name}='{value}'" for name, value in variables.items()]
-    notes = ["The wheels of Open MPI carry no UCC, so no library has read these strings."]
+    notes = ["The wheels of Open MPI carry no UCC; these strings are tested with UCC 1.9 by itself."]
     return Export("ucc-tune", "UCC", {SETTINGS: "\n".join(text) + "\n"}, variables, list(lines), notes)
 
 
-def _token(line: Line, place: Place) -> str:
-    function, end = line.decision.function, line.decision.max_bytes
-    factor = place.ranks if function in _OF_ALL_RANKS else 1
-    ranks = f"[{place.ranks}-{place.ranks}]"
-    sizes = []
+def _joined(lines: Sequence[Line], place: Place, *, name_algorithms: bool = True) -> str:
+    """Return rules for `lines`; those that follow on each other with one algorithm share a rule."""
+    ranges: list[tuple[str, str | None, int, int | None]] = []
+    for line in lines:
+        mine, end = line.decision, line.decision.max_bytes
+        function, name, start, before = ranges[-1] if ranges else ("", None, 0, None)
+        if (function, name) == (mine.function, line.match.name) and before == mine.min_bytes - 1:
+            ranges[-1] = (function, name, start, end)
+        else:
+            ranges.append((mine.function, line.match.name, mine.min_bytes, end))
+    return "#".join(
+        _rule(function, start, end, place) + (f":@{name}" if name_algorithms else "")
+        for function, name, start, end in ranges
+    )
+
+
+def _rule(function: str, start: int, end: int | None, place: Place) -> str:
+    factor = place.ranks if function in OF_ALL_RANKS else 1
+    words = [NAMES.get(function, function)]
     if function not in WITHOUT_SIZE:
-        upper = "inf" if end is None else str((end + 1) * factor)
-        sizes = [f"{line.decision.min_bytes * factor}-{upper}"]
-    return ":".join([_NAMES.get(function, function), *sizes, "cpu", ranks, "inf", f"@{line.match.name}"])
+        upper = "inf" if end is None else str((end + 1) * factor - 1)
+        words.append(f"{start * factor}-{upper}")
+    return ":".join([*words, "host", f"[{place.ranks}-{place.ranks}]", "inf"])

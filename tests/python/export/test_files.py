@@ -136,16 +136,22 @@ def test_ucc_strings_have_its_form(lab_job: _core.Job) -> None:
     rows = [
         {"function": "allgather", "max_bytes": 1023, "algorithm": "bruck"},
         {"function": "allgather", "algorithm": "ring"},
-        {"function": "allreduce", "algorithm": "leaders"},
+        {"function": "allreduce", "max_bytes": 1023, "algorithm": "leaders"},
+        {"function": "allreduce", "algorithm": "leaders:between=ring"},
+        {"function": "reduce_scatter_block", "max_bytes": 1023, "algorithm": "ring"},
         {"function": "barrier", "algorithm": "dissemination"},
     ]
     (made,) = make_exports(["ucc-tune"], table_of(rows), lab_job)
     variables = made.variables
+    plain = ["allgather:0-16383:host:[16-16]:inf", "allgather:16384-inf:host:[16-16]:inf",
+             "reduce_scatter:0-1023:host:[16-16]:inf"]  # fmt: skip
     assert variables["UCC_TL_UCP_TUNE"].split("#") == [
-        "allgather:0-16384:cpu:[16-16]:inf:@bruck", "allgather:16384-inf:cpu:[16-16]:inf:@ring",
-        "barrier:cpu:[16-16]:inf:@knomial",
-    ]  # fmt: skip
-    assert variables["UCC_CL_HIER_TUNE"] == "allreduce:0-inf:cpu:[16-16]:inf:@rab"
+        rule + name for rule, name in zip(plain, (":@bruck", ":@ring", ":@ring"), strict=True)
+    ]
+    assert variables["UCC_CL_HIER_TUNE"] == "allreduce:0-inf:host:[16-16]:inf:@rab"
+    assert variables["UCC_CL_BASIC_TUNE"].split("#") == plain
+    (barrier,) = [line for line in made.lines if line.decision.function == "barrier"]
+    assert barrier.match.name is None
 
 
 def test_han_gets_nothing_where_nodes_are_uneven() -> None:
