@@ -54,6 +54,7 @@ Progress = Callable[[int, int], None]
 )
 @click.option("--exact", is_flag=True, help="Follow every change of rates in large plans too, however small.")
 @click.option("--svg", "picture", metavar="FILE", help="Write a picture: how full each link is over time.")
+@click.option("--over-time", is_flag=True, help="With --json: the bytes that each link carried in each interval, too.")
 @json_option
 def command(
     collective: str,
@@ -66,6 +67,7 @@ def command(
     seed: int,
     exact: bool,
     picture: str | None,
+    over_time: bool,
     as_json: bool,
 ) -> None:
     """Play the plan of a COLLECTIVE over the links of a machine and tell how long it takes.
@@ -73,6 +75,8 @@ def command(
     Messages share links fairly, and ranks do one thing at a time. COLLECTIVE is gather, scatter, allgather, bcast,
     reduce, allreduce, reduce_scatter, alltoall, barrier, scan or exscan.
     """
+    if over_time and not as_json:
+        raise CliError("--over-time adds to what --json prints; give both, or --svg FILE for a picture")
     try:
         if traffic is not None:
             _core.parse_traffic(traffic)
@@ -102,7 +106,7 @@ def command(
             "root": where.root if _core.is_rooted(collective) else None,
             "traffic": traffic,
             "seed": seed,
-            **both_json(quiet, loaded),
+            **both_json(quiet, loaded, over_time=over_time),
         }
         if picture is not None:
             document["svg"] = picture

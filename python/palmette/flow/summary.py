@@ -58,10 +58,10 @@ class Played:
         return used[:count]
 
 
-def played_json(played: Played) -> dict[str, Any]:
-    """Return everything but bytes over time."""
+def played_json(played: Played, *, over_time: bool = False) -> dict[str, Any]:
+    """Return everything; `over_time`: with the bytes that each link carried in each interval, too."""
     result = played.result
-    return {
+    document: dict[str, Any] = {
         "seconds": result.seconds,
         "multiple": played.multiple,
         "tolerance": result.tolerance,
@@ -92,14 +92,19 @@ def played_json(played: Played) -> dict[str, Any]:
             for link in played.links
         ],
     }
+    if over_time:
+        document["interval_s"] = result.bin_s
+        for index, link in enumerate(document["links"]):
+            link["carried_over_time"] = [round(carried, 1) for carried in result.carried(index)]
+    return document
 
 
-def both_json(quiet: Played, loaded: Played | None) -> dict[str, Any]:
+def both_json(quiet: Played, loaded: Played | None, *, over_time: bool = False) -> dict[str, Any]:
     """Return the quiet simulation, the loaded one beside it, and the bound."""
     return {
         "bound": limit_json(quiet.bound),
-        "quiet": played_json(quiet),
-        "loaded": played_json(loaded) if loaded is not None else None,
+        "quiet": played_json(quiet, over_time=over_time),
+        "loaded": played_json(loaded, over_time=over_time) if loaded is not None else None,
     }
 
 

@@ -23,6 +23,7 @@ class _Row:
     label: str
     note: str
     shares: list[float]  # utilisation in each column
+    carried: list[float]  # bytes in each column
     total: str
 
 
@@ -62,7 +63,7 @@ def _panel(parts: list[str], played: Played, top: float, longest: float, *, labe
         parts.append(_text(32, y + _ROW * 0.78, level, 11, _MUTED, weight=700))
         for row in rows:
             parts.append(f"<g><title>{escape(row.note)}</title>")
-            parts += _cells(row.shares, y, span)
+            parts += _cells(row, y, span, result.seconds)
             parts.append("</g>")
             parts.append(_text(_LEFT - 8, y + _ROW * 0.78, row.label, 10.5, _INK, "end"))
             parts.append(_text(_LEFT + _WIDTH + 12, y + _ROW * 0.78, row.total, 10.5, _MUTED))
@@ -103,45 +104,63 @@ def _row(played: Played, index: int) -> _Row:
     name = played.name_of(link)
     used = f"{100 * link.utilisation:.0f} %"
     note = f"{name}: {link.bytes:,} bytes of the plan, {link.carried_bytes:,.0f} carried, used {used}"
-    return _Row(_clipped(name), note, _shares(played, index), f"{bytes_text(link.bytes)}, {used}")
+    columns = _columns(played, index)
+    return _Row(_clipped(name), note, _shares(played, index, columns), columns, f"{bytes_text(link.bytes)}, {used}")
 
 
 def _mean_row(played: Played, indices: list[int]) -> _Row:
-    all_shares = [_shares(played, index) for index in indices]
-    shares = [sum(column) / len(indices) for column in zip(*all_shares, strict=True)]
+    all_columns = [_columns(played, index) for index in indices]
+    all_shares = [_shares(played, index, columns) for index, columns in zip(indices, all_columns, strict=True)]
+    shares, carried = (
+        [sum(column) / len(indices) for column in zip(*rows, strict=True)] for rows in (all_shares, all_columns)
+    )
     links = [played.links[index] for index in indices]
     used = f"{100 * sum(link.utilisation for link in links) / len(links):.0f} %"
     each = bytes_text(sum(link.bytes for link in links) // len(links))
     label = f"{len(indices):,} others, mean"
-    return _Row(label, f"{label}: {each} bytes of the plan each, used {used}", shares, f"{each}, {used}")
+    return _Row(label, f"{label}: {each} bytes of the plan each, used {used}", shares, carried, f"{each}, {used}")
 
 
-def _shares(played: Played, index: int) -> list[float]:
-    """Utilisation in at most COLUMNS columns of equal length."""
+def _columns(played: Played, index: int) -> list[float]:
+    """Bytes that a link carried in at most COLUMNS columns of equal length."""
+    carried = played.result.carried(index)
+    step = _step(played)
+    return [sum(carried[first : first + step]) for first in range(0, len(carried), step)]
+
+
+def _step(played: Played) -> int:
+    """Intervals of the simulation in a column."""
+    return max(1, -(-len(played.result.carried(0)) // COLUMNS)) if played.links else 1
+
+
+def _shares(played: Played, index: int, columns: list[float]) -> list[float]:
+    """Utilisation in each column."""
     result = played.result
     capacity = played.links[index].capacity_bytes_per_s
-    carried = result.carried(index)
-    step = max(1, -(-len(carried) // COLUMNS))
-    shares = []
-    for first in range(0, len(carried), step):
-        # The last interval ends with the plan, not at its full length.
-        seconds = min(step * result.bin_s, result.seconds - first * result.bin_s)
-        shares.append(min(1.0, sum(carried[first : first + step]) / (capacity * seconds)) if seconds > 0 else 0.0)
-    return shares
+    width = _step(played) * result.bin_s
+    # The last column ends with the plan, not at its full length.
+    lengths = [min(width, result.seconds - column * width) for column in range(len(columns))]
+    return [
+        min(1.0, carried / (capacity * seconds)) if seconds > 0 else 0.0
+        for carried, seconds in zip(columns, lengths, strict=True)
+    ]
 
 
-def _cells(shares: list[float], y: float, span: float) -> list[str]:
-    """Rectangles; neighbours of one colour are one."""
+def _cells(row: _Row, y: float, span: float, seconds: float) -> list[str]:
+    """Rectangles that tell their bytes; neighbours of one colour are one."""
     parts = []
-    width = span / len(shares) if shares else 0.0
-    colors = [_color(share) for share in shares]
+    count = len(row.shares)
+    width = span / count if count else 0.0
+    colors = [_color(share) for share in row.shares]
     first = 0
-    for index in range(1, len(colors) + 1):
-        if index < len(colors) and colors[index] == colors[first]:
+    for index in range(1, count + 1):
+        if index < count and colors[index] == colors[first]:
             continue
+        begin, end = (_core.format_duration(seconds * edge / count) for edge in (first, index))
+        told = f"{row.label}, {begin} to {end}: {bytes_text(round(sum(row.carried[first:index])))}"
         parts.append(
             f'<rect x="{_LEFT + first * width:.2f}" y="{y:.1f}" width="{(index - first) * width + 0.2:.2f}" '
-            f'height="{_ROW - 1:.1f}" fill="{colors[first]}"/>'
+            f'height="{_ROW - 1:.1f}" fill="{colors[first]}"><title>{escape(told)}</title></rect>'
         )
         first = index
     return parts

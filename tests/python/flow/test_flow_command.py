@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
 from pathlib import Path
@@ -61,7 +62,23 @@ def test_the_picture_has_a_row_for_each_link_and_folds_many(palmette: Call, tmp_
     assert palmette(*call, "--machine", "4leaf@1GB/s:16node@1GB/s:1core").status == 0
     text = file.read_text(encoding="utf-8")
     assert "105 others, mean" in text
-    assert text.count("out of leaf") == 2 * 4  # labels and notes
+    assert text.count('text-anchor="end" font-weight="400">out of leaf') == 4
+
+
+def test_bytes_over_time_add_up_in_json_and_in_the_picture(palmette: Call, tmp_path: Path) -> None:
+    call = ("flow", "gather", "--machine", LAB, "--placement", "cyclic", "--size", "64K")
+    file = tmp_path / "flow.svg"
+    played = json.loads(palmette(*call, "--json", "--over-time", "--svg", file).out)["quiet"]
+    for link in played["links"]:
+        assert sum(link["carried_over_time"]) == pytest.approx(link["carried_bytes"], rel=1e-3, abs=1)
+        full = link["bytes_per_s"] * played["interval_s"]
+        assert max(link["carried_over_time"]) <= 1.001 * full
+    assert played["interval_s"] * len(played["links"][0]["carried_over_time"]) >= played["seconds"]
+    told = re.findall(r"<title>into leaf0, (.*) to (.*): (\w+)</title></rect>", file.read_text(encoding="utf-8"))
+    (into,) = [link for link in played["links"] if (link["group"], link["direction"]) == ("leaf0", "in")]
+    assert sum(_core.parse_size(size) for _, _, size in told) == pytest.approx(into["bytes"], rel=0.05)
+    refused = palmette(*call, "--over-time")
+    assert (refused.status, refused.err.count("\n")) == (2, 1)
 
 
 @pytest.mark.parametrize("collective", _core.collectives())
