@@ -1,21 +1,40 @@
-"""The source `measurement`: hosts grouped by how long tiny messages take between them, where nothing tells the wiring."""
+"""The source `measurement`: hosts grouped by how long messages take between them, where nothing tells the wiring.
+
+Tiny messages tell which hosts are near each other, long ones which share a switch whose own link is narrower than theirs:
+there all hosts may be equally near. Levels are the groups of both.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
+from palmette import __version__, _core
 from palmette.calibrate.session import Asker, JobLine
 from palmette.discover.found import DiscoverError, Found
-from palmette.discover.measurement_groups import Groups, find_groups
+from palmette.discover.measurement_groups import Groups, find_groups, joined, with_distances
 from palmette.topology_model import InsideGroup, Level, Machine, Source, TreeNode
-from palmette.units import plural
+from palmette.units import plural, rate_text
 
-TRIPS = 20
+TINY_BYTES, TRIPS = 1, 20
 """Round trips of a pair in each pass; the lower quartile counts."""
-TINY_BYTES = 1
-SECONDS_PER_HOST = 0.05
+LONG_BYTES, LONG_TRIPS = (16 << 10, 64 << 10, 256 << 10, 1 << 20), 5
+"""The first that takes `LONGER` times as long as a tiny message, between two hosts, or the last."""
+LONGER = 8.0
+SECONDS_PER_HOST, SECONDS_PER_LONG = 0.05, 0.5
 NAMES = {1: ["leaf"], 2: ["pod", "leaf"]}
 """Levels of switches by their number, outermost first; more are tier3, tier2, leaf."""
+
+
+@dataclass(frozen=True)
+class Apart:
+    """What messages cost between groups of one level: hosts are in `group_of[host]`. Errors are relative."""
+
+    group_of: Sequence[int]
+    latency_s: float
+    latency_error: float
+    stream_bytes_per_s: float | None
+    stream_error: float
 
 
 def discover_measurement(asker: Asker, job: JobLine, progress: Callable[[int, int], None] | None = None) -> Found:
@@ -34,36 +53,81 @@ def discover_measurement(asker: Asker, job: JobLine, progress: Callable[[int, in
     first = [members[0] for members in ranks.values()]
     asked = 0
 
-    def measure(centre: int, others: Sequence[int]) -> list[float]:
-        nonlocal asked
-        pairs = [(first[centre], first[other]) for other in others]
-        figures = asker.ask("star", (TINY_BYTES, TRIPS), pairs, SECONDS_PER_HOST * len(pairs))
-        asked += len(pairs)
-        if progress is not None:
-            progress(asked, len(hosts))
-        return [quartile for _, quartile, _ in figures]
+    def groups_by(size_bytes: int, trips: int, seconds: float) -> Groups:
+        def measure(centre: int, others: Sequence[int]) -> list[float]:
+            nonlocal asked
+            pairs = [(first[centre], first[other]) for other in others]
+            figures = asker.ask("star", (size_bytes, trips), pairs, seconds * len(pairs))
+            asked += len(pairs)
+            if progress is not None:
+                progress(asked, len(hosts))
+            return [quartile for _, quartile, _ in figures]
 
+        try:
+            return find_groups(len(hosts), measure)
+        except ValueError as error:
+            raise DiscoverError(f"the measured times make no sense ({error}); try again on a quieter machine") from None
+
+    near = groups_by(TINY_BYTES, TRIPS, SECONDS_PER_HOST)
+    long_bytes = _long(asker, first, near.levels[0].distance)
+    wide = groups_by(long_bytes, LONG_TRIPS, SECONDS_PER_LONG)
+    crossing = None
     try:
-        groups = find_groups(len(hosts), measure)
+        partitions = joined(near, wide)
     except ValueError as error:
-        raise DiscoverError(f"the measured times make no sense ({error}); try again on a quieter machine") from None
+        surer, kind, other = (near, "tiny", "long") if near.sureness > wide.sureness else (wide, "long", "tiny")
+        partitions = [level.group_of for level in surer.levels]
+        crossing = (
+            f"groups by {kind} messages only, since {other} ones tell others ({error}); a busy machine may do that"
+        )
+    levels = apart(near, wide, partitions, long_bytes)
     inner = _latency_inside(asker, ranks)
-    found = Found(Source("measurement", None, _detail(groups, hosts, job, asked)))
-    found.machine = machine_of(hosts, [len(members) for members in ranks.values()], groups, inner)
-    if len(groups.levels) == 1:
+    found = Found(Source("measurement", None, _detail((near, wide), hosts, job, (asked, long_bytes), levels)))
+    found.machine = machine_of(hosts, [len(members) for members in ranks.values()], levels, inner)
+    if crossing:
+        found.warn(f"{crossing}, so try again")
+    if len(levels) == 1:
         found.warn("no groups of hosts: all are equally far from each other, as far as this can be told")
-    found.warn("groups come from latencies: no capacity is known; palmette calibrate measures them")
+    found.warn("groups come from pairs alone: no capacity of a link is known; palmette calibrate measures them")
     return found
 
 
-def machine_of(hosts: Sequence[str], ranks: Sequence[int], groups: Groups, inside_latency_s: float | None) -> Machine:
+def apart(near: Groups, wide: Groups, partitions: Sequence[Sequence[int]], long_bytes: int) -> list[Apart]:
+    """Return what tiny and long messages take at each level of `partitions`, outermost first."""
+    tiny, long = (with_distances(partitions, groups.distances) for groups in (near, wide))
+    made = []
+    for short, other in zip(tiny, long, strict=True):
+        moving_s = other.distance - short.distance
+        stream = long_bytes / moving_s if moving_s > 0 else None
+        spread = other.noise * other.distance / moving_s if moving_s > 0 else 0.0
+        made.append(Apart(short.group_of, short.distance, short.noise, stream, spread))
+    return made
+
+
+def _long(asker: Asker, first: Sequence[int], tiny_s: float) -> int:
+    """How long a message has to be for its bytes to be most of its time."""
+    for size_bytes in LONG_BYTES[:-1]:
+        ((_, quartile, _),) = asker.ask("star", (size_bytes, LONG_TRIPS), [(first[0], first[1])], SECONDS_PER_LONG)
+        if quartile >= LONGER * tiny_s:
+            return size_bytes
+    return LONG_BYTES[-1]
+
+
+def machine_of(
+    hosts: Sequence[str], ranks: Sequence[int], apart: Sequence[Apart], inside_latency_s: float | None
+) -> Machine:
     """Return the machine of hosts with so many ranks each, in the groups that were found."""
-    switches = groups.levels[:-1]
+    switches = apart[:-1]
     names = NAMES.get(len(switches)) or [*(f"tier{n}" for n in range(len(switches), 1, -1)), "leaf"]
     names = names if switches else []
     levels = [
-        Level(name, _digits(level.distance), source="measured")
-        for name, level in zip([*names, "node"], groups.levels, strict=True)
+        Level(
+            name,
+            _digits(level.latency_s),
+            stream_bytes_per_s=None if level.stream_bytes_per_s is None else _digits(level.stream_bytes_per_s),
+            source="measured",
+        )
+        for name, level in zip([*names, "node"], apart, strict=True)
     ]
     machine = Machine(levels, TreeNode("fabric"))
     if max(ranks) > 1:
@@ -103,11 +167,20 @@ def _latency_inside(asker: Asker, ranks: dict[str, list[int]]) -> float | None:
     return None
 
 
-def _detail(groups: Groups, hosts: Sequence[str], job: JobLine, asked: int) -> str:
-    trips = plural(asked * TRIPS, "round trip")
+def _detail(
+    found: tuple[Groups, Groups], hosts: Sequence[str], job: JobLine, asked: tuple[int, int], levels: Sequence[Apart]
+) -> str:
+    near, wide = found
+    pairs, long_bytes = asked
+    each = "; ".join(
+        f"{level.latency_s * 1e6:.4g} us ±{level.latency_error:.1%}"
+        + (f", {rate_text(level.stream_bytes_per_s)} ±{level.stream_error:.1%}" if level.stream_bytes_per_s else "")
+        for level in levels
+    )
     return (
-        f"{plural(len(hosts), 'host')}, {groups.pairs} of {groups.all_pairs} pairs by {trips}, noise {groups.noise:.1%}"
-        f", told apart from a ratio of {groups.gap:.2f}; {job.mpi}"
+        f"{plural(len(hosts), 'host')}, {near.pairs} and {wide.pairs} of {near.all_pairs} pairs with 1 byte and"
+        f" {_core.format_size(long_bytes)}, {pairs} times; told apart from ratios of {near.gap:.2f} and {wide.gap:.2f};"
+        f" by level, outermost first: {each}; {job.mpi}, palmette {__version__}"
     )
 
 

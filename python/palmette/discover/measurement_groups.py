@@ -13,6 +13,7 @@ measured are not missed.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ SMALLEST_GAP = 1.15
 """Distances that differ by less are of one class, however quiet the machine."""
 NOISES = 4.0
 """A gap is wider than this many times the noise of distances of about that length."""
+LEAST_NOISE = 0.01
+"""No distance is taken to be surer."""
 ABOUT, FEWEST_ABOUT = 2.0, 5
 """Distances within this factor are of about the same length; with fewer of them the noise of all counts as well."""
 PASSES = 2
@@ -39,10 +42,14 @@ Measure = Callable[[int, Sequence[int]], Sequence[float]]
 
 @dataclass(frozen=True)
 class Level:
-    """A partition of the hosts: `group_of[host]`, and the median distance of hosts of different groups in one parent group."""
+    """A partition of the hosts: `group_of[host]`, and the median distance of hosts of different groups in one parent group.
+
+    `noise` is the relative spread of one distance of about that length.
+    """
 
     group_of: list[int]
     distance: float
+    noise: float
 
 
 @dataclass(frozen=True)
@@ -54,10 +61,24 @@ class Groups:
     """
 
     levels: list[Level]
-    pairs: int
+    distances: Distances
     all_pairs: int
     noise: float
     gap: float
+
+    @property
+    def pairs(self) -> int:
+        """How many pairs were measured."""
+        return len(self.distances.of_pair)
+
+    @property
+    def sureness(self) -> float:
+        """How many times the noise the least step from level to level is; 0 for one level."""
+        steps = [
+            math.log(outer.distance / inner.distance) / max(outer.noise, inner.noise, LEAST_NOISE)
+            for outer, inner in itertools.pairwise(self.levels)
+        ]
+        return max(0.0, min(steps, default=0.0))
 
 
 class Distances:
@@ -127,7 +148,7 @@ def find_groups(hosts: int, measure: Measure, seed: int = 1) -> Groups:
         raise ValueError("a distance is not a time above zero")
     levels = _levels(distances, hosts)
     noise, gap = (max(of(level.distance) for level in levels) for of in (distances.noise, distances.gap))
-    return Groups(levels, len(distances.of_pair), hosts * (hosts - 1) // 2, noise, gap)
+    return Groups(levels, distances, hosts * (hosts - 1) // 2, noise, gap)
 
 
 def _sample(distances: Distances, hosts: int, random: np.random.Generator) -> None:
@@ -165,18 +186,61 @@ def _spanning_tree(distances: Distances, hosts: int) -> coo_array:
 
 
 def _levels(distances: Distances, hosts: int) -> list[Level]:
-    pairs = np.array(list(distances.of_pair))
-    lengths = np.array(list(distances.of_pair.values()))
     tree = _spanning_tree(distances, hosts)
     heights = np.asarray(tree.data)
     classes = split(heights, distances.gap)
-    partitions: list[npt.NDArray[np.int32]] = [np.arange(hosts, dtype=np.int32)]
+    partitions = [list(range(hosts))]
     for one in classes[:-1]:
         kept = heights <= heights[one].max()
         joined = coo_array((heights[kept], (tree.row[kept], tree.col[kept])), shape=(hosts, hosts))
-        partitions.append(connected_components(joined, directed=False)[1])
+        partitions.append(connected_components(joined, directed=False)[1].tolist())
+    return with_distances(partitions[::-1], distances)
+
+
+def with_distances(partitions: Sequence[Sequence[int]], distances: Distances) -> list[Level]:
+    """Return partitions, outermost first, with the distances of their levels; pairs are measured where none is known."""
     levels = []
-    for inner, outer in zip(partitions, [*partitions[1:], np.zeros(hosts, np.int32)], strict=True):
-        between = (inner[pairs[:, 0]] != inner[pairs[:, 1]]) & (outer[pairs[:, 0]] == outer[pairs[:, 1]])
-        levels.append(Level([int(group) for group in inner], float(np.median(lengths[between]))))
-    return levels[::-1]
+    outer = np.zeros(len(partitions[-1]), int)
+    for partition in partitions:
+        inner = np.asarray(partition)
+        lengths = _between(inner, outer, distances)
+        if not len(lengths):
+            centre, others = _some_pairs(inner, outer)
+            distances.row(centre, others)
+            lengths = _between(inner, outer, distances)
+        distance = float(np.median(lengths))
+        levels.append(Level([int(group) for group in inner], distance, distances.noise(distance)))
+        outer = inner
+    return levels
+
+
+def _between(inner: npt.NDArray[np.int_], outer: npt.NDArray[np.int_], distances: Distances) -> npt.NDArray[np.float64]:
+    """The distances known of hosts in different groups of `inner` and the same one of `outer`."""
+    pairs = np.array(list(distances.of_pair))
+    between = (inner[pairs[:, 0]] != inner[pairs[:, 1]]) & (outer[pairs[:, 0]] == outer[pairs[:, 1]])
+    return np.array(list(distances.of_pair.values()), float)[np.flatnonzero(between)]
+
+
+def _some_pairs(inner: npt.NDArray[np.int_], outer: npt.NDArray[np.int_]) -> tuple[int, list[int]]:
+    """A host and up to three others in its group of `outer`, but not in its group of `inner`."""
+    for centre in range(len(inner)):
+        others = np.flatnonzero((inner != inner[centre]) & (outer == outer[centre]))
+        if len(others):
+            return centre, [int(other) for other in others[:3]]
+    raise ValueError("a level joins no groups")
+
+
+def joined(some: Groups, others: Groups) -> list[list[int]]:
+    """Return the partitions of both, outermost first. Raises ValueError where groups of the one cross groups of the other."""
+    partitions = {tuple(_numbered(level.group_of)) for groups in (some, others) for level in groups.levels}
+    ranked = sorted(partitions, key=lambda one: (len(set(one)), one))
+    for outer, inner in itertools.pairwise(ranked):
+        if len(set(zip(outer, inner, strict=True))) > len(set(inner)):
+            raise ValueError("the groups of one cross those of the other")
+    return [list(one) for one in ranked]
+
+
+def _numbered(group_of: Sequence[int]) -> list[int]:
+    """The same groups, numbered in the order in which they appear."""
+    numbers: dict[int, int] = {}
+    return [numbers.setdefault(group, len(numbers)) for group in group_of]

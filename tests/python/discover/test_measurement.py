@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -169,16 +170,23 @@ def test_classes_end_at_gaps() -> None:
 
 
 class Job:
-    """Answers `star` for ranks on the hosts of a cluster."""
+    """Answers `star` for ranks on the hosts of a cluster; `rates` in bytes/s by level, as the cluster's distances."""
 
-    def __init__(self, cluster: Cluster, ranks: int) -> None:
+    def __init__(self, cluster: Cluster, ranks: int, rates: Sequence[float] = ()) -> None:
         self.cluster, self.ranks = cluster, ranks
+        self.rates = Cluster(cluster.paths, [1 / rate for rate in rates], cluster.noise) if rates else None
+        if self.rates:
+            self.rates.paths = cluster.paths
 
     def ask(self, what: str, numbers: Sequence[float], pairs: Sequence[tuple[int, int]], seconds: float = 1) -> Any:
         assert what == "star"
         hosts = [(a // self.ranks, b // self.ranks) for a, b in pairs]
-        times = [self.cluster.measure(a, [b])[0] if a != b else 4e-7 for a, b in hosts]
+        times = [self._time(a, b, numbers[0]) if a != b else 4e-7 for a, b in hosts]
         return [[time, time, time] for time in times]
+
+    def _time(self, a: int, b: int, size_bytes: float) -> float:
+        moving_s = size_bytes * self.rates.measure(a, [b])[0] if self.rates and size_bytes > 1 else 0.0
+        return self.cluster.measure(a, [b])[0] + moving_s
 
 
 def job_line(hosts: int, ranks: int) -> JobLine:
@@ -202,7 +210,47 @@ def test_what_is_found_is_a_topology_that_fits_the_schema_and_makes_jobs() -> No
     assert by_leaf == cluster.groups(2)
     job = _core.Job.on_hosts(_core.Machine.from_json(document), list(job_line(20, 2).hosts))
     assert [(level.name, level.count) for level in job.levels] == [("pod", 2), ("leaf", 5), ("node", 20)]
-    assert "20 hosts" in (found.source.detail or "") and "of 190 pairs" in (found.source.detail or "")
+    detail = found.source.detail or ""
+    assert "20 hosts" in detail and "of 190 pairs" in detail and f"palmette {palmette.__version__}" in detail
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.02, 0.05])
+def test_equally_near_hosts_are_told_apart_by_narrower_links(noise: float) -> None:
+    cluster = Cluster(leaves(3, 3, 2), [130e-6, 130e-6], noise)
+    found = discover_measurement(Job(cluster, 2, [6e6, 12e6]), job_line(8, 2))
+    assert found.machine is not None
+    assert [level.name for level in found.machine.levels] == ["leaf", "node", "core"]
+    assert {frozenset(int(host.name[1:]) for host in leaf.hosts()) for leaf in found.machine.tree.children} == (
+        cluster.groups(1)
+    )
+    rates = [level.stream_bytes_per_s for level in found.machine.levels[:2]]
+    assert rates == pytest.approx([6e6, 12e6], rel=0.1 + 2 * noise)
+    assert re.search(r"us ±[\d.]+%, [\d.]+ MB/s ±[\d.]+%", found.source.detail or "")
+
+
+def test_levels_of_nearness_and_of_rates_are_put_together() -> None:
+    """Leaves of a pod are told apart by nearness alone, pods by rates alone."""
+    cluster = Cluster(pods((4, 4), (4, 4)), [6e-6, 6e-6, 2e-6], 0.02)
+    found = discover_measurement(Job(cluster, 1, [2e9, 12e9, 12e9]), job_line(16, 1))
+    assert found.machine is not None
+    assert [level.name for level in found.machine.levels] == ["pod", "leaf", "node"]
+    pods_found = [frozenset(int(host.name[1:]) for host in pod.hosts()) for pod in found.machine.tree.children]
+    assert set(pods_found) == cluster.groups(1)
+
+
+@pytest.mark.parametrize(("rate", "kind"), [(2.0, "tiny"), (9.0, "long")])
+def test_where_groups_cross_the_surer_ones_are_taken_and_that_is_told(rate: float, kind: str) -> None:
+    near, wide = Cluster(leaves(2, 2), [6e-6, 2e-6], 0.0), Cluster(leaves(2, 2), [rate * 1e-9, 1e-9], 0.0)
+    near.paths, wide.paths = [(0,), (0,), (1,), (1,)], [(0,), (1,), (0,), (1,)]
+    job = Job(near, 1)
+    job.rates = wide
+    found = discover_measurement(job, job_line(4, 1))
+    assert found.machine is not None
+    chosen = near if kind == "tiny" else wide
+    assert {frozenset(int(host.name[1:]) for host in leaf.hosts()) for leaf in found.machine.tree.children} == (
+        chosen.groups(1)
+    )
+    assert any(f"groups by {kind} messages only" in note.message for note in found.warnings)
 
 
 def test_more_than_two_levels_of_switches_have_numbered_names() -> None:

@@ -46,12 +46,11 @@ def test_the_lab_is_found_to_be_what_it_was_made(palmette: Palmette, lab_state: 
 @pytest.mark.mpi
 @pytest.mark.root
 @pytest.mark.slow
-def test_the_leaves_of_a_lab_with_a_far_spine_are_found(
-    palmette: Palmette,
-    lab_state: Path,
-    tmp_path: Path,
+@pytest.mark.parametrize("spine_delay_s", [5e-3, 0.0])
+def test_the_leaves_of_a_lab_are_found_by_a_far_spine_or_narrow_uplinks(
+    palmette: Palmette, lab_state: Path, tmp_path: Path, spine_delay_s: float
 ) -> None:
-    with Lab.up("3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core", name="found", spine_delay_s=5e-3) as lab:
+    with Lab.up("3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core", name="found", spine_delay_s=spine_delay_s) as lab:
         output = tmp_path / "found.json"
         result = palmette("discover", "--from", "measurement", "--lab-name", "found", "-o", output)
         assert result.status == 0, result.err
@@ -63,5 +62,7 @@ def test_the_leaves_of_a_lab_with_a_far_spine_are_found(
     assert {frozenset(host.name for host in leaf.hosts()) for leaf in machine.tree.children} == wanted
     shown = palmette("show", output)
     assert shown.status == 0 and "leaf" in shown.out
+    rates = [level.stream_bytes_per_s or 0 for level in machine.levels[:2]]
+    assert 4e6 < rates[0] < 7e6 and 8e6 < rates[1] < 14e6, rates
     planned = palmette("plan", "gather", "--topology", output, "--size", "1K")
     assert planned.status == 0, planned.err
