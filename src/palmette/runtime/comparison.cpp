@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "palmette/select/pace.hpp"
+
 namespace palmette::runtime {
 namespace {
 
@@ -23,18 +25,20 @@ bool Comparison::took(Turn turn, double seconds, int code) {
 }
 
 bool Comparison::settle() {
-    std::array<double, 6> agreed{ours_now_,
+    std::array<double, 7> agreed{ours_now_,
                                  mpi_now_,
                                  failed_ ? 1.0 : 0.0,
                                  agreeing_s_,
+                                 preparing_s_,
                                  static_cast<double>(ours_bytes_),
                                  static_cast<double>(mpi_bytes_)};
     const double begin = PMPI_Wtime();
     const int code =
         PMPI_Allreduce(MPI_IN_PLACE, agreed.data(), static_cast<int>(agreed.size()), MPI_DOUBLE, MPI_MAX, hidden_);
     agreeing_s_ = PMPI_Wtime() - begin;
-    const auto [ours, mpi, failed, agreeing, ours_bytes, mpi_bytes] = agreed;
+    const auto [ours, mpi, failed, agreeing, preparing, ours_bytes, mpi_bytes] = agreed;
     failed_ = false;
+    preparing_s_ = 0;
     mpi_first_ = !mpi_first_;
     if (code != MPI_SUCCESS || failed > 0 || ours <= 0 || mpi <= 0) {
         // Nothing can be learned from calls that fail, or that the clock can't see.
@@ -42,12 +46,10 @@ bool Comparison::settle() {
         return false;
     }
     before_ = verdict_;
-    cost_s_ = (beside_ ? mpi : std::max(0.0, mpi - ours)) + 3 * agreeing;
+    cost_s_ = (beside_ ? mpi : std::max(0.0, mpi - ours)) + preparing + 3 * agreeing;
     counts_ = std::max(ours_bytes, mpi_bytes) <= alike * std::min(ours_bytes, mpi_bytes);
     if (counts_) add(ours, mpi);
-    // Where the answer is known, a tenth of the effort sees to it that it stays true.
-    const double share = verdict_ == select::Verdict::open ? share_ : share_ / 10;
-    next_ = calls_ + 1 + static_cast<std::int64_t>(std::min(cost_s_ / (share * ours), 1e12));
+    next_ = calls_ + select::calls_to_next_pair(cost_s_, ours, share_, verdict_);
     return true;
 }
 

@@ -14,8 +14,9 @@ namespace palmette::runtime {
 ///
 /// All ranks count the calls, so all know which is sampled. Every so often one call is done by the MPI and the next one by palmette (or the other way round), each after a barrier; then the
 /// ranks agree on the longest time of each, and on how much the two have moved: a pair of unlike calls shows nothing. So all come to the same verdict at the same call. A pair
-/// costs what the MPI's call takes longer than ours, or all of it where it is done `beside` ours; two barriers; and an allreduce of a few numbers. The next pair waits until
-/// this is at most `share` of the time of the calls in between.
+/// costs what the MPI's call takes longer than ours, or all of it and what came before where it is done `beside` ours; two barriers; and an allreduce of a few numbers. The next pair
+/// waits until this is at most `share` of the time of the calls in between (select::calls_to_next_pair). Ranks that come late keep others waiting in the barriers as they would in the
+/// call itself: that isn't counted.
 class Comparison {
   public:
     /// `share`: of the time of these calls, above 0. `hidden` outlives this.
@@ -28,6 +29,8 @@ class Comparison {
         bytes_ = bytes;
         return ++calls_ >= next_;
     }
+    /// What this rank has done for a pair beyond its calls.
+    void prepared(double seconds) { preparing_s_ = seconds; }
     /// Nothing can be learned now: later, perhaps.
     void postpone() { next_ = calls_ + 64 * first; }
     enum class Turn : std::uint8_t { ours, mpi };
@@ -74,6 +77,7 @@ class Comparison {
     bool at_second_ = false, mpi_first_ = true, failed_ = false;
     double ours_now_ = 0, mpi_now_ = 0;
     double agreeing_s_ = 0;  ///< how long the last agreement took here
+    double preparing_s_ = 0;
     double cost_s_ = 0;
     std::vector<double> ours_, mpi_;
     select::Verdict verdict_ = select::Verdict::open, before_ = select::Verdict::open;

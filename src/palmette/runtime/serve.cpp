@@ -30,11 +30,13 @@ int run_delayed(Call& call) {
 int run_and_compare(Call& call, Comparison& comparison) {
     const CachedPlan& plan = *kept.plan;
     before_blocking(call.comm());
+    const double begin = PMPI_Wtime();
     MpiBeside beside(kept);
     if (!beside.has_room_everywhere()) {
         comparison.postpone();
         return run_delayed(call);
     }
+    comparison.prepared(PMPI_Wtime() - begin);
     int code = MPI_SUCCESS;
     int of_mpi = MPI_SUCCESS;
     bool settled = false;

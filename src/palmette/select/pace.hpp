@@ -1,0 +1,14 @@
+// How often two ways to do the same are compared: what it costs stays a share of what it is about.
+#pragma once
+
+#include <cstdint>
+
+#include "palmette/select/verdict.hpp"
+
+namespace palmette::select {
+
+/// Calls from a pair to the next one, so that `cost_s`, what the pair cost, is at most `share` of the time of the calls in between, each of which takes `ours_s` (above 0). Where the
+/// verdict is known, a tenth of the share sees to it that it stays true.
+std::int64_t calls_to_next_pair(double cost_s, double ours_s, double share, Verdict verdict);
+
+}  // namespace palmette::select
