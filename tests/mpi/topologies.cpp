@@ -1,5 +1,5 @@
 // Communicators with a topology and reorder true: the same graph as without, only that other processes may have the numbers. Rank 0 prints the numbers that the
-// processes of the world have in some of them, for whoever counts what crosses links: "NAME: world rank of rank 0, 1, ...".
+// processes of the world have in some of them, for whoever counts what crosses links: "NAME: world rank of rank 0, 1, ...", and of graphs the edges: "edges NAME: from to weight ...".
 #include <mpi.h>
 
 #include <algorithm>
@@ -44,6 +44,22 @@ void print_members(const char* name, MPI_Comm comm) {
     if (world_rank != holder) return;
     std::string line = std::string(name) + ":";
     for (const int rank : all) line.append(" ").append(std::to_string(rank));
+    std::printf("%s\n", line.c_str());
+    std::fflush(stdout);
+}
+
+void print_edges(const char* name, const std::vector<std::vector<int>>& out,
+                 const std::vector<std::vector<int>>& weights) {
+    if (world_rank != 0) return;
+    std::string line = std::string("edges ") + name + ":";
+    for (std::size_t from = 0; from < out.size(); ++from)
+        for (std::size_t i = 0; i < out[from].size(); ++i)
+            line.append(" ")
+                .append(std::to_string(from))
+                .append(" ")
+                .append(std::to_string(out[from][i]))
+                .append(" ")
+                .append(std::to_string(weights.empty() ? 1 : weights[from][i]));
     std::printf("%s\n", line.c_str());
     std::fflush(stdout);
 }
@@ -115,18 +131,24 @@ void graph(MPI_Comm comm, int nodes, std::uint64_t seed, Outcome& outcome) {
     std::snprintf(doing, sizeof doing, "graph of %d nodes, seed %llu", nodes, static_cast<unsigned long long>(seed));
     Rng rng(seed, 1, 0);
     std::vector<int> index, edges;
+    std::vector<std::vector<int>> out;
     for (int node = 0; node < nodes; ++node) {
+        std::vector<int>& mine = out.emplace_back();
         // Partners far away in numbers, so that a reordering pays.
         if (nodes > 1) {
-            edges.push_back((node + nodes / 2) % nodes);
-            for (int more = rng.below(3); more > 0; --more) edges.push_back(rng.below(nodes));
+            mine.push_back((node + nodes / 2) % nodes);
+            for (int more = rng.below(3); more > 0; --more) mine.push_back(rng.below(nodes));
         }
+        edges.insert(edges.end(), mine.begin(), mine.end());
         index.push_back(static_cast<int>(edges.size()));
     }
     MPI_Comm made = MPI_COMM_NULL;
     const int code = MPI_Graph_create(comm, nodes, index.data(), edges.data(), 1, &made);
     outcome.check(code == MPI_SUCCESS, "%s", doing);
-    if (comm == MPI_COMM_WORLD && nodes == world_size) print_members("graph", made);
+    if (comm == MPI_COMM_WORLD && nodes == world_size) {
+        print_members("graph", made);
+        print_edges("graph", out, {});
+    }
     if (made == MPI_COMM_NULL) return;
     check_handler(made, MPI_ERRORS_RETURN, outcome, doing);
     outcome.check(size_of(made) == nodes, "%s: %d ranks", doing, size_of(made));
@@ -238,7 +260,14 @@ void distributed(MPI_Comm comm, std::uint64_t seed, bool weighted, Outcome& outc
                                        weights(all.in_weights[rank]), static_cast<int>(all.out[rank].size()),
                                        all.out[rank].data(), weights(all.out_weights[rank]), MPI_INFO_NULL, 1, &made);
     outcome.check(code == MPI_SUCCESS, "%s", doing);
-    if (comm == MPI_COMM_WORLD && seed == 1) print_members(weighted ? "adjacent weighted" : "adjacent", made);
+    const bool printed = comm == MPI_COMM_WORLD && seed == 1;
+    const auto print = [&](std::string name) {
+        if (!printed) return;
+        if (weighted) name += " weighted";
+        print_members(name.c_str(), made);
+        print_edges(name.c_str(), all.out, weighted ? all.out_weights : std::vector<std::vector<int>>{});
+    };
+    print("adjacent");
     check_members(made, comm, outcome, doing);
     check_handler(made, MPI_ERRORS_RETURN, outcome, doing);
     check_neighbours(made, all, weighted, true, outcome);
@@ -275,6 +304,7 @@ void distributed(MPI_Comm comm, std::uint64_t seed, bool weighted, Outcome& outc
     code = MPI_Dist_graph_create(comm, 2, sources.data(), degrees.data(), destinations.data(), weights(told),
                                  MPI_INFO_NULL, 1, &made);
     outcome.check(code == MPI_SUCCESS, "%s", doing);
+    print("distributed");
     check_members(made, comm, outcome, doing);
     check_handler(made, MPI_ERRORS_RETURN, outcome, doing);
     check_neighbours(made, all, weighted, false, outcome);
