@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -15,8 +15,10 @@ from palmette.bench.errors import BenchError
 from palmette.bench.places import LocalPlace, program
 from palmette.bench.runner import measure
 from palmette.bench.settings import COLLECTIVES, Settings
+from palmette.cli.main import main
 from palmette.export.decisions import FUNCTIONS
 from palmette.export.make import make_exports
+from palmette.export.mpich_coordinates import TREES
 from palmette.export.openmpi_match import NUMBERS
 from palmette.lab import Lab
 
@@ -77,6 +79,52 @@ def test_mpich_makes_trees_by_the_coordinates(operands: Operands, job: _core.Job
     scattered = _core.Job(_core.Machine.synthetic("2leaf:1node:2core"), "cyclic")
     environment = export(tmp_path, "mpich-coordinates", _core.Table.built_in(), scattered)
     assert operands("mpich", environment, "reduce", "4096").stdout.split()[:4] == ["2/8192", "1/4096", "0/0", "0/0"]
+
+
+def mapped(folder: Path, machine: str, together: Sequence[int]) -> dict[str, str]:
+    """Map four ranks, those of `together` close to each other; return the variables for trees by the file of `map`."""
+    matrix, file = folder / "matrix.txt", folder / "coordinates.txt"
+    rows = [[int(a != b and a in together and b in together) << 20 for b in range(RANKS)] for a in range(RANKS)]
+    matrix.write_text("\n".join(" ".join(map(str, row)) for row in rows) + "\n", encoding="utf-8")
+    assert main(["map", "--matrix", str(matrix), "--machine", machine, "--write", f"coordinates={file}"]) == 0
+    return {"MPIR_CVAR_COORDINATES_FILE": str(file), **TREES["reduce"]}
+
+
+def test_mpich_makes_trees_by_the_coordinates_of_a_mapped_order(operands: Operands, tmp_path: Path) -> None:
+    # Each switch's first rank takes from its second, and rank 0 then from the other switch's first.
+    environment = mapped(tmp_path, "2leaf:1node:2core", (0, 3))
+    assert operands("mpich", environment, "reduce", "4096").stdout.split()[:4] == ["2/8192", "1/4096", "0/0", "0/0"]
+    environment = mapped(tmp_path, "2leaf:1node:2core", (0, 1))
+    assert operands("mpich", environment, "reduce", "4096").stdout.split()[:4] == ["2/8192", "0/0", "1/4096", "0/0"]
+
+
+@pytest.mark.parametrize(
+    ("together", "by_pods", "by_switches"),
+    [
+        # Rank 0 takes from both others of its pod and from the other pod. By switches alone that is a tree of four.
+        ((0, 2, 3), ["3/12288", "0/0", "0/0", "0/0"], ["2/8192", "1/4096", "0/0", "0/0"]),
+        # Rank 0 is alone, and takes from rank 1, which takes from the others of its pod.
+        ((1, 2, 3), ["1/4096", "2/8192", "0/0", "0/0"], ["2/8192", "1/4096", "0/0", "0/0"]),
+    ],
+)
+def test_mpich_follows_pods_in_the_coordinates_of_a_mapped_order(
+    operands: Operands, tmp_path: Path, together: tuple[int, ...], by_pods: list[str], by_switches: list[str]
+) -> None:
+    environment = mapped(tmp_path, "2pod:3+1leaf:1node:1core", together)
+    path = Path(environment["MPIR_CVAR_COORDINATES_FILE"])
+    text = path.read_text(encoding="utf-8")
+    groups = [line.split()[1] for line in text.splitlines()[1:]]
+    assert [rank for rank in range(RANKS) if groups[rank] == groups[together[0]]] == list(together)
+    assert set(groups) == {"0", "1"}
+    assert operands("mpich", environment, "reduce", "4096").stdout.split()[:4] == by_pods
+    path.write_text(re.sub(r"(?m)^(\d+): \d+ ", r"\1: 0 ", text), encoding="utf-8")
+    assert operands("mpich", environment, "reduce", "4096").stdout.split()[:4] == by_switches
+
+
+def test_mpich_follows_pods_in_the_coordinates_of_an_export(operands: Operands, tmp_path: Path) -> None:
+    pods = _core.Job(_core.Machine.synthetic("2pod:3+1leaf:1node:1core"))
+    environment = export(tmp_path, "mpich-coordinates", _core.Table.built_in(), pods)
+    assert operands("mpich", environment, "reduce", "4096").stdout.split()[:4] == ["3/12288", "0/0", "0/0", "0/0"]
 
 
 @pytest.mark.parametrize("form", ["mpich-coordinates", "mpich-tuning"])
