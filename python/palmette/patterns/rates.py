@@ -81,6 +81,13 @@ class Measured:
     message_s: list[float] = field(default_factory=list)
     """Median time of each transfer of the plan."""
 
+    @property
+    def multiple_of_bound(self) -> float | None:
+        """How many times as long as the busiest link needs the whole pattern takes; None where no capacity is known."""
+        if self.whole is None or self.busiest is None or self.busiest.seconds <= 0:
+            return None
+        return self.whole.median_s / self.busiest.seconds
+
 
 def evaluate(plan: Plan, seats: Seats, samples: dict[str, Any], messages: dict[str, Any]) -> Measured:
     """Return the rates of what patternbench wrote; of all calls where none started in time."""

@@ -32,8 +32,8 @@ def table_lines(made: Measured, where: str) -> list[str]:
         ]
     if len(rows) > len(made.rates):
         lines.append(_row(WHOLE, made.whole, scale))
-    if made.busiest is not None:
-        ratio = made.whole.median_s / made.busiest.seconds
+    ratio = made.multiple_of_bound
+    if made.busiest is not None and ratio is not None:
         lines += _wrap(
             f"busiest link: {made.busiest.text}, {bytes_text(made.busiest.bytes)}; the links need"
             f" {_core.format_duration(made.busiest.seconds)}, the pattern takes {ratio:.2f} times that"
@@ -93,7 +93,7 @@ CSV_HEADER = (
     "where", "pattern", "size_bytes", "step", "part", "level", "messages", "bytes", "samples",
     "time_min_s", "time_median_s", "time_low_s", "time_high_s", "time_max_s",
     "rate_min_bytes_per_s", "rate_median_bytes_per_s", "rate_low_bytes_per_s", "rate_high_bytes_per_s",
-    "rate_max_bytes_per_s", "bound_s",
+    "rate_max_bytes_per_s", "bound_s", "multiple_of_bound",
 )  # fmt: skip
 
 
@@ -114,6 +114,7 @@ def csv_text(measured: Sequence[tuple[str, Measured]]) -> str:
                     *(f"{entry['time_s'][name]:.9g}" for name in ("min", "median", "low", "high", "max")),
                     *(f"{entry['bytes_per_s'][name]:.9g}" for name in ("min", "median", "low", "high", "max")),
                     f"{made.busiest.seconds:.9g}" if whole and made.busiest else "",
+                    f"{ratio:.9g}" if whole and (ratio := made.multiple_of_bound) is not None else "",
                 ]
             )  # fmt: skip
     return out.getvalue()
@@ -132,6 +133,7 @@ def to_json(where: str, made: Measured) -> dict[str, Any]:
         "bound": {"link": made.busiest.text, "bytes": made.busiest.bytes, "seconds": made.busiest.seconds}
         if made.busiest
         else None,
+        "multiple_of_bound": made.multiple_of_bound,
         "late_calls": made.late,
         "messages": [
             {"source": one.source, "target": one.target, "bytes": one.bytes, "step": one.step, "library": one.library,

@@ -20,7 +20,7 @@ from palmette.patterns.measure import OnPlace, Settings, measure
 from palmette.patterns.rates import evaluate
 from palmette.patterns.seats import Seats
 from palmette.patterns.svg import svg
-from palmette.patterns.text import table_lines
+from palmette.patterns.text import csv_text, table_lines, to_json
 from palmette.patterns.transfers import plan
 
 Call = Callable[..., Any]
@@ -105,6 +105,9 @@ def test_a_launchers_line_of_the_users_own_runs_patterns(palmette: Call, tmp_pat
     rows = list(csv.DictReader(table.read_text(encoding="utf-8").splitlines()))
     assert [row["part"] for row in rows] == ["rail", "everything"]
     assert float(rows[0]["rate_median_bytes_per_s"]) == pytest.approx(2048 / float(rows[0]["time_median_s"]), rel=1e-6)
+    # Nothing is known of this machine's links.
+    assert (document["bound"], document["multiple_of_bound"]) == (None, None)
+    assert {(row["bound_s"], row["multiple_of_bound"]) for row in rows} == {("", "")}
     assert ElementTree.parse(picture).getroot().tag.endswith("svg")
 
 
@@ -142,6 +145,21 @@ def test_the_busiest_link_is_that_of_the_machine() -> None:
     # 2 MB leave the first leaf at 50 Mbit/s; 3 MB leave the first host at 100 Mbit/s.
     assert (made.busiest.text, made.busiest.bytes) == ("out of leaf0", 2_000_000)
     assert made.busiest.seconds == pytest.approx(2_000_000 / 6.25e6)
+
+
+def test_rows_of_whole_patterns_tell_their_multiple_of_the_bound() -> None:
+    made, _ = invented()
+    # The median of 2.5 s over the 0.32 s that the busiest link needs; the table says the same.
+    multiple = 2.5 / 0.32
+    assert to_json("here", made)["multiple_of_bound"] == pytest.approx(multiple)
+    assert "takes 7.81 times that" in " ".join(line.strip() for line in table_lines(made, "here"))
+    *parts, whole = csv.DictReader(csv_text([("here", made)]).splitlines())
+    assert float(whole["multiple_of_bound"]) == pytest.approx(multiple)
+    assert float(whole["bound_s"]) == pytest.approx(0.32)
+    assert {row["multiple_of_bound"] for row in parts} == {""}
+    made.busiest = None
+    assert to_json("here", made)["multiple_of_bound"] is None
+    assert {row["multiple_of_bound"] for row in csv.DictReader(csv_text([("here", made)]).splitlines())} == {""}
 
 
 def test_tables_fit_in_80_columns_and_pictures_show_each_pair() -> None:
