@@ -10,7 +10,7 @@ from palmette import _core
 from palmette.bench.settings import split
 from palmette.bound.table import edge_json, edge_lines, level_lines, limit_lines, other_lines, size_lines, terms_json
 from palmette.cli.common import CliError, emit_json, json_option
-from palmette.cli.job_options import JobOptions, job_options, shared_option
+from palmette.cli.job_options import JobOptions, collective_argument, job_options, shared_option
 from palmette.plan.contents import size_phrase
 
 EXAMPLE = 'palmette bound allreduce --machine "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core" --size 256K'
@@ -18,7 +18,7 @@ MOST_LINES = 64
 
 
 @click.command("bound", epilog=f"Example: {EXAMPLE}", context_settings={"max_content_width": 80})
-@click.argument("collective", metavar="COLLECTIVE", type=click.Choice(tuple(_core.collectives())))
+@collective_argument
 @job_options
 @click.option(
     "--size",
@@ -62,6 +62,7 @@ def command(
     """Show the time that no plan and no library can go below.
 
     COLLECTIVE is gather, scatter, allgather, bcast, reduce, allreduce, reduce_scatter, alltoall, barrier, scan or exscan.
+    reduce_scatter_block and the v and w forms stand for these, with blocks of equal length.
     """
     try:
         job = where.job(EXAMPLE)

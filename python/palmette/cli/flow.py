@@ -12,6 +12,7 @@ from palmette.cli.common import CliError, emit_json, json_option, write_file
 from palmette.cli.job_options import (
     JobOptions,
     algorithm_option,
+    collective_argument,
     head_lines,
     job_options,
     ordered_option,
@@ -33,7 +34,7 @@ Progress = Callable[[int, int], None]
 
 
 @click.command("flow", epilog=f"Example: {EXAMPLE}", context_settings={"max_content_width": 80})
-@click.argument("collective", metavar="COLLECTIVE", type=click.Choice(tuple(_core.collectives())))
+@collective_argument
 @job_options
 @algorithm_option
 @size_option

@@ -42,6 +42,32 @@ shared_option = click.option(
 )
 
 
+OTHER_FORMS = ("reduce_scatter_block", "gatherv", "scatterv", "allgatherv", "alltoallv", "alltoallw")
+"""What stands for a collective that plans are made for, with blocks of equal length."""
+
+
+def planned_as(name: str) -> str:
+    """Return the collective whose plans `name` has; a line on standard error where that isn't its own. Raises CliError."""
+    planned = _core.collectives()
+    if name in planned:
+        return name
+    if name in OTHER_FORMS:
+        collective = _core.collective_of(name)
+        click.echo(f"{name}: as {collective}, all blocks of equal length", err=True)
+        return collective
+    blocking = name.removeprefix("i")
+    if blocking in planned or blocking in OTHER_FORMS:
+        raise CliError(f"'{name}' has the plans of {blocking}; ask for {blocking}")
+    raise CliError(f"'{name}' is no collective; there are {', '.join([*planned, *OTHER_FORMS])}")
+
+
+def collective_argument(function: Command) -> Command:
+    """Add the argument COLLECTIVE: the name of one that plans are made for, or of another form of it."""
+    return click.argument("collective", metavar="COLLECTIVE", callback=lambda _context, _param, name: planned_as(name))(
+        function
+    )
+
+
 def placement_option(help_text: str = PLACEMENT_FORMS) -> Callable[[Command], Command]:
     """Return the option --placement."""
     return click.option("--placement", default="block", show_default=True, metavar="FORM", help=help_text)

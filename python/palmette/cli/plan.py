@@ -15,6 +15,7 @@ from palmette.cli.job_options import (
     head_lines,
     job_options,
     ordered_option,
+    planned_as,
     shared_option,
     size_option,
 )
@@ -33,7 +34,12 @@ MOST_STEPS = 5_000_000
 
 
 @click.command("plan", epilog=f"Example: {EXAMPLE} --svg plan.svg", context_settings={"max_content_width": 80})
-@click.argument("collective", metavar="[COLLECTIVE]", type=click.Choice(COLLECTIVES), required=False)
+@click.argument(
+    "collective",
+    metavar="[COLLECTIVE]",
+    required=False,
+    callback=lambda _context, _param, name: name and planned_as(name),
+)
 @job_options
 @algorithm_option
 @size_option

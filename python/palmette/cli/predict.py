@@ -6,12 +6,11 @@ import click
 
 from palmette import _core
 from palmette.cli.common import CliError, emit_json, errors, json_option, write_file
-from palmette.cli.job_options import JobOptions, job_options, shared_option
+from palmette.cli.job_options import JobOptions, job_options, planned_as, shared_option
 from palmette.predict.answer import Question, TooManyStepsError, answer_json, predict_all
 from palmette.predict.svg import curves_svg
 from palmette.predict.text import answer_lines
 
-COLLECTIVES = tuple(_core.collectives())
 EXAMPLE = 'palmette predict gather,bcast --machine "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core" --sizes 1K,64K'
 
 
@@ -41,6 +40,9 @@ def command(
 ) -> None:
     """Predict what COLLECTIVES take, by size and algorithm, and the share of each level.
 
+    Names with commas between, or `all`; reduce_scatter_block and the v and w forms stand for the others, with blocks of
+    equal length.
+
     The plan of every algorithm is played with the latencies, rates and capacities that the topology tells; what it
     doesn't tell is assumed, and the last lines say so. The fastest has a star, what the built-in table takes a `>`.
     """
@@ -66,10 +68,8 @@ def command(
 def _question(
     collectives: str, job: _core.Job, sizes: str, algorithms: tuple[str, ...], root: int, shared: bool
 ) -> Question:
-    names = list(COLLECTIVES) if collectives == "all" else [name.strip() for name in collectives.split(",")]
-    for name in names:
-        if name not in COLLECTIVES:
-            raise CliError(f"'{name}' is no collective; there are {', '.join(COLLECTIVES)} and all")
+    asked_for = _core.collectives() if collectives == "all" else [name.strip() for name in collectives.split(",")]
+    names = list(dict.fromkeys(planned_as(name) for name in asked_for))
     lengths = sorted({_core.parse_size(size.strip()) for size in sizes.split(",")})
     asked = Question(job, names, lengths, algorithms, root, shared)
     for spec in algorithms:

@@ -157,3 +157,40 @@ def test_several_sizes_are_a_row_each(palmette: Call) -> None:
     empty = palmette("bound", "allreduce", "--machine", LAB, "--size", ",")
     assert empty.status == 2
     assert "is not a size" in empty.err
+
+
+@pytest.mark.parametrize(
+    ("form", "collective"),
+    [
+        ("reduce_scatter_block", "reduce_scatter"),
+        ("gatherv", "gather"),
+        ("scatterv", "scatter"),
+        ("allgatherv", "allgather"),
+        ("alltoallv", "alltoall"),
+        ("alltoallw", "alltoall"),
+    ],
+)
+def test_other_forms_have_the_limit_of_equal_blocks_and_one_line_says_so(
+    palmette: Call, form: str, collective: str
+) -> None:
+    asked = palmette("bound", form, "--machine", LAB, "--json")
+    plain = palmette("bound", collective, "--machine", LAB, "--json")
+    assert asked.status == plain.status == 0
+    assert json.loads(asked.out) == json.loads(plain.out)
+    assert asked.err == f"{form}: as {collective}, all blocks of equal length\n"
+    assert plain.err == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("iallreduce", "palmette bound: 'iallreduce' has the plans of allreduce; ask for allreduce\n"),
+        ("ialltoallv", "palmette bound: 'ialltoallv' has the plans of alltoallv; ask for alltoallv\n"),
+        ("gossip", "palmette bound: 'gossip' is no collective; there are gather, scatter,"),
+    ],
+)
+def test_what_is_no_collective_gets_the_names_to_ask_for(palmette: Call, name: str, says: str) -> None:
+    result = palmette("bound", name, "--machine", LAB)
+    assert result.status == 2
+    assert result.err.startswith(says)
+    assert result.err.count("\n") == 1

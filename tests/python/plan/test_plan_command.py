@@ -253,7 +253,7 @@ def test_the_list_has_every_algorithm_with_source_and_preconditions(palmette: Ca
         (("gather", "--machine", "4node", "--algorithm", "linear", "--rank", "7"), "rank 7 is outside of a job of 4 ranks"),
         (("gather", "--machine", "300node", "--algorithm", "linear", "--svg", "x.svg"), "300 ranks don't fit in a picture"),
         (("gather", "--machine", "4node", "--algorithm", "linear", "--svg", "no/dir/x.svg"), "can't write no/dir/x.svg"),
-        (("broadcast", "--machine", "4node"), "'broadcast' is not one of 'gather', 'scatter', 'allgather', 'bcast'"),
+        (("broadcast", "--machine", "4node"), "'broadcast' is no collective; there are gather, scatter, allgather, bcast"),
     ],
 )  # fmt: skip
 def test_bad_input_gets_one_line_and_status_2(

@@ -44,6 +44,17 @@ def test_json_parts_add_up_and_stay_above_the_bound(palmette: Call) -> None:
     assert len(bests) == 2 * 10 + 1, "one for each collective and size; a barrier has no size"
 
 
+def test_other_forms_are_predicted_with_equal_blocks_and_each_collective_once(palmette: Call) -> None:
+    words = ("--machine", LAB, "--sizes", "1K", "--json")
+    asked = palmette("predict", "reduce_scatter_block,reduce_scatter,gatherv", *words)
+    assert asked.status == 0, asked.err
+    assert json.loads(asked.out) == json.loads(palmette("predict", "reduce_scatter,gather", *words).out)
+    assert asked.err.splitlines()[:2] == [
+        "reduce_scatter_block: as reduce_scatter, all blocks of equal length",
+        "gatherv: as gather, all blocks of equal length",
+    ]
+
+
 def test_a_picture_has_a_curve_for_each_algorithm_and_the_bound(palmette: Call, tmp_path: Path) -> None:
     path = tmp_path / "times.svg"
     result = palmette("predict", "bcast", "--machine", LAB, "--svg", path)
