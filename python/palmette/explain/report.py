@@ -35,7 +35,9 @@ class Explained:
     multiple: float | None = None
     """The mean in bounds, where each call has one."""
     predicted: tuple[Cost, ...] = ()
-    """What is taken and the best others by the model, where all calls had one size: of calls by all ranks, root 0."""
+    """What is taken and the best others by the model, of calls of `predicted_bytes` by all ranks, root 0."""
+    predicted_bytes: int | None = None
+    """The calls' size. Of calls of several sizes the middle of the smallest and the largest, as a report tells no others."""
     compared: Comparison | None = None
 
 
@@ -75,11 +77,14 @@ def explain(
     for call in report.get("calls", []):
         row, limits = _look_up(str(call["reason"]), call["function"], table, name, notes)
         blocking = "" if call.get("blocking", True) else "nonblocking "
+        asked = _asked(job, call) if model and job is not None else None
+        predicted = tuple(costs(asked, str(call["algorithm"]), most=3)) if asked is not None else ()
         found.append(
             Explained(
                 blocking + call["function"], _sizes(call["min_bytes"], call["max_bytes"]), int(call["calls"]),
                 str(call["algorithm"]), str(call["reason"]), row, limits, float(call["mean_seconds"]),
-                *_limit(call), _costs(job, call) if model and job is not None else (), _compared(report, call),
+                *_limit(call), predicted, asked.size_bytes if asked is not None and predicted else None,
+                _compared(report, call),
             )
         )  # fmt: skip
     for call in report.get("fallbacks", []):
@@ -99,11 +104,12 @@ def _job(report: dict[str, Any]) -> _core.Job | None:
 
 
 def _asked(job: _core.Job, call: dict[str, Any]) -> Asked | None:
-    """One call of a row by all ranks; None where sizes differ or aren't known."""
-    function, size = str(call["function"]), int(call["max_bytes"])
-    if size < 0 or call["min_bytes"] != size:
+    """A call by all ranks of the size in the middle of a row's; None where that isn't known."""
+    smallest, largest = int(call["min_bytes"]), int(call["max_bytes"])
+    if smallest < 0 or largest < 0:
         return None
-    return Asked(function, size, 0, job, blocking=bool(call.get("blocking", True)))
+    function = str(call["function"])
+    return Asked(function, (smallest + largest) // 2, 0, job, blocking=bool(call.get("blocking", True)))
 
 
 def _limit(call: dict[str, Any]) -> tuple[float | None, float | None]:
@@ -111,11 +117,6 @@ def _limit(call: dict[str, Any]) -> tuple[float | None, float | None]:
         return None, None
     multiple = float(call["bounds"])
     return float(call["mean_seconds"]) / multiple, multiple
-
-
-def _costs(job: _core.Job, call: dict[str, Any]) -> tuple[Cost, ...]:
-    asked = _asked(job, call)
-    return tuple(costs(asked, str(call["algorithm"]), most=3)) if asked is not None else ()
 
 
 def _compared(report: dict[str, Any], call: dict[str, Any]) -> Comparison | None:

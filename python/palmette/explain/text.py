@@ -200,7 +200,7 @@ def report_lines(rows: Sequence[Explained], notes: Sequence[str]) -> list[str]:
             lines += _wrapped("  ", f"{one.multiple:.2f} times the physical bound of {duration(one.bound_s)}")
         if one.predicted:
             said = ", ".join(f"{duration(cost.seconds)} {_taken(cost, one)}" for cost in one.predicted)
-            lines += _wrapped("  ", f"by the model: {said}")
+            lines += _wrapped("  ", f"by the model{_middle(one)}: {said}")
         if one.compared is not None:
             lines += _wrapped(
                 "  ",
@@ -218,6 +218,12 @@ def report_lines(rows: Sequence[Explained], notes: Sequence[str]) -> list[str]:
         lines += [f"To take another: palmette run --force {function}=ALGORITHM mpiexec ..."]
     lines = lines or ["no call was seen"]
     return lines + ([""] if notes else []) + [line for note in notes for line in _wrapped("", note)]
+
+
+def _middle(one: Explained) -> str:
+    """The size that the model was asked for, where that isn't the size of all calls."""
+    size = _core.format_size(one.predicted_bytes) if one.predicted_bytes is not None else one.size
+    return "" if size == one.size else f" at {size}, the middle of these sizes"
 
 
 def _taken(cost: Cost, one: Explained) -> str:

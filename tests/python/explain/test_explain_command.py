@@ -260,8 +260,9 @@ def test_a_report_tells_bounds_what_others_cost_and_how_the_mpi_compared(palmett
     assert (first["bound_s"], first["multiple"]) == (pytest.approx(0.04), 1.25)
     assert "ring:segment=32K" in {cost["spec"] for cost in first["predicted"]}
     assert first["compared"] == {"pairs": 7, "ours_s": 0.04, "mpi_s": 0.08}
+    assert first["predicted_bytes"] == 65536
     # The run knew no limit of these calls, whose sizes differ.
-    assert (second["bound_s"], second["predicted"]) == (None, [])
+    assert second["bound_s"] is None
     result = palmette("explain", "--report", "run.json")
     assert f"{first['multiple']:.2f} times the physical bound" in result.out
     assert "ring:segment=32K (taken)" in " ".join(result.out.split())
@@ -269,6 +270,27 @@ def test_a_report_tells_bounds_what_others_cost_and_how_the_mpi_compared(palmett
     assert max(map(len, result.out.splitlines())) <= 80
     quick = json.loads(palmette("explain", "--report", "run.json", "--no-model", "--json").out)["rows"][0]
     assert quick["predicted"] == []
+
+
+def test_calls_of_several_sizes_get_what_others_cost_in_the_middle_of_them(palmette: Palmette) -> None:
+    told = report(min_bytes=33000, max_bytes=65000, algorithm="ring:segment=32K")
+    told["job"] = _core.Job(_core.Machine.synthetic(LAB), "random:1").to_json()
+    told["calls"].append({**told["calls"][0], "min_bytes": -1, "max_bytes": -1})
+    Path("run.json").write_text(json.dumps(told))
+    ranged, _, unknown, _ = json.loads(palmette("explain", "--report", "run.json", "--json").out)["rows"]
+    assert ranged["predicted_bytes"] == 49000
+    assert len(ranged["predicted"]) == 3
+    assert "ring:segment=32K" in {cost["spec"] for cost in ranged["predicted"]}
+    assert (unknown["predicted"], unknown["predicted_bytes"]) == ([], None)
+    told["calls"][0] |= {"min_bytes": 49000, "max_bytes": 49000}
+    Path("same.json").write_text(json.dumps(told))
+    same = json.loads(palmette("explain", "--report", "same.json", "--json").out)["rows"][0]
+    assert same["predicted"] == ranged["predicted"]
+    shown = " ".join(palmette("explain", "--report", "run.json").out.split())
+    assert "by the model at 49000, the middle of these sizes: " in shown
+    shown = palmette("explain", "--report", "same.json").out
+    assert "the middle" not in shown.partition("bcast")[0]
+    assert max(map(len, shown.splitlines())) <= 80
 
 
 def test_a_report_of_a_run_with_another_table_is_noticed(palmette: Palmette) -> None:
