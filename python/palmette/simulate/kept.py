@@ -8,14 +8,13 @@ import os
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from palmette.simulate import simgrid
 from palmette.simulate.errors import SimulateError
 from palmette.simulate.simgrid import Ended
-
-BENCHMARK = 3
-"""To be raised whenever the benchmark program measures otherwise: what a rival took isn't read again after that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,16 +27,16 @@ class Asked:
     settings: Sequence[str]
     arguments: Sequence[str]
     program: str
-    """For palmette a digest of the program that has it inside, for a rival nothing."""
+    """For palmette a digest of the program that has it inside, for a rival nothing: all share one, which is in the key."""
     topology: str
     """The topology that palmette reads, for a rival nothing."""
     environment: dict[str, str]
 
     @property
     def key(self) -> str:
-        """A name for it."""
+        """A name for it: a program that measures otherwise gives another one."""
         everything = [
-            BENCHMARK,
+            [_digest(part) for part in ([simgrid.START] if self.program else [simgrid.ALONE, simgrid.START])],
             self.simgrid,
             self.platform,
             self.hosts,
@@ -48,6 +47,12 @@ class Asked:
             sorted(self.environment.items()),
         ]
         return hashlib.sha256(json.dumps(everything).encode()).hexdigest()
+
+
+@cache
+def _digest(part: Path) -> str:
+    """Of what is preloaded into the simulator, or runs in it; empty where it isn't built."""
+    return hashlib.sha256(part.read_bytes()).hexdigest() if part.is_file() else ""
 
 
 class Kept:

@@ -53,7 +53,7 @@ def watched(
             " longer --cpu-limit"
         )
     round_s = events[0]["time_s"] / events[0]["rounds"]
-    return replace(background, loads=_loads(cluster.topology.machine.tree, background, round_s))
+    return replace(background, loads=tuple(_loads(cluster.topology.machine.tree, background, round_s)))
 
 
 def _loads(tree: TreeNode, background: Background, round_s: float) -> list[EdgeLoad]:

@@ -57,6 +57,25 @@ def test_what_was_simulated_is_found_again_and_nothing_else_is(tmp_path: Path) -
         assert store.find(asked(**{name: value}), 10) is None, name
 
 
+def test_another_program_of_the_rivals_or_another_start_is_simulated_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rival, palmette = asked(), asked(program="digest")
+    keys = [(rival.key, palmette.key)]
+    for part in ("ALONE", "START"):
+        built = tmp_path / part
+        built.write_bytes(b"built anew")
+        monkeypatch.setattr(simgrid, part, built)
+        keys.append((rival.key, palmette.key))
+    # Each of the two is in a rival's key; palmette has a program of its own, whose digest stands in what is asked.
+    assert len({key for key, _ in keys}) == 3
+    assert keys[0][1] == keys[1][1] != keys[2][1]
+    copy = tmp_path / "copy"
+    copy.write_bytes(b"built anew")
+    monkeypatch.setattr(simgrid, "START", copy)
+    assert (rival.key, palmette.key) == keys[2], "what is in it counts, not where it is or when it was built"
+
+
 def test_one_that_ran_out_of_time_is_simulated_again_with_more(tmp_path: Path) -> None:
     store = kept.Kept(tmp_path)
     store.keep(asked(), simgrid.Ended("", "", "over its 10 s of CPU"), None, 10)

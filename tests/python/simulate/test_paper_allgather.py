@@ -53,4 +53,6 @@ def test_a_ring_along_the_machine_beats_one_along_the_ranks_on_random_placement(
     # Mirsadeghi, Afsahi, "Topology-aware rank reordering for MPI collectives", IPDPS Workshops 2016.
     along_ranks = times(took, "ring:nested=no,order=rank", "random:1")
     along_machine = times(took, RING, "random:1")
-    assert along_machine[4096] <= 0.5 * along_ranks[4096]
+    # 0.12 and 0.28.
+    assert along_machine[64] <= 0.2 * along_ranks[64]
+    assert along_machine[4096] <= 0.4 * along_ranks[4096]

@@ -28,8 +28,9 @@ def test_a_hierarchical_allreduce_beats_a_flat_one_with_any_number_of_nodes(coun
         took(spec, "palmette", "allreduce", sizes, "random:1", algorithm=algorithm)
         for algorithm in ("recursive_doubling:order=rank", "leaders:leaders=4,between=recursive_doubling,inside=linear")
     )
-    assert leaders[64] < flat[64]
-    assert leaders[16_384] < 0.7 * flat[16_384]
+    # 0.66 to 0.80, and 0.24 to 0.42.
+    assert leaders[64] < 0.9 * flat[64]
+    assert leaders[16_384] < 0.55 * flat[16_384]
 
 
 def test_an_alltoall_by_nodes_wins_small_blocks_and_loses_large_ones(took: Took) -> None:

@@ -38,18 +38,42 @@ def test_gather_and_scatter_lose_nowhere(collective: str, placement: str, took: 
     assert max(ratios(took, collective, placement)) <= 1.05
 
 
+@pytest.mark.parametrize(
+    ("collective", "placement", "share"),
+    [("gather", "block", 0.5), ("gather", "cyclic", 0.25), ("scatter", "cyclic", 0.5), ("scatter", "block", 0.25)],
+)
+def test_ranks_in_order_lose_nowhere_over_narrow_uplinks(
+    collective: str, placement: str, share: float, took: Took
+) -> None:
+    assert max(ratios(took, collective, placement, share, (64, 1024))) <= 1.05
+
+
+@pytest.mark.parametrize("collective", ["gather", "scatter"])
+def test_a_megabyte_from_or_to_each_rank_loses_nowhere(collective: str, took: Took) -> None:
+    assert max(ratios(took, collective, "block", 1.0, (1 << 20,))) <= 1.05
+
+
 def test_scatter_loses_neither_over_narrow_uplinks_nor_beside_traffic(took: Took) -> None:
     assert max(ratios(took, "scatter", "random:2", 0.25, (1024,))) <= 1.05
-    # MPICH's tree takes 4 times as long beside traffic as quiet: Open MPI's star is the rival.
-    own, star = (
+    # MPICH's tree takes 6 times as long beside traffic as quiet: Open MPI's star is the rival.
+    own, star, tree = (
         took(BED, who, "scatter", (1024,), "random:1", 1.0, "", "alltoall:half:16K")[1024]
-        for who in (run.PALMETTE, "ompi")
+        for who in (run.PALMETTE, "ompi", "mpich")
     )
     assert own <= 1.05 * star
+    # Palmette's is such a star, too, and hardly hurt.
+    assert own <= 1.3 * took(BED, run.PALMETTE, "scatter", (1024,), "random:1")[1024]
+    assert tree > 3 * took(BED, "mpich", "scatter", (1024,), "random:1")[1024]
 
 
-def test_at_best_at_least_half_of_the_time_is_saved(took: Took) -> None:
-    assert min(ratios(took, "scatter", "random:1")) <= 0.5
+@pytest.mark.parametrize(
+    ("collective", "placement", "sizes"), [("gather", "random:3", (8,)), ("scatter", "random:1", SIZES)]
+)
+def test_at_best_at_least_half_of_the_time_is_saved(
+    collective: str, placement: str, sizes: tuple[int, ...], took: Took
+) -> None:
+    # Over whole uplinks 64 and 69 % at best.
+    assert min(ratios(took, collective, placement, 1.0, sizes)) <= 0.45
 
 
 def test_the_median_gain_of_gather_grows_as_the_uplinks_share_falls(took: Took) -> None:
@@ -91,6 +115,10 @@ def test_gathers_beside_traffic_are_chosen_for_it(took: Took) -> None:
     for size in (64, 4096):
         assert own[size] <= 1.05 * min(tree[size], star[size], openmpi[size])
     assert own[64] <= 0.5 * star[64]
+    # What it chose is hurt less than the tree of a rival that doesn't know the topology: 1.9 and 1.3 against over 6 times.
+    quiet, quiet_tree = (took(BED, who, "gather", (64, 4096), "random:1") for who in (run.PALMETTE, "mpich"))
+    for size in (64, 4096):
+        assert own[size] / quiet[size] < 0.5 * tree[size] / quiet_tree[size]
 
 
 @pytest.mark.parametrize("collective", ["gather", "scatter"])
@@ -109,11 +137,12 @@ def test_large_blocks_are_gathered_at_the_physical_bound(took: Took) -> None:
         assert own <= 1.05 * limits.bound_s(seats, VALUES, "gather", 65_536, 0)
 
 
-def test_a_two_phase_gather_without_pipelining_loses_large_blocks_and_is_not_chosen(took: Took) -> None:
+@pytest.mark.parametrize("size", [65_536, 262_144])
+def test_a_two_phase_gather_without_pipelining_loses_large_blocks_and_is_not_chosen(size: int, took: Took) -> None:
     two = "by_topology:node=linear,leaf=linear,top=linear"
     chosen, two_phase = (
-        took(BED, run.PALMETTE, "gather", (65_536,), "block", 1.0, algorithm)[65_536] for algorithm in ("", two)
+        took(BED, run.PALMETTE, "gather", (size,), "block", 1.0, algorithm)[size] for algorithm in ("", two)
     )
-    flat = min(took(BED, rival, "gather", (65_536,), "block")[65_536] for rival in RIVALS)
+    flat = min(took(BED, rival, "gather", (size,), "block")[size] for rival in RIVALS)
     assert two_phase > 1.2 * flat
     assert chosen <= flat

@@ -149,10 +149,6 @@ def test_every_stored_platform_has_the_places_that_its_sentence_says() -> None:
         assert entry["source"]
 
 
-def test_the_gather_papers_test_bed_has_4_nodes_of_16_and_29_of_8() -> None:
-    assert [slots for _, slots in cluster.from_stored("gather-paper").hosts] == [16] * 4 + [8] * 29
-
-
 def test_each_parameter_tells_what_it_is_and_where_it_comes_from() -> None:
     entries = json.loads(parameters.FILE.read_text(encoding="utf-8"))["values"]
     assert all(entry["what"] and entry["source"] for entry in entries.values())
