@@ -46,7 +46,8 @@ bool Comparison::settle() {
         return false;
     }
     before_ = verdict_;
-    cost_s_ = (beside_ ? mpi : std::max(0.0, mpi - ours)) + preparing + 3 * agreeing;
+    // Barriers and agreements are taken to last as long as the last one of these.
+    cost_s_ = beside_ ? mpi + preparing + 4 * agreeing : std::max(0.0, mpi - ours) + 3 * agreeing;
     counts_ = std::max(ours_bytes, mpi_bytes) <= alike * std::min(ours_bytes, mpi_bytes);
     if (counts_) add(ours, mpi);
     next_ = calls_ + select::calls_to_next_pair(cost_s_, ours, share_, verdict_);

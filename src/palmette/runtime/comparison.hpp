@@ -14,8 +14,8 @@ namespace palmette::runtime {
 ///
 /// All ranks count the calls, so all know which is sampled. Every so often one call is done by the MPI and the next one by palmette (or the other way round), each after a barrier; then the
 /// ranks agree on the longest time of each, and on how much the two have moved: a pair of unlike calls shows nothing. So all come to the same verdict at the same call. A pair
-/// costs what the MPI's call takes longer than ours, or all of it and what came before where it is done `beside` ours; two barriers; and an allreduce of a few numbers. The next pair
-/// waits until this is at most `share` of the time of the calls in between (select::calls_to_next_pair). Ranks that come late keep others waiting in the barriers as they would in the
+/// costs what the MPI's call takes longer than ours, or all of it with a copy and one more agreement where it is done `beside` ours; two barriers; and an allreduce of a few numbers. The
+/// next pair waits until this is at most `share` of the time of the calls in between (select::calls_to_next_pair). Ranks that come late keep others waiting in the barriers as they would in the
 /// call itself: that isn't counted.
 class Comparison {
   public:
@@ -29,7 +29,7 @@ class Comparison {
         bytes_ = bytes;
         return ++calls_ >= next_;
     }
-    /// What this rank has done for a pair beyond its calls.
+    /// What this rank has done for a pair beyond its calls, alone.
     void prepared(double seconds) { preparing_s_ = seconds; }
     /// Nothing can be learned now: later, perhaps.
     void postpone() { next_ = calls_ + 64 * first; }

@@ -32,11 +32,11 @@ int run_and_compare(Call& call, Comparison& comparison) {
     before_blocking(call.comm());
     const double begin = PMPI_Wtime();
     MpiBeside beside(kept);
+    comparison.prepared(PMPI_Wtime() - begin);
     if (!beside.has_room_everywhere()) {
         comparison.postpone();
         return run_delayed(call);
     }
-    comparison.prepared(PMPI_Wtime() - begin);
     int code = MPI_SUCCESS;
     int of_mpi = MPI_SUCCESS;
     bool settled = false;

@@ -63,6 +63,7 @@ def test_the_leaves_of_a_lab_are_found_by_a_far_spine_or_narrow_uplinks(
     shown = palmette("show", output)
     assert shown.status == 0 and "leaf" in shown.out
     rates = [level.stream_bytes_per_s or 0 for level in machine.levels[:2]]
-    assert 4e6 < rates[0] < 7e6 and 8e6 < rates[1] < 14e6, rates
+    # Switches of the lab let the first bytes of a message through faster than the rest.
+    assert 4e6 < rates[0] < 9e6 and 8e6 < rates[1] < 18e6 and 1.5 < rates[1] / rates[0] < 2.6, rates
     planned = palmette("plan", "gather", "--topology", output, "--size", "1K")
     assert planned.status == 0, planned.err
