@@ -16,9 +16,9 @@ from palmette.simulate.errors import SimulateError
 class Background:
     """Ranks beside the measured ones that exchange all with all, `size_bytes` for each other one in a round."""
 
-    hosts: Sequence[str]
+    hosts: tuple[str, ...]
     size_bytes: int
-    loads: Sequence[EdgeLoad] = ()
+    loads: tuple[EdgeLoad, ...] = ()
     """What they take of each link while nothing else is there: palmette is told."""
 
 
@@ -44,4 +44,4 @@ def make_job(cluster: Cluster, placement: str, ranks: int | None, background: Ba
 def background_of(cluster: Cluster, traffic: Traffic) -> Background:
     """Return the background that the benchmark's `--traffic` asks for: for half of the places below each switch, or all."""
     hosts = hosts_of_processes(cluster.topology.machine.tree, dict(cluster.hosts), traffic)
-    return Background(hosts, traffic.size_bytes)
+    return Background(tuple(hosts), traffic.size_bytes)

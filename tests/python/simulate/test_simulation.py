@@ -95,7 +95,7 @@ def test_two_runs_give_the_same_times_to_the_last_digit(smpirun: str) -> None:
 
 def test_two_runs_beside_traffic_give_the_same_times_to_the_last_digit(smpirun: str) -> None:
     seats = on(ranks=16)
-    loaded = job.Job(seats.cluster, seats.placement, seats.seats, job.Background(["h0", "h3", "h4", "h1"], 65_536))
+    loaded = job.Job(seats.cluster, seats.placement, seats.seats, job.Background(("h0", "h3", "h4", "h1"), 65_536))
     first, second = (run.simulate(smpirun, loaded, VALUES, run.PALMETTE, "gather", (64, 10_000)) for _ in range(2))
     assert first.background_rounds > 0
     assert first.times_s == second.times_s
@@ -129,7 +129,7 @@ def test_a_contender_over_its_cpu_limit_is_ended_and_told(smpirun: str) -> None:
 def test_background_traffic_slows_down_what_crosses_the_same_uplink(smpirun: str) -> None:
     wide = cluster.prepared(cluster.from_spec("2leaf@1GB/s~2.45us:4node@1.5GB/s~1.57us:4core"), VALUES)
     half = "hosts=" + ",".join(host for host in ("h0", "h1", "h4", "h5") for _ in range(4))
-    others = [host for host in ("h2", "h3", "h6", "h7") for _ in range(4)]
+    others = tuple(host for host in ("h2", "h3", "h6", "h7") for _ in range(4))
     quiet = job.make_job(wide, half, None)
     loaded = job.make_job(wide, half, None, job.Background(others, 65_536))
     for contender in (run.PALMETTE, "mpich"):
