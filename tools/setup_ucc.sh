@@ -12,11 +12,14 @@ packages=(libucc1 libucc-dev libucx0 libibverbs1 libnl-3-200 libnl-route-3-200 l
 for tool in apt-get dpkg-deb; do
   command -v "$tool" >/dev/null || { echo "setup: UCC isn't there, its tests are skipped ($tool is missing: this is no Debian)"; exit 0; }
 done
+# Where this machine's own packages come from.
+mirror=$(apt-get indextargets --format '$(SITE)' | grep -m1 '/debian/\?$')
+[ -n "$mirror" ] || { echo "setup: UCC isn't there, its tests are skipped (apt knows no mirror of Debian: apt-get update)"; exit 0; }
 echo "setup: UCC into .mpi/ucc"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$work/state/lists/partial" "$work/cache/archives/partial" "$work/debs"
-echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian $release main" >"$work/sources"
+echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $release main" >"$work/sources"
 : >"$work/status"
 options=(-q -o "Dir::State=$work/state" -o "Dir::State::status=$work/status" -o "Dir::Cache=$work/cache"
   -o "Dir::Etc::sourcelist=$work/sources" -o Dir::Etc::sourceparts=/dev/null -o Dir::Etc::preferencesparts=/dev/null
@@ -29,6 +32,9 @@ fi
 rm -rf .mpi/ucc
 mkdir -p .mpi/ucc
 for package in "$work"/debs/*.deb; do
-  dpkg-deb -x "$package" .mpi/ucc || exit 0
+  dpkg-deb -x "$package" .mpi/ucc && continue
+  rm -rf .mpi/ucc
+  echo "setup: UCC isn't there, its tests are skipped (again: tools/setup_ucc.sh): $(basename "$package") can't be unpacked"
+  exit 0
 done
 echo "$release ${packages[*]}" >.mpi/ucc/.installed

@@ -104,15 +104,14 @@ def _row(played: Played, index: int) -> _Row:
     name = played.name_of(link)
     used = f"{100 * link.utilisation:.0f} %"
     note = f"{name}: {link.bytes:,} bytes of the plan, {link.carried_bytes:,.0f} carried, used {used}"
-    columns = _columns(played, index)
-    return _Row(_clipped(name), note, _shares(played, index, columns), columns, f"{bytes_text(link.bytes)}, {used}")
+    shares, carried = _columns(played, index)
+    return _Row(_clipped(name), note, shares, carried, f"{bytes_text(link.bytes)}, {used}")
 
 
 def _mean_row(played: Played, indices: list[int]) -> _Row:
-    all_columns = [_columns(played, index) for index in indices]
-    all_shares = [_shares(played, index, columns) for index, columns in zip(indices, all_columns, strict=True)]
     shares, carried = (
-        [sum(column) / len(indices) for column in zip(*rows, strict=True)] for rows in (all_shares, all_columns)
+        [sum(column) / len(indices) for column in zip(*rows, strict=True)]
+        for rows in zip(*(_columns(played, index) for index in indices), strict=True)
     )
     links = [played.links[index] for index in indices]
     used = f"{100 * sum(link.utilisation for link in links) / len(links):.0f} %"
@@ -121,29 +120,20 @@ def _mean_row(played: Played, indices: list[int]) -> _Row:
     return _Row(label, f"{label}: {each} bytes of the plan each, used {used}", shares, carried, f"{each}, {used}")
 
 
-def _columns(played: Played, index: int) -> list[float]:
-    """Bytes that a link carried in at most COLUMNS columns of equal length."""
-    carried = played.result.carried(index)
-    step = _step(played)
-    return [sum(carried[first : first + step]) for first in range(0, len(carried), step)]
-
-
-def _step(played: Played) -> int:
-    """Intervals of the simulation in a column."""
-    return max(1, -(-len(played.result.carried(0)) // COLUMNS)) if played.links else 1
-
-
-def _shares(played: Played, index: int, columns: list[float]) -> list[float]:
-    """Utilisation in each column."""
+def _columns(played: Played, index: int) -> tuple[list[float], list[float]]:
+    """Utilisation and bytes of a link in at most COLUMNS columns of equal length."""
     result = played.result
     capacity = played.links[index].capacity_bytes_per_s
-    width = _step(played) * result.bin_s
-    # The last column ends with the plan, not at its full length.
-    lengths = [min(width, result.seconds - column * width) for column in range(len(columns))]
-    return [
-        min(1.0, carried / (capacity * seconds)) if seconds > 0 else 0.0
-        for carried, seconds in zip(columns, lengths, strict=True)
-    ]
+    in_bins = result.carried(index)
+    step = max(1, -(-len(in_bins) // COLUMNS))
+    shares, columns = [], []
+    for first in range(0, len(in_bins), step):
+        carried = sum(in_bins[first : first + step])
+        # The last interval ends with the plan, not at its full length.
+        seconds = min(step * result.bin_s, result.seconds - first * result.bin_s)
+        shares.append(min(1.0, carried / (capacity * seconds)) if seconds > 0 else 0.0)
+        columns.append(carried)
+    return shares, columns
 
 
 def _cells(row: _Row, y: float, span: float, seconds: float) -> list[str]:
