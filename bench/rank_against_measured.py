@@ -9,8 +9,9 @@ of `palmette tune`, which forces one after the other on communicators of its own
 What the store holds already isn't measured again, so that a run that was cut short goes on.
 
 The verdict counts the pairs of algorithms of a cell whose medians differ by over 15 %, and how many of them were predicted
-in this order; a pair in which the faster one didn't win by more than chance (sign test, 5 %) is told apart. Predictions are
-those that were made before measuring, or with --topology new ones. The exit status is 1 below --target, 2 for bad input.
+in this order; a pair in which the faster one didn't win by more than chance (sign test, 5 %) is told apart. Beside it stands
+how far the predicted times are from the measured medians. Predictions are those that were made before measuring, or with
+--topology new ones. The exit status is 1 below --target, 2 for bad input.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import sys
 from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
+from statistics import median
 
 from palmette import _core, mpi_install
 from palmette.bench.machine import describe_machine
@@ -40,6 +42,8 @@ from palmette.tune.store import TuneJob, TuningStore, open_tunings
 STEP = "rank"
 FUNCTIONS = "gather,scatter,allgather,bcast,reduce,allreduce,reduce_scatter_block,alltoall"
 HOW = How(min_rounds=5, max_rounds=8, keep_all=True)
+NEAR = 0.25
+"""A prediction that is no farther off is near."""
 CALLS = 5 + HOW.max_rounds
 """Of each algorithm: checked and warmed up, then in turns."""
 JOB_S = 10.0
@@ -97,23 +101,37 @@ def measure_all(options: argparse.Namespace, store: TuningStore) -> None:
             store.add(measure(site, questions_at(site, rest, share, options.candidates), share, HOW, STEP, Lines()))
 
 
-def pairs_in(store: TuningStore, topology: str | None) -> list[Pair]:
-    """Return all pairs that the store holds, with predictions on `topology` where one is given."""
+def compared_in(store: TuningStore, topology: str | None) -> tuple[list[Pair], list[float]]:
+    """Return all pairs that the store holds, and each algorithm's predicted time over its measured median, less 1.
+
+    Predictions are those on `topology` where one is given.
+    """
     machine = _core.Machine.from_file(topology) if topology else None
-    found = []
+    pairs: list[Pair] = []
+    errors: list[float] = []
     for job in store.jobs(STEP):
         predict = predictor(_core.Job.on_hosts(machine, job.hosts)) if machine else None
         for result in job.results:
-            found += pairs_of(job.mpi, job.placement, result, _predicted(predict, result.cell))
-    return found
+            predicted = _predicted(predict, result.cell)
+            pairs += pairs_of(job.mpi, job.placement, result, predicted)
+            for one in result.candidates:
+                seconds = predicted(one) if one.served and one.time_s and not one.wrong_ranks else None
+                if seconds is not None:
+                    errors.append(seconds / median(one.time_s) - 1)
+    return pairs, errors
+
+
+def near(errors: Sequence[float]) -> int:
+    """How many are within 25 %."""
+    return sum(abs(error) <= NEAR for error in errors)
 
 
 def _predicted(predict: Predict | None, cell: Cell) -> Callable[[Measured], float | None]:
     return lambda one: predict(one.spec, cell) if predict else one.predicted_s
 
 
-def lines_of(pairs: Sequence[Pair]) -> list[str]:
-    """Return what was predicted in the wrong order, the farthest apart first, and the verdict."""
+def lines_of(pairs: Sequence[Pair], errors: Sequence[float]) -> list[str]:
+    """Return what was predicted in the wrong order, the farthest apart first, and the verdicts."""
     sure = [pair for pair in pairs if pair.sure]
     wrong = sorted((pair for pair in sure if not pair.right), key=lambda pair: -pair.slower_s / pair.faster_s)
     lines = ["in the wrong order: measured (predicted)"] if wrong else []
@@ -131,6 +149,11 @@ def lines_of(pairs: Sequence[Pair]) -> list[str]:
         lines.append(
             f"too few rounds to be sure of the measured order: {len(unsure)} pairs more, "
             f"{sum(pair.right for pair in unsure)} of them as predicted"
+        )
+    if errors:
+        lines.append(
+            f"predicted times are off by {median(map(abs, errors)):.1%} in the median of {len(errors)}, "
+            f"{near(errors)} within {NEAR:.0%}"
         )
     return lines
 
@@ -157,7 +180,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with open_tunings(options.store, create=not options.evaluate) as store:
             if not options.evaluate:
                 measure_all(options, store)
-            pairs = pairs_in(store, options.topology)
+            pairs, errors = compared_in(store, options.topology)
     except (TuneError, LabError, mpi_install.MpiNotFoundError, _core.Error) as error:
         print(f"rank_against_measured: {error}", file=sys.stderr)
         return 2
@@ -169,10 +192,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     right = sum(pair.right for pair in sure)
     if options.json:
         document = {"pairs": len(sure), "right": right, "share": right / len(sure), "target": options.target,
-                    "unsure": len(pairs) - len(sure), "list": [pair.to_json() for pair in pairs]}  # fmt: skip
+                    "unsure": len(pairs) - len(sure), "list": [pair.to_json() for pair in pairs],
+                    "predicted": len(errors), "within_25_percent": near(errors),
+                    "median_error": median(map(abs, errors)) if errors else None}  # fmt: skip
         print(json.dumps(document, indent=2))
     else:
-        print("\n".join(lines_of(pairs)))
+        print("\n".join(lines_of(pairs, errors)))
     return 0 if right >= options.target * len(sure) else 1
 
 

@@ -90,10 +90,13 @@ def test_the_script_judges_what_a_store_holds_of_its_own_step(
     assert script.main(["--evaluate", "--store", str(path), "--json"]) == 1
     document = json.loads(capsys.readouterr().out)
     assert (document["pairs"], document["right"], document["unsure"]) == (2, 1, 0)
+    # 1, 1.5 and 2 ms predicted, 1, 2 and 1.1 measured
+    assert (document["predicted"], document["within_25_percent"], document["median_error"]) == (3, 2, 0.25)
     assert script.main(["--evaluate", "--store", str(path), "--target", "0.5"]) == 0
     out = capsys.readouterr().out
     assert "ranked as measured where over 15 % apart: 1 of 2 pairs" in out
     assert "allreduce 1024, mpich block, 1.82 apart" in out
+    assert "off by 25.0% in the median of 3, 2 within 25%" in out
 
 
 def test_the_script_says_what_is_missing_in_one_line(
