@@ -137,6 +137,8 @@ def _earliest(levels: Levels) -> Grid:
 
 
 _LANES_FROM, _LANES_TO = 8 << 10, 256 << 10
+_IN_TURN_FROM = 16 << 10
+"""Shorter messages leave their senders at once, so that none waits for another one."""
 
 
 def _bcast(levels: Levels, size: int) -> dict[str, Grid]:
@@ -146,6 +148,7 @@ def _bcast(levels: Levels, size: int) -> dict[str, Grid]:
     return {
         **rooted,
         "by_topology": {**rooted["by_topology"], "lanes": lanes},
+        "k_nomial": {**rooted["k_nomial"], "window": (None, "1") if size >= _IN_TURN_FROM else (None,)},
         # Leaders pay where several nodes of a group send at once: as many as its ranks, or two on each of three nodes.
         "leaders": {
             "leaders": ("all", "6"), "between": (None, "linear"), "inside": (None, "chain"),

@@ -11,6 +11,7 @@
 #include "palmette/base/error.hpp"
 #include "palmette/collectives/bcast_rows.hpp"
 #include "palmette/collectives/circulant.hpp"
+#include "palmette/collectives/send_window.hpp"
 
 namespace palmette::collectives {
 namespace {
@@ -27,7 +28,8 @@ std::int32_t segments_of(const Request& request, const Spec& spec) {
 }
 
 std::optional<std::string> refuse(const Job&, const Request& request, const Spec& spec) {
-    check_keys(spec, {"segments", "segment", "order"});
+    check_keys(spec, {"segments", "segment", "order", "window"});
+    SendWindow{spec};
     spec.word("order", {"topology", "rank"});
     if (segments_of(request, spec) > most_segments) return base::cat("there are at most ", most_segments, " segments");
     return std::nullopt;
@@ -48,11 +50,12 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
     plan::ProgramBuilder builder(rank, by_rank ? plan::BlockOrder::rank : plan::BlockOrder::topology, segments);
     builder.stage("rounds");
     std::vector<std::vector<plan::StepId>> brought(static_cast<std::size_t>(segments));
+    SendWindow window(spec);
     std::int32_t tag = 0;
     for (const CirculantRound& round : circulant_broadcast(p, segments, me)) {
         if (round.sent)
-            builder.send(rank_of(round.to), tag, me == 0 ? Buffer::send : Buffer::recv, {*round.sent, 1},
-                         brought[static_cast<std::size_t>(*round.sent)]);
+            window.add(builder.send(rank_of(round.to), tag, me == 0 ? Buffer::send : Buffer::recv, {*round.sent, 1},
+                                    window.after(brought[static_cast<std::size_t>(*round.sent)])));
         if (round.taken)
             brought[static_cast<std::size_t>(*round.taken)] = {
                 builder.recv(rank_of(round.from), tag, Buffer::recv, {*round.taken, 1}, {})};
@@ -73,7 +76,8 @@ const Algorithm bcast_circulant{
     "n blocks on a circulant graph: n - 1 + ceil(lg p) rounds for any p, in which every rank sends and takes one "
     "block.",
     "Träff, arXiv 2312.11236, 2023 (optimal schedules in logarithmic time); ACM TOPC 2025",
-    "segments=N (1 below 32 KB, then 16 or more of up to 64 KB), segment=SIZE, order=topology|rank",
+    "segments=N (1 below 32 KB, then 16 or more of up to 64 KB), segment=SIZE, order=topology|rank, window=W messages of "
+    "a rank at once (all)",
     "at most 1024 segments",
     false,
     refuse,

@@ -116,7 +116,7 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
     tree.neighbours = trees.of(0);
     for (std::int32_t chunk = 1; chunk < groups.chunks(); ++chunk) tree.lanes.push_back(trees.of(chunk));
     tree.parts = whole_rounds(slices_of(request, spec), groups.chunks());
-    return bcast_along(job, rank, tree);
+    return bcast_along(job, rank, spec, tree);
 }
 
 }  // namespace

@@ -15,16 +15,16 @@ namespace palmette::collectives {
 namespace {
 
 Program make_flat(const Job& job, Rank rank, const Request& request, const Spec& spec) {
-    return bcast_along(job, rank, flat_vector_tree(job, rank, request, spec));
+    return bcast_along(job, rank, spec, flat_vector_tree(job, rank, request, spec));
 }
 Program make_by_topology(const Job& job, Rank rank, const Request& request, const Spec& spec) {
-    return bcast_along(job, rank, topology_vector_tree(job, rank, request, spec));
+    return bcast_along(job, rank, spec, topology_vector_tree(job, rank, request, spec));
 }
 Program make_earliest(const Job& job, Rank rank, const Request& request, const Spec& spec) {
-    return bcast_along(job, rank, earliest_vector_tree(job, rank, request, spec));
+    return bcast_along(job, rank, spec, earliest_vector_tree(job, rank, request, spec));
 }
 Program make_bine(const Job& job, Rank rank, const Request& request, const Spec& spec) {
-    return bcast_along(job, rank, bine_vector_tree(job, rank, request, spec));
+    return bcast_along(job, rank, spec, bine_vector_tree(job, rank, request, spec));
 }
 
 }  // namespace
@@ -34,7 +34,7 @@ const Algorithm bcast_linear{
     "linear",
     "The root sends to every rank directly, the farthest first: no message waits for another one.",
     "folklore; Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005",
-    "order=topology|rank, segment=SIZE",
+    "order=topology|rank, segment=SIZE, window=W messages of a rank at once (all)",
     "none",
     false,
     refuse_flat_vector,
@@ -47,7 +47,7 @@ const Algorithm bcast_k_nomial{
     "k_nomial",
     "A k-nomial tree (binomial by default) in topology or rank order: ceil(log_k p) hops.",
     "Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005 (binomial); k-nomial as in Bar-Noy, Kipnis, MST 27(5), 1994",
-    "radix=K (2), order=topology|rank, segment=SIZE",
+    "radix=K (2), order=topology|rank, segment=SIZE, window=W messages of a rank at once (all)",
     "none",
     false,
     refuse_flat_vector,
@@ -60,7 +60,8 @@ const Algorithm bcast_k_ary{
     "k_ary",
     "A tree in which every rank has at most k children, for segments that flow: a rank sends k vectors at most.",
     "Pjesivac-Grbovic, Angskun, Bosilca, Fagg, Gabriel, Dongarra, Cluster Computing 10(2), 2007",
-    "radix=K (2), order=topology|rank, segment=SIZE (a 16th of the vector, 4 to 64 KB)",
+    "radix=K (2), order=topology|rank, segment=SIZE (a 16th of the vector, 4 to 64 KB), window=W messages of a rank at "
+    "once (all)",
     "none",
     false,
     refuse_flat_vector,
@@ -73,7 +74,7 @@ const Algorithm bcast_chain{
     "chain",
     "A pipelined chain through all ranks that leaves no group of any level twice: every link carries the vector once.",
     "Pjesivac-Grbovic et al., Cluster Computing 10(2), 2007; the order round the root is palmette's",
-    "order=topology|rank, segment=SIZE (a 16th of the vector, 4 to 64 KB)",
+    "order=topology|rank, segment=SIZE (a 16th of the vector, 4 to 64 KB), window=W messages of a rank at once (all)",
     "none",
     false,
     refuse_flat_vector,
@@ -90,7 +91,7 @@ const Algorithm bcast_by_topology{
     "LEVEL=linear|binomial|k_nomial.K|postal.K|k_ary.K|chain, inside of the node also shared, for each level with "
     "leaders (by size: stars or chains), inside=... for all levels inside of the node, top=..., segment=SIZE, "
     "relays=R|all (1), lanes=L (1: 2, 4, 8 or 16 trees, each for a part of the vector and led by other ranks of a "
-    "node), "
+    "node), window=W messages of a rank at once (all), "
     "single=SIZE (never), with shared: what is exposed is read in its owner's memory from there on",
     "shared only for the level of nodes and those inside",
     false,
@@ -104,7 +105,7 @@ const Algorithm bcast_bine{
     "bine",
     "A binomial tree with negabinary distances: as many hops, and neighbours a third nearer on average.",
     "De Sensi et al., SC 2025 (Bine trees); numbers of ranks that are no power of two by pairs, here",
-    "order=topology|rank, segment=SIZE",
+    "order=topology|rank, segment=SIZE, window=W messages of a rank at once (all)",
     "none",
     false,
     refuse_bine_vector,
@@ -117,7 +118,7 @@ const Algorithm bcast_earliest{
     "earliest",
     "Whoever has heard tells the nearest node that hasn't, with the overheads and latencies of this machine.",
     "Bhat, Raghavendra, Prasanna, JPDC 63(3), 2003 (earliest completing edge first), for hosts of several ranks here",
-    "helpers=H (2), first=nodes|groups, segment=SIZE",
+    "helpers=H (2), first=nodes|groups, segment=SIZE, window=W messages of a rank at once (all)",
     "latencies and overheads of all levels; 1,024 nodes at most",
     false,
     refuse_earliest_vector,

@@ -6,6 +6,7 @@
 #include "palmette/collectives/bine.hpp"
 #include "palmette/collectives/earliest_tree.hpp"
 #include "palmette/collectives/laned_tree.hpp"
+#include "palmette/collectives/send_window.hpp"
 
 namespace palmette::collectives {
 namespace {
@@ -73,6 +74,14 @@ RootedTree without_topology(const Job& job, const Request& request, const Spec& 
     return tree;
 }
 
+/// Checks keys, of which bcast has one more than reduce.
+void check_tree_keys(const Request& request, const Spec& spec, std::vector<std::string_view> known,
+                     const Job* levels = nullptr) {
+    if (request.collective == plan::Collective::bcast) known.emplace_back("window");
+    check_keys(spec, known, levels);
+    SendWindow{spec};
+}
+
 std::optional<std::string> refuse_order(const Job& job, const Request& request, const Spec& spec) {
     if (!request.ordered || in_order_of_ranks(request, spec) || in_rank_order(job)) return std::nullopt;
     return "the operation needs the order of ranks, which isn't that of the machine here: say order=rank";
@@ -99,7 +108,8 @@ TopologyForm topology_form(const Job& job, const Request& request, const Spec& s
     const std::size_t node = *job.find_level("node");
     const bool any = std::any_of(spec.options.begin(), spec.options.end(), [](const auto& option) {
         return option.first != "top" && option.first != "segment" && option.first != "inside" &&
-               option.first != "relays" && option.first != "single" && option.first != "lanes";
+               option.first != "relays" && option.first != "single" && option.first != "lanes" &&
+               option.first != "window";
     });
     const bool large = !any && request.block_bytes >= large_vector;
     const bool one_chain = large && job.levels()[node].groups.count() <= longest_chain;
@@ -129,7 +139,7 @@ TopologyForm topology_form(const Job& job, const Request& request, const Spec& s
 void check_topology_form(const Job& job, const Request& request, const Spec& spec) {
     for (const auto& [key, value] : spec.options)
         if (key != "segment" && key != "top" && key != "relays" && key != "single" && key != "lanes" &&
-            !job.find_level(key))
+            key != "window" && !job.find_level(key))
             TreeShape::parse(value, true);
     topology_form(job, request, spec);
 }
@@ -194,9 +204,9 @@ RootedTree earliest_vector_tree(const Job& job, Rank rank, const Request& reques
 
 std::optional<std::string> refuse_flat_vector(const Job& job, const Request& request, const Spec& spec) {
     if (spec.name == "linear" || spec.name == "chain")
-        check_keys(spec, {"order", "segment"});
+        check_tree_keys(request, spec, {"order", "segment"});
     else
-        check_keys(spec, {"radix", "order", "segment"});
+        check_tree_keys(request, spec, {"radix", "order", "segment"});
     flat_shape(spec);
     spec.word("order", {"topology", "rank"});
     spec.size("segment", 0);
@@ -204,10 +214,9 @@ std::optional<std::string> refuse_flat_vector(const Job& job, const Request& req
 }
 
 std::optional<std::string> refuse_topology_vector(const Job& job, const Request& request, const Spec& spec) {
-    if (request.collective == plan::Collective::bcast)
-        check_keys(spec, {"top", "inside", "segment", "relays", "single", "lanes"}, &job);
-    else
-        check_keys(spec, {"top", "inside", "segment", "relays", "single"}, &job);
+    std::vector<std::string_view> keys = {"top", "inside", "segment", "relays", "single"};
+    if (request.collective == plan::Collective::bcast) keys.emplace_back("lanes");
+    check_tree_keys(request, spec, keys, &job);
     check_single_copy(spec);
     if (lanes_of(spec) > 1 && relays_of(spec) > 1) return "lanes and relays both choose who sends: give one of them";
     check_topology_form(job, request, spec);
@@ -222,7 +231,7 @@ std::optional<std::string> refuse_topology_vector(const Job& job, const Request&
 }
 
 std::optional<std::string> refuse_bine_vector(const Job&, const Request& request, const Spec& spec) {
-    check_keys(spec, {"order", "segment"});
+    check_tree_keys(request, spec, {"order", "segment"});
     spec.word("order", {"topology", "rank"});
     spec.size("segment", 0);
     if (request.ordered) return "a Bine tree doesn't combine in the order of ranks: its distances alternate in sign";
@@ -230,7 +239,7 @@ std::optional<std::string> refuse_bine_vector(const Job&, const Request& request
 }
 
 std::optional<std::string> refuse_earliest_vector(const Job& job, const Request& request, const Spec& spec) {
-    check_keys(spec, {"helpers", "first", "segment"});
+    check_tree_keys(request, spec, {"helpers", "first", "segment"});
     spec.size("segment", 0);
     earliest_form(spec);
     if (request.ordered) return "a tree that grows as it is quickest doesn't combine in the order of ranks";
@@ -244,11 +253,12 @@ std::uint16_t whole_rounds(std::int64_t slices, std::int64_t trees) {
 
 std::int64_t one_tag_a_slice(const Job&, const Request&, const Spec&) { return most_slices; }
 
-Program bcast_along(const Job& job, Rank rank, const RootedTree& tree) {
+Program bcast_along(const Job& job, Rank rank, const Spec& spec, const RootedTree& tree) {
     using plan::Buffer;
     plan::ProgramBuilder builder(rank, tree.order);
     const plan::Blocks all(0, 1);
     const Buffer here = tree.neighbours.parent ? Buffer::recv : Buffer::send;
+    SendWindow window(spec);
     for (std::uint16_t part = 0; part < tree.parts; ++part) {
         const TreeNeighbours& near = tree.of_slice(part);
         const auto readers = std::count_if(near.children.begin(), near.children.end(),
@@ -264,7 +274,7 @@ Program bcast_along(const Job& job, Rank rank, const RootedTree& tree) {
         for (const TreeLink& child : near.children) {
             if (child.shared) continue;
             builder.stage("broadcast from " + child.stage + " leader");
-            builder.send(tree.rank_at(job, child.peer), part, here, all, arrived, slice);
+            window.add(builder.send(tree.rank_at(job, child.peer), part, here, all, window.after(arrived), slice));
         }
         if (readers == 0) continue;
         builder.stage("broadcast inside of the node");

@@ -49,8 +49,8 @@ std::optional<std::string> refuse_earliest_vector(const Job& job, const Request&
 std::uint16_t whole_rounds(std::int64_t slices, std::int64_t trees);
 std::int64_t one_tag_a_slice(const Job& job, const Request& request, const Spec& spec);
 
-/// The root's vector to everybody. A slice goes on as soon as it has come.
-Program bcast_along(const Job& job, Rank rank, const RootedTree& tree);
+/// The root's vector to everybody. A slice goes on as soon as it has come, and key window=W allows it.
+Program bcast_along(const Job& job, Rank rank, const Spec& spec, const RootedTree& tree);
 
 /// Everybody's vector, combined, to the root. A rank combines its own with its children's in a fixed order, the nearest first, so the
 /// result doesn't depend on who comes when; with tree.keeps_order the operands stand in the order of positions.

@@ -83,6 +83,12 @@ double star_s(const Asked& asked, const Phase& phase, double bytes) {
            (asked.to_root ? longest + work : std::max({longest, work, tiers.transfer(outermost, bytes)}));
 }
 
+/// A postal tree is a star where its root has told all others before the first one can tell somebody.
+bool is_star(const Phase& phase) {
+    return phase.shape.is_star() ||
+           (phase.shape.kind == TreeShape::Kind::postal && phase.members - 1 <= phase.shape.radix);
+}
+
 /// Steps until a postal tree of `latency` has reached so many members.
 double postal_steps(double members, std::int32_t latency) {
     std::vector<double> reached(static_cast<std::size_t>(latency) + 1, 1);  // the last ones, in turn
@@ -183,6 +189,11 @@ double shrinking_s(const Tiers& tiers, double vector, double again) {
     return total + std::max(wires, tiers.node().ranks > 1 ? tiers.memory_s(vector / tiers.nodes()) : 0);
 }
 
+/// Each rank has one message under way at a time. Of short ones the MPI takes any number.
+bool in_turn(const Asked& asked, double bytes) {
+    return asked.tiers.stays(bytes) && asked.spec.find("window") && asked.spec.integer("window", 1) == 1;
+}
+
 /// As many as bcast_circulant.cpp takes where nothing is asked for.
 double circulant_segments(double vector) {
     if (vector < 32 << 10) return 1;
@@ -200,14 +211,18 @@ std::optional<double> estimate_rooted_vector(const Asked& asked) {
         asked.spec.name == "leaders")
         return std::nullopt;
     if (asked.spec.name == "circulant") {
-        if (tiers.node().ranks > 1 || asked.combines || asked.spec.find("segments") || asked.spec.find("segment"))
-            return std::nullopt;
+        if (tiers.node().ranks > 1 || asked.combines || asked.spec.find("segments")) return std::nullopt;
         // One segment a rank and round, over distances that halve, again and again; what a rank sends has mostly been there for some rounds.
-        const double part = vector / circulant_segments(vector);
-        double first = 0;
-        for (double d = tiers.ranks() / 2; d >= 0.5; d /= 2)
-            first += tiers.round(std::max(1.0, std::floor(d)), part, Partners::shift);
-        return first + (circulant_segments(vector) - 1) * std::max(tiers.transfer(0, part), 2 * tiers.busy(0, part));
+        // What a rank sends all at once shares its link, so that each round waits for those after it, too.
+        const double segments = asked.spec.find("segment") ? asked.segments(vector) : circulant_segments(vector);
+        const double part = vector / segments;
+        double first = 0, together = 0;
+        for (double d = tiers.ranks() / 2; d >= 0.5; d /= 2) {
+            const double span = std::max(1.0, std::floor(d));
+            first += tiers.round(span, part, Partners::shift) + together * tiers.transfer(tiers.crossed(span), part);
+            if (!in_turn(asked, part)) together += 1;
+        }
+        return first + (segments - 1) * std::max(tiers.transfer(0, part), 2 * tiers.busy(0, part));
     }
     if (asked.spec.name == "scatter_allgather") {
         const auto all =
@@ -237,13 +252,14 @@ std::optional<double> estimate_rooted_vector(const Asked& asked) {
         Phase phase = whole;
         const std::size_t tier = tiers.crossed(phase.members * phase.size / 2);
         const bool inside = tiers[tier].inside;
-        const double both = inside ? 2 : 1;
+        // Inside of a node both ends copy what the MPI takes off its sender's hands.
+        const double both = inside && !tiers.stays(part) ? 2 : 1;
         // Other ranks of the root's node take a share of its messages.
         if (!inside) phase.members = std::ceil((phase.members - 1) / relays) + 1;
         double hops = 0, copies = 0, filled = 0;
         if (phase.shape.shared && asked.shares) {
             hops = 1, copies = 0, filled = tiers.side_by_side().latency_s + tiers.copy_s(part);
-        } else if (phase.shape.is_star()) {
+        } else if (is_star(phase)) {
             hops = 1, copies = phase.members - 1;
             filled = star_s(asked, phase, part) + (asked.combines ? combined * copies : 0);
         } else if (phase.shape.kind == TreeShape::Kind::postal) {
@@ -272,8 +288,12 @@ std::optional<double> estimate_rooted_vector(const Asked& asked) {
         } else {
             each_weight(asked, phase, [&](std::size_t crossed, double, double children) {
                 hops += 1, copies += children;
+                if (in_turn(asked, part)) {
+                    filled += children * tiers.message(crossed, part);
+                    return;
+                }
                 // A leader sends to all children at once, so that the first one's subtree waits for the last one's bytes.
-                const double copied = tiers[crossed].inside ? 2 : 1;  // by both ends
+                const double copied = tiers[crossed].inside && !tiers.stays(part) ? 2 : 1;  // by both ends
                 filled += tiers.message(crossed, part) - tiers.transfer(crossed, part) +
                           copied * tiers.transfer(crossed, part) * (asked.combines ? children : copies) +
                           combined * children + (children - 1) * tiers.busy(crossed, part);
@@ -281,14 +301,14 @@ std::optional<double> estimate_rooted_vector(const Asked& asked) {
         }
         if (!inside && relays > 1) {  // they share the links
             const double own = tiers.node().edge > 0 ? copies * relays * part / tiers.node().edge : 0;
-            filled = std::max(filled, tiers[tier].latency_s + (phase.shape.is_star() ? tiers.from_root(part) : own));
+            filled = std::max(filled, tiers[tier].latency_s + (is_star(phase) ? tiers.from_root(part) : own));
         }
         // Messages inside of a node, of all groups of this phase that are there.
         const double own = tiers.node().ranks, around = phase.members * phase.size;
         const double at_home = inside ? std::max(1.0, own / around) * (whole.members - 1)
-                                      : (phase.shape.is_star() ? 0 : std::max(0.0, own / phase.size - 1));
+                                      : (is_star(phase) ? 0 : std::max(0.0, own / phase.size - 1));
         const double memory = tiers.memory_s(part * at_home);
-        filled = asked.combines && phase.shape.is_star() ? filled + memory : std::max(filled, memory);
+        filled = asked.combines && is_star(phase) ? filled + memory : std::max(filled, memory);
         first += filled;
         if (inside && relays > 1)
             first += filled;  // to the ranks of the root's node that take a share, and again elsewhere

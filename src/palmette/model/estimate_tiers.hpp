@@ -58,6 +58,8 @@ class Tiers {
 
     /// For how long a message keeps one of its ends busy, apart from copies inside of a node.
     double busy(std::size_t tier, double bytes) const;
+    /// Whether a message of so many bytes keeps its sender until it has arrived: the MPI takes no copy of it.
+    bool stays(double bytes) const { return bytes > static_cast<double>(assumed::eager_copy_bytes); }
     /// What both ends spend on buffers of the MPI.
     double buffered(std::size_t tier, double bytes) const;
 

@@ -64,6 +64,35 @@ TEST(BcastTrees, are_as_deep_as_the_methods_say) {
         EXPECT_LE(count(job_on("64node", "block", p), "bine", 8).longest_chain, lg) << p;
 }
 
+TEST(BcastWindow, lets_a_message_wait_for_that_which_is_so_many_before_it) {
+    const Job job = job_on(lab, "random:4");
+    for (const std::uint32_t window : {0U, 1U, 3U})
+        for (const std::string text : {"k_nomial:segment=4K", "by_topology:node=linear,leaf=linear,top=linear",
+                                       "bine", "linear:segment=8K", "circulant:segments=5"}) {
+            const std::string asked =
+                window == 0 ? text : base::cat(text, text.find(':') == std::string::npos ? ":" : ",", "window=", window);
+            std::size_t most = 0;
+            for (const Program& program : plan_of(job, asked, 16 << 10, 3).programs) {
+                std::vector<plan::StepId> sends;
+                for (plan::StepId s = 0; s < program.steps.size(); ++s) {
+                    if (program.steps[s].kind != StepKind::send) continue;
+                    const auto waits = program.waits_of(program.steps[s]);
+                    const auto waited = std::count_if(waits.begin(), waits.end(), [&](plan::StepId before) {
+                        return program.steps[before].kind == StepKind::send;
+                    });
+                    const bool held_back = window > 0 && sends.size() >= window;
+                    EXPECT_EQ(waited, held_back ? 1 : 0) << asked;
+                    if (held_back) {
+                        EXPECT_EQ(std::count(waits.begin(), waits.end(), sends[sends.size() - window]), 1) << asked;
+                    }
+                    sends.push_back(s);
+                }
+                most = std::max(most, sends.size());
+            }
+            EXPECT_GT(most, 3U) << "somebody is held back";
+        }
+}
+
 TEST(BcastSegments, add_messages_but_no_bytes) {
     const Job job = job_on("2leaf:4node:2core");
     EXPECT_EQ(count(job, "chain:segment=1000", 10'000).messages, 150);
@@ -239,6 +268,7 @@ TEST(Bcast, refuses_what_can_not_be_and_says_why) {
     EXPECT_THAT(refusal("by_topology:node=ring"), HasSubstr("and, for levels inside of a node, shared"));
     EXPECT_THAT(refusal("by_topology:direct=1K"), HasSubstr("key 'direct' is unknown"));
     EXPECT_THAT(refusal("chain:radix=2"), HasSubstr("key 'radix' is unknown"));
+    EXPECT_THAT(refusal("k_nomial:window=0"), HasSubstr("window must be a whole number of at least 1"));
     EXPECT_THAT(refusal("k_ary:radix=0"), HasSubstr("radix must be a whole number of at least 1"));
     EXPECT_THAT(refusal("circulant:segments=2000"), HasSubstr("there are at most 1024 segments"));
     EXPECT_THAT(refusal("scatter_allgather:allgather=linear"), HasSubstr("'linear' is no exchange"));

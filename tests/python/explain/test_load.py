@@ -121,6 +121,21 @@ def test_the_rows_for_busy_links_keep_to_what_was_measured(
         assert chosen[0] == chosen[1]
 
 
+@pytest.mark.parametrize(
+    ("mpi", "plan"),
+    [
+        ("mpich", "by_topology:node=linear,leaf=chain,top=chain,segment=4K"),
+        ("openmpi", "by_topology:node=linear,leaf=linear,top=linear,segment=8K"),
+        ("impi", "by_topology:node=linear,leaf=chain,top=linear,segment=8K"),
+    ],
+)
+def test_reductions_beside_traffic_cross_in_one_message_after_another_where_that_is_best_for_the_mpi(
+    palmette: Call, tmp_path: Path, mpi: str, plan: str
+) -> None:
+    asked = ("explain", "reduce", "16K", "--topology", topology(tmp_path, (0.5, 0)), "--mpi", mpi, "--json")
+    assert json.loads(palmette(*asked).out)["algorithm"] == plan
+
+
 def test_a_row_may_ask_for_fast_or_slow_levels_of_known_latency(palmette: Call, tmp_path: Path) -> None:
     table = tmp_path / "table.json"
     rows = [
