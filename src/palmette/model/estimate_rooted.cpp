@@ -220,9 +220,11 @@ std::optional<double> estimate_rooted_vector(const Asked& asked) {
         for (double d = tiers.ranks() / 2; d >= 0.5; d /= 2) {
             const double span = std::max(1.0, std::floor(d));
             first += tiers.round(span, part, Partners::shift) + together * tiers.transfer(tiers.crossed(span), part);
-            if (!in_turn(asked, part)) together += 1;
+            if (tiers.stays(part) && !in_turn(asked, part)) together += 1;
         }
-        return first + (segments - 1) * std::max(tiers.transfer(0, part), 2 * tiers.busy(0, part));
+        const double gap =
+            in_turn(asked, part) ? tiers.message(0, part) : std::max(tiers.transfer(0, part), 2 * tiers.busy(0, part));
+        return first + (segments - 1) * gap;
     }
     if (asked.spec.name == "scatter_allgather") {
         const auto all =

@@ -131,7 +131,8 @@ constexpr double slow_link_bytes_per_s = 1e9;
 /// whole vector's time (so it does in SimGrid; docs/decisions/0005). Of latencies that are short beside that, pipelines are left out.
 bool pipelined(const Spec& spec) {
     const auto top = spec.find("top");
-    return (top && *top == "chain") || (spec.name == "ring" && spec.find("segment"));
+    return (top && *top == "chain") || (spec.name == "ring" && spec.find("segment")) ||
+           (spec.name == "circulant" && !spec.find("window"));
 }
 
 bool may_be_pipelined(const topology::Job& job, const model::Costs& costs) {
