@@ -67,10 +67,11 @@ TEST(BcastTrees, are_as_deep_as_the_methods_say) {
 TEST(BcastWindow, lets_a_message_wait_for_that_which_is_so_many_before_it) {
     const Job job = job_on(lab, "random:4");
     for (const std::uint32_t window : {0U, 1U, 3U})
-        for (const std::string text : {"k_nomial:segment=4K", "by_topology:node=linear,leaf=linear,top=linear",
-                                       "bine", "linear:segment=8K", "circulant:segments=5"}) {
+        for (const std::string text : {"k_nomial:segment=4K", "by_topology:node=linear,leaf=linear,top=linear", "bine",
+                                       "linear:segment=8K", "circulant:segments=5"}) {
             const std::string asked =
-                window == 0 ? text : base::cat(text, text.find(':') == std::string::npos ? ":" : ",", "window=", window);
+                window == 0 ? text
+                            : base::cat(text, text.find(':') == std::string::npos ? ":" : ",", "window=", window);
             std::size_t most = 0;
             for (const Program& program : plan_of(job, asked, 16 << 10, 3).programs) {
                 std::vector<plan::StepId> sends;
