@@ -145,17 +145,18 @@ def _bcast(levels: Levels, size: int) -> dict[str, Grid]:
     rooted = _rooted_vector(levels, size)
     # Halves are worth it from a few segments on, and where a node has a second rank to lead.
     lanes = (None, "2") if levels.most_a_node > 1 and _LANES_FROM <= size <= _LANES_TO else (None,)
+    in_turn = (None, "1") if size >= _IN_TURN_FROM else (None,)
     return {
         **rooted,
         "by_topology": {**rooted["by_topology"], "lanes": lanes},
-        "k_nomial": {**rooted["k_nomial"], "window": (None, "1") if size >= _IN_TURN_FROM else (None,)},
+        "k_nomial": {**rooted["k_nomial"], "window": in_turn},
         # Leaders pay where several nodes of a group send at once: as many as its ranks, or two on each of three nodes.
         "leaders": {
             "leaders": ("all", "6"), "between": (None, "linear"), "inside": (None, "chain"),
             "level": levels.for_leaders, "segment": segments(size),
         },
         "scatter_allgather": {"allgather": (None, "recursive_doubling", "bruck")},
-        "circulant": {},
+        "circulant": {"window": in_turn},
         "node_pieces": {"inside": (None, "halving", "halving.4"), "relays": (None, "1"), "segment": segments(size)},
     }  # fmt: skip
 
@@ -262,6 +263,7 @@ NOT_TRIED = {
     "all": "of shared: inside of a node the switch was measured when the algorithm was made",
     "single": "by which way shared memory is read: transports.py adds it to the best that share memory",
     "segment": "where it isn't tried: messages that wait for none gain nothing by slices, others cut by themselves",
+    "window": "where it isn't tried: stars and trees of equal parts have no message that should come first",
 }
 """key -> why no grid has it."""
 
