@@ -34,7 +34,7 @@ from palmette.tune.forecast import Predict, forecasts, predictor
 from palmette.tune.job import How, Question, Watcher, measure
 from palmette.tune.places import PlaceSite
 from palmette.tune.plan import cells_of, job_on
-from palmette.tune.ranking import Pair, pairs_of, spread, within
+from palmette.tune.ranking import Pair, pairs_of, predicted_of, spread, within
 from palmette.tune.results import Cell, Measured
 from palmette.tune.rows import duration
 from palmette.tune.store import TuneJob, TuningStore, open_tunings
@@ -114,10 +114,7 @@ def compared_in(store: TuningStore, topology: str | None) -> tuple[list[Pair], l
         for result in job.results:
             predicted = _predicted(predict, result.cell)
             pairs += pairs_of(job.mpi, job.placement, result, predicted)
-            for one in result.candidates:
-                seconds = predicted(one) if one.served and one.time_s and not one.wrong_ranks else None
-                if seconds is not None:
-                    errors.append(seconds / median(one.time_s) - 1)
+            errors += [seconds / median(one.time_s) - 1 for one, seconds in predicted_of(result, predicted)]
     return pairs, errors
 
 

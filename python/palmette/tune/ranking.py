@@ -48,22 +48,26 @@ class Pair:
         return asdict(self) | {"right": self.right}
 
 
-def pairs_of(
-    mpi: str, placement: str, result: CellResult, predicted_s: Callable[[Measured], float | None]
-) -> list[Pair]:
-    """Return the pairs of a cell's algorithms whose medians, over the rounds that both have, differ by over 15 %.
+def predicted_of(result: CellResult, predicted_s: Callable[[Measured], float | None]) -> list[tuple[Measured, float]]:
+    """Return a cell's algorithms with their predicted seconds.
 
     Algorithms with wrong results or without a prediction are left out, and so are the present choice and the MPI alone,
     which nobody predicts.
     """
-    usable = [
+    return [
         (one, seconds)
         for one in result.candidates
         if one.served and one.time_s and not one.wrong_ranks and one.spec not in (TABLE, MPI)
         and (seconds := predicted_s(one)) is not None
     ]  # fmt: skip
+
+
+def pairs_of(
+    mpi: str, placement: str, result: CellResult, predicted_s: Callable[[Measured], float | None]
+) -> list[Pair]:
+    """Return the pairs of a cell's algorithms whose medians, over the rounds that both have, differ by over 15 %."""
     found = []
-    for (first, first_s), (second, second_s) in combinations(usable, 2):
+    for (first, first_s), (second, second_s) in combinations(predicted_of(result, predicted_s), 2):
         mine, other = paired(first, second)
         if not mine:
             continue

@@ -13,6 +13,7 @@
 #include "palmette/base/text.hpp"
 #include "palmette/collectives/alltoall_order.hpp"
 #include "palmette/collectives/alltoall_rows.hpp"
+#include "palmette/collectives/send_window.hpp"
 
 namespace palmette::collectives {
 namespace {
@@ -86,10 +87,6 @@ class Direct {
     }
 
   private:
-    static std::vector<StepId> waits_of(const std::vector<StepId>& before, std::size_t window) {
-        if (before.size() < window) return {};
-        return {before[before.size() - window]};
-    }
     StepId give(const Turn& turn, const std::vector<StepId>& waits) {
         return builder_.send(job_.rank_at({turn.target}), 0, Buffer::send, Blocks(me_ * p_ + turn.target, 1), waits);
     }

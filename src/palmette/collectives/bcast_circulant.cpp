@@ -76,9 +76,8 @@ const Algorithm bcast_circulant{
     "n blocks on a circulant graph: n - 1 + ceil(lg p) rounds for any p, in which every rank sends and takes one "
     "block.",
     "Träff, arXiv 2312.11236, 2023 (optimal schedules in logarithmic time); ACM TOPC 2025",
-    "segments=N (1 below 32 KB, then 16 or more of up to 64 KB), segment=SIZE, order=topology|rank, window=W messages "
-    "of "
-    "a rank at once (all)",
+    "segments=N (1 below 32 KB, then 16 or more of up to 64 KB), segment=SIZE, order=topology|rank, "
+    "window=W messages of a rank at once (all)",
     "at most 1024 segments",
     false,
     refuse,

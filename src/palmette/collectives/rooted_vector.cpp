@@ -1,6 +1,7 @@
 #include "palmette/collectives/rooted_vector.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "palmette/base/error.hpp"
 #include "palmette/collectives/bine.hpp"
@@ -74,6 +75,12 @@ RootedTree without_topology(const Job& job, const Request& request, const Spec& 
     return tree;
 }
 
+/// Whether the value of a key of by_topology is the shape inside of groups of a level, and may be `shared`.
+bool names_a_shape(std::string_view key) {
+    constexpr std::array<std::string_view, 6> others = {"top", "segment", "relays", "single", "lanes", "window"};
+    return std::find(others.begin(), others.end(), key) == others.end();
+}
+
 /// Checks keys, of which bcast has one more than reduce.
 void check_tree_keys(const Request& request, const Spec& spec, std::vector<std::string_view> known,
                      const Job* levels = nullptr) {
@@ -107,9 +114,7 @@ TopologyForm topology_form(const Job& job, const Request& request, const Spec& s
     TopologyForm form;
     const std::size_t node = *job.find_level("node");
     const bool any = std::any_of(spec.options.begin(), spec.options.end(), [](const auto& option) {
-        return option.first != "top" && option.first != "segment" && option.first != "inside" &&
-               option.first != "relays" && option.first != "single" && option.first != "lanes" &&
-               option.first != "window";
+        return names_a_shape(option.first) && option.first != "inside";
     });
     const bool large = !any && request.block_bytes >= large_vector;
     const bool one_chain = large && job.levels()[node].groups.count() <= longest_chain;
@@ -138,9 +143,7 @@ TopologyForm topology_form(const Job& job, const Request& request, const Spec& s
 
 void check_topology_form(const Job& job, const Request& request, const Spec& spec) {
     for (const auto& [key, value] : spec.options)
-        if (key != "segment" && key != "top" && key != "relays" && key != "single" && key != "lanes" &&
-            key != "window" && !job.find_level(key))
-            TreeShape::parse(value, true);
+        if (names_a_shape(key) && !job.find_level(key)) TreeShape::parse(value, true);
     topology_form(job, request, spec);
 }
 

@@ -9,6 +9,12 @@
 
 namespace palmette::collectives {
 
+/// What a next step waits for where `window` of them may be under way: the one so many before it, if there is one; nothing where `window` is 0.
+inline std::vector<plan::StepId> waits_of(const std::vector<plan::StepId>& before, std::size_t window) {
+    if (window == 0 || before.size() < window) return {};
+    return {before[before.size() - window]};
+}
+
 /// A message leaves when the W-th before it has arrived; without the key all leave as soon as they can. Messages of a rank that are under way together
 /// share its link and arrive together, so that the one with most behind it comes no sooner than the others: in turn it comes first. What the MPI
 /// takes off a sender's hands counts as arrived, so that short messages aren't held back.
@@ -19,7 +25,7 @@ class SendWindow {
         : width_(spec.find("window") ? static_cast<std::size_t>(spec.integer("window", 1)) : 0) {}
     /// With the step that a next message waits for besides `ready`.
     std::vector<plan::StepId> after(std::vector<plan::StepId> ready) const {
-        if (width_ > 0 && sent_.size() >= width_) ready.push_back(sent_[sent_.size() - width_]);
+        for (const plan::StepId step : waits_of(sent_, width_)) ready.push_back(step);
         return ready;
     }
     void add(plan::StepId sent) { sent_.push_back(sent); }

@@ -129,7 +129,7 @@ def test_the_rows_for_busy_links_keep_to_what_was_measured(
         ("impi", "by_topology:node=linear,leaf=chain,top=linear,segment=8K"),
     ],
 )
-def test_reductions_beside_traffic_cross_in_one_message_after_another_where_that_is_best_for_the_mpi(
+def test_reductions_beside_traffic_go_straight_to_the_roots_switch_where_that_is_best_for_the_mpi(
     palmette: Call, tmp_path: Path, mpi: str, plan: str
 ) -> None:
     asked = ("explain", "reduce", "16K", "--topology", topology(tmp_path, (0.5, 0)), "--mpi", mpi, "--json")
