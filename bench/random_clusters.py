@@ -120,15 +120,16 @@ def table_of(cells: Sequence[Cell]) -> list[str]:
     return lines
 
 
-def page_of(drawn: Sequence[Drawn], cells: Sequence[Cell], slower: Sequence[str], command: str) -> str:
-    """What came out, for docs/results."""
+def page_of(drawn: Sequence[Drawn], cells: Sequence[Cell], slower: Sequence[str], version: str, command: str) -> str:
+    """What came out, for docs/results. `version`: SimGrid's."""
     clusters = list(dict.fromkeys((one.spec, one.ranks, one.placement) for one in drawn))
     return "\n".join(
         [
             "# Clusters drawn at random, simulated", "",
             f"{len(clusters)} clusters with a job each, any sizes between 4 B and 256 KB (less where all have blocks for all);"
             " palmette's time over that of the",
-            "best of SimGrid's selectors. [How it is simulated](../guide/simulate.md). Made by", "", f"    {command}", "",
+            f"best of SimGrid's selectors. SimGrid {version}; [how it is simulated](../guide/simulate.md). Made by", "",
+            f"    {command}", "",
             *table_of(cells), "", "## Slower by more than 5 %", "", *(f"- {line}" for line in slower), "", "## Clusters", "",
             *(f"- `{spec}`, {ranks} ranks, {placement}" for spec, ranks, placement in clusters), "",
         ]
@@ -186,7 +187,9 @@ def main() -> int:
     print("\n".join(table_of(cells)))
     if options.write_results:
         command = " ".join(["python", "bench/random_clusters.py", *(word for word in sys.argv[1:])])
-        Path(options.write_results).write_text(page_of(all_drawn, cells, slower, command), encoding="utf-8")
+        Path(options.write_results).write_text(
+            page_of(all_drawn, cells, slower, simgrid.version(smpirun), command), encoding="utf-8"
+        )
     return 1 if slower else 0
 
 
