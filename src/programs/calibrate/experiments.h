@@ -69,26 +69,27 @@ static void burst(char* buffer, int bytes, int count, int trips, int peer, bool 
     }
 }
 
-/* The sending end of a flow: WINDOW messages are under way. Counts what is answered between `warm_s` and `warm_s + seconds` after the
- * start, from answer to answer. Empty messages end the flow, one for each receive that is posted. Returns bytes per second. */
+/* The sending end of a flow: WINDOW messages are under way. Takes the rate from the answers between `warm_s` and `warm_s + seconds` after
+ * the start, as the slope of the line through (when, how many) with the least squares: answers may come in bunches, whose first would
+ * give the others away for nothing in a rate from the first to the last. Empty messages end the flow, one for each receive that is posted. Returns bytes per second. */
 static double send_flow(char* buffer, int bytes, double warm_s, double seconds, int peer) {
     MPI_Request sends[WINDOW];
     const double begin_s = now_s();
-    double first_s = 0, last_s = 0;
-    long counted = -1; /* the first answer after the warm-up starts the count */
+    double sum_s = 0, sum_s2 = 0, sum_k = 0, sum_sk = 0; /* of the answers counted: when, how many there were before */
+    long counted = 0;
     long sent = 0, answered = 0;
     for (;;) {
         const double elapsed_s = now_s() - begin_s;
-        const bool enough = elapsed_s > warm_s + seconds && (counted >= 4 || elapsed_s > 4 * (warm_s + seconds));
-        if (enough && counted >= 1) break;
+        const bool enough = elapsed_s > warm_s + seconds && (counted > 4 || elapsed_s > 4 * (warm_s + seconds));
+        if (enough && counted > WINDOW) break; /* never a single bunch */
         if (sent - answered == WINDOW) {
             take(buffer + bytes, 0, peer, ANSWER);
             PMPI_Wait(&sends[answered % WINDOW], MPI_STATUS_IGNORE);
             ++answered;
-            const double at_s = now_s();
-            if (at_s - begin_s >= warm_s) {
-                if (++counted == 0) first_s = at_s;
-                last_s = at_s;
+            const double at_s = now_s() - begin_s - warm_s;
+            if (at_s >= 0) {
+                const double k = (double)counted++;
+                sum_s += at_s, sum_s2 += at_s * at_s, sum_k += k, sum_sk += at_s * k;
             }
         }
         PMPI_Isend(buffer, bytes, MPI_BYTE, peer, DATA, MPI_COMM_WORLD, &sends[sent % WINDOW]);
@@ -99,7 +100,7 @@ static double send_flow(char* buffer, int bytes, double warm_s, double seconds, 
         PMPI_Wait(&sends[answered % WINDOW], MPI_STATUS_IGNORE);
     }
     for (int i = 0; i < WINDOW; ++i) put(buffer, 0, peer, DATA);
-    return (double)counted * bytes / (last_s - first_s);
+    return bytes * (sum_sk - sum_s * sum_k / (double)counted) / (sum_s2 - sum_s * sum_s / (double)counted);
 }
 
 /* The receiving end; `buffer` holds WINDOW messages. */
