@@ -5,6 +5,7 @@
 #include "palmette/base/error.hpp"
 #include "palmette/base/units.hpp"
 #include "palmette/model/bound.hpp"
+#include "palmette/model/own_messages.hpp"
 #include "palmette/runtime/mpi_beside.hpp"
 #include "palmette/runtime/size_class.hpp"
 
@@ -25,12 +26,28 @@ std::string why_lost(const CachedPlan& plan) {
                      base::format_duration(comparison.mpi_s()), " (medians of ", comparison.pairs(), " pairs)");
 }
 
-/// 0 where lengths aren't all the same, or nothing is known of the machine.
-double bound_of(const CachedPlan& plan, const topology::Job& job) {
+/// The physical limit of blocks of these lengths, of one for all; 0 where nothing is known of the machine.
+double bound_of(const CachedPlan& plan, const topology::Job& job, const std::vector<std::int64_t>& lengths) {
     const PlanKey& key = plan.key;
-    if (!select::sizes_alike(key.function)) return 0;
     const plan::Request request{plan.collective, plan::Rank{key.root}, key.block_bytes, key.element_bytes, key.ordered};
-    return model::bound(job, request, {key.block_bytes}).seconds;
+    return model::bound(job, request, lengths).seconds;
+}
+
+/// The buffer whose blocks a rank knows all lengths of, where they may differ: at the root, or at any rank. Null at others, and where nobody knows them.
+const CallerBuffer* all_blocks(const Work& work, int rank) {
+    const PlanKey& key = work.plan->key;
+    switch (key.function) {
+        case select::Function::gatherv:
+            return rank == key.root ? &work.recv : nullptr;
+        case select::Function::scatterv:
+            return rank == key.root ? &work.send : nullptr;
+        case select::Function::allgatherv:
+            return rank == 0 ? &work.recv : nullptr;
+        case select::Function::reduce_scatter:
+            return rank == 0 ? &work.send : nullptr;
+        default:
+            return nullptr;
+    }
 }
 
 std::string why_kept(const CachedPlan& plan) {
@@ -79,7 +96,8 @@ bool Call::plan(Work& work, int root, std::int64_t block_bytes, const Operation*
     if (!plan.refusal) {
         if (!plan.served) {
             plan.served = &process_.report().served_row(function_, block_bytes, plan.algorithm, plan.reason, blocking_);
-            if (timed() && state_->leads()) plan.bound_s = bound_of(plan, state_->job());
+            if (timed() && state_->leads() && select::sizes_alike(function_))
+                plan.bound_s = bound_of(plan, state_->job(), {block_bytes});
         }
         return true;
     }
@@ -129,7 +147,10 @@ void Call::close(const Work& work, int code, double begin) {
     const bool leads = rank() == 0;
     const CachedPlan& plan = *work.plan;
     plan.served->calls.add(leads);
-    if (timed()) process_.report().timed(*plan.served, PMPI_Wtime() - begin, plan.bound_s);
+    if (timed()) {
+        process_.report().timed(*plan.served, PMPI_Wtime() - begin);
+        if (code == MPI_SUCCESS) bound(work);
+    }
     if (process_.settings().verbose > 1 && leads)
         std::fprintf(stderr, "palmette: %s of %s on %d ranks by %s (%s)\n", select::name_of(function_),
                      plan.key.block_bytes < 0 ? "unknown size" : base::format_size(plan.key.block_bytes).c_str(),
@@ -138,6 +159,31 @@ void Call::close(const Work& work, int code, double begin) {
     // After a failed transfer the hidden communicator can't be trusted; later calls go to the MPI.
     state_->unusable = Refusal::no_state;
     PMPI_Comm_call_errhandler(comm_, code);
+}
+
+void Call::bound(const Work& work) {
+    CachedPlan& plan = *work.plan;
+    Report& report = process_.report();
+    if (select::sizes_alike(function_)) {
+        if (plan.bound_s > 0) report.bounded(*plan.served, plan.bound_s);
+        return;
+    }
+    if (const CallerBuffer* blocks = all_blocks(work, rank())) {
+        std::vector<std::int64_t> lengths(static_cast<std::size_t>(size()));
+        for (int r = 0; r < size(); ++r) lengths[static_cast<std::size_t>(r)] = blocks->bytes(r);
+        if (lengths != plan.bounded) {
+            plan.bound_s = bound_of(plan, state_->job(), lengths);
+            plan.bounded = std::move(lengths);
+        }
+        if (plan.bound_s > 0 || blocks->total() == 0) report.bounded(*plan.served, plan.bound_s);
+        return;
+    }
+    const topology::Job* world = process_.world();
+    if (plan.collective != plan::Collective::alltoall || !world) return;
+    const auto messages = model::own_messages(
+        state_->job(), plan::Rank{rank()}, [&](std::int32_t other) { return work.send.bytes(other); },
+        [&](std::int32_t other) { return work.recv.bytes(other); });
+    report.bounded(*plan.served, messages, state_->job(), *world, plan::Rank{process_.world_rank()}, rank() == 0);
 }
 
 }  // namespace palmette::runtime

@@ -64,6 +64,8 @@ class Call {
 
   private:
     bool open_slowly();
+    /// Adds a call's physical limit to the report.
+    void bound(const Work& work);
     Comparing comparing(const Operation& operation, std::int64_t block_bytes) const;
     static void give_up(CachedPlan& plan);
     bool left_to_mpi() const {

@@ -102,6 +102,7 @@ void Process::start(Settings settings) {
     if (found) tag_limit_ = *tag_limit;
     int rank = 0;
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    world_rank_ = rank;
     if (!settings_.complaints.empty()) {
         report_.note(settings_.complaints);
         if (rank == 0) std::fprintf(stderr, "palmette: %s\n", settings_.complaints.c_str());
@@ -284,7 +285,11 @@ void Process::write_report() {
     const int error = PMPI_Comm_create(MPI_COMM_WORLD, group, &apart);
     PMPI_Group_free(&group);
     if (error != MPI_SUCCESS || apart == MPI_COMM_NULL) return;
-    report_.merge_to_root(apart);
+    // The order of merging follows from the world's tree, so all must have it.
+    const int knows = world_ && world_->size() == size ? 1 : 0;
+    int all_know = 0;
+    PMPI_Allreduce(&knows, &all_know, 1, MPI_INT, MPI_MIN, apart);
+    report_.merge_to_root(apart, all_know ? &*world_ : nullptr);
     PMPI_Comm_free(&apart);
     if (rank != 0) return;
     if (settings_.report == "1") {

@@ -32,6 +32,9 @@ class Process {
     std::optional<Refusal> off() const { return off_; }
     const Settings& settings() const { return settings_; }
     Report& report() { return report_; }
+    /// The job of all ranks of MPI_COMM_WORLD; null where nothing is known.
+    const topology::Job* world() const { return world_ ? &*world_ : nullptr; }
+    int world_rank() const { return world_rank_; }
 
     /// Forces an algorithm for communicators whose state is made from now on; see palmette_force. Throws base::Error.
     void force(select::Function function, std::string_view spec) { control_.force(settings_, function, spec); }
@@ -90,6 +93,7 @@ class Process {
     int keyval_ = MPI_KEYVAL_INVALID;
     int tag_limit_ = 32767;
     double start_time_ = 0;
+    int world_rank_ = 0;
     Waiting waiting_{Waiting::Policy::mpi};  ///< copied into each communicator's executor
 };
 

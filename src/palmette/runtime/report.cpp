@@ -90,18 +90,28 @@ double Report::Served::mean_seconds() const {
 }
 
 double Report::Served::multiple() const {
-    if (bounded == 0 || bounded < calls.operations()) return 0;
-    return mean_seconds() * static_cast<double>(bounded) / bound_seconds;
+    const double limit_s = bound_seconds + crossed.seconds();
+    if (bounded == 0 || bounded < calls.operations() || limit_s <= 0) return 0;
+    return mean_seconds() * static_cast<double>(bounded) / limit_s;
 }
 
-void Report::timed(Served& row, double seconds, double bound_s) {
+void Report::timed(Served& row, double seconds) {
     const std::lock_guard lock(mutex_);
     row.seconds += seconds;
-    if (bound_s > 0) {
-        row.bound_seconds += bound_s;
-        ++row.bounded;
-    }
     row.max_seconds = std::max(row.max_seconds, seconds);
+}
+
+void Report::bounded(Served& row, double bound_s) {
+    const std::lock_guard lock(mutex_);
+    row.bound_seconds += bound_s;
+    ++row.bounded;
+}
+
+void Report::bounded(Served& row, const model::OwnMessages& messages, const topology::Job& job,
+                     const topology::Job& world, topology::Rank world_rank, bool counts) {
+    const std::lock_guard lock(mutex_);
+    row.crossed.add(messages, job, world, world_rank);
+    if (counts) ++row.bounded;
 }
 
 void Report::note(const std::string& text) {
@@ -127,6 +137,7 @@ Json Report::pack() const {
             .set("t", row.bound_seconds)
             .set("u", row.bounded)
             .set("r", row.reason);
+        if (!row.crossed.empty()) item.set("x", row.crossed.pack());
         served.push(std::move(item));
     }
     Json refused = Json::array();
@@ -175,6 +186,7 @@ void Report::absorb(const Json& other) {
         row.bound_seconds += item.find("t")->number("t");
         row.bounded += integer(item, "u");
         if (row.reason.empty()) row.reason = item.find("r")->string("r");
+        if (const Json* crossed = item.find("x")) row.crossed.absorb(model::CrossedEdges::unpack(*crossed));
     }
     for (const Json& item : other.find("refused")->items("refused")) {
         Refused& row = refused_[{static_cast<std::uint8_t>(integer(item, "f")),
@@ -197,26 +209,36 @@ void Report::absorb(const Json& other) {
     topologies_.absorb(*other.find("topologies"));
 }
 
-void Report::merge_to_root(MPI_Comm comm) {
+void Report::settle(const model::RoundOrder& order, std::int32_t place, std::int32_t count) {
+    for (auto& [key, row] : served_)
+        if (!row.crossed.empty()) row.crossed.settle(order, place, count);
+}
+
+void Report::merge_to_root(MPI_Comm comm, const topology::Job* world) {
     int rank = 0;
     int size = 1;
     PMPI_Comm_rank(comm, &rank);
     PMPI_Comm_size(comm, &size);
     constexpr int tag = 7;
+    const model::RoundOrder order(world, size);
+    const int place = order.place_of(rank);
+    settle(order, place, 1);
     for (int distance = 1; distance < size; distance *= 2) {
-        if (rank % (2 * distance) != 0) {
+        if (place % (2 * distance) != 0) {
             const std::string text = pack().dump();
-            PMPI_Send(text.data(), static_cast<int>(text.size()), MPI_CHAR, rank - distance, tag, comm);
+            PMPI_Send(text.data(), static_cast<int>(text.size()), MPI_CHAR, order.rank_at(place - distance), tag, comm);
             return;
         }
-        if (rank + distance >= size) continue;
+        if (place + distance >= size) continue;
+        const int other = order.rank_at(place + distance);
         MPI_Status status;
         int length = 0;
-        PMPI_Probe(rank + distance, tag, comm, &status);
+        PMPI_Probe(other, tag, comm, &status);
         PMPI_Get_count(&status, MPI_CHAR, &length);
         std::vector<char> text(static_cast<std::size_t>(length));
-        PMPI_Recv(text.data(), length, MPI_CHAR, rank + distance, tag, comm, MPI_STATUS_IGNORE);
+        PMPI_Recv(text.data(), length, MPI_CHAR, other, tag, comm, MPI_STATUS_IGNORE);
         absorb(Json::parse({text.data(), text.size()}));
+        settle(order, place, std::min(2 * distance, size - place));
     }
 }
 

@@ -12,6 +12,7 @@
 #include <tuple>
 
 #include "palmette/base/json.hpp"
+#include "palmette/model/crossed_edges.hpp"
 #include "palmette/runtime/report_topologies.hpp"
 #include "palmette/select/table.hpp"
 #include "palmette/select/verdict.hpp"
@@ -72,8 +73,9 @@ class Report {
         Calls calls;
         std::int64_t min_bytes = INT64_MAX, max_bytes = INT64_MIN;  ///< -1: the ranks don't know
         double seconds = 0, max_seconds = 0;
-        double bound_seconds = 0;  ///< the physical limits of those calls that have one, together
-        std::int64_t bounded = 0;  ///< how many have
+        double bound_seconds = 0;     ///< the physical limits of those calls that have one, together
+        std::int64_t bounded = 0;     ///< how many have
+        model::CrossedEdges crossed;  ///< of calls whose limit no rank knows alone
         std::string reason;
         /// Of the mean time of a call; 0 where some call has no bound.
         double multiple() const;
@@ -97,13 +99,19 @@ class Report {
     /// Calls of this process so far that palmette served.
     std::int64_t served_calls(Function function) const;
 
-    /// Adds the time of a served call, where times are taken. `bound_s`: its limit, from the rank that counts for all; 0 from others, or where none is known.
-    void timed(Served& row, double seconds, double bound_s);
+    /// Adds the time of a served call, where times are taken.
+    void timed(Served& row, double seconds);
+    /// Adds the limit of a served call; from one of its ranks.
+    void bounded(Served& row, double bound_s);
+    /// Adds this rank's part of the limit of a served call; from all of its ranks, of which one counts the call.
+    void bounded(Served& row, const model::OwnMessages& messages, const topology::Job& job, const topology::Job& world,
+                 topology::Rank world_rank, bool counts);
     void note(const std::string& text);
     TopologyReport& topologies() { return topologies_; }
 
     /// Collective over `comm`: brings all ranks' counts together at rank 0 along a binomial tree. Messages grow with the kinds of calls, not with ranks.
-    void merge_to_root(MPI_Comm comm);
+    /// `world`: the job of all ranks, the same on all, or null on all.
+    void merge_to_root(MPI_Comm comm, const topology::Job* world);
 
     base::Json to_json(int ranks, double seconds, const base::Json& job) const;
     /// The page, at most 80 columns.
@@ -115,6 +123,7 @@ class Report {
 
     base::Json pack() const;
     void absorb(const base::Json& other);
+    void settle(const model::RoundOrder& order, std::int32_t place, std::int32_t count);
 
     mutable std::mutex mutex_;
     std::map<ServedKey, Served> served_;

@@ -38,7 +38,7 @@ def test_the_lab_is_found_to_be_what_it_was_made(palmette: Palmette, lab_state: 
     assert 8e6 < (costs["node"].stream_bytes_per_s or 0) < 12.6e6
     assert machine.calibration is not None
     leaf = machine.calibration.levels["leaf"].shared[0]
-    # An edge of 5.98 MB/s, between hosts of 11.96. Where flows come out of step on a busy machine, so that more of them bring more, the
+    # An edge of 5.98 MB/s, between hosts of 11.96. Where flows come out of step, so that more of them bring more, the
     # most that was seen is the edge's rate, or the error is told.
     assert 4e6 < leaf.bytes_per_s < 8e6
     assert leaf.filled or leaf.bytes_per_s < 1.15 * 5.98e6 or leaf.error > 0.05

@@ -60,8 +60,50 @@ def test_the_report_holds_mean_times_against_the_physical_bound(mpi: Mpi, cluste
     bound_s = _core.bound(job, "bcast", 4000, 1).seconds
     assert bound_s > 0
     assert rows["bcast"]["bounds"] == pytest.approx(rows["bcast"]["mean_seconds"] / bound_s)
-    # Ranks don't know what others exchange.
-    assert "bounds" not in rows["alltoallv"]
+    assert rows["alltoallv"]["bounds"] > 0
+
+
+@pytest.mark.parametrize("order", ["block", "scattered"])
+def test_the_report_bounds_calls_whose_blocks_differ(mpi: Mpi, cluster: Cluster, tmp_path: Path, order: str) -> None:
+    ranks, report, settings = 6, tmp_path / "run.json", cluster.settings(6, order)
+    functions = ("gatherv", "scatterv", "allgatherv", "reduce_scatter", "alltoallv", "alltoallw")
+    algorithms = ("linear", "linear", "ring", "pairwise", "pairwise", "pairwise")
+    forced = [word for pair in zip(functions, algorithms, strict=True) for word in ("--force", "=".join(pair))]
+    done = run(mpi, "--report", report, *forced, *mpi.launch(ranks), mpi.program("differing_blocks"), settings=settings)
+    assert done.returncode == 0, done.stderr
+    rows = {row["function"]: row for row in json.loads(report.read_text(encoding="utf-8"))["calls"]}
+    machine, hosts = _core.Machine.from_file(cluster.path), settings["PALMETTE_FAKE_HOSTS"].split(",")
+    job = _core.Job(machine, "hosts=" + ",".join(hosts))
+    blocks = [4000 * (1 + rank % 3) for rank in range(ranks)]
+
+    def pairs(members: range) -> list[tuple[int, int, int]]:
+        """Return who sends how much to whom, by rank in the world."""
+        return [(a, b, 8000 * ((3 * i + j) % 4)) for i, a in enumerate(members) for j, b in enumerate(members)]
+
+    def seconds(messages: list[tuple[int, int, int]]) -> float:
+        """Return what the slowest link needs; 50 Mbit/s leave a leaf, 100 Mbit/s a host."""
+        leaf = {host: machine.hosts.index(host) // 3 for host in hosts}
+        edges: dict[tuple[str, object], float] = {}
+        for a, b, sent in messages:
+            for level, rate, ends in (
+                ("leaf", 6.25e6, (leaf[hosts[a]], leaf[hosts[b]])), ("node", 12.5e6, (hosts[a], hosts[b])),
+            ):  # fmt: skip
+                if ends[0] != ends[1]:
+                    for way, end in zip(("out", "in"), ends, strict=True):
+                        edges[level + way, end] = edges.get((level + way, end), 0) + sent / rate
+        return max(edges.values())
+
+    everybody = pairs(range(ranks))
+    limits = {
+        "gatherv": _core.bound(job, "gather", blocks, 1).seconds,
+        "scatterv": _core.bound(job, "scatter", blocks, 2).seconds,
+        "allgatherv": _core.bound(job, "allgather", blocks).seconds,
+        "reduce_scatter": _core.bound(job, "reduce_scatter", blocks).seconds,
+        "alltoallw": seconds(everybody),
+        # Two of all, one of each half: four calls.
+        "alltoallv": seconds([*everybody, *everybody, *pairs(range(0, ranks, 2)), *pairs(range(1, ranks, 2))]) / 4,
+    }
+    assert {f: rows[f]["mean_seconds"] / rows[f]["bounds"] for f in functions} == pytest.approx(limits)
 
 
 def test_the_page_comes_once_and_fits_80_columns(mpi: Mpi) -> None:
