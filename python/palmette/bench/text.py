@@ -113,7 +113,7 @@ def summary_lines(run: Run, rows: Sequence[Row]) -> list[str]:
             f"times what it is with the link rates off{'' if run.settings.get('floor') else ' (not measured: --floor)'}."
         )
     if any(row.palmette_beside is not None for row in rows):
-        lines.append("loaded: bounds beside what the traffic moved over the same links meanwhile, up to")
+        lines.append("loaded: bounds beside what the traffic moved over the links meanwhile, up to")
         lines.append("twice the bound of the empty network; beyond that, in bounds of that one.")
     lines += _hidden_lines(rows)
     if not run.settings.get("preload", True):

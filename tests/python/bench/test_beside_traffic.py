@@ -15,6 +15,7 @@ from palmette.bench.beside_traffic import count_own, planned_bytes, put_bounds
 from palmette.bench.evaluate import evaluate
 from palmette.bench.results import Cell, Limit, Own, OwnBytes, Run
 from palmette.bench.targets import Target, outcomes
+from palmette.bench.text import summary_lines
 from palmette.lab import Lab
 from palmette.lab.link_log import LinkLog
 from palmette.lab.spec import PAYLOAD_SHARE, read_spec
@@ -165,6 +166,7 @@ def test_full_links_excuse_no_call_that_had_to_move_little_itself(made_run: Make
     (row,) = evaluate(run)
     assert row.palmette_multiple == pytest.approx(2.3)
     assert row.palmette_beside == pytest.approx(1.1)
+    assert max(map(len, summary_lines(run, [row]))) <= 80
     (outcome,) = outcomes(run, [Target("gain_or_bound", 1.2, placements=("random:1",), gain=1.5)])
     assert outcome.answer == "missed"
 
