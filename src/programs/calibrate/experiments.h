@@ -70,8 +70,9 @@ static void burst(char* buffer, int bytes, int count, int trips, int peer, bool 
 }
 
 /* The sending end of a flow: WINDOW messages are under way. Takes the rate from the answers between `warm_s` and `warm_s + seconds` after
- * the start, as the slope of the line through (when, how many) with the least squares: answers may come in bunches, whose first would
- * give the others away for nothing in a rate from the first to the last. Empty messages end the flow, one for each receive that is posted. Returns bytes per second. */
+ * the start (the first ones after it, if there are too few), as the slope of the line through (when, how many) with the least squares:
+ * answers may come in bunches, whose first would give the others away for nothing in a rate from the first to the last. Empty messages
+ * end the flow, one for each receive that is posted. Returns bytes per second. */
 static double send_flow(char* buffer, int bytes, double warm_s, double seconds, int peer) {
     MPI_Request sends[WINDOW];
     const double begin_s = now_s();
@@ -79,15 +80,13 @@ static double send_flow(char* buffer, int bytes, double warm_s, double seconds, 
     long counted = 0;
     long sent = 0, answered = 0;
     for (;;) {
-        const double elapsed_s = now_s() - begin_s;
-        const bool enough = elapsed_s > warm_s + seconds && (counted > 4 || elapsed_s > 4 * (warm_s + seconds));
-        if (enough && counted > WINDOW) break; /* never a single bunch */
+        if (counted > WINDOW && now_s() - begin_s > warm_s + seconds) break; /* never a single bunch */
         if (sent - answered == WINDOW) {
             take(buffer + bytes, 0, peer, ANSWER);
             PMPI_Wait(&sends[answered % WINDOW], MPI_STATUS_IGNORE);
             ++answered;
             const double at_s = now_s() - begin_s - warm_s;
-            if (at_s >= 0) {
+            if (at_s >= 0 && (at_s <= seconds || counted <= WINDOW)) { /* no part of a bunch at the end */
                 const double k = (double)counted++;
                 sum_s += at_s, sum_s2 += at_s * at_s, sum_k += k, sum_sk += at_s * k;
             }
