@@ -117,6 +117,18 @@ TEST(ByModel, shapes_that_are_easily_got_wrong) {
     EXPECT_LE(regret(test::job_on("4leaf@3GB/s~2us:4node@12GB/s~2us:2core"), Collective::bcast, 65536), 1.6);
 }
 
+TEST(ByModel, messages_to_other_groups_share_their_senders_link_with_those_to_its_own) {
+    const Job job = test::job_on("2leaf@6.75GB/s:9node@3GB/s");
+    const Spec stars = Spec::parse("by_topology:leaf=linear,top=linear");
+    const auto estimated = model::Estimator(job, model::Costs::of(job))(request_of(Collective::bcast, 3688), stars);
+    ASSERT_TRUE(estimated);
+    // The other leaf's leader hears with the root's eight nodes, and sends to eight more.
+    EXPECT_GT(*estimated, 2 * 8 * 3688 / 3e9);
+    const auto chosen = best_by_model(job, request_of(Collective::bcast, 3688));
+    ASSERT_TRUE(chosen);
+    EXPECT_LT(chosen->seconds, 0.8 * *estimated) << chosen->spec.text();
+}
+
 TEST(ByModel, the_built_in_table_leaves_fast_networks_to_it) {
     const auto reason = [](const char* machine) {
         return Table::built_in()
