@@ -79,6 +79,15 @@ TEST(CrossedEdges, come_together_to_the_time_that_the_slowest_edge_needs) {
         }
 }
 
+TEST(CrossedEdges, leave_edges_out_where_ranks_do_not_all_know_the_machine) {
+    const Job world = test::costed_job_on("2leaf@50Mbit/s:2node@100Mbit/s:2core", "block", 8);
+    CrossedEdges mine;
+    const auto some = [](std::int32_t) { return 1000; };
+    mine.add(own_messages(world, {0}, some, some), world, world, {0});
+    mine.settle(RoundOrder(nullptr, 8), 0, 1);
+    EXPECT_DOUBLE_EQ(mine.seconds(), world.levels().front().costs.latency_s);
+}
+
 TEST(CrossedEdges, are_told_in_messages_that_do_not_grow_with_the_job) {
     std::size_t small = 0, large = 0;
     merged(test::job_on("4leaf@50Mbit/s:4node@100Mbit/s:3core", "random:3"), 1, small);
