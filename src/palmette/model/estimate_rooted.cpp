@@ -194,22 +194,6 @@ bool in_turn(const Asked& asked, double bytes) {
     return asked.tiers.stays(bytes) && asked.spec.find("window") && asked.spec.integer("window", 1) == 1;
 }
 
-/// How many messages a leader sends in a phase.
-double messages_of(const Asked& asked, const Phase& phase) {
-    if (is_star(phase)) return phase.members - 1;
-    double messages = 0;
-    switch (phase.shape.kind) {
-        case TreeShape::Kind::postal:
-            return std::max(1.0, postal_steps(phase.members, phase.shape.radix) - phase.shape.radix + 1);
-        case TreeShape::Kind::ary:
-            return std::min<double>(phase.shape.radix, phase.members - 1);
-        case TreeShape::Kind::nomial:
-            each_weight(asked, phase, [&](std::size_t, double, double children) { messages += children; });
-            return messages;
-    }
-    return messages;
-}
-
 /// As many as bcast_circulant.cpp takes where nothing is asked for.
 double circulant_segments(double vector) {
     if (vector < 32 << 10) return 1;
@@ -266,9 +250,10 @@ std::optional<double> estimate_rooted_vector(const Asked& asked) {
     const double combined = asked.combines ? tiers.reduce_s(part) : 0;
     double first = 0;    // until the first segment is through all phases
     double slowest = 0;  // what each further one adds
+    double inner = 0;    // what a leader's messages of the phases further in take of its link
     const std::vector<Phase> phases = phases_of(asked, {2});
-    for (std::size_t at = 0; at < phases.size(); ++at) {
-        const Phase& whole = phases[at];
+    for (auto at = phases.rbegin(); at != phases.rend(); ++at) {
+        const Phase& whole = *at;
         Phase phase = whole;
         const std::size_t tier = tiers.crossed(phase.members * phase.size / 2);
         const bool inside = tiers[tier].inside;
@@ -291,15 +276,15 @@ std::optional<double> estimate_rooted_vector(const Asked& asked) {
                               : std::ceil(std::log(phase.members * (radix - 1) + 1) / std::log(radix)) - 1;
             copies = std::min(radix, phase.members - 1);
             // A chain crosses inner levels between most of its neighbours, and outer ones from group to group.
-            double inner = phase.size;
+            double within = phase.size;
             double around = phase.members * phase.size;
             if (radix == 1) {
                 for (std::size_t t = tiers.count(); t-- > 0;) {
                     const double reach = std::min(around, t == 0 ? tiers.ranks() : tiers[t - 1].ranks);
-                    if (reach <= inner) continue;
-                    const double crossings = around / inner - around / reach;
+                    if (reach <= within) continue;
+                    const double crossings = around / within - around / reach;
                     filled += crossings * (tiers.message(t, part) + combined);
-                    inner = reach;
+                    within = reach;
                 }
             } else {
                 filled =
@@ -324,10 +309,10 @@ std::optional<double> estimate_rooted_vector(const Asked& asked) {
             filled = std::max(filled, tiers[tier].latency_s + (is_star(phase) ? tiers.from_root(part) : own));
         }
         // What a leader sends to leaders of other groups shares its link with what it sends inside of its own at the same time.
-        for (std::size_t inner = at + 1; inner < phases.size() && !inside && !asked.combines && !in_turn(asked, part);
-             ++inner)
-            if (const std::size_t t = tiers.crossed(phases[inner].members * phases[inner].size / 2); !tiers[t].inside)
-                filled += messages_of(asked, phases[inner]) * tiers.transfer(t, part);
+        if (!inside && !asked.combines && !in_turn(asked, part)) {
+            filled += inner;
+            inner += copies * relays * tiers.transfer(tier, part);
+        }
         // Messages inside of a node, of all groups of this phase that are there.
         const double own = tiers.node().ranks, around = phase.members * phase.size;
         const double at_home = inside ? std::max(1.0, own / around) * (whole.members - 1)

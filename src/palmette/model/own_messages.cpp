@@ -19,27 +19,29 @@ Traffic between(const Job& job, std::int32_t first, std::int32_t end, const Leng
     return out;
 }
 
-bool any(const Traffic& traffic) { return traffic.out > 0 || traffic.in > 0; }
-
 }  // namespace
 
 OwnMessages own_messages(const Job& job, topology::Rank rank, const Lengths& sent, const Lengths& received) {
     OwnMessages out;
+    Traffic leaving;
+    std::int32_t first = 0, end = job.size();  // the group that all of them have in common with this rank so far
+    // With those who are in that group, but not in the one from `from` to `to`.
+    const auto leave = [&](std::int32_t from, std::int32_t to, double latency_s) {
+        const Traffic before = between(job, first, from, sent, received), after = between(job, to, end, sent, received);
+        const Traffic both{before.out + after.out, before.in + after.in};
+        if (both.out > 0 || both.in > 0) out.latency_s = std::max(out.latency_s, latency_s);
+        leaving = {leaving.out + both.out, leaving.in + both.in};
+        first = from, end = to;
+    };
     const std::int32_t position = job.position_of(rank).value;
-    const Traffic all = between(job, 0, job.size(), sent, received);
-    Traffic parent = all;  // with ranks of the group above
     for (const topology::JobLevel& level : job.levels()) {
         const std::int32_t group = level.groups.group_of(position);
-        const Traffic own = between(job, level.groups.first(group), level.groups.end(group), sent, received);
-        out.levels.push_back({all.out - own.out, all.in - own.in});
-        if (any({parent.out - own.out, parent.in - own.in}))
-            out.latency_s = std::max(out.latency_s, level.costs.latency_s);
-        parent = own;
+        leave(level.groups.first(group), level.groups.end(group), level.costs.latency_s);
+        out.levels.push_back(leaving);
     }
-    const std::int64_t to_itself = sent(rank.value);
-    if (any({parent.out - to_itself, parent.in - to_itself}))
-        out.latency_s = std::max(out.latency_s, job.inside().latency_s);
-    if (job.memory().copy_bytes_per_s > 0) out.copy_s = static_cast<double>(to_itself) / job.memory().copy_bytes_per_s;
+    leave(position, position + 1, job.inside().latency_s);
+    if (job.memory().copy_bytes_per_s > 0)
+        out.copy_s = static_cast<double>(sent(rank.value)) / job.memory().copy_bytes_per_s;
     return out;
 }
 

@@ -18,7 +18,7 @@ struct OwnMessages {
     double copy_s = 0;     ///< of what it sends to itself; 0 where the machine tells no rate
 };
 
-/// `sent` and `received` tell bytes by the other rank. Time: ranks times levels.
+/// `sent` and `received` tell bytes by the other rank. Time: ranks and levels.
 OwnMessages own_messages(const topology::Job& job, topology::Rank rank,
                          const std::function<std::int64_t(std::int32_t)>& sent,
                          const std::function<std::int64_t(std::int32_t)>& received);

@@ -286,9 +286,7 @@ void Process::write_report() {
     PMPI_Group_free(&group);
     if (error != MPI_SUCCESS || apart == MPI_COMM_NULL) return;
     // The order of merging follows from the world's tree, so all must have it.
-    const int knows = world_ && world_->size() == size ? 1 : 0;
-    int all_know = 0;
-    PMPI_Allreduce(&knows, &all_know, 1, MPI_INT, MPI_MIN, apart);
+    const bool all_know = all_true(apart, world_ && world_->size() == size).value_or(false);
     report_.merge_to_root(apart, all_know ? &*world_ : nullptr);
     PMPI_Comm_free(&apart);
     if (rank != 0) return;

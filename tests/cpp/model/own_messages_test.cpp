@@ -54,8 +54,8 @@ TEST(OwnMessages, take_the_latency_of_the_farthest_rank_that_gets_or_sends_a_byt
     const auto only = [](std::int32_t to) { return [to](std::int32_t other) { return other == to ? 1 : 0; }; };
     EXPECT_DOUBLE_EQ(own_messages(job, {0}, nothing, nothing).latency_s, 0);
     EXPECT_DOUBLE_EQ(own_messages(job, {0}, only(0), nothing).latency_s, 0);
-    EXPECT_DOUBLE_EQ(own_messages(job, {0}, only(1), nothing).latency_s,
-                     levels.size() > 2 ? levels[2].costs.latency_s : job.inside().latency_s);
+    EXPECT_GT(job.inside().latency_s, 0);
+    EXPECT_DOUBLE_EQ(own_messages(job, {0}, only(1), nothing).latency_s, job.inside().latency_s);
     EXPECT_DOUBLE_EQ(own_messages(job, {0}, nothing, only(2)).latency_s, levels[1].costs.latency_s);
     EXPECT_DOUBLE_EQ(own_messages(job, {0}, only(7), only(1)).latency_s, levels[0].costs.latency_s);
 }
