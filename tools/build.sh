@@ -12,6 +12,10 @@ targets=("${@:3}")
 export PATH="$PWD/.venv/bin:$PATH"
 dir=build/$preset
 log=$dir/configure.log
+# What was compiled once, in this clone or another one, isn't compiled again. Relative paths make clones alike.
+if command -v ccache >/dev/null; then
+  export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
+fi
 
 wants_tests() { [[ " ${targets[*]} " == *" palmette_tests "* ]]; }
 installs() { [ "$preset" = release ] && [ "${targets[0]}" = all ]; }

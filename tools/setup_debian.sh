@@ -7,8 +7,8 @@ set -u
 
 packages=("$@")
 if [ ${#packages[@]} -eq 0 ]; then
-  # libgtest-dev, libgmock-dev: C++ tests. iproute2: the lab. hwloc: the inside of hosts. The rest: ibnetdiscover against a simulated fabric.
-  packages=(libgtest-dev libgmock-dev iproute2 infiniband-diags ibsim-utils opensm hwloc libhwloc-dev)
+  # ccache: a second build is short. libgtest-dev, libgmock-dev: C++ tests. iproute2: the lab. hwloc: the inside of hosts. The rest: ibnetdiscover against a simulated fabric.
+  packages=(ccache libgtest-dev libgmock-dev iproute2 infiniband-diags ibsim-utils opensm hwloc libhwloc-dev)
 fi
 
 installed() { dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null | grep -qx installed; }
