@@ -21,7 +21,7 @@ function(_palmette_matrix abi include_dir definitions exports)
   add_library(palmette_matrix_${abi} MODULE
     ${_matrix_sources} "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/interpose/fortran.cpp"
     "${_generated}/matrix_wrappers.cpp" "${_generated}/palmette/matrix/wrappers.hpp")
-  target_link_libraries(palmette_matrix_${abi} PRIVATE palmette_mpi_flags_${abi})
-  add_dependencies(palmette_matrix_${abi} palmette_weak_${abi} palmette_generated)
+  target_link_libraries(palmette_matrix_${abi} PRIVATE palmette_mpi_${abi})
+  add_dependencies(palmette_matrix_${abi} palmette_symbols_${abi} palmette_generated)
   _palmette_as_preload(palmette_matrix_${abi} "${exports}")
 endfunction()

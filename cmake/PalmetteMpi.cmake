@@ -27,29 +27,28 @@ file(GLOB _runtime_sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/src/pa
 if(PALMETTE_RUNTIME_CORE_SOURCES)
   list(REMOVE_ITEM _runtime_sources ${PALMETTE_RUNTIME_CORE_SOURCES})
 endif()
+file(GLOB _mpi_library_sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/mpi/*.cpp")
 file(GLOB _interpose_sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/interpose/*.cpp")
 file(GLOB _programs CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/src/programs/*.c"
                                       "${CMAKE_CURRENT_SOURCE_DIR}/src/programs/*.cpp")
 file(GLOB _mpi_tests CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/tests/mpi/*.c"
                                        "${CMAKE_CURRENT_SOURCE_DIR}/tests/mpi/*.cpp")
 
-# A header that makes every PMPI_ function and MPI constant a weak reference. The preload names no MPI library in its
-# DT_NEEDED: it takes the symbols of the MPI that the program brings, and loads without error into the launcher's
-# programs, which bring none.
-function(_palmette_weak_header abi include_dir definitions out_dir)
-  set(_tool "${CMAKE_CURRENT_SOURCE_DIR}/tools/generate_weak_mpi.py")
+# The table through which the preload calls the process's MPI (tools/generate_mpi_symbols.py), and what finds that MPI. The preload names no MPI
+# library in its DT_NEEDED and leaves no symbol of one to the loader, so that it loads without error into the launcher's programs, which bring none.
+function(_palmette_mpi_symbols abi include_dir definitions out_dir)
+  set(_tool "${CMAKE_CURRENT_SOURCE_DIR}/tools/generate_mpi_symbols.py")
   set(_flags "")
   foreach(definition IN LISTS definitions)
     list(APPEND _flags "-D${definition}")
   endforeach()
   add_custom_command(
-    OUTPUT "${out_dir}/palmette_weak_mpi.h"
-    COMMAND "${Python_EXECUTABLE}" "${_tool}" "${out_dir}/palmette_weak_mpi.h"
-            "${CMAKE_C_COMPILER}" "-I${include_dir}" ${_flags}
+    OUTPUT "${out_dir}/palmette_mpi_symbols.h" "${out_dir}/mpi_symbols.cpp"
+    COMMAND "${Python_EXECUTABLE}" "${_tool}" "${out_dir}" "${CMAKE_C_COMPILER}" "-I${include_dir}" ${_flags}
     DEPENDS "${_tool}" "${include_dir}/mpi.h"
-    COMMENT "Weak references for the ABI ${abi}"
+    COMMENT "Symbols of the MPI for the ABI ${abi}"
     VERBATIM)
-  add_custom_target(palmette_weak_${abi} DEPENDS "${out_dir}/palmette_weak_mpi.h")
+  add_custom_target(palmette_symbols_${abi} DEPENDS "${out_dir}/palmette_mpi_symbols.h")
 endfunction()
 
 # The MPI itself, as an imported target mpi_<abi>.
@@ -69,7 +68,7 @@ function(_palmette_import_mpi abi prefix soname definitions)
 endfunction()
 
 # What every library has that is preloaded: the C++ library inside, nothing of it visible, for the program may bring another one. -z defs turns a call
-# that is neither PMPI_ nor ours into an error of the build; -z lazy leaves MPI calls unresolved until they are made.
+# that is neither PMPI_ nor ours into an error of the build.
 function(_palmette_as_preload target exports)
   set_target_properties(${target} PROPERTIES
     PREFIX lib OUTPUT_NAME ${target} LINK_DEPENDS "${exports}"
@@ -80,7 +79,7 @@ function(_palmette_as_preload target exports)
   endif()
   target_link_options(${target} PRIVATE
     -static-libstdc++ -static-libgcc "-Wl,--version-script=${exports}" -Wl,--exclude-libs,ALL
-    -Wl,-z,lazy ${_no_undefined})
+    ${_no_undefined})
   install(TARGETS ${target} LIBRARY DESTINATION palmette/lib COMPONENT python)
 endfunction()
 
@@ -88,23 +87,27 @@ include(PalmetteMatrix)
 
 function(_palmette_preload abi include_dir definitions)
   set(_generated "${PALMETTE_GENERATED_DIR}/${abi}")
-  _palmette_weak_header(${abi} "${include_dir}" "${definitions}" "${_generated}")
+  _palmette_mpi_symbols(${abi} "${include_dir}" "${definitions}" "${_generated}")
 
   add_library(palmette_mpi_flags_${abi} INTERFACE)
   target_include_directories(palmette_mpi_flags_${abi} SYSTEM INTERFACE "${include_dir}")
   target_compile_definitions(palmette_mpi_flags_${abi} INTERFACE ${definitions} "PALMETTE_ABI_NAME=\"${abi}\"")
-  target_compile_options(palmette_mpi_flags_${abi} INTERFACE -include "${_generated}/palmette_weak_mpi.h")
+  target_compile_options(palmette_mpi_flags_${abi} INTERFACE -include "${_generated}/palmette_mpi_symbols.h")
   # The preload is there from the start, so a thread's variables need no call to be found: 5 ns for each collective.
   target_compile_options(palmette_mpi_flags_${abi} INTERFACE -ftls-model=initial-exec)
   target_link_libraries(palmette_mpi_flags_${abi} INTERFACE ${PALMETTE_CORE} Threads::Threads ${CMAKE_DL_LIBS})
 
+  add_library(palmette_mpi_${abi} STATIC ${_mpi_library_sources} "${_generated}/mpi_symbols.cpp")
+  target_link_libraries(palmette_mpi_${abi} PUBLIC palmette_mpi_flags_${abi})
+  add_dependencies(palmette_mpi_${abi} palmette_symbols_${abi} palmette_generated)
+
   if(_runtime_sources)
     add_library(palmette_runtime_${abi} STATIC ${_runtime_sources})
-    target_link_libraries(palmette_runtime_${abi} PUBLIC palmette_mpi_flags_${abi})
+    target_link_libraries(palmette_runtime_${abi} PUBLIC palmette_mpi_${abi})
     if(TARGET palmette_runtime_core)
       target_link_libraries(palmette_runtime_${abi} PUBLIC palmette_runtime_core)
     endif()
-    add_dependencies(palmette_runtime_${abi} palmette_weak_${abi} palmette_generated)
+    add_dependencies(palmette_runtime_${abi} palmette_symbols_${abi} palmette_generated)
     add_library(palmette::runtime_${abi} ALIAS palmette_runtime_${abi})
   endif()
   if(NOT _interpose_sources)
@@ -120,7 +123,7 @@ function(_palmette_preload abi include_dir definitions)
   if(TARGET palmette_runtime_${abi})
     target_link_libraries(palmette_interpose_${abi} PUBLIC palmette_runtime_${abi})
   endif()
-  add_dependencies(palmette_interpose_${abi} palmette_weak_${abi} palmette_generated)
+  add_dependencies(palmette_interpose_${abi} palmette_symbols_${abi} palmette_generated)
 
   set(_exports "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/interpose/exports.map")
   if(NOT EXISTS "${_exports}")
@@ -156,6 +159,7 @@ function(_palmette_programs abi)
       target_link_libraries(mpi_test_${name}_${abi} PRIVATE palmette_flags mpi_${abi} Threads::Threads m)
       if(TARGET palmette_runtime_${abi})
         target_link_libraries(mpi_test_${name}_${abi} PRIVATE palmette_runtime_${abi})
+        target_compile_definitions(mpi_test_${name}_${abi} PRIVATE PALMETTE_LINKED_WITH_MPI=1)
       endif()
     endforeach()
   endif()

@@ -94,8 +94,8 @@ def converted(parameter: Parameter, prototype: Prototype) -> tuple[str, str]:
     raise ValueError(f"{prototype.name}: no rule for the parameter `{parameter.declared}`")
 
 
-def entry_point(prototype: Prototype, names: list[str]) -> str:
-    """Return the function and its other names."""
+def entry_points(prototype: Prototype, names: list[str], layer: str) -> str:
+    """Return the functions by all their names; `layer` holds the `on_MPI_X` that they call."""
     starts = prototype.name in ("MPI_Init", "MPI_Init_thread")
     parameters = [p for p in prototype.parameters if not starts or p.name not in ("argc", "argv")]
     pairs = [converted(p, prototype) for p in parameters]
@@ -106,15 +106,31 @@ def entry_point(prototype: Prototype, names: list[str]) -> str:
         for p in parameters
         if p.name in FROM_ONE and p.type == "int*"
     )
-    first, *others = names
+    alias = "" if layer == "interpose" else "namespace fortran = interpose::fortran;\n"
     text = f"""\
-extern "C" FORTRAN_NAME void {first}({declared}) {{
+namespace palmette::{layer} {{
+{alias}static void fortran_{prototype.name}({declared}) {{
     const int code = on_{prototype.name}({arguments});
 {after}    if (ierror) *ierror = code;
 }}
+}}  // namespace palmette::{layer}
 """
-    for name in others:
-        text += f'extern "C" FORTRAN_NAME void {name}({declared}) __attribute__((alias("{first}")));\n'
+    count = len(parameters) + 1
+    words = ", ".join(f"Word w{i}" for i in range(count))
+    passed = ", ".join(f"w{i}" for i in range(count))
+    types = [declaration.rsplit(" ", 1)[0] for declaration, _ in pairs] + ["MPI_Fint*"]
+    typed = ", ".join(f"palmette::interpose::argument<{kind}>(w{i})" for i, kind in enumerate(types))
+    for name in names:
+        text += f"""\
+extern "C" __attribute__((visibility("default"))) void entry_{name}({words}) __asm__("{name}");
+void entry_{name}({words}) {{
+    static constinit palmette::interpose::PassOn pass_on{{"{name}"}};
+    if (!palmette::mpi::is_ours(__builtin_return_address(0))) [[unlikely]]
+        pass_on({passed});
+    else
+        palmette::{layer}::fortran_{prototype.name}({typed});
+}}
+"""
     return text
 
 
@@ -126,16 +142,13 @@ def source(prototypes: list[Prototype], abi: str) -> str:
 #include "palmette/interpose/fortran.hpp"
 #include "palmette/interpose/wrappers.hpp"
 
-#define FORTRAN_NAME __attribute__((visibility("default")))
-
-namespace palmette::interpose {
+using palmette::interpose::Word;
 """
     ]
     for prototype in prototypes:
         names = fortran_names(prototype, abi) if can_be_called(prototype) else []
         if names:
-            parts.append(entry_point(prototype, names))
-    parts.append("}  // namespace palmette::interpose\n")
+            parts.append(entry_points(prototype, names, "interpose"))
     return "\n".join(parts)
 
 

@@ -13,9 +13,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from generate_fortran import can_be_called, entry_point, fortran_names
+from generate_fortran import can_be_called, entry_points, fortran_names
 from mpi_prototypes import Prototype, declared_functions, preprocessed_mpi_h
-from wrappers_header import finder, header
+from wrappers_header import entry_point, finder, header
 
 KINDS = ("hook", "message", "lasting", "neighbours", "uncounted")
 
@@ -77,11 +77,7 @@ int on_{p.name}({p.declared}) {{
     return code;
 }}
 """
-    return f"""{text}\
-extern "C" __attribute__((visibility("default"))) int {p.name}({p.declared}) {{
-    return on_{p.name}({p.arguments});
-}}
-"""
+    return f"namespace palmette::matrix {{\n{text}}}  // namespace palmette::matrix\n{entry_point(p, 'matrix')}"
 
 
 def source(prototypes: list[Prototype], kinds: dict[str, str], abi: str) -> str:
@@ -93,20 +89,15 @@ def source(prototypes: list[Prototype], kinds: dict[str, str], abi: str) -> str:
 #include "palmette/matrix/counters.hpp"
 #include "palmette/matrix/wrappers.hpp"
 
-#define FORTRAN_NAME __attribute__((visibility("default")))
-
-namespace palmette::matrix {
+using palmette::interpose::Word;
 """
     ]
     parts += [wrapper(p, kinds[p.name]) for p in prototypes]
-    entries = [
-        entry_point(p, names)
+    parts += [
+        entry_points(p, names, "matrix")
         for p in prototypes
         if abi in ("mpich", "ompi") and can_be_called(p) and (names := fortran_names(p, abi))
     ]
-    if entries:
-        parts += ["namespace fortran = interpose::fortran;\n", *entries]
-    parts.append("}  // namespace palmette::matrix\n")
     return "\n".join(parts)
 
 

@@ -4,7 +4,7 @@ Usage: generate_wrappers.py FUNCTIONS DIRECTORY COMPILER [-I... -D...]
 
 For each function in the list that mpi.h declares, DIRECTORY/palmette/interpose/wrappers.hpp declares `on_MPI_X`, what the
 program's calls come to, and `next::MPI_X`, which calls whatever comes after this library (another tool or the MPI);
-DIRECTORY/wrappers.cpp exports the MPI_X that calls the former. `on_MPI_X` is written by hand for hooks, and here for the
+DIRECTORY/wrappers.cpp exports the MPI_X that calls the former where the process's MPI has this ABI. `on_MPI_X` is written by hand for hooks, and here for the
 forms of a collective.
 """
 
@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from mpi_prototypes import Listed, Parameter, Prototype, declared_functions, preprocessed_mpi_h, read_list
-from wrappers_header import finder, header
+from wrappers_header import entry_point, finder, header
 
 
 def forms_of(collective: str) -> dict[str, str]:
@@ -110,6 +110,8 @@ def source(prototypes: list[Prototype], listed: Listed) -> str:
 #include "palmette/runtime/nonblocking.hpp"
 #include "palmette/runtime/persistent.hpp"
 #include "palmette/runtime/serve.hpp"
+
+using palmette::interpose::Word;
 """
     ]
     for p in prototypes:
@@ -118,15 +120,10 @@ def source(prototypes: list[Prototype], listed: Listed) -> str:
             served = f"int on_{p.name}({p.declared}) {{\n{served_body(p, *collectives[p.name])}\n}}\n"
             if collectives[p.name][1] == "blocking":
                 bypass = f"    if ({bypassed(collectives[p.name][0])}) return next::{p.name}({p.arguments});\n"
-        parts.append(f"""\
-namespace palmette::interpose {{
-{finder(p)}{served}}}  // namespace palmette::interpose
-extern "C" __attribute__((visibility("default"))) int {p.name}({p.declared}) {{
-    using namespace palmette;
-    using namespace palmette::interpose;
-{bypass}    return on_{p.name}({p.arguments});
-}}
-""")
+        parts.append(
+            f"namespace palmette::interpose {{\n{finder(p)}{served}}}  // namespace palmette::interpose\n"
+            f"{entry_point(p, 'interpose', bypass)}"
+        )
     return "\n".join(parts)
 
 

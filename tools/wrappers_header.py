@@ -41,3 +41,28 @@ def finder(p: Prototype) -> str:
     """Return the definition of what finds the next one at the first call, and calls it."""
     find = ", ".join([f'"{p.name}"', f"&P{p.name}", *(q.name for q in p.parameters)])
     return f"int next::find_{p.name}({p.declared}) {{\n    return {p.name}.find_and_call({find});\n}}\n"
+
+
+def entry_point(p: Prototype, layer: str, first: str = "") -> str:
+    """Return the exported MPI_X, which calls `on_MPI_X` where the process's MPI has this library's ABI.
+
+    `first` are statements before that. The symbol gets its name by a label, since mpi.h declares MPI_X with types.
+    """
+    words = ", ".join(f"Word w{i}" for i in range(len(p.parameters)))
+    passed = ", ".join(f"w{i}" for i in range(len(p.parameters)))
+    typed = "".join(
+        f"    const auto {q.name} = argument<{q.type}>(w{i});\n" for i, q in enumerate(p.parameters)
+    )
+    return f"""\
+extern "C" __attribute__((visibility("default"))) int entry_{p.name}({words}) __asm__("{p.name}");
+int entry_{p.name}({words}) {{
+    using namespace palmette;
+    using namespace palmette::{layer};
+    using interpose::argument;
+{typed}{first}    if (!mpi::is_ours(__builtin_return_address(0))) [[unlikely]] {{
+        static constinit interpose::PassOn pass_on{{"{p.name}"}};
+        return pass_on({passed});
+    }}
+    return on_{p.name}({p.arguments});
+}}
+"""

@@ -1,6 +1,9 @@
 #include "palmette/interpose/fortran.hpp"
 
-#include <dlfcn.h>
+#include <array>
+#include <span>
+
+#include "palmette/mpi/library.hpp"
 
 #if !defined(PALMETTE_ABI_STANDARD) && !defined(PALMETTE_ABI_SMPI)
 
@@ -9,6 +12,39 @@ namespace palmette::interpose::fortran {
 #if defined(PALMETTE_ABI_OMPI)
 
 int first_index() { return 1; }
+
+namespace {
+
+/// The addresses of one block, under the names that Fortran compilers give it.
+class Addresses {
+  public:
+    Addresses(const char* plain, const char* one, const char* two, const char* upper) {
+        for (const char* name : {one, plain, two, upper})
+            count_ += mpi::find_all(name, std::span(places_).subspan(count_));
+    }
+    bool have(const void* address) const {
+        return std::find(places_.begin(), places_.begin() + static_cast<std::ptrdiff_t>(count_), address) !=
+               places_.begin() + static_cast<std::ptrdiff_t>(count_);
+    }
+
+  private:
+    std::array<void*, 8> places_{};
+    std::size_t count_ = 0;
+};
+
+}  // namespace
+
+bool is(Constant constant, const void* address) {
+#define PALMETTE_BLOCK(name, NAME) Addresses(name, name "_", name "__", NAME)
+    static const std::array blocks = {PALMETTE_BLOCK("mpi_fortran_in_place", "MPI_FORTRAN_IN_PLACE"),
+                                      PALMETTE_BLOCK("mpi_fortran_bottom", "MPI_FORTRAN_BOTTOM"),
+                                      PALMETTE_BLOCK("mpi_fortran_status_ignore", "MPI_FORTRAN_STATUS_IGNORE"),
+                                      PALMETTE_BLOCK("mpi_fortran_statuses_ignore", "MPI_FORTRAN_STATUSES_IGNORE"),
+                                      PALMETTE_BLOCK("mpi_fortran_unweighted", "MPI_FORTRAN_UNWEIGHTED"),
+                                      PALMETTE_BLOCK("mpi_fortran_weights_empty", "MPI_FORTRAN_WEIGHTS_EMPTY")};
+#undef PALMETTE_BLOCK
+    return blocks[static_cast<std::size_t>(constant)].have(address);
+}
 
 #else
 
@@ -25,7 +61,7 @@ int not_cancelled(void*, int) { return MPI_SUCCESS; }
 /// What the MPI's own function says of the only request in a list, which is complete.
 int ask() {
     using Testany = void (*)(const MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*);
-    const auto testany = reinterpret_cast<Testany>(dlsym(RTLD_NEXT, "mpi_testany_f08_"));
+    const auto testany = reinterpret_cast<Testany>(mpi::next("mpi_testany_f08_"));
     MPI_Request request = MPI_REQUEST_NULL;
     if (!testany || PMPI_Grequest_start(no_status, nothing_to_free, not_cancelled, nullptr, &request) != MPI_SUCCESS)
         return 1;
@@ -49,8 +85,8 @@ int first_index() {
 
 const int* weights(const MPI_Fint* list) {
     // Variables of a module, as gfortran names them.
-    static const void* unweighted = dlsym(RTLD_DEFAULT, "__mpi_f08_link_constants_MOD_mpi_unweighted");
-    static const void* empty = dlsym(RTLD_DEFAULT, "__mpi_f08_link_constants_MOD_mpi_weights_empty");
+    static const void* unweighted = mpi::find("__mpi_f08_link_constants_MOD_mpi_unweighted");
+    static const void* empty = mpi::find("__mpi_f08_link_constants_MOD_mpi_weights_empty");
     if (unweighted && list == unweighted) return MPI_UNWEIGHTED;
     return empty && list == empty ? MPI_WEIGHTS_EMPTY : list;
 }

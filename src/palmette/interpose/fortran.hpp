@@ -4,44 +4,31 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <vector>
 
 // The standard ABI says nothing of Fortran's handles.
 #if !defined(PALMETTE_ABI_STANDARD) && !defined(PALMETTE_ABI_SMPI)
 
-#if defined(PALMETTE_ABI_OMPI)
-// Common blocks: the program's, or the library's where the program has none, under the names that a Fortran compiler gives them.
-extern "C" {
-#define PALMETTE_FORTRAN_BLOCK(name, NAME)                                                                       \
-    extern __attribute__((weak)) int name, name##_, name##__, NAME;                                              \
-    inline bool is_##name(const void* address) {                                                                 \
-        return address && (address == &name##_ || address == &name || address == &name##__ || address == &NAME); \
-    }
-PALMETTE_FORTRAN_BLOCK(mpi_fortran_in_place, MPI_FORTRAN_IN_PLACE)
-PALMETTE_FORTRAN_BLOCK(mpi_fortran_bottom, MPI_FORTRAN_BOTTOM)
-PALMETTE_FORTRAN_BLOCK(mpi_fortran_status_ignore, MPI_FORTRAN_STATUS_IGNORE)
-PALMETTE_FORTRAN_BLOCK(mpi_fortran_statuses_ignore, MPI_FORTRAN_STATUSES_IGNORE)
-PALMETTE_FORTRAN_BLOCK(mpi_fortran_unweighted, MPI_FORTRAN_UNWEIGHTED)
-PALMETTE_FORTRAN_BLOCK(mpi_fortran_weights_empty, MPI_FORTRAN_WEIGHTS_EMPTY)
-#undef PALMETTE_FORTRAN_BLOCK
-}
-#endif
-
 namespace palmette::interpose::fortran {
 
 #if defined(PALMETTE_ABI_OMPI)
 
-inline bool is_in_place(const void* address) { return is_mpi_fortran_in_place(address); }
+/// Fortran's constants that stand for addresses: common blocks, each at the address that it has in the program and in modules that bring their own.
+enum class Constant : std::uint8_t { in_place, bottom, status_ignore, statuses_ignore, unweighted, weights_empty };
+bool is(Constant constant, const void* address);
+
+inline bool is_in_place(const void* address) { return is(Constant::in_place, address); }
 inline void* buffer(void* address) {
     if (is_in_place(address)) return MPI_IN_PLACE;
-    return is_mpi_fortran_bottom(address) ? MPI_BOTTOM : address;
+    return is(Constant::bottom, address) ? MPI_BOTTOM : address;
 }
 inline const int* weights(const MPI_Fint* list) {
-    if (is_mpi_fortran_unweighted(list)) return MPI_UNWEIGHTED;
-    return is_mpi_fortran_weights_empty(list) ? MPI_WEIGHTS_EMPTY : list;
+    if (is(Constant::unweighted, list)) return MPI_UNWEIGHTED;
+    return is(Constant::weights_empty, list) ? MPI_WEIGHTS_EMPTY : list;
 }
 inline bool is_ignored(const MPI_Fint* status) {
-    return is_mpi_fortran_status_ignore(status) || is_mpi_fortran_statuses_ignore(status);
+    return is(Constant::status_ignore, status) || is(Constant::statuses_ignore, status);
 }
 
 #else

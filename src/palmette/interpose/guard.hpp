@@ -28,6 +28,8 @@ class Guard {
 };
 
 extern constinit std::atomic<bool> is_up;
+/// MPI_Init or MPI_Init_thread came to us.
+extern constinit std::atomic<bool> init_was_ours;
 bool start_late();
 
 /// True when the runtime is up. A program that only opened sessions never called MPI_Init: the runtime is started at its first collective.

@@ -11,6 +11,7 @@ namespace palmette::interpose {
 
 constinit thread_local bool inside = false;
 constinit std::atomic<bool> is_up{false};
+constinit std::atomic<bool> init_was_ours{false};
 
 bool start_late() {
     int initialized = 0;
@@ -40,12 +41,14 @@ void start() {
 }  // namespace
 
 int on_MPI_Init(int* argc, char*** argv) {
+    init_was_ours = true;
     const int code = next::MPI_Init(argc, argv);
     if (code == MPI_SUCCESS) start();
     return code;
 }
 
 int on_MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
+    init_was_ours = true;
     const int code = next::MPI_Init_thread(argc, argv, required, provided);
     if (code == MPI_SUCCESS) start();
     return code;

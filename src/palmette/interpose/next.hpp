@@ -1,10 +1,14 @@
 // What comes after this library: another tool, or the MPI.
 #pragma once
 
-#include <dlfcn.h>
 #include <mpi.h>
 
 #include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <type_traits>
+
+#include "palmette/mpi/library.hpp"
 
 namespace palmette::interpose {
 
@@ -23,7 +27,7 @@ class Next<int (*)(Arguments...)> {
 
     /// The function called `name` after this library, or the MPI's own `fallback`, which an older MPI may lack.
     int find_and_call(const char* name, Function fallback, Arguments... arguments) {
-        void* found = dlsym(RTLD_NEXT, name);
+        void* found = mpi::next(name);
         const auto function = found ? reinterpret_cast<Function>(found) : fallback;
         if (!function) return MPI_ERR_UNSUPPORTED_OPERATION;
         function_.store(function, std::memory_order_relaxed);
@@ -32,6 +36,43 @@ class Next<int (*)(Arguments...)> {
 
   private:
     std::atomic<Function> function_;
+};
+
+/// An argument as it came. The MPIs' handles are int or pointer; all arguments of MPI's functions fit into a general register or its place on the stack, so that a
+/// call can be passed on whole to an MPI of any ABI.
+using Word = std::uintptr_t;
+
+template <class T>
+T argument(Word word) {
+    if constexpr (std::is_pointer_v<T>)
+        return reinterpret_cast<T>(word);
+    else
+        return static_cast<T>(word);
+}
+
+/// A function that isn't ours to look at: the process's MPI has another ABI, or hasn't been found.
+class PassOn {
+  public:
+    constexpr explicit PassOn(const char* name) : name_(name) {}
+
+    template <class... Words>
+    int operator()(Words... words) {
+        void* function = function_.load(std::memory_order_relaxed);
+        if (!function) {
+            function = mpi::next(name_);
+            if (!function) {
+                std::fprintf(stderr, "palmette: %s was called, but no MPI is loaded in this process that has it\n",
+                             name_);
+                return MPI_ERR_OTHER;
+            }
+            function_.store(function, std::memory_order_relaxed);
+        }
+        return reinterpret_cast<int (*)(Words...)>(function)(words...);
+    }
+
+  private:
+    const char* name_;
+    std::atomic<void*> function_{nullptr};
 };
 
 }  // namespace palmette::interpose

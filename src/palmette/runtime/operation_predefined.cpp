@@ -3,12 +3,8 @@
 #include <cstddef>
 #include <type_traits>
 
+#include "palmette/mpi/library.hpp"
 #include "palmette/runtime/datatype.hpp"
-
-#ifdef OPEN_MPI
-// Declared in mpi-ext.h, by those versions that have it; null where the library hasn't.
-extern "C" struct ompi_predefined_datatype_t ompi_mpi_short_float __attribute__((weak));
-#endif
 
 namespace palmette::runtime {
 namespace {
@@ -170,7 +166,8 @@ void Predefined::add_c() {
 /// Floats of 16 bits, for which no version of the standard has a name in C.
 void Predefined::add_extensions() {
 #if defined(OPEN_MPI)
-    add(reinterpret_cast<MPI_Datatype>(&ompi_mpi_short_float), floating, Element::float16);
+    // Declared in mpi-ext.h, by those versions that have it.
+    add(static_cast<MPI_Datatype>(mpi::find("ompi_mpi_short_float")), floating, Element::float16);
 #elif defined(PALMETTE_ABI_STANDARD)
     // Intel MPI's, from its own mpi_abi.h; the standard gives these two numbers to nobody.
     add(reinterpret_cast<MPI_Datatype>(0x2f8), floating, Element::float16);

@@ -1,0 +1,60 @@
+// The MPI of this process: which library it is, and where its symbols are.
+//
+// A preload library is there before the MPI is. Most programs are linked with theirs, and the loader could bind us to it; but an interpreter or a host of
+// plug-ins opens it at any time later, in a scope that the loader doesn't search for us. So we look for it ourselves, at the first call that comes to us.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+
+namespace palmette::mpi {
+
+enum class Found : std::uint8_t {
+    not_yet,
+    ours,  ///< of the ABI that this library was built for; the table of its symbols is filled
+    other  ///< of another one: every call is passed on as it came
+};
+
+#if defined(PALMETTE_ABI_SMPI)
+
+/// A simulated program has its MPI linked in.
+inline bool is_ours(const void* = nullptr) { return true; }
+
+#else
+
+extern constinit std::atomic<Found> found;
+
+/// Looks for the MPI, unless it has been found. `caller`: an address in what called us, which decides where several MPIs are loaded. Takes milliseconds the first
+/// time, 0.1 ms as long as there is none.
+Found look(const void* caller);
+
+/// Whether calls are ours to look at. After the first call one load.
+inline bool is_ours(const void* caller) {
+    const Found known = found.load(std::memory_order_acquire);
+    return known == Found::ours || (known == Found::not_yet && look(caller) == Found::ours);
+}
+
+/// Called once where the process's MPI is the library `path` of another ABI, empty for one that palmette doesn't know. A preload library may have it.
+__attribute__((weak)) void on_other_abi(const char* abi, const char* path);
+
+#endif
+
+/// The function called `name` that comes after this library: another preloaded one's, a tool's or the MPI's. Null where nobody has it.
+void* next(const char* name);
+
+/// A variable or function of the MPI, of its Fortran layer or of the program, wherever it was loaded. Null where nobody has it.
+void* find(const char* name);
+
+/// All addresses that `name` has in the objects of this process: a Fortran common block may have one in each module that was opened. At most `places.size()`; returns
+/// how many.
+std::size_t find_all(const char* name, std::span<void*> places);
+
+/// Whether this process is the first of its job, by what its launcher tells it: where MPI can't be asked, it alone says something.
+bool is_first_process();
+
+// Made by tools/generate_mpi_symbols.py: the symbols by name, and as many pointers to fill.
+std::span<const char* const> symbol_names();
+void** symbol_places();
+
+}  // namespace palmette::mpi
