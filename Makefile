@@ -48,11 +48,13 @@ simulate: build
 
 # Debian's own MPIs have Fortran modules and wrappers, which the wheels don't: tests of programs in Fortran need them.
 FORTRAN := gfortran libmpich-dev mpich libopenmpi-dev openmpi-bin
+# Debian's Python with its mpi4py (Open MPI), which a distributed FFT uses.
+PYTHON_MPI := python3-mpi4py-fft
 # Slurm itself, for what is written for it and read from it. Its services don't start without a slurm.conf.
 SLURM := slurmctld slurmd slurm-client
 
 test: debian build simulate
-	@tools/setup_debian.sh $(FORTRAN) $(SLURM)
+	@tools/setup_debian.sh $(FORTRAN) $(PYTHON_MPI) $(SLURM)
 	@tools/setup_ucc.sh
 	@tools/build.sh release $(JOBS) palmette_tests
 	@$(BIN)/python tools/run_tests.py $(TESTS)

@@ -4,8 +4,8 @@ Usage: generate_wrappers.py FUNCTIONS DIRECTORY COMPILER [-I... -D...]
 
 For each function in the list that mpi.h declares, DIRECTORY/palmette/interpose/wrappers.hpp declares `on_MPI_X`, what the
 program's calls come to, and `next::MPI_X`, which calls whatever comes after this library (another tool or the MPI);
-DIRECTORY/wrappers.cpp exports the MPI_X that calls the former where the process's MPI has this ABI. `on_MPI_X` is written by hand for hooks, and here for the
-forms of a collective.
+DIRECTORY/wrappers.cpp exports the MPI_X that calls the former where the process's MPI has this ABI. `on_MPI_X` is written
+by hand for hooks, and here for the forms of a collective.
 """
 
 from __future__ import annotations

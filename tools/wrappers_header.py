@@ -50,9 +50,7 @@ def entry_point(p: Prototype, layer: str, first: str = "") -> str:
     """
     words = ", ".join(f"Word w{i}" for i in range(len(p.parameters)))
     passed = ", ".join(f"w{i}" for i in range(len(p.parameters)))
-    typed = "".join(
-        f"    const auto {q.name} = argument<{q.type}>(w{i});\n" for i, q in enumerate(p.parameters)
-    )
+    typed = "".join(f"    const auto {q.name} = argument<{q.type}>(w{i});\n" for i, q in enumerate(p.parameters))
     return f"""\
 extern "C" __attribute__((visibility("default"))) int entry_{p.name}({words}) __asm__("{p.name}");
 int entry_{p.name}({words}) {{
