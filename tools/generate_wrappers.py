@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from mpi_prototypes import Listed, Parameter, Prototype, declared_functions, preprocessed_mpi_h, read_list
+from mpi_prototypes import Listed, Prototype, declared_functions, preprocessed_mpi_h, read_list
 from wrappers_header import entry_point, finder, header
 
 
@@ -34,12 +34,43 @@ def all_functions(listed: Listed) -> list[str]:
     return [*listed.hooks, *(name for collective in listed.collectives for name in forms_of(collective))]
 
 
+def side(names: set[str], way: str, displacements: str) -> str:
+    """Return the runtime::Side of `way`, send or recv, of a collective whose parameters have these names.
+
+    `displacements`: the parameter with that side's, empty where it has none.
+    """
+    buffer = f"{way}buf" if f"{way}buf" in names else "buffer"
+    type_name = f"{way}type" if f"{way}type" in names else "datatype"
+    if f"{way}types" in names:
+        return f"runtime::Side::typed({buffer}, {way}counts, {displacements}, {way}types)"
+    if f"{way}counts" in names:
+        return f"runtime::Side::listed({buffer}, {way}counts, {displacements or 'runtime::Counts()'}, {type_name})"
+    # Those of a reduction that stand once are the receiving side's.
+    count = next(name for name in (f"{way}count", "count", "recvcount", "") if name in names or not name)
+    return f"runtime::Side::alike({buffer}, {count or '0'}, {type_name})"
+
+
+def call_arguments(prototype: Prototype, collective: str, kind: str) -> str:
+    """Return the runtime::CallArguments of a call, from the names that MPI gives its parameters."""
+    names = {p.name for p in prototype.parameters}
+    fields = [f"select::Function::{collective.lower()}", "true" if kind == "blocking" else "false", "comm"]
+    if collective == "Barrier":
+        return f"runtime::CallArguments{{{', '.join(fields)}, {{}}, {{}}, MPI_OP_NULL, 0}}"
+    for way, own in (("send", "sdispls"), ("recv", "rdispls")):
+        lists = f"{way}counts" in names
+        fields.append(side(names, way, own if own in names else "displs" if "displs" in names and lists else ""))
+    fields.append("op" if "op" in names else "MPI_OP_NULL")
+    fields.append("root" if "root" in names else "0")
+    return f"runtime::CallArguments{{{', '.join(fields)}}}"
+
+
 def served_body(prototype: Prototype, collective: str, kind: str) -> str:
     """Return the body of a collective's `on_MPI_X`: served where palmette can, otherwise what comes next does it."""
-    parameters = [p for p in prototype.parameters if p.type not in ("MPI_Request*", "MPI_Info")]
-    name = collective.lower()
+    arguments = call_arguments(prototype, collective, kind)
+    before = measured = ""
+    serve = f"runtime::start_{kind}({arguments}, request)"
     if kind == "blocking":
-        serve = f"runtime::serve_{name}({', '.join(p.name for p in parameters)})"
+        serve = f"runtime::serve({arguments})"
         before = "    runtime::before_blocking(comm);\n"
         measured = f"""\
         if (runtime::CachedPlan* plan = runtime::take_measured()) [[unlikely]] {{
@@ -47,14 +78,6 @@ def served_body(prototype: Prototype, collective: str, kind: str) -> str:
             return runtime::measure_mpi(comm, *plan, [&] {{ return next::{prototype.name}({prototype.arguments}); }});
         }}
 """
-    else:
-        rest = ", ".join(["call", "work", *(p.name for p in parameters if p.type != "MPI_Comm")])
-        serve = (
-            f"runtime::start_{kind}(select::Function::{name}, comm, {handles(parameters)}, request,\n"
-            f"        [&](runtime::Call& call, runtime::Work& work) {{ return runtime::prepare_{name}({rest}); }})"
-        )
-        before = ""
-        measured = ""
     return f"""\
     if (const Entry entry; entry.ours()) {{
         if (const auto code = {serve}) return *code;
@@ -86,15 +109,6 @@ def bypassed(collective: str) -> str:
     in_place = f"{buffer} != MPI_IN_PLACE && " if buffer else ""
     taken = f"runtime::bypass_of(select::Function::{collective.lower()}).takes({', '.join(['comm', *block])})"
     return f"!inside && {in_place}{taken}"
-
-
-def handles(parameters: list[Parameter]) -> str:
-    """Return the runtime::Handles of a call: the types and the operation that it needs to its end."""
-    types = [p.name for p in parameters if p.type == "MPI_Datatype"]
-    types += ["MPI_DATATYPE_NULL"] * (2 - len(types))
-    operation = next((p.name for p in parameters if p.type == "MPI_Op"), "MPI_OP_NULL")
-    every = any(p.type == "const MPI_Datatype*" for p in parameters)
-    return f"runtime::Handles{{{{{', '.join(types)}}}, {operation}, {str(every).lower()}}}"
 
 
 def source(prototypes: list[Prototype], listed: Listed) -> str:

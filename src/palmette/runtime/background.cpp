@@ -7,6 +7,7 @@
 #include "palmette/runtime/nonblocking.hpp"
 #include "palmette/runtime/patience.hpp"
 #include "palmette/runtime/persistent.hpp"
+#include "palmette/runtime/prepare.hpp"
 
 namespace palmette::runtime {
 
@@ -120,6 +121,22 @@ void Background::finish(MPI_Comm comm) {
         return std::none_of(running_.begin(), running_.end(),
                             [&](const Task* task) { return comm == MPI_COMM_NULL || task->work.comm == comm; });
     });
+}
+
+std::optional<int> begin_task(const CallArguments& arguments, MPI_Request* request, bool (*may)(Call&, Task&),
+                              int (*begin)(Task&, MPI_Request*)) {
+    Call call(arguments.function, arguments.comm, false);
+    if (!call.open()) return std::nullopt;
+    Background& background = Background::instance();
+    const auto lock = background.lock();
+    Task& task = background.take(call.state());
+    task.handles = Handles::of(arguments);
+    if (!prepare(call, task.work, arguments) || !may(call, task)) {
+        background.give_back(task);
+        return std::nullopt;
+    }
+    task.call.emplace(call);
+    return begin(task, request);
 }
 
 void wait_until(bool (*done)(void*), void* argument) {

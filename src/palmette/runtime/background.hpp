@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "palmette/runtime/call.hpp"
+#include "palmette/runtime/call_arguments.hpp"
 #include "palmette/runtime/tag_space.hpp"
 #include "palmette/runtime/under_way.hpp"
 #include "palmette/runtime/work.hpp"
@@ -22,6 +23,11 @@ struct Handles {
     std::array<MPI_Datatype, 2> types{MPI_DATATYPE_NULL, MPI_DATATYPE_NULL};
     MPI_Op op = MPI_OP_NULL;
     bool any_type = false;  ///< a type for each rank: taken to be all types that there are
+
+    static Handles of(const CallArguments& arguments) {
+        const bool any = arguments.send.form == Side::Form::typed;
+        return {{arguments.send.type, arguments.recv.type}, arguments.op, any};
+    }
 
     bool has_type(MPI_Datatype type) const { return any_type || types[0] == type || types[1] == type; }
     bool has_op(MPI_Op other) const { return op == other; }
@@ -89,24 +95,10 @@ class Background {
     std::vector<Task*> running_;  ///< in the order of their starts
 };
 
-/// Fills a task with what `prepare(call, work)` describes; where it `may` go on by itself, `begin` gives the program a request for it. Nothing when the MPI must do
-/// it; then the reason has been counted. All ranks come to the same answer. Local. Both functions are called with the lock.
-template <class Prepare>
-std::optional<int> begin_task(select::Function function, MPI_Comm comm, const Handles& handles, MPI_Request* request,
-                              Prepare prepare, bool (*may)(Call&, Task&), int (*begin)(Task&, MPI_Request*)) {
-    Call call(function, comm, false);
-    if (!call.open()) return std::nullopt;
-    Background& background = Background::instance();
-    const auto lock = background.lock();
-    Task& task = background.take(call.state());
-    task.handles = handles;
-    if (!prepare(call, task.work) || !may(call, task)) {
-        background.give_back(task);
-        return std::nullopt;
-    }
-    task.call.emplace(call);
-    return begin(task, request);
-}
+/// Fills a task with a call; where it `may` go on by itself, `begin` gives the program a request for it. Nothing when the MPI must do it; then the reason has been
+/// counted. All ranks come to the same answer. Local. Both functions are called with the lock.
+std::optional<int> begin_task(const CallArguments& arguments, MPI_Request* request, bool (*may)(Call&, Task&),
+                              int (*begin)(Task&, MPI_Request*));
 
 /// After a request was completed by a call of the program's: the error of an operation of ours that ended with it, once. The error handler has been called.
 int take_error();

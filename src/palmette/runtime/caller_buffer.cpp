@@ -46,42 +46,55 @@ void CallerBuffer::elements(const void* buffer, std::int64_t count, const Operat
     total_ = bytes();
 }
 
-bool CallerBuffer::blocks(const void* buffer, std::int64_t count, MPI_Datatype type, int ranks) {
-    if (!one(buffer, count, type)) return false;
+bool CallerBuffer::blocks(const Side& side, int ranks) {
+    if (side.form == Side::Form::typed) return blocks_of_types(side, ranks);
+    const bool alike = side.form == Side::Form::alike;
+    if (!one(side.buffer, alike ? side.count : 0, side.type)) return false;
     ranks_ = ranks;
-    total_ = ranks * bytes(0);
-    return true;
-}
-
-bool CallerBuffer::blocks(const void* buffer, Counts counts, Counts displacements, MPI_Datatype type, int ranks) {
-    if (!one(buffer, 0, type) || !counts || !displacements) return false;
-    ranks_ = ranks;
-    counts_ = counts;
-    displacements_ = displacements;
+    if (alike) {
+        total_ = ranks * bytes(0);
+        return true;
+    }
+    if (!side.counts || !side.displacements) return false;
+    counts_ = side.counts;
+    displacements_ = side.displacements;
     for (int r = 0; r < ranks; ++r) {
-        if (counts[r] < 0) return false;
+        if (counts_[r] < 0) return false;
         total_ += bytes(r);
     }
     return true;
 }
 
-bool CallerBuffer::blocks(const void* buffer, Counts counts, Counts displacements, const MPI_Datatype* types,
-                          int ranks) {
+bool CallerBuffer::blocks_of_types(const Side& side, int ranks) {
     clear();
-    if (!counts || !displacements || !types || buffer == MPI_IN_PLACE) return false;
+    if (!side.counts || !side.displacements || !side.types || side.in_place()) return false;
     present_ = true;
-    buffer_ = writable(buffer);
+    buffer_ = writable(side.buffer);
     ranks_ = ranks;
-    counts_ = counts;
-    displacements_ = displacements;
-    types_ = types;
+    counts_ = side.counts;
+    displacements_ = side.displacements;
+    types_ = side.types;
     for (int r = 0; r < ranks; ++r) {
         // A type where nothing goes need not be one.
         TypeShape& shape = shapes_.emplace_back();
-        if (counts[r] < 0 || (counts[r] > 0 && !size_of(types[r], shape))) return false;
+        if (counts_[r] < 0 || (counts_[r] > 0 && !size_of(types_[r], shape))) return false;
         total_ += bytes(r);
     }
     return true;
+}
+
+void CallerBuffer::keep_lists() {
+    const auto keep = [this](Counts& list, std::vector<std::int64_t>& kept) {
+        if (!list) return;
+        kept.resize(static_cast<std::size_t>(ranks_));
+        for (int r = 0; r < ranks_; ++r) kept[static_cast<std::size_t>(r)] = list[r];
+        list = kept.data();
+    };
+    keep(counts_, kept_counts_);
+    keep(displacements_, kept_displacements_);
+    if (!types_) return;
+    kept_types_.assign(types_, types_ + ranks_);
+    types_ = kept_types_.data();
 }
 
 void CallerBuffer::element_blocks(const void* buffer, Counts counts, std::int64_t count, const Operation& operation,

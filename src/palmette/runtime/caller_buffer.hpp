@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "palmette/runtime/binding.hpp"
-#include "palmette/runtime/counts.hpp"
+#include "palmette/runtime/call_arguments.hpp"
 #include "palmette/runtime/datatype.hpp"
 #include "palmette/runtime/operation.hpp"
 
@@ -18,19 +18,18 @@ namespace palmette::runtime {
 class CallerBuffer {
   public:
     void clear();
-    /// The setters return false when the arguments are the MPI's to judge.
-    bool one(const void* buffer, std::int64_t count, MPI_Datatype type);
+    /// The setters return false when the arguments are the MPI's to judge. One block:
+    bool one(const Side& side) { return one(side.buffer, side.count, side.type); }
     /// The vector of a reduction. `operation` must be valid and outlive this.
     void elements(const void* buffer, std::int64_t count, const Operation& operation, MPI_Datatype type);
-    /// Blocks of `count` elements one after the other.
-    bool blocks(const void* buffer, std::int64_t count, MPI_Datatype type, int ranks);
-    /// Blocks of their own counts and displacements (in extents; without any: one after the other). The arrays must stay alive.
-    bool blocks(const void* buffer, Counts counts, Counts displacements, MPI_Datatype type, int ranks);
-    /// Blocks of their own types as well, displacements in bytes.
-    bool blocks(const void* buffer, Counts counts, Counts displacements, const MPI_Datatype* types, int ranks);
+    /// A block for each rank: one after the other, or each at its displacement. Arrays must stay alive.
+    bool blocks(const Side& side, int ranks);
     /// Blocks of a reduction's elements, one after the other; `counts` by rank, or `count` each.
     void element_blocks(const void* buffer, Counts counts, std::int64_t count, const Operation& operation,
                         MPI_Datatype type, int ranks);
+
+    /// Copies the caller's arrays of counts, displacements and types: the program may change or free them after it has made a persistent operation.
+    void keep_lists();
 
     /// The data goes through the room even if it has no holes: for input that would be overwritten.
     void force_room() { forced_ = true; }
@@ -65,6 +64,8 @@ class CallerBuffer {
     bool through_room() const { return forced_ || !dense_; }
 
   private:
+    bool one(const void* buffer, std::int64_t count, MPI_Datatype type);
+    bool blocks_of_types(const Side& side, int ranks);
     const TypeShape& shape(int rank) const {
         return shapes_.empty() ? shape_ : shapes_[static_cast<std::size_t>(rank)];
     }
@@ -89,6 +90,8 @@ class CallerBuffer {
     const Operation* operation_ = nullptr;
     TypeShape shape_;
     std::vector<TypeShape> shapes_;  ///< with types of their own
+    std::vector<std::int64_t> kept_counts_, kept_displacements_;
+    std::vector<MPI_Datatype> kept_types_;
     std::int64_t total_ = 0;
     std::vector<std::int64_t> lengths_, offsets_;  ///< only with counts of their own
     std::vector<std::int64_t> starts_;             ///< in the caller's memory, with counts and no displacements

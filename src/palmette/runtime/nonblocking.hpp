@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "palmette/runtime/background.hpp"
-#include "palmette/runtime/prepare.hpp"
 
 namespace palmette::runtime {
 
@@ -16,12 +15,10 @@ int begin_nonblocking(Task& task, MPI_Request* request);
 /// The task has ended: so does its request.
 void complete_nonblocking(Task& task);
 
-/// Starts what `prepare(call, work)` describes and gives the program a request for it: a generalized request, which all of MPI's functions on requests
+/// Starts a call and gives the program a request for it: a generalized request, which all of MPI's functions on requests
 /// take, alone and among others. As begin_task.
-template <class Prepare>
-std::optional<int> start_nonblocking(select::Function function, MPI_Comm comm, const Handles& handles,
-                                     MPI_Request* request, Prepare prepare) {
-    return begin_task(function, comm, handles, request, prepare, may_run_in_background, begin_nonblocking);
+inline std::optional<int> start_nonblocking(const CallArguments& arguments, MPI_Request* request) {
+    return begin_task(arguments, request, may_run_in_background, begin_nonblocking);
 }
 
 }  // namespace palmette::runtime

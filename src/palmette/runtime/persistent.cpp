@@ -51,6 +51,8 @@ bool may_be_persistent(Call& call, Task& task) {
     const auto tags = call.state().tags.keep(plan.tags);
     if (!tags) return call.refuse(Refusal::too_many_tags, plan.algorithm);
     task.tags = *tags;
+    task.work.send.keep_lists();
+    task.work.recv.keep_lists();
     return true;
 }
 

@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "palmette/runtime/background.hpp"
-#include "palmette/runtime/prepare.hpp"
 
 namespace palmette::runtime {
 
@@ -23,12 +22,10 @@ int make_persistent(Task& task, MPI_Request* request);
 /// The task has ended: so does what the program waits for.
 void complete_persistent(Task& task);
 
-/// Makes what `prepare(call, work)` describes ready to be started, any number of times, and gives the program a persistent request for it: a receive of no
+/// Makes a call ready to be started, any number of times, and gives the program a persistent request for it: a receive of no
 /// bytes from this process itself. As begin_task.
-template <class Prepare>
-std::optional<int> start_persistent(select::Function function, MPI_Comm comm, const Handles& handles,
-                                    MPI_Request* request, Prepare prepare) {
-    return begin_task(function, comm, handles, request, prepare, may_be_persistent, make_persistent);
+inline std::optional<int> start_persistent(const CallArguments& arguments, MPI_Request* request) {
+    return begin_task(arguments, request, may_be_persistent, make_persistent);
 }
 
 }  // namespace palmette::runtime
