@@ -76,3 +76,23 @@ def test_persistent_ones_run_again_and_again(mpi: Mpi, cluster: Cluster, ranks: 
     served = in_background(ran)
     assert len(served) > 8, served
     assert max(served.values()) >= 5 * SOAK
+
+
+# What forwards blocks can't be persistent where lengths are unknown: linear ones are.
+LISTS = forced(
+    allgatherv="leaders",
+    gatherv="linear",
+    scatterv="linear",
+    reduce_scatter="leaders",
+    alltoallv="linear",
+    alltoallw="linear",
+)
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_persistent_ones_keep_lists_that_the_program_reuses(mpi: Mpi, cluster: Cluster, ranks: int) -> None:
+    ran = mpi.run(ranks, "lists_gone", settings={**LISTS, **cluster.settings(ranks)})
+    if ran.status == 77:
+        pytest.skip(f"{mpi.name} has no persistent collectives")
+    ran.assert_right()
+    assert set(in_background(ran)) >= {"allgatherv", "gatherv", "scatterv", "reduce_scatter", "alltoallv", "alltoallw"}
