@@ -93,6 +93,8 @@ constexpr std::array names = {{
 }};
 static_assert(sizeof(Table) == names.size() * sizeof(void*));
 
+__attribute__((constructor(101))) void at_load() {{ look_at_load(); }}
+
 }}  // namespace
 
 std::span<const char* const> symbol_names() {{ return names; }}

@@ -166,11 +166,6 @@ std::mutex& mutex() {
     return *one;
 }
 
-/// Most programs have theirs from the start, and constants of the MPI may stand in what we initialise.
-__attribute__((constructor(101))) void look_at_load() {
-    if (dlsym(RTLD_DEFAULT, "PMPI_Init")) look(nullptr);
-}
-
 }  // namespace
 
 Found look(const void* caller) {
@@ -189,6 +184,10 @@ Found look(const void* caller) {
     }
     found.store(result, std::memory_order_release);
     return result;
+}
+
+void look_at_load() {
+    if (dlsym(RTLD_DEFAULT, "PMPI_Init")) look(nullptr);
 }
 
 void* next(const char* name) {

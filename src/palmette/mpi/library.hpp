@@ -29,6 +29,9 @@ extern constinit std::atomic<Found> found;
 /// time, 0.1 ms as long as there is none.
 Found look(const void* caller);
 
+/// Before anything of this library is initialised: most programs have their MPI from the start, and its constants may stand in what we initialise.
+void look_at_load();
+
 /// Whether calls are ours to look at. After the first call one load.
 inline bool is_ours(const void* caller) {
     const Found known = found.load(std::memory_order_acquire);

@@ -70,6 +70,8 @@ void Background::finish_task(Task& task) {
     if (task.code == MPI_SUCCESS) task.code = task.work.close();
     --task.work.plan->users;
     task.running = false;
+    // An error of the arguments was raised when the operation was begun.
+    task.work.fault = MPI_SUCCESS;
     task.call->close(task.work, task.code, task.begin);
     // A failed nonblocking one counts on until the program has completed its request, so that the wrapper there looks for the error.
     if (task.code == MPI_SUCCESS || task.persistent) operations_under_way.fetch_sub(1, std::memory_order_relaxed);
@@ -136,7 +138,13 @@ std::optional<int> begin_task(const CallArguments& arguments, MPI_Request* reque
         return std::nullopt;
     }
     task.call.emplace(call);
-    return begin(task, request);
+    const int fault = task.work.fault;
+    const int code = begin(task, request);
+    if (fault == MPI_SUCCESS || code != MPI_SUCCESS) return code;
+    // It goes on for the others' sake; the program gets the error at once, and nothing to wait for.
+    PMPI_Request_free(request);
+    PMPI_Comm_call_errhandler(arguments.comm, fault);
+    return fault;
 }
 
 void wait_until(bool (*done)(void*), void* argument) {

@@ -139,11 +139,10 @@ void Call::give_up(CachedPlan& plan) {
 int Call::run(Work& work) {
     const double begin = timed() ? PMPI_Wtime() : 0;
     const int code = work.run();
-    close(work, code, begin);
-    return code;
+    return close(work, code, begin);
 }
 
-void Call::close(const Work& work, int code, double begin) {
+int Call::close(const Work& work, int code, double begin) {
     const bool leads = rank() == 0;
     const CachedPlan& plan = *work.plan;
     plan.served->calls.add(leads);
@@ -155,10 +154,14 @@ void Call::close(const Work& work, int code, double begin) {
         std::fprintf(stderr, "palmette: %s of %s on %d ranks by %s (%s)\n", select::name_of(function_),
                      plan.key.block_bytes < 0 ? "unknown size" : base::format_size(plan.key.block_bytes).c_str(),
                      size(), plan.algorithm.c_str(), plan.reason.c_str());
-    if (code == MPI_SUCCESS) return;
+    if (code == MPI_SUCCESS) {
+        if (work.fault != MPI_SUCCESS) PMPI_Comm_call_errhandler(comm_, work.fault);
+        return work.fault;
+    }
     // After a failed transfer the hidden communicator can't be trusted; later calls go to the MPI.
     state_->unusable = Refusal::no_state;
     PMPI_Comm_call_errhandler(comm_, code);
+    return code;
 }
 
 void Call::bound(const Work& work) {

@@ -1,5 +1,7 @@
 #include "palmette/runtime/caller_buffer.hpp"
 
+#include <algorithm>
+
 namespace palmette::runtime {
 namespace {
 
@@ -9,7 +11,7 @@ char* writable(const void* buffer) { return static_cast<char*>(const_cast<void*>
 
 void CallerBuffer::clear() {
     buffer_ = nullptr;
-    present_ = forced_ = false;
+    present_ = forced_ = stands_in_ = false;
     dense_ = true;
     ranks_ = 0;
     count_ = total_ = 0;
@@ -81,6 +83,22 @@ bool CallerBuffer::blocks_of_types(const Side& side, int ranks) {
         total_ += bytes(r);
     }
     return true;
+}
+
+void CallerBuffer::stand_in(std::int64_t bytes, int ranks) {
+    clear();
+    present_ = forced_ = stands_in_ = true;
+    ranks_ = ranks;
+    count_ = bytes;
+    type_ = MPI_BYTE;
+    shape_ = {1, 1, true};
+    total_ = std::max(ranks, 1) * bytes;
+}
+
+void CallerBuffer::stand_in_of_lists(int ranks) {
+    stand_in(0, ranks);
+    kept_counts_.assign(static_cast<std::size_t>(ranks), 0);
+    counts_ = displacements_ = kept_counts_.data();
 }
 
 void CallerBuffer::keep_lists() {
@@ -184,7 +202,7 @@ int CallerBuffer::open_to_read(MPI_Comm comm, int skip, char*& base) {
         return MPI_SUCCESS;
     }
     base = make_room();
-    for (int r = 0; r < blocks_there(); ++r)
+    for (int r = 0; r < blocks_there() && !stands_in_; ++r)
         if (r != skip)
             if (const int error = put(r, base, comm)) return error;
     return MPI_SUCCESS;
@@ -193,11 +211,11 @@ int CallerBuffer::open_to_read(MPI_Comm comm, int skip, char*& base) {
 void CallerBuffer::open_to_write(char*& base) { base = through_room() ? make_room() : buffer_; }
 
 int CallerBuffer::bring(int rank, char* base, MPI_Comm comm) const {
-    return through_room() ? put(rank, base, comm) : MPI_SUCCESS;
+    return through_room() && !stands_in_ ? put(rank, base, comm) : MPI_SUCCESS;
 }
 
 int CallerBuffer::close(const char* base, MPI_Comm comm, int skip) {
-    if (!through_room()) return MPI_SUCCESS;
+    if (!through_room() || stands_in_) return MPI_SUCCESS;
     for (int r = 0; r < blocks_there(); ++r)
         if (r != skip)
             if (const int error = take(r, base, comm)) return error;

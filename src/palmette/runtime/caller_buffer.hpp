@@ -28,6 +28,11 @@ class CallerBuffer {
     void element_blocks(const void* buffer, Counts counts, std::int64_t count, const Operation& operation,
                         MPI_Datatype type, int ranks);
 
+    /// Memory of ours in place of an argument that is wrong at this rank alone, so that the others needn't wait for it: a block of `bytes`, or one for each of `ranks`.
+    void stand_in(std::int64_t bytes, int ranks = 0);
+    /// The same with lists, as bind needs them where blocks have lengths of their own: all empty.
+    void stand_in_of_lists(int ranks);
+
     /// Copies the caller's arrays of counts, displacements and types: the program may change or free them after it has made a persistent operation.
     void keep_lists();
 
@@ -81,6 +86,7 @@ class CallerBuffer {
     char* buffer_ = nullptr;
     bool present_ = false;
     bool forced_ = false;
+    bool stands_in_ = false;
     bool dense_ = true;
     int ranks_ = 0;  ///< 0: one block
     std::int64_t count_ = 0;

@@ -46,6 +46,8 @@ int open_self(Table& all) {
 
 bool may_be_persistent(Call& call, Task& task) {
     const CachedPlan& plan = *task.work.plan;
+    // Whoever starts it later would wait for this rank, which has nothing to start.
+    if (task.work.fault != MPI_SUCCESS) return call.refuse(Refusal::erroneous_arguments);
     if (plan.relays && select::sizes_unknown(plan.key.function)) return call.refuse(Refusal::lengths_unknown);
     // Ranks may start several in any order, so each has tags of its own for good.
     const auto tags = call.state().tags.keep(plan.tags);

@@ -27,6 +27,8 @@ class Work {
     MPI_Comm comm = MPI_COMM_NULL;
     CachedPlan* plan = nullptr;
     InPlace in_place = InPlace::no;
+    /// The error class of an argument that is wrong at this rank alone: it takes part with memory of ours, and raises the error at the end.
+    int fault = MPI_SUCCESS;
     CallerBuffer send, recv;
     std::optional<Operation> operation;
 
@@ -36,6 +38,7 @@ class Work {
         plan = nullptr;
         bound_ = nullptr;
         in_place = InPlace::no;
+        fault = MPI_SUCCESS;
     }
 
     /// The whole call with the communicator's executor. Returns an MPI code.
