@@ -76,7 +76,8 @@ def command(
 
     COMMAND is what you would type without palmette: mpiexec -n 64 ./app. Nothing
     is recompiled: a library is preloaded into the ranks, picked by the MPI that
-    the program is linked with. Options of palmette stand before COMMAND.
+    the program is linked with; where it names none (scripts, Python), one for
+    each MPI that it may use. Options of palmette stand before COMMAND.
 
     With --json the command is printed with what was found out, and not run.
     The exit status is the launcher's; 2 when palmette refuses.
@@ -94,6 +95,7 @@ def command(
                 "launcher": prepared.launcher,
                 "program": prepared.program,
                 "abi": prepared.evidence.abi,
+                "abis": list(prepared.evidence.abis),
                 "because": prepared.evidence.because,
                 "preload": [str(library) for library in prepared.preloads],
                 "warnings": list(prepared.warnings),

@@ -9,7 +9,12 @@ from pathlib import Path
 
 from palmette.launch.identify import LauncherKind
 from palmette.run.errors import RunError
-from palmette.run.options import DIRECTORIES, FILES, VALUES
+from palmette.run.launcher_options import LauncherOptions
+from palmette.run.options import DIRECTORIES, FILES
+
+
+class ProgramsInFileError(RunError):
+    """The programs of a job stand in a file that palmette doesn't read."""
 
 
 @dataclass(frozen=True)
@@ -40,24 +45,28 @@ class Part:
 
 @dataclass(frozen=True)
 class CommandLine:
-    """A launcher's command line, read. `words[0]` is the launcher."""
+    """A launcher's command line, read. `words[0]` is the launcher; `kind` is None where it is the program itself."""
 
-    kind: LauncherKind
+    kind: LauncherKind | None
     words: tuple[str, ...]
     parts: tuple[Part, ...]
     assignments: tuple[Assignment, ...] = field(default=())
 
 
-def read_command_line(kind: LauncherKind, words: Sequence[str]) -> CommandLine:
-    """Return what `words` say to a launcher of that kind.
+def read_command_line(
+    kind: LauncherKind, words: Sequence[str], options: LauncherOptions | None = None
+) -> CommandLine:
+    """Return what `words` say to a launcher of that kind, whose `options` are those of any such launcher by default.
 
-    Raises RunError when no program is found, or when the programs stand in a file that palmette doesn't read.
+    Raises RunError when no program is found, ProgramsInFileError when the programs stand in a file that palmette doesn't
+    read.
     """
+    options = options or LauncherOptions(kind)
     parts: list[Part] = []
     assignments: list[Assignment] = []
     at = 1
     while at < len(words):
-        part, at = _read_part(kind, words, at, assignments)
+        part, at = _read_part(options, words, at, assignments)
         parts.extend(part)
     if not parts or words[-1] == ":":
         raise RunError(
@@ -67,9 +76,10 @@ def read_command_line(kind: LauncherKind, words: Sequence[str]) -> CommandLine:
 
 
 def _read_part(
-    kind: LauncherKind, words: Sequence[str], start: int, assignments: list[Assignment]
+    options: LauncherOptions, words: Sequence[str], start: int, assignments: list[Assignment]
 ) -> tuple[list[Part], int]:
     """Read one program with the options before it; return it and the index behind the `:` that ends it."""
+    kind = options.kind
     at = start
     directory = None
     multiple: str | None = None
@@ -78,10 +88,10 @@ def _read_part(
         if word == "--":
             at += 1
             break
-        name, values, following = _read_option(kind, words, at)
+        name, values, following = _read_option(options, words, at)
         if name in FILES[kind]:
-            raise RunError(
-                f"{word} {values[0]}: palmette doesn't read programs from a file; say --abi, and it isn't looked at"
+            raise ProgramsInFileError(
+                f"{word} {' '.join(values)}: palmette doesn't read programs from a file; put them on the command line"
             )
         if name in DIRECTORIES and values:
             directory = values[0]
@@ -106,16 +116,16 @@ def _end(words: Sequence[str], at: int) -> int:
     return len(words)
 
 
-def _read_option(kind: LauncherKind, words: Sequence[str], at: int) -> tuple[str, tuple[str, ...], int]:
+def _read_option(options: LauncherOptions, words: Sequence[str], at: int) -> tuple[str, tuple[str, ...], int]:
     """Return the option's name without dashes, its values, and the index of the word after them."""
     word = words[at]
     body = word.lstrip("-")
     name, equals, attached = body.partition("=")
-    count = VALUES[kind].get(name, 0)
-    if kind == "srun" and not word.startswith("--"):
-        return _read_letters(words, at, body)
+    if options.kind == "srun" and not word.startswith("--"):
+        return _read_letters(options, words, at, body)
     if equals:
         return name, (attached,), at + 1
+    count = options.count(word, name)
     # hydra takes `-genv NAME VALUE` and `-genv NAME=VALUE`.
     if name in ("env", "genv") and at + 1 < len(words) and "=" in words[at + 1]:
         count = 1
@@ -124,10 +134,12 @@ def _read_option(kind: LauncherKind, words: Sequence[str], at: int) -> tuple[str
     return name, tuple(words[at + 1 : at + 1 + count]), at + 1 + count
 
 
-def _read_letters(words: Sequence[str], at: int, body: str) -> tuple[str, tuple[str, ...], int]:
+def _read_letters(
+    options: LauncherOptions, words: Sequence[str], at: int, body: str
+) -> tuple[str, tuple[str, ...], int]:
     """Read srun's short options: `-n4`, `-n 4`, `-ln4`."""
     for index, letter in enumerate(body):
-        if letter in VALUES["srun"]:
+        if letter.isalpha() and options.count(f"-{letter}", letter):
             if body[index + 1 :]:
                 return letter, (body[index + 1 :],), at + 1
             if at + 1 >= len(words):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from palmette.run.errors import RunError
-from palmette.run.program import check_privileges, find_program, mpi_behind, mpi_of
+from palmette.run.program import check_privileges, find_program, linked_behind, linked_itself
 
 Build = Callable[..., Path]
 PATH = {"PATH": os.environ["PATH"]}
@@ -17,7 +17,7 @@ PATH = {"PATH": os.environ["PATH"]}
 
 def abi(path: Path, environment: dict[str, str] | None = None) -> str | None:
     environment = {**PATH, **(environment or {})}
-    evidence = mpi_of(find_program(str(path), environment, path.parent), environment)
+    evidence = linked_itself(find_program(str(path), environment, path.parent), environment).evidence
     return evidence.abi if evidence else None
 
 
@@ -133,10 +133,10 @@ def test_a_wrapper_is_looked_behind(build: Build) -> None:
     app = build("app", needs=["libmpi.so.12"])
     wrapper = find_program("env", PATH, app.parent)
     assert mpi_of(wrapper, PATH) is None
-    evidence = mpi_behind(wrapper, ["A=1", "-u", "no such thing", "./app", "7"], PATH, app.parent)
+    evidence = linked_behind(wrapper, ["A=1", "-u", "no such thing", "./app", "7"], PATH, app.parent)
     assert evidence is not None
     assert evidence.abi == "mpich"
-    assert mpi_behind(wrapper, ["ls"], PATH, app.parent) is None
+    assert linked_behind(wrapper, ["ls"], PATH, app.parent) is None
 
 
 @pytest.mark.parametrize("mode", [0o4755, 0o2755])
