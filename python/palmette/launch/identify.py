@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 from palmette.launch.kept import keep, recall, signature
 
@@ -23,8 +22,7 @@ _SIGNS: tuple[tuple[LauncherKind, str], ...] = (
 )
 
 
-@dataclass(frozen=True)
-class Identified:
+class Identified(NamedTuple):
     """The kind of a launcher and the version that it tells."""
 
     kind: LauncherKind

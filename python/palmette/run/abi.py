@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 from palmette.launch.identify import LauncherKind
 from palmette.run.errors import RunError
@@ -40,8 +39,7 @@ PROGRAMS = LIBRARIES.with_name("bin")
 """Where it puts the MPI programs that measure."""
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(NamedTuple):
     """The ABI of a program's MPI and how it became known, as half a sentence: `app needs libmpi.so.12`.
 
     Where nothing names it there are several ABIs that it may have. Their preloads are given together: each finds out in

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
 
 from palmette import settings
 from palmette.launch.kept import keep, recall, signature
@@ -17,8 +18,7 @@ WRITTEN = ("PALMETTE_REPORT", "PALMETTE_MATRIX")
 """Settings that name a file which the run writes."""
 
 
-@dataclass(frozen=True)
-class Choices:
+class Choices(NamedTuple):
     """What the options say; None and empty leave a setting to the environment.
 
     `report` is `1` or a path that ends in .json; `force` maps MPI functions (`gather`) to algorithms, `mpi` for its own.
@@ -27,7 +27,7 @@ class Choices:
     topology: Path | None = None
     table: Path | None = None
     report: str | None = None
-    force: Mapping[str, str] = field(default_factory=dict)
+    force: Mapping[str, str] = MappingProxyType({})
     off: bool = False
     verbose: int = 0
     matrix: Path | None = None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from palmette.launch.identify import LauncherKind
 from palmette.run.errors import RunError
@@ -17,8 +17,7 @@ class ProgramsInFileError(RunError):
     """The programs of a job stand in a file that palmette doesn't read."""
 
 
-@dataclass(frozen=True)
-class Assignment:
+class Assignment(NamedTuple):
     """A variable for the ranks that the command line sets: the words `first` to `last` (exclusive) do so.
 
     `value` is None where only the name is given, and the launcher takes the value from its own environment.
@@ -30,8 +29,7 @@ class Assignment:
     last: int
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """One program of the command line; more than one stand with `:` between them.
 
     `start` is the word at which the part's options begin; `program` and `arguments` are as typed.
@@ -43,14 +41,13 @@ class Part:
     directory: str | None = None
 
 
-@dataclass(frozen=True)
-class CommandLine:
+class CommandLine(NamedTuple):
     """A launcher's command line, read. `words[0]` is the launcher; `kind` is None where it is the program itself."""
 
     kind: LauncherKind | None
     words: tuple[str, ...]
     parts: tuple[Part, ...]
-    assignments: tuple[Assignment, ...] = field(default=())
+    assignments: tuple[Assignment, ...] = ()
 
 
 def read_command_line(

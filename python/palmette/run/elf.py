@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import NamedTuple, TYPE_CHECKING
 
 from palmette.launch.kept import keep, recall, signature
 
@@ -20,8 +19,7 @@ _HEADER_BYTES = 52
 """Of a 32-bit file; the header of a 64-bit one is longer."""
 
 
-@dataclass(frozen=True)
-class Binary:
+class Binary(NamedTuple):
     """The dynamic part of an ELF file.
 
     `machine` is word size in bits, byte order and architecture: a library serves a program only where they are equal.

@@ -15,7 +15,6 @@ from pathlib import Path
 from palmette.launch import LauncherKind
 from palmette.launch.identify import launcher_key
 from palmette.launch.kept import keep, recall
-from palmette.run.help_text import values_in_help
 from palmette.run.options import FLAGS, VALUES
 
 TIMEOUT_S = 10.0
@@ -77,6 +76,8 @@ class LauncherOptions:
         known = recall("help", key)
         if isinstance(known, dict) and all(isinstance(count, int) for count in known.values()):
             return known
+        from palmette.run.help_text import values_in_help  # not needed where the answers are known
+
         found: dict[str, int] = {}
         ends_well = False
         for words in _HELP[self.kind]:

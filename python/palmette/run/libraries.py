@@ -10,17 +10,16 @@ import re
 import shutil
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from palmette.run.elf import Binary, read_binary
 
 SYSTEM_FOLDERS = ("/lib64", "/usr/lib64", "/lib", "/usr/lib")
 
 
-@dataclass(frozen=True)
-class Needed:
+class Needed(NamedTuple):
     """One DT_NEEDED entry: the name, who asks for it, and the file that serves it (None: not found)."""
 
     name: str

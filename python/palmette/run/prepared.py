@@ -6,9 +6,9 @@ import re
 import shlex
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from palmette.launch import LauncherKind, identify
 from palmette.run import sanitizer
@@ -33,8 +33,7 @@ from palmette.run.rewrite import Amended, rewrite
 _LAUNCHER_NAME = re.compile(r"(?:mpi(?:exec|run)|prte?run|orterun|srun)(?:[.\-_]\w+)*$")
 
 
-@dataclass(frozen=True)
-class Prepared:
+class Prepared(NamedTuple):
     """What to execute.
 
     `command` is the whole command line, and `environment` what to add to this process's environment before it:
@@ -48,7 +47,7 @@ class Prepared:
     program: str
     evidence: Evidence
     preloads: tuple[Path, ...]
-    warnings: tuple[str, ...] = field(default=())
+    warnings: tuple[str, ...] = ()
 
     def shell_line(self) -> str:
         """Return a line for a shell that does the same."""
@@ -104,8 +103,7 @@ def prepare(
     return Prepared(command, extra, kind, program, evidence, preloads, tuple(warnings))
 
 
-@dataclass(frozen=True)
-class _Found:
+class _Found(NamedTuple):
     """What looking into a job's programs gave.
 
     `evidence` is None where none of them names an MPI. `has_asan`: the address sanitizer's runtime must be told that it

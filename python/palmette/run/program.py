@@ -8,8 +8,8 @@ import shutil
 import stat
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from palmette.launch.kept import Signature, keep, recall, signature
 from palmette.run.abi import ABIS, SONAMES, Abi, Evidence, abi_of, is_mpi
@@ -26,8 +26,7 @@ MAX_LOOKED_AT = 4096
 """Of how many files an examination may depend to be kept."""
 
 
-@dataclass(frozen=True)
-class Program:
+class Program(NamedTuple):
     """A word of the command line, the file that it starts, and the ELF file that is executed for that.
 
     `path` is the file itself, `executed` its interpreter where the file is a script.
@@ -43,8 +42,7 @@ class Program:
         return self.path != self.executed
 
 
-@dataclass(frozen=True)
-class Linked:
+class Linked(NamedTuple):
     """What an ELF file is linked with, as far as it matters here.
 
     `evidence` is None without a shared MPI. `is_static`: no dynamic loader starts it, so nothing can be preloaded.
