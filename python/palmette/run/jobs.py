@@ -25,13 +25,12 @@ def undecided(program: str, kind: LauncherKind | None, environment: Mapping[str,
     """
     abis, why = _possible(kind, environment)
     found = built(abis, libraries, matrix=bool(environment.get("PALMETTE_MATRIX")))
-    name = Path(program).name
     if len(found) == 1:
-        return Evidence(found, f"{name} names no MPI{why}; the preload for {SONAMES[found[0]]} is given")
+        return Evidence(found, f"{program} names no MPI{why}; the preload for {SONAMES[found[0]]} is given")
     listed = f"{', '.join(SONAMES[abi] for abi in found[:-1])} and {SONAMES[found[-1]]}"
     return Evidence(
         found,
-        f"{name} names no MPI{why}; the preloads for {listed} are given, each steps aside unless the MPI is its own",
+        f"{program} names no MPI{why}; the preloads for {listed} are given, each steps aside unless the MPI is its own",
     )
 
 

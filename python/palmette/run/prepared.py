@@ -81,9 +81,8 @@ def prepare(
         kind, path = launcher
         line = _line(kind, words, LauncherOptions(kind, path, environment), abi)
     found = _Found(Evidence((abi,), "--abi says so")) if abi is not None else _look(line, environment, directory, warnings)
-    evidence = found.evidence or undecided(
-        line.parts[0].program if line.parts else words[0], kind, {**environment, **variables}, libraries
-    )
+    named = Path(line.parts[0].program).name if line.parts else "what stands in the file"
+    evidence = found.evidence or undecided(named, kind, {**environment, **variables}, libraries)
     preloads = _preloads(evidence.abis, variables, libraries)
     amended: Amended = {LD_PRELOAD: partial(with_preload, [*found.first, *preloads])}
     if found.has_asan:

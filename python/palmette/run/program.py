@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 import shutil
 import stat
@@ -143,6 +142,8 @@ def _linked(program: Path, environment: Mapping[str, str], looked_at: set[Path])
 
 def _mentions(path: Path, text: bytes) -> bool:
     """Return whether the file holds `text`: MPIs do, in their messages, also where the names of functions are stripped."""
+    import mmap
+
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as contents:
         return contents.find(text) >= 0
 

@@ -58,7 +58,7 @@ def _set_by_user(line: CommandLine, place: int) -> set[str]:
 def _same_length(line: CommandLine, assignment: Assignment, value: str) -> list[str]:
     """Return the words of the assignment with another value; as many as before, so that indices stay true."""
     words = list(line.words[assignment.first : assignment.last])
-    if line.kind == "prrte" or "=" in words[-1]:
+    if line.kind == "prrte" or len(words) < 3:  # else hydra's -genv NAME VALUE, whose value may hold a `=`
         joined = f"{assignment.name}={value}"
         if len(words) == 1:  # --x=NAME=VALUE
             return [f"{words[0].partition('=')[0]}={joined}"]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from palmette.run import elf, program
 from palmette.run.errors import RunError
 from palmette.run.program import check_privileges, find_program, linked_behind, linked_itself
 
@@ -83,10 +84,19 @@ def test_two_mpis_in_one_program_are_refused(build: Build, tmp_path: Path) -> No
         abi(app, {"LD_LIBRARY_PATH": str(tmp_path)})
 
 
-def test_a_static_program_is_refused(build: Build) -> None:
-    app = build("app", options=["-static", "-nostdlib"], source="void _start(void) { for (;;) {} }")
+STATIC = ["-static", "-nostdlib", "-s"]
+
+
+def test_a_static_program_with_an_mpi_is_refused_also_without_names(build: Build) -> None:
+    source = 'const char *volatile message = "Fatal error in PMPI_Init"; void _start(void) { for (;;) {} }'
     with pytest.raises(RunError, match="is linked statically"):
-        abi(app)
+        abi(build("app", options=STATIC, source=source))
+
+
+def test_a_static_program_without_an_mpi_names_none(build: Build) -> None:
+    app = build("app", options=STATIC, source="void _start(void) { for (;;) {} }")
+    found = linked_itself(find_program(str(app), PATH, app.parent), PATH)
+    assert (found.evidence, found.is_static) == (None, True)
 
 
 def test_an_mpi_inside_of_the_program_is_refused(build: Build) -> None:
@@ -132,10 +142,12 @@ def test_a_program_that_is_not_there_is_refused(tmp_path: Path) -> None:
 def test_a_wrapper_is_looked_behind(build: Build) -> None:
     app = build("app", needs=["libmpi.so.12"])
     wrapper = find_program("env", PATH, app.parent)
-    assert mpi_of(wrapper, PATH) is None
-    evidence = linked_behind(wrapper, ["A=1", "-u", "no such thing", "./app", "7"], PATH, app.parent)
-    assert evidence is not None
-    assert evidence.abi == "mpich"
+    assert linked_itself(wrapper, PATH).evidence is None
+    library = build("libx.so", library=True, source='const char *x(void) { return "MPI_Init"; }')
+    library.chmod(0o755)
+    behind = linked_behind(wrapper, ["A=1", "-u", "no such thing", str(library), "./app", "7"], PATH, app.parent)
+    assert behind is not None and behind.evidence is not None
+    assert behind.evidence.abi == "mpich"
     assert linked_behind(wrapper, ["ls"], PATH, app.parent) is None
 
 
@@ -148,3 +160,51 @@ def test_a_program_with_more_rights_than_its_caller_is_refused(build: Build, mod
         pytest.skip("this file system keeps no set-user-ID bit")
     with pytest.raises(RunError, match="set-user-ID"):
         check_privileges(find_program(str(app), PATH, app.parent))
+
+
+def test_what_was_found_is_kept_until_a_file_changes(
+    build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    build("libsolver.so", needs=["libmpi.so.40"], library=True, where=second)
+    app = build("app", needs=["libsolver.so"])
+    paths = {"LD_LIBRARY_PATH": f"{first}:{second}"}
+    assert abi(app, paths) == "ompi"
+
+    def fail(path: Path) -> None:
+        raise AssertionError(f"{path} is read again")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(program, "read_binary", fail)
+        assert abi(app, paths) == "ompi"
+        with pytest.raises(AssertionError, match="is read again"):
+            abi(app, {"LD_LIBRARY_PATH": str(first)})
+    # A library that comes to where one was looked for in vain goes before the one that was found.
+    build("libsolver.so", needs=["libmpi.so.12"], library=True, where=first)
+    elf.read_binary.cache_clear()
+    assert abi(app, paths) == "mpich"
+    build("app", needs=["libmpi_abi.so.1"])
+    elf.read_binary.cache_clear()
+    assert abi(app, paths) == "abi"
+
+
+def test_what_was_found_from_the_working_directory_is_not_kept(
+    build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = build("app", needs=["libsolver.so"])
+    for name, library in (("one", "libmpi.so.40"), ("two", "libmpi.so.12")):
+        build("libsolver.so", needs=[library], library=True, where=tmp_path / name / "lib")
+        monkeypatch.chdir(tmp_path / name)
+        elf.read_binary.cache_clear()
+        assert abi(app, {"LD_LIBRARY_PATH": "lib"}) == {"one": "ompi", "two": "mpich"}[name]
+
+
+@pytest.mark.parametrize("runtime", ["libasan.so.8", "libclang_rt.asan-x86_64.so", "libclang_rt.asan.so"])
+def test_the_sanitizers_runtime_is_found(build: Build, tmp_path: Path, runtime: str) -> None:
+    library = build(runtime, library=True, where=tmp_path / "lib")
+    app = build("app", needs=["libmpi.so.12", runtime])
+    found = linked_itself(find_program(str(app), PATH, tmp_path), {**PATH, "LD_LIBRARY_PATH": str(tmp_path / "lib")})
+    assert found.asan == library
+    plain = build("plain", needs=["libmpi.so.12", "libasan_helper.so"])
+    assert linked_itself(find_program(str(plain), PATH, tmp_path), PATH).asan is None
