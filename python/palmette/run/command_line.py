@@ -50,9 +50,7 @@ class CommandLine(NamedTuple):
     assignments: tuple[Assignment, ...] = ()
 
 
-def read_command_line(
-    kind: LauncherKind, words: Sequence[str], options: LauncherOptions | None = None
-) -> CommandLine:
+def read_command_line(kind: LauncherKind, words: Sequence[str], options: LauncherOptions | None = None) -> CommandLine:
     """Return what `words` say to a launcher of that kind, whose `options` are those of any such launcher by default.
 
     Raises RunError when no program is found, ProgramsInFileError when the programs stand in a file that palmette doesn't

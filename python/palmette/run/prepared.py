@@ -80,7 +80,9 @@ def prepare(
     else:
         kind, path = launcher
         line = _line(kind, words, LauncherOptions(kind, path, environment), abi)
-    found = _Found(Evidence((abi,), "--abi says so")) if abi is not None else _look(line, environment, directory, warnings)
+    found = (
+        _Found(Evidence((abi,), "--abi says so")) if abi is not None else _look(line, environment, directory, warnings)
+    )
     named = Path(line.parts[0].program).name if line.parts else "what stands in the file"
     evidence = found.evidence or undecided(named, kind, {**environment, **variables}, libraries)
     preloads = _preloads(evidence.abis, variables, libraries)
@@ -121,9 +123,7 @@ def _preloads(abis: Sequence[Abi], variables: Mapping[str, str], libraries: Path
     return (*counting, *preloads)
 
 
-def _launcher(
-    word: str, environment: Mapping[str, str], warnings: list[str]
-) -> tuple[LauncherKind, Path] | None:
+def _launcher(word: str, environment: Mapping[str, str], warnings: list[str]) -> tuple[LauncherKind, Path] | None:
     """Return what launcher `word` is and where, or None for a program and for a launcher that palmette doesn't know.
 
     Raises RunError for a launcher that isn't there.

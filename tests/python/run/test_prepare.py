@@ -193,7 +193,7 @@ def test_programs_in_a_file_get_the_preloads_of_the_launchers_mpis(
     prepared = ready(launchers["hydra"], "-configfile", "f")
     value = f"{preloads(libraries)}:{preloads(libraries, 'abi')}"
     assert prepared.command[4:] == ("-genv", "LD_PRELOAD", value, "-configfile", "f")
-    assert prepared.evidence.because.startswith("what stands in the file names no MPI here")
+    assert prepared.evidence.because.startswith("what stands in the file names no MPI, and the launcher")
 
 
 def test_a_static_wrapper_is_warned_of(ready: Prepare, build: Build, launchers: dict[str, str]) -> None:
@@ -201,7 +201,9 @@ def test_a_static_wrapper_is_warned_of(ready: Prepare, build: Build, launchers: 
     wrapper = str(build("wrap", options=["-static", "-nostdlib"], source=source))
     app = str(build("app", needs=["libmpi.so.12"]))
     assert ready(launchers["hydra"], wrapper, app).warnings == ()
-    assert "nothing can be preloaded into it, only into what it starts" in ready(launchers["hydra"], wrapper).warnings[0]
+    assert (
+        "nothing can be preloaded into it, only into what it starts" in ready(launchers["hydra"], wrapper).warnings[0]
+    )
 
 
 @pytest.fixture
