@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple, TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from palmette.launch.kept import keep, recall, signature
 

@@ -158,7 +158,7 @@ def test_what_neither_help_nor_our_list_tells_the_launcher_is_asked_once(tmp_pat
     *) echo 'No executable was specified' ; exit 1 ;;
     esac"""
     path = fake(tmp_path, script)
-    line = "mpirun --new-value 1 --newer-value 2 --new-flag --np 2 --report-bindings app".split()
+    line = ["mpirun", "--new-value", "1", "--newer-value", "2", "--new-flag", "--np", "2", "--report-bindings", "app"]
     for _ in range(2):
         options = LauncherOptions("prrte", path, {"PATH": os.environ["PATH"]})
         assert read_command_line("prrte", line, options).parts[0].program == "app"

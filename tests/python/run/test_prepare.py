@@ -154,7 +154,7 @@ def test_only_preloads_that_are_built_are_given(ready: Prepare, libraries: Path,
     alone = ready("ls").evidence
     assert (alone.abi, alone.because) == ("mpich", "ls names no MPI; the preload for libmpi.so.12 is given")
     (libraries / "libpalmette_mpich.so").unlink()
-    with pytest.raises(RunError, match="libpalmette_mpich.so, .* is not built"):
+    with pytest.raises(RunError, match=r"libpalmette_mpich\.so, .* is not built"):
         ready("ls")
 
 
