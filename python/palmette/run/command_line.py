@@ -152,7 +152,7 @@ def _assignments(kind: LauncherKind, name: str, values: tuple[str, ...], first: 
         pairs = [entry.partition("=") for entry in values[0].split(",")]
         return [Assignment(key, value if equals else None, first, last) for key, equals, value in pairs]
     if kind == "prrte":
-        if name != "x" or not values:
+        if name not in ("x", "set-env") or not values:
             return []
         key, equals, value = values[0].partition("=")
         return [Assignment(key, value if equals else None, first, last)]

@@ -56,6 +56,7 @@ def test_the_directory_of_the_ranks_is_known() -> None:
         ("hydra", "mpiexec -genv A 1 -env B=x=y app", {"A": "1", "B": "x=y"}),
         ("prrte", "mpirun -x A=1 -x B app", {"A": "1", "B": None}),
         ("prrte", "mpirun --x=A=1 app", {"A": "1"}),
+        ("prrte", "prterun --set-env A=1 -x B=2 app", {"A": "1", "B": "2"}),
         ("srun", "srun --export=ALL,A=1,B app", {"ALL": None, "A": "1", "B": None}),
         ("srun", "srun --export NONE app", {"NONE": None}),
     ],
