@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,6 +12,7 @@ from typing import Any
 
 from palmette.cli.run_options import read_options
 from palmette.run import Choices, Prepared, RunError, prepare, variables
+from palmette.run.program import SHELL
 
 
 def start(words: Sequence[str]) -> int | None:
@@ -50,9 +53,17 @@ def execute(prepared: Prepared, *, verbose: int, only_print: bool) -> None:
         print(f"palmette run: {prepared.evidence.because}: {' '.join(map(str, prepared.preloads))}", file=sys.stderr)
     sys.stdout.flush()
     sys.stderr.flush()
+    environment = {**os.environ, **prepared.environment}
     # In our place: exit status, signals and the terminal are the launcher's without anything in between.
     try:
-        os.execvpe(prepared.command[0], prepared.command, {**os.environ, **prepared.environment})  # noqa: S606
+        try:
+            os.execvpe(prepared.command[0], prepared.command, environment)  # noqa: S606
+        except OSError as error:
+            if error.errno != errno.ENOEXEC:
+                raise
+            # A script without a first line that names its interpreter, as execvp(3) does it.
+            script = shutil.which(prepared.command[0]) or prepared.command[0]
+            os.execve(SHELL, [str(SHELL), script, *prepared.command[1:]], environment)  # noqa: S606
     except OSError as error:
         raise RunError(f"{prepared.command[0]}: {error.strerror}; correct the name or its permissions") from None
 

@@ -20,7 +20,7 @@ MAX_BYTES = 256 * 1024
 """Of one file; what is longer isn't kept."""
 
 Signature = list[int]
-"""What changes when a file does: device, inode, size, time of the last change in ns."""
+"""What changes when a file does: device, inode, size, times of the last change of contents and of permissions in ns."""
 
 
 def signature(path: str | Path) -> Signature | None:
@@ -29,7 +29,7 @@ def signature(path: str | Path) -> Signature | None:
         found = os.stat(path)  # noqa: PTH116 - called hundreds of times at each start
     except (OSError, ValueError):
         return None
-    return [found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns]
+    return [found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
 
 
 def recall(kind: str, key: object) -> Any:
@@ -56,7 +56,8 @@ def keep(kind: str, key: object, value: object) -> None:
     contents = json.dumps({"key": text, "value": value})
     if path is None or len(contents) > MAX_BYTES:
         return
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    # Other hosts may write to the same folder, with the same process numbers.
+    temporary = path.with_name(f".{path.name}.{os.uname().nodename}.{os.getpid()}")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         temporary.write_text(contents, encoding="ascii")

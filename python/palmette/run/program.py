@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from palmette.launch.kept import Signature, keep, recall, signature
 from palmette.run.abi import ABIS, SONAMES, Abi, Evidence, abi_of, is_mpi
-from palmette.run.elf import defines, is_program, read_binary
+from palmette.run.elf import MAGIC, defines, is_program, read_binary
 from palmette.run.errors import RunError
 from palmette.run.libraries import Needed, needed_libraries
 from palmette.run.sanitizer import is_asan
@@ -21,6 +21,8 @@ MAX_INTERPRETERS = 4
 """How far `#!` lines are followed, as far as Linux does."""
 
 
+SHELL = Path("/bin/sh")
+"""What execvp(3), and so launchers and shells, run a text with that has no `#!` line."""
 MAX_LOOKED_AT = 4096
 """Of how many files an examination may depend to be kept."""
 
@@ -112,7 +114,10 @@ def _recalled(stored: object) -> Linked | None:
 
 
 def _linked(program: Path, environment: Mapping[str, str], looked_at: set[Path]) -> Linked:
-    binary = read_binary(program)
+    try:
+        binary = read_binary(program)
+    except OSError:  # it may be executed all the same
+        return Linked(None)
     if binary is None:
         raise RunError(f"{program} is damaged, or no program of this machine (ELF); build it again")
     if binary.is_static:
@@ -212,13 +217,18 @@ def _locate(word: str, environment: Mapping[str, str], directory: Path) -> Path 
 
 
 def _executed(path: Path, environment: Mapping[str, str]) -> Path:
-    """Return the ELF file that runs when `path` is started, through `#!` lines."""
+    """Return the ELF file that runs when `path` is started, through `#!` lines; `path` where it can't be read."""
     at = path
     for _ in range(MAX_INTERPRETERS):
-        if _is_elf(at):
+        try:
+            with at.open("rb") as file:
+                head = file.read(512)
+        except OSError:
+            return at.absolute()
+        if is_program(head):
             # A name of its own for $ORIGIN, which the loader takes from the file behind links.
             return at.absolute()
-        at = _interpreter(at, environment)
+        at = _interpreter(at, head, environment)
     raise RunError(f"{path}: more than {MAX_INTERPRETERS} interpreters stand behind it; start the last one yourself")
 
 
@@ -230,13 +240,11 @@ def _is_elf(path: Path) -> bool:
         return False
 
 
-def _interpreter(path: Path, environment: Mapping[str, str]) -> Path:
-    try:
-        with path.open("rb") as file:
-            first = file.readline(512)
-    except OSError as error:
-        raise RunError(f"{path} can't be read ({error.strerror}), so its MPI is unknown; say --abi") from None
-    words = first[2:].decode(errors="replace").split() if first.startswith(b"#!") else []
+def _interpreter(path: Path, head: bytes, environment: Mapping[str, str]) -> Path:
+    """Return what runs the script `path` that begins with `head`."""
+    if head and not head.startswith((b"#!", MAGIC)) and b"\0" not in head:
+        return SHELL
+    words = head[2:].split(b"\n")[0].decode(errors="replace").split() if head.startswith(b"#!") else []
     if not words:
         raise RunError(f"{path} is neither a program of this machine (ELF) nor a script that begins with #!")
     if Path(words[0]).name == "env":

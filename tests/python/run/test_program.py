@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -117,6 +118,30 @@ def test_a_script_is_run_by_its_interpreter(build: Build, tmp_path: Path) -> Non
     assert find_program(str(script), {"PATH": str(interpreter.parent)}, tmp_path).is_script
 
 
+def test_a_text_without_a_first_line_is_run_by_the_shell(tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    script.write_text("exec ./app\n", encoding="utf-8")
+    script.chmod(0o755)
+    found = find_program(str(script), PATH, tmp_path)
+    assert found.executed.resolve() == Path("/bin/sh").resolve()
+    assert linked_itself(found, PATH).evidence is None
+
+
+def test_a_program_that_can_not_be_read_names_no_mpi(
+    build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = build("app", needs=["libmpi.so.12"])
+    opened = Path.open
+
+    def refuse(path: Path, *arguments: Any, **options: Any) -> Any:
+        if path == app:
+            raise PermissionError(13, "Permission denied")
+        return opened(path, *arguments, **options)
+
+    monkeypatch.setattr(Path, "open", refuse)
+    assert linked_itself(find_program(str(app), PATH, tmp_path), PATH).evidence is None
+
+
 def test_scripts_that_run_each_other_are_refused(tmp_path: Path) -> None:
     script = tmp_path / "snake"
     script.write_text(f"#!{script}\n", encoding="utf-8")
@@ -125,7 +150,7 @@ def test_scripts_that_run_each_other_are_refused(tmp_path: Path) -> None:
         find_program(str(script), PATH, tmp_path)
 
 
-@pytest.mark.parametrize("contents", [b"", b"no program", b"\x7fELF", b"\x7fELF" + b"\0" * 60, b"#!\n"])
+@pytest.mark.parametrize("contents", [b"", b"no\0program", b"\x7fELF", b"\x7fELF" + b"\0" * 60, b"#!\n"])
 def test_a_file_that_is_no_program_is_refused(tmp_path: Path, contents: bytes) -> None:
     path = tmp_path / "thing"
     path.write_bytes(contents)

@@ -218,3 +218,21 @@ def test_a_known_program_starts_without_what_takes_long_to_load(app: str, launch
         assert line[0] == "0"
         assert set(loaded) <= set(line[1:])
     assert line == ["0"], "the second start takes what the first one has found"
+
+
+@pytest.mark.parametrize("first", ["#!/bin/sh\n", ""])
+def test_a_script_takes_our_place_and_passes_the_preloads_on(first: str, libraries: Path, tmp_path: Path) -> None:
+    script = tmp_path / "job.sh"
+    script.write_text(f'{first}echo "$1 $LD_PRELOAD $PALMETTE_ENABLE"; exit 7\n', encoding="utf-8")
+    script.chmod(0o755)
+    for library in libraries.iterdir():
+        library.unlink()
+    code = (
+        "import sys; from pathlib import Path; from palmette.cli.main import main; from palmette.run import jobs, prepared;"
+        "jobs.built = lambda *_, **__: ('mpich', 'abi');"
+        f"prepared.preload_library = lambda abi, folder: Path({str(libraries)!r}) / f'libpalmette_{{abi}}.so';"
+        f"sys.exit(main(['run', '--off', {str(script)!r}, 'word']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    expected = f"word {libraries}/libpalmette_mpich.so:{libraries}/libpalmette_abi.so 0\n"
+    assert (done.returncode, done.stdout) == (7, expected), done.stderr
