@@ -26,19 +26,19 @@ def undecided(program: str, kind: LauncherKind | None, environment: Mapping[str,
     abis, why = _possible(kind, environment)
     found = built(abis, libraries, matrix=bool(environment.get("PALMETTE_MATRIX")))
     if len(found) == 1:
-        return Evidence(found, f"{program} names no MPI{why}; the preload for {SONAMES[found[0]]} is given")
+        return Evidence(found, f"{program} names no MPI{why}: the preload for {SONAMES[found[0]]} is given")
     listed = f"{', '.join(SONAMES[abi] for abi in found[:-1])} and {SONAMES[found[-1]]}"
     return Evidence(
         found,
-        f"{program} names no MPI{why}; the preloads for {listed} are given, each steps aside unless the MPI is its own",
+        f"{program} names no MPI{why}: the preloads for {listed} are given, each steps aside unless the MPI is its own",
     )
 
 
 def _possible(kind: LauncherKind | None, environment: Mapping[str, str]) -> tuple[tuple[Abi, ...], str]:
     if kind is not None and kind != "srun":
-        return abis_of_launcher(kind), ", and the launcher starts these"
+        return abis_of_launcher(kind), " and its launcher starts programs of several"
     if kind is None:
         for variable, launcher in _RANKS:
             if variable in environment:
-                return abis_of_launcher(launcher), f", and this is a rank of a job ({variable})"
-    return ABIS, ""
+                return abis_of_launcher(launcher), f" but is in a job that tells some ({variable})"
+    return ABIS, " and nothing tells one"

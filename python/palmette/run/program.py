@@ -21,6 +21,8 @@ MAX_INTERPRETERS = 4
 """How far `#!` lines are followed, as far as Linux does."""
 
 
+CLOCK_NS = 20_000_000
+"""By how much the times that a file system writes may lag behind the clock, at the most."""
 SHELL = Path("/bin/sh")
 """What execvp(3), and so launchers and shells, run a text with that has no `#!` line."""
 MAX_LOOKED_AT = 4096
@@ -79,7 +81,7 @@ def linked(program: Path, environment: Mapping[str, str]) -> Linked:
     found = _linked(program, environment, looked_at)
     files = [(str(path), signature(path)) for path in looked_at]
     # A file that changed meanwhile might have been read before.
-    settled = all(one is None or one[-1] < begun_ns for _, one in files)
+    settled = all(one is None or one[-1] < begun_ns - CLOCK_NS for _, one in files)
     # What was found in relation to the working directory holds only there.
     if settled and len(files) <= MAX_LOOKED_AT and all(path.is_absolute() for path in looked_at):
         keep("linked", key, _to_keep(found, files))
