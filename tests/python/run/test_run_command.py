@@ -165,8 +165,8 @@ def test_a_program_that_names_no_mpi_gets_every_preload_and_json_says_so(
     assert (found["abi"], found["abis"], found["preload"]) == (None, ["mpich", "ompi", "abi"], expected)
     assert found["environment"]["LD_PRELOAD"] == ":".join(expected)
     assert found["because"] == (
-        "job.sh names no MPI and nothing tells one: the preloads for libmpi.so.12, libmpi.so.40 and libmpi_abi.so.1 are given, each steps aside "
-        "unless the MPI is its own"
+        "job.sh names no MPI and nothing tells one: the preloads for libmpi.so.12, libmpi.so.40 and libmpi_abi.so.1 are "
+        "given, each steps aside unless the MPI is its own"
     )
     assert f"LD_PRELOAD={':'.join(expected)}" in palmette("run", "--print", str(script)).out
 
