@@ -4,6 +4,13 @@ The package holds the command line, discovery from files and tools, the emulated
 Plans, topologies and algorithms are in the C++ core, reached through `palmette._core`.
 """
 
-from importlib.metadata import version
+from __future__ import annotations
 
-__version__: str = version("palmette")
+
+def __getattr__(name: str) -> str:
+    """Return `__version__`, which few ask for: looking it up takes longer than starting a program under palmette."""
+    if name != "__version__":
+        raise AttributeError(f"module 'palmette' has no attribute '{name}'")
+    from importlib.metadata import version
+
+    return version("palmette")

@@ -10,10 +10,9 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 Kind = Literal["flag", "level", "path", "report", "wait", "share", "algorithm"]
 """What a value is: flag 0 or 1; wait auto, mpi or poll; share 0 or a percentage such as 1%; level 0, 1 or 2; report 0, 1
@@ -35,8 +34,7 @@ class SettingError(ValueError):
     """A variable holds a value that its kind doesn't allow."""
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(NamedTuple):
     """One declaration: the variable's name, the kind of its value, its default as text, and a sentence."""
 
     name: str
@@ -99,8 +97,7 @@ def find(key: str) -> Setting:
     raise KeyError(key)
 
 
-@dataclass(frozen=True)
-class Value:
+class Value(NamedTuple):
     """A setting with the text that is in force and where it comes from."""
 
     setting: Setting

@@ -17,6 +17,7 @@ from palmette.mpi_install import Installation
 from palmette.run.abi import ABIS, SONAMES, Abi, abi_of_launcher, measuring_program
 from palmette.run.command_line import read_command_line
 from palmette.run.errors import RunError
+from palmette.run.launcher_options import LauncherOptions
 
 PROGRAM = "calibrate"
 
@@ -66,7 +67,7 @@ def by_launcher(
         raise CalibrateError(f"{words[0]} starts programs of any MPI; say which with --abi mpich, ompi or abi")
     ours = str(program(chosen, name))
     try:
-        line = read_command_line(found.kind, [*words, ours])
+        line = read_command_line(found.kind, [*words, ours], LauncherOptions(found.kind, Path(path), environment))
     except RunError as error:
         raise CalibrateError(str(error)) from None
     if len(line.parts) != 1 or line.parts[0].program != ours:

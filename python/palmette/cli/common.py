@@ -6,10 +6,12 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 WIDTH = 80
 """Columns of the output when it doesn't go to a terminal; a narrower terminal is respected."""
@@ -25,6 +27,8 @@ def _width(stream: object) -> int | None:
 
 def make_console(*, stderr: bool = False) -> Console:
     """Return a console on standard output or standard error, 80 columns wide unless it is a terminal."""
+    from rich.console import Console  # most commands that other programs call print no table
+
     stream = sys.stderr if stderr else sys.stdout
     return Console(stderr=stderr, width=_width(stream), highlight=False, soft_wrap=False)
 

@@ -5,10 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-
-import click
-
-from palmette.cli.common import CliError
+from typing import Any
 
 COMMANDS: dict[str, tuple[str, str, str]] = {
     "discover": ("palmette.cli.discover", "command", "Find out how a cluster is wired; write topology.json."),
@@ -41,49 +38,9 @@ UNDER: dict[tuple[str, str], tuple[str, str]] = {
 """Commands that stand under another one's name: what they are given has nothing in common with it."""
 
 
-class LazyGroup(click.Group):
-    """A group that imports a command's module when the command is used."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names in the order of the table."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import and return a command; None when the table doesn't hold it."""
-        if cmd_name not in COMMANDS:
-            return None
-        return _loaded(*COMMANDS[cmd_name][:2])
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Take two words where they name a command."""
-        words = (args[0], args[1]) if len(args) > 1 else ("", "")
-        if words in UNDER:
-            return " ".join(words), _loaded(*UNDER[words]), args[2:]
-        return super().resolve_command(ctx, args)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands from the table."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, sentence) for name, (_, _, sentence) in COMMANDS.items()])
-
-
-def _loaded(module: str, attribute: str) -> click.Command:
-    loaded = getattr(import_module(module), attribute)
-    if not isinstance(loaded, click.Command):
-        raise TypeError(f"{module}.{attribute} is no click command")
-    return loaded
-
-
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80})
-@click.version_option(package_name="palmette", prog_name="palmette")
-def cli() -> None:
-    """Faster collectives for the MPI programs that you have.
-
-    Palmette finds out how a cluster is wired, plans each collective to fit it, and runs the plan under a program that
-    nobody recompiles: palmette run mpiexec -n 64 ./app
-    """
+def loaded(module: str, attribute: str) -> Any:
+    """Return what a command's row of the table names."""
+    return getattr(import_module(module), attribute)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -91,26 +48,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     2 for bad input, told in one line on standard error; 130 after Ctrl-C; otherwise what the command says.
     """
+    words = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        status = cli.main(args=arguments, prog_name="palmette", standalone_mode=False)
-    except click.UsageError as error:
-        path = error.ctx.command_path if error.ctx is not None else "palmette"
-        click.echo(f"{path}: {error.format_message()} (`{path} --help` lists what it takes)", err=True)
-        return 2
-    except CliError as error:
-        error.show()
-        return error.status
-    except click.ClickException as error:
-        error.show()
-        return error.exit_code
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("palmette: interrupted", err=True)
+        if words[:1] == ["run"]:
+            from palmette.cli.run_start import start  # alone, for a job waits for it
+
+            started = start(words[1:])
+            if started is not None:
+                return started
+        from palmette.cli.group import run_group
+
+        return run_group(words)
+    except KeyboardInterrupt:
+        print("palmette: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
         # The reader of a pipe went away (`palmette show ... | head`): not an error of ours.
         sys.stderr.close()
         return 0
-    return status if isinstance(status, int) else 0
 
 
 if __name__ == "__main__":

@@ -6,22 +6,40 @@
 
 from __future__ import annotations
 
-from palmette.launch.hydra import Hydra
+from typing import TYPE_CHECKING, Any
+
 from palmette.launch.identify import Identified, LauncherKind, identify
-from palmette.launch.intel_hydra import IntelHydra
-from palmette.launch.job import Job, Launcher, LaunchError
-from palmette.launch.prrte import Prrte
-from palmette.launch.srun import Srun
+
+if TYPE_CHECKING:
+    from palmette.launch.job import Job, Launcher, LaunchError
 
 __all__ = ["Identified", "Job", "LaunchError", "Launcher", "LauncherKind", "identify", "launcher"]
 
 
 def launcher(kind: LauncherKind) -> Launcher:
     """Return the launcher of that kind."""
-    launchers: dict[LauncherKind, Launcher] = {
-        "hydra": Hydra(),
-        "intel_hydra": IntelHydra(),
-        "prrte": Prrte(),
-        "srun": Srun(),
-    }
-    return launchers[kind]
+    # One is needed at a time, and a program's start waits for it.
+    if kind == "hydra":
+        from palmette.launch.hydra import Hydra
+
+        return Hydra()
+    if kind == "intel_hydra":
+        from palmette.launch.intel_hydra import IntelHydra
+
+        return IntelHydra()
+    if kind == "prrte":
+        from palmette.launch.prrte import Prrte
+
+        return Prrte()
+    from palmette.launch.srun import Srun
+
+    return Srun()
+
+
+def __getattr__(name: str) -> Any:
+    """Return what stands in `job`, for those who start jobs of their own."""
+    if name not in ("Job", "LaunchError", "Launcher"):
+        raise AttributeError(f"module 'palmette.launch' has no attribute '{name}'")
+    from palmette.launch import job
+
+    return getattr(job, name)

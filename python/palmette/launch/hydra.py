@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from palmette.launch.job import Job
+if TYPE_CHECKING:
+    from palmette.launch.job import Job
 
 
 class Hydra:

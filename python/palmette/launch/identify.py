@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
-import subprocess
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple, get_args
+
+from palmette.launch.kept import keep, recall, signature
 
 LauncherKind = Literal["hydra", "intel_hydra", "prrte", "srun"]
 
@@ -20,20 +22,41 @@ _SIGNS: tuple[tuple[LauncherKind, str], ...] = (
 )
 
 
-@dataclass(frozen=True)
-class Identified:
+class Identified(NamedTuple):
     """The kind of a launcher and the version that it tells."""
 
     kind: LauncherKind
     version: str
 
 
+_VARIABLES = ("PATH", "LD_LIBRARY_PATH", "LOADEDMODULES", "I_MPI_ROOT", "OPAL_PREFIX", "PRTE_PREFIX", "SLURM_CONF")
+
+
+def launcher_key(program: Path | None, environment: Mapping[str, str]) -> list[object]:
+    """Return what a launcher's answers depend on: its file, and variables by which a script around one may choose."""
+    variables = [environment.get(name, "") for name in _VARIABLES]
+    return [str(program.absolute()) if program else "", signature(program) if program else None, variables]
+
+
 @cache
 def identify(program: Path) -> Identified | None:
     """Run `program --version` and return what it is, or None when it is no launcher that palmette knows.
 
-    The answer is kept: a program is asked once.
+    The answer is kept, also on disk as long as the program doesn't change: it is asked once.
     """
+    key = launcher_key(program, os.environ)
+    known = recall("launcher", key)
+    if isinstance(known, list) and len(known) == 2 and known[0] in get_args(LauncherKind):
+        return Identified(known[0], str(known[1]))
+    found = _ask(program)
+    if found is not None:
+        keep("launcher", key, [found.kind, found.version])
+    return found
+
+
+def _ask(program: Path) -> Identified | None:
+    import subprocess  # not needed where the answer is known
+
     try:
         answer = subprocess.run(
             [program, "--version"],

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,6 +44,10 @@ class Job:
 
         The name comes from the contents, so that equal jobs share a file and concurrent ones don't meet.
         """
+        # Starting a user's own command line needs none of them.
+        import hashlib
+        import tempfile
+
         text = "".join(f"{host}\n" for host in self.hosts_of_ranks)
         path = self.directory / f"hosts-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
         self.directory.mkdir(parents=True, exist_ok=True)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from palmette.launch.job import Job
+if TYPE_CHECKING:
+    from palmette.launch.job import Job
 
 
 class Prrte:

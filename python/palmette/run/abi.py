@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 from palmette.launch.identify import LauncherKind
 from palmette.run.errors import RunError
@@ -26,7 +26,12 @@ _MPICH = re.compile(r"libmpi(?:ch|_(?:cray|gnu|intel|nvidia|amd|aocc|pgi)\w*)?\.
 # libmpi of any other kind: old Open MPI (.so.1, .so.20), MPI with 64-bit integers. Not the Fortran or C++ layers.
 _UNKNOWN = re.compile(r"libmpi(?:ch|_ilp64)?\.so(?:\.\d+)*$")
 
-_OF_LAUNCHER: dict[LauncherKind, Abi] = {"hydra": "mpich", "intel_hydra": "mpich", "prrte": "ompi"}
+_OF_LAUNCHER: dict[LauncherKind, tuple[Abi, ...]] = {
+    "hydra": ("mpich", "abi"),
+    "intel_hydra": ("mpich", "abi"),
+    "prrte": ("ompi", "abi"),
+    "srun": ABIS,
+}
 
 LIBRARIES = Path(__file__).resolve().parent.parent / "lib"
 """Where the build puts the preload libraries."""
@@ -34,12 +39,20 @@ PROGRAMS = LIBRARIES.with_name("bin")
 """Where it puts the MPI programs that measure."""
 
 
-@dataclass(frozen=True)
-class Evidence:
-    """An ABI and how it became known, as half a sentence: `it needs libmpi.so.12`."""
+class Evidence(NamedTuple):
+    """The ABI of a program's MPI and how it became known, as half a sentence: `app needs libmpi.so.12`.
 
-    abi: Abi
+    Where nothing names it there are several ABIs that it may have. Their preloads are given together: each finds out in
+    the running program whether the MPI is its own, and passes every call on where it isn't.
+    """
+
+    abis: tuple[Abi, ...]
     because: str
+
+    @property
+    def abi(self) -> Abi | None:
+        """The ABI where it is known, None where there are several."""
+        return self.abis[0] if len(self.abis) == 1 else None
 
 
 def is_mpi(name: str) -> bool:
@@ -57,7 +70,12 @@ def abi_of(name: str) -> Abi | None:
 
 def abi_of_launcher(kind: LauncherKind) -> Abi | None:
     """Return the ABI of the MPI that brings that launcher; None for srun, which starts all."""
-    return _OF_LAUNCHER.get(kind)
+    return None if kind == "srun" else _OF_LAUNCHER[kind][0]
+
+
+def abis_of_launcher(kind: LauncherKind) -> tuple[Abi, ...]:
+    """Return the ABIs that programs may have which that launcher starts, its own MPI's first."""
+    return _OF_LAUNCHER[kind]
 
 
 def fits_launcher(abi: Abi, kind: LauncherKind) -> bool:
@@ -82,6 +100,23 @@ def matrix_library(abi: Abi, folder: Path = LIBRARIES) -> Path:
     if not path.is_file():
         raise RunError(f"{path.name}, which counts messages, is not built: build again, or leave --matrix out")
     return path
+
+
+def built(abis: Sequence[Abi], folder: Path = LIBRARIES, *, matrix: bool = False) -> tuple[Abi, ...]:
+    """Return those of `abis` for which there is a preload library, and with `matrix` the one that counts messages.
+
+    Raises RunError when there is none.
+    """
+    found = tuple(
+        abi
+        for abi in abis
+        if (folder / f"libpalmette_{abi}.so").is_file()
+        and (not matrix or (folder / f"libpalmette_matrix_{abi}.so").is_file())
+    )
+    if not found:
+        preload_library(abis[0], folder)
+        matrix_library(abis[0], folder)
+    return found
 
 
 def measuring_program(name: str, abi: str, error_type: type[Exception]) -> Path:

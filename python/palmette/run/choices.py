@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
 
-from palmette import _core, settings
+from palmette import settings
+from palmette.launch.kept import keep, recall, signature
 from palmette.run.errors import RunError
-from palmette.topology_file import TopologyError, load
 
 INTERNAL = ("PALMETTE_LAB_", "PALMETTE_MPI_")
 """Variables of the lab and of the search for MPIs: none of the ranks' business."""
@@ -17,8 +18,7 @@ WRITTEN = ("PALMETTE_REPORT", "PALMETTE_MATRIX")
 """Settings that name a file which the run writes."""
 
 
-@dataclass(frozen=True)
-class Choices:
+class Choices(NamedTuple):
     """What the options say; None and empty leave a setting to the environment.
 
     `report` is `1` or a path that ends in .json; `force` maps MPI functions (`gather`) to algorithms, `mpi` for its own.
@@ -27,7 +27,7 @@ class Choices:
     topology: Path | None = None
     table: Path | None = None
     report: str | None = None
-    force: Mapping[str, str] = field(default_factory=dict)
+    force: Mapping[str, str] = MappingProxyType({})
     off: bool = False
     verbose: int = 0
     matrix: Path | None = None
@@ -80,10 +80,14 @@ def _function(name: str) -> str:
 
 def _check_algorithms(values: Mapping[str, str]) -> None:
     """Check names only: which keys and levels fit depends on the job, and the ranks tell when they don't."""
-    for setting in settings.declared():
-        value = values.get(setting.name, "")
-        if setting.kind != "algorithm" or not value or value == "mpi":
-            continue
+    forced = [setting for setting in settings.declared() if setting.kind == "algorithm"]
+    forced = [setting for setting in forced if values.get(setting.name, "mpi") not in ("", "mpi")]
+    if not forced:
+        return
+    from palmette import _core  # takes longer to load than all the rest
+
+    for setting in forced:
+        value = values[setting.name]
         collective = _core.collective_of(setting.key)
         known = [row.name for row in _core.algorithms() if row.collective == collective]
         if value.partition(":")[0] not in known:
@@ -111,10 +115,16 @@ def _check_topology(values: Mapping[str, str]) -> None:
     path = values.get("PALMETTE_TOPOLOGY")
     if path is None:
         return
+    key = [path, signature(path)]
+    if recall("topology", key) is True:
+        return
+    from palmette.topology_file import TopologyError, load
+
     try:
         load(path)
     except TopologyError as error:
         raise RunError(str(error)) from None
+    keep("topology", key, True)
 
 
 def _check_table(values: Mapping[str, str]) -> None:

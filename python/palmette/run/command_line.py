@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from palmette.launch.identify import LauncherKind
 from palmette.run.errors import RunError
-from palmette.run.options import DIRECTORIES, FILES, VALUES
+from palmette.run.launcher_options import LauncherOptions
+from palmette.run.options import DIRECTORIES, FILES
 
 
-@dataclass(frozen=True)
-class Assignment:
+class ProgramsInFileError(RunError):
+    """The programs of a job stand in a file that palmette doesn't read."""
+
+
+class Assignment(NamedTuple):
     """A variable for the ranks that the command line sets: the words `first` to `last` (exclusive) do so.
 
     `value` is None where only the name is given, and the launcher takes the value from its own environment.
@@ -25,8 +29,7 @@ class Assignment:
     last: int
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """One program of the command line; more than one stand with `:` between them.
 
     `start` is the word at which the part's options begin; `program` and `arguments` are as typed.
@@ -38,26 +41,27 @@ class Part:
     directory: str | None = None
 
 
-@dataclass(frozen=True)
-class CommandLine:
-    """A launcher's command line, read. `words[0]` is the launcher."""
+class CommandLine(NamedTuple):
+    """A launcher's command line, read. `words[0]` is the launcher; `kind` is None where it is the program itself."""
 
-    kind: LauncherKind
+    kind: LauncherKind | None
     words: tuple[str, ...]
     parts: tuple[Part, ...]
-    assignments: tuple[Assignment, ...] = field(default=())
+    assignments: tuple[Assignment, ...] = ()
 
 
-def read_command_line(kind: LauncherKind, words: Sequence[str]) -> CommandLine:
-    """Return what `words` say to a launcher of that kind.
+def read_command_line(kind: LauncherKind, words: Sequence[str], options: LauncherOptions | None = None) -> CommandLine:
+    """Return what `words` say to a launcher of that kind, whose `options` are those of any such launcher by default.
 
-    Raises RunError when no program is found, or when the programs stand in a file that palmette doesn't read.
+    Raises RunError when no program is found, ProgramsInFileError when the programs stand in a file that palmette doesn't
+    read.
     """
+    options = options or LauncherOptions(kind)
     parts: list[Part] = []
     assignments: list[Assignment] = []
     at = 1
     while at < len(words):
-        part, at = _read_part(kind, words, at, assignments)
+        part, at = _read_part(options, words, at, assignments)
         parts.extend(part)
     if not parts or words[-1] == ":":
         raise RunError(
@@ -67,9 +71,10 @@ def read_command_line(kind: LauncherKind, words: Sequence[str]) -> CommandLine:
 
 
 def _read_part(
-    kind: LauncherKind, words: Sequence[str], start: int, assignments: list[Assignment]
+    options: LauncherOptions, words: Sequence[str], start: int, assignments: list[Assignment]
 ) -> tuple[list[Part], int]:
     """Read one program with the options before it; return it and the index behind the `:` that ends it."""
+    kind = options.kind
     at = start
     directory = None
     multiple: str | None = None
@@ -78,10 +83,10 @@ def _read_part(
         if word == "--":
             at += 1
             break
-        name, values, following = _read_option(kind, words, at)
+        name, values, following = _read_option(options, words, at)
         if name in FILES[kind]:
-            raise RunError(
-                f"{word} {values[0]}: palmette doesn't read programs from a file; say --abi, and it isn't looked at"
+            raise ProgramsInFileError(
+                f"{word} {' '.join(values)}: palmette doesn't read programs from a file; put them on the command line"
             )
         if name in DIRECTORIES and values:
             directory = values[0]
@@ -106,16 +111,16 @@ def _end(words: Sequence[str], at: int) -> int:
     return len(words)
 
 
-def _read_option(kind: LauncherKind, words: Sequence[str], at: int) -> tuple[str, tuple[str, ...], int]:
+def _read_option(options: LauncherOptions, words: Sequence[str], at: int) -> tuple[str, tuple[str, ...], int]:
     """Return the option's name without dashes, its values, and the index of the word after them."""
     word = words[at]
     body = word.lstrip("-")
     name, equals, attached = body.partition("=")
-    count = VALUES[kind].get(name, 0)
-    if kind == "srun" and not word.startswith("--"):
-        return _read_letters(words, at, body)
+    if options.kind == "srun" and not word.startswith("--"):
+        return _read_letters(options, words, at, body)
     if equals:
         return name, (attached,), at + 1
+    count = options.count(word, name)
     # hydra takes `-genv NAME VALUE` and `-genv NAME=VALUE`.
     if name in ("env", "genv") and at + 1 < len(words) and "=" in words[at + 1]:
         count = 1
@@ -124,10 +129,12 @@ def _read_option(kind: LauncherKind, words: Sequence[str], at: int) -> tuple[str
     return name, tuple(words[at + 1 : at + 1 + count]), at + 1 + count
 
 
-def _read_letters(words: Sequence[str], at: int, body: str) -> tuple[str, tuple[str, ...], int]:
+def _read_letters(
+    options: LauncherOptions, words: Sequence[str], at: int, body: str
+) -> tuple[str, tuple[str, ...], int]:
     """Read srun's short options: `-n4`, `-n 4`, `-ln4`."""
     for index, letter in enumerate(body):
-        if letter in VALUES["srun"]:
+        if letter.isalpha() and options.count(f"-{letter}", letter):
             if body[index + 1 :]:
                 return letter, (body[index + 1 :],), at + 1
             if at + 1 >= len(words):
@@ -145,7 +152,7 @@ def _assignments(kind: LauncherKind, name: str, values: tuple[str, ...], first: 
         pairs = [entry.partition("=") for entry in values[0].split(",")]
         return [Assignment(key, value if equals else None, first, last) for key, equals, value in pairs]
     if kind == "prrte":
-        if name != "x" or not values:
+        if name not in ("x", "set-env") or not values:
             return []
         key, equals, value = values[0].partition("=")
         return [Assignment(key, value if equals else None, first, last)]

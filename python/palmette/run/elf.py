@@ -1,27 +1,25 @@
 """What an executable or a shared library says of itself: what it needs and where it looks for that."""
 
+# The reader of ELF files is imported where it is needed: starting a program that was examined before doesn't need it.
 from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
-from elftools.common.exceptions import ELFError
-from elftools.elf.dynamic import DynamicSegment
-from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import SymbolTableSection
-from elftools.elf.segments import InterpSegment
+from palmette.launch.kept import keep, recall, signature
+
+if TYPE_CHECKING:
+    from elftools.elf.sections import SymbolTableSection
 
 MAGIC = b"\x7fELF"
+_HEADER_BYTES = 52
+"""Of a 32-bit file; the header of a 64-bit one is longer."""
 
-# What a damaged file can make the reader raise besides its own errors.
-_DAMAGED = (ELFError, KeyError, AttributeError, ValueError, struct.error)
 
-
-@dataclass(frozen=True)
-class Binary:
+class Binary(NamedTuple):
     """The dynamic part of an ELF file.
 
     `machine` is word size in bits, byte order and architecture: a library serves a program only where they are equal.
@@ -41,6 +39,21 @@ class Binary:
         return self.loader is None
 
 
+def is_program(head: bytes) -> bool:
+    """Return whether a file that begins with `head`, 64 bytes or more, is an ELF program or library, by its header."""
+    if len(head) < _HEADER_BYTES or not head.startswith(MAGIC) or head[4] not in (1, 2) or head[5] not in (1, 2):
+        return False
+    (kind,) = struct.unpack_from("<H" if head[5] == 1 else ">H", head, 16)
+    return kind in (2, 3)  # ET_EXEC, ET_DYN
+
+
+def _damaged() -> tuple[type[Exception], ...]:
+    """Return what a damaged file can make the reader raise: its own errors and others."""
+    from elftools.common.exceptions import ELFError
+
+    return ELFError, KeyError, AttributeError, ValueError, struct.error
+
+
 @cache
 def read_binary(path: Path) -> Binary | None:
     """Return what `path` says, or None when it is no ELF file or a damaged one.
@@ -50,6 +63,10 @@ def read_binary(path: Path) -> Binary | None:
     with path.open("rb") as file:
         if file.read(4) != MAGIC:
             return None
+        from elftools.elf.dynamic import DynamicSegment
+        from elftools.elf.elffile import ELFFile
+        from elftools.elf.segments import InterpSegment
+
         try:
             elf = ELFFile(file)
             loader = None
@@ -63,7 +80,7 @@ def read_binary(path: Path) -> Binary | None:
                         if kind in found:
                             found[kind].append(str(getattr(tag, kind)))
             machine = (elf.elfclass, elf.little_endian, str(elf["e_machine"]))
-        except _DAMAGED:
+        except _damaged():
             return None
     return Binary(path, machine, tuple(found["needed"]), _paths(found["rpath"]), _paths(found["runpath"]), loader)
 
@@ -75,15 +92,29 @@ def _paths(entries: list[str]) -> tuple[str, ...]:
 def defines(path: Path, symbol: str) -> bool:
     """Return whether the program or library `path` itself holds a function or variable `symbol`.
 
-    False for what is no ELF file, and for a stripped program that doesn't export it. Raises OSError.
+    False for what is no ELF file, and for a stripped program that doesn't export it. Raises OSError. The answer is kept
+    on disk for as long as the file doesn't change.
     """
+    key = [str(path.absolute()), signature(path), symbol]
+    known = recall("defines", key)
+    if isinstance(known, bool) and key[1] is not None:
+        return known
+    found = _defines(path, symbol)
+    keep("defines", key, found)
+    return found
+
+
+def _defines(path: Path, symbol: str) -> bool:
+    from elftools.elf.elffile import ELFFile
+    from elftools.elf.sections import SymbolTableSection
+
     with path.open("rb") as file:
         try:
             elf = ELFFile(file)
             for section in elf.iter_sections():
                 if isinstance(section, SymbolTableSection) and _holds(section, symbol):
                     return True
-        except _DAMAGED:
+        except _damaged():
             pass
     return False
 

@@ -8,20 +8,18 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from palmette.run.elf import Binary, read_binary
 
 SYSTEM_FOLDERS = ("/lib64", "/usr/lib64", "/lib", "/usr/lib")
 
 
-@dataclass(frozen=True)
-class Needed:
+class Needed(NamedTuple):
     """One DT_NEEDED entry: the name, who asks for it, and the file that serves it (None: not found)."""
 
     name: str
@@ -29,13 +27,22 @@ class Needed:
     file: Path | None
 
 
+CACHE_FILE = Path("/etc/ld.so.cache")
+"""What `ldconfig -p` prints."""
+
+
 def needed_libraries(
-    program: Binary, environment: Mapping[str, str], stop: Callable[[str], bool] = lambda name: False
+    program: Binary,
+    environment: Mapping[str, str],
+    stop: Callable[[str], bool] = lambda name: False,
+    looked_at: set[Path] | None = None,
 ) -> Iterator[Needed]:
     """Yield every library that `program` needs, itself or through others, nearest first, each name once.
 
     What a library needs isn't followed when `stop(its name)` is true. Files that can't be read count as not found.
+    `looked_at` gets the path of every file that the answer depends on, also of those that aren't there.
     """
+    looked_at = set() if looked_at is None else looked_at
     seen: set[str] = set()
     queue: deque[tuple[Binary, tuple[str, ...]]] = deque([(program, ())])
     while queue:
@@ -46,34 +53,41 @@ def needed_libraries(
             if name in seen:
                 continue
             seen.add(name)
-            found = _find(name, binary, rpath, environment, program.machine)
+            found = _find(name, binary, rpath, environment, program.machine, looked_at)
             yield Needed(name, binary.path, found.path if found else None)
             if found is not None and not stop(name):
                 queue.append((found, rpath))
 
 
 def _find(
-    name: str, by: Binary, rpath: tuple[str, ...], environment: Mapping[str, str], machine: tuple[int, bool, str]
+    name: str,
+    by: Binary,
+    rpath: tuple[str, ...],
+    environment: Mapping[str, str],
+    machine: tuple[int, bool, str],
+    looked_at: set[Path],
 ) -> Binary | None:
     if "/" in name:
-        return _fitting(Path(name), machine)
+        return _fitting(Path(name), machine, looked_at)
     # An empty entry of LD_LIBRARY_PATH stands for the working directory.
     listed = environment.get("LD_LIBRARY_PATH", "")
     folders = [*rpath, *(entry or "." for entry in re.split("[:;]", listed) if listed)]
     folders += _expanded(by.runpath, by)
     for folder in folders:
-        found = _fitting(Path(folder) / name, machine)
+        found = _fitting(Path(folder) / name, machine, looked_at)
         if found is not None:
             return found
+    looked_at.add(CACHE_FILE)
     for path in (*_cache().get(name, ()), *(Path(folder) / name for folder in SYSTEM_FOLDERS)):
-        found = _fitting(path, machine)
+        found = _fitting(path, machine, looked_at)
         if found is not None:
             return found
     return None
 
 
-def _fitting(path: Path, machine: tuple[int, bool, str]) -> Binary | None:
+def _fitting(path: Path, machine: tuple[int, bool, str], looked_at: set[Path]) -> Binary | None:
     """Return the library at `path` if there is one for that machine: the loader walks past others, too."""
+    looked_at.add(path)
     try:
         binary = read_binary(path)
     except OSError:
@@ -98,6 +112,8 @@ def _cache() -> dict[str, tuple[Path, ...]]:
     ldconfig = shutil.which("ldconfig") or shutil.which("ldconfig", path="/sbin:/usr/sbin")
     if ldconfig is None:
         return {}
+    import subprocess  # not needed where the program was examined before
+
     try:
         text = subprocess.run([ldconfig, "-p"], capture_output=True, text=True, timeout=30, check=False).stdout
     except (OSError, subprocess.TimeoutExpired):

@@ -11,6 +11,10 @@ from palmette.run.elf import defines
 NAME = "LD_PRELOAD"
 
 
+# Of palmette's libraries those are given that this job needs, not what a script's `palmette run` around it gave.
+_OURS = re.compile(r"libpalmette_(?:matrix_)?(?:mpich|ompi|abi)\.so$")
+
+
 def with_preload(libraries: Sequence[Path], present: str | None) -> str:
     """Return the value of LD_PRELOAD that adds `libraries`, in their order, to the value that is there.
 
@@ -18,7 +22,9 @@ def with_preload(libraries: Sequence[Path], present: str | None) -> str:
     first that replaces MPI functions itself (a profiler), for such a library calls PMPI_ and we would never be asked.
     """
     ours = [str(library) for library in libraries]
+    folder = libraries[-1].parent
     words = [word for word in re.split("[: ]+", present or "") if word and word not in ours]
+    words = [word for word in words if not (_OURS.match(Path(word).name) and Path(word).parent == folder)]
     place = next((index for index, word in enumerate(words) if _replaces_mpi(word)), len(words))
     return ":".join([*words[:place], *ours, *words[place:]])
 

@@ -6,33 +6,34 @@ import re
 import shlex
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from palmette.launch import LauncherKind, identify
+from palmette.run import sanitizer
 from palmette.run.abi import (
     LIBRARIES,
-    SONAMES,
     Abi,
     Evidence,
-    abi_of_launcher,
     fits_launcher,
     matrix_library,
     preload_library,
 )
-from palmette.run.command_line import CommandLine, Part, read_command_line
+from palmette.run.command_line import CommandLine, Part, ProgramsInFileError, read_command_line
 from palmette.run.errors import RunError
+from palmette.run.jobs import undecided
+from palmette.run.launcher_options import LauncherOptions
 from palmette.run.preload import NAME as LD_PRELOAD
 from palmette.run.preload import with_preload
-from palmette.run.program import check_privileges, find_program, mpi_behind, mpi_of
-from palmette.run.rewrite import rewrite
+from palmette.run.program import check_privileges, find_program, linked_behind, linked_itself
+from palmette.run.rewrite import Amended, rewrite
 
 # Only a program with such a name is asked what it is: `./app --version` might be hours of work.
 _LAUNCHER_NAME = re.compile(r"(?:mpi(?:exec|run)|prte?run|orterun|srun)(?:[.\-_]\w+)*$")
 
 
-@dataclass(frozen=True)
-class Prepared:
+class Prepared(NamedTuple):
     """What to execute.
 
     `command` is the whole command line, and `environment` what to add to this process's environment before it:
@@ -46,7 +47,7 @@ class Prepared:
     program: str
     evidence: Evidence
     preloads: tuple[Path, ...]
-    warnings: tuple[str, ...] = field(default=())
+    warnings: tuple[str, ...] = ()
 
     def shell_line(self) -> str:
         """Return a line for a shell that does the same."""
@@ -71,102 +72,126 @@ def prepare(
     if not words:
         raise RunError("no command; say which, as in `palmette run mpiexec -n 4 ./app`")
     directory = directory or Path.cwd()
-    kind = _launcher_kind(words[0], environment)
-    if kind is None:
-        return _without_launcher(words, variables, environment, abi, directory, libraries)
-    if abi is not None:
-        line = _line_unread(kind, words)
-        evidence = Evidence(abi, "--abi says so")
+    warnings: list[str] = []
+    launcher = _launcher(words[0], environment, warnings)
+    if launcher is None:
+        kind: LauncherKind | None = None
+        line = CommandLine(None, tuple(words), (Part(0, words[0], tuple(words[1:])),))
     else:
-        line = read_command_line(kind, words)
-        evidence = _evidence(line, environment, directory)
-    preloads = _preloads(evidence.abi, variables, libraries)
-    command, extra = rewrite(line, variables, preloads, environment)
-    warnings = []
-    if not fits_launcher(evidence.abi, kind):
-        warnings.append(
-            f"{evidence.because}, but {words[0]} starts another MPI's programs: "
-            "they may run as so many jobs of one rank; use the launcher of the program's MPI"
-        )
+        kind, path = launcher
+        line = _line(kind, words, LauncherOptions(kind, path, environment), abi)
+    found = (
+        _Found(Evidence((abi,), "--abi says so")) if abi is not None else _look(line, environment, directory, warnings)
+    )
+    named = Path(line.parts[0].program).name if line.parts else "what stands in the file"
+    evidence = found.evidence or undecided(named, kind, {**environment, **variables}, libraries)
+    preloads = _preloads(evidence.abis, variables, libraries)
+    amended: Amended = {LD_PRELOAD: partial(with_preload, [*found.first, *preloads])}
+    if found.has_asan:
+        amended[sanitizer.NAME] = sanitizer.with_flag
+    if kind is None:
+        changed = {name: amend(environment.get(name)) for name, amend in amended.items()}
+        command, extra = tuple(words), {**variables, **changed}
+        _warn_of_launcher_behind(words, environment, warnings)
+    else:
+        command, extra = rewrite(line, variables, amended, environment)
+        if evidence.abi is not None and not fits_launcher(evidence.abi, kind):
+            warnings.append(
+                f"{evidence.because}, but {words[0]} starts another MPI's programs: "
+                "they may run as so many jobs of one rank; use the launcher of the program's MPI"
+            )
     program = line.parts[0].program if line.parts else ""
     return Prepared(command, extra, kind, program, evidence, preloads, tuple(warnings))
 
 
-def _without_launcher(
-    words: Sequence[str],
-    variables: Mapping[str, str],
-    environment: Mapping[str, str],
-    abi: Abi | None,
-    directory: Path,
-    libraries: Path,
-) -> Prepared:
-    part = Part(0, words[0], tuple(words[1:]))
-    evidence = Evidence(abi, "--abi says so") if abi else _evidence_of_part(part, environment, directory)
-    if evidence is None:
-        raise RunError(
-            f"{words[0]} is not linked with an MPI, and is no launcher that palmette knows (mpiexec, mpirun, prterun, "
-            "srun); start it by one of these, or say --abi"
-        )
-    preloads = _preloads(evidence.abi, variables, libraries)
-    extra = {**variables, LD_PRELOAD: with_preload(preloads, environment.get(LD_PRELOAD))}
-    return Prepared(tuple(words), extra, None, words[0], evidence, preloads)
+class _Found(NamedTuple):
+    """What looking into a job's programs gave.
+
+    `evidence` is None where none of them names an MPI. `has_asan`: the address sanitizer's runtime must be told that it
+    isn't first; `first`: where it is too old for that, it goes before our libraries.
+    """
+
+    evidence: Evidence | None
+    has_asan: bool = False
+    first: tuple[Path, ...] = ()
 
 
-def _preloads(abi: Abi, variables: Mapping[str, str], libraries: Path) -> tuple[Path, ...]:
-    """Return our libraries for that ABI: the one that counts messages first, so that it sees the program's own calls."""
-    preload = preload_library(abi, libraries)
-    return (matrix_library(abi, libraries), preload) if variables.get("PALMETTE_MATRIX") else (preload,)
+def _preloads(abis: Sequence[Abi], variables: Mapping[str, str], libraries: Path) -> tuple[Path, ...]:
+    """Return our libraries for these ABIs: those that count messages first, so that they see the program's own calls."""
+    preloads = tuple(preload_library(abi, libraries) for abi in abis)
+    counting = tuple(matrix_library(abi, libraries) for abi in abis) if variables.get("PALMETTE_MATRIX") else ()
+    return (*counting, *preloads)
 
 
-def _launcher_kind(word: str, environment: Mapping[str, str]) -> LauncherKind | None:
-    """Return what launcher `word` is, or None for a program. Raises RunError for a launcher that isn't there or unknown."""
+def _launcher(word: str, environment: Mapping[str, str], warnings: list[str]) -> tuple[LauncherKind, Path] | None:
+    """Return what launcher `word` is and where, or None for a program and for a launcher that palmette doesn't know.
+
+    Raises RunError for a launcher that isn't there.
+    """
     if not _LAUNCHER_NAME.match(Path(word).name):
         return None
-    path = shutil.which(word, path=environment.get("PATH"))
-    if path is None:
+    found = shutil.which(word, path=environment.get("PATH"))
+    if found is None:
         raise RunError(
             f"{word}: no such launcher; install an MPI or correct PATH (`palmette doctor` lists what there is)"
         )
-    identified = identify(Path(path))
+    path = Path(found).absolute()
+    identified = identify(path)
     if identified is None:
-        raise RunError(
-            f"{path} is no launcher that palmette knows, by its `--version`: it knows MPICH's and Intel's hydra, "
-            "Open MPI's (PRRTE) and srun"
+        warnings.append(
+            f"{path} is no launcher that palmette knows, by its `--version`: the preload goes through the environment, and "
+            "ranks to which the launcher doesn't pass that run without palmette"
         )
-    return identified.kind
+        return None
+    return identified.kind, path
 
 
-def _line_unread(kind: LauncherKind, words: Sequence[str]) -> CommandLine:
-    """Read what can be read: with --abi nothing about the program need be known."""
+def _line(kind: LauncherKind, words: Sequence[str], options: LauncherOptions, abi: Abi | None) -> CommandLine:
+    """Read the command line; what can be read of it with --abi, and where the programs stand in a file."""
     try:
-        return read_command_line(kind, words)
+        return read_command_line(kind, words, options)
+    except ProgramsInFileError:
+        return CommandLine(kind, tuple(words), ())
     except RunError:
+        if abi is None:
+            raise
         return CommandLine(kind, tuple(words), ())
 
 
-def _evidence(line: CommandLine, environment: Mapping[str, str], directory: Path) -> Evidence:
-    """Return the ABI of the job's programs, or the launcher's own where none is linked with MPI (scripts, Python)."""
+def _warn_of_launcher_behind(words: Sequence[str], environment: Mapping[str, str], warnings: list[str]) -> None:
+    """Tell where a launcher stands behind a wrapper (`timeout 60 mpiexec ...`): only its own options reach all hosts."""
+    behind = next((word for word in words[1:] if _LAUNCHER_NAME.match(Path(word).name)), None)
+    if behind is not None and shutil.which(behind, path=environment.get("PATH")) is not None:
+        warnings.append(
+            f"{behind} stands behind {words[0]}, so its ranks on other hosts may run without palmette; put `palmette run` "
+            f"right before {behind}"
+        )
+
+
+def _look(line: CommandLine, environment: Mapping[str, str], directory: Path, warnings: list[str]) -> _Found:
+    """Look into the job's programs. Raises RunError for those that can't be served, and for different MPIs in one job."""
     given = {assignment.name: assignment.value for assignment in line.assignments if assignment.value is not None}
     ranks = {**environment, **given}
     found: dict[Abi, Evidence] = {}
+    runtimes: dict[Path, None] = {}
     for part in line.parts:
-        evidence = _evidence_of_part(part, ranks, directory / (part.directory or ""))
-        if evidence is not None:
-            found.setdefault(evidence.abi, evidence)
+        where = directory / (part.directory or "")
+        program = find_program(part.program, ranks, where)
+        check_privileges(program)
+        one = linked_itself(program, ranks)
+        is_static = one.is_static
+        if one.evidence is None:
+            one = linked_behind(program, part.arguments, ranks, where) or one
+        if one.evidence is not None and one.evidence.abi is not None:
+            found.setdefault(one.evidence.abi, one.evidence)
+        elif is_static:
+            warnings.append(
+                f"{program.executed} is linked statically: nothing can be preloaded into it, only into what it starts"
+            )
+        if one.asan is not None:
+            runtimes[one.asan] = None
     if len(found) > 1:
         reasons = ", ".join(evidence.because for evidence in found.values())
         raise RunError(f"the programs of this job use different MPIs ({reasons}); build them with one")
-    if found:
-        return next(iter(found.values()))
-    of_launcher = abi_of_launcher(line.kind)
-    if of_launcher is None:
-        raise RunError(
-            f"{line.parts[0].program} is not linked with an MPI, and srun starts programs of any; say --abi mpich, ompi or abi"
-        )
-    return Evidence(of_launcher, f"{line.parts[0].program} names no MPI, and the launcher's is {SONAMES[of_launcher]}")
-
-
-def _evidence_of_part(part: Part, environment: Mapping[str, str], directory: Path) -> Evidence | None:
-    program = find_program(part.program, environment, directory)
-    check_privileges(program)
-    return mpi_of(program, environment) or mpi_behind(program, part.arguments, environment, directory)
+    old = tuple(runtime for runtime in runtimes if not sanitizer.knows_flag(runtime))
+    return _Found(next(iter(found.values()), None), bool(runtimes), old)

@@ -5,34 +5,57 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-from palmette.run.abi import SONAMES, Abi, Evidence, abi_of, is_mpi
-from palmette.run.elf import Binary, defines, read_binary
+from palmette.launch.kept import Signature, keep, recall, signature
+from palmette.run.abi import ABIS, SONAMES, Abi, Evidence, abi_of, is_mpi
+from palmette.run.elf import MAGIC, defines, is_program, read_binary
 from palmette.run.errors import RunError
 from palmette.run.libraries import Needed, needed_libraries
+from palmette.run.sanitizer import is_asan
 
 MAX_INTERPRETERS = 4
 """How far `#!` lines are followed, as far as Linux does."""
 
 
-@dataclass(frozen=True)
-class Program:
-    """A word of the command line, the file that it starts, and what the kernel loads for that.
+CLOCK_NS = 20_000_000
+"""By how much the times that a file system writes may lag behind the clock, at the most."""
+SHELL = Path("/bin/sh")
+"""What execvp(3), and so launchers and shells, run a text with that has no `#!` line."""
+MAX_LOOKED_AT = 4096
+"""Of how many files an examination may depend to be kept."""
 
-    `path` is the file itself, `binary` what is executed: its interpreter where the file is a script.
+
+class Program(NamedTuple):
+    """A word of the command line, the file that it starts, and the ELF file that is executed for that.
+
+    `path` is the file itself, `executed` its interpreter where the file is a script.
     """
 
     word: str
     path: Path
-    binary: Binary
+    executed: Path
 
     @property
     def is_script(self) -> bool:
         """Whether an interpreter runs the file."""
-        return self.path != self.binary.path
+        return self.path != self.executed
+
+
+class Linked(NamedTuple):
+    """What an ELF file is linked with, as far as it matters here.
+
+    `evidence` is None without a shared MPI. `is_static`: no dynamic loader starts it, so nothing can be preloaded.
+    `holds_mpi`: an MPI is part of the file itself. `asan` is the address sanitizer's shared runtime, where it needs that.
+    """
+
+    evidence: Evidence | None
+    is_static: bool = False
+    holds_mpi: bool = False
+    asan: Path | None = None
 
 
 def find_program(word: str, environment: Mapping[str, str], directory: Path) -> Program:
@@ -40,64 +63,133 @@ def find_program(word: str, environment: Mapping[str, str], directory: Path) -> 
     path = _locate(word, environment, directory)
     if path is None:
         raise RunError(f"{word}: no such program here; correct the name, or say --abi if it is only on the other hosts")
-    return Program(word, path, _executed(path, environment))
+    return Program(word, path.absolute(), _executed(path, environment))
 
 
-def mpi_of(program: Program, environment: Mapping[str, str]) -> Evidence | None:
-    """Return the ABI of the MPI that `program` is linked with, by itself or through a library; None without any.
+def linked(program: Path, environment: Mapping[str, str]) -> Linked:
+    """Return what the ELF file `program` is linked with, by itself or through a library.
 
-    Raises RunError for a program that can't be served: linked statically, with two MPIs, or with one of an unknown ABI.
+    What was found is kept on disk, and holds as long as none of the files changes that were looked at, nor another one
+    comes to where one was looked for. Raises RunError for a program with two MPIs, or with one of an unknown ABI.
     """
-    binary = program.binary
+    key = [str(program), environment.get("LD_LIBRARY_PATH", "")]
+    known = _recalled(recall("linked", key))
+    if known is not None:
+        return known
+    looked_at = {program}
+    begun_ns = time.time_ns()
+    found = _linked(program, environment, looked_at)
+    files = [(str(path), signature(path)) for path in looked_at]
+    # A file that changed meanwhile might have been read before.
+    settled = all(one is None or one[-1] < begun_ns - CLOCK_NS for _, one in files)
+    # What was found in relation to the working directory holds only there.
+    if settled and len(files) <= MAX_LOOKED_AT and all(path.is_absolute() for path in looked_at):
+        keep("linked", key, _to_keep(found, files))
+    return found
+
+
+def _to_keep(found: Linked, files: list[tuple[str, Signature | None]]) -> object:
+    return {
+        "evidence": [found.evidence.abis, found.evidence.because] if found.evidence else None,
+        "is_static": found.is_static,
+        "holds_mpi": found.holds_mpi,
+        "asan": str(found.asan) if found.asan else None,
+        "files": files,
+    }
+
+
+def _recalled(stored: object) -> Linked | None:
+    """Return what was kept if it still holds."""
+    if not isinstance(stored, dict):
+        return None
+    try:
+        if any(signature(path) != found for path, found in stored["files"]):
+            return None
+        evidence = None
+        if stored["evidence"] is not None:
+            abis, because = stored["evidence"]
+            evidence = Evidence(tuple(abi for abi in ABIS if abi in abis), str(because))
+        asan = Path(stored["asan"]) if stored["asan"] else None
+        return Linked(evidence, bool(stored["is_static"]), bool(stored["holds_mpi"]), asan)
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _linked(program: Path, environment: Mapping[str, str], looked_at: set[Path]) -> Linked:
+    try:
+        binary = read_binary(program)
+    except OSError:  # it may be executed all the same
+        return Linked(None)
+    if binary is None:
+        raise RunError(f"{program} is damaged, or no program of this machine (ELF); build it again")
     if binary.is_static:
-        raise RunError(
-            f"{binary.path} is linked statically, and nothing can be preloaded; link it with the shared libmpi"
-        )
+        return Linked(None, is_static=True, holds_mpi=_mentions(program, b"MPI_Init"))
     found: dict[Abi, Needed] = {}
     unknown: list[Needed] = []
-    for library in needed_libraries(binary, environment, stop=is_mpi):
+    asan: Path | None = None
+    for library in needed_libraries(binary, environment, stop=is_mpi, looked_at=looked_at):
         abi = abi_of(library.name)
         if abi is not None:
             found.setdefault(abi, library)
         elif is_mpi(library.name):
             unknown.append(library)
+        elif is_asan(library.name):
+            asan = asan or library.file
     if len(found) > 1:
         asks = " and ".join(f"{library.name} (for {library.by.name})" for library in found.values())
-        raise RunError(f"{binary.path} needs two MPIs, {asks}; build all of it with one")
+        raise RunError(f"{program} needs two MPIs, {asks}; build all of it with one")
     if unknown:
         known = ", ".join(SONAMES.values())
-        raise RunError(
-            f"{binary.path} needs {unknown[0].name}, an MPI that palmette has no library for (it has {known})"
-        )
+        raise RunError(f"{program} needs {unknown[0].name}, an MPI that palmette has no library for (it has {known})")
     for abi, library in found.items():
-        through = "" if library.by == binary.path else f" through {library.by.name}"
-        return Evidence(abi, f"{binary.path.name} needs {library.name}{through}")
-    if defines(binary.path, "MPI_Init"):
-        raise RunError(f"{binary.path} holds its MPI in itself, linked statically; link it with the shared libmpi")
-    return None
+        through = "" if library.by == program else f" through {library.by.name}"
+        return Linked(Evidence((abi,), f"{program.name} needs {library.name}{through}"), asan=asan)
+    return Linked(None, holds_mpi=defines(program, "MPI_Init"), asan=asan)
 
 
-def mpi_behind(
+def _mentions(path: Path, text: bytes) -> bool:
+    """Return whether the file holds `text`: MPIs do, in their messages, also where the names of functions are stripped."""
+    import mmap
+
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as contents:
+        return contents.find(text) >= 0
+
+
+def linked_itself(program: Program, environment: Mapping[str, str]) -> Linked:
+    """Return what the program itself is linked with.
+
+    Raises RunError as `linked` does, and for a program with its MPI linked in statically.
+    """
+    found = linked(program.executed, environment)
+    if found.holds_mpi and found.is_static:
+        raise RunError(
+            f"{program.executed} is linked statically, and nothing can be preloaded; link it with the shared libmpi"
+        )
+    if found.holds_mpi:
+        raise RunError(f"{program.executed} holds its MPI in itself, linked statically; link it with the shared libmpi")
+    return found
+
+
+def linked_behind(
     program: Program, arguments: Sequence[str], environment: Mapping[str, str], directory: Path
-) -> Evidence | None:
-    """Return the ABI of the first program among the arguments of a wrapper: `numactl -m 0 ./app`.
+) -> Linked | None:
+    """Return what the first program is linked with that uses MPI among the arguments of a wrapper: `numactl -m 0 ./app`.
 
-    None when no argument is a program that is linked with MPI. Raises RunError as `mpi_of` does.
+    None when no argument is such a program. Raises RunError as `linked` does.
     """
     for word in arguments:
         path = _locate(word, environment, directory)
-        binary = _binary(path) if path is not None else None
-        if path is None or binary is None or binary.is_static or path == program.path:
+        if path is None or path.absolute() == program.path or not _is_elf(path):
             continue
-        evidence = mpi_of(Program(word, path, binary), environment)
-        if evidence is not None:
-            return evidence
+        found = linked(path.absolute(), environment)
+        if found.evidence is not None:
+            return found
     return None
 
 
 def check_privileges(program: Program) -> None:
     """Raise RunError for a program that runs with more rights than its caller: the loader then ignores LD_PRELOAD."""
-    path = program.binary.path
+    path = program.executed
     mode = path.stat().st_mode
     if mode & stat.S_ISUID or (mode & stat.S_ISGID and mode & stat.S_IXGRP):
         raise RunError(
@@ -126,32 +218,35 @@ def _locate(word: str, environment: Mapping[str, str], directory: Path) -> Path 
         return None
 
 
-def _executed(path: Path, environment: Mapping[str, str]) -> Binary:
-    """Return the ELF file that runs when `path` is started, through `#!` lines."""
+def _executed(path: Path, environment: Mapping[str, str]) -> Path:
+    """Return the ELF file that runs when `path` is started, through `#!` lines; `path` where it can't be read."""
     at = path
     for _ in range(MAX_INTERPRETERS):
-        binary = _binary(at)
-        if binary is not None:
-            return binary
-        at = _interpreter(at, environment)
+        try:
+            with at.open("rb") as file:
+                head = file.read(512)
+        except OSError:
+            return at.absolute()
+        if is_program(head):
+            # A name of its own for $ORIGIN, which the loader takes from the file behind links.
+            return at.absolute()
+        at = _interpreter(at, head, environment)
     raise RunError(f"{path}: more than {MAX_INTERPRETERS} interpreters stand behind it; start the last one yourself")
 
 
-def _binary(path: Path) -> Binary | None:
-    try:
-        # A name of its own for $ORIGIN, which the loader takes from the file behind links.
-        return read_binary(path.absolute())
-    except OSError:
-        return None
-
-
-def _interpreter(path: Path, environment: Mapping[str, str]) -> Path:
+def _is_elf(path: Path) -> bool:
     try:
         with path.open("rb") as file:
-            first = file.readline(512)
-    except OSError as error:
-        raise RunError(f"{path} can't be read ({error.strerror}), so its MPI is unknown; say --abi") from None
-    words = first[2:].decode(errors="replace").split() if first.startswith(b"#!") else []
+            return is_program(file.read(64))
+    except OSError:
+        return False
+
+
+def _interpreter(path: Path, head: bytes, environment: Mapping[str, str]) -> Path:
+    """Return what runs the script `path` that begins with `head`."""
+    if head and not head.startswith((b"#!", MAGIC)) and b"\0" not in head:
+        return SHELL
+    words = head[2:].split(b"\n")[0].decode(errors="replace").split() if head.startswith(b"#!") else []
     if not words:
         raise RunError(f"{path} is neither a program of this machine (ELF) nor a script that begins with #!")
     if Path(words[0]).name == "env":

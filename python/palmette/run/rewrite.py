@@ -2,35 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping
 
 from palmette.launch import launcher
 from palmette.run.command_line import Assignment, CommandLine
 from palmette.run.preload import NAME as LD_PRELOAD
-from palmette.run.preload import with_preload
 
 Rewritten = tuple[tuple[str, ...], dict[str, str]]
 """A command line, and variables to set in the launcher's environment."""
 
+Amended = dict[str, Callable[[str | None], str]]
+"""Variables that we add something to, LD_PRELOAD first of all: name -> the value from the one that is there, or None."""
+
 
 def rewrite(
-    line: CommandLine, variables: Mapping[str, str], preloads: Sequence[Path], environment: Mapping[str, str]
+    line: CommandLine, variables: Mapping[str, str], amended: Amended, environment: Mapping[str, str]
 ) -> Rewritten:
-    """Return the command line that gives `variables` and LD_PRELOAD with `preloads` to the ranks.
+    """Return the command line that gives `variables` and those of `amended` to the ranks.
 
-    What the user's own words set stays as it is, only LD_PRELOAD gets our libraries added to it.
+    What the user's own words set stays as it is, only the `amended` ones get our part added to it.
     """
     if line.kind == "srun":
-        return _srun(line, variables, preloads, environment)
+        return _srun(line, variables, amended, environment)
+    assert line.kind is not None, "only a launcher's line can be rewritten"
     words = list(line.words)
     theirs = {assignment.name for assignment in line.assignments}
     for assignment in line.assignments:
-        if assignment.name == LD_PRELOAD:
-            present = assignment.value if assignment.value is not None else environment.get(LD_PRELOAD)
-            words[assignment.first : assignment.last] = _same_length(line, assignment, with_preload(preloads, present))
+        if assignment.name in amended:
+            present = assignment.value if assignment.value is not None else environment.get(assignment.name)
+            value = amended[assignment.name](present)
+            words[assignment.first : assignment.last] = _same_length(line, assignment, value)
     ours = {name: value for name, value in variables.items() if name not in theirs}
-    ours[LD_PRELOAD] = with_preload(preloads, environment.get(LD_PRELOAD))
+    ours |= {name: amend(environment.get(name)) for name, amend in amended.items()}
     # Open MPI's -x belongs to one part of the command line, hydra's -genv to all of it.
     places = [part.start for part in line.parts] if line.kind == "prrte" else [1]
     for place in reversed(places or [1]):
@@ -55,7 +58,7 @@ def _set_by_user(line: CommandLine, place: int) -> set[str]:
 def _same_length(line: CommandLine, assignment: Assignment, value: str) -> list[str]:
     """Return the words of the assignment with another value; as many as before, so that indices stay true."""
     words = list(line.words[assignment.first : assignment.last])
-    if line.kind == "prrte" or "=" in words[-1]:
+    if line.kind == "prrte" or len(words) < 3:  # else hydra's -genv NAME VALUE, whose value may hold a `=`
         joined = f"{assignment.name}={value}"
         if len(words) == 1:  # --x=NAME=VALUE
             return [f"{words[0].partition('=')[0]}={joined}"]
@@ -64,20 +67,21 @@ def _same_length(line: CommandLine, assignment: Assignment, value: str) -> list[
 
 
 def _srun(
-    line: CommandLine, variables: Mapping[str, str], preloads: Sequence[Path], environment: Mapping[str, str]
+    line: CommandLine, variables: Mapping[str, str], amended: Amended, environment: Mapping[str, str]
 ) -> Rewritten:
     """srun: everything but LD_PRELOAD goes into its environment, which does it no harm and may hold commas.
 
     --export then names the variables, for an --export of the user's may leave the environment out.
     """
-    value = with_preload(preloads, environment.get(LD_PRELOAD))
+    changed = {name: amend(environment.get(name)) for name, amend in amended.items()}
+    preload = changed.pop(LD_PRELOAD)
     exports = {(a.first, a.last) for a in line.assignments}
     theirs = {a.name for a in line.assignments}
-    ours = {name: text for name, text in variables.items() if name not in theirs}
+    ours = {name: text for name, text in {**variables, **changed}.items() if name not in theirs or name in changed}
     words = list(line.words)
     if not exports:
         for place in reversed([part.start for part in line.parts] or [1]):
-            words.insert(place, ",".join(["--export=ALL", f"{LD_PRELOAD}={value}"]))
+            words.insert(place, ",".join(["--export=ALL", f"{LD_PRELOAD}={preload}"]))
         return tuple(words), ours
     for first, last in sorted(exports, reverse=True):
         entries = []
@@ -85,9 +89,13 @@ def _srun(
             if (a.first, a.last) != (first, last) or a.name in ("NONE", "NIL"):
                 continue
             if a.name == LD_PRELOAD:
-                value = with_preload(preloads, a.value if a.value is not None else environment.get(LD_PRELOAD))
+                preload = amended[LD_PRELOAD](a.value if a.value is not None else environment.get(LD_PRELOAD))
+            elif a.name in changed:
+                # Named below, with the value from srun's environment.
+                if a.value is not None:
+                    ours[a.name] = amended[a.name](a.value)
             else:
                 entries.append(a.name if a.value is None else f"{a.name}={a.value}")
         named = [] if "ALL" in entries else list(ours)
-        words[first:last] = ["--export=" + ",".join([*entries, *named, f"{LD_PRELOAD}={value}"])]
+        words[first:last] = ["--export=" + ",".join([*entries, *named, f"{LD_PRELOAD}={preload}"])]
     return tuple(words), ours

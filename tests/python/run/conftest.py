@@ -12,6 +12,12 @@ import pytest
 from palmette.run.abi import ABIS
 
 
+@pytest.fixture(autouse=True)
+def _answers_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was kept on disk by other runs doesn't change what a test sees, nor is anything left behind."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
 @pytest.fixture
 def libraries(tmp_path: Path) -> Path:
     """A folder with a preload library for each ABI, as far as names go."""

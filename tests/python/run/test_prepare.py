@@ -107,13 +107,144 @@ def test_a_setting_that_the_line_gives_stays(ready: Prepare, build: Build, launc
     assert "linear" in prepared.command
 
 
-def test_a_program_without_mpi_gets_the_launchers(ready: Prepare, launchers: dict[str, str]) -> None:
-    for kind, abi in (("hydra", "mpich"), ("intel_hydra", "mpich"), ("prrte", "ompi")):
-        prepared = ready(launchers[kind], "-n", "2", "sh", "-c", "true")
-        assert prepared.evidence.abi == abi
-        assert "names no MPI" in prepared.evidence.because
-    with pytest.raises(RunError, match="srun starts programs of any; say --abi"):
-        ready(launchers["srun"], "-n", "2", "sh")
+@pytest.mark.parametrize(
+    ("kind", "abis"),
+    [
+        ("hydra", ("mpich", "abi")),
+        ("intel_hydra", ("mpich", "abi")),
+        ("prrte", ("ompi", "abi")),
+        ("srun", ("mpich", "ompi", "abi")),
+    ],
+)
+def test_a_program_without_mpi_gets_the_preloads_of_the_launchers_mpis(
+    ready: Prepare, launchers: dict[str, str], libraries: Path, kind: str, abis: tuple[str, ...]
+) -> None:
+    prepared = ready(launchers[kind], "-n", "2", "sh", "-c", "true")
+    assert (prepared.evidence.abi, prepared.evidence.abis) == (None, abis)
+    assert prepared.evidence.because.startswith("sh names no MPI")
+    value = ":".join(preloads(libraries, abi) for abi in abis)
+    assert any(word.endswith(f"LD_PRELOAD={value}") or word == value for word in prepared.command)
+
+
+@pytest.mark.parametrize(
+    ("environment", "abis"),
+    [
+        ({}, ("mpich", "ompi", "abi")),
+        # What modules set tells nothing of what a script loads by itself.
+        ({"I_MPI_ROOT": "/opt/intel/mpi", "MPI_HOME": "/opt/intel/mpi"}, ("mpich", "ompi", "abi")),
+        # Slurm does this for all MPIs.
+        ({"PMI_RANK": "0", "SLURM_PROCID": "0"}, ("mpich", "ompi", "abi")),
+        ({"PMI_RANK": "0", "MPI_LOCALRANKID": "0"}, ("mpich", "abi")),
+        ({"OMPI_COMM_WORLD_RANK": "0", "PMIX_RANK": "0"}, ("ompi", "abi")),
+    ],
+)
+def test_without_a_launcher_the_job_around_tells_the_mpi_or_all_preloads_go(
+    ready: Prepare, libraries: Path, environment: dict[str, str], abis: tuple[str, ...]
+) -> None:
+    prepared = ready("ls", environment=environment)
+    assert prepared.evidence.abis == abis
+    assert prepared.environment["LD_PRELOAD"] == ":".join(preloads(libraries, abi) for abi in abis)
+    assert prepared.warnings == ()
+
+
+def test_only_preloads_that_are_built_are_given(ready: Prepare, libraries: Path, tmp_path: Path) -> None:
+    (libraries / "libpalmette_ompi.so").unlink()
+    assert ready("ls").evidence.abis == ("mpich", "abi")
+    (libraries / "libpalmette_abi.so").unlink()
+    alone = ready("ls").evidence
+    assert (alone.abi, alone.because) == (
+        "mpich",
+        "ls names no MPI and nothing tells one: the preload for libmpi.so.12 is given",
+    )
+    (libraries / "libpalmette_mpich.so").unlink()
+    with pytest.raises(RunError, match=r"libpalmette_mpich\.so, .* is not built"):
+        ready("ls")
+
+
+def test_all_that_count_messages_stand_before_all_that_serve(libraries: Path, tmp_path: Path) -> None:
+    for abi in ("mpich", "abi"):
+        (libraries / f"libpalmette_matrix_{abi}.so").touch()
+    environment = {"PATH": os.environ["PATH"]}
+    prepared = prepare(["ls"], {"PALMETTE_MATRIX": "/m"}, environment, directory=tmp_path, libraries=libraries)
+    names = [path.name for path in prepared.preloads]
+    assert names == [
+        "libpalmette_matrix_mpich.so",
+        "libpalmette_matrix_abi.so",
+        "libpalmette_mpich.so",
+        "libpalmette_abi.so",
+    ]
+
+
+def test_preloads_that_a_run_around_gave_go(ready: Prepare, build: Build, libraries: Path) -> None:
+    app = str(build("app", needs=["libmpi.so.40"]))
+    outside = ready("ls").environment["LD_PRELOAD"]
+    assert ready(app, environment={"LD_PRELOAD": f"/a.so:{outside}"}).environment["LD_PRELOAD"] == (
+        f"/a.so:{preloads(libraries, 'ompi')}"
+    )
+
+
+def test_a_launcher_behind_a_wrapper_is_warned_of(ready: Prepare, build: Build, launchers: dict[str, str]) -> None:
+    app = str(build("app", needs=["libmpi.so.12"]))
+    prepared = ready("env", "A=1", launchers["hydra"], "-n", "2", app)
+    assert prepared.evidence.abi == "mpich"
+    assert "put `palmette run` right before" in prepared.warnings[0]
+
+
+def test_programs_in_a_file_get_the_preloads_of_the_launchers_mpis(
+    ready: Prepare, launchers: dict[str, str], libraries: Path
+) -> None:
+    prepared = ready(launchers["hydra"], "-configfile", "f")
+    value = f"{preloads(libraries)}:{preloads(libraries, 'abi')}"
+    assert prepared.command[4:] == ("-genv", "LD_PRELOAD", value, "-configfile", "f")
+    assert prepared.evidence.because.startswith("what stands in the file names no MPI and its launcher")
+
+
+def test_a_static_wrapper_is_warned_of(ready: Prepare, build: Build, launchers: dict[str, str]) -> None:
+    source = "void _start(void) { for (;;) {} }"
+    wrapper = str(build("wrap", options=["-static", "-nostdlib"], source=source))
+    app = str(build("app", needs=["libmpi.so.12"]))
+    assert ready(launchers["hydra"], wrapper, app).warnings == ()
+    assert (
+        "nothing can be preloaded into it, only into what it starts" in ready(launchers["hydra"], wrapper).warnings[0]
+    )
+
+
+@pytest.fixture
+def sanitized(build: Build, tmp_path: Path) -> Callable[[str], str]:
+    """A program that needs an address sanitizer's runtime, with or without the flag in it."""
+
+    def make(text: str) -> str:
+        source = f'const char *flags(void) {{ return "{text}"; }}'
+        build("libasan.so.8", library=True, where=tmp_path / "san", source=source)
+        needs = ["libmpi.so.12", "libasan.so.8"]
+        return str(build("app", needs=needs, options=[f"-Wl,-rpath,{tmp_path / 'san'}"]))
+
+    return make
+
+
+def test_the_address_sanitizer_is_told_not_to_insist(
+    ready: Prepare, sanitized: Callable[[str], str], launchers: dict[str, str], libraries: Path
+) -> None:
+    app = sanitized("verify_asan_link_order")
+    flag = "verify_asan_link_order=0"
+    prepared = ready(launchers["hydra"], "-n", "2", app)
+    at = prepared.command.index("ASAN_OPTIONS")
+    assert prepared.command[at + 1] == flag
+    assert prepared.command[prepared.command.index("LD_PRELOAD") + 1] == preloads(libraries)
+    alone = ready(app, environment={"ASAN_OPTIONS": "detect_leaks=0"})
+    assert alone.environment["ASAN_OPTIONS"] == f"detect_leaks=0:{flag}"
+    typed = ready(launchers["hydra"], "-genv", "ASAN_OPTIONS", "a=1", app)
+    assert f"a=1:{flag}" in typed.command and typed.command.count("ASAN_OPTIONS") == 1
+    slurm = ready(launchers["srun"], "--export=HOME,ASAN_OPTIONS=a=1", app)
+    assert slurm.command[1].startswith("--export=HOME,PALMETTE_GATHER,ASAN_OPTIONS,LD_PRELOAD=")
+    assert slurm.environment["ASAN_OPTIONS"] == f"a=1:{flag}"
+
+
+def test_an_old_address_sanitizer_goes_first(
+    ready: Prepare, sanitized: Callable[[str], str], libraries: Path, tmp_path: Path
+) -> None:
+    prepared = ready(sanitized("nothing to be told"))
+    assert prepared.environment["LD_PRELOAD"] == f"{tmp_path / 'san' / 'libasan.so.8'}:{preloads(libraries)}"
 
 
 def test_a_wrapped_program_counts(ready: Prepare, build: Build, launchers: dict[str, str]) -> None:
@@ -167,7 +298,6 @@ def test_a_preload_that_is_not_built_is_refused(build: Build, tmp_path: Path, ab
     ("words", "message"),
     [
         ((), "no command"),
-        (("ls",), "is no launcher that palmette knows"),
         (("./mpiexec", "-n", "2", "app"), "no such launcher"),
         (("./app",), "no such program"),
     ],
@@ -177,6 +307,11 @@ def test_what_can_not_be_run_is_refused(ready: Prepare, words: tuple[str, ...], 
         ready(*words)
 
 
-def test_a_launcher_of_an_unknown_kind_is_refused(ready: Prepare, launchers: dict[str, str]) -> None:
-    with pytest.raises(RunError, match="is no launcher that palmette knows, by its `--version`"):
-        ready(launchers["unknown"], "-n", "2", "app")
+def test_a_launcher_of_an_unknown_kind_gets_the_preload_through_the_environment(
+    ready: Prepare, build: Build, launchers: dict[str, str], libraries: Path
+) -> None:
+    app = str(build("app", needs=["libmpi.so.40"]))
+    prepared = ready(launchers["unknown"], "-n", "2", app)
+    assert prepared.command == (launchers["unknown"], "-n", "2", app)
+    assert prepared.environment["LD_PRELOAD"] == preloads(libraries, "ompi")
+    assert "is no launcher that palmette knows, by its `--version`" in prepared.warnings[0]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from palmette.run import elf, program
 from palmette.run.errors import RunError
-from palmette.run.program import check_privileges, find_program, mpi_behind, mpi_of
+from palmette.run.program import check_privileges, find_program, linked_behind, linked_itself
 
 Build = Callable[..., Path]
 PATH = {"PATH": os.environ["PATH"]}
@@ -17,7 +20,7 @@ PATH = {"PATH": os.environ["PATH"]}
 
 def abi(path: Path, environment: dict[str, str] | None = None) -> str | None:
     environment = {**PATH, **(environment or {})}
-    evidence = mpi_of(find_program(str(path), environment, path.parent), environment)
+    evidence = linked_itself(find_program(str(path), environment, path.parent), environment).evidence
     return evidence.abi if evidence else None
 
 
@@ -83,10 +86,19 @@ def test_two_mpis_in_one_program_are_refused(build: Build, tmp_path: Path) -> No
         abi(app, {"LD_LIBRARY_PATH": str(tmp_path)})
 
 
-def test_a_static_program_is_refused(build: Build) -> None:
-    app = build("app", options=["-static", "-nostdlib"], source="void _start(void) { for (;;) {} }")
+STATIC = ["-static", "-nostdlib", "-s"]
+
+
+def test_a_static_program_with_an_mpi_is_refused_also_without_names(build: Build) -> None:
+    source = 'const char *volatile message = "Fatal error in PMPI_Init"; void _start(void) { for (;;) {} }'
     with pytest.raises(RunError, match="is linked statically"):
-        abi(app)
+        abi(build("app", options=STATIC, source=source))
+
+
+def test_a_static_program_without_an_mpi_names_none(build: Build) -> None:
+    app = build("app", options=STATIC, source="void _start(void) { for (;;) {} }")
+    found = linked_itself(find_program(str(app), PATH, app.parent), PATH)
+    assert (found.evidence, found.is_static) == (None, True)
 
 
 def test_an_mpi_inside_of_the_program_is_refused(build: Build) -> None:
@@ -107,6 +119,30 @@ def test_a_script_is_run_by_its_interpreter(build: Build, tmp_path: Path) -> Non
     assert find_program(str(script), {"PATH": str(interpreter.parent)}, tmp_path).is_script
 
 
+def test_a_text_without_a_first_line_is_run_by_the_shell(tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    script.write_text("exec ./app\n", encoding="utf-8")
+    script.chmod(0o755)
+    found = find_program(str(script), PATH, tmp_path)
+    assert found.executed.resolve() == Path("/bin/sh").resolve()
+    assert linked_itself(found, PATH).evidence is None
+
+
+def test_a_program_that_can_not_be_read_names_no_mpi(
+    build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = build("app", needs=["libmpi.so.12"])
+    opened = Path.open
+
+    def refuse(path: Path, *arguments: Any, **options: Any) -> Any:
+        if path == app:
+            raise PermissionError(13, "Permission denied")
+        return opened(path, *arguments, **options)
+
+    monkeypatch.setattr(Path, "open", refuse)
+    assert linked_itself(find_program(str(app), PATH, tmp_path), PATH).evidence is None
+
+
 def test_scripts_that_run_each_other_are_refused(tmp_path: Path) -> None:
     script = tmp_path / "snake"
     script.write_text(f"#!{script}\n", encoding="utf-8")
@@ -115,7 +151,7 @@ def test_scripts_that_run_each_other_are_refused(tmp_path: Path) -> None:
         find_program(str(script), PATH, tmp_path)
 
 
-@pytest.mark.parametrize("contents", [b"", b"no program", b"\x7fELF", b"\x7fELF" + b"\0" * 60, b"#!\n"])
+@pytest.mark.parametrize("contents", [b"", b"no\0program", b"\x7fELF", b"\x7fELF" + b"\0" * 60, b"#!\n"])
 def test_a_file_that_is_no_program_is_refused(tmp_path: Path, contents: bytes) -> None:
     path = tmp_path / "thing"
     path.write_bytes(contents)
@@ -132,11 +168,13 @@ def test_a_program_that_is_not_there_is_refused(tmp_path: Path) -> None:
 def test_a_wrapper_is_looked_behind(build: Build) -> None:
     app = build("app", needs=["libmpi.so.12"])
     wrapper = find_program("env", PATH, app.parent)
-    assert mpi_of(wrapper, PATH) is None
-    evidence = mpi_behind(wrapper, ["A=1", "-u", "no such thing", "./app", "7"], PATH, app.parent)
-    assert evidence is not None
-    assert evidence.abi == "mpich"
-    assert mpi_behind(wrapper, ["ls"], PATH, app.parent) is None
+    assert linked_itself(wrapper, PATH).evidence is None
+    library = build("libx.so", library=True, source='const char *x(void) { return "MPI_Init"; }')
+    library.chmod(0o755)
+    behind = linked_behind(wrapper, ["A=1", "-u", "no such thing", str(library), "./app", "7"], PATH, app.parent)
+    assert behind is not None and behind.evidence is not None
+    assert behind.evidence.abi == "mpich"
+    assert linked_behind(wrapper, ["ls"], PATH, app.parent) is None
 
 
 @pytest.mark.parametrize("mode", [0o4755, 0o2755])
@@ -148,3 +186,52 @@ def test_a_program_with_more_rights_than_its_caller_is_refused(build: Build, mod
         pytest.skip("this file system keeps no set-user-ID bit")
     with pytest.raises(RunError, match="set-user-ID"):
         check_privileges(find_program(str(app), PATH, app.parent))
+
+
+def test_what_was_found_is_kept_until_a_file_changes(
+    build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    build("libsolver.so", needs=["libmpi.so.40"], library=True, where=second)
+    app = build("app", needs=["libsolver.so"])
+    paths = {"LD_LIBRARY_PATH": f"{first}:{second}"}
+    time.sleep(2e-9 * program.CLOCK_NS)  # younger files are not trusted to be at rest
+    assert abi(app, paths) == "ompi"
+
+    def fail(path: Path) -> None:
+        raise AssertionError(f"{path} is read again")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(program, "read_binary", fail)
+        assert abi(app, paths) == "ompi"
+        with pytest.raises(AssertionError, match="is read again"):
+            abi(app, {"LD_LIBRARY_PATH": str(first)})
+    # A library that comes to where one was looked for in vain goes before the one that was found.
+    build("libsolver.so", needs=["libmpi.so.12"], library=True, where=first)
+    elf.read_binary.cache_clear()
+    assert abi(app, paths) == "mpich"
+    build("app", needs=["libmpi_abi.so.1"])
+    elf.read_binary.cache_clear()
+    assert abi(app, paths) == "abi"
+
+
+def test_what_was_found_from_the_working_directory_is_not_kept(
+    build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = build("app", needs=["libsolver.so"])
+    for name, library in (("one", "libmpi.so.40"), ("two", "libmpi.so.12")):
+        build("libsolver.so", needs=[library], library=True, where=tmp_path / name / "lib")
+        monkeypatch.chdir(tmp_path / name)
+        elf.read_binary.cache_clear()
+        assert abi(app, {"LD_LIBRARY_PATH": "lib"}) == {"one": "ompi", "two": "mpich"}[name]
+
+
+@pytest.mark.parametrize("runtime", ["libasan.so.8", "libclang_rt.asan-x86_64.so", "libclang_rt.asan.so"])
+def test_the_sanitizers_runtime_is_found(build: Build, tmp_path: Path, runtime: str) -> None:
+    library = build(runtime, library=True, where=tmp_path / "lib")
+    app = build("app", needs=["libmpi.so.12", runtime])
+    found = linked_itself(find_program(str(app), PATH, tmp_path), {**PATH, "LD_LIBRARY_PATH": str(tmp_path / "lib")})
+    assert found.asan == library
+    plain = build("plain", needs=["libmpi.so.12", "libasan_helper.so"])
+    assert linked_itself(find_program(str(plain), PATH, tmp_path), PATH).asan is None

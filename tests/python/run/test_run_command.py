@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,8 +12,10 @@ from typing import Any
 import pytest
 
 from palmette import _core
-from palmette.run import prepared
-from palmette.run.abi import matrix_library, preload_library
+from palmette.cli.group import run_group
+from palmette.cli.run_options import OPTIONS
+from palmette.run import jobs, prepared
+from palmette.run.abi import Abi, built, matrix_library, preload_library
 
 Call = Callable[..., Any]
 
@@ -20,6 +24,11 @@ Call = Callable[..., Any]
 def app(build: Callable[..., Path], libraries: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A program, with preload libraries for all ABIs in place."""
     monkeypatch.setattr(prepared, "preload_library", lambda abi, folder: preload_library(abi, libraries))
+
+    def built_here(abis: tuple[Abi, ...], folder: Path, *, matrix: bool) -> tuple[Abi, ...]:
+        return built(abis, libraries, matrix=matrix)
+
+    monkeypatch.setattr(jobs, "built", built_here)
     return str(build("app", needs=["libmpi.so.12"]))
 
 
@@ -109,6 +118,7 @@ def test_a_warning_goes_to_standard_error(palmette: Call, app: str, launchers: d
         (["--report=page", "app"], "PALMETTE_REPORT=page: expected 0, 1 or a path that ends in .json"),
         (["--abi", "mpt", "app"], "--abi"),
         (["./no-such-app"], "no such program"),
+        (["--matrix", "/", "app"], "is a directory"),
     ],
 )
 def test_bad_input_is_told_in_one_line_with_status_2(palmette: Call, arguments: list[str], message: str) -> None:
@@ -140,3 +150,89 @@ def test_a_matrix_in_a_folder_that_is_not_there_is_refused(palmette: Call, app: 
     result = palmette("run", "--matrix", "/none/m.txt", app)
     assert result.status == 2
     assert "PALMETTE_MATRIX=/none/m.txt: the folder /none isn't there; make it first" in result.err
+
+
+def test_a_program_that_names_no_mpi_gets_every_preload_and_json_says_so(
+    palmette: Call, app: str, libraries: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "job.sh"
+    script.write_text("#!/bin/sh\nmpiexec -n 2 ./app\n", encoding="utf-8")
+    script.chmod(0o755)
+    for variable in ("OMPI_COMM_WORLD_RANK", "MPI_LOCALRANKID"):
+        monkeypatch.delenv(variable, raising=False)
+    found = json.loads(palmette("run", "--json", str(script)).out)
+    expected = [str(libraries / f"libpalmette_{abi}.so") for abi in ("mpich", "ompi", "abi")]
+    assert (found["abi"], found["abis"], found["preload"]) == (None, ["mpich", "ompi", "abi"], expected)
+    assert found["environment"]["LD_PRELOAD"] == ":".join(expected)
+    assert found["because"] == (
+        "job.sh names no MPI and nothing tells one: the preloads for libmpi.so.12, libmpi.so.40 and libmpi_abi.so.1 are "
+        "given, each steps aside unless the MPI is its own"
+    )
+    assert f"LD_PRELOAD={':'.join(expected)}" in palmette("run", "--print", str(script)).out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--off", "-v"],
+        ["-vv", "--verbose", "--off"],
+        ["--report", "x.json", "--force", "gather=linear", "--force=bcast=mpi"],
+        ["--report", "--off"],
+        ["--report=1", "--abi", "ompi"],
+        ["--abi=abi", "--"],
+        ["--table=table.json"],
+        [],
+    ],
+)
+def test_options_are_read_alike_with_and_without_the_command_lines_library(
+    palmette: Call, app: str, words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "table.json").write_text("{}", encoding="utf-8")
+    alone = palmette("run", "--print", *words, app, "--report", "-v")
+    assert alone.status == 0
+    assert run_group(["run", "--print", *words, app, "--report", "-v"]) == 0
+    assert capsys.readouterr().out == alone.out
+
+
+def test_help_shows_every_option(palmette: Call) -> None:
+    text = palmette("run", "--help").out
+    assert all(word in text for option in OPTIONS for word in option.words)
+    assert "[mpich|ompi|abi]" in text
+
+
+HEAVY = ("click", "rich", "elftools", "jsonschema", "dataclasses", "subprocess", "palmette._core", "importlib.metadata")
+
+
+def test_a_known_program_starts_without_what_takes_long_to_load(app: str, launchers: dict[str, str]) -> None:
+    words = ["run", "--print", launchers["hydra"], "-n", "2", app]
+    code = (
+        "import sys; from palmette.cli.main import main; from palmette.run import prepared; from pathlib import Path;"
+        "prepared.preload_library = lambda abi, folder: Path('/x.so');"
+        f"status = main({words!r}); print(status, *[name for name in {HEAVY!r} if name in sys.modules])"
+    )
+    for loaded in (("elftools", "subprocess"), ()):
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+        line = done.stdout.splitlines()[-1].split()
+        assert line[0] == "0"
+        assert set(loaded) <= set(line[1:])
+    assert line == ["0"], "the second start takes what the first one has found"
+
+
+@pytest.mark.parametrize("first", ["#!/bin/sh\n", ""])
+def test_a_script_takes_our_place_and_passes_the_preloads_on(first: str, libraries: Path, tmp_path: Path) -> None:
+    script = tmp_path / "job.sh"
+    script.write_text(f'{first}echo "$1 $LD_PRELOAD $PALMETTE_ENABLE"; exit 7\n', encoding="utf-8")
+    script.chmod(0o755)
+    for library in libraries.iterdir():
+        library.unlink()
+    code = (
+        "import sys; from pathlib import Path; from palmette.cli.main import main; from palmette.run import jobs, prepared;"
+        "jobs.built = lambda *_, **__: ('mpich', 'abi');"
+        f"prepared.preload_library = lambda abi, folder: Path({str(libraries)!r}) / f'libpalmette_{{abi}}.so';"
+        f"sys.exit(main(['run', '--off', {str(script)!r}, 'word']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    expected = f"word {libraries}/libpalmette_mpich.so:{libraries}/libpalmette_abi.so 0\n"
+    assert (done.returncode, done.stdout) == (7, expected), done.stderr

@@ -1,0 +1,95 @@
+"""The options of `palmette run`: declared once, for the command line's library and for a reader that does without it.
+
+Loading that library takes longer than all that `palmette run` does before a job begins, so it is only loaded for help,
+for JSON and to tell mistakes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+from palmette.run.abi import ABIS
+
+
+class Option(NamedTuple):
+    """One option: what it is called, its parameter, and what stands behind it.
+
+    `report` is a value that may be left out: the next word is its own only if it ends in .json.
+    """
+
+    words: tuple[str, ...]
+    parameter: str
+    kind: Literal["value", "path", "repeated", "flag", "count", "report"]
+    help: str
+    metavar: str | None = None
+    allowed: tuple[str, ...] = ()
+
+
+OPTIONS: tuple[Option, ...] = (
+    Option(("--topology",), "topology", "path", "topology.json of the cluster.", "FILE"),
+    Option(("--table",), "table", "path", "Decision table to choose by.", "FILE"),
+    Option(
+        ("--report",), "report", "report",
+        "Print a page at the end: what was served and how; or write it as JSON.", "[FILE.json]",
+    ),
+    Option(
+        ("--matrix",), "matrix", "path", "Write who sent how much to whom, point to point, for palmette map.", "FILE"
+    ),
+    Option(
+        ("--force",), "force", "repeated",
+        "Always take this algorithm: gather=linear. Repeatable.", "COLLECTIVE=SPEC",
+    ),
+    Option(("--off",), "off", "flag", "Preload, but pass all calls through: for comparisons."),
+    Option(("-v", "--verbose"), "verbose", "count", "Tell choices and fallbacks; twice: every call."),
+    Option(("--abi",), "abi", "value", "Don't look into the program: its MPI has this ABI.", allowed=ABIS),
+    Option(("--print",), "only_print", "flag", "Print the command line instead of running it."),
+    Option(("--json",), "as_json", "flag", "Print the result as JSON."),
+)  # fmt: skip
+"""In the order of the help."""
+
+_BY_WORD = {word: option for option in OPTIONS for word in option.words}
+
+
+def read_options(words: Sequence[str]) -> tuple[dict[str, Any], tuple[str, ...]] | None:
+    """Return the parameters with their values, and the command behind the options.
+
+    None where a mistake is to be told, or help is asked for: all that isn't plain.
+    """
+    values: dict[str, Any] = {option.parameter: _default(option) for option in OPTIONS}
+    at = 0
+    while at < len(words) and words[at].startswith("-") and words[at] != "-":
+        if words[at] == "--":
+            at += 1
+            break
+        word, equals, attached = words[at].partition("=")
+        at += 1
+        if word.startswith("-v") and not word.strip("v").strip("-") and not equals:
+            values["verbose"] += len(word) - 1
+            continue
+        option = _BY_WORD.get(word)
+        if option is None:
+            return None
+        if option.kind in ("flag", "count"):
+            if equals:
+                return None
+            values[option.parameter] = values[option.parameter] + 1 if option.kind == "count" else True
+            continue
+        if option.kind == "report":
+            value = attached if equals else "1"
+            if not equals and at < len(words) and words[at].endswith(".json"):
+                value, at = words[at], at + 1
+        elif equals:
+            value = attached
+        elif at < len(words):
+            value, at = words[at], at + 1
+        else:
+            return None
+        if option.allowed and value not in option.allowed:
+            return None
+        values[option.parameter] = (*values[option.parameter], value) if option.kind == "repeated" else value
+    return (values, tuple(words[at:])) if at < len(words) else None
+
+
+def _default(option: Option) -> Any:
+    return {"flag": False, "count": 0, "repeated": ()}.get(option.kind)

@@ -1,0 +1,76 @@
+"""What `palmette run` does: from its options to the launcher in this process's place."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from palmette.cli.run_options import read_options
+from palmette.run import Choices, Prepared, RunError, prepare, variables
+from palmette.run.program import SHELL
+
+
+def start(words: Sequence[str]) -> int | None:
+    """Run what stands behind `palmette run` and return the exit status where the launcher couldn't take over.
+
+    None where the words ask for help, for JSON, or hold a mistake in an option: others do that.
+    """
+    read = read_options(words)
+    if read is None or read[0]["as_json"]:
+        return None
+    values, command_line = read
+    if values["matrix"] is not None and Path(values["matrix"]).is_dir():
+        return None
+    try:
+        execute(prepared_for(values, command_line), verbose=values["verbose"], only_print=values["only_print"])
+    except RunError as error:
+        print(f"palmette run: {' '.join(str(error).split())}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def prepared_for(values: Mapping[str, Any], command_line: Sequence[str]) -> Prepared:
+    """Return what to execute, for the parameters of `read_options`. Raises RunError."""
+    paths = {name: Path(values[name]) if values[name] is not None else None for name in ("topology", "table", "matrix")}
+    force = dict(_assignment(text) for text in values["force"])
+    choices = Choices(report=values["report"], force=force, off=values["off"], verbose=values["verbose"], **paths)
+    return prepare(command_line, variables(choices, os.environ), os.environ, abi=values["abi"])
+
+
+def execute(prepared: Prepared, *, verbose: int, only_print: bool) -> None:
+    """Become the command, or print it. Raises RunError where it can't be executed."""
+    for warning in prepared.warnings:
+        print(f"palmette run: warning: {warning}", file=sys.stderr)
+    if only_print:
+        print(prepared.shell_line(), flush=True)
+        return
+    if verbose:
+        print(f"palmette run: {prepared.evidence.because}: {' '.join(map(str, prepared.preloads))}", file=sys.stderr)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    environment = {**os.environ, **prepared.environment}
+    # In our place: exit status, signals and the terminal are the launcher's without anything in between.
+    try:
+        try:
+            os.execvpe(prepared.command[0], prepared.command, environment)  # noqa: S606
+        except OSError as error:
+            if error.errno != errno.ENOEXEC:
+                raise
+            # A script without a first line that names its interpreter, as execvp(3) does it.
+            script = shutil.which(prepared.command[0]) or prepared.command[0]
+            os.execve(SHELL, [str(SHELL), script, *prepared.command[1:]], environment)  # noqa: S606
+    except OSError as error:
+        raise RunError(f"{prepared.command[0]}: {error.strerror}; correct the name or its permissions") from None
+
+
+def _assignment(text: str) -> tuple[str, str]:
+    """Return the collective and its algorithm. Raises RunError without `=`."""
+    name, equals, value = text.partition("=")
+    if not name or not equals or not value:
+        raise RunError(f"--force {text}: expected COLLECTIVE=SPEC, as in --force gather=linear")
+    return name, value
