@@ -60,6 +60,11 @@ class Call {
     int close(const Work& work, int code, double begin);
     /// Takes note of what comparing the plan with the MPI's own has found. A choice that loses is given up, by all ranks at the same call.
     void compared(const CachedPlan& plan);
+    /// Whether this MPI refuses input that is the output, where MPI_IN_PLACE should stand.
+    bool finds_aliases() const {
+        const std::string& mpi = process_.settings().mpi;
+        return mpi == "mpich" || mpi == "impi";
+    }
     bool timed() const { return !process_.settings().report.empty(); }
 
   private:

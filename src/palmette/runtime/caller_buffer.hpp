@@ -39,6 +39,9 @@ class CallerBuffer {
     /// The data goes through the room even if it has no holes: for input that would be overwritten.
     void force_room() { forced_ = true; }
 
+    /// Where the caller has a block.
+    const void* place(int rank) const { return typed(rank); }
+
     /// As the caller gave them; the type where all blocks have one.
     const void* buffer() const { return buffer_; }
     std::int64_t count(int rank = 0) const { return counts_ ? counts_[rank] : count_; }

@@ -32,6 +32,12 @@ void set_expected(Work& work, CallerBuffer& buffer, const Side& side, std::int64
     buffer.stand_in(bytes);
 }
 
+/// MPICH and its kin look for input that is the output; Open MPI doesn't.
+void check_alias(Call& call, Work& work, const void* input, const void* output) {
+    if (input == output && work.in_place == InPlace::no && work.fault == MPI_SUCCESS && call.finds_aliases())
+        work.fault = MPI_ERR_BUFFER;
+}
+
 }  // namespace
 
 bool prepare_gather(Call& call, Work& work, const CallArguments& arguments) {
@@ -69,6 +75,7 @@ bool prepare_gather(Call& call, Work& work, const CallArguments& arguments) {
         work.fault = valid ? MPI_ERR_TRUNCATE : fault_of(recv, call.size());
         work.recv.stand_in(block, call.size());
     }
+    if (block > 0 && valid) check_alias(call, work, send.buffer, work.recv.place(call.rank()));
     return call.plan(work, arguments.root, block);
 }
 
@@ -123,6 +130,7 @@ bool prepare_allgather(Call& call, Work& work, const CallArguments& arguments) {
         work.send.clear();
     } else {
         set_expected(work, work.send, send, work.recv.bytes(call.rank()));
+        if (work.send.bytes() > 0) check_alias(call, work, send.buffer, work.recv.place(call.rank()));
     }
     // All ranks know all lengths: their mean chooses.
     return call.plan(work, 0, (work.recv.total() + call.size() - 1) / call.size());
@@ -170,6 +178,7 @@ bool prepare_alltoall(Call& call, Work& work, const CallArguments& arguments) {
             work.send.stand_in(work.recv.bytes(), call.size());
         }
     }
+    if (work.send.total() > 0) check_alias(call, work, send.buffer, recv.buffer);
     return call.plan(work, 0, alike ? work.recv.bytes() : -1);
 }
 

@@ -49,6 +49,9 @@ bool prepare_reduction(Call& call, Work& work, const CallArguments& arguments) {
         work.recv.elements(arguments.recv.buffer, count, *work.operation, send.type);
     else
         work.recv.clear();
+    // Wrong at this rank alone, maybe: the others get their results.
+    if (receives && count > 0 && send.buffer == arguments.recv.buffer && call.finds_aliases())
+        work.fault = MPI_ERR_BUFFER;
     return call.plan(work, root, count * work.operation->layout().extent, &*work.operation);
 }
 
