@@ -6,6 +6,7 @@
 #include "palmette/interpose/guard.hpp"
 #include "palmette/interpose/wrappers.hpp"
 #include "palmette/runtime/background.hpp"
+#include "palmette/runtime/datatype.hpp"
 #include "palmette/runtime/persistent.hpp"
 
 namespace palmette::interpose {
@@ -61,12 +62,7 @@ auto& kept_communicators() {
 }
 
 /// Freeing one of these is a mistake that the MPI must see.
-bool is_predefined_type(MPI_Datatype type) {
-    int integers = 0, addresses = 0, types = 0, combiner = 0;
-    return type == MPI_DATATYPE_NULL ||
-           PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner) != MPI_SUCCESS ||
-           combiner == MPI_COMBINER_NAMED;
-}
+bool is_no_own_type(MPI_Datatype type) { return !runtime::combiner_of(type) || runtime::is_predefined(type); }
 bool is_predefined_op(MPI_Op op) {
     for (const MPI_Op one : {MPI_OP_NULL, MPI_MAX, MPI_MIN, MPI_SUM, MPI_PROD, MPI_LAND, MPI_BAND, MPI_LOR, MPI_BOR,
                              MPI_LXOR, MPI_BXOR, MPI_MINLOC, MPI_MAXLOC, MPI_REPLACE, MPI_NO_OP})
@@ -83,7 +79,7 @@ bool any_alive() { return runtime::any_under_way() || runtime::any_persistent();
 
 int on_MPI_Type_free(MPI_Datatype* datatype) {
     if (any_alive())
-        if (const Guard guard; guard.entered() && !is_predefined_type(*datatype) && kept_types().keep(*datatype)) {
+        if (const Guard guard; guard.entered() && !is_no_own_type(*datatype) && kept_types().keep(*datatype)) {
             *datatype = MPI_DATATYPE_NULL;
             return MPI_SUCCESS;
         }
