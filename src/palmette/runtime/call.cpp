@@ -158,7 +158,7 @@ void Call::close(const Work& work, int code, double begin) {
     if (code == MPI_SUCCESS) return;
     // After a failed transfer the hidden communicator can't be trusted; later calls go to the MPI.
     state_->unusable = Refusal::no_state;
-    PMPI_Comm_call_errhandler(comm_, code);
+    PMPI_Comm_call_errhandler(state_->freed ? MPI_COMM_SELF : comm_, code);
 }
 
 void Call::bound(const Work& work) {
