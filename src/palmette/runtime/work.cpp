@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "palmette/runtime/process.hpp"
 #include "palmette/runtime/some_lengths.hpp"
 
 namespace palmette::runtime {
@@ -118,6 +119,8 @@ int Work::run() {
             executor.prepare(*bound_);
             error = executor.run(*bound_, environment());
         }
+        if (const std::int64_t refused = executor.take_refused_reads(); refused > 0) [[unlikely]]
+            Process::instance().report().refused_reads.add(refused);
         return error ? error : close();
     } catch (const std::bad_alloc&) {
         return MPI_ERR_NO_MEM;
