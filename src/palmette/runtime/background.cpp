@@ -70,7 +70,7 @@ void Background::finish_task(Task& task) {
     if (task.code == MPI_SUCCESS) task.code = task.work.close();
     --task.work.plan->users;
     task.running = false;
-    task.call->close(task.work, task.code, task.begin);
+    task.code = task.call->close(task.work, task.code, task.begin);
     Process::instance().let_go(*task.work.state);
     // A failed nonblocking one counts on until the program has completed its request, so that the wrapper there looks for the error.
     if (task.code == MPI_SUCCESS || task.persistent) operations_under_way.fetch_sub(1, std::memory_order_relaxed);

@@ -6,6 +6,7 @@
 #include "palmette/base/units.hpp"
 #include "palmette/model/bound.hpp"
 #include "palmette/model/own_messages.hpp"
+#include "palmette/runtime/failed_ranks.hpp"
 #include "palmette/runtime/mpi_beside.hpp"
 #include "palmette/runtime/size_class.hpp"
 
@@ -139,11 +140,10 @@ void Call::give_up(CachedPlan& plan) {
 int Call::run(Work& work) {
     const double begin = timed() ? PMPI_Wtime() : 0;
     const int code = work.run();
-    close(work, code, begin);
-    return code;
+    return close(work, code, begin);
 }
 
-void Call::close(const Work& work, int code, double begin) {
+int Call::close(const Work& work, int code, double begin) {
     const bool leads = rank() == 0;
     const CachedPlan& plan = *work.plan;
     plan.served->calls.add(leads);
@@ -155,10 +155,13 @@ void Call::close(const Work& work, int code, double begin) {
         std::fprintf(stderr, "palmette: %s of %s on %d ranks by %s (%s)\n", select::name_of(function_),
                      plan.key.block_bytes < 0 ? "unknown size" : base::format_size(plan.key.block_bytes).c_str(),
                      size(), plan.algorithm.c_str(), plan.reason.c_str());
-    if (code == MPI_SUCCESS) return;
+    if (code == MPI_SUCCESS) return code;
     // After a failed transfer the hidden communicator can't be trusted; later calls go to the MPI.
     state_->unusable = Refusal::no_state;
-    PMPI_Comm_call_errhandler(state_->freed ? MPI_COMM_SELF : comm_, code);
+    const MPI_Comm comm = state_->freed ? MPI_COMM_SELF : comm_;
+    code = code_for_program(code, state_->hidden(), comm);
+    PMPI_Comm_call_errhandler(comm, code);
+    return code;
 }
 
 void Call::bound(const Work& work) {

@@ -133,6 +133,7 @@ int Executor::start_single_copy(const BoundStep& step, std::uint32_t index, char
     const auto request = [&]() -> MPI_Request* {
         step_of_request_[static_cast<std::size_t>(active_)] = index;
         ++left_[index];
+        requests_[static_cast<std::size_t>(active_)] = MPI_REQUEST_NULL;
         return &requests_[static_cast<std::size_t>(active_++)];
     };
     left_[index] = 0;
@@ -164,6 +165,7 @@ int Executor::answer(std::uint32_t index) {
                            : read_process(static_cast<pid_t>(offer.process), offer.address, data, step.bytes);
         step_of_request_[static_cast<std::size_t>(active_)] = index;
         ++left_[index];
+        requests_[static_cast<std::size_t>(active_)] = MPI_REQUEST_NULL;
         error = PMPI_Isend(&offer.answer, 1, MPI_INT32_T, step.peer, tag + environment_.answer_tags, environment_.comm,
                            &requests_[static_cast<std::size_t>(active_++)]);
         if (offer.answer == 0) return error;
@@ -268,7 +270,9 @@ int Executor::begin(const BoundProgram& program, const Environment& environment)
     active_ = 0;
     pending_count_ = 0;
     done_ = 0;
-    return start_ready();
+    const int error = start_ready();
+    if (error != MPI_SUCCESS) abandon();
+    return error;
 }
 
 int Executor::start_ready() {
@@ -301,7 +305,7 @@ int Executor::take_finished(int count) {
 int Executor::poll_messages(bool& any) {
     if (active_ == 0) return MPI_SUCCESS;
     int count = 0;
-    const int error = PMPI_Testsome(active_, requests_.data(), &count, finished_.data(), MPI_STATUSES_IGNORE);
+    const int error = waiting_.test(active_, requests_.data(), &count, finished_.data());
     if (error != MPI_SUCCESS || count <= 0) return error;
     any = true;
     return take_finished(count);
@@ -312,6 +316,7 @@ int Executor::progress(bool& done) {
     int error = poll_messages(any);
     if (error == MPI_SUCCESS && pending_count_ > 0) error = poll_exposures(any);
     done = error != MPI_SUCCESS || done_ == program_->steps.size();
+    if (error != MPI_SUCCESS) abandon();
     return error;
 }
 
@@ -331,7 +336,20 @@ int Executor::wait_once() {
 int Executor::finish() {
     int error = MPI_SUCCESS;
     while (error == MPI_SUCCESS && done_ < program_->steps.size()) error = wait_once();
+    if (error != MPI_SUCCESS) abandon();
     return error;
+}
+
+/// Nothing may arrive any more in memory that the program takes for its own again.
+void Executor::abandon() {
+    for (int i = 0; i < active_; ++i) {
+        MPI_Request& request = requests_[static_cast<std::size_t>(i)];
+        if (request == MPI_REQUEST_NULL) continue;
+        if (program_->steps[step_of_request_[static_cast<std::size_t>(i)]].kind == StepKind::recv)
+            PMPI_Cancel(&request);
+        PMPI_Request_free(&request);
+    }
+    active_ = 0;
 }
 
 int Executor::run(const BoundProgram& program, const Environment& environment) {

@@ -94,6 +94,7 @@ class Executor {
     int reduce(const BoundStep& step, const char* exposed);
     void complete(std::uint32_t step);
     int start_ready();
+    void abandon();
     int take_finished(int count);
     int poll_messages(bool& any);
 
