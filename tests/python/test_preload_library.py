@@ -40,7 +40,7 @@ def test_it_shows_only_mpi_and_palmette_symbols(library: Path) -> None:
     rows = [line.split() for line in readelf("--dyn-syms", library).splitlines()[3:]]
     shown = [row[7] for row in rows if len(row) > 7 and row[6] != "UND" and row[4] in ("GLOBAL", "WEAK", "UNIQUE")]
     assert any(name.startswith("MPI_") for name in shown)
-    assert [name for name in shown if not re.match(r"(MPI|mpi|palmette)_", name)] == []
+    assert [name for name in shown if not re.match(r"(MPIX?|mpi|palmette)_", name)] == []
 
 
 @each_library
@@ -57,3 +57,16 @@ def test_a_program_without_mpi_runs_under_it_in_silence(library: Path) -> None:
     environment = {**os.environ, "LD_PRELOAD": str(library), "LD_BIND_NOW": "1"}
     done = subprocess.run(["/bin/echo", "fine"], env=environment, check=False, capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "fine\n", "")
+
+
+BUILD = Path(__file__).resolve().parents[2] / "build" / "release" / "CMakeFiles"
+OBJECTS = sorted(file for file in BUILD.glob("palmette_*.dir/**/*.o"))
+
+
+@pytest.mark.skipif(not OBJECTS, reason="build/release holds no object files")
+@pytest.mark.skipif(shutil.which("nm") is None, reason="nm is missing (binutils)")
+def test_nothing_of_it_is_destroyed_while_the_process_ends() -> None:
+    # The program's own destructors may still call MPI: see base/never_destroyed.hpp.
+    listing = subprocess.run(["nm", "-A", "-u", *OBJECTS], check=True, capture_output=True, text=True).stdout
+    registered = re.findall(r"^(\S+):\s+U (__cxa_atexit|__cxa_thread_atexit|atexit)$", listing, re.MULTILINE)
+    assert sorted({Path(file).name.removesuffix(".o") for file, _ in registered}) == []

@@ -25,7 +25,7 @@ using plan::StepId;
 constexpr std::int32_t default_window = 5;
 
 /// Whether each level has a window of its own, or all of them one.
-const std::vector<std::string_view> window_words{"apart", "together"};
+std::vector<std::string_view> window_words() { return {"apart", "together"}; }
 
 /// The steps of one rank that send or take one block each.
 class Direct {
@@ -123,7 +123,7 @@ std::optional<std::string> refuse_linear(const Job& job, const Request&, const S
 std::optional<std::string> refuse_pairwise(const Job& job, const Request&, const Spec& spec) {
     check_keys(spec, {"window", "partners", "levels"});
     spec.integer("window", default_window);
-    spec.word("levels", window_words);
+    spec.word("levels", window_words());
     return refuse_order(job, spec);
 }
 
@@ -134,8 +134,8 @@ Program make_linear(const Job& job, Rank rank, const Request&, const Spec& spec)
 Program make_pairwise(const Job& job, Rank rank, const Request&, const Spec& spec) {
     const auto window = static_cast<std::size_t>(spec.integer("window", default_window));
     const TurnOrder order = order_of(job, spec);
-    return spec.word("levels", window_words) == "apart" ? Direct(job, rank).pairwise(order, window)
-                                                        : Direct(job, rank).in_step(order, window);
+    return spec.word("levels", window_words()) == "apart" ? Direct(job, rank).pairwise(order, window)
+                                                          : Direct(job, rank).in_step(order, window);
 }
 
 }  // namespace

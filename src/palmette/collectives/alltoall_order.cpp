@@ -1,4 +1,5 @@
 #include "palmette/collectives/alltoall_order.hpp"
+#include "palmette/base/never_destroyed.hpp"
 
 #include <algorithm>
 
@@ -84,8 +85,8 @@ std::vector<Turn> TurnOrder::of_target(std::int32_t target) const {
 }
 
 const std::vector<std::string_view>& TurnOrder::words() {
-    static const std::vector<std::string_view> all{"balanced", "shift", "xor"};
-    return all;
+    static const base::NeverDestroyed all(std::vector<std::string_view>{"balanced", "shift", "xor"});
+    return *all;
 }
 
 TurnOrder::Kind TurnOrder::named(std::string_view word) {

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "palmette/base/error.hpp"
+#include "palmette/base/never_destroyed.hpp"
 #include "palmette/collectives/rows.hpp"
 #include "palmette/plan/space.hpp"
 
@@ -12,7 +13,7 @@ namespace palmette::collectives {
 using base::fail;
 
 const std::vector<Algorithm>& algorithms() {
-    static const std::vector<Algorithm> rows = [] {
+    static const base::NeverDestroyed rows([] {
         std::vector<Algorithm> all{
             gather_linear,      gather_k_nomial,
             gather_by_topology, scatter_linear,
@@ -25,18 +26,18 @@ const std::vector<Algorithm>& algorithms() {
                                   alltoall_rows, barrier_rows, scan_rows, exscan_rows, shared_rows})
             for (const Algorithm& row : family()) all.push_back(row);
         return all;
-    }();
-    return rows;
+    }());
+    return *rows;
 }
 
 const Algorithm& algorithm_named(Collective collective, std::string_view name) {
     // Asked for every candidate of every choice.
-    static const auto rows_of = [] {
+    static const base::NeverDestroyed rows_of([] {
         std::array<std::vector<const Algorithm*>, plan::collective_count + 1> out;  // `composed` has none
         for (const Algorithm& row : algorithms()) out[static_cast<std::size_t>(row.collective)].push_back(&row);
         return out;
-    }();
-    const std::vector<const Algorithm*>& rows = rows_of[static_cast<std::size_t>(collective)];
+    }());
+    const std::vector<const Algorithm*>& rows = (*rows_of)[static_cast<std::size_t>(collective)];
     for (const Algorithm* row : rows)
         if (row->name == name) return *row;
     std::string known;
@@ -77,14 +78,14 @@ std::int64_t tag_limit(const Job& job, const Request& request, const Spec& spec)
 
 void check_keys(const Spec& spec, const std::vector<std::string_view>& known, const Job* levels) {
     // A table may name levels that this job doesn't have; these are the names that discovery gives.
-    static const std::vector<std::string_view> level_names{"dragonfly", "group",   "pod",  "block",   "rack",
-                                                           "leaf",      "chassis", "node", "package", "socket",
-                                                           "numa",      "die",     "l3",   "l2",      "core"};
+    static constexpr std::string_view level_names[] = {"dragonfly", "group",   "pod",  "block",   "rack",
+                                                       "leaf",      "chassis", "node", "package", "socket",
+                                                       "numa",      "die",     "l3",   "l2",      "core"};
     for (const auto& [key, value] : spec.options) {
         const std::string_view name = key;
         if (std::find(known.begin(), known.end(), name) != known.end()) continue;
         if (levels && (levels->find_level(name) || name.starts_with("tier") ||
-                       std::find(level_names.begin(), level_names.end(), name) != level_names.end()))
+                       std::find(std::begin(level_names), std::end(level_names), name) != std::end(level_names)))
             continue;
         std::string list;
         for (const std::string_view k : known) list += (list.empty() ? "" : ", ") + std::string(k);

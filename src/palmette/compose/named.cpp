@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "palmette/base/error.hpp"
+#include "palmette/base/never_destroyed.hpp"
 
 namespace palmette::compose {
 namespace {
@@ -173,7 +174,7 @@ Composition allreduce_reduce_broadcast(const NamedRequest& request) {
 }  // namespace
 
 const std::vector<Named>& named() {
-    static const std::vector<Named> list{
+    static const base::NeverDestroyed list(std::vector<Named>{
         {"gather", "p multicasts, each to the root", true, false, gather},
         {"scatter", "p reductions, each with the root as its one source", true, false, scatter},
         {"broadcast", "one multicast", true, false, broadcast},
@@ -187,8 +188,8 @@ const std::vector<Named>& named() {
         {"reduce_scatter", "p reductions", false, true, reduce_scatter},
         {"allreduce", "p reductions, a fence, p multicasts to all", false, true, allreduce},
         {"allreduce_reduce_broadcast", "one reduction, a fence, one multicast", true, true, allreduce_reduce_broadcast},
-    };
-    return list;
+    });
+    return *list;
 }
 
 Composition compose(std::string_view name, const NamedRequest& request) {

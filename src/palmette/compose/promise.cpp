@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "palmette/base/error.hpp"
+#include "palmette/base/never_destroyed.hpp"
 #include "palmette/compose/factor.hpp"
 
 namespace palmette::compose {
@@ -50,9 +51,9 @@ Holdings::Holdings(const Composition& composition, std::int32_t only) {
 }
 
 const plan::Blocks& Holdings::of(Rank rank, Buffer buffer) const {
-    static const plan::Blocks none;
+    static const base::NeverDestroyed none{plan::Blocks()};
     const auto at = blocks_.find({rank.value, buffer});
-    return at == blocks_.end() ? none : at->second;
+    return at == blocks_.end() ? *none : at->second;
 }
 
 Promise::Promise(const Composition& composition, std::int32_t stripes)

@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "palmette/base/error.hpp"
+#include "palmette/base/never_destroyed.hpp"
 #include "palmette/compose/named.hpp"
 #include "palmette/interpose/settings.hpp"
 #include "palmette/runtime/composed.hpp"
+#include "palmette/runtime/datatype.hpp"
 
 using palmette::base::fail;
 using palmette::base::Rank;
@@ -36,10 +38,14 @@ struct palmette_run {
 
 namespace {
 
-thread_local std::string last_error;
+struct Told {
+    std::string error;
+};
+/// What palmette_error answers in this thread.
+std::string& last_error() { return palmette::base::per_thread<Told, palmette_plan>().error; }
 
 int failed(int code, std::string text) {
-    last_error = std::move(text);
+    last_error() = std::move(text);
     return code;
 }
 
@@ -47,7 +53,7 @@ int failed(int code, std::string text) {
 template <class Do>
 int guarded(Do what) {
     try {
-        last_error.clear();
+        last_error().clear();
         return what();
     } catch (const palmette::base::Error& error) {
         return failed(MPI_ERR_ARG, error.what());
@@ -67,11 +73,9 @@ T& needed(T* pointer, const char* what) {
 /// From one element to the next.
 std::int64_t extent_of(MPI_Datatype type) {
     MPI_Aint lower = 0, extent = 0;
-    int integers = 0, addresses = 0, types = 0, combiner = MPI_COMBINER_NAMED;
-    if (type == MPI_DATATYPE_NULL || PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner) ||
-        PMPI_Type_get_extent(type, &lower, &extent))
-        fail("the datatype is none");
-    if (combiner != MPI_COMBINER_NAMED)
+    const auto combiner = palmette::runtime::combiner_of(type);
+    if (!combiner || PMPI_Type_get_extent(type, &lower, &extent)) fail("the datatype is none");
+    if (*combiner != MPI_COMBINER_NAMED)
         fail("the datatype is no predefined one; compose with MPI_BYTE, or with the type of its elements");
     if (extent < 1) fail("the datatype has no bytes");
     return extent;
@@ -110,7 +114,7 @@ palmette::plan::Buffer buffer_of(const Composition& composition, int number) {
 
 #define PALMETTE_API extern "C" __attribute__((visibility("default")))
 
-PALMETTE_API const char* palmette_error(void) { return last_error.c_str(); }
+PALMETTE_API const char* palmette_error(void) { return last_error().c_str(); }
 
 PALMETTE_API int palmette_composition_create(int ranks, int64_t blocks, const int64_t* counts, int64_t length,
                                              MPI_Datatype type, palmette_composition** out) {

@@ -6,6 +6,7 @@
 #include "palmette/interpose/guard.hpp"
 #include "palmette/interpose/wrappers.hpp"
 #include "palmette/runtime/background.hpp"
+#include "palmette/runtime/datatype.hpp"
 #include "palmette/runtime/persistent.hpp"
 
 namespace palmette::interpose {
@@ -42,9 +43,6 @@ bool type_is_used(MPI_Datatype type) {
 bool op_is_used(MPI_Op op) {
     return Background::instance().any_alive([&](const Task& task) { return task.handles.has_op(op); });
 }
-bool comm_is_used(MPI_Comm comm) {
-    return Background::instance().any_alive([&](const Task& task) { return task.work.comm == comm; });
-}
 
 // Never destroyed: what they keep at the end is the MPI's to forget.
 auto& kept_types() {
@@ -55,26 +53,14 @@ auto& kept_ops() {
     static auto* kept = new Kept<MPI_Op, bool (*)(MPI_Op)>(&PMPI_Op_free, op_is_used);
     return *kept;
 }
-auto& kept_communicators() {
-    static auto* kept = new Kept<MPI_Comm, bool (*)(MPI_Comm)>(&PMPI_Comm_free, comm_is_used);
-    return *kept;
-}
 
 /// Freeing one of these is a mistake that the MPI must see.
-bool is_predefined_type(MPI_Datatype type) {
-    int integers = 0, addresses = 0, types = 0, combiner = 0;
-    return type == MPI_DATATYPE_NULL ||
-           PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner) != MPI_SUCCESS ||
-           combiner == MPI_COMBINER_NAMED;
-}
+bool is_no_own_type(MPI_Datatype type) { return !runtime::combiner_of(type) || runtime::is_predefined(type); }
 bool is_predefined_op(MPI_Op op) {
     for (const MPI_Op one : {MPI_OP_NULL, MPI_MAX, MPI_MIN, MPI_SUM, MPI_PROD, MPI_LAND, MPI_BAND, MPI_LOR, MPI_BOR,
                              MPI_LXOR, MPI_BXOR, MPI_MINLOC, MPI_MAXLOC, MPI_REPLACE, MPI_NO_OP})
         if (op == one) return true;
     return false;
-}
-bool is_predefined_comm(MPI_Comm comm) {
-    return comm == MPI_COMM_NULL || comm == MPI_COMM_WORLD || comm == MPI_COMM_SELF;
 }
 
 bool any_alive() { return runtime::any_under_way() || runtime::any_persistent(); }
@@ -83,7 +69,7 @@ bool any_alive() { return runtime::any_under_way() || runtime::any_persistent();
 
 int on_MPI_Type_free(MPI_Datatype* datatype) {
     if (any_alive())
-        if (const Guard guard; guard.entered() && !is_predefined_type(*datatype) && kept_types().keep(*datatype)) {
+        if (const Guard guard; guard.entered() && !is_no_own_type(*datatype) && kept_types().keep(*datatype)) {
             *datatype = MPI_DATATYPE_NULL;
             return MPI_SUCCESS;
         }
@@ -99,21 +85,9 @@ int on_MPI_Op_free(MPI_Op* op) {
     return next::MPI_Op_free(op);
 }
 
-// All ranks have started what runs on a communicator before they come to free it, so waiting for that here comes to an end.
+// A communicator may be freed at once: what runs on it has a hidden one, which lives to its end (Process::let_go). Nobody waits for others here.
 
-int on_MPI_Comm_free(MPI_Comm* comm) {
-    if (any_alive())
-        if (const Guard guard; guard.entered()) {
-            runtime::before_blocking(*comm);
-            // Persistent operations that the program hasn't freed yet may be started again.
-            if (!is_predefined_comm(*comm) && kept_communicators().keep(*comm)) {
-                *comm = MPI_COMM_NULL;
-                return MPI_SUCCESS;
-            }
-        }
-    return next::MPI_Comm_free(comm);
-}
-
+/// Waits for all that is pending on the communicator, as MPI says.
 int on_MPI_Comm_disconnect(MPI_Comm* comm) {
     if (any_alive())
         if (const Guard guard; guard.entered()) runtime::before_blocking(*comm);

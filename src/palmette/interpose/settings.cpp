@@ -9,6 +9,7 @@
 #include "palmette/base/units.hpp"
 #include "palmette/interpose/settings_list.hpp"
 #include "palmette/runtime/control.hpp"
+#include "palmette/runtime/shared_single_copy.hpp"
 
 namespace palmette::interpose {
 namespace {
@@ -111,6 +112,8 @@ Settings settings_from_environment() {
         out.pretended_delay_s = base::parse_duration(delay);
         mix(out.hash, delay);
     }
+    if (const char* nth = std::getenv("PALMETTE_FAKE_REFUSED_READS"); nth && *nth)
+        runtime::pretend_refusals_from(std::atoll(nth));
     if (const char* most = std::getenv("PALMETTE_FAKE_REORDER_WHOLE"); most && *most) {
         out.reorder_whole_up_to = out.reorder_gathered_up_to = std::atoll(most);
         mix(out.hash, most);

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "palmette/base/never_destroyed.hpp"
 #include "palmette/base/text.hpp"
 #include "palmette/plan/contributions.hpp"
 #include "palmette/plan/space.hpp"
@@ -35,9 +36,9 @@ class Rights {
     }
 
     const Blocks& of(Buffer buffer) const {
-        static const Blocks none;
-        if (!is_scratch(buffer)) return caller_index(buffer) < callers_.size() ? callers_[caller_index(buffer)] : none;
-        return layer_of(buffer) < program_.scratch.size() ? program_.scratch[layer_of(buffer)] : none;
+        static const base::NeverDestroyed none{Blocks()};
+        if (!is_scratch(buffer)) return caller_index(buffer) < callers_.size() ? callers_[caller_index(buffer)] : *none;
+        return layer_of(buffer) < program_.scratch.size() ? program_.scratch[layer_of(buffer)] : *none;
     }
     std::size_t callers() const { return callers_.size(); }
     /// All buffers that there are, the caller's first.

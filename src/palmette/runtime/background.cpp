@@ -44,6 +44,7 @@ void Background::start(Task& task) {
     task.code = MPI_SUCCESS;
     task.running = true;
     ++task.work.plan->users;
+    ++task.work.state->users;
     running_.push_back(&task);
     operations_under_way.fetch_add(1, std::memory_order_relaxed);
     close_bypasses();
@@ -72,7 +73,8 @@ void Background::finish_task(Task& task) {
     task.running = false;
     // An error of the arguments was raised when the operation was begun.
     task.work.fault = MPI_SUCCESS;
-    task.call->close(task.work, task.code, task.begin);
+    task.code = task.call->close(task.work, task.code, task.begin);
+    Process::instance().let_go(*task.work.state);
     // A failed nonblocking one counts on until the program has completed its request, so that the wrapper there looks for the error.
     if (task.code == MPI_SUCCESS || task.persistent) operations_under_way.fetch_sub(1, std::memory_order_relaxed);
     if (task.persistent)
@@ -121,7 +123,7 @@ void Background::finish(MPI_Comm comm) {
     wait_until([&] {
         const std::lock_guard guard(mutex_);
         return std::none_of(running_.begin(), running_.end(),
-                            [&](const Task* task) { return comm == MPI_COMM_NULL || task->work.comm == comm; });
+                            [&](const Task* task) { return comm == MPI_COMM_NULL || task->runs_on(comm); });
     });
 }
 

@@ -37,6 +37,11 @@ struct Handles {
 struct Task {
     explicit Task(Executor its) : executor(std::move(its)) {}
 
+    /// Not where the program has freed its communicator meanwhile, whose handle another one may have now.
+    bool runs_on(MPI_Comm comm) const {
+        return work.comm == comm && !work.state->freed.load(std::memory_order_acquire);
+    }
+
     std::optional<Call> call;
     Work work;
     Executor executor;

@@ -6,6 +6,7 @@
 #include "palmette/base/units.hpp"
 #include "palmette/model/bound.hpp"
 #include "palmette/model/own_messages.hpp"
+#include "palmette/runtime/failed_ranks.hpp"
 #include "palmette/runtime/mpi_beside.hpp"
 #include "palmette/runtime/size_class.hpp"
 
@@ -154,13 +155,15 @@ int Call::close(const Work& work, int code, double begin) {
         std::fprintf(stderr, "palmette: %s of %s on %d ranks by %s (%s)\n", select::name_of(function_),
                      plan.key.block_bytes < 0 ? "unknown size" : base::format_size(plan.key.block_bytes).c_str(),
                      size(), plan.algorithm.c_str(), plan.reason.c_str());
+    const MPI_Comm comm = state_->freed ? MPI_COMM_SELF : comm_;
     if (code == MPI_SUCCESS) {
-        if (work.fault != MPI_SUCCESS) PMPI_Comm_call_errhandler(comm_, work.fault);
+        if (work.fault != MPI_SUCCESS) PMPI_Comm_call_errhandler(comm, work.fault);
         return work.fault;
     }
     // After a failed transfer the hidden communicator can't be trusted; later calls go to the MPI.
     state_->unusable = Refusal::no_state;
-    PMPI_Comm_call_errhandler(comm_, code);
+    code = code_for_program(code, state_->hidden(), comm);
+    PMPI_Comm_call_errhandler(comm, code);
     return code;
 }
 

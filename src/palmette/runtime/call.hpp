@@ -56,7 +56,7 @@ class Call {
     /// Runs to completion, counts the call, and raises an error on the program's communicator. Returns the MPI code.
     int run(Work& work);
 
-    /// Counts an operation that was served, and raises its error or that of its arguments. Returns the code for the program.
+    /// Counts an operation that was served, and raises its error or that of its arguments. Returns the program's code.
     int close(const Work& work, int code, double begin);
     /// Takes note of what comparing the plan with the MPI's own has found. A choice that loses is given up, by all ranks at the same call.
     void compared(const CachedPlan& plan);

@@ -4,6 +4,7 @@
 #include <mpi.h>
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -85,6 +86,12 @@ class Communicator {
     void keep_settings(std::shared_ptr<const Settings> own) { own_settings_ = std::move(own); }
     Executor make_executor() const { return Executor(waiting_); }
     SharedNode* shared_node() { return sharing_ ? sharing_->node.get() : nullptr; }
+
+    /// The program's handle and each operation in the background that still runs here, or may be started again. The last one to go takes this with it:
+    /// Process::let_go.
+    std::atomic<int> users{1};
+    /// The program has freed its communicator: its handle may belong to another one by now.
+    std::atomic<bool> freed{false};
 
     /// Set when this communicator can't be served (any more).
     std::optional<Refusal> unusable;

@@ -15,6 +15,7 @@
 #include "palmette/runtime/agreement.hpp"
 #include "palmette/runtime/discovery.hpp"
 #include "palmette/runtime/patience.hpp"
+#include "palmette/runtime/process.hpp"
 #include "palmette/runtime/shared_single_copy.hpp"
 
 namespace palmette::runtime {
@@ -276,7 +277,8 @@ void ComposedPlan::take_single_copies() {
         step.single_copy = copied_tags_[s] && step.bytes >= least_single_copy && home_->on_my_node(step.peer);
         if (!step.single_copy) continue;
         ++single_copies_;
-        ++bound_.most_requests;
+        // The offer and its answer, and, where the system refuses the read, the data behind them.
+        bound_.most_requests += 2;
     }
     bound_.single_copies = single_copies_ > 0;
 }
@@ -326,8 +328,8 @@ ComposedRun::ComposedRun(std::shared_ptr<const ComposedPlan> plan, const std::ve
     bases_.resize(std::max<std::size_t>(2, bases_.size()));
     for (const MPI_Op op : plan_->ops_) operations_.emplace_back(op, plan_->type_);
     executor_.prepare(plan_->bound_);
-    // Behind them those of answers to single copies.
-    first_tag_ = plan_->home_->take_tags(plan_->wants_copies_ ? 2 * plan_->tags_ : plan_->tags_);
+    // Behind them those of answers to single copies, and of data that is sent after all.
+    first_tag_ = plan_->home_->take_tags(plan_->wants_copies_ ? 3 * plan_->tags_ : plan_->tags_);
 }
 
 ComposedRun::~ComposedRun() {
@@ -355,7 +357,12 @@ int ComposedRun::start() {
 void ComposedRun::progress() {
     bool done = false;
     code_ = executor_.progress(done);
-    if (done || code_ != MPI_SUCCESS) running_ = false;
+    if (done || code_ != MPI_SUCCESS) ended();
+}
+
+void ComposedRun::ended() {
+    running_ = false;
+    Process::instance().report().refused_reads.add(executor_.take_refused_reads());
 }
 
 void ComposedRun::progress_all() {
@@ -379,7 +386,7 @@ void ComposedRun::finish_alone() {
     const std::lock_guard guard(all.mutex);
     if (!running_ || all.runs.size() != 1) return;
     code_ = executor_.finish();
-    running_ = false;
+    ended();
     all.runs.clear();
 }
 

@@ -78,6 +78,7 @@ class ComposedRun {
   private:
     static void progress_all();
     void progress();
+    void ended();
     void finish_alone();
 
     std::shared_ptr<const ComposedPlan> plan_;

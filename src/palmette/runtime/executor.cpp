@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 #include "palmette/runtime/shared_single_copy.hpp"
@@ -11,6 +12,21 @@
 namespace palmette::runtime {
 
 using plan::StepKind;
+
+namespace {
+
+/// A refusal that isn't about this piece of memory: the next read of the same process would come to the same.
+bool is_for_good(int error) { return error == EPERM || error == ESRCH || error == ENOSYS; }
+
+bool holds(const std::vector<bool>& set, std::int32_t number) {
+    return static_cast<std::size_t>(number) < set.size() && set[static_cast<std::size_t>(number)];
+}
+void insert(std::vector<bool>& set, std::int32_t number) {
+    if (set.size() <= static_cast<std::size_t>(number)) set.resize(static_cast<std::size_t>(number) + 1);
+    set[static_cast<std::size_t>(number)] = true;
+}
+
+}  // namespace
 
 void Executor::prepare(const BoundProgram& program) {
     const auto grow = [](auto& vector, std::size_t size) {
@@ -88,9 +104,12 @@ int Executor::reduce(const BoundStep& step, const char* exposed) {
 }
 
 int Executor::start_message(const BoundStep& step, std::uint32_t index, char* data) {
-    std::int64_t left = step.bytes;
     left_[index] = 0;
-    const int tag = environment_.first_tag + step.tag;
+    return start_pieces(step, index, data, environment_.first_tag + step.tag);
+}
+
+int Executor::start_pieces(const BoundStep& step, std::uint32_t index, char* data, int tag) {
+    std::int64_t left = step.bytes;
     do {
         const int count = static_cast<int>(std::min(left, most_message_bytes));
         MPI_Request& request = requests_[static_cast<std::size_t>(active_)];
@@ -106,36 +125,68 @@ int Executor::start_message(const BoundStep& step, std::uint32_t index, char* da
     return MPI_SUCCESS;
 }
 
-/// The sender offers its data and waits for an answer; the receiver reads, and answers. All of it by short messages, so that whoever waits for one
-/// of them waits as for any other.
+/// Rendezvous by short messages: the sender offers its data and waits for an answer; the receiver reads, and answers. Whoever waits for one of them waits as for
+/// any other message. Where the system refuses the read, the answer says why, and the data follows in messages.
 int Executor::start_single_copy(const BoundStep& step, std::uint32_t index, char* data) {
     const int tag = environment_.first_tag + step.tag;
     Offer& offer = offers_[index];
-    left_[index] = 2;
     const auto request = [&]() -> MPI_Request* {
         step_of_request_[static_cast<std::size_t>(active_)] = index;
+        ++left_[index];
+        requests_[static_cast<std::size_t>(active_)] = MPI_REQUEST_NULL;
         return &requests_[static_cast<std::size_t>(active_++)];
     };
+    left_[index] = 0;
+    offer = {static_cast<std::int64_t>(getpid()), reinterpret_cast<std::uint64_t>(data), 0, false, false};
     if (step.kind == StepKind::recv)
-        return PMPI_Irecv(&offer, sizeof offer, MPI_BYTE, step.peer, tag, environment_.comm, request());
-    offer = {static_cast<std::int64_t>(getpid()), reinterpret_cast<std::uint64_t>(data)};
-    const int error =
-        PMPI_Irecv(nullptr, 0, MPI_BYTE, step.peer, tag + environment_.answer_tags, environment_.comm, request());
+        return PMPI_Irecv(&offer, offer_bytes, MPI_BYTE, step.peer, tag, environment_.comm, request());
+    if (holds(refused_by_, step.peer)) {
+        offer.process = 0;
+        offer.in_messages = true;
+        const int error = PMPI_Isend(&offer, offer_bytes, MPI_BYTE, step.peer, tag, environment_.comm, request());
+        return error ? error : start_pieces(step, index, data, tag + 2 * environment_.answer_tags);
+    }
+    const int error = PMPI_Irecv(&offer.answer, 1, MPI_INT32_T, step.peer, tag + environment_.answer_tags,
+                                 environment_.comm, request());
     if (error != MPI_SUCCESS) return error;
-    return PMPI_Isend(&offer, sizeof offer, MPI_BYTE, step.peer, tag, environment_.comm, request());
+    return PMPI_Isend(&offer, offer_bytes, MPI_BYTE, step.peer, tag, environment_.comm, request());
 }
 
 int Executor::answer(std::uint32_t index) {
     const BoundStep& step = program_->steps[index];
-    const Offer& offer = offers_[index];
-    const int failed = read_process(static_cast<pid_t>(offer.process), offer.address, message_data(step), step.bytes);
-    // Also after an error: the sender waits.
-    step_of_request_[static_cast<std::size_t>(active_)] = index;
-    MPI_Request* request = &requests_[static_cast<std::size_t>(active_++)];
-    const int error =
-        PMPI_Isend(nullptr, 0, MPI_BYTE, step.peer, environment_.first_tag + step.tag + environment_.answer_tags,
-                   environment_.comm, request);
-    return failed ? MPI_ERR_OTHER : error;
+    const int tag = environment_.first_tag + step.tag;
+    Offer& offer = offers_[index];
+    char* data = message_data(step);
+    int error = MPI_SUCCESS;
+    offer.answered = true;
+    if (offer.process != 0) {
+        offer.answer = is_pretended_refusal()
+                           ? EPERM
+                           : read_process(static_cast<pid_t>(offer.process), offer.address, data, step.bytes);
+        step_of_request_[static_cast<std::size_t>(active_)] = index;
+        ++left_[index];
+        requests_[static_cast<std::size_t>(active_)] = MPI_REQUEST_NULL;
+        error = PMPI_Isend(&offer.answer, 1, MPI_INT32_T, step.peer, tag + environment_.answer_tags, environment_.comm,
+                           &requests_[static_cast<std::size_t>(active_++)]);
+        if (offer.answer == 0) return error;
+    }
+    ++refused_reads_;
+    offer.in_messages = true;
+    return error ? error : start_pieces(step, index, data, tag + 2 * environment_.answer_tags);
+}
+
+/// All requests of a single copy are through: is it? Otherwise starts what comes next.
+int Executor::go_on_with_single_copy(std::uint32_t index, bool& completed) {
+    const BoundStep& step = program_->steps[index];
+    Offer& offer = offers_[index];
+    const bool sends = step.kind == StepKind::send;
+    completed = offer.in_messages || (sends ? offer.answer == 0 : offer.answered);
+    if (completed) return MPI_SUCCESS;
+    if (!sends) return answer(index);
+    if (is_for_good(offer.answer)) insert(refused_by_, step.peer);
+    offer.in_messages = true;
+    return start_pieces(step, index, message_data(step),
+                        environment_.first_tag + step.tag + 2 * environment_.answer_tags);
 }
 
 char* Executor::message_data(const BoundStep& step) {
@@ -219,7 +270,9 @@ int Executor::begin(const BoundProgram& program, const Environment& environment)
     active_ = 0;
     pending_count_ = 0;
     done_ = 0;
-    return start_ready();
+    const int error = start_ready();
+    if (error != MPI_SUCCESS) abandon();
+    return error;
 }
 
 int Executor::start_ready() {
@@ -232,11 +285,11 @@ int Executor::take_finished(int count) {
     int error = MPI_SUCCESS;
     for (int i = 0; i < count; ++i) {
         const std::uint32_t step = step_of_request_[static_cast<std::size_t>(finished_[static_cast<std::size_t>(i)])];
-        if (--left_[step] == 0) {
-            complete(step);
-        } else if (const BoundStep& bound = program_->steps[step]; bound.single_copy && bound.kind == StepKind::recv) {
-            if (const int failed = answer(step); failed != MPI_SUCCESS) error = failed;
-        }
+        if (--left_[step] > 0) continue;
+        bool completed = true;
+        if (program_->steps[step].single_copy) [[unlikely]]
+            if (const int failed = go_on_with_single_copy(step, completed); failed != MPI_SUCCESS) error = failed;
+        if (completed) complete(step);
     }
     // Keep the open requests together, in order.
     int kept = 0;
@@ -252,7 +305,7 @@ int Executor::take_finished(int count) {
 int Executor::poll_messages(bool& any) {
     if (active_ == 0) return MPI_SUCCESS;
     int count = 0;
-    const int error = PMPI_Testsome(active_, requests_.data(), &count, finished_.data(), MPI_STATUSES_IGNORE);
+    const int error = waiting_.test(active_, requests_.data(), &count, finished_.data());
     if (error != MPI_SUCCESS || count <= 0) return error;
     any = true;
     return take_finished(count);
@@ -263,6 +316,7 @@ int Executor::progress(bool& done) {
     int error = poll_messages(any);
     if (error == MPI_SUCCESS && pending_count_ > 0) error = poll_exposures(any);
     done = error != MPI_SUCCESS || done_ == program_->steps.size();
+    if (error != MPI_SUCCESS) abandon();
     return error;
 }
 
@@ -282,13 +336,27 @@ int Executor::wait_once() {
 int Executor::finish() {
     int error = MPI_SUCCESS;
     while (error == MPI_SUCCESS && done_ < program_->steps.size()) error = wait_once();
+    if (error != MPI_SUCCESS) abandon();
     return error;
+}
+
+/// Nothing may arrive any more in memory that the program takes for its own again.
+void Executor::abandon() {
+    for (int i = 0; i < active_; ++i) {
+        MPI_Request& request = requests_[static_cast<std::size_t>(i)];
+        if (request == MPI_REQUEST_NULL) continue;
+        if (program_->steps[step_of_request_[static_cast<std::size_t>(i)]].kind == StepKind::recv)
+            PMPI_Cancel(&request);
+        PMPI_Request_free(&request);
+    }
+    active_ = 0;
 }
 
 int Executor::run(const BoundProgram& program, const Environment& environment) {
     program_ = &program;
     environment_ = environment;
-    if (environment_.shared) begin_sharing();
+    if (environment_.shared)
+        if (const int error = begin_sharing(); error != MPI_SUCCESS) return error;
     int error = MPI_SUCCESS;
     if (!program.messages && environment.single_copy_from == INT64_MAX) {
         error = run_in_order();

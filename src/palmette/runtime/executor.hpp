@@ -4,6 +4,7 @@
 #include <mpi.h>
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "palmette/base/byte_room.hpp"
@@ -27,10 +28,10 @@ struct Bases {
 struct Environment {
     Bases bases;
     MPI_Comm comm = MPI_COMM_NULL;
-    int first_tag = 0;                          ///< added to every message's tag
-    int answer_tags = 0;                        ///< added as well where a single copy is acknowledged
-    const Operation* operation = nullptr;       ///< of reductions; the first, where there are several
-    SharedNode* shared = nullptr;               ///< set for all members of a node or for none
+    int first_tag = 0;                     ///< added to every message's tag
+    int answer_tags = 0;                   ///< added as well where a single copy is acknowledged; twice: sent after all
+    const Operation* operation = nullptr;  ///< of reductions; the first, where there are several
+    SharedNode* shared = nullptr;          ///< set for all members of a node or for none
     std::int64_t single_copy_from = INT64_MAX;  ///< exposures of so many bytes are read in the owner's memory
     Outbox* outbox = nullptr;                   ///< set where short messages had better be copied
 };
@@ -54,6 +55,9 @@ class Executor {
     int progress(bool& done);
     /// What was begun, to its end, waiting inside of the MPI where only messages are under way.
     int finish();
+
+    /// How many pieces of other processes' memory the system hasn't let this one read since the last question; they came another way.
+    std::int64_t take_refused_reads() { return std::exchange(refused_reads_, 0); }
 
     /// The plan's own blocks, layer by layer, in the order of Program::scratch; valid until the next run.
     const char* scratch() const { return scratch_.data(); }
@@ -81,6 +85,8 @@ class Executor {
     int start_message(const BoundStep& step, std::uint32_t index, char* data);
     int start_single_copy(const BoundStep& step, std::uint32_t index, char* data);
     int answer(std::uint32_t step);
+    int start_pieces(const BoundStep& step, std::uint32_t index, char* data, int tag);
+    int go_on_with_single_copy(std::uint32_t step, bool& completed);
     char* message_data(const BoundStep& step);
     int run_last(const BoundStep& step, char* data);
     void collect(const BoundStep& step, bool into_staging);
@@ -88,14 +94,17 @@ class Executor {
     int reduce(const BoundStep& step, const char* exposed);
     void complete(std::uint32_t step);
     int start_ready();
+    void abandon();
     int take_finished(int count);
     int poll_messages(bool& any);
 
-    void begin_sharing();
+    int begin_sharing();
     void expose(const BoundStep& step);
     /// False: not there yet.
     bool pull(const BoundStep& step, int& error);
     int pull_by_copy(const BoundStep& step, const Exposure& exposure);
+    int fetch(const BoundStep& step, const Exposure& exposure, std::int64_t offset, char* to, std::int64_t bytes,
+              bool& refused);
     int poll_exposures(bool& any);
     int run_in_order();
     int wait_once();
@@ -105,12 +114,20 @@ class Executor {
     Patience patience_;
     const BoundProgram* program_ = nullptr;
     Environment environment_;
-    /// What the sender of a single copy tells of its data.
+    /// What the sender of a single copy tells of its data. Process 0: nothing to read, the data comes in messages.
     struct Offer {
         std::int64_t process;
         std::uint64_t address;
+        std::int32_t
+            answer;        ///< the receiver's: 0 when it has read, otherwise why it couldn't; not part of the message
+        bool answered;     ///< the receiver has seen the offer
+        bool in_messages;  ///< the data itself is under way
     };
+    static constexpr int offer_bytes = 16;
     std::vector<Offer> offers_;  ///< by step, where there are single copies
+    /// Members of the node that can't be read, and ranks that can't read here: others are tried again, for it may have been that piece of memory alone.
+    std::vector<bool> unreadable_, refused_by_;
+    std::int64_t refused_reads_ = 0;
     base::ByteRoom scratch_, staging_, bounce_;
     std::vector<std::uint32_t> waits_, left_, ready_, pending_;
     std::vector<MPI_Request> requests_;

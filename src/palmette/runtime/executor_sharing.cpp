@@ -1,8 +1,10 @@
 // The executor's part inside of a node.
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 #include "palmette/runtime/executor.hpp"
+#include "palmette/runtime/shared_single_copy.hpp"
 #include "palmette/runtime/under_way.hpp"
 
 namespace palmette::runtime {
@@ -23,9 +25,11 @@ int Executor::let_mpi_progress() {
     return PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, environment_.comm, &found, MPI_STATUS_IGNORE);
 }
 
-void Executor::begin_sharing() {
+int Executor::begin_sharing() {
     patience_.fresh();
-    while (!environment_.shared->begin(program_->exposed_bytes)) let_mpi_progress();
+    while (!environment_.shared->begin(program_->exposed_bytes))
+        if (const int error = let_mpi_progress(); error != MPI_SUCCESS) return error;
+    return MPI_SUCCESS;
 }
 
 void Executor::expose(const BoundStep& step) {
@@ -66,15 +70,57 @@ bool Executor::pull(const BoundStep& step, int& error) {
     return true;
 }
 
-int Executor::pull_by_copy(const BoundStep& step, const Exposure& exposure) {
+/// A part of an exposure by address, read where it is; where the system refuses that, its owner copies it. `refused`: the owner knows for this exposure.
+int Executor::fetch(const BoundStep& step, const Exposure& exposure, std::int64_t offset, char* to, std::int64_t bytes,
+                    bool& refused) {
     SharedNode& shared = *environment_.shared;
+    const auto member = static_cast<std::size_t>(step.peer);
+    const auto tag = static_cast<unsigned>(step.tag);
+    const bool known = member < unreadable_.size() && unreadable_[member];
+    if (!known && !refused) {
+        const int failed = is_pretended_refusal() ? EPERM : shared.read(step.peer, exposure, offset, to, bytes);
+        if (failed == 0) return MPI_SUCCESS;
+        if (failed == EINVAL) return MPI_ERR_INTERN;
+        // Otherwise it may have been this piece of memory alone.
+        if (failed == EPERM || failed == ESRCH || failed == ENOSYS) {
+            if (unreadable_.size() <= member) unreadable_.resize(member + 1);
+            unreadable_[member] = true;
+        }
+    }
+    if (!refused) {
+        shared.refuse(step.peer, tag);
+        ++refused_reads_;
+        refused = true;
+    }
+    while (bytes > 0) {
+        const std::int64_t part = std::min(bytes, SharedNode::most_asked);
+        shared.ask(step.peer, tag, offset, part);
+        patience_.fresh();
+        const char* data = nullptr;
+        while (!(data = shared.answer())) {
+            if (shared.has_left(step.peer)) return MPI_ERR_OTHER;
+            // It may be waiting for an answer of ours.
+            shared.answer_requests();
+            if (const int error = let_mpi_progress(); error != MPI_SUCCESS) return error;
+        }
+        std::memcpy(to, data, static_cast<std::size_t>(part));
+        to += part;
+        offset += part;
+        bytes -= part;
+    }
+    return MPI_SUCCESS;
+}
+
+int Executor::pull_by_copy(const BoundStep& step, const Exposure& exposure) {
+    bool refused = false;
     if (step.kind == StepKind::pull) {
         Operand from{piece(step.first_piece), 0, nullptr};
         Operand to{piece(step.first_target), 0, nullptr};
         for (std::int64_t left = step.bytes; left > 0;) {
             const std::int64_t bytes = std::min(from.piece->bytes - from.used, to.piece->bytes - to.used);
-            if (shared.read(step.peer, exposure, from.piece->offset + from.used, address(*to.piece) + to.used, bytes))
-                return MPI_ERR_OTHER;
+            if (const int error =
+                    fetch(step, exposure, from.piece->offset + from.used, address(*to.piece) + to.used, bytes, refused))
+                return error;
             left -= bytes;
             advance(from, bytes);
             advance(to, bytes);
@@ -95,8 +141,8 @@ int Executor::pull_by_copy(const BoundStep& step, const Exposure& exposure) {
     for (std::int64_t rest = step.bytes; rest > 0;) {
         const std::int64_t bytes = std::min(
             {most, left.piece->bytes - left.used, right.piece->bytes - right.used, target.piece->bytes - target.used});
-        if (shared.read(step.peer, exposure, remote.piece->offset + remote.used, bounce_.data(), bytes))
-            return MPI_ERR_OTHER;
+        if (const int error = fetch(step, exposure, remote.piece->offset + remote.used, bounce_.data(), bytes, refused))
+            return error;
         const char* mine = read_from(own) - lower;
         const char* theirs = bounce_.data() - lower;
         const int error = operation.apply(left_exposed ? theirs : mine, left_exposed ? mine : theirs,

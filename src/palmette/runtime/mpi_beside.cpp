@@ -1,4 +1,5 @@
 #include "palmette/runtime/mpi_beside.hpp"
+#include "palmette/base/never_destroyed.hpp"
 
 #include <algorithm>
 #include <new>
@@ -9,7 +10,10 @@ namespace {
 using select::Function;
 
 /// Kept between calls, as the caller keeps its own: neither then pays for new pages.
-thread_local std::vector<char> input_room, result_room;
+struct Rooms {
+    std::vector<char> input, result;
+};
+Rooms& rooms() { return base::per_thread<Rooms, MpiBeside>(); }
 
 bool is_in_blocks(Function function) {
     return function == Function::reduce_scatter || function == Function::reduce_scatter_block;
@@ -27,13 +31,13 @@ MpiBeside::MpiBeside(const Work& work)
     try {
         if (work.in_place != Work::InPlace::no) {
             const char* from = static_cast<const char*>(input_);
-            input_room.assign(from, from + like_.total());
-            input_ = input_room.data();
+            rooms().input.assign(from, from + like_.total());
+            input_ = rooms().input.data();
         }
         // Some MPIs want an address also where there is no result.
         const auto result_bytes = static_cast<std::size_t>(std::max<std::int64_t>(work.recv.total(), 1));
-        if (result_room.size() < result_bytes) result_room.resize(result_bytes);
-        result_ = result_room.data();
+        if (rooms().result.size() < result_bytes) rooms().result.resize(result_bytes);
+        result_ = rooms().result.data();
         if (work.plan->key.function == Function::reduce_scatter)
             for (int r = 0; r < work.state->size(); ++r) counts_.push_back(static_cast<int>(like_.count(r)));
     } catch (const std::bad_alloc&) {

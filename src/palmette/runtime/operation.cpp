@@ -8,6 +8,7 @@
 
 #include "palmette/runtime/datatype.hpp"
 #include "palmette/runtime/operation_predefined.hpp"
+#include "palmette/runtime/plausible_handle.hpp"
 
 namespace palmette::runtime {
 namespace {
@@ -70,7 +71,7 @@ const char* describe(Obstacle obstacle) {
 }
 
 Operation::Operation(MPI_Op op, MPI_Datatype type, MPI_Comm comm) : op_(op), type_(type), comm_(comm) {
-    if (op == MPI_OP_NULL || type == MPI_DATATYPE_NULL) {
+    if (!is_plausible_op(op) || !is_plausible(type)) {
         obstacle_ = Obstacle::undefined;
         return;
     }

@@ -49,6 +49,8 @@ class Operation {
     bool valid() const { return obstacle_ == Obstacle::none; }
     Obstacle obstacle() const { return obstacle_; }
     MPI_Op handle() const { return op_; }
+    /// Another communicator for datatypes with holes.
+    void pack_for(MPI_Comm comm) { comm_ = comm; }
 
     /// left op right may be taken for right op left.
     bool commutative() const { return commutative_; }

@@ -75,8 +75,8 @@ std::optional<Element> integer_of(std::size_t size_bytes, bool is_signed) {
 }  // namespace
 
 const Predefined& Predefined::instance() {
-    static const Predefined all;
-    return all;
+    static const Predefined* all = new Predefined;
+    return *all;
 }
 
 Predefined::Predefined() {
@@ -280,8 +280,7 @@ const PredefinedType* Predefined::by_size(MPI_Datatype type, const PredefinedTyp
 }
 
 const PredefinedType* Predefined::find_f90(MPI_Datatype type) const {
-    int integers = 0, addresses = 0, types = 0, combiner = 0;
-    if (PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner) != MPI_SUCCESS) return nullptr;
+    const auto combiner = combiner_of(type);
     // No switch: in some mpi.h these aren't constants of the language.
     if (combiner == MPI_COMBINER_F90_REAL) return by_size(type, *types_.find(MPI_REAL));
     if (combiner == MPI_COMBINER_F90_COMPLEX) return by_size(type, *types_.find(MPI_COMPLEX));

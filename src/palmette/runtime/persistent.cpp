@@ -70,6 +70,7 @@ int make_persistent(Task& task, MPI_Request* request) {
     task.request = *request;
     task.persistent = true;
     ++task.work.plan->users;
+    ++task.work.state->users;
     all.tasks.push_back(&task);
     persistent_requests.fetch_add(1, std::memory_order_relaxed);
     return MPI_SUCCESS;
@@ -91,6 +92,7 @@ void persistent_is_freed(MPI_Request request) {
     all.free_tags.push_back(task->self_tag);
     std::erase(all.tasks, task);
     --task->work.plan->users;
+    Process::instance().let_go(*task->work.state);
     persistent_requests.fetch_sub(1, std::memory_order_relaxed);
     task->released = true;
 }

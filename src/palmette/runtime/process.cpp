@@ -158,17 +158,24 @@ void Process::start_without_world(Settings settings) {
 }
 
 int Process::forget(MPI_Comm, int, void* attribute, void*) {
-    auto* state = static_cast<Communicator*>(attribute);
+    auto& state = *static_cast<Communicator*>(attribute);
     Process& process = instance();
-    // Inside of MPI_Finalize the MPI takes its communicators down itself.
-    if (MPI_Comm hidden = state->hidden(); hidden != MPI_COMM_NULL && !process.finished_) {
-        PMPI_Comm_free(&hidden);
-        --process.hidden_count_;
-    }
+    state.freed.store(true, std::memory_order_release);
     process.generation_.fetch_add(1, std::memory_order_acq_rel);
     close_bypasses();
-    delete state;
+    // What is under way on the hidden communicator goes on. No lock: some MPIs come here while they progress, with all that the caller has locked.
+    process.let_go(state);
     return MPI_SUCCESS;
+}
+
+void Process::let_go(Communicator& state) {
+    if (state.users.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
+    // Inside of MPI_Finalize the MPI takes its communicators down itself.
+    if (MPI_Comm hidden = state.hidden(); hidden != MPI_COMM_NULL && !finished_) {
+        PMPI_Comm_free(&hidden);
+        --hidden_count_;
+    }
+    delete &state;
 }
 
 Communicator* Process::find_communicator(MPI_Comm comm, Refusal& refusal, bool may_make) {

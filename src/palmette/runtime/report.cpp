@@ -170,7 +170,7 @@ Json Report::pack() const {
     Json notes = Json::array();
     for (const auto& [text, times] : notes_) notes.push(text);
     out.set("served", std::move(served)).set("refused", std::move(refused)).set("notes", std::move(notes));
-    out.set("topologies", topologies_.pack());
+    out.set("topologies", topologies_.pack()).set("refused_reads", refused_reads.load());
     return out;
 }
 
@@ -207,6 +207,7 @@ void Report::absorb(const Json& other) {
     }
     for (const Json& text : other.find("notes")->items("notes")) ++notes_[text.string("notes")];
     topologies_.absorb(*other.find("topologies"));
+    refused_reads.add(integer(other, "refused_reads"));
 }
 
 void Report::settle(const model::RoundOrder& order, std::int32_t place, std::int32_t count) {
@@ -294,6 +295,7 @@ Json Report::to_json(int ranks, double seconds, const Json& job) const {
         .set("fallbacks", std::move(fallbacks))
         .set("compared", std::move(compared))
         .set("topologies", topologies_.to_json())
+        .set("refused_reads", refused_reads.load())
         .set("notes", std::move(notes))
         .set("job", job);
     return out;
@@ -360,6 +362,11 @@ std::string Report::page(int ranks, double seconds) const {
         print("  to take another: palmette run --force %s=ALGORITHM\n", name);
     }
     out += topologies_.page();
+    if (const std::int64_t refused = refused_reads.load(); refused > 0)
+        out += "  note: " + wrapped(base::cat(refused, refused == 1 ? " read" : " reads",
+                                              " of other ranks' memory refused by the system: "
+                                              "the data came another way"),
+                                    8);
     for (const auto& [text, times] : notes_) out += "  note: " + wrapped(text, 8);
     return out;
 }

@@ -107,6 +107,8 @@ class Report {
     void bounded(Served& row, const model::OwnMessages& messages, const topology::Job& job, const topology::Job& world,
                  topology::Rank world_rank, bool counts);
     void note(const std::string& text);
+    /// Single copies that the system refused, so that the data came another way.
+    Counter refused_reads;
     TopologyReport& topologies() { return topologies_; }
 
     /// Collective over `comm`: brings all ranks' counts together at rank 0 along a binomial tree. Messages grow with the kinds of calls, not with ranks.

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <thread>
 
+#include "palmette/base/never_destroyed.hpp"
 #include "palmette/runtime/background.hpp"
 #include "palmette/runtime/check_arguments.hpp"
 #include "palmette/runtime/mpi_beside.hpp"
@@ -12,7 +13,7 @@ namespace palmette::runtime {
 namespace {
 
 /// Keeps its rooms between calls. One call at a time in a thread.
-thread_local Work kept;
+thread_local Work& kept = base::per_thread<Work, Call>();
 
 /// Set where the MPI does this thread's current call so that it can be compared.
 thread_local CachedPlan* measured_next = nullptr;

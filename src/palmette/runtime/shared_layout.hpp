@@ -1,6 +1,6 @@
 // What lies where in the memory that the ranks of one node share.
 //
-//   header | member 0: control page, windows, ring | member 1: ... | ...
+//   header | member 0: control page, windows, relay, ring | member 1: ... | ...
 //
 // Every member writes its own part first, so that its pages come from the memory next to it.
 #pragma once
@@ -32,11 +32,13 @@ enum class ExposureKind : std::uint32_t {
 /// One exposure of one member. `stamp` is published last: whoever sees operation + 1 in it may read the rest.
 struct alignas(cache_line) Exposure {
     static constexpr std::int64_t inline_bytes = 40;
+    static constexpr std::uint32_t refusal = 1 << 16;
 
     std::atomic<std::int64_t> stamp;
     std::int64_t bytes;
     ExposureKind kind;
-    mutable std::atomic<std::uint32_t> releases;  ///< readers that are done; counted for at_address only
+    /// Readers that are done, and, times `refusal`, those that ask for data which they can't read; counted for at_address only.
+    mutable std::atomic<std::uint32_t> releases;
     union {
         char data[inline_bytes];  ///< in_entry
         std::int64_t offset;      ///< in_ring: from the beginning of the owner's ring
@@ -45,6 +47,20 @@ struct alignas(cache_line) Exposure {
 };
 static_assert(sizeof(Exposure) == cache_line);
 static_assert(std::atomic<std::int64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);
+
+/// A part of another member's exposure by address that this one asks for, as the system doesn't let it read: the owner copies it into this one's relay.
+struct SharedRequest {
+    static constexpr int owner_bits = 16;
+
+    /// A number that counts up, and below it the owner. Written last; the rest stays as it is until the owner answers.
+    alignas(cache_line) std::atomic<std::uint64_t> asked;
+    std::int64_t operation;
+    std::int64_t offset;
+    std::int64_t bytes;
+    std::uint32_t tag;
+    std::atomic<std::uint64_t> answered;  ///< what was `asked`, by the owner
+};
+static_assert(sizeof(SharedRequest) == cache_line);
 
 /// What a member tells about itself when it joins. Everything but `state` and `completed` is written before `state`.
 struct SharedMember {
@@ -61,12 +77,14 @@ struct SharedMember {
     std::uint64_t probe;
     std::int64_t xpmem_segment;                      ///< -1: none
     std::uint64_t may_run_on[most_processors / 64];  ///< a bit for each processor
+
+    SharedRequest request;
 };
 static_assert(sizeof(SharedMember) <= shared_page);
 
 /// The first page.
 struct SharedHeader {
-    static constexpr std::uint64_t magic_word = 0x316574746d6c6170;  // "palmtte1", the layout's version last
+    static constexpr std::uint64_t magic_word = 0x326574746d6c6170;  // "palmtte2", the layout's version last
 
     std::uint64_t magic;
     std::uint64_t token;  ///< random, also in the segment's name: tells one segment from another
@@ -85,7 +103,9 @@ struct SharedShape {
         1 << 20;  ///< of a ring for `all_rings_bytes`; smaller only to keep the limit
     static constexpr std::int64_t windows_bytes =
         shared_windows * shared_tags * static_cast<std::int64_t>(sizeof(Exposure));
-    static constexpr std::int64_t before_ring = shared_page + windows_bytes;
+    static constexpr std::int64_t relay_bytes = 64 << 10;  ///< for answers to a SharedRequest
+    static constexpr std::int64_t before_relay = shared_page + windows_bytes;
+    static constexpr std::int64_t before_ring = before_relay + relay_bytes;
 
     /// The ring that `members` members get within the limit; 0 where not even one page each is left.
     [[nodiscard]] constexpr std::int64_t ring_for(std::int64_t members) const {

@@ -26,6 +26,10 @@ std::unique_ptr<SharedNode> SharedNode::attach(const std::string& name, int memb
 }
 
 std::unique_ptr<SharedNode> SharedNode::join(std::shared_ptr<SharedSegment> segment, int me, std::string& why) {
+    if (segment->members() >= 1 << SharedRequest::owner_bits) {
+        why = base::cat("shared memory for ", segment->members(), " ranks of one node");
+        return nullptr;
+    }
     if (me < 0 || me >= segment->members()) {
         why = base::cat("member ", me, " of shared memory for ", segment->members(), " ranks");
         return nullptr;
@@ -130,6 +134,33 @@ void SharedNode::map_with(std::unique_ptr<SharedAttacher> attacher, AttachCache:
 const char* SharedNode::mapped(int member, const Exposure& exposure) {
     if (member == me_) return reinterpret_cast<const char*>(exposure.address);
     return cache_ ? cache_->find(member, exposure.address, exposure.bytes) : nullptr;
+}
+
+void SharedNode::ask(int owner, unsigned tag, std::int64_t offset, std::int64_t bytes) {
+    assert(within_ && bytes <= most_asked);
+    SharedRequest& mine = member(me_).request;
+    mine.operation = now_;
+    mine.tag = tag;
+    mine.offset = offset;
+    mine.bytes = bytes;
+    const std::uint64_t number = (mine.asked.load(std::memory_order_relaxed) >> SharedRequest::owner_bits) + 1;
+    mine.asked.store(number << SharedRequest::owner_bits | static_cast<std::uint64_t>(owner),
+                     std::memory_order_release);
+}
+
+void SharedNode::answer_requests() {
+    constexpr std::uint64_t owner_mask = (std::uint64_t{1} << SharedRequest::owner_bits) - 1;
+    for (int peer = 0; peer < members_; ++peer) {
+        SharedRequest& request = member(peer).request;
+        const std::uint64_t asked = request.asked.load(std::memory_order_acquire);
+        if (peer == me_ || (asked & owner_mask) != static_cast<std::uint64_t>(me_) ||
+            request.answered.load(std::memory_order_relaxed) == asked || request.operation != now_)
+            continue;
+        // The reader has seen the exposure and its bounds.
+        const auto* data = reinterpret_cast<const char*>(mine(request.tag).address);
+        std::memcpy(relay_of(peer), data + request.offset, static_cast<std::size_t>(request.bytes));
+        request.answered.store(asked, std::memory_order_release);
+    }
 }
 
 int SharedNode::read_remote(int from, const Exposure& exposure, std::int64_t offset, void* to,

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 
 namespace palmette::runtime {
@@ -39,6 +40,17 @@ int read_process(pid_t process, std::uint64_t address, void* to, std::int64_t by
 bool can_read_process(pid_t process, std::uint64_t address, std::uint64_t word) {
     std::uint64_t got = ~word;
     return read_process(process, address, &got, sizeof got) == 0 && got == word;
+}
+
+namespace {
+std::atomic<std::int64_t> refused_from{0}, reads{0};
+}
+
+void pretend_refusals_from(std::int64_t nth) { refused_from = nth; }
+
+bool is_pretended_refusal() {
+    const std::int64_t from = refused_from.load(std::memory_order_relaxed);
+    return from > 0 && ++reads >= from;
 }
 
 bool permit_siblings_to_read() {

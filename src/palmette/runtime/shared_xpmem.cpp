@@ -58,8 +58,8 @@ struct Xpmem {
 };
 
 const Xpmem& xpmem() {
-    static const Xpmem loaded;
-    return loaded;
+    static const Xpmem* loaded = new Xpmem;
+    return *loaded;
 }
 
 class XpmemAttacher : public SharedAttacher {

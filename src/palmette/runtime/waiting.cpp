@@ -32,15 +32,35 @@ std::string name_of_mpi() {
 Waiting::Waiting(Policy policy)
     : polls_(policy == Policy::poll || (policy == Policy::automatic && name_of_mpi() == "mpich")) {}
 
+/// MPI_ERR_IN_STATUS says no more than that one of several has failed.
+int Waiting::error_of(int code, int finished_count) const {
+    int error_class = MPI_SUCCESS;
+    if (code == MPI_SUCCESS || PMPI_Error_class(code, &error_class) != MPI_SUCCESS || error_class != MPI_ERR_IN_STATUS)
+        return code;
+    for (int i = 0; i < finished_count; ++i) {
+        const int error = statuses_[static_cast<std::size_t>(i)].MPI_ERROR;
+        if (error != MPI_SUCCESS && error != MPI_ERR_PENDING) return error;
+    }
+    return code;
+}
+
+int Waiting::test(int count, MPI_Request* requests, int* finished_count, int* finished) {
+    if (statuses_.size() < static_cast<std::size_t>(count)) statuses_.resize(static_cast<std::size_t>(count));
+    const int code = PMPI_Testsome(count, requests, finished_count, finished, statuses_.data());
+    return error_of(code, *finished_count);
+}
+
 int Waiting::some(int count, MPI_Request* requests, int* finished_count, int* finished) {
     if (polls_ || any_under_way()) return poll(count, requests, finished_count, finished);
-    return PMPI_Waitsome(count, requests, finished_count, finished, MPI_STATUSES_IGNORE);
+    if (statuses_.size() < static_cast<std::size_t>(count)) statuses_.resize(static_cast<std::size_t>(count));
+    const int code = PMPI_Waitsome(count, requests, finished_count, finished, statuses_.data());
+    return error_of(code, *finished_count);
 }
 
 int Waiting::poll(int count, MPI_Request* requests, int* finished_count, int* finished) {
     const Clock::time_point begin = Clock::now();
     for (int round = 1;; ++round) {
-        const int error = PMPI_Testsome(count, requests, finished_count, finished, MPI_STATUSES_IGNORE);
+        const int error = test(count, requests, finished_count, finished);
         if (error != MPI_SUCCESS || *finished_count > 0) return error;
         if (any_under_way()) progress_background();
         if (!way_.crowded() && round % tests_between_yields != 0) continue;

@@ -4,6 +4,7 @@
 #include <mpi.h>
 
 #include <string>
+#include <vector>
 
 #include "palmette/runtime/giving_way.hpp"
 
@@ -25,11 +26,15 @@ class Waiting {
 
     /// As MPI_Waitsome: at least one of `count` open requests is complete on return. Returns an MPI code.
     int some(int count, MPI_Request* requests, int* finished_count, int* finished);
+    /// As MPI_Testsome, but an error is that of the first request that has one.
+    int test(int count, MPI_Request* requests, int* finished_count, int* finished);
 
   private:
+    int error_of(int code, int finished_count) const;
     int poll(int count, MPI_Request* requests, int* finished_count, int* finished);
 
     bool polls_;
+    std::vector<MPI_Status> statuses_;  ///< only they tell which error it was
     GivingWay way_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "palmette/runtime/process.hpp"
 #include "palmette/runtime/some_lengths.hpp"
 
 namespace palmette::runtime {
@@ -16,23 +17,26 @@ int Work::open() {
         if (const int error = recv.prepare()) return error;
     }
     const int rank = state->rank();
+    // The program may free its own communicator while this is under way; and errors on it would be raised before we have looked at them.
+    const MPI_Comm hidden = state->hidden();
+    if (operation) operation->pack_for(hidden);
     switch (in_place) {
         case InPlace::no:
         case InPlace::copy_of_recv:
-            if (const int error = send.open_to_read(comm, -1, bases_.send)) return error;
+            if (const int error = send.open_to_read(hidden, -1, bases_.send)) return error;
             recv.open_to_write(bases_.recv);
             break;
         case InPlace::own_block_of_recv:
             recv.open_to_write(bases_.recv);
             bases_.send = bases_.recv + recv.offset(rank);
-            if (const int error = recv.bring(rank, bases_.recv, comm)) return error;
+            if (const int error = recv.bring(rank, bases_.recv, hidden)) return error;
             break;
         case InPlace::own_block_of_send:
-            if (const int error = send.open_to_read(comm, rank, bases_.send)) return error;
+            if (const int error = send.open_to_read(hidden, rank, bases_.send)) return error;
             bases_.recv = bases_.send + send.offset(rank);
             break;
         case InPlace::all_of_recv:
-            if (const int error = recv.open_to_read(comm, -1, bases_.recv)) return error;
+            if (const int error = recv.open_to_read(hidden, -1, bases_.recv)) return error;
             bases_.send = bases_.recv;
             break;
     }
@@ -83,9 +87,9 @@ int Work::close() {
         case InPlace::own_block_of_send:
             return MPI_SUCCESS;
         case InPlace::own_block_of_recv:
-            return recv.close(bases_.recv, comm, state->rank());
+            return recv.close(bases_.recv, state->hidden(), state->rank());
         default:
-            return recv.close(bases_.recv, comm, -1);
+            return recv.close(bases_.recv, state->hidden(), -1);
     }
 }
 
@@ -115,6 +119,8 @@ int Work::run() {
             executor.prepare(*bound_);
             error = executor.run(*bound_, environment());
         }
+        if (const std::int64_t refused = executor.take_refused_reads(); refused > 0) [[unlikely]]
+            Process::instance().report().refused_reads.add(refused);
         return error ? error : close();
     } catch (const std::bad_alloc&) {
         return MPI_ERR_NO_MEM;

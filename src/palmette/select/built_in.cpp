@@ -1,4 +1,5 @@
 // The table that palmette brings: first choices, measured on an emulated cluster (docs/decisions/0005).
+#include "palmette/base/never_destroyed.hpp"
 #include "palmette/select/table.hpp"
 
 namespace palmette::select {
@@ -340,8 +341,8 @@ constexpr std::string_view text = R"({
 }  // namespace
 
 const Table& Table::built_in() {
-    static const Table table = Table::from_json(base::Json::parse(text));
-    return table;
+    static const base::NeverDestroyed table(Table::from_json(base::Json::parse(text)));
+    return *table;
 }
 
 }  // namespace palmette::select

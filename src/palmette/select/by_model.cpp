@@ -4,6 +4,7 @@
 #include <array>
 #include <string_view>
 
+#include "palmette/base/never_destroyed.hpp"
 #include "palmette/model/estimate.hpp"
 
 namespace palmette::select {
@@ -111,14 +112,14 @@ std::vector<std::string_view> texts_of(Collective collective) {
 }  // namespace
 
 const std::vector<Spec>& candidates(Collective collective) {
-    static const auto all = [] {
+    static const base::NeverDestroyed all([] {
         std::array<std::vector<Spec>, plan::collective_count + 1> out;  // `composed` has none
         for (std::size_t c = 0; c < out.size(); ++c)
             for (const std::string_view text : texts_of(static_cast<Collective>(c)))
                 out[c].push_back(Spec::parse(text));
         return out;
-    }();
-    return all[static_cast<std::size_t>(collective)];
+    }());
+    return (*all)[static_cast<std::size_t>(collective)];
 }
 
 namespace {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .conftest import LEVEL_BY_LEVEL, SOAK, Cluster, Mpi, Ran, forced
+from .conftest import LEVEL_BY_LEVEL, SOAK, Cluster, Mpi, Ran, forced, pretended
 
 pytestmark = pytest.mark.mpi
 
@@ -96,3 +96,18 @@ def test_persistent_ones_keep_lists_that_the_program_reuses(mpi: Mpi, cluster: C
         pytest.skip(f"{mpi.name} has no persistent collectives")
     ran.assert_right()
     assert set(in_background(ran)) >= {"allgatherv", "gatherv", "scatterv", "reduce_scatter", "alltoallv", "alltoallw"}
+
+
+@pytest.mark.parametrize("hosts", ["0123", "0011"])
+def test_freeing_a_communicator_waits_for_nobody(mpi: Mpi, hosts: str) -> None:
+    ran = mpi.run(4, "freed_communicators", settings={**TREES, **pretended(4, hosts)}, timeout_s=60)
+    ran.assert_right()
+    assert in_background(ran)["allreduce"] >= 10, ran.fallbacks()
+
+
+def test_communicators_freed_with_a_call_under_way_leave_nothing_behind(mpi: Mpi) -> None:
+    # More than the 512 that may be served at a time.
+    settings = {**TREES, **pretended(2, "01")}
+    ran = mpi.run(2, "freed_communicators", "--rounds", 520, settings=settings)
+    ran.assert_right()
+    assert in_background(ran)["allreduce"] >= 520, ran.fallbacks()

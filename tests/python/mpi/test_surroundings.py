@@ -79,3 +79,11 @@ def test_sessions_need_no_world(mpi: Mpi, cluster: Cluster) -> None:
     # MPI_Initialized that MPI_Init was called, so that palmette takes itself for loaded too late.
     if mpi.name == "mpich":
         assert "palmette: gather of 16 on 4 ranks by by_topology" in ran.err, ran.text
+
+
+@pytest.mark.parametrize("when", ["destructor", "atexit"])
+def test_collectives_after_main_has_returned_are_right(mpi: Mpi, cluster: Cluster, when: str) -> None:
+    ran = mpi.run(3, "after_main", when, settings={**LEVEL_BY_LEVEL, **cluster.settings(3)})
+    # Not the status: MPICH's launcher now and then kills processes that end so late, palmette or not.
+    assert [wrong for _, wrong in ran.closing_lines()] == [0], ran.text
+    assert set(ran.served()) == {"allreduce", "alltoall", "bcast"}

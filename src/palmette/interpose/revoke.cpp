@@ -1,0 +1,35 @@
+// MPIX_Comm_revoke of MPIs with fault tolerance: ranks that wait on the hidden communicator must hear of it, too. Written by hand, since it isn't in all mpi.h.
+#include <mpi.h>
+
+#include "palmette/interpose/guard.hpp"
+#include "palmette/interpose/next.hpp"
+#include "palmette/runtime/failed_ranks.hpp"
+#include "palmette/runtime/process.hpp"
+
+#if !defined(PALMETTE_ABI_STANDARD) && !defined(PALMETTE_ABI_SMPI)
+
+extern "C" int PMPIX_Comm_revoke(MPI_Comm) __attribute__((weak));
+
+namespace palmette::interpose {
+namespace {
+
+using Revoke = int (*)(MPI_Comm);
+int find(MPI_Comm comm);
+constinit Next<Revoke> next_revoke(&find);
+int find(MPI_Comm comm) { return next_revoke.find_and_call("MPIX_Comm_revoke", &PMPIX_Comm_revoke, comm); }
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) int MPIX_Comm_revoke(MPI_Comm comm) {
+    if (is_up.load(std::memory_order_acquire))
+        if (const Guard guard; guard.entered()) {
+            runtime::Refusal refusal = runtime::Refusal::no_state;
+            if (const auto* state = runtime::Process::instance().communicator(comm, refusal, false))
+                runtime::revoke(state->hidden());
+        }
+    return next_revoke(comm);
+}
+
+}  // namespace palmette::interpose
+
+#endif
