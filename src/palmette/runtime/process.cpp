@@ -79,6 +79,7 @@ bool Process::crowded() const {
 
 void Process::prepare(Settings settings) {
     settings_ = std::move(settings);
+    finished_ = false;
     PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &Process::forget, &keyval_, nullptr);
     start_time_ = PMPI_Wtime();
     settings_.mpi = name_of_mpi();
@@ -93,9 +94,13 @@ void Process::prepare(Settings settings) {
 
 void Process::start(Settings settings) {
     const std::lock_guard lock(mutex_);
-    if (started_) return;
-    off_ = std::nullopt;
-    prepare(std::move(settings));
+    if (started_world_) return;
+    started_world_ = true;
+    // A program may have used sessions before: their communicators keep what they have.
+    if (!started_) {
+        off_ = std::nullopt;
+        prepare(std::move(settings));
+    }
     int* tag_limit = nullptr;
     int found = 0;
     PMPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &tag_limit, &found);
@@ -155,6 +160,20 @@ void Process::start_without_world(Settings settings) {
     prepare(std::move(settings));
     settings_.copies_sends = false;  // there is no end at which to wait for them
     started_.store(true, std::memory_order_release);
+}
+
+void Process::end_without_world() {
+    const std::lock_guard lock(mutex_);
+    ends_.fetch_add(1, std::memory_order_acq_rel);
+    if (!started_) return;
+    // The next MPI doesn't know this key: it would never call `forget`, and a communicator with the same handle would be taken for one of today's.
+    close_bypasses();
+    finished_ = true;
+    PMPI_Comm_free_keyval(&keyval_);
+    generation_.fetch_add(1, std::memory_order_acq_rel);
+    hidden_count_ = 0;
+    off_ = Refusal::before_init_or_after_finalize;
+    started_.store(false, std::memory_order_release);
 }
 
 int Process::forget(MPI_Comm, int, void* attribute, void*) {

@@ -23,6 +23,10 @@ class Process {
     void start(Settings settings);
     /// For programs that use sessions only and never call MPI_Init.
     void start_without_world(Settings settings);
+    /// Right before the last session ends, in a program without MPI_Init: forgets all that belongs to this MPI. The next session starts anew.
+    void end_without_world();
+    /// Counts the times that the MPI ended in this process: what was made under another number is gone with its MPI.
+    std::uint64_t ends() const { return ends_.load(std::memory_order_acquire); }
     bool started() const { return started_.load(std::memory_order_acquire); }
 
     /// Collective over MPI_COMM_WORLD, right before MPI_Finalize: merges and writes the report. Calls pass through from here on.
@@ -83,6 +87,8 @@ class Process {
 
     std::mutex mutex_;
     std::atomic<bool> started_{false};
+    bool started_world_ = false;
+    std::atomic<std::uint64_t> ends_{0};
     std::atomic<bool> finished_{false};
     std::atomic<int> hidden_count_{0};
     Settings settings_;
