@@ -43,24 +43,26 @@ bool has_world() {
 }
 #endif
 
-void start() {
+void start(const runtime::Presence& presence) {
     const Guard guard;
     if (!guard.entered()) return;
-    runtime::Process::instance().start(settings_from_environment());
+    runtime::Process::instance().start(settings_from_environment(), presence);
     is_up.store(true, std::memory_order_release);
 }
 
 }  // namespace
 
 int on_MPI_Init(int* argc, char*** argv) {
+    const runtime::Presence presence;
     const int code = next::MPI_Init(argc, argv);
-    if (code == MPI_SUCCESS) start();
+    if (code == MPI_SUCCESS) start(presence);
     return code;
 }
 
 int on_MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
+    const runtime::Presence presence;
     const int code = next::MPI_Init_thread(argc, argv, required, provided);
-    if (code == MPI_SUCCESS) start();
+    if (code == MPI_SUCCESS) start(presence);
     return code;
 }
 

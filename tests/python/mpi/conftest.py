@@ -153,14 +153,17 @@ class Mpi:
         preload: bool = True,
         timeout_s: float = TIMEOUT_S,
     ) -> Ran:
-        """Run a test program (by name) or another one (by path) under palmette with these PALMETTE_ settings."""
+        """Run a test program (by name) or another one (by path) under palmette with these PALMETTE_ settings.
+
+        Communicators are served from their first collective on, unless PALMETTE_SERVE_AFTER is among them.
+        """
         path = self.program(program) if isinstance(program, str) else program
         words = [*self.launch(ranks), str(path), *map(str, arguments)]
         environment = self.environment()
         self.counter[0] += 1
         report = self.directory / f"report-{self.counter[0]}.json"
         if preload:
-            variables = {"PALMETTE_REPORT": str(report), **(settings or {})}
+            variables = {"PALMETTE_REPORT": str(report), "PALMETTE_SERVE_AFTER": "0", **(settings or {})}
             prepared = prepare(words, variables, environment, libraries=PRELOADS)
             assert prepared.evidence.abi == self.abi, "the wrong preload library was picked"
             words = list(prepared.command)
