@@ -83,11 +83,12 @@ Settings settings_from_environment() {
     if (const std::string path = value_of(settings::table); !path.empty()) {
         try {
             out.table = select::Table::from_file(path);
+            mix(out.hash, out.table.to_json().dump());
         } catch (const base::Error& error) {
             complain(out, base::cat("PALMETTE_TABLE: ", error.what(), "; the built-in table is used"));
         }
     }
-    mix(out.hash, out.table.to_json().dump());
+    mix(out.hash, select::Table::built_in_text());
     for (std::size_t f = 0; f < select::function_count; ++f) read_forced(out, static_cast<select::Function>(f));
     out.shared = flag(out, settings::shared);
     mix(out.hash, out.shared ? "shared" : "apart");

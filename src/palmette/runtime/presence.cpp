@@ -176,6 +176,8 @@ Presence::Verdict Presence::look(int world_size) const {
     // The others don't see this one either.
     if (socket_ < 0) {
         missing_ = 1;
+        here_ = local_size_ - 1;
+        tells_ = local_rank_ == 0;
         return Verdict::missing;
     }
     int lowest = -1;

@@ -28,6 +28,8 @@ class Presence {
     /// Of this node, where someone is missing.
     int missing() const { return missing_; }
     int here() const { return here_; }
+    /// Whether all ranks of the job are on this node, as the launcher says and their marks show.
+    bool one_node() const { return here_ > 0 && here_ == size_; }
     /// Whether this rank is the one of its node to tell.
     bool tells() const { return tells_; }
 

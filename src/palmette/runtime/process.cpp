@@ -96,7 +96,7 @@ bool Process::everyone_is_here(const Presence& presence, int world_size) const {
     return false;
 }
 
-void Process::meet_world() {
+void Process::meet_world(bool one_node) {
     MPI_Group world = MPI_GROUP_NULL;
     PMPI_Comm_group(MPI_COMM_WORLD, &world);
     const int error = PMPI_Comm_create(MPI_COMM_WORLD, world, &apart_);
@@ -123,7 +123,7 @@ void Process::meet_world() {
         return;
     }
     try {
-        Discovered found_job = discover(apart_, settings_);
+        Discovered found_job = discover(apart_, settings_, one_node);
         if (!found_job.note.empty()) {
             report_.note(found_job.note);
             if (world_rank_ == 0) std::fprintf(stderr, "palmette: %s\n", found_job.note.c_str());
@@ -156,7 +156,7 @@ void Process::start(Settings settings, const Presence& presence) {
         if (world_rank_ == 0) std::fprintf(stderr, "palmette: %s\n", settings_.complaints.c_str());
     }
     if (everyone_is_here(presence, size)) {
-        meet_world();
+        meet_world(presence.one_node());
         // A nonblocking call can't make it, since that waits for the others.
         Refusal refusal = Refusal::no_state;
         if (may_serve_nonblocking()) find_communicator(MPI_COMM_WORLD, refusal, Making::makes);
@@ -289,8 +289,9 @@ MPI_Comm Process::make_hidden(MPI_Comm comm) const {
     // Out of the world's, so that an error comes back to us and not to the program's error handler. Threads that do so at the same time could be taken for each other.
     constexpr int tag = 0;
     if (members == size)
-        error = apart_ != MPI_COMM_NULL && !several_threads_ ? PMPI_Comm_create_group(apart_, group, tag, &hidden)
-                                                             : PMPI_Comm_create(comm, group, &hidden);
+        error = apart_ != MPI_COMM_NULL && !several_threads_ && settings_.mpi != "smpi"
+                    ? PMPI_Comm_create_group(apart_, group, tag, &hidden)
+                    : PMPI_Comm_create(comm, group, &hidden);
     PMPI_Group_free(&group);
     if (error != MPI_SUCCESS || hidden == MPI_COMM_NULL) return MPI_COMM_NULL;
     PMPI_Comm_set_errhandler(hidden, MPI_ERRORS_RETURN);

@@ -80,7 +80,7 @@ class Process {
     void prepare(Settings settings);
     /// Whether all ranks of the job take part; says a line where not.
     bool everyone_is_here(const Presence& presence, int world_size) const;
-    void meet_world();
+    void meet_world(bool one_node);
     Communicator* find_communicator(MPI_Comm comm, Refusal& refusal, Making making);
     /// The attribute of a communicator, new where it had none; null where it can't be kept.
     Attached* attached_to(MPI_Comm comm) const;

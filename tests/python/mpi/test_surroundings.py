@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -157,6 +158,18 @@ def test_a_rank_without_the_library_leaves_all_calls_to_the_mpi(mpi: Mpi, tmp_pa
     assert ran.err.count(line) == 1, ran.text
 
 
+def test_ranks_meet_where_no_launcher_tells_of_their_node(mpi: Mpi, tmp_path: Path) -> None:
+    script = tmp_path / "wrapper.sh"
+    script.write_text(
+        '#!/bin/sh\nunset MPI_LOCALNRANKS OMPI_COMM_WORLD_LOCAL_SIZE SLURM_STEP_ID\nexec "$@"\n', encoding="utf-8"
+    )
+    script.chmod(0o755)
+    settings = {**LEVEL_BY_LEVEL, **pretended(5, "01")}
+    ran = mpi.run(5, script, mpi.program("partly_preloaded"), settings=settings)
+    ran.assert_right()
+    assert set(ran.served()) == set(FUNCTIONS)
+
+
 def test_where_nothing_tells_who_is_there_ranks_say_whom_they_wait_for(
     mpi_called: Callable[[str], Mpi], tmp_path: Path
 ) -> None:
@@ -169,12 +182,15 @@ def test_where_nothing_tells_who_is_there_ranks_say_whom_they_wait_for(
     command += [str(without_preload(tmp_path, 1)), str(program)]
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as waiting:
         assert waiting.stderr is not None
-        for line in waiting.stderr:
-            if line.startswith("palmette: rank 0 has waited 5 s in MPI_Init for rank 1, which may run without"):
-                break
-        else:
-            pytest.fail("nobody said a word")
+        bound = threading.Timer(60, waiting.terminate)
+        bound.start()
+        said = any(
+            line.startswith("palmette: rank 0 has waited 5 s in MPI_Init for rank 1, which may run without")
+            for line in waiting.stderr
+        )
+        bound.cancel()
         waiting.terminate()
+    assert said, "nobody said a word"
 
 
 @pytest.mark.parametrize("variant", ["mpich", "mpich-abi", "openmpi"])
