@@ -117,12 +117,13 @@ class Mpi:
         return self.installation.name
 
     def environment(self) -> dict[str, str]:
-        """Return the environment of the launcher, and with it of local ranks."""
+        """Return the environment of the launcher, and with it of local ranks: all calls are served, also the first."""
         environment = {
             name: value for name, value in os.environ.items() if not name.startswith(("PALMETTE_", "OMPI_", "I_MPI_"))
         }
         environment.update(self.installation.environment(environment))
         environment.update(POLITE[self.name])
+        environment["PALMETTE_SERVE_AFTER"] = "0"
         first = [FIRST_PRELOAD] if FIRST_PRELOAD else []
         if self.name == "openmpi":
             first.append(str(ROOT / "python" / "palmette" / "bin" / "libpalmette_nap.so"))
@@ -153,17 +154,14 @@ class Mpi:
         preload: bool = True,
         timeout_s: float = TIMEOUT_S,
     ) -> Ran:
-        """Run a test program (by name) or another one (by path) under palmette with these PALMETTE_ settings.
-
-        Communicators are served from their first collective on, unless PALMETTE_SERVE_AFTER is among them.
-        """
+        """Run a test program (by name) or another one (by path) under palmette with these PALMETTE_ settings."""
         path = self.program(program) if isinstance(program, str) else program
         words = [*self.launch(ranks), str(path), *map(str, arguments)]
         environment = self.environment()
         self.counter[0] += 1
         report = self.directory / f"report-{self.counter[0]}.json"
         if preload:
-            variables = {"PALMETTE_REPORT": str(report), "PALMETTE_SERVE_AFTER": "0", **(settings or {})}
+            variables = {"PALMETTE_REPORT": str(report), **(settings or {})}
             prepared = prepare(words, variables, environment, libraries=PRELOADS)
             assert prepared.evidence.abi == self.abi, "the wrong preload library was picked"
             words = list(prepared.command)
