@@ -1,4 +1,5 @@
-// Collectives in a job of which some ranks may run without the preload library, while every rank is ready to receive anything from anybody.
+// Collectives in a job of which some ranks may run without the preload library, while every rank is ready to receive
+// anything from anybody.
 //
 //     partly_preloaded
 

@@ -1,6 +1,6 @@
-// Sessions instead of MPI_Init: collectives on a communicator made from a process set, without a world, in several sessions one
-// after the other; then, with --world, in MPI_Init's world with a session beside it.
-// Every rank prints its closing line. Status 77 when the MPI has no sessions.
+// Sessions instead of MPI_Init: collectives on a communicator made from a process set, without a world, in several
+// sessions one after the other; then, with --world, in MPI_Init's world with a session beside it. Every rank prints its
+// closing line. Status 77 when the MPI has no sessions.
 //
 //     sessions [--sessions N] [--world 1] [--patience SECONDS]
 

@@ -1,5 +1,5 @@
-// Tells what a program can see of its MPI: error handlers, names, attributes, tags, and what becomes of mistakes. Rank 0 prints it, the same with and without the
-// preload library.
+// Tells what a program can see of its MPI: error handlers, names, attributes, tags, and what becomes of mistakes. Rank
+// 0 prints it, the same with and without the preload library.
 //
 //     traces [--mistakes 1]
 

@@ -80,7 +80,8 @@ bool Communicator::in_host_memory() const {
 #if defined(PALMETTE_ABI_SMPI)
     return true;
 #else
-    // A GPU's driver may have come since the state was made. New kinds of calls take their time anyway, and those on a device's data mostly are new.
+    // A GPU's driver may have come since the state was made. New kinds of calls take their time anyway, and those on a
+    // device's data mostly are new.
     return all_true(hidden_, !device_library_is_loaded()).value_or(false);
 #endif
 }

@@ -89,7 +89,8 @@ class Communicator {
     /// Set when this communicator can't be served (any more).
     std::optional<Refusal> unusable;
 
-    /// The plan for a call, made on first use. Depends only on what all ranks know, so all get the same. A blocking call's is made collectively.
+    /// The plan for a call, made on first use. Depends only on what all ranks know, so all get the same. A blocking
+    /// call's is made collectively.
     CachedPlan& plan_for(const PlanKey& key, const Settings& settings) {
         CachedPlan*& slot = recent_[slot_of(key)];
         if (!slot || !(slot->key == key)) slot = &find_or_make(key, settings);

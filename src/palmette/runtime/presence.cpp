@@ -72,7 +72,8 @@ std::string start_of(pid_t process) {
     return fields.size() > 20 ? std::string(fields[20]) : std::string();
 }
 
-/// Of a launcher that talks PMI over an inherited socket: the process at its other end is the same for all ranks of the node, and for no other job's.
+/// Of a launcher that talks PMI over an inherited socket: the process at its other end is the same for all ranks of the
+/// node, and for no other job's.
 std::string behind_socket(int descriptor) {
     ucred peer{};
     socklen_t length = sizeof peer;
@@ -155,7 +156,8 @@ Presence::Presence() {
 }
 
 Presence::~Presence() {
-    // Where someone is missing the others of this node may not have looked yet, and nobody waits for them: the mark stays as long as the process.
+    // Where someone is missing the others of this node may not have looked yet, and nobody waits for them: the mark
+    // stays as long as the process.
     if (socket_ >= 0 && missing_ == 0) close(socket_);
 }
 
@@ -199,7 +201,8 @@ void wait_for_everyone() {
     PMPI_Comm_size(MPI_COMM_WORLD, &size);
     MPI_Group world = MPI_GROUP_NULL;
     PMPI_Comm_group(MPI_COMM_WORLD, &world);
-    // Up a binomial tree: when a rank meets its parent, all below it have come. What comes next is collective, so nobody gets further than the root.
+    // Up a binomial tree: when a rank meets its parent, all below it have come. What comes next is collective, so
+    // nobody gets further than the root.
     int distance = 1;
     for (; distance < size && rank % (2 * distance) == 0; distance *= 2) {
         if (rank + distance >= size) continue;

@@ -1,15 +1,16 @@
-// Which ranks of a job run with this library. To be known before palmette sends its first message: a rank without it would never answer, or take the
-// message for one of the program's.
+// Which ranks of a job run with this library. To be known before palmette sends its first message: a rank without it
+// would never answer, or take the message for one of the program's.
 #pragma once
 
 #include <string>
 
 namespace palmette::runtime {
 
-/// This process's mark on its node, from before MPI_Init on. MPI_Init lets no rank go on before all have come to it, so afterwards each rank of a node sees the same marks
-/// (docs/decisions/0015).
+/// This process's mark on its node, from before MPI_Init on. MPI_Init lets no rank go on before all have come to it, so
+/// afterwards each rank of a node sees the same marks (docs/decisions/0015).
 ///
-/// The mark is an abstract Unix socket, named after the user, the job and the rank's number on the node. It goes with the process, however that ends, and two processes can't have the same.
+/// The mark is an abstract Unix socket, named after the user, the job and the rank's number on the node. It goes with
+/// the process, however that ends, and two processes can't have the same.
 class Presence {
   public:
     /// Leaves the mark. Costs some microseconds; never fails: who can't leave one counts as not there.
@@ -45,8 +46,8 @@ class Presence {
     mutable bool tells_ = false;
 };
 
-/// Collective over MPI_COMM_WORLD: returns when all ranks have come. Ranks wait for each other in pairs inside of the MPI, where no receive of the program's can get in between, and
-/// after 5 s say whom they wait for.
+/// Collective over MPI_COMM_WORLD: returns when all ranks have come. Ranks wait for each other in pairs inside of the
+/// MPI, where no receive of the program's can get in between, and after 5 s say whom they wait for.
 void wait_for_everyone();
 
 /// Says a line on standard error, once, when it lives longer than 5 s.

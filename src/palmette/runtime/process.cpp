@@ -191,7 +191,8 @@ void Process::end_without_world() {
     const std::lock_guard lock(mutex_);
     ends_.fetch_add(1, std::memory_order_acq_rel);
     if (!started_) return;
-    // The next MPI doesn't know this key: it would never call `forget`, and a communicator with the same handle would be taken for one of today's.
+    // The next MPI doesn't know this key: it would never call `forget`, and a communicator with the same handle would
+    // be taken for one of today's.
     close_bypasses();
     finished_ = true;
     PMPI_Comm_free_keyval(&keyval_);
@@ -286,7 +287,8 @@ MPI_Comm Process::make_hidden(MPI_Comm comm) const {
     PMPI_Group_size(group, &members);
     PMPI_Comm_size(comm, &size);
     int error = MPI_ERR_GROUP;
-    // Out of the world's, so that an error comes back to us and not to the program's error handler. Threads that do so at the same time could be taken for each other.
+    // Out of the world's, so that an error comes back to us and not to the program's error handler. Threads that do so
+    // at the same time could be taken for each other.
     constexpr int tag = 0;
     if (members == size)
         error = apart_ != MPI_COMM_NULL && !several_threads_ && settings_.mpi != "smpi"

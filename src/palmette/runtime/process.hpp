@@ -19,12 +19,14 @@ class Process {
     /// The one of this process: a preload library can't be handed anything by the program.
     static Process& instance();
 
-    /// Right after MPI_Init, in front of which `presence` was made. Collective over MPI_COMM_WORLD where all ranks are known to come, otherwise nothing is served: compares the settings of
-    /// all ranks and finds out where they sit. Never fails the program: what goes wrong is noted and calls pass through.
+    /// Right after MPI_Init, in front of which `presence` was made. Collective over MPI_COMM_WORLD where all ranks are
+    /// known to come, otherwise nothing is served: compares the settings of all ranks and finds out where they sit.
+    /// Never fails the program: what goes wrong is noted and calls pass through.
     void start(Settings settings, const Presence& presence);
     /// For programs that use sessions only and never call MPI_Init.
     void start_without_world(Settings settings);
-    /// Right before the last session ends, in a program without MPI_Init: forgets all that belongs to this MPI. The next session starts anew.
+    /// Right before the last session ends, in a program without MPI_Init: forgets all that belongs to this MPI. The
+    /// next session starts anew.
     void end_without_world();
     /// Counts the times that the MPI ended in this process: what was made under another number is gone with its MPI.
     std::uint64_t ends() const { return ends_.load(std::memory_order_acquire); }
@@ -41,13 +43,15 @@ class Process {
     const topology::Job* world() const { return world_ ? &*world_ : nullptr; }
     int world_rank() const { return world_rank_; }
 
-    /// The job of a communicator whose processes are all in MPI_COMM_WORLD, or nothing: `refusal` says why. Local; O(ranks).
+    /// The job of a communicator whose processes are all in MPI_COMM_WORLD, or nothing: `refusal` says why. Local;
+    /// O(ranks).
     std::optional<topology::Job> job_of(MPI_Comm comm, Refusal& refusal) const;
 
     /// Forces an algorithm for communicators whose state is made from now on; see palmette_force. Throws base::Error.
     void force(select::Function function, std::string_view spec) { control_.force(settings_, function, spec); }
 
-    /// What a call does to a communicator that has no state yet. All ranks make the same calls on it, so they count the same and make the state at the same call.
+    /// What a call does to a communicator that has no state yet. All ranks make the same calls on it, so they count the
+    /// same and make the state at the same call.
     enum class Making {
         never,   ///< neither counts nor makes it
         counts,  ///< must not wait for others
@@ -131,8 +135,9 @@ class Process {
     std::optional<Refusal> off_ = Refusal::before_init_or_after_finalize;
     std::optional<topology::Job> world_;
     Report report_;
-    /// All ranks of the world, for palmette's own messages: nothing of the program's can get in between, and errors come back as codes. The program's communicators stay as they are, also
-    /// their error handlers: MPICH tells one that was never set from one that was.
+    /// All ranks of the world, for palmette's own messages: nothing of the program's can get in between, and errors
+    /// come back as codes. The program's communicators stay as they are, also their error handlers: MPICH tells one
+    /// that was never set from one that was.
     MPI_Comm apart_ = MPI_COMM_NULL;
     bool several_threads_ = true;
     int keyval_ = MPI_KEYVAL_INVALID;

@@ -17,7 +17,8 @@ class Reordering {
   public:
     Reordering(Constructor constructor, MPI_Comm comm) : constructor_(constructor), comm_(comm) {}
 
-    /// Where `reorder` is true. Local, with the same answer on all ranks. False: the MPI makes the communicator, which is counted.
+    /// Where `reorder` is true. Local, with the same answer on all ranks. False: the MPI makes the communicator, which
+    /// is counted.
     bool open(int reorder);
     /// The same for a question that only asks for the number, and isn't counted.
     bool open_to_map();
@@ -51,8 +52,8 @@ class Reordering {
     /// The same by the edges of all ranks, where one rank has looked at them all. Local.
     bool less_crosses_in_all(const Crossings& before, const Crossings& after);
 
-    /// Collective: the communicator of `nodes` ranks in which this one has `number`. MPI_COMM_NULL for numbers beyond, and on
-    /// an error, with its `code`.
+    /// Collective: the communicator of `nodes` ranks in which this one has `number`. MPI_COMM_NULL for numbers beyond,
+    /// and on an error, with its `code`.
     MPI_Comm renumbered(int number, std::int64_t nodes, int& code);
     /// After `renumbered`: what the MPI made of it.
     int finish(MPI_Comm renumbered, int code);

@@ -130,7 +130,8 @@ class Trial {
 std::int64_t single_copy_pays_from(SharedNode& node) {
     if (!node.single_copy().value_or(false)) return INT64_MAX;
     if (node.members() > node.cores() || node.ring_bytes() < batch) return crowded_from;
-    // So many ranks of this node may have tried before, in another communicator. The first member's memory counts, since not all need have been there.
+    // So many ranks of this node may have tried before, in another communicator. The first member's memory counts,
+    // since not all need have been there.
     constexpr std::int64_t unknown = -1;
     static std::mutex mutex;
     static std::map<int, std::int64_t> learned;
