@@ -20,7 +20,14 @@ from pathlib import Path
 from generate_wrappers import all_functions
 from mpi_prototypes import Parameter, Prototype, declared_functions, preprocessed_mpi_h, read_list
 
-BY_VALUE = {"MPI_Comm": "Comm", "MPI_Datatype": "Type", "MPI_Op": "Op", "MPI_Info": "Info", "MPI_Request": "Request"}
+BY_VALUE = {
+    "MPI_Comm": "Comm",
+    "MPI_Datatype": "Type",
+    "MPI_Op": "Op",
+    "MPI_Info": "Info",
+    "MPI_Request": "Request",
+    "MPI_Errhandler": "Errhandler",
+}
 """Handles that C takes by value: PMPI_<this>_f2c."""
 BY_ADDRESS = {
     "MPI_Request*": "Request",
@@ -28,6 +35,7 @@ BY_ADDRESS = {
     "MPI_Datatype*": "Type",
     "MPI_Op*": "Op",
     "MPI_Message*": "Message",
+    "MPI_Session*": "Session",
 }
 """Handles that C changes: fortran::Changed<...>."""
 FROM_ONE = {"index": "1", "indx": "1", "array_of_indices": "*outcount"}
@@ -88,7 +96,7 @@ def converted(parameter: Parameter, prototype: Prototype) -> tuple[str, str]:
     if kind in BY_ADDRESS:
         makes = prototype.name.startswith(("MPI_I", "MPI_Mprobe")) or prototype.name.endswith("_init")
         new = ", true" if makes and kind in ("MPI_Request*", "MPI_Message*") else ""
-        if "_create" in prototype.name:
+        if "_create" in prototype.name or prototype.name == "MPI_Session_init":
             new = ", true"
         return f"MPI_Fint* {name}", f"fortran::{BY_ADDRESS[kind]}({name}{new})"
     raise ValueError(f"{prototype.name}: no rule for the parameter `{parameter.declared}`")

@@ -1,7 +1,8 @@
-// Sessions instead of MPI_Init: collectives on a communicator made from a process set, twice, without a world.
-// Every rank prints its closing line. Status 77 when the MPI has no sessions.
+// Sessions instead of MPI_Init: collectives on a communicator made from a process set, without a world, in several
+// sessions one after the other; then, with --world, in MPI_Init's world with a session beside it. Every rank prints its
+// closing line. Status 77 when the MPI has no sessions.
 //
-//     sessions [--patience SECONDS]
+//     sessions [--sessions N] [--world 1] [--patience SECONDS]
 
 #include <mpi.h>
 
@@ -39,8 +40,15 @@ void one_session(int number, Outcome& outcome) {
 int main(int argc, char** argv) {
     watch(static_cast<unsigned>(option(argc, argv, "--patience", 60)));
     Outcome outcome;
-    one_session(1, outcome);
-    if (option(argc, argv, "--twice", 1) != 0) one_session(2, outcome);
+    const long sessions = option(argc, argv, "--sessions", 1);
+    for (long s = 1; s <= sessions; ++s) one_session(static_cast<int>(s), outcome);
+    if (option(argc, argv, "--world", 0) != 0) {
+        MPI_Init(&argc, &argv);
+        exercise(MPI_COMM_WORLD, 100, outcome, "the world after sessions");
+        one_session(101, outcome);
+        exercise(MPI_COMM_WORLD, 102, outcome, "the world after a session beside it");
+        MPI_Finalize();
+    }
     return outcome.close_alone();
 }
 

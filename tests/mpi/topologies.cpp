@@ -97,6 +97,14 @@ void grid(MPI_Comm comm, std::vector<int> extents, std::vector<int> periodic, Ou
     PMPI_Allreduce(&is_in, &in_all, 1, MPI_INT, MPI_SUM, comm);
     outcome.check(in_all == cells, "%s: %d processes are in it", doing, in_all);
     if (comm == MPI_COMM_WORLD) print_members(name.c_str(), cart);
+    int mapped = -7;
+    MPI_Cart_map(comm, d, extents.data(), periodic.data(), &mapped);
+    const int number = cart == MPI_COMM_NULL ? MPI_UNDEFINED : rank_in(cart);
+    // Open MPI by itself gives those without a place their old rank.
+    int of_mpi = -7;
+    PMPI_Cart_map(comm, d, extents.data(), periodic.data(), &of_mpi);
+    outcome.check(mapped == number || (number == MPI_UNDEFINED && mapped == of_mpi),
+                  "%s: MPI_Cart_map says %d, MPI_Cart_create gave %d", doing, mapped, number);
     if (cart == MPI_COMM_NULL) return;
     if (cells == size_of(comm)) check_members(cart, comm, outcome, doing);
     check_handler(cart, MPI_ERRORS_RETURN, outcome, doing);
@@ -149,6 +157,14 @@ void graph(MPI_Comm comm, int nodes, std::uint64_t seed, Outcome& outcome) {
         print_members("graph", made);
         print_edges("graph", out, {});
     }
+    int mapped = -7;
+    MPI_Graph_map(comm, nodes, index.data(), edges.data(), &mapped);
+    const int number = made == MPI_COMM_NULL ? MPI_UNDEFINED : rank_in(made);
+    // Open MPI by itself gives those without a place their old rank.
+    int of_mpi = -7;
+    PMPI_Graph_map(comm, nodes, index.data(), edges.data(), &of_mpi);
+    outcome.check(mapped == number || (number == MPI_UNDEFINED && mapped == of_mpi),
+                  "%s: MPI_Graph_map says %d, MPI_Graph_create gave %d", doing, mapped, number);
     if (made == MPI_COMM_NULL) return;
     check_handler(made, MPI_ERRORS_RETURN, outcome, doing);
     outcome.check(size_of(made) == nodes, "%s: %d ranks", doing, size_of(made));

@@ -34,6 +34,7 @@ def test_a_setting_is_found_by_variable_and_by_key() -> None:
         ("compare", "0.5%", "1"),
         ("compare", "50%", "51%"),
         ("verbose", "2", "3"),
+        ("serve_after", "100", "-1"),
         ("report", "/tmp/r.json", "r.html"),
         ("report", "1", "yes"),
     ],

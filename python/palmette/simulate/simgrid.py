@@ -31,8 +31,9 @@ _PALMETTE = {
     "PALMETTE_COMPARE": "0",
     "PALMETTE_WAIT": "mpi",
     "PALMETTE_ENABLE": "1",
+    "PALMETTE_SERVE_AFTER": "0",
 }
-"""No real memory, clock or core says anything about a simulated one."""
+"""No real memory, clock or core says anything about a simulated one, and each simulation is about one call."""
 KILLED = "killed, by hand or for want of memory"
 """What happened to a simulation that says nothing about the next one."""
 UNKNOWN = "SimGrid has no such selector or algorithm for it"

@@ -99,8 +99,9 @@ def measure(
     with tempfile.TemporaryDirectory(prefix="palmette-tune-") as folder:
         cells, samples = Path(folder) / "cells", Path(folder) / "samples.jsonl"
         cells.write_text("".join(map(_line, questions)), encoding="utf-8")
-        # Comparing by itself while it is compared would only disturb; it doesn't change what is measured otherwise.
-        variables = {"PALMETTE_COMPARE": "0", **dict(how.environment)}
+        # Comparing by itself while it is compared would only disturb; it doesn't change what is measured otherwise. Each
+        # candidate gets a communicator of its own, which must be served at once.
+        variables = {"PALMETTE_COMPARE": "0", "PALMETTE_SERVE_AFTER": "0", **dict(how.environment)}
         if site.topology_path is not None:
             variables["PALMETTE_TOPOLOGY"] = str(site.topology_path.absolute())
         if how.table is not None:

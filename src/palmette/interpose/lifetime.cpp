@@ -31,10 +31,23 @@ bool start_late() {
 
 namespace {
 
-void start() {
+#ifdef MPI_SESSION_NULL
+/// Open ones. With the last of them the MPI ends, unless MPI_Init was called.
+constinit std::atomic<int> sessions{0};
+
+bool has_world() {
+    int initialized = 0;
+    int finalized = 0;
+    PMPI_Initialized(&initialized);
+    PMPI_Finalized(&finalized);
+    return initialized && !finalized;
+}
+#endif
+
+void start(const runtime::Presence& presence) {
     const Guard guard;
     if (!guard.entered()) return;
-    runtime::Process::instance().start(settings_from_environment());
+    runtime::Process::instance().start(settings_from_environment(), presence);
     is_up.store(true, std::memory_order_release);
 }
 
@@ -42,15 +55,17 @@ void start() {
 
 int on_MPI_Init(int* argc, char*** argv) {
     init_was_ours = true;
+    const runtime::Presence presence;
     const int code = next::MPI_Init(argc, argv);
-    if (code == MPI_SUCCESS) start();
+    if (code == MPI_SUCCESS) start(presence);
     return code;
 }
 
 int on_MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
     init_was_ours = true;
+    const runtime::Presence presence;
     const int code = next::MPI_Init_thread(argc, argv, required, provided);
-    if (code == MPI_SUCCESS) start();
+    if (code == MPI_SUCCESS) start(presence);
     return code;
 }
 
@@ -65,5 +80,29 @@ int on_MPI_Finalize() {
     }
     return next::MPI_Finalize();
 }
+
+#ifdef MPI_SESSION_NULL
+
+int on_MPI_Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session) {
+    const int code = next::MPI_Session_init(info, errhandler, session);
+    if (code == MPI_SUCCESS) sessions.fetch_add(1, std::memory_order_relaxed);
+    return code;
+}
+
+int on_MPI_Session_finalize(MPI_Session* session) {
+    if (sessions.fetch_sub(1, std::memory_order_relaxed) == 1 && !has_world()) {
+        const Guard guard;
+        if (guard.entered()) {
+            if (runtime::any_under_way()) runtime::Background::instance().finish(MPI_COMM_NULL);
+            runtime::Process::instance().end_without_world();
+            is_up.store(false, std::memory_order_release);
+        }
+    }
+    const int code = next::MPI_Session_finalize(session);
+    if (code != MPI_SUCCESS) sessions.fetch_add(1, std::memory_order_relaxed);
+    return code;
+}
+
+#endif
 
 }  // namespace palmette::interpose

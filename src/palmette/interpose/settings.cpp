@@ -34,6 +34,21 @@ bool flag(Settings& settings, const settings::Setting& setting) {
     return setting.default_value == "1";
 }
 
+std::int64_t count_in(std::string_view text, std::int64_t otherwise) {
+    std::int64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    return error == std::errc() && end == text.data() + text.size() && value >= 0 ? value : otherwise;
+}
+
+std::int64_t count(Settings& settings, const settings::Setting& setting) {
+    const std::string text = value_of(setting);
+    const std::int64_t usual = count_in(setting.default_value, 0);
+    const std::int64_t value = count_in(text, -1);
+    if (value >= 0) return value;
+    complain(settings, base::cat(setting.name, "='", text, "' is no count; taken as ", usual));
+    return usual;
+}
+
 /// 0 or a percentage of at most 50, as in python/palmette/settings.py; nothing where it is neither.
 std::optional<double> share_of(const std::string& text) {
     if (text == "0") return 0.0;
@@ -69,11 +84,12 @@ Settings settings_from_environment() {
     if (const std::string path = value_of(settings::table); !path.empty()) {
         try {
             out.table = select::Table::from_file(path);
+            mix(out.hash, out.table.to_json().dump());
         } catch (const base::Error& error) {
             complain(out, base::cat("PALMETTE_TABLE: ", error.what(), "; the built-in table is used"));
         }
     }
-    mix(out.hash, out.table.to_json().dump());
+    mix(out.hash, select::Table::built_in_text());
     for (std::size_t f = 0; f < select::function_count; ++f) read_forced(out, static_cast<select::Function>(f));
     out.shared = flag(out, settings::shared);
     mix(out.hash, out.shared ? "shared" : "apart");
@@ -92,6 +108,11 @@ Settings settings_from_environment() {
         complain(out, base::cat(settings::verbose.name, "='", verbose, "' is none of 0, 1 and 2; taken as 0"));
     out.check = flag(out, settings::check);
     mix(out.hash, out.check ? "check" : "no check");
+    out.device_check = flag(out, settings::device_check);
+    mix(out.hash, out.device_check ? "device check" : "host memory");
+    // With checks all calls are looked at.
+    out.serve_after = out.check ? 0 : count(out, settings::serve_after);
+    mix(out.hash, base::cat("after ", out.serve_after));
     const std::string compare = value_of(settings::compare);
     const std::string usual{settings::compare.default_value};
     out.compare = share_of(compare).value_or(share_of(usual).value_or(0));

@@ -20,6 +20,20 @@ int on_MPI_Graph_create(MPI_Comm comm, int nodes, const int* index, const int* e
     return next::MPI_Graph_create(comm, nodes, index, edges, reorder, made);
 }
 
+int on_MPI_Cart_map(MPI_Comm comm, int dimensions, const int* extents, const int* periodic, int* number) {
+    if (const Entry entry; entry.ours()) {
+        if (const auto code = runtime::map_cart(comm, dimensions, extents, periodic, number)) return *code;
+    }
+    return next::MPI_Cart_map(comm, dimensions, extents, periodic, number);
+}
+
+int on_MPI_Graph_map(MPI_Comm comm, int nodes, const int* index, const int* edges, int* number) {
+    if (const Entry entry; entry.ours()) {
+        if (const auto code = runtime::map_graph(comm, nodes, index, edges, number)) return *code;
+    }
+    return next::MPI_Graph_map(comm, nodes, index, edges, number);
+}
+
 int on_MPI_Dist_graph_create(MPI_Comm comm, int count, const int* sources, const int* degrees, const int* destinations,
                              const int* weights, MPI_Info info, int reorder, MPI_Comm* made) {
     if (const Entry entry; entry.ours()) {

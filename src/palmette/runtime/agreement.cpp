@@ -5,7 +5,7 @@
 namespace palmette::runtime {
 namespace {
 
-using Numbers = std::array<long long, 4>;
+using Numbers = std::array<long long, 5>;
 constexpr int count = static_cast<int>(Numbers().size());
 constexpr int tag = 11;
 
@@ -44,13 +44,13 @@ bool minimum(MPI_Comm comm, Numbers& numbers) {
 std::optional<Agreement> agree(MPI_Comm comm, const Agreement& mine) {
     // A number and its negative have minima of opposite sign only where all ranks brought the same.
     const auto hash = static_cast<long long>(mine.settings_hash >> 1);
-    Numbers numbers{hash, -hash, mine.world_known, mine.room};
+    Numbers numbers{hash, -hash, mine.world_known, mine.room, mine.host_memory};
     if (!minimum(comm, numbers)) return std::nullopt;
-    return Agreement{mine.settings_hash, numbers[0] == -numbers[1], numbers[2] != 0, numbers[3] != 0};
+    return Agreement{mine.settings_hash, numbers[0] == -numbers[1], numbers[2] != 0, numbers[3] != 0, numbers[4] != 0};
 }
 
 std::optional<bool> all_true(MPI_Comm comm, bool mine) {
-    Numbers numbers{mine, 0, 0, 0};
+    Numbers numbers{mine};
     if (!minimum(comm, numbers)) return std::nullopt;
     return numbers[0] != 0;
 }

@@ -15,6 +15,7 @@ struct Agreement {
     bool settings_agree = true;  ///< result: all hashes are equal
     bool world_known = false;    ///< result: on all ranks
     bool room = false;           ///< result: on all ranks
+    bool host_memory = false;    ///< result: on all ranks; no data of theirs can lie in device memory
 };
 
 /// Collective over `comm`, on which nobody else may have messages under way. By messages along a binomial tree, up and down: MPI_Allreduce would make Intel MPI set

@@ -5,6 +5,8 @@
 #include "palmette/base/error.hpp"
 #include "palmette/base/units.hpp"
 #include "palmette/collectives/registry.hpp"
+#include "palmette/runtime/agreement.hpp"
+#include "palmette/runtime/device_library.hpp"
 #include "palmette/runtime/size_class.hpp"
 
 namespace palmette::runtime {
@@ -55,7 +57,12 @@ CachedPlan& Communicator::find_or_make(const PlanKey& key, const Settings& setti
         if (plan->key == key) return *plan;
     auto made = std::make_unique<CachedPlan>();
     made->key = key;
-    fill(*made, settings);
+    if (key.blocking && settings.device_check && !in_host_memory()) {
+        unusable = made->refusal = Refusal::device_memory;
+        tell_of_device_memory(rank_);
+    } else {
+        fill(*made, settings);
+    }
     if (plans_.size() >= most_plans)
         for (std::size_t tried = 0; tried < plans_.size(); ++tried) {
             next_victim_ = (next_victim_ + 1) % plans_.size();
@@ -67,6 +74,16 @@ CachedPlan& Communicator::find_or_make(const PlanKey& key, const Settings& setti
         }
     plans_.push_back(std::move(made));
     return *plans_.back();
+}
+
+bool Communicator::in_host_memory() const {
+#if defined(PALMETTE_ABI_SMPI)
+    return true;
+#else
+    // A GPU's driver may have come since the state was made. New kinds of calls take their time anyway, and those on a
+    // device's data mostly are new.
+    return all_true(hidden_, !device_library_is_loaded()).value_or(false);
+#endif
 }
 
 Comparison& Communicator::comparison_for(const CachedPlan& plan, const Settings& settings) {
@@ -222,26 +239,29 @@ void Communicator::bind_uniform(CachedPlan& plan, const plan::Request& request, 
     if (const std::int64_t rest = request.block_bytes % plan.batch_bytes; rest > 0) plan.tail = bound_for(rest);
 }
 
-void Communicator::find_always_refused(const Settings& settings, Report& report) {
+Communicator::Left Communicator::left_on(const topology::Job& job, const Settings& settings, Report& report) {
+    Left out;
+    const bool scattered = select::is_scattered(job);
     for (std::size_t f = 0; f < select::function_count; ++f)
         for (const bool blocking : {false, true}) {
             const auto function = static_cast<Function>(f);
             const auto& forced = settings.forced[f];
             // Reductions may be planned for another order of ranks, on which other rows match.
-            if (!forced && plan::is_reduction(select::collective_of(function)) && scattered_) continue;
+            if (!forced && plan::is_reduction(select::collective_of(function)) && scattered) continue;
             const select::Surroundings around{settings.mpi, settings.crowded, blocking};
             const std::size_t b = blocking ? 1 : 0;
-            if (forced ? !forced->algorithm : settings.table.always_mpi(function, job_, around))
-                always_refused_[f][b] = &report.refused_row(
+            if (forced ? !forced->algorithm : settings.table.always_mpi(function, job, around))
+                out.always[f][b] = &report.refused_row(
                     function, Refusal::chosen, forced ? "forced by " + forced->source : "the table, for all sizes");
             if (forced) continue;
             std::size_t next = 0;
-            for (const auto& [from, to] : settings.table.mpi_ranges(function, job_, around)) {
-                if (next == left_to_mpi_[f][b].size()) break;
-                left_to_mpi_[f][b][next++] = {from, to,
-                                              &report.refused_row(function, Refusal::chosen, phrase_of(from, to))};
+            for (const auto& [from, to] : settings.table.mpi_ranges(function, job, around)) {
+                if (next == out.sizes[f][b].size()) break;
+                out.sizes[f][b][next++] = {from, to,
+                                           &report.refused_row(function, Refusal::chosen, phrase_of(from, to))};
             }
         }
+    return out;
 }
 
 }  // namespace palmette::runtime

@@ -96,7 +96,8 @@ class Communicator {
     /// Set when this communicator can't be served (any more).
     std::optional<Refusal> unusable;
 
-    /// The plan for a call, made on first use. Depends only on what all ranks know, so all get the same. Collective where it is the first that may share memory.
+    /// The plan for a call, made on first use. Depends only on what all ranks know, so all get the same. A blocking
+    /// call's is made collectively.
     CachedPlan& plan_for(const PlanKey& key, const Settings& settings) {
         CachedPlan*& slot = recent_[slot_of(key)];
         if (!slot || !(slot->key == key)) slot = &find_or_make(key, settings);
@@ -105,10 +106,10 @@ class Communicator {
 
     /// The row of a function whose calls are the MPI's whatever their arguments; null where a plan has to be looked up.
     Report::Refused* always_refused(select::Function function, bool blocking) const {
-        return always_refused_[static_cast<std::size_t>(function)][blocking ? 1 : 0];
+        return left_.always[static_cast<std::size_t>(function)][blocking ? 1 : 0];
     }
     void refuse_always(select::Function function, bool blocking, Report::Refused& row) {
-        always_refused_[static_cast<std::size_t>(function)][blocking ? 1 : 0] = &row;
+        left_.always[static_cast<std::size_t>(function)][blocking ? 1 : 0] = &row;
     }
     /// Blocks of such sizes are the MPI's, which then needs no plan to be looked up.
     struct LeftToMpi {
@@ -118,11 +119,18 @@ class Communicator {
     };
     /// Null: the size isn't surely left.
     const LeftToMpi* left_to_mpi(select::Function function, bool blocking, std::int64_t bytes) const {
-        for (const LeftToMpi& left : left_to_mpi_[static_cast<std::size_t>(function)][blocking ? 1 : 0])
+        for (const LeftToMpi& left : left_.sizes[static_cast<std::size_t>(function)][blocking ? 1 : 0])
             if (left.has(bytes)) return &left;
         return nullptr;
     }
-    void find_always_refused(const Settings& settings, Report& report);
+    /// What the table or settings leave to the MPI on a job: the same for all communicators of the same ranks.
+    struct Left {
+        std::array<std::array<Report::Refused*, 2>, select::function_count> always{};
+        /// The smallest sizes and the next ones; a table has seldom more.
+        std::array<std::array<std::array<LeftToMpi, 2>, 2>, select::function_count> sizes{};
+    };
+    static Left left_on(const topology::Job& job, const Settings& settings, Report& report);
+    void leave(const Left& left) { left_ = left; }
 
     TagSpace tags;
 
@@ -136,6 +144,8 @@ class Communicator {
     }
 
     CachedPlan& find_or_make(const PlanKey& key, const Settings& settings);
+    /// Collective: whether no rank's data can lie in device memory by now.
+    bool in_host_memory() const;
     Comparison& comparison_for(const CachedPlan& plan, const Settings& settings);
     void fill(CachedPlan& plan, const Settings& settings);
     select::Choice choose(const CachedPlan& plan, const plan::Request& request, const Settings& settings) const;
@@ -167,9 +177,7 @@ class Communicator {
     };
     std::vector<std::pair<Kind, std::unique_ptr<Comparison>>> comparisons_;
     std::size_t next_victim_ = 0;
-    std::array<std::array<Report::Refused*, 2>, select::function_count> always_refused_{};
-    /// The smallest sizes and the next ones; a table has seldom more.
-    std::array<std::array<std::array<LeftToMpi, 2>, 2>, select::function_count> left_to_mpi_{};
+    Left left_;
 };
 
 }  // namespace palmette::runtime

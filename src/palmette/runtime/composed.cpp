@@ -183,7 +183,7 @@ std::uint64_t hash_of(const compose::Composition& composition, std::string_view 
 
 /// The homes of communicators hang on them as attributes. Plans share them, so that a communicator may be freed before its plans.
 int home_key() {
-    static const int key = [] {
+    const auto make = [] {
         int made = MPI_KEYVAL_INVALID;
         PMPI_Comm_create_keyval(
             MPI_COMM_NULL_COPY_FN,
@@ -193,7 +193,15 @@ int home_key() {
             },
             &made, nullptr);
         return made;
-    }();
+    };
+    // Known to one MPI only; programs that use sessions may have several, one after the other.
+    static std::mutex mutex;
+    static int key = MPI_KEYVAL_INVALID;
+    static std::uint64_t of = 0;
+    const std::lock_guard lock(mutex);
+    const std::uint64_t ends = Process::instance().ends();
+    if (key == MPI_KEYVAL_INVALID || of != ends) key = make();
+    of = ends;
     return key;
 }
 

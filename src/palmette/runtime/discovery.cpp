@@ -52,7 +52,7 @@ void pretend(Whereabouts& here, const std::string& hosts, int rank) {
     here.node_colour = static_cast<std::int32_t>(std::hash<std::string>{}(host) & 0x7FFFFFFF);
 }
 
-Whereabouts whereabouts(MPI_Comm comm, int rank, const Settings& settings) {
+Whereabouts whereabouts(MPI_Comm comm, int rank, const Settings& settings, bool one_node) {
     Whereabouts here;
     std::array<char, MPI_MAX_PROCESSOR_NAME + 1> name{};
     int length = 0;
@@ -60,8 +60,10 @@ Whereabouts whereabouts(MPI_Comm comm, int rank, const Settings& settings) {
     store(here.processor_name, {name.data(), static_cast<std::size_t>(length)});
     gethostname(here.host_name.data(), here.host_name.size() - 1);
     here.place = find_node_place();
-    here.node_colour = shared_memory_colour(comm, rank);
-    if (!settings.pretended_hosts.empty()) pretend(here, settings.pretended_hosts, rank);
+    if (!settings.pretended_hosts.empty())
+        pretend(here, settings.pretended_hosts, rank);
+    else if (!one_node)
+        here.node_colour = shared_memory_colour(comm, rank);
     return here;
 }
 
@@ -137,12 +139,12 @@ std::string job_text(const Settings& settings, const std::vector<Whereabouts>& r
 
 }  // namespace
 
-Discovered discover(MPI_Comm comm, const Settings& settings) {
+Discovered discover(MPI_Comm comm, const Settings& settings, bool one_node) {
     int rank = 0;
     int size = 1;
     PMPI_Comm_rank(comm, &rank);
     PMPI_Comm_size(comm, &size);
-    const Whereabouts here = whereabouts(comm, rank, settings);
+    const Whereabouts here = whereabouts(comm, rank, settings, one_node);
     std::vector<Whereabouts> all(rank == 0 ? static_cast<std::size_t>(size) : 0);
     PMPI_Gather(&here, sizeof here, MPI_BYTE, all.data(), sizeof here, MPI_BYTE, 0, comm);
     std::string text;

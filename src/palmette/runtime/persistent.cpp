@@ -12,6 +12,7 @@ struct Table {
     std::vector<Task*> tasks;
     std::vector<int> free_tags;
     int next_tag = 0;
+    std::uint64_t ends = 0;  ///< Process::ends() when `self` was made
 
     Task* find(MPI_Request request) const {
         const auto at =
@@ -33,7 +34,9 @@ Table& table() {
 
 /// Local: only this process takes part.
 int open_self(Table& all) {
-    if (all.self != MPI_COMM_NULL) return MPI_SUCCESS;
+    const std::uint64_t ends = Process::instance().ends();
+    if (all.self != MPI_COMM_NULL && all.ends == ends) return MPI_SUCCESS;
+    all.ends = ends;
     MPI_Group group = MPI_GROUP_NULL;
     if (const int error = PMPI_Comm_group(MPI_COMM_SELF, &group); error != MPI_SUCCESS) return error;
     const int error = PMPI_Comm_create(MPI_COMM_SELF, group, &all.self);

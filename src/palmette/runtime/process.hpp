@@ -10,6 +10,7 @@
 
 #include "palmette/runtime/communicator.hpp"
 #include "palmette/runtime/control.hpp"
+#include "palmette/runtime/presence.hpp"
 
 namespace palmette::runtime {
 
@@ -18,11 +19,17 @@ class Process {
     /// The one of this process: a preload library can't be handed anything by the program.
     static Process& instance();
 
-    /// Collective over MPI_COMM_WORLD, right after MPI_Init: compares the settings of all ranks and finds out where they sit. Never fails the program: what
-    /// goes wrong is noted and calls pass through.
-    void start(Settings settings);
+    /// Right after MPI_Init, in front of which `presence` was made. Collective over MPI_COMM_WORLD where all ranks are
+    /// known to come, otherwise nothing is served: compares the settings of all ranks and finds out where they sit.
+    /// Never fails the program: what goes wrong is noted and calls pass through.
+    void start(Settings settings, const Presence& presence);
     /// For programs that use sessions only and never call MPI_Init.
     void start_without_world(Settings settings);
+    /// Right before the last session ends, in a program without MPI_Init: forgets all that belongs to this MPI. The
+    /// next session starts anew.
+    void end_without_world();
+    /// Counts the times that the MPI ended in this process: what was made under another number is gone with its MPI.
+    std::uint64_t ends() const { return ends_.load(std::memory_order_acquire); }
     bool started() const { return started_.load(std::memory_order_acquire); }
 
     /// Collective over MPI_COMM_WORLD, right before MPI_Finalize: merges and writes the report. Calls pass through from here on.
@@ -36,18 +43,28 @@ class Process {
     const topology::Job* world() const { return world_ ? &*world_ : nullptr; }
     int world_rank() const { return world_rank_; }
 
+    /// The job of a communicator whose processes are all in MPI_COMM_WORLD, or nothing: `refusal` says why. Local;
+    /// O(ranks).
+    std::optional<topology::Job> job_of(MPI_Comm comm, Refusal& refusal) const;
+
     /// Forces an algorithm for communicators whose state is made from now on; see palmette_force. Throws base::Error.
     void force(select::Function function, std::string_view spec) { control_.force(settings_, function, spec); }
 
-    /// The state of a communicator, made collectively when it has none yet; unless `may_make` isn't set, for calls that must not wait for others.
-    /// Null where it can't be served: `refusal` says why.
-    Communicator* communicator(MPI_Comm comm, Refusal& refusal, bool may_make = true) {
+    /// What a call does to a communicator that has no state yet. All ranks make the same calls on it, so they count the
+    /// same and make the state at the same call.
+    enum class Making {
+        never,   ///< neither counts nor makes it
+        counts,  ///< must not wait for others
+        makes    ///< collectively, when enough calls have come
+    };
+    /// The state of a communicator; null where it can't be served: `refusal` says why.
+    Communicator* communicator(MPI_Comm comm, Refusal& refusal, Making making = Making::makes) {
         if (Communicator* state = recent(comm)) {
             if (!state->unusable) return state;
             refusal = *state->unusable;
             return nullptr;
         }
-        return find_communicator(comm, refusal, may_make);
+        return find_communicator(comm, refusal, making);
     }
 
     /// One user less of a state, which goes with its last. Local, whatever others do: MPI_Comm_free of a hidden communicator waits for nobody.
@@ -61,14 +78,37 @@ class Process {
     }
 
   private:
+    /// What hangs on a communicator as an attribute.
+    struct Attached {
+        std::int64_t calls = 0;               ///< before the state was made
+        std::unique_ptr<Communicator> state;  ///< null: not made yet
+    };
+
     void prepare(Settings settings);
-    Communicator* find_communicator(MPI_Comm comm, Refusal& refusal, bool may_make);
+    /// Whether all ranks of the job take part; says a line where not.
+    bool everyone_is_here(const Presence& presence, int world_size) const;
+    void meet_world(bool one_node);
+    Communicator* find_communicator(MPI_Comm comm, Refusal& refusal, Making making);
+    /// The attribute of a communicator, new where it had none; null where it can't be kept.
+    Attached* attached_to(MPI_Comm comm) const;
+    /// Why a communicator is never served, as each of its ranks can tell by itself.
+    std::optional<Refusal> never_served(MPI_Comm comm) const;
     bool may_serve_nonblocking() const;
-    Communicator* make_communicator(MPI_Comm comm, Refusal& refusal);
-    Communicator* keep(MPI_Comm comm, std::unique_ptr<Communicator> state);
+    std::unique_ptr<Communicator> make_communicator(MPI_Comm comm);
+    MPI_Comm make_hidden(MPI_Comm comm) const;
     bool crowded() const;
-    /// Collective: whether and how a new communicator is served.
-    std::optional<Refusal> settle(MPI_Comm comm, MPI_Comm hidden, const Settings& settings, topology::Job& job);
+    /// What is known of a communicator's ranks: the same for the next one of the same ranks.
+    struct Place {
+        std::vector<topology::Rank> members;     ///< in the world; empty: only this communicator's
+        std::shared_ptr<const Settings> forced;  ///< that the rows below were looked up for
+        topology::Job job;
+        Communicator::Left left;
+    };
+    std::shared_ptr<const Place> place_of(std::vector<topology::Rank> members,
+                                          const std::shared_ptr<const Settings>& forced);
+    /// Collective: where the ranks of a new communicator sit, or why it can't be served.
+    std::shared_ptr<const Place> settle(MPI_Comm comm, MPI_Comm hidden, const std::shared_ptr<const Settings>& forced,
+                                        std::optional<Refusal>& unusable);
     void write_report();
     static int forget(MPI_Comm comm, int keyval, void* attribute, void* extra);
 
@@ -82,10 +122,15 @@ class Process {
         Communicator* state = nullptr;
     };
     static thread_local Recent recent_;
+    static constexpr std::size_t most_places = 16;
+    std::mutex places_mutex_;
+    std::vector<std::shared_ptr<const Place>> places_;  ///< the last one first
     std::atomic<std::uint64_t> generation_{1};
 
     std::mutex mutex_;
     std::atomic<bool> started_{false};
+    bool started_world_ = false;
+    std::atomic<std::uint64_t> ends_{0};
     std::atomic<bool> finished_{false};
     std::atomic<int> hidden_count_{0};
     Settings settings_;
@@ -93,6 +138,11 @@ class Process {
     std::optional<Refusal> off_ = Refusal::before_init_or_after_finalize;
     std::optional<topology::Job> world_;
     Report report_;
+    /// All ranks of the world, for palmette's own messages: nothing of the program's can get in between, and errors
+    /// come back as codes. The program's communicators stay as they are, also their error handlers: MPICH tells one
+    /// that was never set from one that was.
+    MPI_Comm apart_ = MPI_COMM_NULL;
+    bool several_threads_ = true;
     int keyval_ = MPI_KEYVAL_INVALID;
     int tag_limit_ = 32767;
     double start_time_ = 0;

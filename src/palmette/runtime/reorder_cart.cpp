@@ -53,23 +53,46 @@ std::optional<int> number_in_small(Reordering& call, const GridMapping& mapping)
 }
 
 /// Large grids: every rank looks at its own cell and its neighbours.
-std::optional<int> number_in_large(Reordering& call, const GridMapping& mapping) {
+/// Collective, unless `alone`, where it looks at all cells.
+std::optional<int> number_in_large(Reordering& call, const GridMapping& mapping, bool alone) {
     const topology::Grid& grid = mapping.grid();
     Reordering::Crossings before(call.job());
     Reordering::Crossings after(call.job());
-    if (call.rank() < grid.cells())
-        each_neighbour(grid, call.rank(), [&](std::int32_t other) {
-            before.add(call.position(), call.job().position_of(Rank{other}), 1);
+    const auto add_before = [&](std::int32_t rank) {
+        each_neighbour(grid, rank, [&](std::int32_t other) {
+            before.add(call.job().position_of(Rank{rank}), call.job().position_of(Rank{other}), 1);
         });
+    };
+    const auto add_after = [&](std::int32_t cell) {
+        each_neighbour(grid, cell, [&](std::int32_t other) {
+            after.add(mapping.position_of(cell), mapping.position_of(other), 1);
+        });
+    };
     const std::int32_t cell = mapping.cell_at(call.position());
-    if (cell >= 0)
-        each_neighbour(grid, cell,
-                       [&](std::int32_t other) { after.add(call.position(), mapping.position_of(other), 1); });
-    if (!call.less_crosses(before, after)) return std::nullopt;
+    if (alone) {
+        for (std::int32_t any = 0; any < grid.cells(); ++any) add_before(any), add_after(any);
+    } else {
+        if (call.rank() < grid.cells()) add_before(call.rank());
+        if (cell >= 0) add_after(cell);
+    }
+    if (!(alone ? call.less_crosses_in_all(before, after) : call.less_crosses(before, after))) return std::nullopt;
     return cell >= 0 ? cell : call.position().value;
 }
 
 }  // namespace
+
+std::optional<int> map_cart(MPI_Comm comm, int dimensions, const int* extents, const int* periodic, int* number) {
+    Reordering call(Constructor::cart_create, comm);
+    if (!call.open_to_map()) return std::nullopt;
+    const auto grid = grid_of(dimensions, extents, periodic, call.size());
+    if (!grid || !number) return std::nullopt;
+    const GridMapping mapping(call.job(), *grid);
+    const bool small = grid->cells() <= Process::instance().settings().reorder_whole_up_to;
+    const auto found = small ? number_in_small(call, mapping) : number_in_large(call, mapping, true);
+    if (!found) return std::nullopt;
+    *number = *found < grid->cells() ? *found : MPI_UNDEFINED;
+    return MPI_SUCCESS;
+}
 
 std::optional<int> reorder_cart(MPI_Comm comm, int dimensions, const int* extents, const int* periodic, int reorder,
                                 MPI_Comm* made) {
@@ -79,7 +102,7 @@ std::optional<int> reorder_cart(MPI_Comm comm, int dimensions, const int* extent
     if (!grid || !made) return call.leave(sentence_of(Refusal::erroneous_arguments));
     const GridMapping mapping(call.job(), *grid);
     const bool small = grid->cells() <= Process::instance().settings().reorder_whole_up_to;
-    const auto number = small ? number_in_small(call, mapping) : number_in_large(call, mapping);
+    const auto number = small ? number_in_small(call, mapping) : number_in_large(call, mapping, false);
     if (!number) return call.leave("no order is better than the ranks' own");
     int code = MPI_SUCCESS;
     const MPI_Comm renumbered = call.renumbered(*number, grid->cells(), code);

@@ -24,15 +24,10 @@ std::optional<std::vector<topology::GraphEdge>> edges_of(int nodes, const int* i
     return out;
 }
 
-}  // namespace
-
-std::optional<int> reorder_graph(MPI_Comm comm, int nodes, const int* index, const int* edges, int reorder,
-                                 MPI_Comm* made) {
-    Reordering call(Constructor::graph_create, comm);
-    if (!call.open(reorder)) return std::nullopt;
-    const auto listed = edges_of(nodes, index, edges, call.size());
-    if (!listed || !made) return call.leave(sentence_of(Refusal::erroneous_arguments));
-    const topology::Graph graph(nodes, *listed);
+/// The best positions of the nodes, or nothing where the ranks' own order is as good.
+std::optional<topology::NodePositions> positions_for(Reordering& call, int nodes,
+                                                     const std::vector<topology::GraphEdge>& edges) {
+    const topology::Graph graph(nodes, edges);
     std::vector<topology::NodePositions> candidates(1);
     candidates.front().resize(static_cast<std::size_t>(nodes));
     std::iota(candidates.front().begin(), candidates.front().end(), 0);
@@ -41,7 +36,30 @@ std::optional<int> reorder_graph(MPI_Comm comm, int nodes, const int* index, con
         candidates.push_back(candidates.back());
         topology::refine(call.job(), graph, candidates.back());
     }
-    const auto best = call.best(graph, candidates);
+    return call.best(graph, candidates);
+}
+
+}  // namespace
+
+std::optional<int> map_graph(MPI_Comm comm, int nodes, const int* index, const int* edges, int* number) {
+    Reordering call(Constructor::graph_create, comm);
+    if (!call.open_to_map()) return std::nullopt;
+    const auto listed = edges_of(nodes, index, edges, call.size());
+    if (!listed || !number) return std::nullopt;
+    const auto best = positions_for(call, nodes, *listed);
+    if (!best) return std::nullopt;
+    const int found = call.number_with(*best);
+    *number = found < nodes ? found : MPI_UNDEFINED;
+    return MPI_SUCCESS;
+}
+
+std::optional<int> reorder_graph(MPI_Comm comm, int nodes, const int* index, const int* edges, int reorder,
+                                 MPI_Comm* made) {
+    Reordering call(Constructor::graph_create, comm);
+    if (!call.open(reorder)) return std::nullopt;
+    const auto listed = edges_of(nodes, index, edges, call.size());
+    if (!listed || !made) return call.leave(sentence_of(Refusal::erroneous_arguments));
+    const auto best = positions_for(call, nodes, *listed);
     if (!best) return call.leave("no order is better than the ranks' own");
     int code = MPI_SUCCESS;
     const MPI_Comm renumbered = call.renumbered(call.number_with(*best), nodes, code);

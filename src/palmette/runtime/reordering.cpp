@@ -16,21 +16,29 @@ bool tells_apart(const topology::Job& job) {
 
 }  // namespace
 
-bool Reordering::open(int reorder) {
+bool Reordering::looks_at(Refusal& refusal) {
     Process& process = Process::instance();
+    PMPI_Comm_rank(comm_, &rank_);
+    job_ = process.job_of(comm_, refusal);
+    if (job_ || process.world()) return job_.has_value();
+    // A session's communicator is known where its collectives have been served.
+    if (const Communicator* state = process.communicator(comm_, refusal, Process::Making::never)) job_ = state->job();
+    return job_.has_value();
+}
+
+bool Reordering::open(int reorder) {
     if (comm_ == MPI_COMM_NULL) return false;
     if (!reorder) {
         leave("the program asked for no reordering");
         return false;
     }
-    if (!process.settings().reorder) {
+    if (!Process::instance().settings().reorder) {
         leave("PALMETTE_REORDER=0");
         return false;
     }
     before_blocking(comm_);
     Refusal refusal = Refusal::no_state;
-    state_ = process.communicator(comm_, refusal);
-    if (!state_) {
+    if (!looks_at(refusal)) {
         leave(sentence_of(refusal));
         return false;
     }
@@ -41,13 +49,14 @@ bool Reordering::open(int reorder) {
     return true;
 }
 
+bool Reordering::open_to_map() {
+    Refusal refusal = Refusal::no_state;
+    return comm_ != MPI_COMM_NULL && Process::instance().settings().reorder && looks_at(refusal) && tells_apart(job());
+}
+
 std::nullopt_t Reordering::leave(const std::string& reason) {
-    int rank = -1;
-    if (state_)
-        rank = state_->rank();
-    else
-        PMPI_Comm_rank(comm_, &rank);
-    if (rank == 0) Process::instance().report().topologies().left(constructor_, reason);
+    if (rank_ < 0) PMPI_Comm_rank(comm_, &rank_);
+    if (rank_ == 0) Process::instance().report().topologies().left(constructor_, reason);
     return std::nullopt;
 }
 
@@ -91,6 +100,16 @@ bool Reordering::less_crosses(const Crossings& before_all, const Crossings& afte
     if (PMPI_Allreduce(mine.data(), all.data(), static_cast<int>(mine.size()), MPI_DOUBLE, MPI_SUM, comm_) !=
         MPI_SUCCESS)
         return false;
+    return less(all);
+}
+
+bool Reordering::less_crosses_in_all(const Crossings& before_all, const Crossings& after_all) {
+    std::vector<double> all = before_all.of_level_;
+    all.insert(all.end(), after_all.of_level_.begin(), after_all.of_level_.end());
+    return less(all);
+}
+
+bool Reordering::less(const std::vector<double>& all) {
     const std::size_t levels = job().levels().size();
     before = after = 0;
     for (std::size_t l = 0; l < levels; ++l) {
@@ -110,11 +129,6 @@ MPI_Comm Reordering::renumbered(int number, std::int64_t nodes, int& code) {
     // Those without a node are left out here: of a communicator that MPICH 5 shortens to a grid, MPI_Comm_group still gives all.
     code = PMPI_Comm_split(comm_, number < nodes ? 0 : MPI_UNDEFINED, number, &out);
     if (code != MPI_SUCCESS || out == MPI_COMM_NULL) return MPI_COMM_NULL;
-    MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
-    if (PMPI_Comm_get_errhandler(comm_, &handler) == MPI_SUCCESS) {
-        PMPI_Comm_set_errhandler(out, handler);
-        PMPI_Errhandler_free(&handler);
-    }
     return out;
 }
 

@@ -17,14 +17,17 @@ class Reordering {
   public:
     Reordering(Constructor constructor, MPI_Comm comm) : constructor_(constructor), comm_(comm) {}
 
-    /// Collective where `reorder` is true. False: the MPI makes the communicator, which is counted.
+    /// Where `reorder` is true. Local, with the same answer on all ranks. False: the MPI makes the communicator, which
+    /// is counted.
     bool open(int reorder);
+    /// The same for a question that only asks for the number, and isn't counted.
+    bool open_to_map();
     /// Counts why ranks stay in order; always nothing.
     std::nullopt_t leave(const std::string& reason);
 
-    const topology::Job& job() const { return state_->job(); }
-    int rank() const { return state_->rank(); }
-    int size() const { return state_->size(); }
+    const topology::Job& job() const { return *job_; }
+    int rank() const { return rank_; }
+    int size() const { return job_->size(); }
     topology::Position position() const { return job().position_of(topology::Rank{rank()}); }
 
     /// The best of some mappings of a graph that this rank holds whole, or nothing when none is better than the order of the ranks. Positions by node.
@@ -46,9 +49,11 @@ class Reordering {
     };
     /// Collective: whether less crosses the links in all after than before, by each rank's own edges. Stands for the busiest link where no rank knows all.
     bool less_crosses(const Crossings& before, const Crossings& after);
+    /// The same by the edges of all ranks, where one rank has looked at them all. Local.
+    bool less_crosses_in_all(const Crossings& before, const Crossings& after);
 
-    /// Collective: the communicator of `nodes` ranks in which this one has `number`, with the error handler of the program's. MPI_COMM_NULL for numbers beyond, and on
-    /// an error, with its `code`.
+    /// Collective: the communicator of `nodes` ranks in which this one has `number`. MPI_COMM_NULL for numbers beyond,
+    /// and on an error, with its `code`.
     MPI_Comm renumbered(int number, std::int64_t nodes, int& code);
     /// After `renumbered`: what the MPI made of it.
     int finish(MPI_Comm renumbered, int code);
@@ -59,7 +64,11 @@ class Reordering {
   private:
     Constructor constructor_;
     MPI_Comm comm_;
-    Communicator* state_ = nullptr;
+    bool looks_at(Refusal& refusal);
+    bool less(const std::vector<double>& crossings);
+
+    std::optional<topology::Job> job_;
+    int rank_ = -1;
 };
 
 }  // namespace palmette::runtime

@@ -31,6 +31,10 @@ constexpr std::array<const char*, static_cast<std::size_t>(Refusal::count)> sent
     "blocks that others forward without knowing their lengths",
     "the MPI's own was faster in this job",
     "done by the MPI to compare it with palmette",
+    "a communicator on which few collectives were called so far",
+    "a rank of the job runs without palmette's library",
+    "a communicator with processes from outside of MPI_COMM_WORLD",
+    "a GPU's driver library is loaded, so that data may lie in device memory",
 };
 
 /// Text that begins in `column` of a page of 80, in lines that all do.

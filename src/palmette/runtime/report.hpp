@@ -37,6 +37,10 @@ enum class Refusal : std::uint8_t {
     lengths_unknown,
     slower,    ///< as pairs of calls in this job have shown
     compared,  ///< done by the MPI to compare
+    few_calls,
+    not_everywhere,
+    other_jobs,
+    device_memory,
     count,
 };
 const char* sentence_of(Refusal refusal);

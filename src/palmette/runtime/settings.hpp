@@ -41,6 +41,9 @@ struct Settings {
     bool give_up_sums = false;  ///< a losing choice also where bits depend on who adds up
     bool reorder = true;        ///< communicators with a topology may be reordered where the program allows it
     bool check = false;         ///< all ranks compare what they pass before a collective
+    bool device_check = true;   ///< data may lie in device memory where a GPU's driver library is loaded
+    /// Collectives on a communicator other than MPI_COMM_WORLD that go to the MPI before it gets its state.
+    std::int64_t serve_after = 0;
     Waiting::Policy waiting = Waiting::Policy::automatic;
     double pretended_delay_s = 0;  ///< for tests: what palmette's own calls take longer when they are compared
     std::string pretended_hosts;  ///< for tests: comma-separated host of each rank, so that one machine looks like many

@@ -4,6 +4,8 @@
 #include <array>
 #include <chrono>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <vector>
 
 #include "palmette/runtime/patience.hpp"
@@ -28,11 +30,10 @@ constexpr std::int64_t crowded_from = 64 << 10;
 
 class Trial {
   public:
-    explicit Trial(SharedNode& node) : node_(node), patience_(node.members(), node.cores()) {
-        if (writes() || reads()) memory_.assign(static_cast<std::size_t>(sizes.back()), 'p');
-    }
+    explicit Trial(SharedNode& node) : node_(node), patience_(node.members(), node.cores()) {}
 
     std::int64_t pays_from() {
+        if (writes() || reads()) memory_.assign(static_cast<std::size_t>(sizes.back()), 'p');
         std::int64_t from = INT64_MAX;
         bool at_all_above = true;
         for (std::size_t i = sizes.size(); i-- > 0;) {
@@ -45,7 +46,18 @@ class Trial {
             at_all_above = at_all_above && once < (sizes[i] < long_from ? clearly : barely) * twice;
             if (at_all_above) from = sizes[i];
         }
-        return tell(from);
+        return tell(reader(), from);
+    }
+
+    /// One member's number is everybody's.
+    std::int64_t tell(int member, std::int64_t number) {
+        begin(0);
+        if (node_.me() == member)
+            node_.expose_inline(0, &number, sizeof number);
+        else
+            node_.read(member, wait_for(member), 0, &number, sizeof number);
+        node_.end();
+        return number;
     }
 
   private:
@@ -107,17 +119,6 @@ class Trial {
         return !right ? never : std::chrono::duration<double>(Clock::now() - start).count();
     }
 
-    /// The reader's result is everybody's.
-    std::int64_t tell(std::int64_t result) {
-        begin(0);
-        if (reads())
-            node_.expose_inline(0, &result, sizeof result);
-        else
-            node_.read(reader(), wait_for(reader()), 0, &result, sizeof result);
-        node_.end();
-        return result;
-    }
-
     SharedNode& node_;
     Patience patience_;
     std::vector<char> memory_;
@@ -129,7 +130,22 @@ class Trial {
 std::int64_t single_copy_pays_from(SharedNode& node) {
     if (!node.single_copy().value_or(false)) return INT64_MAX;
     if (node.members() > node.cores() || node.ring_bytes() < batch) return crowded_from;
-    return Trial(node).pays_from();
+    // So many ranks of this node may have tried before, in another communicator. The first member's memory counts,
+    // since not all need have been there.
+    constexpr std::int64_t unknown = -1;
+    static std::mutex mutex;
+    static std::map<int, std::int64_t> learned;
+    std::int64_t known = unknown;
+    {
+        const std::lock_guard lock(mutex);
+        if (const auto at = learned.find(node.members()); at != learned.end()) known = at->second;
+    }
+    Trial trial(node);
+    known = trial.tell(0, known);
+    if (known == unknown) known = trial.pays_from();
+    const std::lock_guard lock(mutex);
+    learned[node.members()] = known;
+    return known;
 }
 
 }  // namespace palmette::runtime

@@ -340,6 +340,8 @@ constexpr std::string_view text = R"({
 
 }  // namespace
 
+std::string_view Table::built_in_text() { return text; }
+
 const Table& Table::built_in() {
     static const base::NeverDestroyed table(Table::from_json(base::Json::parse(text)));
     return *table;

@@ -102,6 +102,8 @@ class Table {
   public:
     /// The table that palmette brings.
     static const Table& built_in();
+    /// What it was read from.
+    static std::string_view built_in_text();
     /// From a JSON document {"format": "palmette-table", "version": 1, "rows": [...]}. Names of algorithms and their keys are checked here.
     /// Throws base::Error naming the row.
     static Table from_json(const base::Json& document);

@@ -117,12 +117,13 @@ class Mpi:
         return self.installation.name
 
     def environment(self) -> dict[str, str]:
-        """Return the environment of the launcher, and with it of local ranks."""
+        """Return the environment of the launcher, and with it of local ranks: all calls are served, also the first."""
         environment = {
             name: value for name, value in os.environ.items() if not name.startswith(("PALMETTE_", "OMPI_", "I_MPI_"))
         }
         environment.update(self.installation.environment(environment))
         environment.update(POLITE[self.name])
+        environment["PALMETTE_SERVE_AFTER"] = "0"
         first = [FIRST_PRELOAD] if FIRST_PRELOAD else []
         if self.name == "openmpi":
             first.append(str(ROOT / "python" / "palmette" / "bin" / "libpalmette_nap.so"))

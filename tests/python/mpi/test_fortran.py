@@ -83,7 +83,7 @@ def run(mpi: str, program: Path, settings: dict[str, str]) -> subprocess.Complet
 def test_each_call_is_served_once(mpi: str, binding: str, tmp_path: Path) -> None:
     program = compiled(mpi, binding, tmp_path)
     report = tmp_path / "report.json"
-    settings = {**TREES, "PALMETTE_REPORT": str(report), "PALMETTE_FAKE_HOSTS": "0,1,0"}
+    settings = {**TREES, "PALMETTE_REPORT": str(report), "PALMETTE_FAKE_HOSTS": "0,1,0", "PALMETTE_SERVE_AFTER": "0"}
     done = run(mpi, program, settings)
     assert done.returncode == 0, done.stdout + done.stderr
     closing = re.search(r"^(\d+) cases, (\d+) wrong$", done.stdout, re.MULTILINE)
