@@ -19,8 +19,18 @@ import subprocess
 import sys
 from pathlib import Path
 
-FUNCTION = re.compile(r"\b(PMPI_\w+|OMPI_C_\w+)\s*\(")
+FUNCTION = re.compile(r"\b(PMPIX?_\w+|OMPI_C_\w+)\s*\(")
 VARIABLE = re.compile(r"\bextern\b[^;(){}]*?\b(\w+)\s*(?:__attribute__\s*\(\([^;]*\)\)\s*)?;")
+OPTIONAL = {
+    "PMPI_Type_get_envelope_c": "MPI_Datatype, MPI_Count*, MPI_Count*, MPI_Count*, MPI_Count*, int*",
+    "PMPI_Type_get_contents_c": "MPI_Datatype, MPI_Count, MPI_Count, MPI_Count, MPI_Count, int[], MPI_Aint[], "
+    "MPI_Count[], MPI_Datatype[]",
+    "PMPI_Pack_c": "const void*, MPI_Count, MPI_Datatype, void*, MPI_Count, MPI_Count*, MPI_Comm",
+    "PMPI_Unpack_c": "const void*, MPI_Count, MPI_Count*, void*, MPI_Count, MPI_Datatype, MPI_Comm",
+    "PMPIX_Comm_revoke": "MPI_Comm",
+    "PMPIX_Comm_is_revoked": "MPI_Comm, int*",
+}
+"""Functions of newer MPIs and of extensions, with their parameters: the program's library may have what this mpi.h lacks."""
 MACRO = re.compile(r"^#define (\w+)", re.MULTILINE)
 
 
@@ -42,8 +52,9 @@ def symbols(text: str, macros: str) -> list[str]:
     return sorted(names - set(MACRO.findall(macros)))
 
 
-def header(names: list[str]) -> str:
-    """Return the text of palmette_mpi_symbols.h."""
+def header(names: list[str], optional: list[str]) -> str:
+    """Return the text of palmette_mpi_symbols.h for all `names`, of which mpi.h doesn't declare the `optional` ones."""
+    declared = "\n".join(f'extern "C" int {name}({OPTIONAL[name]});' for name in optional)
     members = "\n".join(f"    decltype(&::{name}) {name}_at;" for name in names)
     # Tests are programs that are linked with an MPI.
     macros = "\n".join(f"#define {name} (*::palmette::mpi::table.{name}_at)" for name in names)
@@ -56,6 +67,7 @@ def header(names: list[str]) -> str:
 #ifndef PALMETTE_LINKED_WITH_MPI
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+{declared}
 namespace palmette::mpi {{
 
 /// Where the symbols of the process's MPI are; null before it is found, and for those that it lacks.
@@ -111,8 +123,10 @@ def main(arguments: list[str]) -> int:
     if not any(name.startswith("PMPI_") for name in names):
         print(f"{directory}: mpi.h declares no PMPI_ function; is the prefix right?", file=sys.stderr)
         return 1
+    optional = sorted(OPTIONAL.keys() - set(names))
+    names = sorted([*names, *optional])
     directory.mkdir(parents=True, exist_ok=True)
-    (directory / "palmette_mpi_symbols.h").write_text(header(names), encoding="utf-8")
+    (directory / "palmette_mpi_symbols.h").write_text(header(names, optional), encoding="utf-8")
     (directory / "mpi_symbols.cpp").write_text(source(names), encoding="utf-8")
     return 0
 

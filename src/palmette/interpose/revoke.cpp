@@ -8,8 +8,6 @@
 
 #if !defined(PALMETTE_ABI_STANDARD) && !defined(PALMETTE_ABI_SMPI)
 
-extern "C" int PMPIX_Comm_revoke(MPI_Comm) __attribute__((weak));
-
 namespace palmette::interpose {
 namespace {
 
@@ -20,14 +18,25 @@ int find(MPI_Comm comm) { return next_revoke.find_and_call("MPIX_Comm_revoke", &
 
 }  // namespace
 
-extern "C" __attribute__((visibility("default"))) int MPIX_Comm_revoke(MPI_Comm comm) {
+namespace {
+
+int on_revoke(MPI_Comm comm) {
     if (is_up.load(std::memory_order_acquire))
         if (const Guard guard; guard.entered()) {
             runtime::Refusal refusal = runtime::Refusal::no_state;
-            if (const auto* state = runtime::Process::instance().communicator(comm, refusal, false))
-                runtime::revoke(state->hidden());
+            const auto* state =
+                runtime::Process::instance().communicator(comm, refusal, runtime::Process::Making::never);
+            if (state) runtime::revoke(state->hidden());
         }
     return next_revoke(comm);
+}
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) int entry_MPIX_Comm_revoke(Word comm) __asm__("MPIX_Comm_revoke");
+int entry_MPIX_Comm_revoke(Word comm) {
+    static constinit PassOn pass_on{"MPIX_Comm_revoke"};
+    return mpi::is_ours(__builtin_return_address(0)) ? on_revoke(argument<MPI_Comm>(comm)) : pass_on(comm);
 }
 
 }  // namespace palmette::interpose

@@ -144,6 +144,8 @@ class Communicator {
     }
 
     CachedPlan& find_or_make(const PlanKey& key, const Settings& settings);
+    /// Whether a new plan is one before which all ranks look for drivers.
+    bool is_time_to_look();
     /// Collective: whether no rank's data can lie in device memory by now.
     bool in_host_memory() const;
     Comparison& comparison_for(const CachedPlan& plan, const Settings& settings);
@@ -177,6 +179,7 @@ class Communicator {
     };
     std::vector<std::pair<Kind, std::unique_ptr<Comparison>>> comparisons_;
     std::size_t next_victim_ = 0;
+    std::uint64_t blocking_plans_made_ = 0;
     Left left_;
 };
 

@@ -1,10 +1,12 @@
 #include "palmette/runtime/failed_ranks.hpp"
 
-// An extension, which mpi.h may declare or not and a library may have or not.
+#if defined(PALMETTE_ABI_SMPI)
+// Elsewhere the table of the MPI's symbols has them (tools/generate_mpi_symbols.py).
 extern "C" {
 int PMPIX_Comm_revoke(MPI_Comm) __attribute__((weak));
 int PMPIX_Comm_is_revoked(MPI_Comm, int*) __attribute__((weak));
 }
+#endif
 
 namespace palmette::runtime {
 namespace {
