@@ -163,7 +163,8 @@ int Process::forget(MPI_Comm, int, void* attribute, void*) {
     state.freed.store(true, std::memory_order_release);
     process.generation_.fetch_add(1, std::memory_order_acq_rel);
     close_bypasses();
-    // What is under way on the hidden communicator goes on. No lock: some MPIs come here while they progress, with all that the caller has locked.
+    // What is under way on the hidden communicator goes on. No lock: some MPIs come here while they progress, with all
+    // that the caller has locked.
     process.let_go(state);
     return MPI_SUCCESS;
 }
