@@ -1,4 +1,5 @@
-// Collectives and MPI_Finalize when main has returned already: in the destructor of a global object, or in a function of atexit.
+// Collectives and MPI_Finalize when main has returned already: in the destructor of a global object, or in a function
+// of atexit.
 //
 //     after_main destructor|atexit
 
@@ -20,7 +21,8 @@ void add_up(void* in, void* inout, int* count, MPI_Datatype*) {
     for (int i = 0; i < *count; ++i) static_cast<int*>(inout)[i] += static_cast<int*>(in)[i];
 }
 
-/// Everything that keeps something between calls: tables of algorithms and operations, plans, rooms of a thread, what runs in the background.
+/// Everything that keeps something between calls: tables of algorithms and operations, plans, rooms of a thread, what
+/// runs in the background.
 void collectives(Outcome& outcome) {
     int rank = 0, size = 1;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);

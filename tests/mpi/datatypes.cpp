@@ -1,5 +1,6 @@
-// Datatypes from every constructor that the MPI has, those with large counts among them: what palmette asks about them raises no error, moved data is the same as by PMPI_, and types that
-// are freed while a collective is under way live to its end.
+// Datatypes from every constructor that the MPI has, those with large counts among them: what palmette asks about them
+// raises no error, moved data is the same as by PMPI_, and types that are freed while a collective is under way live to
+// its end.
 //
 //     datatypes
 

@@ -1,8 +1,10 @@
-// A rank dies, under an MPI that goes on without it (ULFM): the others get the MPI's own error class, and go on among themselves.
+// A rank dies, under an MPI that goes on without it (ULFM): the others get the MPI's own error class, and go on among
+// themselves.
 //
 //     dead_rank blocking|nonblocking
 //
-// Each rank that is left prints its own closing line, and ends without MPI_Finalize, which not every MPI survives then. Status 77 where the MPI has no ULFM.
+// Each rank that is left prints its own closing line, and ends without MPI_Finalize, which not every MPI survives then.
+// Status 77 where the MPI has no ULFM.
 
 #include <mpi.h>
 #include <unistd.h>

@@ -1,8 +1,10 @@
-// Communicators that are freed while collectives of theirs are under way: nobody waits for others in MPI_Comm_free, and the collectives come to their end.
+// Communicators that are freed while collectives of theirs are under way: nobody waits for others in MPI_Comm_free, and
+// the collectives come to their end.
 //
 //     freed_communicators [--rounds N]
 //
-// N communicators with a collective each are made and freed like that, one after the other. Status 0 also where the MPI has no persistent collectives.
+// N communicators with a collective each are made and freed like that, one after the other. Status 0 also where the MPI
+// has no persistent collectives.
 
 #include <mpi.h>
 

@@ -1,8 +1,10 @@
-// Buffers that other processes can't read, although the node's memory is shared and single copies are in use: the data comes another way.
+// Buffers that other processes can't read, although the node's memory is shared and single copies are in use: the data
+// comes another way.
 //
 //     unreadable ordinary|secret [--bytes N] [--rounds N]
 //
-// ordinary: memory as any; something else refuses. secret: memory of memfd_secret on some ranks, in some rounds. Status 77 where the system has none.
+// ordinary: memory as any; something else refuses. secret: memory of memfd_secret on some ranks, in some rounds. Status
+// 77 where the system has none.
 
 #include <mpi.h>
 #include <sys/mman.h>
@@ -22,7 +24,8 @@ using namespace test;
 
 namespace {
 
-/// Room for so many integers that nobody but this process, and not even the system, can read. Null where there is no such thing.
+/// Room for so many integers that nobody but this process, and not even the system, can read. Null where there is no
+/// such thing.
 int* secret(std::size_t count) {
     const auto bytes = (count * sizeof(int) + 65535) / 65536 * 65536;
     const int file = static_cast<int>(syscall(SYS_memfd_secret, 0));

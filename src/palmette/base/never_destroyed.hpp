@@ -1,6 +1,7 @@
-// Objects that a program may still need while the process ends. Destructors of global objects and functions of atexit may call MPI, and run after those of
-// objects that were made later, as ours are; the thread that ends the process has lost its thread_local objects even before that. So nothing of ours that has a
-// destructor may be static or thread_local by itself: tests/python/test_preload_library.py reads the object files.
+// Objects that a program may still need while the process ends. Destructors of global objects and functions of atexit
+// may call MPI, and run after those of objects that were made later, as ours are; the thread that ends the process has
+// lost its thread_local objects even before that. So nothing of ours that has a destructor may be static or
+// thread_local by itself: tests/python/test_preload_library.py reads the object files.
 #pragma once
 
 #include <pthread.h>
@@ -31,13 +32,15 @@ class NeverDestroyed {
     alignas(T) std::byte room_[sizeof(T)];
 };
 
-/// This thread's own T, the same for each use with the same `Tag`; made at its first use. It ends with its thread, but not with the process.
+/// This thread's own T, the same for each use with the same `Tag`; made at its first use. It ends with its thread, but
+/// not with the process.
 template <class T, class Tag>
 T& per_thread() {
     static constinit thread_local T* mine = nullptr;
     if (mine) [[likely]]
         return *mine;
-    // Keys' destructors run when a thread ends, and not at exit(). Without a key (there are some thousand) its T is left behind.
+    // Keys' destructors run when a thread ends, and not at exit(). Without a key (there are some thousand) its T is
+    // left behind.
     static pthread_key_t key;
     static const bool has_key = pthread_key_create(&key, [](void* object) {
                                     mine = nullptr;

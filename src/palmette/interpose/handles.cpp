@@ -85,7 +85,8 @@ int on_MPI_Op_free(MPI_Op* op) {
     return next::MPI_Op_free(op);
 }
 
-// A communicator may be freed at once: what runs on it has a hidden one, which lives to its end (Process::let_go). Nobody waits for others here.
+// A communicator may be freed at once: what runs on it has a hidden one, which lives to its end (Process::let_go).
+// Nobody waits for others here.
 
 /// Waits for all that is pending on the communicator, as MPI says.
 int on_MPI_Comm_disconnect(MPI_Comm* comm) {

@@ -1,4 +1,5 @@
-// MPIX_Comm_revoke of MPIs with fault tolerance: ranks that wait on the hidden communicator must hear of it, too. Written by hand, since it isn't in all mpi.h.
+// MPIX_Comm_revoke of MPIs with fault tolerance: ranks that wait on the hidden communicator must hear of it, too.
+// Written by hand, since it isn't in all mpi.h.
 #include <mpi.h>
 
 #include "palmette/interpose/guard.hpp"

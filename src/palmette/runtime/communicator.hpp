@@ -87,8 +87,8 @@ class Communicator {
     Executor make_executor() const { return Executor(waiting_); }
     SharedNode* shared_node() { return sharing_ ? sharing_->node.get() : nullptr; }
 
-    /// The program's handle and each operation in the background that still runs here, or may be started again. The last one to go takes this with it:
-    /// Process::let_go.
+    /// The program's handle and each operation in the background that still runs here, or may be started again. The
+    /// last one to go takes this with it: Process::let_go.
     std::atomic<int> users{1};
     /// The program has freed its communicator: its handle may belong to another one by now.
     std::atomic<bool> freed{false};

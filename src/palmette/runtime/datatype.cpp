@@ -26,7 +26,8 @@ struct Envelope {
     MPI_Count integers = 0, addresses = 0, large_counts = 0, types = 0;
 };
 
-/// Nothing where the MPI can't tell. MPI_Type_get_envelope alone won't do: it is an error for a type that a constructor with large counts has made.
+/// Nothing where the MPI can't tell. MPI_Type_get_envelope alone won't do: it is an error for a type that a constructor
+/// with large counts has made.
 std::optional<Envelope> envelope_of(MPI_Datatype type) {
     if (!is_plausible(type)) return std::nullopt;
     Envelope out;
@@ -77,8 +78,9 @@ bool has_no_holes(MPI_Datatype type) {
            size == extent && size == true_extent;
 }
 
-/// A predefined type, or contiguous, duplicated or resized ones all the way down: the only ones whose bytes, where there are no holes, surely lie in the
-/// order of the type map. A type that was resized over holes or overlaps may look dense from outside and isn't.
+/// A predefined type, or contiguous, duplicated or resized ones all the way down: the only ones whose bytes, where
+/// there are no holes, surely lie in the order of the type map. A type that was resized over holes or overlaps may look
+/// dense from outside and isn't.
 bool in_order(MPI_Datatype type) {
     const auto made = envelope_of(type);
     if (!made) return false;
@@ -99,8 +101,8 @@ std::int64_t at_once(const TypeShape& shape) {
     return std::max<std::int64_t>(1, (std::int64_t{1} << 30) / std::max<std::int64_t>(shape.size, 1));
 }
 
-/// Calls `some(typed offset, packed offset, elements, bytes)` until all elements are through, or the first MPI error. More bytes than an int counts are those of
-/// one element.
+/// Calls `some(typed offset, packed offset, elements, bytes)` until all elements are through, or the first MPI error.
+/// More bytes than an int counts are those of one element.
 template <class Some>
 int in_pieces(std::int64_t count, const TypeShape& shape, Some some) {
     std::int64_t elements = 0;

@@ -15,8 +15,9 @@ struct TypeShape {
     bool dense = false;       ///< the elements lie one after the other without holes, in the order of the type map
 };
 
-/// The size alone, which is all that a choice needs. False when the MPI can't tell (no datatype at all, or sizes past int where the MPI can't pack so
-/// much): the call is the MPI's to judge. Nothing here raises an error on what isn't even shaped like a handle.
+/// The size alone, which is all that a choice needs. False when the MPI can't tell (no datatype at all, or sizes past
+/// int where the MPI can't pack so much): the call is the MPI's to judge. Nothing here raises an error on what isn't
+/// even shaped like a handle.
 bool size_of(MPI_Datatype type, TypeShape& shape);
 
 /// The rest. Returns an MPI code.
@@ -24,11 +25,12 @@ int complete(MPI_Datatype type, TypeShape& shape);
 
 /// How a type was made, an MPI_COMBINER_...: also by constructors with large counts. Nothing where the MPI can't tell.
 std::optional<int> combiner_of(MPI_Datatype type);
-/// One that programs don't free: named, or from MPI_Type_create_f90_... or MPI_Type_get_value_index. False also for what is no type.
+/// One that programs don't free: named, or from MPI_Type_create_f90_... or MPI_Type_get_value_index. False also for
+/// what is no type.
 bool is_predefined(MPI_Datatype type);
 
-/// `count` elements from `typed` into `packed`, size * count bytes. Counts past int go in several calls. Errors are raised on `comm` by the MPI,
-/// which had better return them. Returns an MPI code.
+/// `count` elements from `typed` into `packed`, size * count bytes. Counts past int go in several calls. Errors are
+/// raised on `comm` by the MPI, which had better return them. Returns an MPI code.
 int pack(const char* typed, std::int64_t count, MPI_Datatype type, const TypeShape& shape, char* packed, MPI_Comm comm);
 /// The reverse of pack.
 int unpack(const char* packed, std::int64_t count, MPI_Datatype type, const TypeShape& shape, char* typed,

@@ -125,8 +125,9 @@ int Executor::start_pieces(const BoundStep& step, std::uint32_t index, char* dat
     return MPI_SUCCESS;
 }
 
-/// Rendezvous by short messages: the sender offers its data and waits for an answer; the receiver reads, and answers. Whoever waits for one of them waits as for
-/// any other message. Where the system refuses the read, the answer says why, and the data follows in messages.
+/// Rendezvous by short messages: the sender offers its data and waits for an answer; the receiver reads, and answers.
+/// Whoever waits for one of them waits as for any other message. Where the system refuses the read, the answer says
+/// why, and the data follows in messages.
 int Executor::start_single_copy(const BoundStep& step, std::uint32_t index, char* data) {
     const int tag = environment_.first_tag + step.tag;
     Offer& offer = offers_[index];

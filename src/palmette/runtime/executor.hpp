@@ -56,7 +56,8 @@ class Executor {
     /// What was begun, to its end, waiting inside of the MPI where only messages are under way.
     int finish();
 
-    /// How many pieces of other processes' memory the system hasn't let this one read since the last question; they came another way.
+    /// How many pieces of other processes' memory the system hasn't let this one read since the last question; they
+    /// came another way.
     std::int64_t take_refused_reads() { return std::exchange(refused_reads_, 0); }
 
     /// The plan's own blocks, layer by layer, in the order of Program::scratch; valid until the next run.
@@ -125,7 +126,8 @@ class Executor {
     };
     static constexpr int offer_bytes = 16;
     std::vector<Offer> offers_;  ///< by step, where there are single copies
-    /// Members of the node that can't be read, and ranks that can't read here: others are tried again, for it may have been that piece of memory alone.
+    /// Members of the node that can't be read, and ranks that can't read here: others are tried again, for it may have
+    /// been that piece of memory alone.
     std::vector<bool> unreadable_, refused_by_;
     std::int64_t refused_reads_ = 0;
     base::ByteRoom scratch_, staging_, bounce_;

@@ -70,7 +70,8 @@ bool Executor::pull(const BoundStep& step, int& error) {
     return true;
 }
 
-/// A part of an exposure by address, read where it is; where the system refuses that, its owner copies it. `refused`: the owner knows for this exposure.
+/// A part of an exposure by address, read where it is; where the system refuses that, its owner copies it. `refused`:
+/// the owner knows for this exposure.
 int Executor::fetch(const BoundStep& step, const Exposure& exposure, std::int64_t offset, char* to, std::int64_t bytes,
                     bool& refused) {
     SharedNode& shared = *environment_.shared;
@@ -93,7 +94,7 @@ int Executor::fetch(const BoundStep& step, const Exposure& exposure, std::int64_
         refused = true;
     }
     while (bytes > 0) {
-        const std::int64_t part = std::min(bytes, SharedNode::most_asked);
+        const std::int64_t part = std::min(bytes, shared.most_asked());
         shared.ask(step.peer, tag, offset, part);
         patience_.fresh();
         const char* data = nullptr;

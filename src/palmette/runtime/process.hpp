@@ -67,7 +67,8 @@ class Process {
         return find_communicator(comm, refusal, making);
     }
 
-    /// One user less of a state, which goes with its last. Local, whatever others do: MPI_Comm_free of a hidden communicator waits for nobody.
+    /// One user less of a state, which goes with its last. Local, whatever others do: MPI_Comm_free of a hidden
+    /// communicator waits for nobody.
     void let_go(Communicator& state);
 
     /// The state of a communicator on which this thread called last, also one that isn't usable; null: another one.

@@ -1,6 +1,6 @@
 // What lies where in the memory that the ranks of one node share.
 //
-//   header | member 0: control page, windows, relay, ring | member 1: ... | ...
+//   header | member 0: control page, windows, ring, relay | member 1: ... | ...
 //
 // Every member writes its own part first, so that its pages come from the memory next to it.
 #pragma once
@@ -37,7 +37,8 @@ struct alignas(cache_line) Exposure {
     std::atomic<std::int64_t> stamp;
     std::int64_t bytes;
     ExposureKind kind;
-    /// Readers that are done, and, times `refusal`, those that ask for data which they can't read; counted for at_address only.
+    /// Readers that are done, and, times `refusal`, those that ask for data which they can't read; counted for
+    /// at_address only.
     mutable std::atomic<std::uint32_t> releases;
     union {
         char data[inline_bytes];  ///< in_entry
@@ -48,7 +49,8 @@ struct alignas(cache_line) Exposure {
 static_assert(sizeof(Exposure) == cache_line);
 static_assert(std::atomic<std::int64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);
 
-/// A part of another member's exposure by address that this one asks for, as the system doesn't let it read: the owner copies it into this one's relay.
+/// A part of another member's exposure by address that this one asks for, as the system doesn't let it read: the owner
+/// copies it into this one's relay.
 struct SharedRequest {
     static constexpr int owner_bits = 16;
 
@@ -103,18 +105,21 @@ struct SharedShape {
         1 << 20;  ///< of a ring for `all_rings_bytes`; smaller only to keep the limit
     static constexpr std::int64_t windows_bytes =
         shared_windows * shared_tags * static_cast<std::int64_t>(sizeof(Exposure));
-    static constexpr std::int64_t relay_bytes = 64 << 10;  ///< for answers to a SharedRequest
-    static constexpr std::int64_t before_relay = shared_page + windows_bytes;
-    static constexpr std::int64_t before_ring = before_relay + relay_bytes;
+    static constexpr std::int64_t before_ring = shared_page + windows_bytes;
+    /// Of the relay, for answers to a SharedRequest, behind a ring of `ring` bytes.
+    static constexpr std::int64_t relay_bytes(std::int64_t ring) {
+        return std::min<std::int64_t>(64 << 10, round_up(ring / 16, shared_page));
+    }
 
     /// The ring that `members` members get within the limit; 0 where not even one page each is left.
     [[nodiscard]] constexpr std::int64_t ring_for(std::int64_t members) const {
         const std::int64_t share = std::max(least_bytes, all_rings_bytes / members);
         const std::int64_t most = (limit_bytes - shared_page) / members - before_ring;
-        const std::int64_t ring = std::min({ring_bytes, share, most}) / shared_page * shared_page;
+        const std::int64_t beside_relay = (most - shared_page) / 17 * 16;
+        const std::int64_t ring = std::min({ring_bytes, share, beside_relay}) / shared_page * shared_page;
         return ring > 0 ? ring : 0;
     }
-    static constexpr std::int64_t member_bytes(std::int64_t ring) { return before_ring + ring; }
+    static constexpr std::int64_t member_bytes(std::int64_t ring) { return before_ring + ring + relay_bytes(ring); }
     static constexpr std::int64_t segment_bytes(std::int64_t members, std::int64_t ring) {
         return shared_page + members * member_bytes(ring);
     }

@@ -137,7 +137,7 @@ const char* SharedNode::mapped(int member, const Exposure& exposure) {
 }
 
 void SharedNode::ask(int owner, unsigned tag, std::int64_t offset, std::int64_t bytes) {
-    assert(within_ && bytes <= most_asked);
+    assert(within_ && bytes <= most_asked());
     SharedRequest& mine = member(me_).request;
     mine.operation = now_;
     mine.tag = tag;

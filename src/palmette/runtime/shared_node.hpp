@@ -106,7 +106,8 @@ class SharedNode {
         entry.releases.store(0, std::memory_order_relaxed);
         publish(entry, ExposureKind::at_address, bytes);
     }
-    /// Whether `readers` members have released this member's exposure; true at once for one that is not by address. Answers those that ask for it.
+    /// Whether `readers` members have released this member's exposure; true at once for one that is not by address.
+    /// Answers those that ask for it.
     [[nodiscard]] bool read_by(unsigned tag, unsigned readers) {
         const Exposure& entry = at(me_, tag);
         if (entry.kind != ExposureKind::at_address) return true;
@@ -147,12 +148,11 @@ class SharedNode {
     //     node.refuse(owner, tag);  for each part:  node.ask(owner, tag, offset, bytes);
     //     while (!(data = node.answer())) { node.answer_requests(); patience.pause(); }
 
-    static constexpr std::int64_t most_asked = SharedShape::relay_bytes;
-
     /// Makes the owner of an exposure by address look for requests, until `release`.
     void refuse(int owner, unsigned tag) const {
         at(owner, tag).releases.fetch_add(Exposure::refusal, std::memory_order_release);
     }
+    [[nodiscard]] std::int64_t most_asked() const { return SharedShape::relay_bytes(ring_); }
     /// Asks for at most `most_asked` bytes of it. One request at a time.
     void ask(int owner, unsigned tag, std::int64_t offset, std::int64_t bytes);
     /// What was asked for, good until the next request; null: not there yet.
@@ -162,7 +162,8 @@ class SharedNode {
                    ? relay_of(me_)
                    : nullptr;
     }
-    /// Copies what others ask for of this operation's exposures. Whoever waits for an answer calls it too, since others may wait for his.
+    /// Copies what others ask for of this operation's exposures. Whoever waits for an answer calls it too, since others
+    /// may wait for his.
     void answer_requests();
     /// The owner of an exposure has ended the operation, after an error: it won't answer any more.
     [[nodiscard]] bool has_left(int owner) const {
@@ -190,7 +191,7 @@ class SharedNode {
 
     [[nodiscard]] char* part(int member) const { return parts_ + member * stride_; }
     [[nodiscard]] SharedMember& member(int member) const { return *reinterpret_cast<SharedMember*>(part(member)); }
-    [[nodiscard]] char* relay_of(int member) const { return part(member) + SharedShape::before_relay; }
+    [[nodiscard]] char* relay_of(int member) const { return part(member) + SharedShape::before_ring + ring_; }
     [[nodiscard]] char* ring_of(int member) const { return part(member) + SharedShape::before_ring; }
     [[nodiscard]] char* my_ring() const { return ring_of(me_); }
     [[nodiscard]] Exposure& at(int member, unsigned tag) const {

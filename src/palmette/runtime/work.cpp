@@ -17,7 +17,8 @@ int Work::open() {
         if (const int error = recv.prepare()) return error;
     }
     const int rank = state->rank();
-    // The program may free its own communicator while this is under way; and errors on it would be raised before we have looked at them.
+    // The program may free its own communicator while this is under way; and errors on it would be raised before we
+    // have looked at them.
     const MPI_Comm hidden = state->hidden();
     if (operation) operation->pack_for(hidden);
     switch (in_place) {

@@ -181,6 +181,38 @@ TEST(SharedNode, copies_small_exposures_by_address_and_waits_for_the_readers_of_
     EXPECT_EQ(nodes[0]->direct(0, *own), large.data());
 }
 
+TEST(SharedNode, owners_copy_what_readers_ask_for) {
+    auto nodes = make_members(3);
+    const std::int64_t most = nodes[0]->most_asked();
+    const std::int64_t bytes = most + 1000;
+    const auto data = pattern(3, bytes);
+    for (auto& node : nodes) ASSERT_TRUE(node->begin(0));
+    nodes[0]->expose_address(5, data.data(), bytes);
+    for (int reader = 1; reader < 3; ++reader) {
+        SharedNode& node = *nodes[static_cast<std::size_t>(reader)];
+        node.refuse(0, 5);
+        std::vector<char> got;
+        for (std::int64_t at = 0; at < bytes; at += most) {
+            const std::int64_t part = std::min(bytes - at, most);
+            node.ask(0, 5, at, part);
+            EXPECT_EQ(node.answer(), nullptr);
+            // Others' exposures are theirs to answer for.
+            nodes[static_cast<std::size_t>(3 - reader)]->answer_requests();
+            EXPECT_EQ(node.answer(), nullptr);
+            EXPECT_FALSE(nodes[0]->read_by(5, 2));
+            const char* answer = node.answer();
+            ASSERT_TRUE(answer);
+            got.insert(got.end(), answer, answer + part);
+        }
+        EXPECT_EQ(got, data);
+        node.release(0, 5);
+    }
+    EXPECT_TRUE(nodes[0]->read_by(5, 2));
+    EXPECT_FALSE(nodes[1]->has_left(0));
+    nodes[0]->end();
+    EXPECT_TRUE(nodes[1]->has_left(0));
+}
+
 TEST(SharedNode, refuses_to_read_outside_of_an_exposure) {
     auto nodes = make_members(2);
     for (auto& node : nodes) ASSERT_TRUE(node->begin(0));
