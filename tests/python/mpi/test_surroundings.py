@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import FUNCTIONS, LEVEL_BY_LEVEL, POLITE, PRELOADS, SOAK, Cluster, Mpi, pretended
+from .conftest import FUNCTIONS, LEVEL_BY_LEVEL, POLITE, PRELOADS, SOAK, Cluster, Mpi, forced, pretended
 
 pytestmark = pytest.mark.mpi
 
@@ -232,3 +232,10 @@ def test_a_job_with_a_gpus_driver_is_left_to_the_mpi(mpi: Mpi, tmp_path: Path, e
         ran = mpi.run(3, "device_library", library, settings={**settings, "PALMETTE_DEVICE_CHECK": "0"})
         ran.assert_right()
         assert sum(ran.served()["allreduce"].values()) == 18, "a promise is taken for what it is"
+
+
+@pytest.mark.parametrize("ranks", [3, 4])
+def test_nobody_waits_for_a_rank_whose_arguments_are_wrong(mpi: Mpi, ranks: int) -> None:
+    specs = forced(gatherv="linear", scatterv="linear", alltoallv="pairwise", alltoall="pairwise", allgather="ring")
+    ran = mpi.run(ranks, "one_wrong", settings={**LEVEL_BY_LEVEL, **specs, **pretended(ranks, "01")})
+    ran.assert_right()

@@ -1,0 +1,157 @@
+// Arguments that are wrong at one rank alone: it gets the error of the MPI, and nobody waits for it; collectives go on working afterwards.
+//
+//     one_wrong [--patience SECONDS]
+
+#include <mpi.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "support/outcome.hpp"
+#include "support/predefined.hpp"
+
+using namespace test;
+
+namespace {
+
+constexpr int count = 40;
+int ranks = 1;
+
+/// The arguments of one call as every rank has them when they are right, with room for twice as much.
+struct Call {
+    std::vector<int> from, to, counts, places;
+    void *send, *recv;
+    int sendcount = count, recvcount = count;
+    MPI_Datatype sendtype = MPI_INT, recvtype = MPI_INT;
+
+    Call()
+        : from(static_cast<std::size_t>(2 * count * ranks), world_rank + 1),
+          to(from.size(), -1),
+          counts(static_cast<std::size_t>(ranks), count),
+          send(from.data()),
+          recv(to.data()) {
+        for (int r = 0; r < ranks; ++r) places.push_back(r * count);
+    }
+};
+
+struct Case {
+    std::string name;
+    int wrong;                         ///< the rank
+    std::function<void(Call&)> spoil;  ///< there only
+    std::function<void(Call&)> agree;  ///< on all ranks, so that nothing else is wrong
+    std::function<int(Call&, MPI_Request*)> call;
+    int error;
+};
+
+int class_of(int code) {
+    int result = MPI_SUCCESS;
+    if (code != MPI_SUCCESS) MPI_Error_class(code, &result);
+    return result;
+}
+
+std::vector<Case> cases() {
+    const int root = ranks - 1;
+    MPI_Comm world = MPI_COMM_WORLD;
+#ifdef OPEN_MPI
+    // It doesn't look for input that is the output.
+    const int aliased = MPI_SUCCESS;
+#else
+    const int aliased = MPI_ERR_BUFFER;
+#endif
+    const auto none_from_1 = [](Call& c) { c.counts[1] = 0; };
+    const auto nothing = [](Call&) {};
+    const auto gatherv = [=](Call& c, MPI_Request*) {
+        return MPI_Gatherv(c.send, world_rank == 1 ? 0 : c.sendcount, c.sendtype, c.recv, c.counts.data(),
+                           c.places.data(), c.recvtype, root, world);
+    };
+    const auto igatherv = [=](Call& c, MPI_Request* request) {
+        return MPI_Igatherv(c.send, world_rank == 1 ? 0 : c.sendcount, c.sendtype, c.recv, c.counts.data(),
+                            c.places.data(), c.recvtype, root, world, request);
+    };
+    const auto scatterv = [=](Call& c, MPI_Request*) {
+        return MPI_Scatterv(c.send, c.counts.data(), c.places.data(), c.sendtype, c.recv,
+                            world_rank == 1 ? 0 : c.recvcount, c.recvtype, root, world);
+    };
+    const auto alltoallv = [=](Call& c, MPI_Request*) {
+        std::vector<int> mine =
+            world_rank == 1 ? std::vector<int>(c.counts.size(), 0) : std::vector<int>(c.counts.size(), count);
+        return MPI_Alltoallv(c.send, mine.data(), c.places.data(), c.sendtype, c.recv, c.counts.data(), c.places.data(),
+                             c.recvtype, world);
+    };
+    const auto gather = [=](Call& c, MPI_Request*) {
+        return MPI_Gather(c.send, c.sendcount, c.sendtype, c.recv, c.recvcount, c.recvtype, root, world);
+    };
+    const auto scatter = [=](Call& c, MPI_Request*) {
+        return MPI_Scatter(c.send, c.sendcount, c.sendtype, c.recv, c.recvcount, c.recvtype, root, world);
+    };
+    const auto allgather = [=](Call& c, MPI_Request*) {
+        return MPI_Allgather(c.send, c.sendcount, c.sendtype, c.recv, c.recvcount, c.recvtype, world);
+    };
+    const auto alltoall = [=](Call& c, MPI_Request*) {
+        return MPI_Alltoall(c.send, c.sendcount, c.sendtype, c.recv, c.recvcount, c.recvtype, world);
+    };
+    const auto allreduce = [=](Call& c, MPI_Request*) {
+        return MPI_Allreduce(c.send, c.recv, c.sendcount, MPI_INT, MPI_SUM, world);
+    };
+    const auto no_type_to_send = [](Call& c) { c.sendtype = MPI_DATATYPE_NULL; };
+    const auto no_type_to_get = [](Call& c) { c.recvtype = MPI_DATATYPE_NULL; };
+    const auto alias = [](Call& c) { c.recv = c.send; };
+    return {
+        {"gatherv: no type for no elements", 1, no_type_to_send, none_from_1, gatherv, MPI_ERR_TYPE},
+        {"igatherv: no type for no elements", 1, no_type_to_send, none_from_1, igatherv, MPI_ERR_TYPE},
+        {"scatterv: no type for no elements", 1, no_type_to_get, none_from_1, scatterv, MPI_ERR_TYPE},
+        {"alltoallv: no type for no elements", 1, no_type_to_send, none_from_1, alltoallv, MPI_ERR_TYPE},
+        {"gather: the root's count is too small", root, [](Call& c) { c.recvcount = count / 2; }, nothing, gather,
+         MPI_ERR_TRUNCATE},
+        {"gather: the root has no type", root, no_type_to_get, nothing, gather, MPI_ERR_TYPE},
+        {"scatter: the root's count is negative", root, [](Call& c) { c.sendcount = -1; }, nothing, scatter,
+         MPI_ERR_COUNT},
+        {"allgather: one sends less", 1, [](Call& c) { c.sendcount = count / 2; }, nothing, allgather,
+         MPI_ERR_TRUNCATE},
+        {"allgather: one has no type", 1, no_type_to_get, nothing, allgather, MPI_ERR_TYPE},
+        {"alltoall: one sends more", 1, [](Call& c) { c.sendcount = 2 * count; }, nothing, alltoall, MPI_ERR_TRUNCATE},
+        {"alltoall: input is the output", 1, alias, nothing, alltoall, aliased},
+        {"allreduce: input is the output", 1, alias, nothing, allreduce, aliased},
+    };
+}
+
+void run(const Case& one, Outcome& outcome) {
+    std::snprintf(doing, sizeof doing, "%s", one.name.c_str());
+    const bool wrong = world_rank == one.wrong;
+    Call call;
+    one.agree(call);
+    if (wrong) one.spoil(call);
+    MPI_Request request = MPI_REQUEST_NULL;
+    int code = one.call(call, &request);
+    if (wrong) outcome.check(request == MPI_REQUEST_NULL, "%s: a request to wait for", one.name.c_str());
+    if (code == MPI_SUCCESS) code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    const int expected = wrong ? one.error : MPI_SUCCESS;
+    outcome.check(class_of(code) == expected, "%s: class %d, not %d", one.name.c_str(), class_of(code), expected);
+    std::snprintf(doing, sizeof doing, "after %s", one.name.c_str());
+    int value = world_rank, sum = -1;
+    code = MPI_Allreduce(&value, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    outcome.check(code == MPI_SUCCESS && sum == ranks * (ranks - 1) / 2, "after %s: %d", one.name.c_str(), sum);
+    Call again;
+    code = MPI_Allgather(again.send, count, MPI_INT, again.recv, count, MPI_INT, MPI_COMM_WORLD);
+    for (int r = 0; r < ranks; ++r)
+        outcome.check(code == MPI_SUCCESS && again.to[static_cast<std::size_t>(r * count)] == r + 1,
+                      "block %d after %s", r, one.name.c_str());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    Outcome outcome;
+    for (const Case& one : cases()) {
+        watch(static_cast<unsigned>(option(argc, argv, "--patience", 30)));
+        run(one, outcome);
+    }
+    const int status = outcome.close(MPI_COMM_WORLD);
+    MPI_Finalize();
+    return status;
+}
