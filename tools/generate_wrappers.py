@@ -10,10 +10,11 @@ by hand for hooks, and here for the forms of a collective.
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
-from mpi_prototypes import Listed, Prototype, declared_functions, preprocessed_mpi_h, read_list
+from mpi_prototypes import Listed, Parameter, Prototype, declared_functions, preprocessed_mpi_h, read_list
 from wrappers_header import entry_point, finder, header
 
 
@@ -27,6 +28,42 @@ def forms_of(collective: str) -> dict[str, str]:
         f"MPI_{collective}_init": "persistent",
         f"MPI_{collective}_init_c": "persistent",
     }
+
+
+ARGUMENTS = {
+    "Gather": "sendbuf sendcount sendtype recvbuf recvcount recvtype root comm",
+    "Gatherv": "sendbuf sendcount sendtype recvbuf recvcounts rdispls recvtype root comm",
+    "Scatter": "sendbuf sendcount sendtype recvbuf recvcount recvtype root comm",
+    "Scatterv": "sendbuf sendcounts sdispls sendtype recvbuf recvcount recvtype root comm",
+    "Allgather": "sendbuf sendcount sendtype recvbuf recvcount recvtype comm",
+    "Allgatherv": "sendbuf sendcount sendtype recvbuf recvcounts rdispls recvtype comm",
+    "Bcast": "buffer count datatype root comm",
+    "Reduce": "sendbuf recvbuf count datatype op root comm",
+    "Allreduce": "sendbuf recvbuf count datatype op comm",
+    "Reduce_scatter": "sendbuf recvbuf recvcounts datatype op comm",
+    "Reduce_scatter_block": "sendbuf recvbuf recvcount datatype op comm",
+    "Alltoall": "sendbuf sendcount sendtype recvbuf recvcount recvtype comm",
+    "Alltoallv": "sendbuf sendcounts sdispls sendtype recvbuf recvcounts rdispls recvtype comm",
+    "Alltoallw": "sendbuf sendcounts sdispls sendtypes recvbuf recvcounts rdispls recvtypes comm",
+    "Barrier": "comm",
+    "Scan": "sendbuf recvbuf count datatype op comm",
+    "Exscan": "sendbuf recvbuf count datatype op comm",
+}
+"""The arguments of each collective. What a name says is the same everywhere; the headers of MPIs have others."""
+AFTER = {"blocking": "", "nonblocking": " request", "persistent": " info request"}
+"""What follows them in each form."""
+
+
+def renamed(prototype: Prototype, collective: str, kind: str) -> Prototype:
+    """Return the prototype of a collective with the names of ARGUMENTS."""
+    names = (ARGUMENTS[collective] + AFTER[kind]).split()
+    if len(names) != len(prototype.parameters):
+        raise ValueError(f"{prototype.name}: mpi.h has {len(prototype.parameters)} parameters, not {', '.join(names)}")
+    parameters = tuple(
+        Parameter(re.sub(rf"\b{p.name}\b(?=[^\w]*$)", name, p.declared), name, p.type)
+        for p, name in zip(prototype.parameters, names, strict=True)
+    )
+    return Prototype(prototype.name, parameters)
 
 
 def all_functions(listed: Listed) -> list[str]:
@@ -51,14 +88,13 @@ def side(names: set[str], way: str, displacements: str) -> str:
 
 
 def call_arguments(prototype: Prototype, collective: str, kind: str) -> str:
-    """Return the runtime::CallArguments of a call, from the names that MPI gives its parameters."""
+    """Return the runtime::CallArguments of a call, from the names of its parameters."""
     names = {p.name for p in prototype.parameters}
     fields = [f"select::Function::{collective.lower()}", "true" if kind == "blocking" else "false", "comm"]
     if collective == "Barrier":
         return f"runtime::CallArguments{{{', '.join(fields)}, {{}}, {{}}, MPI_OP_NULL, 0}}"
-    for way, own in (("send", "sdispls"), ("recv", "rdispls")):
-        lists = f"{way}counts" in names
-        fields.append(side(names, way, own if own in names else "displs" if "displs" in names and lists else ""))
+    for way, displacements in (("send", "sdispls"), ("recv", "rdispls")):
+        fields.append(side(names, way, displacements if displacements in names else ""))
     fields.append("op" if "op" in names else "MPI_OP_NULL")
     fields.append("root" if "root" in names else "0")
     return f"runtime::CallArguments{{{', '.join(fields)}}}"
@@ -114,6 +150,7 @@ def bypassed(collective: str) -> str:
 def source(prototypes: list[Prototype], listed: Listed) -> str:
     """Return the text of wrappers.cpp."""
     collectives = {name: (c, kind) for c in listed.collectives for name, kind in forms_of(c).items()}
+    prototypes = [renamed(p, *collectives[p.name]) if p.name in collectives else p for p in prototypes]
     parts = [
         """\
 // Made by tools/generate_wrappers.py.
