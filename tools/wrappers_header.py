@@ -51,6 +51,13 @@ def entry_point(p: Prototype, layer: str, first: str = "") -> str:
     words = ", ".join(f"Word w{i}" for i in range(len(p.parameters)))
     passed = ", ".join(f"w{i}" for i in range(len(p.parameters)))
     typed = "".join(f"    const auto {q.name} = argument<{q.type}>(w{i});\n" for i, q in enumerate(p.parameters))
+    pass_on = f"pass_on({passed})"
+    if p.name.endswith("_c") and "eighbor" not in p.name:
+        types = [q.type for q in p.parameters]
+        counts = sum(1 << i for i, kind in enumerate(types) if kind == "MPI_Count")
+        lists = sum(1 << i for i, kind in enumerate(types) if kind in ("const MPI_Count*", "const MPI_Aint*"))
+        comm = next((i for i, kind in enumerate(types) if kind == "MPI_Comm"), 0)
+        pass_on = f'pass_on.with_large_counts<{counts}U, {lists}U, {comm}>("{p.name[:-2]}", {passed})'
     return f"""\
 extern "C" __attribute__((visibility("default"))) int entry_{p.name}({words}) __asm__("{p.name}");
 int entry_{p.name}({words}) {{
@@ -59,7 +66,7 @@ int entry_{p.name}({words}) {{
     using interpose::argument;
 {typed}{first}    if (!mpi::is_ours(__builtin_return_address(0))) [[unlikely]] {{
         static constinit interpose::PassOn pass_on{{"{p.name}"}};
-        return pass_on({passed});
+        return {pass_on};
     }}
     return on_{p.name}({p.arguments});
 }}

@@ -3,9 +3,11 @@
 
 #include <mpi.h>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
+#include <tuple>
 #include <type_traits>
 
 #include "palmette/mpi/library.hpp"
@@ -57,20 +59,35 @@ class PassOn {
 
     template <class... Words>
     int operator()(Words... words) {
-        void* function = function_.load(std::memory_order_relaxed);
-        if (!function) {
-            function = mpi::next(name_);
-            if (!function) {
-                std::fprintf(stderr, "palmette: %s was called, but no MPI is loaded in this process that has it\n",
-                             name_);
-                return MPI_ERR_OTHER;
-            }
-            function_.store(function, std::memory_order_relaxed);
+        const auto function = reinterpret_cast<int (*)(Words...)>(find(name_));
+        if (function) return function(words...);
+        std::fprintf(stderr, "palmette: %s was called, but no MPI is loaded in this process that has it\n", name_);
+        return MPI_ERR_OTHER;
+    }
+
+    /// The same for a function with large counts, which an older MPI lacks: a program that looks whether there is one finds ours. Then that without large counts does it.
+    /// Bit i of `counts`: argument i is a count; of `lists`: a list of counts or displacements, one for each rank of argument `comm`.
+    template <unsigned counts, unsigned lists, std::size_t comm, class... Words>
+    int with_large_counts(const char* narrow, Words... words) {
+        if (mpi::next(name_)) return (*this)(words...);
+        // From the front: the preload library for the MPI's ABI may stand before this one.
+        const auto function = reinterpret_cast<int (*)(Words...)>(mpi::first(narrow));
+        if (!function) return (*this)(words...);
+        std::array<Word, sizeof...(Words)> all{words...};
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            if ((counts >> i & 1) != 0 && static_cast<std::int64_t>(all[i]) > INT32_MAX) return MPI_ERR_COUNT;
+            if ((lists >> i & 1) != 0) all[i] = mpi::narrowed(all[i], all[comm]);
         }
-        return reinterpret_cast<int (*)(Words...)>(function)(words...);
+        return std::apply(function, all);
     }
 
   private:
+    void* find(const char* name) {
+        void* function = function_.load(std::memory_order_relaxed);
+        if (!function) function_.store(function = mpi::next(name), std::memory_order_relaxed);
+        return function;
+    }
+
     const char* name_;
     std::atomic<void*> function_{nullptr};
 };

@@ -17,6 +17,7 @@ namespace palmette::mpi {
 #if defined(PALMETTE_ABI_SMPI)
 
 void* next(const char* name) { return dlsym(RTLD_NEXT, name); }
+void* first(const char* name) { return dlsym(RTLD_DEFAULT, name); }
 void* find(const char* name) { return dlsym(RTLD_DEFAULT, name); }
 
 #else
@@ -194,6 +195,8 @@ void* next(const char* name) {
     void* symbol = dlsym(RTLD_NEXT, name);
     return symbol || !library ? symbol : dlsym(library, name);
 }
+
+void* first(const char* name) { return in_scope_or_library(name); }
 
 void* find(const char* name) {
     void* symbol = nullptr;

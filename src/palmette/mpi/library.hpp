@@ -46,12 +46,19 @@ __attribute__((weak)) void on_other_abi(const char* abi, const char* path);
 /// The function called `name` that comes after this library: another preloaded one's, a tool's or the MPI's. Null where nobody has it.
 void* next(const char* name);
 
+/// The same, but the first that the program would find, which may be this library's own.
+void* first(const char* name);
+
 /// A variable or function of the MPI, of its Fortran layer or of the program, wherever it was loaded. Null where nobody has it.
 void* find(const char* name);
 
 /// All addresses that `name` has in the objects of this process: a Fortran common block may have one in each module that was opened. At most `places.size()`; returns
 /// how many.
 std::size_t find_all(const char* name, std::span<void*> places);
+
+/// A list of 64-bit numbers, one for each rank of a communicator of any ABI, as one of int. It lasts for some thousand further calls, since operations in the background
+/// may read it; null stays null.
+std::uintptr_t narrowed(std::uintptr_t list, std::uintptr_t comm);
 
 /// Whether this process is the first of its job, by what its launcher tells it: where MPI can't be asked, it alone says something.
 bool is_first_process();

@@ -58,7 +58,9 @@ CachedPlan& Communicator::find_or_make(const PlanKey& key, const Settings& setti
         if (plan->key == key) return *plan;
     auto made = std::make_unique<CachedPlan>();
     made->key = key;
-    if (key.blocking && settings.device_check && is_time_to_look() && !in_host_memory()) {
+    // Calls without bytes wait for nobody.
+    const bool moves = key.block_bytes != 0 || key.function == Function::barrier;
+    if (key.blocking && moves && settings.device_check && is_time_to_look() && !in_host_memory()) {
         unusable = made->refusal = Refusal::device_memory;
         tell_of_device_memory(rank_);
     } else {

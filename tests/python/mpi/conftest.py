@@ -163,7 +163,7 @@ class Mpi:
         if preload:
             variables = {"PALMETTE_REPORT": str(report), **(settings or {})}
             prepared = prepare(words, variables, environment, libraries=PRELOADS)
-            assert prepared.evidence.abi == self.abi, "the wrong preload library was picked"
+            assert self.abi in prepared.evidence.abis, "the wrong preload library was picked"
             words = list(prepared.command)
             environment.update(prepared.environment)
         return _run(words, environment, report, timeout_s)

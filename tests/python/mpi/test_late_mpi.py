@@ -102,7 +102,7 @@ def test_the_mpi4py_of_debian_is_served(program: str, tmp_path: Path) -> None:
     ):
         pytest.skip(f"no {needed} for {python} with Open MPI: apt-get install python3-mpi4py-fft openmpi-bin")
     report = tmp_path / "report.json"
-    variables = {"PALMETTE_REPORT": str(report), "PALMETTE_FAKE_HOSTS": "0,1"}
+    variables = {"PALMETTE_REPORT": str(report), "PALMETTE_FAKE_HOSTS": "0,1", "PALMETTE_SERVE_AFTER": "0"}
     variables |= {"PALMETTE_ALLREDUCE": "leaders", "PALMETTE_ALLTOALLW": "linear"}
     palmette = Path(sys.executable).with_name("palmette")
     words = [str(palmette), "run", launcher, "--oversubscribe", "-n", "2", str(python)]
