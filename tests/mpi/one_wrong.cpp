@@ -79,6 +79,45 @@ std::vector<Case> cases() {
         return MPI_Alltoallv(c.send, mine.data(), c.places.data(), c.sendtype, c.recv, c.counts.data(), c.places.data(),
                              c.recvtype, world);
     };
+    const auto ialltoallv = [=](Call& c, MPI_Request* request) {
+        // Kept until the operation has ended where there is no error; gone at once where there is one.
+        static std::vector<int> mine;
+        mine.assign(c.counts.size(), world_rank == 1 ? 0 : count);
+        const int code = MPI_Ialltoallv(c.send, mine.data(), c.places.data(), c.sendtype, c.recv, c.counts.data(),
+                                        c.places.data(), c.recvtype, world, request);
+        if (code != MPI_SUCCESS) {
+            mine.assign(mine.size(), -1234567);
+            c.counts.assign(c.counts.size(), -1234567);
+            c.places.assign(c.places.size(), -1234567);
+            c.from.assign(c.from.size(), 0);
+        }
+        return code;
+    };
+    const auto ialltoall = [=](Call& c, MPI_Request* request) {
+        return MPI_Ialltoall(c.send, c.sendcount, c.sendtype, c.recv, c.recvcount, c.recvtype, world, request);
+    };
+    const auto from_bottom = [=](Call& c, MPI_Request*) {
+        const auto at = [](void* buffer) {
+            MPI_Aint address = 0;
+            int length = 1;
+            MPI_Datatype type = MPI_DATATYPE_NULL;
+            MPI_Get_address(buffer, &address);
+            MPI_Type_create_hindexed(1, &length, &address, MPI_INT, &type);
+            MPI_Type_commit(&type);
+            return type;
+        };
+        const std::vector<int> ones(c.counts.size(), 1), zeros(c.counts.size(), 0);
+        std::vector<MPI_Datatype> out, in;
+        for (int r = 0; r < ranks; ++r) out.push_back(at(&c.from[static_cast<std::size_t>(r)]));
+        for (int r = 0; r < ranks; ++r) in.push_back(at(&c.to[static_cast<std::size_t>(r)]));
+        const int code = MPI_Alltoallw(MPI_BOTTOM, ones.data(), zeros.data(), out.data(), MPI_BOTTOM, ones.data(),
+                                       zeros.data(), in.data(), world);
+        for (std::vector<MPI_Datatype>* types : {&out, &in})
+            for (MPI_Datatype& type : *types) MPI_Type_free(&type);
+        for (int r = 0; r < ranks; ++r)
+            if (c.to[static_cast<std::size_t>(r)] != r + 1) return MPI_ERR_OTHER;
+        return code;
+    };
     const auto gather = [=](Call& c, MPI_Request*) {
         return MPI_Gather(c.send, c.sendcount, c.sendtype, c.recv, c.recvcount, c.recvtype, root, world);
     };
@@ -100,6 +139,8 @@ std::vector<Case> cases() {
     return {
         {"gatherv: no type for no elements", 1, no_type_to_send, none_from_1, gatherv, MPI_ERR_TYPE},
         {"igatherv: no type for no elements", 1, no_type_to_send, none_from_1, igatherv, MPI_ERR_TYPE},
+        {"ialltoallv: no type for no elements", 1, no_type_to_send, none_from_1, ialltoallv, MPI_ERR_TYPE},
+        {"ialltoall: input is the output", 1, alias, nothing, ialltoall, aliased},
         {"scatterv: no type for no elements", 1, no_type_to_get, none_from_1, scatterv, MPI_ERR_TYPE},
         {"alltoallv: no type for no elements", 1, no_type_to_send, none_from_1, alltoallv, MPI_ERR_TYPE},
         {"gather: the root's count is too small", root, [](Call& c) { c.recvcount = count / 2; }, nothing, gather,
@@ -113,6 +154,7 @@ std::vector<Case> cases() {
         {"alltoall: one sends more", 1, [](Call& c) { c.sendcount = 2 * count; }, nothing, alltoall, MPI_ERR_TRUNCATE},
         {"alltoall: input is the output", 1, alias, nothing, alltoall, aliased},
         {"allreduce: input is the output", 1, alias, nothing, allreduce, aliased},
+        {"alltoallw: both at MPI_BOTTOM, which is right", 1, nothing, nothing, from_bottom, MPI_SUCCESS},
     };
 }
 

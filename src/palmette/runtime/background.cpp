@@ -141,6 +141,11 @@ std::optional<int> begin_task(const CallArguments& arguments, MPI_Request* reque
     }
     task.call.emplace(call);
     const int fault = task.work.fault;
+    if (fault != MPI_SUCCESS) {
+        // The program may free its buffers and lists as soon as it has got the error.
+        task.work.send.detach();
+        task.work.recv.detach_and_discard();
+    }
     const int code = begin(task, request);
     if (fault == MPI_SUCCESS || code != MPI_SUCCESS) return code;
     // It goes on for the others' sake; the program gets the error at once, and nothing to wait for.

@@ -33,6 +33,16 @@ class CallerBuffer {
     /// The same with lists, as bind needs them where blocks have lengths of their own: all empty.
     void stand_in_of_lists(int ranks);
 
+    /// From the opening on nothing of the caller's is read or written any more: the input has been copied, and what comes in is thrown away.
+    void detach() {
+        keep_lists();
+        forced_ = true;
+    }
+    void detach_and_discard() {
+        detach();
+        stands_in_ = true;
+    }
+
     /// Copies the caller's arrays of counts, displacements and types: the program may change or free them after it has made a persistent operation.
     void keep_lists();
 

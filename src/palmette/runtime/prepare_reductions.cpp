@@ -50,7 +50,8 @@ bool prepare_reduction(Call& call, Work& work, const CallArguments& arguments) {
     else
         work.recv.clear();
     // Wrong at this rank alone, maybe: the others get their results.
-    if (receives && count > 0 && send.buffer == arguments.recv.buffer && call.finds_aliases())
+    if (receives && count > 0 && send.buffer == arguments.recv.buffer && send.buffer != MPI_BOTTOM &&
+        call.finds_aliases())
         work.fault = MPI_ERR_BUFFER;
     return call.plan(work, root, count * work.operation->layout().extent, &*work.operation);
 }
