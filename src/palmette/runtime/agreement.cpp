@@ -2,12 +2,29 @@
 
 #include <algorithm>
 
+#include "palmette/runtime/background.hpp"
+
 namespace palmette::runtime {
 namespace {
 
 using Numbers = std::array<long long, 5>;
 constexpr int count = static_cast<int>(Numbers().size());
 constexpr int tag = 11;
+
+/// Others may come here only after an operation in the background has ended, which needs this rank, too.
+bool receive(Numbers& numbers, int from, MPI_Comm comm) {
+    if (!any_under_way())
+        return PMPI_Recv(numbers.data(), count, MPI_LONG_LONG, from, tag, comm, MPI_STATUS_IGNORE) == MPI_SUCCESS;
+    MPI_Request request = MPI_REQUEST_NULL;
+    int code = PMPI_Irecv(numbers.data(), count, MPI_LONG_LONG, from, tag, comm, &request);
+    int done = 0;
+    if (code == MPI_SUCCESS)
+        wait_until([&] {
+            code = PMPI_Test(&request, &done, MPI_STATUS_IGNORE);
+            return code != MPI_SUCCESS || done != 0;
+        });
+    return code == MPI_SUCCESS;
+}
 
 /// Entry by entry the smallest over all ranks, on all ranks. False on an MPI error.
 bool minimum(MPI_Comm comm, Numbers& numbers) {
@@ -19,9 +36,7 @@ bool minimum(MPI_Comm comm, Numbers& numbers) {
     while (parent_distance < size && rank % (2 * parent_distance) == 0) {
         if (rank + parent_distance < size) {
             Numbers other{};
-            if (PMPI_Recv(other.data(), count, MPI_LONG_LONG, rank + parent_distance, tag, comm, MPI_STATUS_IGNORE) !=
-                MPI_SUCCESS)
-                return false;
+            if (!receive(other, rank + parent_distance, comm)) return false;
             for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = std::min(numbers[i], other[i]);
         }
         parent_distance *= 2;
@@ -29,8 +44,7 @@ bool minimum(MPI_Comm comm, Numbers& numbers) {
     if (rank != 0) {
         const int parent = rank - parent_distance;
         if (PMPI_Send(numbers.data(), count, MPI_LONG_LONG, parent, tag, comm) != MPI_SUCCESS) return false;
-        if (PMPI_Recv(numbers.data(), count, MPI_LONG_LONG, parent, tag, comm, MPI_STATUS_IGNORE) != MPI_SUCCESS)
-            return false;
+        if (!receive(numbers, parent, comm)) return false;
     }
     for (int distance = parent_distance / 2; distance >= 1; distance /= 2)
         if (rank + distance < size)

@@ -150,8 +150,7 @@ std::optional<int> begin_task(const CallArguments& arguments, MPI_Request* reque
     if (fault == MPI_SUCCESS || code != MPI_SUCCESS) return code;
     // It goes on for the others' sake; the program gets the error at once, and nothing to wait for.
     PMPI_Request_free(request);
-    PMPI_Comm_call_errhandler(arguments.comm, fault);
-    return fault;
+    return call.raise(arguments.comm, fault);
 }
 
 void wait_until(bool (*done)(void*), void* argument) {

@@ -162,14 +162,23 @@ int Call::close(const Work& work, int code, double begin) {
                      size(), plan.algorithm.c_str(), plan.reason.c_str());
     const MPI_Comm comm = state_->freed ? MPI_COMM_SELF : comm_;
     if (code == MPI_SUCCESS) {
-        if (work.fault != MPI_SUCCESS) PMPI_Comm_call_errhandler(comm, work.fault);
-        return work.fault;
+        return work.fault != MPI_SUCCESS ? raise(comm, work.fault) : MPI_SUCCESS;
     }
     // After a failed transfer the hidden communicator can't be trusted; later calls go to the MPI.
     state_->unusable = Refusal::no_state;
     code = code_for_program(code, state_->hidden(), comm);
     PMPI_Comm_call_errhandler(comm, code);
     return code;
+}
+
+int Call::raise(MPI_Comm comm, int error_class) const {
+    MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+    PMPI_Comm_get_errhandler(comm, &handler);
+    const bool returned = handler == MPI_ERRORS_RETURN;
+    PMPI_Errhandler_free(&handler);
+    PMPI_Comm_call_errhandler(comm, error_class);
+    // MPICH and its kin take an error for dealt with when the program's own handler returns.
+    return returned || !finds_aliases() ? error_class : MPI_SUCCESS;
 }
 
 void Call::bound(const Work& work) {

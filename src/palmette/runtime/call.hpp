@@ -58,6 +58,8 @@ class Call {
 
     /// Counts an operation that was served, and raises its error or that of its arguments. Returns the program's code.
     int close(const Work& work, int code, double begin);
+    /// Raises an error of the arguments on `comm`; returns the code that this MPI would return.
+    int raise(MPI_Comm comm, int error_class) const;
     /// Takes note of what comparing the plan with the MPI's own has found. A choice that loses is given up, by all ranks at the same call.
     void compared(const CachedPlan& plan);
     /// Whether this MPI refuses input that is the output, where MPI_IN_PLACE should stand.

@@ -129,6 +129,9 @@ bool prepare_allgather(Call& call, Work& work, const CallArguments& arguments) {
     if (send.in_place()) {
         work.in_place = InPlace::own_block_of_recv;
         work.send.clear();
+    } else if (!work.send.one(send)) {
+        // MPICH takes such a block for an empty one now and then, and says nothing.
+        return call.refuse(Refusal::erroneous_arguments);
     } else {
         set_expected(work, work.send, send, work.recv.bytes(call.rank()));
         if (work.send.bytes() > 0) check_alias(call, work, send.buffer, work.recv.place(call.rank()));
