@@ -177,8 +177,8 @@ int Call::raise(MPI_Comm comm, int error_class) const {
     const bool returned = handler == MPI_ERRORS_RETURN;
     PMPI_Errhandler_free(&handler);
     PMPI_Comm_call_errhandler(comm, error_class);
-    // MPICH and its kin take an error for dealt with when the program's own handler returns.
-    return returned || !finds_aliases() ? error_class : MPI_SUCCESS;
+    // MPICH takes an error for dealt with when the program's own handler returns.
+    return returned || process_.settings().mpi != "mpich" ? error_class : MPI_SUCCESS;
 }
 
 void Call::bound(const Work& work) {

@@ -18,11 +18,21 @@ int fault_of(const Side& side, int ranks) {
     return MPI_ERR_TYPE;
 }
 
-/// The blocks of a side with lists; what is wrong with them the others can't know.
-void set_lists(Call& call, Work& work, CallerBuffer& buffer, const Side& side) {
-    if (buffer.blocks(side, call.size())) return;
+/// Whether a side that no CallerBuffer takes moves nothing all the same, as the others believe, too. Of others nobody knows how long a message must be.
+bool moves_nothing(const Side& side, int ranks) {
+    if (side.form == Side::Form::alike) return side.count == 0 && !side.in_place();
+    for (int r = 0; side.counts && r < ranks; ++r)
+        if (side.counts[r] != 0) return false;
+    return static_cast<bool>(side.counts) && !side.in_place();
+}
+
+/// The blocks of a side with lists, or none. False: the MPI must judge.
+bool set_lists(Call& call, Work& work, CallerBuffer& buffer, const Side& side) {
+    if (buffer.blocks(side, call.size())) return true;
+    if (!moves_nothing(side, call.size())) return false;
     buffer.stand_in_of_lists(call.size());
     work.fault = fault_of(side, call.size());
+    return true;
 }
 
 /// One block of `bytes`, which the others expect.
@@ -58,13 +68,13 @@ bool prepare_gather(Call& call, Work& work, const CallArguments& arguments) {
         work.send.clear();
     } else if (!work.send.one(send)) {
         // Without a length nobody knows the plan of blocks that are alike.
-        if (alike) return call.refuse(Refusal::erroneous_arguments);
+        if (alike || !moves_nothing(send, 0)) return call.refuse(Refusal::erroneous_arguments);
         work.fault = fault_of(send, 0);
         work.send.stand_in(0);
     }
     if (!at_root) return call.plan(work, arguments.root, alike ? work.send.bytes() : -1);
     if (!alike) {
-        set_lists(call, work, work.recv, recv);
+        if (!set_lists(call, work, work.recv, recv)) return call.refuse(Refusal::erroneous_arguments);
         if (!own_in_place && work.fault == MPI_SUCCESS && work.send.bytes() != work.recv.bytes(call.rank()))
             set_expected(work, work.send, send, work.recv.bytes(call.rank()));
         return call.plan(work, arguments.root, -1);
@@ -95,13 +105,13 @@ bool prepare_scatter(Call& call, Work& work, const CallArguments& arguments) {
         work.in_place = InPlace::own_block_of_send;
         work.recv.clear();
     } else if (!work.recv.one(recv)) {
-        if (alike && !at_root) return call.refuse(Refusal::erroneous_arguments);
+        if (alike ? !at_root : !moves_nothing(recv, 0)) return call.refuse(Refusal::erroneous_arguments);
         work.fault = fault_of(recv, 0);
         work.recv.stand_in(0);
     }
     if (!at_root) return call.plan(work, arguments.root, alike ? work.recv.bytes() : -1);
     if (!alike) {
-        set_lists(call, work, work.send, send);
+        if (!set_lists(call, work, work.send, send)) return call.refuse(Refusal::erroneous_arguments);
         if (!own_in_place) set_expected(work, work.recv, recv, work.send.bytes(call.rank()));
         return call.plan(work, arguments.root, -1);
     }
@@ -159,7 +169,7 @@ bool prepare_alltoall(Call& call, Work& work, const CallArguments& arguments) {
     if (alike && call.is_left_to_mpi(recv.count, recv.type)) return false;
     work.reset(call.state(), call.comm());
     if (!alike) {
-        set_lists(call, work, work.recv, recv);
+        if (!set_lists(call, work, work.recv, recv)) return call.refuse(Refusal::erroneous_arguments);
     } else if (!work.recv.blocks(recv, call.size())) {
         if (!work.send.blocks(send, call.size())) return call.refuse(Refusal::erroneous_arguments);
         work.fault = fault_of(recv, call.size());
@@ -174,7 +184,7 @@ bool prepare_alltoall(Call& call, Work& work, const CallArguments& arguments) {
             work.send.force_room();
         }
     } else if (!alike) {
-        set_lists(call, work, work.send, send);
+        if (!set_lists(call, work, work.send, send)) return call.refuse(Refusal::erroneous_arguments);
     } else {
         const bool valid = work.send.blocks(send, call.size());
         if (!valid || work.send.bytes() != work.recv.bytes()) {
