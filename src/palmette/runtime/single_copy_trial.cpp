@@ -1,4 +1,5 @@
 #include "palmette/runtime/single_copy_trial.hpp"
+#include "palmette/base/never_destroyed.hpp"
 
 #include <algorithm>
 #include <array>
@@ -134,7 +135,8 @@ std::int64_t single_copy_pays_from(SharedNode& node) {
     // since not all need have been there.
     constexpr std::int64_t unknown = -1;
     static std::mutex mutex;
-    static std::map<int, std::int64_t> learned;
+    static base::NeverDestroyed learned_in(std::map<int, std::int64_t>{});
+    std::map<int, std::int64_t>& learned = *learned_in;
     std::int64_t known = unknown;
     {
         const std::lock_guard lock(mutex);
