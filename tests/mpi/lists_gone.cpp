@@ -1,4 +1,5 @@
-// Persistent collectives whose arrays of counts, displacements and types are gone when they are started: MPI reads them when the operation is made. Status 77 where
+// Persistent collectives whose arrays of counts, displacements and types are gone when they are started: MPI reads them
+// when the operation is made. Status 77 where
 // the MPI has none.
 //
 //     lists_gone [--patience SECONDS]

@@ -1,4 +1,5 @@
-// Arguments that are wrong at one rank alone: it gets the error of the MPI, and nobody waits for it; collectives go on working afterwards.
+// Arguments that are wrong at one rank alone: it gets the error of the MPI, and nobody waits for it; collectives go on
+// working afterwards.
 //
 //     one_wrong [--patience SECONDS]
 

@@ -14,7 +14,8 @@ namespace palmette::interpose::fortran {
 
 #if defined(PALMETTE_ABI_OMPI)
 
-/// Fortran's constants that stand for addresses: common blocks, each at the address that it has in the program and in modules that bring their own.
+/// Fortran's constants that stand for addresses: common blocks, each at the address that it has in the program and in
+/// modules that bring their own.
 enum class Constant : std::uint8_t { in_place, bottom, status_ignore, statuses_ignore, unweighted, weights_empty };
 bool is(Constant constant, const void* address);
 

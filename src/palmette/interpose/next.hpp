@@ -40,7 +40,8 @@ class Next<int (*)(Arguments...)> {
     std::atomic<Function> function_;
 };
 
-/// An argument as it came. The MPIs' handles are int or pointer; all arguments of MPI's functions fit into a general register or its place on the stack, so that a
+/// An argument as it came. The MPIs' handles are int or pointer; all arguments of MPI's functions fit into a general
+/// register or its place on the stack, so that a
 /// call can be passed on whole to an MPI of any ABI.
 using Word = std::uintptr_t;
 
@@ -65,8 +66,10 @@ class PassOn {
         return MPI_ERR_OTHER;
     }
 
-    /// The same for a function with large counts, which an older MPI lacks: a program that looks whether there is one finds ours. Then that without large counts does it.
-    /// Bit i of `counts`: argument i is a count; of `lists`: a list of counts or displacements, one for each rank of argument `comm`.
+    /// The same for a function with large counts, which an older MPI lacks: a program that looks whether there is one
+    /// finds ours. Then that without large counts does it.
+    /// Bit i of `counts`: argument i is a count; of `lists`: a list of counts or displacements, one for each rank of
+    /// argument `comm`.
     template <unsigned counts, unsigned lists, std::size_t comm, class... Words>
     int with_large_counts(const char* narrow, Words... words) {
         if (mpi::next(name_)) return (*this)(words...);

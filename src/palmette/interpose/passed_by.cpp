@@ -1,4 +1,5 @@
-// Programs that aren't served: their MPI has another ABI, or its functions are looked up by the program's own dlsym or called as PMPI_, past us. They run as
+// Programs that aren't served: their MPI has another ABI, or its functions are looked up by the program's own dlsym or
+// called as PMPI_, past us. They run as
 // without palmette, and one process says so.
 #include <dlfcn.h>
 #include <mpi.h>
@@ -20,7 +21,8 @@
 #else
 #define PALMETTE_MARKER palmette_serves_mpich
 #endif
-/// Libraries for several ABIs stand side by side where nobody could tell the program's MPI beforehand: by this each sees the others.
+/// Libraries for several ABIs stand side by side where nobody could tell the program's MPI beforehand: by this each
+/// sees the others.
 extern "C" __attribute__((visibility("default"))) const char PALMETTE_MARKER = 1;
 
 namespace palmette {

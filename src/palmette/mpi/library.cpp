@@ -62,7 +62,8 @@ constexpr const char* name_of(Kind kind) {
     }
 }
 
-/// As palmette.run.abi tells them: Cray and others name MPICH's library after the compiler that made it, Debian after MPICH.
+/// As palmette.run.abi tells them: Cray and others name MPICH's library after the compiler that made it, Debian after
+/// MPICH.
 Kind kind_of(std::string_view name) {
     const auto ends = [&](std::string_view tail) { return name.ends_with(tail); };
     if (!name.starts_with("libmpi")) return Kind::none;
@@ -156,7 +157,8 @@ Library* chosen(std::vector<Library>& mpis, const void* caller) {
 /// Set once with `found`. Never closed: our table points into it.
 constinit void* library = nullptr;
 
-/// What the program as a whole sees comes first: a program that isn't position-independent has variables of the MPI in itself.
+/// What the program as a whole sees comes first: a program that isn't position-independent has variables of the MPI in
+/// itself.
 void* in_scope_or_library(const char* name) {
     void* symbol = dlsym(RTLD_DEFAULT, name);
     return symbol || !library ? symbol : dlsym(library, name);

@@ -1,7 +1,9 @@
 // The MPI of this process: which library it is, and where its symbols are.
 //
-// A preload library is there before the MPI is. Most programs are linked with theirs, and the loader could bind us to it; but an interpreter or a host of
-// plug-ins opens it at any time later, in a scope that the loader doesn't search for us. So we look for it ourselves, at the first call that comes to us.
+// A preload library is there before the MPI is. Most programs are linked with theirs, and the loader could bind us to
+// it; but an interpreter or a host of
+// plug-ins opens it at any time later, in a scope that the loader doesn't search for us. So we look for it ourselves,
+// at the first call that comes to us.
 #pragma once
 
 #include <atomic>
@@ -25,11 +27,13 @@ inline bool is_ours(const void* = nullptr) { return true; }
 
 extern constinit std::atomic<Found> found;
 
-/// Looks for the MPI, unless it has been found. `caller`: an address in what called us, which decides where several MPIs are loaded. Takes milliseconds the first
+/// Looks for the MPI, unless it has been found. `caller`: an address in what called us, which decides where several
+/// MPIs are loaded. Takes milliseconds the first
 /// time, 0.1 ms as long as there is none.
 Found look(const void* caller);
 
-/// Before anything of this library is initialised: most programs have their MPI from the start, and its constants may stand in what we initialise.
+/// Before anything of this library is initialised: most programs have their MPI from the start, and its constants may
+/// stand in what we initialise.
 void look_at_load();
 
 /// Whether calls are ours to look at. After the first call one load.
@@ -38,29 +42,35 @@ inline bool is_ours(const void* caller) {
     return known == Found::ours || (known == Found::not_yet && look(caller) == Found::ours);
 }
 
-/// Called once where the process's MPI is the library `path` of another ABI, empty for one that palmette doesn't know. A preload library may have it.
+/// Called once where the process's MPI is the library `path` of another ABI, empty for one that palmette doesn't know.
+/// A preload library may have it.
 __attribute__((weak)) void on_other_abi(const char* abi, const char* path);
 
 #endif
 
-/// The function called `name` that comes after this library: another preloaded one's, a tool's or the MPI's. Null where nobody has it.
+/// The function called `name` that comes after this library: another preloaded one's, a tool's or the MPI's. Null where
+/// nobody has it.
 void* next(const char* name);
 
 /// The same, but the first that the program would find, which may be this library's own.
 void* first(const char* name);
 
-/// A variable or function of the MPI, of its Fortran layer or of the program, wherever it was loaded. Null where nobody has it.
+/// A variable or function of the MPI, of its Fortran layer or of the program, wherever it was loaded. Null where nobody
+/// has it.
 void* find(const char* name);
 
-/// All addresses that `name` has in the objects of this process: a Fortran common block may have one in each module that was opened. At most `places.size()`; returns
+/// All addresses that `name` has in the objects of this process: a Fortran common block may have one in each module
+/// that was opened. At most `places.size()`; returns
 /// how many.
 std::size_t find_all(const char* name, std::span<void*> places);
 
-/// A list of 64-bit numbers, one for each rank of a communicator of any ABI, as one of int. It lasts for some thousand further calls, since operations in the background
+/// A list of 64-bit numbers, one for each rank of a communicator of any ABI, as one of int. It lasts for some thousand
+/// further calls, since operations in the background
 /// may read it; null stays null.
 std::uintptr_t narrowed(std::uintptr_t list, std::uintptr_t comm);
 
-/// Whether this process is the first of its job, by what its launcher tells it: where MPI can't be asked, it alone says something.
+/// Whether this process is the first of its job, by what its launcher tells it: where MPI can't be asked, it alone says
+/// something.
 bool is_first_process();
 
 // Made by tools/generate_mpi_symbols.py: the symbols by name, and as many pointers to fill.

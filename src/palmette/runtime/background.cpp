@@ -129,7 +129,7 @@ void Background::finish(MPI_Comm comm) {
 
 std::optional<int> begin_task(const CallArguments& arguments, MPI_Request* request, bool (*may)(Call&, Task&),
                               int (*begin)(Task&, MPI_Request*)) {
-    Call call(arguments.function, arguments.comm, false);
+    Call call(arguments.function, arguments.comm, arguments.blocking);
     if (!call.open()) return std::nullopt;
     Background& background = Background::instance();
     const auto lock = background.lock();

@@ -100,7 +100,8 @@ class Background {
     std::vector<Task*> running_;  ///< in the order of their starts
 };
 
-/// Fills a task with a call; where it `may` go on by itself, `begin` gives the program a request for it. Nothing when the MPI must do it; then the reason has been
+/// Fills a task with a call; where it `may` go on by itself, `begin` gives the program a request for it. Nothing when
+/// the MPI must do it; then the reason has been
 /// counted. All ranks come to the same answer. Local. Both functions are called with the lock.
 std::optional<int> begin_task(const CallArguments& arguments, MPI_Request* request, bool (*may)(Call&, Task&),
                               int (*begin)(Task&, MPI_Request*));

@@ -184,7 +184,8 @@ class Binder {
         count = static_cast<std::uint32_t>(out_.pieces.size() - begin);
     }
 
-    /// Blocks have lengths of their own, which sender and receiver have been told alike: of empty ones no message goes, as nobody may wait for a rank that brings
+    /// Blocks have lengths of their own, which sender and receiver have been told alike: of empty ones no message goes,
+    /// as nobody may wait for a rank that brings
     /// nothing.
     bool both_ends_know() const {
         return !uniform() && (space_ == BlockSpace::per_rank || space_ == BlockSpace::pairs);

@@ -10,7 +10,8 @@
 
 namespace palmette::runtime {
 
-/// One side of a call: where data lies, and how much. Nothing is owned, and nothing is known to be right: arguments that MPI ignores at this rank may be anything.
+/// One side of a call: where data lies, and how much. Nothing is owned, and nothing is known to be right: arguments
+/// that MPI ignores at this rank may be anything.
 struct Side {
     /// How the blocks of the ranks are told apart.
     enum class Form : std::uint8_t {
@@ -40,7 +41,8 @@ struct Side {
     void* writable() const { return const_cast<void*>(buffer); }
 };
 
-/// One call, filled by the generated wrappers. What a function has once stands on both sides: the buffer of a broadcast, count and type of a reduction, whose counts
+/// One call, filled by the generated wrappers. What a function has once stands on both sides: the buffer of a
+/// broadcast, count and type of a reduction, whose counts
 /// by rank (reduce_scatter) are those of the receiving side.
 struct CallArguments {
     select::Function function = select::Function::barrier;

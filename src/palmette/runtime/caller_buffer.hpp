@@ -28,12 +28,14 @@ class CallerBuffer {
     void element_blocks(const void* buffer, Counts counts, std::int64_t count, const Operation& operation,
                         MPI_Datatype type, int ranks);
 
-    /// Memory of ours in place of an argument that is wrong at this rank alone, so that the others needn't wait for it: a block of `bytes`, or one for each of `ranks`.
+    /// Memory of ours in place of an argument that is wrong at this rank alone, so that the others needn't wait for it:
+    /// a block of `bytes`, or one for each of `ranks`.
     void stand_in(std::int64_t bytes, int ranks = 0);
     /// The same with lists, as bind needs them where blocks have lengths of their own: all empty.
     void stand_in_of_lists(int ranks);
 
-    /// From the opening on nothing of the caller's is read or written any more: the input has been copied, and what comes in is thrown away.
+    /// From the opening on nothing of the caller's is read or written any more: the input has been copied, and what
+    /// comes in is thrown away.
     void detach() {
         keep_lists();
         forced_ = true;
@@ -43,7 +45,8 @@ class CallerBuffer {
         stands_in_ = true;
     }
 
-    /// Copies the caller's arrays of counts, displacements and types: the program may change or free them after it has made a persistent operation.
+    /// Copies the caller's arrays of counts, displacements and types: the program may change or free them after it has
+    /// made a persistent operation.
     void keep_lists();
 
     /// The data goes through the room even if it has no holes: for input that would be overwritten.

@@ -22,7 +22,8 @@ int make_persistent(Task& task, MPI_Request* request);
 /// The task has ended: so does what the program waits for.
 void complete_persistent(Task& task);
 
-/// Makes a call ready to be started, any number of times, and gives the program a persistent request for it: a receive of no
+/// Makes a call ready to be started, any number of times, and gives the program a persistent request for it: a receive
+/// of no
 /// bytes from this process itself. As begin_task.
 inline std::optional<int> start_persistent(const CallArguments& arguments, MPI_Request* request) {
     return begin_task(arguments, request, may_be_persistent, make_persistent);

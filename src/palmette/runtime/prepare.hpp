@@ -9,8 +9,10 @@
 
 namespace palmette::runtime {
 
-/// Needs an opened call. False when the MPI must do it; then the reason has been counted. All ranks of a communicator come to the same answer, since it rests on what
-/// they all know. The arrays must stay alive until the work is done, or until it keeps copies (CallerBuffer::keep_lists).
+/// Needs an opened call. False when the MPI must do it; then the reason has been counted. All ranks of a communicator
+/// come to the same answer, since it rests on what
+/// they all know. The arrays must stay alive until the work is done, or until it keeps copies
+/// (CallerBuffer::keep_lists).
 bool prepare(Call& call, Work& work, const CallArguments& arguments);
 
 // Parts of it, by what a function does.

@@ -18,7 +18,8 @@ int fault_of(const Side& side, int ranks) {
     return MPI_ERR_TYPE;
 }
 
-/// Whether a side that no CallerBuffer takes moves nothing all the same, as the others believe, too. Of others nobody knows how long a message must be.
+/// Whether a side that no CallerBuffer takes moves nothing all the same, as the others believe, too. Of others nobody
+/// knows how long a message must be.
 bool moves_nothing(const Side& side, int ranks) {
     if (side.form == Side::Form::alike) return side.count == 0 && !side.in_place();
     for (int r = 0; side.counts && r < ranks; ++r)

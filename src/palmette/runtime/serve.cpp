@@ -64,7 +64,7 @@ int check(const CallArguments& arguments) {
 std::optional<int> serve(const CallArguments& arguments) {
     if (Process::instance().settings().check)
         if (const int code = check(arguments); code != MPI_SUCCESS) return code;
-    Call call(arguments.function, arguments.comm);
+    Call call(arguments.function, arguments.comm, arguments.blocking);
     if (!call.open() || !prepare(call, kept, arguments)) return std::nullopt;
     if (Comparison* comparison = kept.plan->comparison;
         comparison && comparison->due(kept.send.total() + kept.recv.total())) [[unlikely]] {

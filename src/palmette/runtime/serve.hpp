@@ -10,11 +10,13 @@
 
 namespace palmette::runtime {
 
-/// Returns the MPI code of the call, or nothing when the MPI must do it; then the reason has been counted. All ranks of a communicator come to the same answer, since it
+/// Returns the MPI code of the call, or nothing when the MPI must do it; then the reason has been counted. All ranks of
+/// a communicator come to the same answer, since it
 /// rests on what they all know. Errors have been raised on the communicator's error handler.
 std::optional<int> serve(const CallArguments& arguments);
 
-/// The plan of the call that `serve` has just left to the MPI, if the time that the MPI takes is to be compared with ours; asked once.
+/// The plan of the call that `serve` has just left to the MPI, if the time that the MPI takes is to be compared with
+/// ours; asked once.
 CachedPlan* take_measured();
 /// Takes note of what a comparison has found.
 void compared(MPI_Comm comm, CachedPlan& plan);

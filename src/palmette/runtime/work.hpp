@@ -27,7 +27,8 @@ class Work {
     MPI_Comm comm = MPI_COMM_NULL;
     CachedPlan* plan = nullptr;
     InPlace in_place = InPlace::no;
-    /// The error class of an argument that is wrong at this rank alone: it takes part with memory of ours, and raises the error at the end.
+    /// The error class of an argument that is wrong at this rank alone: it takes part with memory of ours, and raises
+    /// the error at the end.
     int fault = MPI_SUCCESS;
     CallerBuffer send, recv;
     std::optional<Operation> operation;
