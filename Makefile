@@ -6,13 +6,14 @@ BIN := $(CURDIR)/.venv/bin
 CMAKE := PATH="$(BIN):$$PATH" $(BIN)/cmake
 
 .DEFAULT_GOAL := build
-.PHONY: build debian demo simulate test lint format sanitize tidy bench docs clean distclean help
+.PHONY: build debian demo simulate test test-long lint format sanitize tidy bench docs clean distclean help
 
 help:
 	@echo "make build   .venv/bin/palmette, ready to run"
 	@echo "make demo    the main job on this machine: discover, run with and without, page"
 	@echo "make simulate  SimGrid, and what palmette simulate runs in it"
 	@echo "make test    C++ tests, then Python and MPI tests; one closing line"
+	@echo "make test-long  sweeps, soaks and suites of other projects, an hour or so"
 	@echo "make lint    ruff, mypy, clang-format, the test of the layers"
 	@echo "make format  let ruff and clang-format rewrite FILES='a.py b.cpp'"
 	@echo "make sanitize  C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer"
@@ -53,11 +54,19 @@ PYTHON_MPI := python3-mpi4py-fft
 # Slurm itself, for what is written for it and read from it. Its services don't start without a slurm.conf.
 SLURM := slurmctld slurmd slurm-client
 
-test: debian build simulate
+.PHONY: tested
+tested: debian build simulate
 	@tools/setup_debian.sh $(FORTRAN) $(PYTHON_MPI) $(SLURM)
 	@tools/setup_ucc.sh
 	@tools/build.sh release $(JOBS) palmette_tests
+
+test: tested
 	@$(BIN)/python tools/run_tests.py $(TESTS)
+
+# Other people's numerical programs, with their own tests.
+test-long: tested
+	@tools/setup_debian.sh scalapack-mpi-test
+	@$(BIN)/python tools/run_tests.py long
 
 lint: build
 	@$(BIN)/python tools/lint.py

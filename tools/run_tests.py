@@ -1,9 +1,9 @@
 """Run every test: the C++ executables of build/release, then pytest. The last line counts them all.
 
-Usage: run_tests.py [cpp] [simulate] [python] [-- PYTEST-ARGUMENTS]      default: all three
+Usage: run_tests.py [cpp] [simulate] [python] [long] [-- PYTEST-ARGUMENTS]      default: all but long
 
 `cpp` and `simulate` (tests/python/simulate) only reckon, so they take all processors; the rest of tests/python, one after
-the other, measures times and runs MPI jobs.
+the other, measures times and runs MPI jobs. `long` is what make test leaves out: sweeps, soaks, suites of other projects.
 
 Exits with 1 when a test failed, a runner died, or no test ran.
 """
@@ -26,6 +26,7 @@ CPP_TESTS = ROOT / "build" / "release" / "tests"
 PYTHON_TESTS = ROOT / "tests" / "python"
 SIMULATED = PYTHON_TESTS / "simulate"
 PARTS = ("cpp", "simulate", "python")
+LONG = "long"
 # Each C++ executable runs in so many parts: one of them takes most of the time, and would leave processors idle.
 SHARDS = 16
 
@@ -126,11 +127,13 @@ def run_pytest(part: str, arguments: list[str], folder: Path) -> Count:
 
 
 def run_part(part: str, extra: list[str], folder: Path) -> Count:
-    """Run one of PARTS; `extra` goes to pytest."""
+    """Run one of PARTS, or LONG; `extra` goes to pytest."""
     if part == "cpp":
         return run_cpp(folder)
     if part == "simulate":
         return run_pytest(part, ["-n", str(os.cpu_count() or 1), "--dist=worksteal", str(SIMULATED), *extra], folder)
+    if part == LONG:
+        return run_pytest(part, ["-m", "long", "-s", str(PYTHON_TESTS), *extra], folder)
     return run_pytest(part, [str(PYTHON_TESTS), f"--ignore={SIMULATED}", *extra], folder)
 
 
@@ -138,9 +141,9 @@ def main(arguments: list[str]) -> int:
     """Run the parts asked for and print the closing line."""
     split = arguments.index("--") if "--" in arguments else len(arguments)
     parts, extra = arguments[:split] or list(PARTS), arguments[split + 1 :]
-    wrong = [part for part in parts if part not in PARTS]
+    wrong = [part for part in parts if part not in (*PARTS, LONG)]
     if wrong:
-        print(f"run_tests: {wrong[0]} is no part of the tests; take {', '.join(PARTS)}", file=sys.stderr)
+        print(f"run_tests: {wrong[0]} is no part of the tests; take {', '.join((*PARTS, LONG))}", file=sys.stderr)
         return 2
     total = Count()
     with tempfile.TemporaryDirectory() as folder:

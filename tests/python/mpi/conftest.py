@@ -169,10 +169,13 @@ class Mpi:
         return _run(words, environment, report, timeout_s)
 
 
-def _run(words: Sequence[str], environment: Mapping[str, str], report: Path, timeout_s: float) -> Ran:
+def _run(
+    words: Sequence[str], environment: Mapping[str, str], report: Path, timeout_s: float, folder: Path | None = None
+) -> Ran:
     try:
         done = subprocess.run(
             words,
+            cwd=folder,
             env=environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
