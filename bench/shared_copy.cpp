@@ -18,8 +18,8 @@
 #include <string>
 #include <vector>
 
-#include "palmette/runtime/patience.hpp"
-#include "palmette/runtime/shared_node.hpp"
+#include "palmette/node/patience.hpp"
+#include "palmette/node/shared_node.hpp"
 
 namespace {
 

@@ -17,19 +17,21 @@ foreach(layer IN LISTS PALMETTE_CORE_LAYERS)
   add_library(palmette::${layer} ALIAS palmette_${layer})
   set(_below palmette_${layer})
 endforeach()
-# The top of the core: linking it gives every layer without MPI.
+# The top of what plans: linking it gives every layer below.
 set(PALMETTE_CORE palmette_select)
 
-# The part of the runtime that knows no MPI: shared memory inside a node, waiting, reduction kernels. Compiled once, for
-# the preload libraries of every ABI and for the tests.
-file(GLOB PALMETTE_RUNTIME_CORE_SOURCES CONFIGURE_DEPENDS
-     "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/runtime/shared_*.cpp"
-     "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/runtime/giving_way.cpp"
-     "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/runtime/patience.cpp"
-     "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/runtime/kernels*.cpp")
-if(PALMETTE_RUNTIME_CORE_SOURCES)
-  find_package(Threads REQUIRED)
-  add_library(palmette_runtime_core STATIC ${PALMETTE_RUNTIME_CORE_SOURCES})
-  target_link_libraries(palmette_runtime_core PUBLIC palmette_flags palmette_base Threads::Threads ${CMAKE_DL_LIBS})
-  add_library(palmette::runtime_core ALIAS palmette_runtime_core)
-endif()
+# What runs plans and knows no MPI, compiled once for the preload libraries of every ABI and for the tests: reduction
+# kernels, the memory of a node and waiting in it, programs bound to memory with their executor and transports.
+set(PALMETTE_RUN_LAYERS kernels node execute)
+find_package(Threads REQUIRED)
+set(_below palmette_base)
+foreach(layer IN LISTS PALMETTE_RUN_LAYERS)
+  if(layer STREQUAL "execute")
+    list(APPEND _below palmette_collectives)
+  endif()
+  file(GLOB _sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/${layer}/*.cpp")
+  add_library(palmette_${layer} STATIC ${_sources})
+  target_link_libraries(palmette_${layer} PUBLIC palmette_flags ${_below} Threads::Threads ${CMAKE_DL_LIBS})
+  add_library(palmette::${layer} ALIAS palmette_${layer})
+  set(_below palmette_${layer})
+endforeach()

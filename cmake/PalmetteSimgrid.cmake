@@ -24,7 +24,7 @@ target_compile_definitions(palmette_mpi_flags_smpi INTERFACE
 target_link_libraries(palmette_mpi_flags_smpi INTERFACE ${PALMETTE_CORE} Threads::Threads ${CMAKE_DL_LIBS})
 
 add_library(palmette_runtime_smpi STATIC EXCLUDE_FROM_ALL ${_runtime_sources} ${_mpi_library_sources})
-target_link_libraries(palmette_runtime_smpi PUBLIC palmette_mpi_flags_smpi palmette_runtime_core)
+target_link_libraries(palmette_runtime_smpi PUBLIC palmette_mpi_flags_smpi palmette_execute)
 add_dependencies(palmette_runtime_smpi palmette_generated)
 
 set(abi smpi)

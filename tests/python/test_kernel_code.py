@@ -91,7 +91,7 @@ def code() -> dict[str, Code]:
     objdump = shutil.which("objdump")
     if objdump is None:
         pytest.skip("no objdump: it comes with binutils")
-    library = BUILD / "libpalmette_runtime_core.a"
+    library = BUILD / "libpalmette_kernels.a"
     if not library.is_file():
         pytest.skip(f"no {library}: run `make build`")
     if b"__asan_init" in library.read_bytes():

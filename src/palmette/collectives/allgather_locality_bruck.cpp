@@ -191,6 +191,8 @@ const Algorithm allgather_locality_bruck{
     true,
     refuse,
     make,
+    nullptr,
+    NodeMemory::where_asked,
 };
 
 }  // namespace palmette::collectives

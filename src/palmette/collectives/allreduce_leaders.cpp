@@ -248,6 +248,7 @@ const Algorithm allreduce_leaders{
     refuse,
     make,
     tags,
+    NodeMemory::where_asked,
 };
 
 }  // namespace palmette::collectives

@@ -45,6 +45,7 @@ const Algorithm alltoall_leaders{
     refuse,
     make,
     combined_tags,
+    NodeMemory::where_asked,
 };
 
 }  // namespace palmette::collectives

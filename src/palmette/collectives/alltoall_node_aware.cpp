@@ -40,6 +40,7 @@ const Algorithm alltoall_node_aware{
     refuse,
     make,
     combined_tags,
+    NodeMemory::where_asked,
 };
 
 }  // namespace palmette::collectives

@@ -41,6 +41,8 @@ const Algorithm barrier_by_topology{
     false,
     refuse,
     make,
+    nullptr,
+    NodeMemory::where_asked,
 };
 
 }  // namespace palmette::collectives

@@ -40,6 +40,8 @@ const Algorithm barrier_dissemination{
     false,
     refuse,
     make,
+    nullptr,
+    NodeMemory::where_asked,
 };
 
 }  // namespace palmette::collectives

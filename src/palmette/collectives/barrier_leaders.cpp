@@ -93,6 +93,8 @@ const Algorithm barrier_leaders{
     false,
     refuse,
     make,
+    nullptr,
+    NodeMemory::where_asked,
 };
 
 }  // namespace palmette::collectives

@@ -98,6 +98,7 @@ const Algorithm bcast_by_topology{
     refuse_topology_vector,
     make_by_topology,
     one_tag_a_slice,
+    NodeMemory::where_asked,
 };
 
 const Algorithm bcast_bine{

@@ -239,6 +239,7 @@ const Algorithm reduce_scatter_leaders{
     refuse,
     make,
     tags,
+    NodeMemory::where_asked,
 };
 
 }  // namespace palmette::collectives

@@ -94,6 +94,7 @@ const Algorithm reduce_by_topology{
     refuse_topology_vector,
     make_by_topology,
     one_tag_a_slice,
+    NodeMemory::where_asked,
 };
 
 const Algorithm reduce_bine{

@@ -94,12 +94,24 @@ void check_keys(const Spec& spec, const std::vector<std::string_view>& known, co
     }
 }
 
+namespace {
+
+bool asks_for_node_memory(const Spec& spec) {
+    return std::any_of(spec.options.begin(), spec.options.end(),
+                       [](const auto& option) { return option.second == "shared"; });
+}
+
+}  // namespace
+
+bool uses_node_memory(const Algorithm& row, const Spec& spec) {
+    return row.node_memory == NodeMemory::always ||
+           (row.node_memory == NodeMemory::where_asked && asks_for_node_memory(spec));
+}
+
 void check_single_copy(const Spec& spec) {
     if (!spec.find("single")) return;
     spec.size("single", 0);
-    const bool shares = std::any_of(spec.options.begin(), spec.options.end(),
-                                    [](const auto& option) { return option.second == "shared"; });
-    if (!shares)
+    if (!asks_for_node_memory(spec))
         fail("algorithm '", spec.text(),
              "': single=SIZE says how shared memory is read; add inside=shared, or leave it out");
 }

@@ -17,6 +17,13 @@ using plan::Request;
 using topology::Job;
 using topology::Rank;
 
+/// Whether ranks of a node exchange through memory that they share.
+enum class NodeMemory : std::uint8_t {
+    never,
+    where_asked,  ///< where a key of the specification has the value `shared`
+    always
+};
+
 struct Algorithm {
     plan::Collective collective;
     std::string_view name;
@@ -33,7 +40,12 @@ struct Algorithm {
     Program (*make)(const Job& job, Rank rank, const Request& request, const Spec& spec);
     /// More tags than any message of a plan uses, from what all ranks share; null: the bound that suits trees and allgather patterns.
     std::int64_t (*tags)(const Job& job, const Request& request, const Spec& spec) = nullptr;
+    /// What a plan uses besides messages.
+    NodeMemory node_memory = NodeMemory::never;
 };
+
+/// Whether a plan by this specification may have steps in a node's memory, which all ranks can see from it.
+bool uses_node_memory(const Algorithm& row, const Spec& spec);
 
 /// All rows, in the order in which `palmette plan --list` prints them.
 const std::vector<Algorithm>& algorithms();

@@ -363,7 +363,8 @@ std::vector<Algorithm> shared_rows() {
              "Graham, Shipman, EuroPVM/MPI 2008 (collectives on shared memory); docs/decisions/0009",
              "batch=SIZE (128K) in shared memory at once, all=SIZE (2K): up to there every rank combines everything, "
              "single=SIZE (measured): blocks or vectors from there on are read in their owner's memory",
-             "one node whose ranks can share memory; up to 32 where sizes aren't known to all", false, refuse, make});
+             "one node whose ranks can share memory; up to 32 where sizes aren't known to all", false, refuse, make,
+             nullptr, NodeMemory::always});
     return rows;
 }
 

@@ -9,7 +9,7 @@
 #include "palmette/base/units.hpp"
 #include "palmette/interpose/settings_list.hpp"
 #include "palmette/runtime/control.hpp"
-#include "palmette/runtime/shared_single_copy.hpp"
+#include "palmette/node/shared_single_copy.hpp"
 
 namespace palmette::interpose {
 namespace {

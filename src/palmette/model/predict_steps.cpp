@@ -45,7 +45,7 @@ void PlayedSteps::add(const Program& program) {
     for (const Step& step : program.steps) {
         const auto index = static_cast<std::uint32_t>(steps.size());
         PlayedStep played;
-        const bool writes = step.kind == StepKind::reduce || step.kind == StepKind::pull_reduce;
+        const bool writes = plan::combines(step.kind);
         const auto regions = step.kind == StepKind::copy ? program.sources_of(step)
                              : writes                    ? program.targets_of(step)
                                                          : program.regions_of(step);

@@ -36,7 +36,7 @@ PlanCount count(const Plan& plan, const Job& job, const std::vector<std::int64_t
         for (const Step& step : program.steps) {
             if (step.kind == StepKind::copy) out.copied_bytes += lengths.of(program.sources_of(step), step.slice);
             if (step.kind == StepKind::pull) out.pulled_bytes += lengths.of(program.regions_of(step), step.slice);
-            if (step.kind == StepKind::reduce || step.kind == StepKind::pull_reduce) {
+            if (combines(step.kind)) {
                 const std::int64_t bytes = lengths.of(program.targets_of(step), step.slice);
                 out.reduced_bytes += bytes;
                 if (step.kind == StepKind::pull_reduce) out.pulled_bytes += bytes;

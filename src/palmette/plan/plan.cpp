@@ -59,7 +59,7 @@ Json to_json(const Program& program) {
         if (has_peer(step.kind) || step.kind == StepKind::expose) item.set("tag", step.tag);
         if (step.kind == StepKind::expose)
             item.set("readers", static_cast<int>(step.readers)).set("copied", step.copied);
-        if (step.kind == StepKind::pull || step.kind == StepKind::pull_reduce) {
+        if (pulls(step.kind)) {
             Json exposed = Json::array();
             exposed.push(step.exposed.first).push(step.exposed.count);
             item.set("exposed", std::move(exposed));

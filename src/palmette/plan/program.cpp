@@ -38,11 +38,6 @@ std::string name_of(Buffer buffer) {
     return layer_of(buffer) == 0 ? "scratch" : "scratch" + std::to_string(layer_of(buffer));
 }
 
-const char* name_of(StepKind kind) {
-    constexpr std::array names{"send", "recv", "copy", "reduce", "expose", "pull", "pull_reduce"};
-    return names[static_cast<std::size_t>(kind)];
-}
-
 std::int64_t slice_begin(Slice slice, std::int64_t length, std::int64_t element_bytes) {
     const std::int64_t elements = length / element_bytes;
     // elements * index may pass 2^63 for huge blocks, so the quotient and the rest are cut apart.

@@ -9,6 +9,7 @@
 
 #include "palmette/base/ids.hpp"
 #include "palmette/plan/blocks.hpp"
+#include "palmette/plan/step_kind.hpp"
 
 namespace palmette::plan {
 
@@ -53,21 +54,8 @@ constexpr std::size_t layer_of(Buffer buffer) { return static_cast<std::size_t>(
 /// send, recv, scratch, scratch1, scratch2, ..., named, named1, ...
 std::string name_of(Buffer buffer);
 
-/// send, recv    a message between two ranks
-/// copy          inside of a rank
-/// reduce        target = left op right, elementwise
-/// expose        lets a number of ranks of the same node read a region; complete when all have, or at once where the region is copied first
-/// pull          reads what a rank of the same node exposes
-/// pull_reduce   target = own op exposed, or exposed op own
-enum class StepKind : std::uint8_t { send, recv, copy, reduce, expose, pull, pull_reduce };
-const char* name_of(StepKind kind);
 /// Tags of exposes are smaller than this: ranks of a node keep a place for each.
 inline constexpr std::int32_t most_expose_tags = 64;
-/// True for a step that has to do with one other rank.
-constexpr bool has_peer(StepKind kind) {
-    return kind == StepKind::send || kind == StepKind::recv || kind == StepKind::pull || kind == StepKind::pull_reduce;
-}
-
 /// Consecutive blocks of one buffer.
 struct Region {
     Buffer buffer = Buffer::send;

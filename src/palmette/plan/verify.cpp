@@ -107,13 +107,13 @@ class Verifier {
             }
             if (step.kind == StepKind::expose && (step.tag < 0 || step.tag >= most_expose_tags))
                 return cat(at(program, s), ": tag ", step.tag, " is not below ", most_expose_tags);
-            const bool combines = step.kind == StepKind::reduce || step.kind == StepKind::pull_reduce;
+            const bool combines = traits(step.kind).combines;
             if (plan_.contract && step.operation >= plan_.contract->commutes().size() && combines)
                 return cat(at(program, s), ": uses operation ", static_cast<int>(step.operation),
                            ", which there isn't");
             if (combines && !is_reduction(collective) && !plan_.contract)
                 return cat(at(program, s), ": combines contributions, which a ", name_of(collective), " doesn't");
-            const bool pulls = step.kind == StepKind::pull || step.kind == StepKind::pull_reduce;
+            const bool pulls = plan::pulls(step.kind);
             if (pulls && step.peer.value >= 0 && step.peer.value < job_.size() &&
                 !on_same_node(program.rank, step.peer))
                 return cat(at(program, s), ": rank ", step.peer, " is on another node");

@@ -110,19 +110,8 @@ inline Sequence sequence(Span<Region> regions) {
 
 /// What a step writes.
 inline Span<Region> written_by(const Program& program, const Step& step) {
-    switch (step.kind) {
-        case StepKind::send:
-        case StepKind::expose:
-            return {nullptr, 0};
-        case StepKind::recv:
-        case StepKind::pull:
-            return program.regions_of(step);
-        case StepKind::copy:
-        case StepKind::reduce:
-        case StepKind::pull_reduce:
-            return program.targets_of(step);
-    }
-    return {nullptr, 0};
+    if (!traits(step.kind).writes) return {nullptr, 0};
+    return traits(step.kind).reads ? program.targets_of(step) : program.regions_of(step);
 }
 
 /// Finds two steps of a program that touch the same part of a block, one of them writing, and neither waits for the other.

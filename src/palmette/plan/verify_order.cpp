@@ -82,7 +82,7 @@ Complaint check_order(const Plan& plan) {
     std::set<std::pair<std::int32_t, std::int32_t>> exposed;
     for (const Program& program : plan.programs)
         for (const Step& step : program.steps)
-            if (step.kind == StepKind::send || step.kind == StepKind::recv) return std::nullopt;
+            if (is_message(step.kind)) return std::nullopt;
     std::vector<StepId> next(plan.programs.size(), 0);
     for (bool moved = true; moved;) {
         moved = false;

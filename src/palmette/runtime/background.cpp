@@ -5,7 +5,7 @@
 
 #include "palmette/runtime/bypass.hpp"
 #include "palmette/runtime/nonblocking.hpp"
-#include "palmette/runtime/patience.hpp"
+#include "palmette/node/patience.hpp"
 #include "palmette/runtime/persistent.hpp"
 #include "palmette/runtime/prepare.hpp"
 
@@ -53,10 +53,11 @@ void Background::start(Task& task) {
         task.code = task.work.open();
         if (task.code == MPI_SUCCESS) {
             task.executor.prepare(task.work.bound());
-            Environment environment = task.work.environment();
+            Environment environment = task.work.environment(task.executor);
             environment.first_tag = task.tags.first;
             task.code = task.executor.begin(task.work.bound(), environment);
             if (task.code == MPI_SUCCESS) task.code = task.executor.progress(done);
+            task.code = mpi_code(task.code);
         }
     } catch (const std::bad_alloc&) {
         task.code = MPI_ERR_NO_MEM;
@@ -88,7 +89,7 @@ void Background::progress_all() {
     for (std::size_t i = 0; i < running_.size();) {
         Task& task = *running_[i];
         bool done = false;
-        task.code = task.executor.progress(done);
+        task.code = mpi_code(task.executor.progress(done));
         if (!done) {
             ++i;
             continue;
@@ -96,6 +97,24 @@ void Background::progress_all() {
         running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(i));
         finish_task(task);
     }
+    std::erase_if(others_, [](InBackground* other) {
+        const bool ended = other->progress();
+        if (ended) operations_under_way.fetch_sub(1, std::memory_order_relaxed);
+        return ended;
+    });
+}
+
+void Background::add(InBackground& other) {
+    others_.push_back(&other);
+    operations_under_way.fetch_add(1, std::memory_order_relaxed);
+    close_bypasses();
+}
+
+bool Background::take_out_alone(const InBackground& other) {
+    if (!running_.empty() || others_.size() != 1 || others_.front() != &other) return false;
+    others_.clear();
+    operations_under_way.fetch_sub(1, std::memory_order_relaxed);
+    return true;
 }
 
 void progress_background() {

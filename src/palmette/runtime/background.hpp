@@ -35,7 +35,7 @@ struct Handles {
 
 /// One such operation with all that it needs. Stays where it is, since its parts point at each other, and is used again.
 struct Task {
-    explicit Task(Executor its) : executor(std::move(its)) {}
+    explicit Task(MpiExecutor its) : executor(std::move(its)) {}
 
     /// Not where the program has freed its communicator meanwhile, whose handle another one may have now.
     bool runs_on(MPI_Comm comm) const {
@@ -44,7 +44,7 @@ struct Task {
 
     std::optional<Call> call;
     Work work;
-    Executor executor;
+    MpiExecutor executor;
     Handles handles;
     TagSpace::Range tags;
     double begin = 0;
@@ -55,6 +55,14 @@ struct Task {
     int self_tag = 0;                        ///< persistent: of the message that completes the request
     /// The program's request is gone, so that this may be used again. Set inside of the MPI, with whatever it has locked.
     std::atomic<bool> released{true};
+};
+
+/// Another operation that goes on with them: a composition.
+class InBackground {
+  public:
+    virtual ~InBackground() = default;
+    /// Lets it go on; whether it has ended.
+    virtual bool progress() = 0;
 };
 
 /// All such operations of the process. Locks itself; one thread at a time lets them go on, whoever waits for what.
@@ -77,6 +85,11 @@ class Background {
     /// Waits until nothing that runs on that communicator has one of these tags.
     void wait_for_tags(const Communicator& state, const TagSpace::Range& tags);
 
+    /// Another operation that runs, until its `progress` says that it has ended.
+    void add(InBackground& other);
+    /// Takes it out, where nothing else runs: its caller lets it go on. False: it stays.
+    bool take_out_alone(const InBackground& other);
+
     // These take it themselves.
 
     /// Waits for everything that runs on `comm`; MPI_COMM_NULL: for everything.
@@ -98,6 +111,7 @@ class Background {
     std::vector<std::unique_ptr<Task>> tasks_;
     std::vector<Task*> idle_;
     std::vector<Task*> running_;  ///< in the order of their starts
+    std::vector<InBackground*> others_;
 };
 
 /// Fills a task with a call; where it `may` go on by itself, `begin` gives the program a request for it. Nothing when

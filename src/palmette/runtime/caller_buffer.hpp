@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "palmette/runtime/binding.hpp"
+#include "palmette/execute/binding.hpp"
 #include "palmette/runtime/call_arguments.hpp"
 #include "palmette/runtime/datatype.hpp"
 #include "palmette/runtime/operation.hpp"

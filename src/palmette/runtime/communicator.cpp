@@ -16,8 +16,6 @@ namespace {
 using plan::Collective;
 using select::Function;
 
-bool uses_shared_memory(const select::Spec& spec) { return spec.text().find("shared") != std::string::npos; }
-
 /// The most that a rank may have to expose in one operation, from what all ranks know.
 std::int64_t most_exposed(Collective collective, std::int64_t ranks, std::int64_t bytes) {
     switch (collective) {
@@ -124,7 +122,16 @@ std::int64_t Communicator::ring_bytes() const {
 void Communicator::set_up_sharing() {
     if (sharing_) return;
     sharing_ = share(hidden_, job_, rank_, SharedShape());
-    if (sharing_->node) executor_ = Executor(waiting_, Patience(sharing_->node->members(), sharing_->node->cores()));
+    if (sharing_->node) executor_ = MpiExecutor(waiting_, Patience(sharing_->node->members(), sharing_->node->cores()));
+}
+
+bool Communicator::ranks_read_each_other() {
+    if (!ranks_read_each_other_) {
+        set_up_sharing();
+        const bool mine = sharing_->works && (!sharing_->node || sharing_->single_copy);
+        ranks_read_each_other_ = all_true(hidden_, mine).value_or(false);
+    }
+    return *ranks_read_each_other_;
 }
 
 select::Choice Communicator::choose(const CachedPlan& plan, const plan::Request& request,
@@ -159,7 +166,10 @@ void Communicator::fill(CachedPlan& plan, const Settings& settings) {
             request.shared_memory && most_exposed(plan.collective, plan.job->size(), key.block_bytes) <= ring_bytes();
     try {
         select::Choice choice = choose(plan, request, settings);
-        if (request.shared_memory && choice.algorithm && uses_shared_memory(*choice.algorithm)) {
+        const auto uses_node_memory = [&](const select::Spec& spec) {
+            return collectives::uses_node_memory(collectives::algorithm_named(request.collective, spec.name), spec);
+        };
+        if (request.shared_memory && choice.algorithm && uses_node_memory(*choice.algorithm)) {
             set_up_sharing();
             // Blocks of unknown length may be too long for the shared memory: those must be read where they are.
             if (!sharing_->works || (key.block_bytes < 0 && !sharing_->single_copy)) {
@@ -173,9 +183,8 @@ void Communicator::fill(CachedPlan& plan, const Settings& settings) {
             return;
         }
         select::Spec& spec = *choice.algorithm;
-        // An algorithm shares memory only where its specification says so, which all ranks can see.
         const bool lengths_known = key.block_bytes >= 0;
-        plan.shares = request.shared_memory && uses_shared_memory(spec) && (lengths_known || spec.name == "shared");
+        plan.shares = request.shared_memory && uses_node_memory(spec) && (lengths_known || spec.name == "shared");
         request.shared_memory = plan.shares;
         if (plan.shares && sharing_->single_copy) {
             const std::int64_t pays_from = sharing_->single_copy_pays_from;
@@ -225,6 +234,7 @@ void Communicator::bind_uniform(CachedPlan& plan, const plan::Request& request, 
         layout.stride = request.block_bytes;
         layout.element_bytes = request.element_bytes;
         layout.by_address_from = plan.single_copy_from;
+        layout.transports = &executor_.transports();
         return bind(request.collective, row.make(*plan.job, plan::Rank{rank_}, part, spec), *plan.job, layout);
     };
     const std::int64_t ring = ring_bytes();

@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "palmette/runtime/binding.hpp"
+#include "palmette/execute/binding.hpp"
 #include "palmette/runtime/comparison.hpp"
-#include "palmette/runtime/executor.hpp"
+#include "palmette/runtime/mpi_transport.hpp"
 #include "palmette/runtime/report.hpp"
 #include "palmette/runtime/settings.hpp"
 #include "palmette/runtime/sharing.hpp"
@@ -80,11 +80,13 @@ class Communicator {
     bool leads() const { return leads_; }
     void set_leads(bool leads) { leads_ = leads; }
     int size() const { return job_.size(); }
-    Executor& executor() { return executor_; }
+    MpiExecutor& executor() { return executor_; }
     /// Those that this communicator was made under, where algorithms were forced then; otherwise `usual`.
     const Settings& settings(const Settings& usual) const { return own_settings_ ? *own_settings_ : usual; }
     void keep_settings(std::shared_ptr<const Settings> own) { own_settings_ = std::move(own); }
-    Executor make_executor() const { return Executor(waiting_); }
+    MpiExecutor make_executor() const { return MpiExecutor(waiting_); }
+    /// Collective at the first call: whether all ranks may read the memory of those of their node.
+    bool ranks_read_each_other();
     SharedNode* shared_node() { return sharing_ ? sharing_->node.get() : nullptr; }
 
     /// The program's handle and each operation in the background that still runs here, or may be started again. The
@@ -164,8 +166,9 @@ class Communicator {
     int rank_;
     bool leads_;
     Waiting waiting_;
-    Executor executor_;
+    MpiExecutor executor_;
     std::optional<Sharing> sharing_;
+    std::optional<bool> ranks_read_each_other_;
     std::array<CachedPlan*, recent_plans> recent_{};
     std::vector<std::unique_ptr<CachedPlan>> plans_;
     /// What is compared together: plans of one algorithm for blocks of one size class, whatever the root.

@@ -1,109 +1,22 @@
 #include "palmette/runtime/composed.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 #include <map>
-#include <mutex>
 #include <new>
-#include <optional>
 
 #include "palmette/base/error.hpp"
 #include "palmette/compose/factoring_text.hpp"
 #include "palmette/compose/promise.hpp"
 #include "palmette/runtime/agreement.hpp"
-#include "palmette/runtime/discovery.hpp"
-#include "palmette/runtime/patience.hpp"
+#include "palmette/runtime/control.hpp"
+#include "palmette/node/patience.hpp"
 #include "palmette/runtime/process.hpp"
-#include "palmette/runtime/shared_single_copy.hpp"
 
 namespace palmette::runtime {
 
 using base::fail;
 
-class ComposedHome {
-  public:
-    ComposedHome(MPI_Comm comm, const Settings& settings) {
-        MPI_Group group = MPI_GROUP_NULL;
-        PMPI_Comm_group(comm, &group);
-        const int error = PMPI_Comm_create(comm, group, &hidden);
-        PMPI_Group_free(&group);
-        if (error != MPI_SUCCESS || hidden == MPI_COMM_NULL)
-            fail("the communicator can't be used: MPI gives no other one with its ranks");
-        PMPI_Comm_set_errhandler(hidden, MPI_ERRORS_RETURN);
-        PMPI_Comm_rank(hidden, &rank);
-        job = discover(hidden, settings).job;
-        int* limit = nullptr;
-        int found = 0;
-        PMPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &limit, &found);
-        tag_limit_ = found ? *limit : 32767;
-    }
-    ComposedHome(const ComposedHome&) = delete;
-    ComposedHome& operator=(const ComposedHome&) = delete;
-    ~ComposedHome() {
-        int finalized = 0;
-        PMPI_Finalized(&finalized);
-        if (hidden != MPI_COMM_NULL && !finalized) PMPI_Comm_free(&hidden);
-    }
-
-    bool on_my_node(std::int32_t peer) const {
-        const topology::Partition& nodes = job.nodes().groups;
-        return nodes.group_of(job.position_of(base::Rank{peer}).value) ==
-               nodes.group_of(job.position_of(base::Rank{rank}).value);
-    }
-
-    /// Whether all ranks may read the memory of those of their node. Collective at the first call; each rank tries its neighbour.
-    bool can_copy() {
-        if (can_copy_) return *can_copy_;
-        permit_siblings_to_read();
-        const topology::Partition& nodes = job.nodes().groups;
-        const std::int32_t position = job.position_of(base::Rank{rank}).value;
-        const std::int32_t group = nodes.group_of(position), first = nodes.first(group), size = nodes.size_of(group);
-        const auto neighbor = [&](std::int32_t distance) {
-            return job.rank_at({first + (position - first + distance) % size}).value;
-        };
-        std::uint64_t word = 0x70616c6d65747465U ^ static_cast<std::uint64_t>(rank);
-        const std::array<std::uint64_t, 3> mine{static_cast<std::uint64_t>(getpid()),
-                                                reinterpret_cast<std::uint64_t>(&word), word};
-        std::array<std::uint64_t, 3> theirs = mine;
-        bool works = true;
-        if (size > 1)
-            works = PMPI_Sendrecv(mine.data(), sizeof mine, MPI_BYTE, neighbor(1), 0, theirs.data(), sizeof theirs,
-                                  MPI_BYTE, neighbor(size - 1), 0, hidden, MPI_STATUS_IGNORE) == MPI_SUCCESS &&
-                    can_read_process(static_cast<pid_t>(theirs[0]), theirs[1], theirs[2]);
-        // The word stays where it is until everybody has read.
-        can_copy_ = all_true(hidden, works).value_or(false);
-        return *can_copy_;
-    }
-
-    /// The first gap that is wide enough: the same on all ranks, which take and give back in the same order.
-    int take_tags(std::int64_t count) {
-        std::int64_t at = 0;
-        for (const auto& [first, taken] : tags_) {
-            if (first - at >= count) break;
-            at = first + taken;
-        }
-        if (at + count > tag_limit_) fail("too many bound plans on a communicator; free some");
-        tags_[at] = count;
-        return static_cast<int>(at);
-    }
-    void give_tags(int first) { tags_.erase(first); }
-
-    MPI_Comm hidden = MPI_COMM_NULL;
-    topology::Job job;
-    int rank = 0;
-
-  private:
-    std::optional<bool> can_copy_;
-    std::map<std::int64_t, std::int64_t> tags_;
-    std::int64_t tag_limit_ = 0;
-};
-
 namespace {
-
-/// Shorter messages are sent: an offer and its answer cost more than a copy.
-constexpr std::int64_t least_single_copy = 4096;
 
 /// Offsets of one rank's blocks: ascending, without gaps, each cut in stripes.
 class Packed : public Places {
@@ -143,14 +56,11 @@ class Packed : public Places {
 class Hash {
   public:
     void add(std::int64_t value) {
-        for (int byte = 0; byte < 8; ++byte) {
-            value_ ^= static_cast<std::uint64_t>(value >> (8 * byte)) & 0xff;
-            value_ *= 0x100000001b3U;
-        }
+        mix(value_, std::string_view(reinterpret_cast<const char*>(&value), sizeof value));
     }
     void add(std::string_view text) {
         add(static_cast<std::int64_t>(text.size()));
-        for (const char c : text) add(static_cast<std::int64_t>(c));
+        mix(value_, text);
     }
     std::uint64_t value() const { return value_; }
 
@@ -181,31 +91,7 @@ std::uint64_t hash_of(const compose::Composition& composition, std::string_view 
     return hash.value();
 }
 
-/// The homes of communicators hang on them as attributes. Plans share them, so that a communicator may be freed before its plans.
-int home_key() {
-    const auto make = [] {
-        int made = MPI_KEYVAL_INVALID;
-        PMPI_Comm_create_keyval(
-            MPI_COMM_NULL_COPY_FN,
-            [](MPI_Comm, int, void* attribute, void*) -> int {
-                delete static_cast<std::shared_ptr<ComposedHome>*>(attribute);
-                return MPI_SUCCESS;
-            },
-            &made, nullptr);
-        return made;
-    };
-    // Known to one MPI only; programs that use sessions may have several, one after the other.
-    static std::mutex mutex;
-    static int key = MPI_KEYVAL_INVALID;
-    static std::uint64_t of = 0;
-    const std::lock_guard lock(mutex);
-    const std::uint64_t ends = Process::instance().ends();
-    if (key == MPI_KEYVAL_INVALID || of != ends) key = make();
-    of = ends;
-    return key;
-}
-
-std::shared_ptr<ComposedHome> home_of(MPI_Comm comm, const Settings& settings) {
+Communicator& state_of(MPI_Comm comm, const Settings& settings) {
     int initialized = 0, finalized = 0, inter = 0;
     PMPI_Initialized(&initialized);
     PMPI_Finalized(&finalized);
@@ -213,25 +99,7 @@ std::shared_ptr<ComposedHome> home_of(MPI_Comm comm, const Settings& settings) {
     if (comm == MPI_COMM_NULL) fail("the communicator is MPI_COMM_NULL");
     if (PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS || inter)
         fail("the communicator is an inter-communicator; merge it first");
-    std::shared_ptr<ComposedHome>* kept = nullptr;
-    int found = 0;
-    PMPI_Comm_get_attr(comm, home_key(), &kept, &found);
-    if (found) return *kept;
-    auto made = std::make_shared<ComposedHome>(comm, settings);
-    kept = new std::shared_ptr<ComposedHome>(made);
-    if (PMPI_Comm_set_attr(comm, home_key(), kept) != MPI_SUCCESS) delete kept;
-    return made;
-}
-
-/// All that are under way in this process.
-struct UnderWay {
-    std::mutex mutex;
-    std::vector<ComposedRun*> runs;
-};
-UnderWay& under_way() {
-    // Never destroyed, as Process.
-    static UnderWay* it = new UnderWay;
-    return *it;
+    return Process::instance().composing(comm, settings);
 }
 
 }  // namespace
@@ -263,9 +131,6 @@ void ComposedPlan::prepare(const compose::Composition& composition, const topolo
     const base::Rank self{rank};
     program_ = factory.program(self);
     tags_ = factory.tag_limit();
-    for (const plan::Step& step : program_.steps)
-        copied_tags_.push_back((step.kind == plan::StepKind::send || step.kind == plan::StepKind::recv) &&
-                               factory.single_copy(step.tag));
     wants_copies_ =
         std::any_of(parsed.factoring.methods.begin(), parsed.factoring.methods.end(),
                     [](const auto& method) { return method.transport == compose::Method::Transport::single_copy; });
@@ -274,28 +139,27 @@ void ComposedPlan::prepare(const compose::Composition& composition, const topolo
     layout.element_bytes = composition.element_bytes();
     layout.places = &packed;
     bound_ = bind(plan::Collective::composed, program_, on, layout);
+    for (std::size_t s = 0; s < bound_.steps.size(); ++s) {
+        BoundStep& step = bound_.steps[s];
+        step.single_copy = plan::is_message(step.kind) && factory.single_copy(program_.steps[s].tag);
+        if (step.single_copy) ++bound_.single_copies;
+    }
     names_ = composition.buffers();
     buffer_bytes_ = packed.bytes();
 }
 
-void ComposedPlan::take_single_copies() {
-    for (std::size_t s = 0; s < bound_.steps.size(); ++s) {
-        BoundStep& step = bound_.steps[s];
-        // Both sides know a message's length and whether they share a node: they come to the same result.
-        step.single_copy = copied_tags_[s] && step.bytes >= least_single_copy && home_->on_my_node(step.peer);
-        if (!step.single_copy) continue;
-        ++single_copies_;
-        // The offer and its answer, and, where the system refuses the read, the data behind them.
-        bound_.most_requests += 2;
-    }
-    bound_.single_copies = single_copies_ > 0;
+ComposedPlan::ComposedPlan(Communicator& state) : state_(state), ends_(Process::instance().ends()) { ++state.users; }
+
+ComposedPlan::~ComposedPlan() {
+    // A communicator of an MPI that has ended since went with it.
+    if (ends_ == Process::instance().ends()) Process::instance().let_go(state_);
 }
 
 std::unique_ptr<ComposedPlan> ComposedPlan::make(MPI_Comm comm, const compose::Composition* composition,
                                                  std::string_view factoring, std::vector<MPI_Op> operations,
                                                  MPI_Datatype type, const Settings& settings) {
-    std::unique_ptr<ComposedPlan> plan(new ComposedPlan);
-    plan->home_ = home_of(comm, settings);
+    std::unique_ptr<ComposedPlan> plan(new ComposedPlan(state_of(comm, settings)));
+    Communicator& state = plan->state_;
     plan->ops_ = std::move(operations);
     plan->type_ = type;
     plan->waiting_ = settings.waiting;
@@ -307,20 +171,26 @@ std::unique_ptr<ComposedPlan> ComposedPlan::make(MPI_Comm comm, const compose::C
     try {
         if (!composition) fail("composition is null");
         hash = hash_of(*composition, factoring);
-        plan->prepare(*composition, plan->home_->job, factoring, plan->home_->rank);
+        plan->prepare(*composition, state.job(), factoring, state.rank());
     } catch (const std::bad_alloc&) {
         complaint = "out of memory";
     } catch (const std::exception& error) {
         complaint = error.what();
     }
     // Nobody starts what another rank has refused, or understood otherwise.
-    const auto agreement = agree(plan->home_->hidden, {hash, true, complaint.empty(), true});
+    const auto agreement = agree(state.hidden(), {hash, true, complaint.empty(), true});
     if (!complaint.empty()) fail(complaint);
     if (!agreement) fail("the ranks can't compare their compositions: MPI reports an error");
     if (!agreement->world_known) fail("another rank refuses the plan; its error says why");
     if (!agreement->settings_agree) fail("the composition or its factoring differs between ranks; give all the same");
     // All of them bring the same factoring by now.
-    if (plan->wants_copies_ && plan->home_->can_copy()) plan->take_single_copies();
+    plan->copies_work_ = plan->wants_copies_ && state.ranks_read_each_other();
+    MpiExecutor usual = state.make_executor();
+    usual.node().allow_rendezvous(plan->copies_work_);
+    choose_transports(plan->bound_, usual.transports(), state.job(), plan->program_.rank);
+    plan->single_copies_ = std::count_if(plan->bound_.steps.begin(), plan->bound_.steps.end(), [](const auto& step) {
+        return plan::is_message(step.kind) && step.transport == MpiExecutor::node_index;
+    });
     return plan;
 }
 
@@ -335,54 +205,53 @@ ComposedRun::ComposedRun(std::shared_ptr<const ComposedPlan> plan, const std::ve
     }
     bases_.resize(std::max<std::size_t>(2, bases_.size()));
     for (const MPI_Op op : plan_->ops_) operations_.emplace_back(op, plan_->type_);
+    memory_.use(operations_.data());
+    executor_.node().allow_rendezvous(plan_->copies_work_);
     executor_.prepare(plan_->bound_);
-    // Behind them those of answers to single copies, and of data that is sent after all.
-    first_tag_ = plan_->home_->take_tags(plan_->wants_copies_ ? 3 * plan_->tags_ : plan_->tags_);
+    // Behind them those of acknowledgements of single copies, and of data that is sent after all.
+    const auto tags = plan_->state_.tags.keep(plan_->wants_copies_ ? 3 * plan_->tags_ : plan_->tags_);
+    if (!tags) fail("too many bound plans on a communicator; free some");
+    tags_ = *tags;
 }
 
 ComposedRun::~ComposedRun() {
     wait();
-    plan_->home_->give_tags(first_tag_);
+    plan_->state_.tags.give_back(tags_);
 }
 
 int ComposedRun::start() {
-    UnderWay& all = under_way();
-    const std::lock_guard guard(all.mutex);
+    Background& background = Background::instance();
+    const auto lock = background.lock();
     if (running_) return MPI_ERR_PENDING;
+    executor_.messages().use(plan_->state_.hidden(), nullptr);
     Environment environment;
     environment.bases = {bases_[0], bases_[1], bases_.data() + 2};
-    environment.comm = plan_->home_->hidden;
-    environment.first_tag = first_tag_;
-    environment.answer_tags = static_cast<int>(plan_->tags_);
-    environment.operation = operations_.data();
-    code_ = executor_.begin(plan_->bound_, environment);
+    environment.memory = &memory_;
+    environment.first_tag = tags_.first;
+    environment.control_tags = static_cast<int>(plan_->tags_);
+    code_ = mpi_code(executor_.begin(plan_->bound_, environment));
     if (code_ != MPI_SUCCESS) return code_;
     running_ = true;
-    all.runs.push_back(this);
+    background.add(*this);
     return MPI_SUCCESS;
 }
 
-void ComposedRun::progress() {
+bool ComposedRun::progress() {
     bool done = false;
-    code_ = executor_.progress(done);
-    if (done || code_ != MPI_SUCCESS) ended();
+    code_ = mpi_code(executor_.progress(done));
+    if (done) ended();
+    return done;
 }
 
 void ComposedRun::ended() {
     running_ = false;
-    Process::instance().report().refused_reads.add(executor_.take_refused_reads());
-}
-
-void ComposedRun::progress_all() {
-    UnderWay& all = under_way();
-    for (ComposedRun* run : all.runs) run->progress();
-    std::erase_if(all.runs, [](const ComposedRun* run) { return !run->running_; });
+    Process::instance().report().refused_reads.add(executor_.take_refusals());
 }
 
 int ComposedRun::test(bool& done) {
-    UnderWay& all = under_way();
-    const std::lock_guard guard(all.mutex);
-    if (running_) progress_all();
+    Background& background = Background::instance();
+    const auto lock = background.lock();
+    if (running_) background.progress_all();
     done = !running_;
     const int code = code_;
     if (done) code_ = MPI_SUCCESS;
@@ -390,12 +259,11 @@ int ComposedRun::test(bool& done) {
 }
 
 void ComposedRun::finish_alone() {
-    UnderWay& all = under_way();
-    const std::lock_guard guard(all.mutex);
-    if (!running_ || all.runs.size() != 1) return;
-    code_ = executor_.finish();
+    Background& background = Background::instance();
+    const auto lock = background.lock();
+    if (!running_ || !background.take_out_alone(*this)) return;
+    code_ = mpi_code(executor_.finish());
     ended();
-    all.runs.clear();
 }
 
 int ComposedRun::wait() {

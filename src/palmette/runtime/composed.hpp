@@ -9,15 +9,13 @@
 #include <vector>
 
 #include "palmette/compose/composition.hpp"
-#include "palmette/runtime/binding.hpp"
-#include "palmette/runtime/executor.hpp"
-#include "palmette/runtime/operation.hpp"
+#include "palmette/execute/binding.hpp"
+#include "palmette/runtime/background.hpp"
+#include "palmette/runtime/communicator.hpp"
+#include "palmette/runtime/operation_memory.hpp"
 #include "palmette/runtime/settings.hpp"
 
 namespace palmette::runtime {
-
-/// What several compositions on a communicator share: a hidden communicator with the same ranks, the job, and the tags that are given away.
-class ComposedHome;
 
 /// One rank's part of a factored composition.
 class ComposedPlan {
@@ -27,6 +25,10 @@ class ComposedPlan {
     static std::unique_ptr<ComposedPlan> make(MPI_Comm comm, const compose::Composition* composition,
                                               std::string_view factoring, std::vector<MPI_Op> operations,
                                               MPI_Datatype type, const Settings& settings);
+
+    ~ComposedPlan();
+    ComposedPlan(const ComposedPlan&) = delete;
+    ComposedPlan& operator=(const ComposedPlan&) = delete;
 
     std::size_t buffers() const { return names_.size(); }
     const std::string& buffer_name(std::size_t index) const { return names_[index]; }
@@ -39,12 +41,12 @@ class ComposedPlan {
 
   private:
     friend class ComposedRun;
-    ComposedPlan() = default;
-    void take_single_copies();
+    explicit ComposedPlan(Communicator& state);
     void prepare(const compose::Composition& composition, const topology::Job& job, std::string_view factoring,
                  int rank);
 
-    std::shared_ptr<ComposedHome> home_;
+    Communicator& state_;  ///< lives as long as this
+    std::uint64_t ends_;   ///< Process::ends() when it was made
     std::vector<std::string> names_;
     std::vector<std::int64_t> buffer_bytes_;
     plan::Program program_;
@@ -52,20 +54,20 @@ class ComposedPlan {
     std::vector<MPI_Op> ops_;
     MPI_Datatype type_ = MPI_DATATYPE_NULL;
     std::int64_t tags_ = 1;
-    std::vector<bool> copied_tags_;  ///< by step: whether the factoring wants a single copy
-    bool wants_copies_ = false;
+    bool wants_copies_ = false;  ///< the factoring has single copies
+    bool copies_work_ = false;   ///< on all ranks
     std::int64_t single_copies_ = 0;
     Waiting::Policy waiting_ = Waiting::Policy::automatic;
     bool may_block_ = false;  ///< nobody else needs this process meanwhile, and the user wants it
 };
 
 /// A plan with its buffers. Any number may be under way at once, in one thread at a time; all go on while one is tested or waited for.
-class ComposedRun {
+class ComposedRun : public InBackground {
   public:
     /// Local, but in the same order on all ranks, as is the end of its life. `buffers`: one for each of the plan's. Throws base::Error.
     ComposedRun(std::shared_ptr<const ComposedPlan> plan, const std::vector<void*>& buffers);
     /// Waits for one that is under way.
-    ~ComposedRun();
+    ~ComposedRun() override;
     ComposedRun(const ComposedRun&) = delete;
     ComposedRun& operator=(const ComposedRun&) = delete;
 
@@ -75,17 +77,19 @@ class ComposedRun {
     int test(bool& done);
     int wait();
 
+    /// Lets it go on; whether it has ended. With the background's lock, while it runs.
+    bool progress() override;
+
   private:
-    static void progress_all();
-    void progress();
     void ended();
     void finish_alone();
 
     std::shared_ptr<const ComposedPlan> plan_;
     std::vector<char*> bases_;
     std::vector<Operation> operations_;
-    Executor executor_;
-    int first_tag_ = 0;
+    OperationMemory memory_;
+    MpiExecutor executor_;
+    TagSpace::Range tags_;
     bool running_ = false;
     int code_ = MPI_SUCCESS;
 };

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "palmette/runtime/kernels.hpp"
+#include "palmette/kernels/kernels.hpp"
 
 namespace palmette::runtime {
 

@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "palmette/runtime/kernels.hpp"
+#include "palmette/kernels/kernels.hpp"
 #include "palmette/runtime/operation.hpp"
 #include "palmette/runtime/operation_handles.hpp"
 

@@ -204,16 +204,19 @@ void Process::end_without_world() {
 
 int Process::forget(MPI_Comm, int, void* attribute, void*) {
     const std::unique_ptr<Attached> attached(static_cast<Attached*>(attribute));
-    if (!attached->state) return MPI_SUCCESS;
-    Communicator& state = *attached->state.release();
     Process& process = instance();
+    for (std::unique_ptr<Communicator>* state : {&attached->state, &attached->for_compositions})
+        if (*state) process.free_with_users(*state->release());
+    return MPI_SUCCESS;
+}
+
+void Process::free_with_users(Communicator& state) {
     state.freed.store(true, std::memory_order_release);
-    process.generation_.fetch_add(1, std::memory_order_acq_rel);
+    generation_.fetch_add(1, std::memory_order_acq_rel);
     close_bypasses();
     // What is under way on the hidden communicator goes on. No lock: some MPIs come here while they progress, with all
     // that the caller has locked.
-    process.let_go(state);
-    return MPI_SUCCESS;
+    let_go(state);
 }
 
 void Process::let_go(Communicator& state) {
@@ -271,8 +274,9 @@ Communicator* Process::find_communicator(MPI_Comm comm, Refusal& refusal, Making
     }
     if (!attached->state) {
         if (making != Making::never) ++attached->calls;
-        const bool early = comm != MPI_COMM_WORLD && attached->calls <= settings_.serve_after;
-        if (early || making != Making::makes) {
+        const bool early =
+            comm != MPI_COMM_WORLD && making != Making::now && attached->calls <= settings_.serve_after;
+        if (early || making < Making::makes) {
             refusal = early ? Refusal::few_calls : Refusal::no_state_yet;
             return nullptr;
         }
@@ -282,6 +286,30 @@ Communicator* Process::find_communicator(MPI_Comm comm, Refusal& refusal, Making
     recent_ = {comm, generation_.load(std::memory_order_acquire), state};
     if (state->unusable) refusal = *state->unusable;
     return state->unusable ? nullptr : state;
+}
+
+Communicator& Process::composing(MPI_Comm comm, const Settings& settings) {
+    if (!started()) start_without_world(settings);
+    Refusal refusal = Refusal::no_state;
+    if (Communicator* state = communicator(comm, refusal, Making::now)) return *state;
+    Attached* attached = attached_to(comm);
+    if (!attached) base::fail("the communicator can't be used: MPI keeps no attribute on it");
+    if (!attached->for_compositions) {
+        MPI_Group group = MPI_GROUP_NULL;
+        MPI_Comm hidden = MPI_COMM_NULL;
+        PMPI_Comm_group(comm, &group);
+        const int error = PMPI_Comm_create(comm, group, &hidden);
+        PMPI_Group_free(&group);
+        if (error != MPI_SUCCESS || hidden == MPI_COMM_NULL)
+            base::fail("the communicator can't be used: MPI gives no other one with its ranks");
+        PMPI_Comm_set_errhandler(hidden, MPI_ERRORS_RETURN);
+        int rank = 0;
+        PMPI_Comm_rank(hidden, &rank);
+        attached->for_compositions =
+            std::make_unique<Communicator>(hidden, discover(hidden, settings_).job, rank, tag_limit_, waiting_);
+        ++hidden_count_;
+    }
+    return *attached->for_compositions;
 }
 
 MPI_Comm Process::make_hidden(MPI_Comm comm) const {

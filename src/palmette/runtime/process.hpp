@@ -55,7 +55,8 @@ class Process {
     enum class Making {
         never,   ///< neither counts nor makes it
         counts,  ///< must not wait for others
-        makes    ///< collectively, when enough calls have come
+        makes,   ///< collectively, when enough calls have come
+        now      ///< collectively, whatever has come
     };
     /// The state of a communicator; null where it can't be served: `refusal` says why.
     Communicator* communicator(MPI_Comm comm, Refusal& refusal, Making making = Making::makes) {
@@ -66,6 +67,10 @@ class Process {
         }
         return find_communicator(comm, refusal, making);
     }
+
+    /// Collective: a state to run compositions on, also where MPI's collectives aren't served. `settings` count where the
+    /// MPI was initialized without palmette. Throws base::Error on all ranks alike.
+    Communicator& composing(MPI_Comm comm, const Settings& settings);
 
     /// One user less of a state, which goes with its last. Local, whatever others do: MPI_Comm_free of a hidden
     /// communicator waits for nobody.
@@ -83,6 +88,7 @@ class Process {
     struct Attached {
         std::int64_t calls = 0;               ///< before the state was made
         std::unique_ptr<Communicator> state;  ///< null: not made yet
+        std::unique_ptr<Communicator> for_compositions;  ///< where `state` is unusable
     };
 
     void prepare(Settings settings);
@@ -111,6 +117,7 @@ class Process {
     std::shared_ptr<const Place> settle(MPI_Comm comm, MPI_Comm hidden, const std::shared_ptr<const Settings>& forced,
                                         std::optional<Refusal>& unusable);
     void write_report();
+    void free_with_users(Communicator& state);
     static int forget(MPI_Comm comm, int keyval, void* attribute, void* extra);
 
     /// Hidden communicators that may live at once: MPIs have about two thousand context ids, most of them for the program.

@@ -3,7 +3,7 @@
 #include <array>
 
 #include "palmette/runtime/agreement.hpp"
-#include "palmette/runtime/single_copy_trial.hpp"
+#include "palmette/node/single_copy_trial.hpp"
 
 namespace palmette::runtime {
 namespace {

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "palmette/runtime/shared_node.hpp"
+#include "palmette/node/shared_node.hpp"
 #include "palmette/topology/job.hpp"
 
 namespace palmette::runtime {

@@ -60,13 +60,14 @@ int learn_lengths(Work& work, SomeLengths& some) {
     const CachedPlan& plan = *work.plan;
     Layout layout;
     layout.uniform_bytes = word;
+    layout.transports = &work.state->executor().transports();
     const BoundProgram bound = bind(plan.collective, plan.program, *plan.job, layout);
     Told told(work);
-    Environment environment = work.environment();
+    MpiExecutor& executor = work.state->executor();
+    Environment environment = work.environment(executor);
     environment.bases = {reinterpret_cast<char*>(told.send.data()), reinterpret_cast<char*>(told.recv.data())};
-    Executor& executor = work.state->executor();
     executor.prepare(bound);
-    if (const int error = executor.run(bound, environment)) return error;
+    if (const int error = executor.run(bound, environment)) return mpi_code(error);
     const std::int64_t ranks = work.state->size();
     for (std::size_t layer = 0; layer < plan.program.scratch.size(); ++layer) {
         const char* at = executor.scratch() + bound.layer_at[layer];

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "palmette/runtime/binding.hpp"
+#include "palmette/execute/binding.hpp"
 
 namespace palmette::runtime {
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 
 namespace palmette::runtime {
@@ -31,18 +32,25 @@ class TagSpace {
         turn_ += out.count;
         return out;
     }
-    /// For the next persistent operation; nothing when all are given away.
+    /// For the next persistent operation or composition: the first gap that is wide enough; nothing when there is none.
     std::optional<Range> keep(std::int64_t count) {
-        if (count > quarter_ - kept_) return std::nullopt;
-        const Range out{quarter_ * 3 + kept_, static_cast<int>(count)};
-        kept_ += out.count;
-        return out;
+        std::int64_t at = 0;
+        for (const auto& [first, taken] : kept_) {
+            if (first - at >= count) break;
+            at = first + taken;
+        }
+        if (count > quarter_ - at) return std::nullopt;
+        const auto first = static_cast<int>(at), wide = static_cast<int>(count);
+        kept_[first] = wide;
+        return Range{quarter_ * 3 + first, wide};
     }
+    /// Gives one back that was kept. All ranks in the same order, as they took them.
+    void give_back(const Range& range) { kept_.erase(range.first - quarter_ * 3); }
 
   private:
     int quarter_;
     int turn_ = 0;
-    int kept_ = 0;
+    std::map<int, int> kept_;  ///< first tag of the quarter, and how many
 };
 
 }  // namespace palmette::runtime

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "palmette/runtime/giving_way.hpp"
+#include "palmette/node/giving_way.hpp"
 
 namespace palmette::runtime {
 

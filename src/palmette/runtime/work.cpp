@@ -59,6 +59,7 @@ int Work::bind_own_lengths() {
         layout.some_lengths = &some.sorted();
     }
     layout.by_address_from = plan->single_copy_from;
+    layout.transports = &state->executor().transports();
     // The lengths of the last call, most of the time. A nonblocking call's program must stay as it is.
     BoundLengths* last = plan->key.blocking ? &plan->last : nullptr;
     if (last && last->holds(layout, state->size())) {
@@ -72,14 +73,14 @@ int Work::bind_own_lengths() {
     return MPI_SUCCESS;
 }
 
-Environment Work::environment() const {
+Environment Work::environment(MpiExecutor& executor) {
+    executor.messages().use(state->hidden(), plan->outbox);
+    memory_.use(operation ? &*operation : nullptr);
     Environment out;
     out.bases = bases_;
-    out.comm = state->hidden();
-    out.operation = operation ? &*operation : nullptr;
+    out.memory = &memory_;
     out.shared = plan->shares ? state->shared_node() : nullptr;
     out.single_copy_from = plan->single_copy_from;
-    out.outbox = plan->outbox;
     return out;
 }
 
@@ -112,17 +113,17 @@ int Work::run_batches(Executor& executor, const Environment& whole) {
 int Work::run() {
     try {
         if (const int error = open()) return error;
-        Executor& executor = state->executor();
+        MpiExecutor& executor = state->executor();
         int error = MPI_SUCCESS;
         if (plan->batch_bytes > 0) {
-            error = run_batches(executor, environment());
+            error = run_batches(executor, environment(executor));
         } else {
             executor.prepare(*bound_);
-            error = executor.run(*bound_, environment());
+            error = executor.run(*bound_, environment(executor));
         }
-        if (const std::int64_t refused = executor.take_refused_reads(); refused > 0) [[unlikely]]
+        if (const std::int64_t refused = executor.take_refusals(); refused > 0) [[unlikely]]
             Process::instance().report().refused_reads.add(refused);
-        return error ? error : close();
+        return error ? mpi_code(error) : close();
     } catch (const std::bad_alloc&) {
         return MPI_ERR_NO_MEM;
     }

@@ -8,6 +8,7 @@
 
 #include "palmette/runtime/caller_buffer.hpp"
 #include "palmette/runtime/communicator.hpp"
+#include "palmette/runtime/operation_memory.hpp"
 
 namespace palmette::runtime {
 
@@ -49,7 +50,8 @@ class Work {
     /// `environment`, `close` brings the output to the caller. Such plans have no batches.
     int open();
     const BoundProgram& bound() const { return *bound_; }
-    Environment environment() const;
+    /// For `executor`, which is told where messages go.
+    Environment environment(MpiExecutor& executor);
     int close();
 
   private:
@@ -57,6 +59,7 @@ class Work {
     int run_batches(Executor& executor, const Environment& environment);
 
     Bases bases_;
+    OperationMemory memory_;
     const BoundProgram* bound_ = nullptr;
     BoundProgram own_;  ///< where lengths are the call's own
 };

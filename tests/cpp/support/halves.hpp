@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "palmette/runtime/kernels.hpp"
+#include "palmette/kernels/kernels.hpp"
 
 namespace palmette::test {
 

@@ -1,0 +1,135 @@
+// Runs a bound program: starts each step when what it waits for is done. Bytes move by transports and memory.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "palmette/base/byte_room.hpp"
+#include "palmette/execute/binding.hpp"
+#include "palmette/execute/memory.hpp"
+#include "palmette/execute/transport.hpp"
+#include "palmette/node/patience.hpp"
+#include "palmette/node/shared_node.hpp"
+
+namespace palmette::runtime {
+
+/// Where the buffers of one call begin. Send is read only, whatever its type says.
+struct Bases {
+    char* send = nullptr;
+    char* recv = nullptr;
+    char* const* named = nullptr;  ///< further buffers of a composition
+};
+
+/// Is told of steps as they start and end.
+class StepObserver {
+  public:
+    virtual ~StepObserver() = default;
+    virtual void step_started(const BoundProgram& program, std::uint32_t step) = 0;
+    virtual void step_completed(const BoundProgram& program, std::uint32_t step) = 0;
+};
+
+/// What a program needs to run besides itself. What it points at must live until the end.
+struct Environment {
+    Bases bases;
+    Memory* memory = nullptr;
+    StepObserver* observer = nullptr;  ///< null: nobody looks
+    int first_tag = 0;                 ///< added to every message's tag
+    int control_tags = 0;              ///< added as well to tags of acknowledgements; twice: of data that a peer couldn't read
+    SharedNode* shared = nullptr;      ///< set for all members of a node or for none
+    std::int64_t single_copy_from = INT64_MAX;  ///< exposures of so many bytes are read in the owner's memory
+};
+
+/// A place in a list of pieces, such as the operands of a step.
+struct PieceCursor {
+    const Piece* piece = nullptr;
+    std::int64_t used = 0;
+
+    std::int64_t left() const { return piece->bytes - used; }
+    void advance(std::int64_t bytes) {
+        used += bytes;
+        if (used == piece->bytes) ++piece, used = 0;
+    }
+};
+
+/// Work space of one operation at a time. Kept between operations, so that a repeated call allocates nothing.
+class Executor {
+  public:
+    /// `patience`: for waits of what is polled.
+    explicit Executor(Transports transports, Patience patience = Patience(1, 1))
+        : transports_(std::move(transports)), patience_(patience) {}
+
+    /// Room for a program. Throws std::bad_alloc; call it before any rank has sent anything.
+    void prepare(const BoundProgram& program);
+
+    /// Runs to completion. Where one transport alone has something under way it waits inside of that one, so that the
+    /// MPI's own way of waiting (spin, yield, block) stays in force. Returns the first error, 0 otherwise.
+    int run(const BoundProgram& program, const Environment& environment);
+
+    /// The same in pieces, for nonblocking operations: begin, then progress until `done`. Neither blocks. `program` must
+    /// live until then; `environment` is copied.
+    int begin(const BoundProgram& program, const Environment& environment);
+    int progress(bool& done);
+    /// What was begun, to its end, waiting as `run` does.
+    int finish();
+
+    /// Steps, since the last question, that went another way because a system or a peer refused.
+    std::int64_t take_refusals();
+
+    const Transports& transports() const { return transports_; }
+    /// The plan's own blocks, layer by layer, in the order of Program::scratch; valid until the next run.
+    const char* scratch() const { return scratch_.data(); }
+
+    // For transports, while an operation runs.
+
+    const BoundProgram& program() const { return *program_; }
+    const BoundStep& step(std::uint32_t index) const { return program_->steps[index]; }
+    const Environment& environment() const { return environment_; }
+    /// That which a remote step was bound to.
+    Transport& carrier(std::uint32_t index) const { return carrier(step(index)); }
+    Memory& memory() const { return *environment_.memory; }
+    PieceCursor pieces(std::uint32_t first) const { return {program_->pieces.data() + first, 0}; }
+    /// Where a piece lies; not one of what a peer exposes.
+    char* address(const Piece& piece);
+    char* at(const PieceCursor& cursor) { return address(*cursor.piece) + cursor.used; }
+    /// A message's bytes, in one piece.
+    char* message_data(const BoundStep& step);
+    /// Does what a copy or pull does, with `exposed` in the place of what the peer exposes.
+    void copy(const BoundStep& step, const char* exposed);
+    /// The same for a reduce or pull_reduce.
+    int reduce(const BoundStep& step, const char* exposed);
+    /// A pending step is done: those that wait for it may start.
+    void complete(std::uint32_t step);
+    /// Waits a moment for what is polled, and lets others go on meanwhile.
+    int pause();
+
+  private:
+    const char* read_from(const PieceCursor& cursor, const char* exposed) {
+        return cursor.piece->buffer == exposed_buffer ? exposed + cursor.piece->offset + cursor.used : at(cursor);
+    }
+    Transport& carrier(const BoundStep& step) const { return *transports_[step.transport]; }
+    void set(const BoundProgram& program, const Environment& environment);
+    int begin_transports(bool& begun);
+    int start(std::uint32_t step);
+    int start_ready();
+    int do_locally(const BoundStep& step);
+    void collect(const BoundStep& step, bool into_staging);
+    int poll_steps(bool& any);
+    int progress_transports(bool& any);
+    int wait_once();
+    int run_in_order();
+    bool keeps_order() const;
+    void start_over();
+    int ended(int error);
+
+    Transports transports_;
+    Patience patience_;
+    const BoundProgram* program_ = nullptr;
+    Environment environment_;
+    base::ByteRoom scratch_, staging_;
+    std::vector<std::uint32_t> waits_, ready_, polled_;
+    std::size_t next_ready_ = 0, started_ = 0, polled_count_ = 0, done_ = 0, begun_ = 0;
+    bool may_block_ = false;
+};
+
+}  // namespace palmette::runtime

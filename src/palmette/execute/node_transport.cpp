@@ -1,0 +1,271 @@
+#include "palmette/execute/node_transport.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "palmette/node/shared_single_copy.hpp"
+
+namespace palmette::runtime {
+
+using plan::StepKind;
+
+namespace {
+
+/// What is reduced from memory that can't be read in place goes through so much of our own at a time: each call of the kernel's
+/// has a price (1 MiB took 170 us in parts of 32 KiB, 115 in parts of 128 KiB, 99 at once), and what was read should stay in a core's cache.
+constexpr std::int64_t bounce_bytes = 128 * 1024;
+
+/// A refusal that isn't about this piece of memory: the next read of the same process would come to the same.
+bool is_for_good(int error) { return error == EPERM || error == ESRCH || error == ENOSYS; }
+
+}  // namespace
+
+bool NodeTransport::can(const StepOffer& step) const {
+    if (plan::traits(step.kind).needs_node) return true;
+    return step.single_copy && step.same_node && rendezvous_works_ && step.bytes >= least_rendezvous;
+}
+
+void NodeTransport::prepare(const BoundProgram& program) {
+    if (program.single_copies > 0 && rendezvous_.size() < program.steps.size()) rendezvous_.resize(program.steps.size());
+}
+
+bool NodeTransport::begin(Executor& executor, int& error) {
+    error = 0;
+    SharedNode* shared = executor.environment().shared;
+    return !shared || shared->begin(executor.program().exposed_bytes);
+}
+
+void NodeTransport::end(Executor& executor, bool /*failed*/) {
+    relayed_.clear();
+    if (SharedNode* shared = executor.environment().shared) shared->end();
+}
+
+bool NodeTransport::keeps_order(const Executor& executor) const {
+    // An exposure by address waits for its readers.
+    return executor.environment().shared && executor.environment().single_copy_from == INT64_MAX;
+}
+
+int NodeTransport::start(Executor& executor, std::uint32_t index, bool /*last*/, Started& started) {
+    const BoundStep& step = executor.step(index);
+    if (plan::is_message(step.kind)) {
+        started = Started::pending;
+        return start_rendezvous(executor, index);
+    }
+    if (step.kind == StepKind::expose) expose(executor, step);
+    bool done = false;
+    const int error = poll(executor, index, done);
+    started = done ? Started::done : Started::polled;
+    return error;
+}
+
+int NodeTransport::poll(Executor& executor, std::uint32_t index, bool& done) {
+    const BoundStep& step = executor.step(index);
+    if (step.kind != StepKind::expose) return pull(executor, index, done);
+    done = executor.environment().shared->read_by(static_cast<unsigned>(step.tag), step.readers);
+    return 0;
+}
+
+void NodeTransport::expose(Executor& executor, const BoundStep& step) {
+    SharedNode& shared = *executor.environment().shared;
+    const auto tag = static_cast<unsigned>(step.tag);
+    const Piece* pieces = executor.pieces(step.first_piece).piece;
+    if (!step.copied && step.piece_count == 1 && step.bytes >= executor.environment().single_copy_from) {
+        shared.expose_address(tag, executor.address(*pieces), step.bytes);
+        return;
+    }
+    if (step.piece_count <= 1 && step.bytes <= Exposure::inline_bytes) {
+        shared.expose_inline(tag, step.piece_count == 1 ? executor.address(*pieces) : nullptr, step.bytes);
+        return;
+    }
+    char* room = shared.room(step.bytes);
+    char* at = room;
+    for (std::uint32_t i = 0; i < step.piece_count; ++i) {
+        executor.memory().copy(at, executor.address(pieces[i]), pieces[i].bytes);
+        at += pieces[i].bytes;
+    }
+    shared.expose_room(tag, room, step.bytes);
+}
+
+int NodeTransport::pull(Executor& executor, std::uint32_t index, bool& done) {
+    const BoundStep& step = executor.step(index);
+    SharedNode& shared = *executor.environment().shared;
+    const Exposure* exposure = shared.look(step.peer, static_cast<unsigned>(step.tag));
+    if (!exposure) return 0;
+    done = true;
+    int error = 0;
+    if (step.bytes > 0) {
+        const char* data = shared.direct(step.peer, *exposure);
+        if (data && !plan::combines(step.kind)) {
+            executor.copy(step, data);
+        } else if (data) {
+            error = executor.reduce(step, data);
+        } else if (const auto known = std::find_if(relayed_.begin(), relayed_.end(),
+                                                   [&](const Fetch& fetch) { return fetch.step == index; });
+                   known != relayed_.end()) {
+            // One asks at a time.
+            done = known == relayed_.begin();
+            if (done) error = fetch(executor, step, *exposure, *known, done);
+            if (done) relayed_.erase(known);
+        } else if (!relayed_.empty() && plan::combines(step.kind)) {
+            // What the first one has got of its part lies in the bounce buffer.
+            done = false;
+        } else {
+            Fetch one;
+            one.step = index;
+            one.exposed_left = executor.pieces(step.first_piece).piece->buffer == exposed_buffer;
+            const std::uint32_t first = step.first_piece, right = step.first_right;
+            one.remote = executor.pieces(one.exposed_left ? first : right);
+            one.own = executor.pieces(one.exposed_left ? right : first);
+            one.target = executor.pieces(step.first_target);
+            one.rest = step.bytes;
+            error = fetch(executor, step, *exposure, one, done);
+            if (!done) relayed_.push_back(one);
+        }
+    }
+    if (done) shared.release(step.peer, static_cast<unsigned>(step.tag));
+    return error;
+}
+
+int NodeTransport::fetch(Executor& executor, const BoundStep& step, const Exposure& exposure, Fetch& fetch, bool& done) {
+    const bool combines = plan::combines(step.kind);
+    const std::int64_t element = combines ? executor.memory().element_bytes(step.operation) : 1;
+    if (combines) bounce_.grow(static_cast<std::size_t>(std::max(bounce_bytes, element)));
+    const std::int64_t most = combines ? std::max(std::int64_t{1}, bounce_bytes / element) * element : INT64_MAX;
+    for (done = false; fetch.rest > 0;) {
+        if (fetch.part == 0) {
+            fetch.part = std::min({most, fetch.remote.left(), fetch.target.left()});
+            if (combines) fetch.part = std::min(fetch.part, fetch.own.left());
+            fetch.got = 0;
+        }
+        bool there = false;
+        char* to = combines ? bounce_.data() : executor.at(fetch.target);
+        if (const int error = bring(executor, step, exposure, fetch, to, there); error != 0) {
+            done = true;
+            return error;
+        }
+        if (!there) return 0;
+        if (combines) {
+            const char* mine = executor.at(fetch.own);
+            const int error = executor.memory().combine(step.operation, fetch.exposed_left ? to : mine,
+                                                        fetch.exposed_left ? mine : to, executor.at(fetch.target),
+                                                        fetch.part);
+            done = error != 0;
+            if (error != 0) return error;
+            fetch.own.advance(fetch.part);
+        }
+        fetch.remote.advance(fetch.part);
+        fetch.target.advance(fetch.part);
+        fetch.rest -= fetch.part;
+        fetch.part = 0;
+    }
+    done = true;
+    return 0;
+}
+
+/// The part of an exposure by address that is under way, read where it is; where the system refuses that, its owner copies it.
+int NodeTransport::bring(Executor& executor, const BoundStep& step, const Exposure& exposure, Fetch& fetch, char* to,
+                         bool& there) {
+    SharedNode& shared = *executor.environment().shared;
+    const auto tag = static_cast<unsigned>(step.tag);
+    const std::int64_t offset = fetch.remote.piece->offset + fetch.remote.used;
+    if (!fetch.refused && !unreadable_.holds(step.peer)) {
+        const int failed = is_pretended_refusal() ? EPERM : shared.read(step.peer, exposure, offset, to, fetch.part);
+        there = failed == 0;
+        if (there) return 0;
+        if (failed == EINVAL) return internal_error;
+        if (is_for_good(failed)) unreadable_.insert(step.peer);
+    }
+    if (!fetch.refused) {
+        shared.refuse(step.peer, tag);
+        ++refusals_;
+        fetch.refused = true;
+        // Another step may be asking.
+        if (!relayed_.empty()) return 0;
+    }
+    while (fetch.got < fetch.part) {
+        if (fetch.asked == 0) {
+            fetch.asked = std::min(fetch.part - fetch.got, shared.most_asked());
+            shared.ask(step.peer, tag, offset + fetch.got, fetch.asked);
+        }
+        const char* data = shared.answer();
+        if (!data) {
+            if (shared.has_left(step.peer)) return internal_error;
+            // The owner may be waiting for an answer of ours.
+            shared.answer_requests();
+            return 0;
+        }
+        executor.memory().copy(to + fetch.got, data, fetch.asked);
+        fetch.got += fetch.asked;
+        fetch.asked = 0;
+    }
+    there = true;
+    return 0;
+}
+
+int NodeTransport::start_rendezvous(Executor& executor, std::uint32_t index) {
+    const BoundStep& step = executor.step(index);
+    const Environment& environment = executor.environment();
+    const int tag = environment.first_tag + step.tag;
+    char* data = executor.message_data(step);
+    Rendezvous& one = rendezvous_[index];
+    one = {static_cast<std::int64_t>(getpid()), reinterpret_cast<std::uint64_t>(data), 0, false, false};
+    char* told = reinterpret_cast<char*>(&one);
+    if (step.kind == StepKind::recv)
+        return messages_.post(executor, StepKind::recv, told, told_bytes, step.peer, tag, index);
+    if (refused_by_.holds(step.peer)) {
+        one.process = 0;
+        one.in_messages = true;
+    } else if (const int error = messages_.post(executor, StepKind::recv, reinterpret_cast<char*>(&one.acknowledgement),
+                                                sizeof one.acknowledgement, step.peer, tag + environment.control_tags,
+                                                index);
+               error != 0) {
+        return error;
+    }
+    const int error = messages_.post(executor, StepKind::send, told, told_bytes, step.peer, tag, index);
+    return error == 0 && one.in_messages ? send_payload(executor, index) : error;
+}
+
+int NodeTransport::send_payload(Executor& executor, std::uint32_t index) {
+    const BoundStep& step = executor.step(index);
+    const Environment& environment = executor.environment();
+    rendezvous_[index].in_messages = true;
+    return messages_.post(executor, step.kind, executor.message_data(step), step.bytes, step.peer,
+                          environment.first_tag + step.tag + 2 * environment.control_tags, index);
+}
+
+int NodeTransport::acknowledge(Executor& executor, std::uint32_t index) {
+    const BoundStep& step = executor.step(index);
+    const Environment& environment = executor.environment();
+    Rendezvous& one = rendezvous_[index];
+    one.answered = true;
+    if (one.process != 0) {
+        one.acknowledgement = is_pretended_refusal()
+                                  ? EPERM
+                                  : read_process(static_cast<pid_t>(one.process), one.address,
+                                                 executor.message_data(step), step.bytes);
+        const int error = messages_.post(executor, StepKind::send, reinterpret_cast<char*>(&one.acknowledgement),
+                                         sizeof one.acknowledgement, step.peer,
+                                         environment.first_tag + step.tag + environment.control_tags, index);
+        if (error != 0 || one.acknowledgement == 0) return error;
+    }
+    ++refusals_;
+    return send_payload(executor, index);
+}
+
+/// What was posted for a step is through: is it done? Otherwise starts what comes next.
+int NodeTransport::through(Executor& executor, std::uint32_t index) {
+    const BoundStep& step = executor.step(index);
+    Rendezvous& one = rendezvous_[index];
+    const bool sends = step.kind == StepKind::send;
+    if (one.in_messages || (sends ? one.acknowledgement == 0 : one.answered)) {
+        executor.complete(index);
+        return 0;
+    }
+    if (!sends) return acknowledge(executor, index);
+    if (is_for_good(one.acknowledgement)) refused_by_.insert(step.peer);
+    return send_payload(executor, index);
+}
+
+}  // namespace palmette::runtime

@@ -1,0 +1,10 @@
+// The loops for every processor of the target: SSE2 on x86-64.
+#define PALMETTE_KERNEL_SET kernels_baseline
+#include "palmette/kernels/find.hpp"
+#include "palmette/kernels/sets.hpp"
+
+namespace palmette::runtime {
+
+Kernel baseline_kernel(Operator op, Element element) { return kernels_baseline::find(op, element); }
+
+}  // namespace palmette::runtime

@@ -1,0 +1,37 @@
+#include "palmette/node/giving_way.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <thread>
+
+namespace palmette::runtime {
+namespace {
+
+using std::chrono::microseconds;
+
+/// A yield to nobody returns within a microsecond; one that took this long gave the core to somebody.
+constexpr microseconds long_yield{10};
+constexpr int stays_crowded = 64;
+constexpr microseconds shortest_nap{50};
+constexpr microseconds longest_nap{200};
+
+}  // namespace
+
+GivingWay::Clock::time_point GivingWay::yield() {
+    const Clock::time_point before = Clock::now();
+    sched_yield();
+    const Clock::time_point after = Clock::now();
+    if (after - before >= long_yield)
+        crowded_ = stays_crowded;
+    else if (crowded_ > 0)
+        --crowded_;
+    return after;
+}
+
+void GivingWay::nap(Clock::duration waited) {
+    const auto share = std::chrono::duration_cast<microseconds>(waited) / 8;
+    std::this_thread::sleep_for(std::clamp(share, shortest_nap, longest_nap));
+}
+
+}  // namespace palmette::runtime

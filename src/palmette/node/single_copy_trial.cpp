@@ -1,0 +1,153 @@
+#include "palmette/node/single_copy_trial.hpp"
+#include "palmette/base/never_destroyed.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "palmette/node/patience.hpp"
+
+namespace palmette::runtime {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::array<std::int64_t, 4> sizes{16 << 10, 64 << 10, 256 << 10, 1 << 20};
+constexpr std::int64_t batch = 16 << 10;
+/// Copying twice gets faster once all of the ring is in use, which the trial doesn't wait for.
+constexpr double clearly = 0.6;
+/// But it moves each byte between cores twice, counting what the writer takes back when it uses the ring again. Where cores come to be far from each other while a job
+/// runs, as those of a virtual machine may, long blocks then take twice as long as by the MPI. From this size on copying twice is what has to be clearly faster.
+constexpr std::int64_t long_from = 64 << 10;
+constexpr double barely = 1.5;
+constexpr int repeats = 4;
+constexpr double never = 1e9;  ///< seconds
+/// Where ranks share cores: copying twice lets the writer go on, but the copies cost the time of a core.
+constexpr std::int64_t crowded_from = 64 << 10;
+
+class Trial {
+  public:
+    explicit Trial(SharedNode& node) : node_(node), patience_(node.members(), node.cores()) {}
+
+    std::int64_t pays_from() {
+        if (writes() || reads()) memory_.assign(static_cast<std::size_t>(sizes.back()), 'p');
+        std::int64_t from = INT64_MAX;
+        bool at_all_above = true;
+        for (std::size_t i = sizes.size(); i-- > 0;) {
+            double twice = never;
+            double once = never;
+            for (int k = 0; k < repeats; ++k) {
+                twice = std::min(twice, copy_twice(sizes[i]));
+                once = std::min(once, copy_once(sizes[i]));
+            }
+            at_all_above = at_all_above && once < (sizes[i] < long_from ? clearly : barely) * twice;
+            if (at_all_above) from = sizes[i];
+        }
+        return tell(reader(), from);
+    }
+
+    /// One member's number is everybody's.
+    std::int64_t tell(int member, std::int64_t number) {
+        begin(0);
+        if (node_.me() == member)
+            node_.expose_inline(0, &number, sizeof number);
+        else
+            node_.read(member, wait_for(member), 0, &number, sizeof number);
+        node_.end();
+        return number;
+    }
+
+  private:
+    bool writes() const { return node_.me() == 0; }
+    bool reads() const { return node_.me() == node_.members() - 1; }
+    int reader() const { return node_.members() - 1; }
+
+    void begin(std::int64_t ring) {
+        patience_.fresh();
+        while (!node_.begin(ring)) patience_.pause();
+    }
+    const Exposure& wait_for(int member) {
+        patience_.fresh();
+        const Exposure* found = nullptr;
+        while (!(found = node_.look(member, 0))) patience_.pause();
+        return *found;
+    }
+    /// The reader has come: from here on the writer's time counts as well.
+    void meet() {
+        begin(0);
+        if (reads()) node_.expose_inline(0, nullptr, 0);
+        if (writes()) wait_for(reader());
+        node_.end();
+    }
+
+    double copy_twice(std::int64_t bytes) {
+        if (writes()) std::memset(memory_.data(), ++value_, static_cast<std::size_t>(bytes));
+        meet();
+        const auto start = Clock::now();
+        for (std::int64_t at = 0; at < bytes; at += batch) {
+            begin(batch);
+            if (writes()) {
+                char* room = node_.room(batch);
+                std::memcpy(room, memory_.data() + at, batch);
+                node_.expose_room(0, room, batch);
+            }
+            if (reads()) node_.read(0, wait_for(0), 0, memory_.data() + at, batch);
+            node_.end();
+        }
+        return std::chrono::duration<double>(Clock::now() - start).count();
+    }
+
+    double copy_once(std::int64_t bytes) {
+        if (writes()) std::memset(memory_.data(), ++value_, static_cast<std::size_t>(bytes));
+        meet();
+        const auto start = Clock::now();
+        begin(0);
+        if (writes()) {
+            node_.expose_address(0, memory_.data(), bytes);
+            patience_.fresh();
+            while (!node_.read_by(0, 1)) patience_.pause();
+        }
+        bool right = true;
+        if (reads()) {
+            right = node_.read(0, wait_for(0), 0, memory_.data(), bytes) == 0;
+            node_.release(0, 0);
+        }
+        node_.end();
+        return !right ? never : std::chrono::duration<double>(Clock::now() - start).count();
+    }
+
+    SharedNode& node_;
+    Patience patience_;
+    std::vector<char> memory_;
+    int value_ = 0;  ///< what the writer wrote last, so that each copy moves new data
+};
+
+}  // namespace
+
+std::int64_t single_copy_pays_from(SharedNode& node) {
+    if (!node.single_copy().value_or(false)) return INT64_MAX;
+    if (node.members() > node.cores() || node.ring_bytes() < batch) return crowded_from;
+    // So many ranks of this node may have tried before, in another communicator. The first member's memory counts,
+    // since not all need have been there.
+    constexpr std::int64_t unknown = -1;
+    static std::mutex mutex;
+    static base::NeverDestroyed learned_in(std::map<int, std::int64_t>{});
+    std::map<int, std::int64_t>& learned = *learned_in;
+    std::int64_t known = unknown;
+    {
+        const std::lock_guard lock(mutex);
+        if (const auto at = learned.find(node.members()); at != learned.end()) known = at->second;
+    }
+    Trial trial(node);
+    known = trial.tell(0, known);
+    if (known == unknown) known = trial.pays_from();
+    const std::lock_guard lock(mutex);
+    learned[node.members()] = known;
+    return known;
+}
+
+}  // namespace palmette::runtime
