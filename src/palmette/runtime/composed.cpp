@@ -7,6 +7,7 @@
 #include "palmette/base/error.hpp"
 #include "palmette/compose/factoring_text.hpp"
 #include "palmette/compose/promise.hpp"
+#include "palmette/execute/packed_blocks.hpp"
 #include "palmette/runtime/agreement.hpp"
 #include "palmette/runtime/control.hpp"
 #include "palmette/node/patience.hpp"
@@ -17,40 +18,6 @@ namespace palmette::runtime {
 using base::fail;
 
 namespace {
-
-/// Offsets of one rank's blocks: ascending, without gaps, each cut in stripes.
-class Packed : public Places {
-  public:
-    Packed(const compose::Composition& composition, std::int32_t stripes, base::Rank rank)
-        : composition_(composition), stripes_(stripes) {
-        const compose::Holdings holdings(composition, rank.value);
-        for (std::size_t b = 0; b < composition.buffers().size(); ++b) {
-            std::map<std::int64_t, std::int64_t>& at = at_.emplace_back();
-            std::int64_t end = 0;
-            for (const plan::Interval& interval : holdings.of(rank, plan::caller_buffer(b)).intervals())
-                for (std::int64_t block = interval.first; block < interval.end(); ++block) {
-                    at[block] = end;
-                    end += composition.lengths()[block];
-                }
-            bytes_.push_back(end);
-        }
-    }
-    std::int64_t length(std::int64_t block) const override {
-        return compose::bytes_of_stripe(composition_, stripes_, block);
-    }
-    std::int64_t offset(plan::Buffer buffer, std::int64_t block) const override {
-        return at_[plan::caller_index(buffer)].at(block / stripes_) +
-               plan::cut_begin(composition_.lengths()[block / stripes_], stripes_, composition_.element_bytes(),
-                               block % stripes_);
-    }
-    const std::vector<std::int64_t>& bytes() const { return bytes_; }
-
-  private:
-    const compose::Composition& composition_;
-    std::int32_t stripes_;
-    std::vector<std::map<std::int64_t, std::int64_t>> at_;
-    std::vector<std::int64_t> bytes_;
-};
 
 /// What all ranks must have in common, as a number.
 class Hash {
@@ -134,7 +101,7 @@ void ComposedPlan::prepare(const compose::Composition& composition, const topolo
     wants_copies_ =
         std::any_of(parsed.factoring.methods.begin(), parsed.factoring.methods.end(),
                     [](const auto& method) { return method.transport == compose::Method::Transport::single_copy; });
-    const Packed packed(composition, parsed.factoring.stripes, self);
+    const PackedBlocks packed(composition, parsed.factoring.stripes, self);
     Layout layout;
     layout.element_bytes = composition.element_bytes();
     layout.places = &packed;

@@ -1,0 +1,289 @@
+// The plan that runs is the one that was verified: every algorithm and composition through the real executor, on real bytes, with
+// messages that arrive in any order.
+#include <gtest/gtest.h>
+
+#include "palmette/collectives/registry.hpp"
+#include "palmette/compose/factor.hpp"
+#include "palmette/compose/factoring_text.hpp"
+#include "palmette/compose/named.hpp"
+#include "palmette/execute/packed_blocks.hpp"
+#include "palmette/node/shared_single_copy.hpp"
+#include "support/jobs.hpp"
+#include "support/loopback.hpp"
+#include "support/real_bytes.hpp"
+#include "support/shared_nodes.hpp"
+#include "support/specs.hpp"
+
+namespace palmette::runtime {
+namespace {
+
+using collectives::Spec;
+using plan::Collective;
+using test::LoopbackRank;
+using test::LoopbackRanks;
+
+/// The memory of a job's nodes, by rank; null for a rank that is alone on its own.
+class NodesOf {
+  public:
+    explicit NodesOf(const topology::Job& job) : by_rank_(static_cast<std::size_t>(job.size())) {
+        const topology::Partition& nodes = job.nodes().groups;
+        for (std::int32_t g = 0; g < nodes.count(); ++g) {
+            if (nodes.size_of(g) < 2) continue;
+            auto members = test::make_members(nodes.size_of(g), 1 << 18);
+            for (std::int32_t m = 0; m < nodes.size_of(g); ++m)
+                by_rank_[static_cast<std::size_t>(job.rank_at({nodes.first(g) + m}).value)] =
+                    std::move(members[static_cast<std::size_t>(m)]);
+        }
+    }
+    SharedNode* of(std::size_t rank) const { return by_rank_[rank].get(); }
+
+  private:
+    std::vector<std::unique_ptr<SharedNode>> by_rank_;
+};
+
+struct Job33 {
+    topology::Job job;
+    std::string where;
+};
+
+Job33 job_for(std::int32_t p) {
+    const std::string& machine = test::machines()[static_cast<std::size_t>(p) % test::machines().size()];
+    const std::string& placement = test::placements()[static_cast<std::size_t>(p / 5) % test::placements().size()];
+    return {test::costed_job_on(machine, placement, p), machine + ", " + placement};
+}
+
+/// Runs one plan; false where the algorithm refuses the job.
+bool expect_right(const topology::Job& job, const plan::Request& request, const std::string& text, LoopbackRanks& ranks,
+                  const NodesOf& nodes, std::int64_t single_copy_from) {
+    const Spec spec = Spec::parse(text);
+    if (collectives::algorithm_named(request.collective, spec.name).refuse(job, request, spec)) return false;
+    const plan::Plan plan = collectives::make_plan(job, request, spec);
+    test::RealBytes bytes(request, job, plan.programs);
+    test::AffineMemory memory;
+    std::vector<LoopbackRank> all;
+    for (std::size_t r = 0; r < plan.programs.size(); ++r) {
+        Layout layout;
+        layout.uniform_bytes = request.block_bytes;
+        layout.element_bytes = request.element_bytes;
+        layout.by_address_from = single_copy_from;
+        layout.transports = &ranks.executors[r]->transports();
+        LoopbackRank& one = all.emplace_back();
+        one.program = bind(request.collective, plan.programs[r], job, layout);
+        one.environment.bases = {bytes.send(r), bytes.recv(r)};
+        one.environment.memory = &memory;
+        one.environment.shared = request.shared_memory ? nodes.of(r) : nullptr;
+        one.environment.single_copy_from = single_copy_from;
+    }
+    for (const int code : ranks.run(all)) EXPECT_EQ(code, 0) << text;
+    EXPECT_TRUE(bytes.right()) << text;
+    EXPECT_TRUE(ranks.world.nothing_is_left()) << text;
+    EXPECT_EQ(ranks.world.wrong_lengths, 0) << text;
+    return true;
+}
+
+class EveryPlan : public testing::TestWithParam<std::int32_t> {};
+
+TEST_P(EveryPlan, of_an_algorithm_moves_the_right_bytes) {
+    const std::int32_t p = GetParam();
+    const auto [job, where] = job_for(p);
+    const NodesOf nodes(job);
+    LoopbackRanks ranks(p, static_cast<std::uint64_t>(p));
+    int ran = 0;
+    for (const test::NamedSpec& named : test::every_spec()) {
+        plan::Request request{named.first, plan::Rank{ran % p}, 72, 1, false, false};
+        if (plan::is_reduction(named.first)) request.element_bytes = 8;
+        const auto& row = collectives::algorithm_named(named.first, Spec::parse(named.second).name);
+        request.shared_memory = collectives::uses_node_memory(row, Spec::parse(named.second));
+        ran += expect_right(job, request, named.second, ranks, nodes, INT64_MAX);
+        if (plan::is_reduction(named.first)) {
+            request.ordered = true;
+            expect_right(job, request, named.second, ranks, nodes, INT64_MAX);
+        }
+        // In the owner's memory, where there is such.
+        if (request.shared_memory) expect_right(job, request, named.second, ranks, nodes, 64);
+        ASSERT_FALSE(HasFailure()) << plan::name_of(named.first) << " on " << where << ", " << p << " ranks";
+    }
+    EXPECT_GT(ran, p == 1 ? 10 : 50);
+}
+
+TEST_P(EveryPlan, whose_reads_are_refused_moves_the_right_bytes) {
+    const std::int32_t p = GetParam();
+    if (p < 2 || p % 3 != 0) return;
+    const auto [job, where] = job_for(p);
+    const NodesOf nodes(job);
+    LoopbackRanks ranks(p, static_cast<std::uint64_t>(p) + 99);
+    pretend_refusals_from(3);
+    for (const test::NamedSpec& named : test::every_spec()) {
+        const auto& row = collectives::algorithm_named(named.first, Spec::parse(named.second).name);
+        if (!collectives::uses_node_memory(row, Spec::parse(named.second))) continue;
+        plan::Request request{named.first, plan::Rank{0}, 1 << 9, plan::is_reduction(named.first) ? 8 : 1, false, true};
+        expect_right(job, request, named.second, ranks, nodes, 64);
+        if (HasFailure()) break;
+    }
+    pretend_refusals_from(0);
+    std::int64_t refusals = 0;
+    for (const auto& executor : ranks.executors) refusals += executor->take_refusals();
+    EXPECT_TRUE(refusals > 0 || job.nodes().groups.count() == p) << where;
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, EveryPlan, testing::Range(1, 34));
+
+/// Plays a composition's primitives on real bytes, phase by phase.
+class PlayedComposition {
+  public:
+    explicit PlayedComposition(const compose::Composition& composition)
+        : composition_(composition), holdings_(composition) {
+        for (std::int32_t r = 0; r < composition.ranks(); ++r)
+            for (std::size_t b = 0; b < composition.buffers().size(); ++b)
+                visit_blocks(r, b, [&](std::int64_t block, std::int64_t) {
+                    auto& bytes = state_[{r, b, block}];
+                    bytes.resize(static_cast<std::size_t>(composition.lengths()[block]));
+                    for (std::size_t i = 0; i < bytes.size(); i += 8) {
+                        const auto seed = static_cast<std::uint32_t>(r * 7919 + static_cast<int>(b) * 31 + block * 104729);
+                        const test::Affine one{1, (seed + static_cast<std::uint32_t>(i)) * 2654435761U};
+                        std::memcpy(bytes.data() + i, &one, 8);
+                    }
+                });
+        before_ = state_;
+    }
+
+    /// In the order and at the places of the caller's buffers.
+    std::vector<char> buffer(std::int32_t rank, std::size_t buffer, bool after) const {
+        std::vector<char> out;
+        for (const plan::Interval& interval : holdings_.of(plan::Rank{rank}, plan::caller_buffer(buffer)).intervals())
+            for (std::int64_t block = interval.first; block < interval.end(); ++block) {
+                const auto& bytes = (after ? state_ : before_).at({rank, buffer, block});
+                out.insert(out.end(), bytes.begin(), bytes.end());
+            }
+        return out;
+    }
+
+    void play() {
+        std::int32_t now = 0;
+        auto read = state_;
+        test::AffineMemory memory;
+        composition_.visit([&](std::int32_t phase, const compose::Primitive& primitive) {
+            if (phase != now) read = state_;
+            now = phase;
+            const std::size_t source = plan::caller_index(primitive.source), target = plan::caller_index(primitive.target);
+            for (std::int64_t block = primitive.blocks.first; block < primitive.blocks.end(); ++block) {
+                bool first = true;
+                for (std::int32_t r = primitive.others.next(0); r >= 0; r = primitive.others.next(r + 1)) {
+                    if (!primitive.reduces) {
+                        state_[{r, target, block}] = read.at({primitive.root.value, source, block});
+                        continue;
+                    }
+                    auto& sum = state_[{primitive.root.value, target, block}];
+                    const auto& mine = read.at({r, source, block});
+                    if (first)
+                        sum = mine;
+                    else
+                        memory.combine(0, sum.data(), mine.data(), sum.data(), static_cast<std::int64_t>(sum.size()));
+                    first = false;
+                }
+            }
+        });
+    }
+
+  private:
+    template <class Visit>
+    void visit_blocks(std::int32_t rank, std::size_t buffer, Visit visit) const {
+        for (const plan::Interval& interval : holdings_.of(plan::Rank{rank}, plan::caller_buffer(buffer)).intervals())
+            for (std::int64_t block = interval.first; block < interval.end(); ++block) visit(block, 0);
+    }
+
+    const compose::Composition& composition_;
+    compose::Holdings holdings_;
+    std::map<std::tuple<std::int32_t, std::size_t, std::int64_t>, std::vector<char>> state_, before_;
+};
+
+/// `rendezvous`: messages inside of a node are read in the sender's memory.
+void expect_composition_right(std::string_view name, std::int32_t p, std::string_view hierarchy,
+                              std::string_view factoring, bool rendezvous, std::uint64_t seed) {
+    compose::NamedRequest request;
+    request.ranks = p;
+    request.root = plan::Rank{p / 2};
+    request.bytes = {rendezvous ? 16384 : 96};
+    request.element_bytes = 8;
+    const compose::Composition composition = compose::compose(name, request);
+    const topology::Job job = compose::job_of_hierarchy(hierarchy, p);
+    const compose::Tree tree = compose::Tree::of(job);
+    const compose::Factoring how = compose::parse_factoring(factoring).factoring;
+    const compose::Factory factory(composition, job, tree, how);
+    PlayedComposition expected(composition);
+    LoopbackRanks ranks(p, seed, rendezvous);
+    test::AffineMemory memory;
+    std::vector<LoopbackRank> all;
+    std::vector<std::vector<std::vector<char>>> buffers(static_cast<std::size_t>(p));
+    std::vector<std::vector<char*>> bases(static_cast<std::size_t>(p));
+    for (std::int32_t r = 0; r < p; ++r) {
+        const auto at = static_cast<std::size_t>(r);
+        const plan::Program program = factory.program(plan::Rank{r});
+        const PackedBlocks packed(composition, how.stripes, plan::Rank{r});
+        Layout layout;
+        layout.element_bytes = 8;
+        layout.places = &packed;
+        LoopbackRank& one = all.emplace_back();
+        one.program = bind(Collective::composed, program, job, layout);
+        for (std::size_t s = 0; s < program.steps.size(); ++s) {
+            BoundStep& step = one.program.steps[s];
+            step.single_copy = rendezvous && plan::is_message(step.kind);
+            if (step.single_copy) ++one.program.single_copies;
+        }
+        choose_transports(one.program, ranks.executors[at]->transports(), job, plan::Rank{r});
+        for (std::size_t b = 0; b < composition.buffers().size(); ++b) buffers[at].push_back(expected.buffer(r, b, false));
+        for (auto& buffer : buffers[at]) bases[at].push_back(buffer.data());
+        bases[at].resize(std::max<std::size_t>(2, bases[at].size()));
+        one.environment.bases = {bases[at][0], bases[at][1], bases[at].data() + 2};
+        one.environment.memory = &memory;
+        one.environment.control_tags = static_cast<int>(factory.tag_limit());
+    }
+    std::int64_t read_in_place = 0;
+    for (const LoopbackRank& one : all)
+        for (const BoundStep& step : one.program.steps) read_in_place += plan::is_message(step.kind) && step.transport == 0;
+    EXPECT_EQ(read_in_place > 0, rendezvous) << name << " on " << hierarchy;
+    const auto codes = ranks.run(all);
+    expected.play();
+    for (std::int32_t r = 0; r < p; ++r) {
+        EXPECT_EQ(codes[static_cast<std::size_t>(r)], 0);
+        for (std::size_t b = 0; b < composition.buffers().size(); ++b)
+            EXPECT_EQ(buffers[static_cast<std::size_t>(r)][b], expected.buffer(r, b, true))
+                << name << ' ' << factoring << " on " << hierarchy << ": rank " << r << ", "
+                << composition.buffers()[b];
+    }
+    EXPECT_TRUE(ranks.world.nothing_is_left());
+    EXPECT_EQ(ranks.world.wrong_lengths, 0);
+}
+
+class EveryComposition : public testing::TestWithParam<std::int32_t> {};
+
+TEST_P(EveryComposition, moves_the_right_bytes) {
+    const std::int32_t p = GetParam();
+    std::vector<std::string> hierarchies{std::to_string(p)};
+    if (p % 2 == 0 && p > 2) hierarchies.push_back("2:" + std::to_string(p / 2));
+    if (p > 3) hierarchies.push_back("2:" + std::to_string(p - p / 3) + "+" + std::to_string(p / 3));
+    std::uint64_t seed = static_cast<std::uint64_t>(p);
+    for (const compose::Named& row : compose::named())
+        for (const std::string& hierarchy : hierarchies)
+            for (const char* factoring : {"method=direct", "method=tree stripes=2 pipeline=3", "method=ring/1"}) {
+                expect_composition_right(row.name, p, hierarchy, factoring, false, ++seed);
+                if (p % 4 == 0) expect_composition_right(row.name, p, hierarchy, factoring, true, ++seed);
+                ASSERT_FALSE(HasFailure());
+            }
+}
+
+TEST_P(EveryComposition, whose_reads_are_refused_moves_the_right_bytes) {
+    const std::int32_t p = GetParam();
+    if (p % 4 != 0) return;
+    for (const int from : {1, 5}) {
+        pretend_refusals_from(from);
+        expect_composition_right("alltoall", p, "2:" + std::to_string(p / 2), "method=direct", true,
+                                 static_cast<std::uint64_t>(p + from));
+        pretend_refusals_from(0);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, EveryComposition, testing::Range(1, 34));
+
+}  // namespace
+}  // namespace palmette::runtime
