@@ -62,6 +62,10 @@ class PassOn {
     int operator()(Words... words) {
         const auto function = reinterpret_cast<int (*)(Words...)>(find(name_));
         if (function) return function(words...);
+        if (mpi::is_get_status_of_several(name_)) {
+            const std::array<Word, sizeof...(Words)> all{words...};
+            return mpi::get_status_of_several(name_, all);
+        }
         std::fprintf(stderr, "palmette: %s was called, but no MPI is loaded in this process that has it\n", name_);
         return MPI_ERR_OTHER;
     }

@@ -3,8 +3,11 @@
 // The requests of these are the MPI's own kind (generalized ones, or persistent receives), so that arrays, null and inactive requests and statuses are all
 // the MPI's business. Waiting becomes testing as long as anything of ours is under way.
 #include <algorithm>
+#include <array>
+#include <type_traits>
 
 #include "palmette/interpose/guard.hpp"
+#include "palmette/interpose/next.hpp"
 #include "palmette/interpose/wrappers.hpp"
 #include "palmette/runtime/background.hpp"
 #include "palmette/runtime/persistent.hpp"
@@ -135,19 +138,40 @@ int on_MPI_Request_get_status(MPI_Request request, int* flag, MPI_Status* status
 
 #if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
 
+namespace {
+
+template <class T>
+Word word(T argument) {
+    if constexpr (std::is_pointer_v<T>)
+        return reinterpret_cast<Word>(argument);
+    else
+        return static_cast<Word>(argument);
+}
+
+/// An MPI of our ABI that is older than the header that this was built with.
+bool lacks(const char* name) { return mpi::next(name) == nullptr; }
+
+}  // namespace
+
 int on_MPI_Request_get_status_all(int count, const MPI_Request requests[], int* flag, MPI_Status statuses[]) {
     go_on();
+    if (lacks("MPI_Request_get_status_all"))
+        return mpi::get_status_of_several("MPI_Request_get_status_all", std::array{word(count), word(requests), word(flag), word(statuses)});
     return next::MPI_Request_get_status_all(count, requests, flag, statuses);
 }
 
 int on_MPI_Request_get_status_any(int count, const MPI_Request requests[], int* index, int* flag, MPI_Status* status) {
     go_on();
+    if (lacks("MPI_Request_get_status_any"))
+        return mpi::get_status_of_several("MPI_Request_get_status_any", std::array{word(count), word(requests), word(index), word(flag), word(status)});
     return next::MPI_Request_get_status_any(count, requests, index, flag, status);
 }
 
 int on_MPI_Request_get_status_some(int incount, const MPI_Request requests[], int* outcount, int indices[],
                                    MPI_Status statuses[]) {
     go_on();
+    if (lacks("MPI_Request_get_status_some"))
+        return mpi::get_status_of_several("MPI_Request_get_status_some", std::array{word(incount), word(requests), word(outcount), word(indices), word(statuses)});
     return next::MPI_Request_get_status_some(incount, requests, outcount, indices, statuses);
 }
 

@@ -19,6 +19,7 @@ namespace palmette::mpi {
 void* next(const char* name) { return dlsym(RTLD_NEXT, name); }
 void* first(const char* name) { return dlsym(RTLD_DEFAULT, name); }
 void* find(const char* name) { return dlsym(RTLD_DEFAULT, name); }
+Abi abi_of_process() { return Abi::mpich; }
 
 #else
 
@@ -156,6 +157,7 @@ Library* chosen(std::vector<Library>& mpis, const void* caller) {
 
 /// Set once with `found`. Never closed: our table points into it.
 constinit void* library = nullptr;
+constinit Kind kind_of_library = our_kind;
 
 /// What the program as a whole sees comes first: a program that isn't position-independent has variables of the MPI in
 /// itself.
@@ -180,6 +182,7 @@ Found look(const void* caller) {
     Found result = Found::other;
     if (mpi->kind != our_kind && on_other_abi) on_other_abi(name_of(mpi->kind), mpi->object.map()->l_name);
     library = mpi->object.release();
+    kind_of_library = mpi->kind;
     if (mpi->kind == our_kind) {
         void** place = symbol_places();
         for (const char* name : symbol_names()) *place++ = in_scope_or_library(name);
@@ -187,6 +190,10 @@ Found look(const void* caller) {
     }
     found.store(result, std::memory_order_release);
     return result;
+}
+
+Abi abi_of_process() {
+    return kind_of_library == Kind::ompi ? Abi::ompi : kind_of_library == Kind::standard ? Abi::standard : Abi::mpich;
 }
 
 void look_at_load() {

@@ -40,7 +40,7 @@ void Background::give_back(Task& task) {
 }
 
 void Background::start(Task& task) {
-    task.begin = task.call->timed() ? PMPI_Wtime() : 0;
+    task.begin = task.call->begins(task.work);
     task.code = MPI_SUCCESS;
     task.running = true;
     ++task.work.plan->users;

@@ -57,7 +57,7 @@ class Call {
     int run(Work& work);
 
     /// Counts an operation that was served, and raises its error or that of its arguments. Returns the program's code.
-    int close(const Work& work, int code, double begin);
+    int close(const Work& work, int code, double begin_s);
     /// Raises an error of the arguments on `comm`; returns the code that this MPI would return.
     int raise(MPI_Comm comm, int error_class) const;
     /// Takes note of what comparing the plan with the MPI's own has found. A choice that loses is given up, by all ranks at the same call.
@@ -67,12 +67,11 @@ class Call {
         const std::string& mpi = process_.settings().mpi;
         return mpi == "mpich" || mpi == "impi";
     }
-    bool timed() const { return !process_.settings().report.empty(); }
+    /// Tells observers that a call begins; returns when, where there are any.
+    double begins(const Work& work) const;
 
   private:
     bool open_slowly();
-    /// Adds a call's physical limit to the report.
-    void bound(const Work& work);
     Comparing comparing(const Operation& operation, std::int64_t block_bytes) const;
     static void give_up(CachedPlan& plan);
     bool left_to_mpi() const {

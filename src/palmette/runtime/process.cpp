@@ -14,6 +14,7 @@
 #include "palmette/runtime/bypass.hpp"
 #include "palmette/runtime/device_library.hpp"
 #include "palmette/runtime/discovery.hpp"
+#include "palmette/runtime/reporting.hpp"
 
 namespace palmette::runtime {
 namespace {
@@ -74,6 +75,9 @@ void Process::prepare(Settings settings) {
     // Several threads would have to share the copies.
     settings_.copies_sends = settings_.mpi == "mpich" && !several_threads_;
     if (!settings_.enable) off_ = Refusal::switched_off;
+    observers_.clear();
+    if (!settings_.report.empty()) observers_.add(std::make_unique<Reporting>());
+    if (settings_.verbose > 0) observers_.add(std::make_unique<Saying>(settings_.verbose));
 }
 
 bool Process::everyone_is_here(const Presence& presence, int world_size) const {

@@ -10,6 +10,7 @@
 
 #include "palmette/runtime/communicator.hpp"
 #include "palmette/runtime/control.hpp"
+#include "palmette/runtime/observer.hpp"
 #include "palmette/runtime/presence.hpp"
 
 namespace palmette::runtime {
@@ -39,6 +40,7 @@ class Process {
     std::optional<Refusal> off() const { return off_; }
     const Settings& settings() const { return settings_; }
     Report& report() { return report_; }
+    const Observers& observers() const { return observers_; }
     /// The job of all ranks of MPI_COMM_WORLD; null where nothing is known.
     const topology::Job* world() const { return world_ ? &*world_ : nullptr; }
     int world_rank() const { return world_rank_; }
@@ -146,6 +148,7 @@ class Process {
     std::optional<Refusal> off_ = Refusal::before_init_or_after_finalize;
     std::optional<topology::Job> world_;
     Report report_;
+    Observers observers_;
     /// All ranks of the world, for palmette's own messages: nothing of the program's can get in between, and errors
     /// come back as codes. The program's communicators stay as they are, also their error handlers: MPICH tells one
     /// that was never set from one that was.

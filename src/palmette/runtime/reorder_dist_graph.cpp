@@ -119,7 +119,7 @@ std::optional<Numbers> numbers_of(Reordering& call, MPI_Comm comm, const Triples
 }
 
 /// Neighbours of one node on one side.
-struct Side {
+struct Neighbours {
     int degree = 0;
     std::vector<int> ranks, weights;
     bool weighted = false;
@@ -129,7 +129,7 @@ struct Side {
 };
 
 /// Sends a list of neighbours to the process that gets its node, and takes the list of this rank's new number.
-bool pass_on(const int* ranks, const int* weights, int degree, int to, int from, MPI_Comm comm, Side& got) {
+bool pass_on(const int* ranks, const int* weights, int degree, int to, int from, MPI_Comm comm, Neighbours& got) {
     const bool weighted = weights != MPI_UNWEIGHTED;
     std::vector<int> out(ranks, ranks + degree);
     for (int i = 0; weighted && i < degree; ++i) out.push_back(weight_at(weights, i));
@@ -196,8 +196,8 @@ std::optional<int> reorder_dist_graph_adjacent(MPI_Comm comm, int in_degree, con
     int code = MPI_SUCCESS;
     const MPI_Comm renumbered = call.renumbered(numbers->mine, call.size(), code);
     if (renumbered == MPI_COMM_NULL) return code;
-    Side in;
-    Side out;
+    Neighbours in;
+    Neighbours out;
     // Whoever gets this rank's old number needs its lists; in the new communicator that is its rank.
     const int to = call.rank();
     if (!pass_on(sources, source_weights, in_degree, to, numbers->of_my_node, renumbered, in) ||

@@ -79,6 +79,7 @@ Environment Work::environment(MpiExecutor& executor) {
     Environment out;
     out.bases = bases_;
     out.memory = &memory_;
+    out.observer = Process::instance().observers().of_steps();
     out.shared = plan->shares ? state->shared_node() : nullptr;
     out.single_copy_from = plan->single_copy_from;
     return out;

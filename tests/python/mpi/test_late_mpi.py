@@ -92,6 +92,15 @@ def test_mpi4py_that_is_switched_off_runs_as_alone(own_abi: Mpi) -> None:
     assert ran.served() == {} and ran.err == ""
 
 
+def test_functions_that_an_mpi_lacks_and_a_preload_has_do_what_they_should(own_abi: Mpi) -> None:
+    pytest.importorskip("mpi4py")
+    # mpi4py looks whether they are there, and finds those of the preload for another ABI.
+    words = [sys.executable, str(PROGRAMS / "get_status.py")]
+    ran = preloaded(own_abi, [own_abi.abi, *others(own_abi.abi)], words, {})
+    ran.assert_right(lines=2)
+    assert ran.err == ""
+
+
 @pytest.mark.parametrize("program", ["late.py", "transforms.py"])
 def test_the_mpi4py_of_debian_is_served(program: str, tmp_path: Path) -> None:
     python, launcher = Path("/usr/bin/python3"), shutil.which("mpiexec.openmpi")
