@@ -41,4 +41,6 @@ for several in (1, 3):
     expect(MPI.Request.Get_status_all(requests), True)
     expect(MPI.Request.Get_status_any(requests), (MPI.UNDEFINED, True))
     expect(MPI.Request.Get_status_some(requests), None)
-print(f"{cases} cases, {wrong} wrong")
+all_wrong = comm.reduce(wrong)
+if world == 0:
+    print(f"{2 * cases} cases, {all_wrong} wrong")
