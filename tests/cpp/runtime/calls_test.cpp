@@ -1,0 +1,153 @@
+// What stands around a call: the fast path, comparing, the report and other observers.
+#include <gtest/gtest.h>
+
+#include "palmette/runtime/bypass.hpp"
+#include "palmette/runtime/comparison.hpp"
+#include "palmette/runtime/observer.hpp"
+#include "palmette/runtime/report.hpp"
+
+namespace palmette::runtime {
+namespace {
+
+using select::Function;
+
+class FastPath : public testing::Test {
+  protected:
+    void SetUp() override { Report::Counter::concurrent = false; }
+    void TearDown() override {
+        bypass.close();
+        Report::Counter::concurrent = true;
+    }
+    Bypass bypass;
+    Report::Refused row;
+};
+
+TEST_F(FastPath, takes_what_it_was_opened_for_and_nothing_else) {
+    EXPECT_FALSE(bypass.takes(MPI_COMM_WORLD));
+    bypass.open({MPI_COMM_WORLD, 4, true}, row, MPI_INT, 2, 100);
+    EXPECT_TRUE(bypass.takes(MPI_COMM_WORLD, 2, MPI_INT));
+    EXPECT_TRUE(bypass.takes(MPI_COMM_WORLD, 100, MPI_INT));
+    EXPECT_FALSE(bypass.takes(MPI_COMM_WORLD, 1, MPI_INT));
+    EXPECT_FALSE(bypass.takes(MPI_COMM_WORLD, 101, MPI_INT));
+    EXPECT_FALSE(bypass.takes(MPI_COMM_WORLD, -5, MPI_INT));
+    EXPECT_FALSE(bypass.takes(MPI_COMM_WORLD, 2, MPI_DOUBLE));
+    EXPECT_FALSE(bypass.takes(MPI_COMM_SELF, 2, MPI_INT));
+    EXPECT_FALSE(bypass.takes(MPI_COMM_WORLD)) << "only some sizes are the MPI's";
+}
+
+TEST_F(FastPath, counts_at_the_end_what_it_took) {
+    bypass.open({MPI_COMM_WORLD, 4, true}, row);
+    for (int i = 0; i < 5; ++i) EXPECT_TRUE(bypass.takes(MPI_COMM_WORLD));
+    EXPECT_EQ(row.calls.operations(), 0);
+    bypass.close();
+    EXPECT_EQ(row.calls.operations(), 5);
+    EXPECT_FALSE(bypass.takes(MPI_COMM_WORLD));
+}
+
+TEST_F(FastPath, stays_closed_where_threads_call_at_the_same_time) {
+    Report::Counter::concurrent = true;
+    bypass.open({MPI_COMM_WORLD, 4, true}, row);
+    EXPECT_FALSE(bypass.takes(MPI_COMM_WORLD));
+}
+
+class Comparing : public testing::Test {
+  protected:
+    /// Calls until one is due, at most `most`; how many came before it.
+    int calls_until_due(Comparison& comparison, int most) {
+        for (int i = 0; i < most; ++i)
+            if (comparison.due(64)) return i;
+        return most;
+    }
+    static int right() { return MPI_SUCCESS; }
+};
+
+TEST_F(Comparing, takes_turns_and_settles_with_the_second_call) {
+    Comparison comparison(MPI_COMM_SELF, 0.5, false, false);
+    EXPECT_EQ(calls_until_due(comparison, 1000), Comparison::first - 1);
+    const auto turn = comparison.turn();
+    EXPECT_EQ(turn, Comparison::Turn::mpi);
+    int code = -1;
+    EXPECT_FALSE(comparison.time(right, code)) << "one call shows nothing";
+    EXPECT_EQ(code, MPI_SUCCESS);
+    EXPECT_TRUE(comparison.due(64));
+    EXPECT_EQ(comparison.turn(), Comparison::Turn::ours);
+    comparison.time(right, code);
+    EXPECT_FALSE(comparison.due(64)) << "the next pair waits until this one is paid for";
+}
+
+TEST_F(Comparing, learns_nothing_from_calls_that_fail) {
+    Comparison comparison(MPI_COMM_SELF, 0.5, false, false);
+    calls_until_due(comparison, 1000);
+    int code = MPI_SUCCESS;
+    comparison.time([] { return MPI_ERR_OTHER; }, code);
+    EXPECT_EQ(code, MPI_ERR_OTHER);
+    EXPECT_FALSE(comparison.time(right, code));
+    EXPECT_EQ(comparison.pairs(), 0);
+    EXPECT_FALSE(comparison.lost());
+}
+
+TEST_F(Comparing, of_unlike_calls_counts_for_nothing) {
+    Comparison comparison(MPI_COMM_SELF, 0.5, false, false);
+    calls_until_due(comparison, 1000);
+    int code = MPI_SUCCESS;
+    comparison.due(100);
+    comparison.time(right, code);
+    comparison.due(1000);
+    comparison.time(right, code);
+    EXPECT_FALSE(comparison.counts());
+    EXPECT_EQ(comparison.pairs(), 0);
+}
+
+TEST(Report, counts_by_function_size_and_algorithm) {
+    Report report;
+    Report::Served& row = report.served_row(Function::bcast, 1024, "ring", "a test");
+    EXPECT_EQ(&report.served_row(Function::bcast, 1023, "ring", "a test"), &row) << "one class of sizes";
+    EXPECT_NE(&report.served_row(Function::bcast, 1 << 20, "ring", "a test"), &row);
+    EXPECT_NE(&report.served_row(Function::bcast, 1024, "tree", "a test"), &row);
+    row.calls.add(true);
+    row.calls.add(false);
+    EXPECT_EQ(report.served_calls(Function::bcast), 2);
+    report.timed(row, 0.5);
+    report.timed(row, 1.5);
+    EXPECT_DOUBLE_EQ(row.mean_seconds(), 1.0);
+    EXPECT_DOUBLE_EQ(row.multiple(), 0) << "no bound is known";
+    report.bounded(row, 0.25);
+    report.bounded(row, 0.25);
+    EXPECT_GT(row.multiple(), 1);
+}
+
+TEST(Report, tells_refusals_with_their_reasons) {
+    Report report;
+    report.refused_row(Function::gather, Refusal::precondition, "too few ranks").calls.add(true);
+    const std::string text = report.to_json(1, 1.0, base::Json()).dump();
+    EXPECT_NE(text.find("too few ranks"), std::string::npos);
+    EXPECT_NE(text.find(sentence_of(Refusal::precondition)), std::string::npos);
+}
+
+struct Counted : Observer {
+    explicit Counted(int& all, bool steps = false) : calls(all), steps_too(steps) {}
+    void call_ended(const CallEvent&) override { ++calls; }
+    bool wants_steps() const override { return steps_too; }
+    int& calls;
+    bool steps_too;
+};
+
+TEST(Observers, are_nobody_until_one_is_there) {
+    Observers observers;
+    EXPECT_EQ(observers.of_calls(), nullptr);
+    EXPECT_EQ(observers.of_steps(), nullptr);
+    int first = 0, second = 0;
+    observers.add(std::make_unique<Counted>(first));
+    const Work work;
+    observers.of_calls()->call_ended({work});
+    observers.add(std::make_unique<Counted>(second, true));
+    observers.of_calls()->call_ended({work});
+    EXPECT_EQ(first, 2);
+    EXPECT_EQ(second, 1);
+    EXPECT_NE(observers.of_steps(), nullptr);
+    observers.clear();
+    EXPECT_EQ(observers.of_calls(), nullptr);
+}
+
+}  // namespace
+}  // namespace palmette::runtime
