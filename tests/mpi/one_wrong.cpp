@@ -182,6 +182,34 @@ void run(const Case& one, Outcome& outcome) {
                       "block %d after %s", r, one.name.c_str());
 }
 
+/// An operation that one rank alone can't make; the next one is made and runs as if nothing had been.
+void run_persistent(Outcome& outcome) {
+#if MPI_VERSION >= 4 || defined(OPEN_MPI)
+    std::snprintf(doing, sizeof doing, "persistent allgather");
+    Call call;
+    if (world_rank == 1) call.recvtype = MPI_DATATYPE_NULL;
+    MPI_Request wrong = MPI_REQUEST_NULL, right = MPI_REQUEST_NULL;
+    int code = MPI_Allgather_init(call.send, count, MPI_INT, call.recv, count, call.recvtype, MPI_COMM_WORLD,
+                                  MPI_INFO_NULL, &wrong);
+    const int expected = world_rank == 1 ? MPI_ERR_TYPE : MPI_SUCCESS;
+    outcome.check(class_of(code) == expected, "persistent allgather: class %d, not %d", class_of(code), expected);
+    for (int turn = 0; turn < 3; ++turn) {
+        Call again;
+        code = MPI_Allgather_init(again.send, count, MPI_INT, again.recv, count, MPI_INT, MPI_COMM_WORLD, MPI_INFO_NULL,
+                                  &right);
+        outcome.check(code == MPI_SUCCESS, "persistent allgather after it: %d", code);
+        MPI_Start(&right);
+        MPI_Wait(&right, MPI_STATUS_IGNORE);
+        for (int r = 0; r < ranks; ++r)
+            outcome.check(again.to[static_cast<std::size_t>(r * count)] == r + 1, "block %d of persistent allgather", r);
+        MPI_Request_free(&right);
+    }
+    if (wrong != MPI_REQUEST_NULL) MPI_Request_free(&wrong);
+#else
+    (void)outcome;
+#endif
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -194,6 +222,8 @@ int main(int argc, char** argv) {
         watch(static_cast<unsigned>(option(argc, argv, "--patience", 30)));
         run(one, outcome);
     }
+    watch(static_cast<unsigned>(option(argc, argv, "--patience", 30)));
+    run_persistent(outcome);
     const int status = outcome.close(MPI_COMM_WORLD);
     MPI_Finalize();
     return status;

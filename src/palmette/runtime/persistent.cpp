@@ -49,13 +49,14 @@ int open_self(Table& all) {
 
 bool may_be_persistent(Call& call, Task& task) {
     const CachedPlan& plan = *task.work.plan;
-    // Whoever starts it later would wait for this rank, which has nothing to start.
-    if (task.work.fault != MPI_SUCCESS) return call.refuse(Refusal::erroneous_arguments);
     if (plan.relays && select::sizes_unknown(plan.key.function)) return call.refuse(Refusal::lengths_unknown);
     // Ranks may start several in any order, so each has tags of its own for good.
     const auto tags = call.state().tags.keep(plan.tags);
     if (!tags) return call.refuse(Refusal::too_many_tags, plan.algorithm);
     task.tags = *tags;
+    // Whoever starts it later would wait for this rank, which has nothing to start. Its tags stay taken, so that those of
+    // the next operation are the same on all ranks.
+    if (task.work.fault != MPI_SUCCESS) return call.refuse(Refusal::erroneous_arguments);
     task.work.send.keep_lists();
     task.work.recv.keep_lists();
     return true;
