@@ -63,9 +63,11 @@ tested: debian build simulate
 test: tested
 	@$(BIN)/python tools/run_tests.py $(TESTS)
 
-# Other people's numerical programs, with their own tests.
+# Other people's programs with their own tests, sweeps and soaks; every plan under the sanitizers.
 test-long: tested
 	@tools/setup_debian.sh scalapack-mpi-test
+	@tools/build.sh asan-ubsan $(JOBS) palmette_test_execute palmette_test_node
+	@for part in execute node; do build/asan-ubsan/tests/palmette_test_$$part --gtest_brief=1 || exit 1; done
 	@$(BIN)/python tools/run_tests.py long
 
 lint: build

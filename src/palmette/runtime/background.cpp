@@ -166,6 +166,7 @@ std::optional<int> begin_task(const CallArguments& arguments, MPI_Request* reque
         task.work.recv.detach_and_discard();
     }
     const int code = begin(task, request);
+    task.work.arguments = nullptr;
     if (fault == MPI_SUCCESS || code != MPI_SUCCESS) return code;
     // It goes on for the others' sake; the program gets the error at once, and nothing to wait for.
     PMPI_Request_free(request);

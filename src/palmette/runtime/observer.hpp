@@ -13,9 +13,9 @@ namespace palmette::runtime {
 
 /// A call that palmette serves, as its observers see it. What it refers to is good until they return.
 struct CallEvent {
-    const Work& work;     ///< plan, buffers, communicator
-    double begin_s = 0;   ///< PMPI_Wtime
-    double end_s = 0;     ///< the same; 0 as long as it runs
+    const Work& work;    ///< arguments, plan, buffers, communicator
+    double begin_s = 0;  ///< PMPI_Wtime
+    double end_s = 0;    ///< the same; 0 as long as it runs
     int code = MPI_SUCCESS;
     Communicator& state() const { return *work.state; }
     CachedPlan& plan() const { return *work.plan; }

@@ -5,6 +5,7 @@ namespace palmette::runtime {
 using select::Function;
 
 bool prepare(Call& call, Work& work, const CallArguments& arguments) {
+    work.arguments = &arguments;
     switch (arguments.function) {
         case Function::gather:
         case Function::gatherv:

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "palmette/runtime/call_arguments.hpp"
 #include "palmette/runtime/caller_buffer.hpp"
 #include "palmette/runtime/communicator.hpp"
 #include "palmette/runtime/operation_memory.hpp"
@@ -24,6 +25,8 @@ class Work {
         copy_of_recv        ///< reduce_scatter, alltoall: the input lies where output goes, and is copied first
     };
 
+    /// What the program passed, until the call returns to it: null in one that goes on in the background.
+    const CallArguments* arguments = nullptr;
     Communicator* state = nullptr;
     MPI_Comm comm = MPI_COMM_NULL;
     CachedPlan* plan = nullptr;
