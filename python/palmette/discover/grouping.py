@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
 
 from palmette.discover.found import DiscoverError, Found
@@ -27,6 +28,7 @@ def machine_of_groups(groups: dict[str, Group], found: Found) -> Machine:
     rails of one group. Raises DiscoverError for a switch below itself and for a file without hosts.
     """
     _drop_unknown(groups, found)
+    _drop_upward(groups, found)
     heights = _heights(groups, found)
     groups = _join_rails(groups, found)
     parent: dict[str, str] = {}
@@ -85,6 +87,42 @@ def _drop_unknown(groups: dict[str, Group], found: Found) -> None:
             group.below = [child for child in group.below if child in groups]
 
 
+def _drop_upward(groups: dict[str, Group], found: Found) -> None:
+    """Some files list each link at both of its ends: then what is nearer to hosts is below."""
+    both = [
+        (name, child)
+        for name, group in groups.items()
+        for child in group.below
+        if name in groups[child].below and name != child
+    ]
+    if not both:
+        return
+    near: dict[str, set[str]] = {name: set(group.below) for name, group in groups.items()}
+    for name, group in groups.items():
+        for child in group.below:
+            near[child].add(name)
+    distance = {name: 0 for name, group in groups.items() if group.hosts}
+    queue = deque(distance)
+    while queue:
+        name = queue.popleft()
+        for other in near[name]:
+            if other not in distance:
+                distance[other] = distance[name] + 1
+                queue.append(other)
+    far = len(groups)
+    for name, child in both:
+        here, there = distance.get(name, far), distance.get(child, far)
+        if here == there:
+            place = f"{found.source.path}:{groups[name].line}" if groups[name].line else found.source.path
+            raise DiscoverError(
+                f'switches "{name}" and "{child}" list each other and are as far from hosts: a ring or torus is no '
+                f"topology.conf, {place}; give the fabric by ibnetdiscover or the synthetic form"
+            )
+        if here < there:
+            groups[name].below.remove(child)
+    found.warn(f"{len(both) // 2} link(s) between switches are listed at both ends; what is nearer to hosts is below")
+
+
 def _heights(groups: dict[str, Group], found: Found) -> dict[str, int]:
     heights: dict[str, int] = {}
     open_groups: set[str] = set()
@@ -105,7 +143,7 @@ def _heights(groups: dict[str, Group], found: Found) -> dict[str, int]:
             loop = next((child for child in waiting if child in open_groups), None)
             if loop is not None:
                 place = f"{found.source.path}:{groups[loop].line}" if groups[loop].line else found.source.path
-                raise DiscoverError(f'switch "{loop}" is below itself, {place}; mend its Switches= line')
+                raise DiscoverError(f'switch "{loop}" is below itself, {place}; mend its Switches= line (a ring or torus is no topology.conf)')
             stack.extend(waiting)
     return heights
 

@@ -2,9 +2,33 @@
 
 from __future__ import annotations
 
+import re
+
 from ClusterShell.NodeSet import NodeSet, NodeSetException  # type: ignore[import-untyped]
 
 from palmette.discover.found import DiscoverError
+
+
+MOST_HOSTS = 1 << 18
+"""A list that stands for more is taken for a slip: no cluster has so many, and its names would take gigabytes."""
+
+_RANGES = re.compile(r"\[([^\]]*)\]")
+
+
+def count(text: str) -> int:
+    """How many names a host list stands for at most, without making them."""
+    total = 0
+    for item in re.split(r",(?![^\[]*\])", text):
+        names = 1
+        for ranges in _RANGES.findall(item):
+            inside = 0
+            for part in ranges.split(","):
+                first, dash, last = part.partition("-")
+                digits = first.strip().isdigit() and last.strip().split("/")[0].isdigit()
+                inside += max(1, int(last.split("/")[0]) - int(first) + 1) if dash and digits else 1
+            names *= inside
+        total += names
+    return total
 
 
 def expand(text: str, place: str) -> list[str]:
@@ -15,6 +39,8 @@ def expand(text: str, place: str) -> list[str]:
     text = text.strip()
     if not text:
         return []
+    if (names := count(text)) > MOST_HOSTS:
+        raise DiscoverError(f'host list "{text[:60]}" stands for {names} hosts, {place}; at most {MOST_HOSTS} are read')
     # ClusterShell reads @group, ! and & as set arithmetic, which host lists don't have.
     if bad := next((c for c in "@!&^*" if c in text), None):
         raise DiscoverError(f'host list "{text[:60]}" can\'t be read ("{bad}" in a name), {place}; mend that line')

@@ -7,10 +7,52 @@ That set is the group; a few hosts with cables elsewhere don't merge two leaves 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import combinations
 
 from palmette.discover.tiers import Groups
+
+
+def beside_the_tree(
+    host_switches: Mapping[str, Mapping[int, float]], leaves: set[int], trunks: Collection[tuple[int, int]]
+) -> set[int]:
+    """The leaves that tell nothing of where hosts stand: each serves hosts that other leaves keep apart.
+
+    Such a switch is a storage or management network of its own, or a rail whose switches are larger than another one's. More
+    than half of its hosts hang at smaller leaves as well, which have most of their hosts there, few in common, and a way to
+    each other without it.
+    """
+    hosts_at: dict[int, set[str]] = {leaf: set() for leaf in leaves}
+    for host, switches in host_switches.items():
+        for switch in switches:
+            if switch in leaves:
+                hosts_at[switch].add(host)
+    found = set()
+    for leaf, hosts in hosts_at.items():
+        near = {other for host in hosts for other in host_switches[host] if other in leaves and other != leaf}
+        inside = [
+            other
+            for other in sorted(near)
+            if len(hosts_at[other]) < len(hosts) and 2 * len(hosts_at[other] & hosts) >= len(hosts_at[other])
+        ]
+        pairs = combinations(inside, 2)
+        apart = next(((a, b) for a, b in pairs if 2 * len(hosts_at[a] & hosts_at[b]) < _fewer(hosts_at, a, b)), None)
+        covered = set().union(*(hosts_at[other] for other in inside))
+        if apart and 2 * len(hosts & covered) > len(hosts) and _connected(*apart, leaf, trunks):
+            found.add(leaf)
+    return found
+
+
+def _fewer(hosts_at: Mapping[int, set[str]], a: int, b: int) -> int:
+    return min(len(hosts_at[a]), len(hosts_at[b]))
+
+
+def _connected(a: int, b: int, without: int, trunks: Collection[tuple[int, int]]) -> bool:
+    groups = Groups({a, b, *(switch for pair in trunks for switch in pair)})
+    for one, other in trunks:
+        if without not in (one, other):
+            groups.join(one, other)
+    return groups.find(a) == groups.find(b)
 
 
 def leaf_groups(host_switches: Mapping[str, Mapping[int, float]], leaves: set[int]) -> dict[int, int]:
@@ -33,10 +75,13 @@ def leaf_groups(host_switches: Mapping[str, Mapping[int, float]], leaves: set[in
     return {leaf: groups.find(leaf) for leaf in leaves}
 
 
-def home_of(switches: Mapping[int, float], group_of: Mapping[int, int]) -> tuple[int, bool]:
+def home_of(
+    switches: Mapping[int, float], group_of: Mapping[int, int], order: Mapping[int, int]
+) -> tuple[int, bool]:
     """The switch (a group's name for a leaf) that a host stands under, and whether it has cables elsewhere too.
 
-    The place with most capacity wins, a leaf before an upper switch, then the smallest GUID.
+    The place with most capacity wins, a leaf before an upper switch, then the first in `order`, which tells each place's
+    number in an order that doesn't depend on GUIDs.
     """
     capacity: dict[int, float] = {}
     cables_at_leaf: dict[int, bool] = {}
@@ -44,5 +89,5 @@ def home_of(switches: Mapping[int, float], group_of: Mapping[int, int]) -> tuple
         place = group_of.get(switch, switch)
         capacity[place] = capacity.get(place, 0.0) + rate
         cables_at_leaf[place] = switch in group_of
-    best = min(capacity, key=lambda place: (not cables_at_leaf[place], -capacity[place], place))
+    best = min(capacity, key=lambda place: (not cables_at_leaf[place], -capacity[place], order[place]))
     return best, len(capacity) > 1

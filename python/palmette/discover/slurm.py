@@ -52,6 +52,8 @@ def _of_this_cluster() -> tuple[str, str]:
 def _read_conf(text: str, found: Found) -> None:
     switches: dict[str, Group] = {}
     blocks: list[Block] = []
+    of_all: list[str] = []
+    refused: DiscoverError | None = None
     sizes: list[int] = []
     for number, line in _logical_lines(text.splitlines()):
         pairs = {key.lower(): value.strip('"') for key, value in _PAIR.findall(line)}
@@ -63,12 +65,15 @@ def _read_conf(text: str, found: Found) -> None:
                 found.warn(f"not understood and skipped: {line[:40]}", number)
         elif "switchname" in pairs:
             try:
-                hosts = expand(pairs.get("nodes", ""), place)
+                of_all_nodes = pairs.get("nodes", "").lower() == "all"
+                hosts = [] if of_all_nodes else expand(pairs.get("nodes", ""), place)
                 below = expand(pairs.get("switches", ""), place)
                 names = expand(pairs["switchname"], place)
             except DiscoverError as error:
+                refused = refused or error
                 found.warn(f"skipped: {error}", number)
                 continue
+            of_all += names if of_all_nodes else []
             for name in names:
                 group = switches.setdefault(name, Group(name, line=number))
                 group.hosts.extend(hosts)
@@ -77,6 +82,7 @@ def _read_conf(text: str, found: Found) -> None:
             try:
                 blocks.append(Block(pairs["blockname"], expand(pairs.get("nodes", ""), place)))
             except DiscoverError as error:
+                refused = refused or error
                 found.warn(f"skipped: {error}", number)
         elif "blocksizes" in pairs:
             sizes = _sizes(pairs["blocksizes"], found, number)
@@ -86,12 +92,35 @@ def _read_conf(text: str, found: Found) -> None:
         found.machine = machine_of_blocks(blocks, sizes, found)
         found.source.detail = f"block plugin, {len(blocks)} blocks"
     elif switches:
+        _give_all(switches, of_all, found)
         found.machine = machine_of_groups(switches, found)
         found.source.detail = f"tree plugin, {len(switches)} switches"
     else:
-        raise DiscoverError(
+        raise refused or DiscoverError(
             f"no SwitchName= or BlockName= line in it, {found.source.path}; give a topology.conf or topology.yaml"
         )
+
+
+def _give_all(switches: dict[str, Group], of_all: list[str], found: Found) -> None:
+    """Nodes=ALL: every node of the cluster, which other lines must name, or Slurm itself."""
+    if not of_all:
+        return
+    hosts = list(dict.fromkeys(host for group in switches.values() for host in group.hosts)) or _hosts_of_this_cluster()
+    if not hosts:
+        raise DiscoverError(
+            f'switch "{of_all[0]}" has Nodes=ALL, all nodes of the cluster, which nothing in it names, '
+            f"{found.source.path}; put the list there that `sinfo -h -o %N` prints"
+        )
+    for name in of_all:
+        switches[name].hosts.extend(hosts)
+
+
+def _hosts_of_this_cluster() -> list[str]:
+    tool = shutil.which("sinfo")
+    if tool is None:
+        return []
+    run = subprocess.run([tool, "-h", "-o", "%N"], capture_output=True, text=True, check=False, timeout=30)
+    return expand(run.stdout.strip(), "output of sinfo") if run.returncode == 0 else []
 
 
 def _sizes(text: str, found: Found, line: int) -> list[int]:

@@ -8,14 +8,18 @@ nested by themselves, in regular and irregular fabrics; where a tier groups noth
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from palmette.discover.clean import CleanFabric
 from palmette.discover.found import Found
 from palmette.discover.ib_names import natural_key
-from palmette.discover.leaf_groups import home_of, leaf_groups
+from palmette.discover.leaf_groups import beside_the_tree, home_of, leaf_groups
 from palmette.discover.tiers import Groups, neighbours, tiers
 from palmette.topology_model import Level, Machine, TreeNode
+
+MOST_NAMES = 8
+"""A warning names so many switches or hosts."""
 
 
 @dataclass(slots=True)
@@ -49,17 +53,32 @@ class _Builder:
         self.tier = tier
         self.found = found
         self.top = max(tier.values(), default=1)
-        self.host_switches, self.host_rate = self._host_rates()
         leaves = {switch for switch, number in tier.items() if number == 1}
-        self.group_of = leaf_groups(self.host_switches, leaves)
+        everything, _ = self._host_rates(frozenset())
+        self.beside = beside_the_tree(everything, leaves, [(cable.a, cable.b) for cable in fabric.trunks])
+        self._tell_beside()
+        self.host_switches, self.host_rate = self._host_rates(self.beside)
+        self.group_of = leaf_groups(self.host_switches, leaves - self.beside)
 
-    def _host_rates(self) -> tuple[dict[str, dict[int, float]], dict[str, float | None]]:
+    def _tell_beside(self) -> None:
+        if not self.beside:
+            return
+        names = sorted((self.fabric.names[guid] for guid in self.beside), key=natural_key)
+        more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+        self.found.warn(
+            f"{len(names)} switch(es) serve hosts of several leaves, as a storage or management network or another rail "
+            f"does; they and their cables are left out of the tree: {', '.join(names[:MOST_NAMES])}{more}"
+        )
+
+    def _host_rates(self, beside: Collection[int]) -> tuple[dict[str, dict[int, float]], dict[str, float | None]]:
+        """Each host's switches with the capacity towards them, and the sum; switches `beside` where there are others."""
         owner = {adapter: name for name, adapters in self.fabric.hosts.items() for adapter in adapters}
         switches: dict[str, dict[int, float]] = {name: {} for name in self.fabric.hosts}
         rate: dict[str, float | None] = dict.fromkeys(self.fabric.hosts, 0.0)
+        elsewhere = {owner[cable.a] for cable in self.fabric.host_cables if cable.a in owner and cable.b not in beside}
         for cable in self.fabric.host_cables:
             name = owner.get(cable.a)
-            if name is None:
+            if name is None or (cable.b in beside and name in elsewhere):
                 continue
             speed = cable.bytes_per_s
             switches[name][cable.b] = switches[name].get(cable.b, 0.0) + (speed or 0.0)
@@ -122,10 +141,11 @@ class _Builder:
         at: dict[int, list[str]] = defaultdict(list)
         elsewhere = 0
         self.above: dict[int, list[str]] = defaultdict(list)
+        order = self._order_of_places()
         for name, switches in self.host_switches.items():
             if not switches:
                 continue
-            place, several = home_of(switches, self.group_of)
+            place, several = home_of(switches, self.group_of, order)
             elsewhere += several
             (at if self.tier[place] == 1 else self.above)[place].append(name)
         if elsewhere:
@@ -146,6 +166,15 @@ class _Builder:
             groups[group] = leaf
         self.found.leave_out(empty, "leaf groups", "no host with a name hangs there")
         return groups
+
+    def _order_of_places(self) -> dict[int, int]:
+        """Places in the order of their first hosts, then of their numbers of hosts: the same whatever the GUIDs are."""
+        hosts: dict[int, list[str]] = defaultdict(list)
+        for name, switches in self.host_switches.items():
+            for switch in switches:
+                hosts[self.group_of.get(switch, switch)].append(name)
+        keys = {place: (min(map(natural_key, names)), len(names), sorted(names)) for place, names in hosts.items()}
+        return {place: number for number, place in enumerate(sorted(keys, key=lambda place: keys[place]))}
 
     def _hosts_above(self) -> dict[int, list[TreeNode]]:
         """Hosts at switches above the leaves, by switch."""

@@ -186,3 +186,56 @@ def test_switches_that_group_nothing_by_themselves_stay_with_the_group_below(tmp
         "with as many hosts as the leaves it is one of them"
     )
     assert found.machine.tree.switches == [fabric.id("spine2")]
+
+
+@pytest.mark.parametrize("leaves", [2, 3, 5])
+@pytest.mark.parametrize("storage_first", [True, False])
+@pytest.mark.parametrize("cabled", [True, False])
+def test_a_storage_switch_that_all_hosts_hang_at_makes_no_leaf(
+    tmp_path: Path, leaves: int, storage_first: bool, cabled: bool
+) -> None:
+    fabric = Listing()
+    # GUIDs go by the order of devices: they must not decide.
+    names = ["storage", *(f"leaf{number}" for number in range(1, leaves + 1)), "spine"]
+    for switch in names if storage_first else reversed(names):
+        fabric.switch(switch)
+    for number in range(3 * leaves):
+        fabric.host(f"n{number}x", f"leaf{number // 3 + 1}", name=f"n{number} mlx5_0")
+        fabric.host(f"n{number}y", "storage", name=f"n{number} mlx5_1")
+    for number in range(1, leaves + 1):
+        fabric.cable(f"leaf{number}", "spine", count=2)
+    if cabled:
+        fabric.cable("storage", "spine")
+    found = discover_text(tmp_path, fabric.text())
+    tree = tree_of(found)
+    for number in range(leaves):
+        assert tree[f"leaf{number + 1}"] == [f"n{3 * number + k}" for k in range(3)]
+    assert "storage" not in tree
+    assert up(found, "n0") == pytest.approx(12.5e9), "what goes to the storage doesn't count"
+    assert any("left out of the tree: storage" in note.message for note in found.warnings)
+
+
+def test_a_leaf_with_a_few_cables_of_its_hosts_elsewhere_stays_a_leaf(tmp_path: Path) -> None:
+    fabric = Listing()
+    for switch in ("leaf1", "leaf2", "spine", "console1", "console2"):
+        fabric.switch(switch)
+    for number in range(16):
+        fabric.host(f"n{number}", f"leaf{number // 8 + 1}")
+    for leaf in ("leaf1", "leaf2", "console1", "console2"):
+        fabric.cable(leaf, "spine")
+    for number in (1, 2):
+        fabric.host(f"c{number}", f"console{number}", name=f"n{number} mlx5_9")
+    tree = tree_of(discover_text(tmp_path, fabric.text()))
+    assert {"n0", "n3", "n7"} < set(tree["leaf1"])
+    assert len(tree["leaf2"]) == 8
+
+
+def test_the_one_network_that_joins_hosts_is_theirs(tmp_path: Path) -> None:
+    fabric = Listing()
+    for switch in ("pair1", "pair2", "pair3", "all"):
+        fabric.switch(switch)
+    for number in range(6):
+        fabric.host(f"n{number}x", f"pair{number // 2 + 1}", name=f"n{number} mlx5_0")
+        fabric.host(f"n{number}y", "all", name=f"n{number} mlx5_1")
+    found = discover_text(tmp_path, fabric.text())
+    assert not any("left out of the tree" in note.message for note in found.warnings), "no other way joins the pairs"

@@ -71,7 +71,7 @@ def test_bad_lines_cost_a_warning_with_their_number(tmp_path: Path) -> None:
 
 def test_a_switch_below_itself_is_an_error_with_the_line(tmp_path: Path) -> None:
     with pytest.raises(DiscoverError, match=r'switch "[ab]" is below itself, .*topology.conf:[12]'):
-        conf(tmp_path, "SwitchName=a Switches=b\nSwitchName=b Switches=a Nodes=n1\n")
+        conf(tmp_path, "SwitchName=a Switches=a,b\nSwitchName=b Nodes=n1\n")
 
 
 def test_a_file_without_switches_is_an_error(tmp_path: Path) -> None:
@@ -167,3 +167,48 @@ def test_a_file_of_addresses_tells_the_whole_job(tmp_path: Path) -> None:
 def test_an_environment_that_tells_nothing_is_an_error(environment: dict[str, str], message: str) -> None:
     with pytest.raises(DiscoverError, match=message):
         discover_env(None, environment)
+
+
+def test_all_nodes_are_those_that_other_lines_name(tmp_path: Path) -> None:
+    found = conf(tmp_path, "SwitchName=top Switches=l[1-2] Nodes=ALL\nSwitchName=l1 Nodes=a,b\nSwitchName=l2 Nodes=c\n")
+    assert tree_of(found) == {"top": ["l1", "l2"], "l1": ["a", "b"], "l2": ["c"]}
+
+
+def test_all_nodes_that_nothing_names_are_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(DiscoverError, match="Nodes=ALL, all nodes of the cluster.*sinfo"):
+        conf(tmp_path, "SwitchName=s1 Nodes=ALL")
+    tool = tmp_path / "sinfo"
+    tool.write_text("#!/bin/sh\necho 'n[1-3]'\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    assert tree_of(conf(tmp_path, "SwitchName=s1 Nodes=ALL"))["s1"] == ["n1", "n2", "n3"]
+
+
+@pytest.mark.parametrize("text", ["n[1-5000000]", "n[1-900]g[1-900]", "a,n[0000001-9999999],b"])
+def test_a_range_that_no_cluster_has_is_told_at_once(tmp_path: Path, text: str) -> None:
+    with pytest.raises(DiscoverError, match=r"stands for \d+ hosts, .*topology.conf:1; at most 262144"):
+        conf(tmp_path, f"SwitchName=s1 Nodes={text}")
+
+
+def test_links_that_are_listed_at_both_ends_are_one(tmp_path: Path) -> None:
+    found = conf(
+        tmp_path,
+        "SwitchName=l1 Nodes=n[1-2] Switches=sp\nSwitchName=l2 Nodes=n[3-4] Switches=sp\n"
+        "SwitchName=sp Switches=l[1-2],core\nSwitchName=core Switches=sp\n",
+    )
+    tree = tree_of(found)
+    assert tree["sp"] == ["l1", "l2"]
+    assert "3 link(s) between switches are listed at both ends" in found.warnings[0].message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SwitchName=a Nodes=n1 Switches=b,c\nSwitchName=b Nodes=n2 Switches=a,c\nSwitchName=c Nodes=n3 Switches=a,b\n",
+        "SwitchName=a Nodes=n1 Switches=b\nSwitchName=b Nodes=n2 Switches=c\nSwitchName=c Nodes=n3 Switches=a\n",
+    ],
+)
+def test_a_ring_is_told_to_be_no_topology_conf(tmp_path: Path, text: str) -> None:
+    with pytest.raises(DiscoverError, match="a ring or torus is no topology.conf"):
+        conf(tmp_path, text)
