@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from palmette.files import parse_json
 from palmette.topology_model import (
     FORMAT,
     VERSION,
@@ -54,7 +55,7 @@ def load(path: str | Path) -> Topology:
 def parse(text: str, name: str = "topology.json") -> Topology:
     """Reads topology.json from text; `name` stands for the file in errors."""
     try:
-        document = json.loads(text)
+        document = parse_json(text)
     except json.JSONDecodeError as error:
         raise TopologyError(
             f"{name}:{error.lineno}: not JSON ({error.msg}); write it again with `palmette discover`"

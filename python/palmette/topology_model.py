@@ -7,14 +7,12 @@ Rates are bytes per second and direction, latencies are seconds.
 from __future__ import annotations
 
 import json
-import os
-import stat
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
+from palmette.files import replaced
 from palmette.topology_calibration import Calibration
 
 FORMAT = "palmette-topology"
@@ -243,36 +241,9 @@ class Topology:
         stream.write("\n  }\n}\n")
 
     def save(self, path: str | Path) -> None:
-        """Writes the file to `path`; OSError when that can't be done."""
-        with open(path, "w", encoding="utf-8") as stream:
+        """Writes the file in one step (files.replaced); OSError when that can't be done, and the old file is intact then."""
+        with replaced(path) as stream:
             self.write(stream)
-
-    def replace_file(self, path: str | Path) -> None:
-        """Writes the file beside `path` and moves it there: who reads `path` sees the old file or the whole new one.
-
-        A link is followed, and the mode of the old file kept. OSError when that can't be done; the old file is then intact.
-        """
-        target = Path(path).resolve()
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        temporary = Path(name)
-        try:
-            with open(handle, "w", encoding="utf-8") as stream:
-                self.write(stream)
-                stream.flush()
-                os.fsync(stream.fileno())
-            mode = target.stat().st_mode if target.exists() else 0o666 & ~_umask()
-            temporary.chmod(stat.S_IMODE(mode))
-            temporary.replace(target)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
-
-
-def _umask() -> int:
-    """The process's umask, which can only be read by setting it."""
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask
 
 
 def _present(item: Any, keep: tuple[str, ...] = ()) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from palmette.bench.places import LabPlace, Place, program, read_topology
 from palmette.bench.results import EdgeLoad, Job, Kind, Run
 from palmette.bench.settings import Settings
 from palmette.bench.traffic import Traffic, background
+from palmette.files import parse_json
 from palmette.lab.link_log import LinkLog
 from palmette.lab.running import TIMED_OUT
 from palmette.mpi_install import Installation
@@ -280,7 +281,7 @@ def _rates(place: Place, kind: Kind) -> Iterator[None]:
 def _read_report(path: Path) -> dict[str, Any] | None:
     """Return the preload's report; None where it wrote none or not to its end."""
     try:
-        report = json.loads(path.read_text(encoding="utf-8"))
+        report = parse_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     return report if isinstance(report, dict) and report.get("format") == "palmette-report" else None

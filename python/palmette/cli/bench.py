@@ -29,7 +29,7 @@ from palmette.cli.bench_place import Where
 from palmette.cli.bench_plan import RunPlan, plan_run, say_left_out, write_load
 from palmette.cli.bench_progress import BenchProgress
 from palmette.cli.bench_show import show_run as show_run
-from palmette.cli.common import CliError, assignment, console, emit_json, errors, json_option
+from palmette.cli.common import CliError, Whole, assignment, console, emit_json, errors, json_option
 from palmette.cli.duration import duration
 from palmette.lab import LabError
 from palmette.launch import LaunchError
@@ -77,15 +77,15 @@ def one_line_errors() -> Iterator[None]:
 )
 @click.option("--lab-name", metavar="NAME", help="Use the lab of that name that is up.")
 @click.option("--spine-delay", callback=duration, metavar="TIME", help="The lab's top switch holds each frame: 5ms.")
-@click.option("-n", "--local", "local_ranks", type=click.IntRange(1), help="No lab: this many local ranks.")
-@click.option("--ppn", type=click.IntRange(1), help="Ranks a host. [default: the machine's slots]")
-@click.option("--ranks", type=click.IntRange(1), help="Ranks of the job. [default: all slots]")
-@click.option("--root", type=click.IntRange(0), default=0, show_default=True, help="Root of the collectives.")
+@click.option("-n", "--local", "local_ranks", type=Whole(1), help="No lab: this many local ranks.")
+@click.option("--ppn", type=Whole(1), help="Ranks a host. [default: the machine's slots]")
+@click.option("--ranks", type=Whole(1), help="Ranks of the job. [default: all slots]")
+@click.option("--root", type=Whole(0), default=0, show_default=True, help="Root of the collectives.")
 @click.option("--env", "assignments", multiple=True, metavar="K=V", help="Set a variable in the ranks (repeatable).")
-@click.option("--repeat", type=click.IntRange(1), default=1, show_default=True, help="Jobs for each MPI and placement.")
+@click.option("--repeat", type=Whole(1), default=1, show_default=True, help="Jobs for each MPI and placement.")
 @click.option("--seconds", type=click.FloatRange(0), default=2.0, show_default=True, help="Time a cell.")
-@click.option("--min-iterations", type=click.IntRange(1), default=8, show_default=True, help="Pairs a cell, at least.")
-@click.option("--max-iterations", type=click.IntRange(1), default=1000, show_default=True, help="At most.")
+@click.option("--min-iterations", type=Whole(1), default=8, show_default=True, help="Pairs a cell, at least.")
+@click.option("--max-iterations", type=Whole(1), default=1000, show_default=True, help="At most.")
 @click.option("--floor", is_flag=True, help="Measure with the lab's rates off, too: what the links don't set.")
 @click.option("--pass-through", is_flag=True, help="Measure, too, what a call costs that palmette leaves to the MPI.")
 @click.option("--side-by-side", is_flag=True, help="Show the MPIs beside each other, against the fastest of them.")

@@ -14,7 +14,7 @@ from palmette.bench.settings import parse_sizes, split, split_placements
 from palmette.cli import installations
 from palmette.cli.bench import one_line_errors
 from palmette.cli.bench_place import Where
-from palmette.cli.common import CliError, emit_json, errors, json_option, write_file
+from palmette.cli.common import CliError, Whole, emit_json, errors, json_option, write_file
 from palmette.cli.duration import duration
 from palmette.compose.auto import ablation
 from palmette.compose.bench import COLLECTIVES, Asked, Cell, Named, Settings, composition_of, job_on, measure
@@ -44,13 +44,13 @@ EXAMPLE = "palmette bench compose broadcast,reduce --sizes 1M --placement random
 @click.option("--mpi", "mpis", help="mpich, openmpi, impi, or `all`. [default: the first that is installed]")
 @click.option("--lab", "lab_spec", metavar="SPEC", help="Build this emulated cluster.")
 @click.option("--lab-name", metavar="NAME", help="Use the lab of that name that is up.")
-@click.option("-n", "--local", "local_ranks", type=click.IntRange(1), help="This many local ranks.")
-@click.option("--ppn", type=click.IntRange(1), help="Ranks a host. [default: the machine's slots]")
-@click.option("--ranks", type=click.IntRange(1), help="Ranks of the job. [default: all slots]")
-@click.option("--root", type=click.IntRange(0), default=0, show_default=True, help="Root of the collectives.")
+@click.option("-n", "--local", "local_ranks", type=Whole(1), help="This many local ranks.")
+@click.option("--ppn", type=Whole(1), help="Ranks a host. [default: the machine's slots]")
+@click.option("--ranks", type=Whole(1), help="Ranks of the job. [default: all slots]")
+@click.option("--root", type=Whole(0), default=0, show_default=True, help="Root of the collectives.")
 @click.option("--seconds", type=click.FloatRange(0), default=2.0, show_default=True, help="Time for a composition.")
-@click.option("--min-iterations", type=click.IntRange(1), default=5, show_default=True, help="Rounds, at least.")
-@click.option("--max-iterations", type=click.IntRange(1), default=200, show_default=True, help="At most.")
+@click.option("--min-iterations", type=Whole(1), default=5, show_default=True, help="Rounds, at least.")
+@click.option("--max-iterations", type=Whole(1), default=200, show_default=True, help="At most.")
 @click.option(
     "--timeout", callback=duration, metavar="TIME", help="End a job after this time. [default: by its compositions]"
 )

@@ -13,7 +13,7 @@ from palmette.bench.settings import parse_sizes, split, split_placements
 from palmette.cli import installations
 from palmette.cli.bench import one_line_errors
 from palmette.cli.bench_place import Where
-from palmette.cli.common import CliError, emit_json, errors, json_option, write_file
+from palmette.cli.common import CliError, Whole, emit_json, errors, json_option, write_file
 from palmette.cli.duration import duration
 from palmette.patterns.errors import PatternError
 from palmette.patterns.form import Form, parse
@@ -33,15 +33,15 @@ EXAMPLE = "palmette bench pattern rail dense:width=2 --lab 2leaf@100Mbit/s:2node
 @click.option("--mpi", "mpis", help="mpich, openmpi, impi, or `all`. [default: the first that is installed]")
 @click.option("--lab", "lab_spec", metavar="SPEC", help="Build this emulated cluster.")
 @click.option("--lab-name", metavar="NAME", help="Use the lab of that name that is up.")
-@click.option("-n", "--local", "local_ranks", type=click.IntRange(1), help="This many local ranks.")
+@click.option("-n", "--local", "local_ranks", type=Whole(1), help="This many local ranks.")
 @click.option("--launcher", metavar="LINE", help="The line that starts your jobs: 'mpiexec -n 64 -hosts ...'.")
 @click.option("--abi", metavar="ABI", help="Of the launcher's MPI, where it doesn't tell: mpich, ompi or abi.")
 @click.option("--topology", type=click.Path(path_type=Path, dir_okay=False), help="topology.json for --launcher.")
-@click.option("--ppn", type=click.IntRange(1), help="Ranks a host. [default: the machine's slots]")
-@click.option("--ranks", type=click.IntRange(1), help="Ranks of the job. [default: all slots]")
+@click.option("--ppn", type=Whole(1), help="Ranks a host. [default: the machine's slots]")
+@click.option("--ranks", type=Whole(1), help="Ranks of the job. [default: all slots]")
 @click.option("--seconds", type=click.FloatRange(0), default=2.0, show_default=True, help="Time a pattern.")
-@click.option("--min-iterations", type=click.IntRange(1), default=10, show_default=True, help="Calls, at least.")
-@click.option("--max-iterations", type=click.IntRange(1), default=1000, show_default=True, help="At most.")
+@click.option("--min-iterations", type=Whole(1), default=10, show_default=True, help="Calls, at least.")
+@click.option("--max-iterations", type=Whole(1), default=1000, show_default=True, help="At most.")
 @click.option(
     "--timeout", callback=duration, metavar="TIME", help="End a job after this time. [default: by its patterns]"
 )

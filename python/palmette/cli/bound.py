@@ -9,7 +9,7 @@ import click
 from palmette import _core
 from palmette.bench.settings import split
 from palmette.bound.table import edge_json, edge_lines, level_lines, limit_lines, other_lines, size_lines, terms_json
-from palmette.cli.common import CliError, emit_json, json_option
+from palmette.cli.common import CliError, Whole, emit_json, json_option
 from palmette.cli.job_options import JobOptions, collective_argument, job_options, shared_option
 from palmette.plan.contents import size_phrase
 
@@ -41,7 +41,7 @@ MOST_LINES = 64
 )
 @click.option(
     "--at-once",
-    type=click.IntRange(1),
+    type=Whole(1),
     metavar="K",
     help="Messages that a rank has under way at once; default: what follows from overheads.",
 )

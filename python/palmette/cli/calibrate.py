@@ -16,7 +16,7 @@ from palmette.calibrate.write import calibration_of, write_into
 from palmette.cli.bench_place import Where
 from palmette.cli.calibrate_place import Asked, one_line_errors
 from palmette.cli.calibrate_progress import CalibrateProgress
-from palmette.cli.common import CliError, console, emit_json, errors, json_option
+from palmette.cli.common import CliError, Whole, console, emit_json, errors, json_option
 from palmette.cli.duration import duration
 from palmette.discover.found import DiscoverError
 from palmette.discover.run import discover
@@ -49,13 +49,11 @@ def _percent(context: click.Context, parameter: click.Parameter, value: str) -> 
 @click.option("--lab-name", metavar="NAME", help="Run on the lab of that name that is up.")
 @click.option("--lab", "lab_spec", metavar="SPEC", help="Run on a lab made for this.")
 @click.option("--spine-delay", callback=duration, metavar="TIME", help="That lab's top switch holds each frame: 5ms.")
-@click.option(
-    "-n", "--local", "local_ranks", type=click.IntRange(1), metavar="RANKS", help="Run on this machine alone."
-)
+@click.option("-n", "--local", "local_ranks", type=Whole(1), metavar="RANKS", help="Run on this machine alone.")
 @click.option("--mpi", type=click.Choice(list(mpi_install.NAMES)), help="Which MPI on these. [default: the first]")
 @click.option("--placement", default="block", show_default=True, help="Where ranks go on a lab.")
-@click.option("--ppn", type=click.IntRange(1), help="Ranks a host on a lab. [default: its slots]")
-@click.option("--ranks", type=click.IntRange(1), help="Ranks of the job on a lab. [default: all slots]")
+@click.option("--ppn", type=Whole(1), help="Ranks a host on a lab. [default: its slots]")
+@click.option("--ranks", type=Whole(1), help="Ranks of the job on a lab. [default: all slots]")
 @click.option("--abi", type=click.Choice(ABIS), help="The MPI's ABI, for srun.")
 @click.option(
     "--target", default="5%", show_default=True, callback=_percent, help="Half of the 95 % interval to reach."
@@ -100,7 +98,7 @@ def command(
         errors.print(f"palmette calibrate: {job.description}", markup=False)
         measured, remarks = _calibrate(read, name, job, effort, loads=loads)
         try:
-            read.replace_file(target_file)
+            read.save(target_file)
         except OSError as error:
             raise CliError(f"can't write {target_file}: {error.strerror}; choose another file with -o") from None
     if as_json:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from palmette.files import write_text as replace_text
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -57,7 +59,7 @@ class CliError(click.ClickException):
     """
 
     def __init__(self, message: str, *, status: int = 2) -> None:
-        super().__init__(" ".join(message.split()))
+        super().__init__(printable(" ".join(message.split())))
         self.status = status
         context = click.get_current_context(silent=True)
         self.command_path = context.command_path if context is not None else "palmette"
@@ -67,10 +69,38 @@ class CliError(click.ClickException):
         click.echo(f"{self.command_path}: {self.message}", file=file or sys.stderr)
 
 
+LONGEST_WORD = 400
+"""Words of what was read from outside are cut there."""
+
+
+def printable(text: str) -> str:
+    """Return what may stand in a line for people: control characters and lone surrogates escaped, long words cut."""
+    words = (word if len(word) <= LONGEST_WORD else word[:LONGEST_WORD] + "..." for word in text.split(" "))
+    return "".join(
+        one if one.isprintable() or one == " " else one.encode("unicode_escape").decode("ascii")
+        for one in " ".join(words)
+    )
+
+
+class Whole(click.IntRange):
+    """A whole number from `min` on that the core can count: at most 2^31 - 1 unless `max` says less."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number; fails with a line of click's own."""
+        number = super().convert(value, param, ctx)
+        if isinstance(number, int) and number > MOST:
+            self.fail(f"{number} is more than {MOST}.", param, ctx)
+        return number
+
+
+MOST = 2**31 - 1
+"""Counts of ranks, hosts and repetitions are 32 bits wide."""
+
+
 def write_file(path: str | Path, text: str, option: str) -> None:
     """Write what `option` asked for. Raises CliError where the file can't be written."""
     try:
-        Path(path).write_text(text, encoding="utf-8")
+        replace_text(path, text)
     except OSError as error:
         raise CliError(f"can't write {path}: {error.strerror}; choose another file with {option}") from None
 

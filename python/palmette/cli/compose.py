@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from palmette import _core
-from palmette.cli.common import WIDTH, CliError, emit_json, errors, json_option, write_file
+from palmette.cli.common import WIDTH, CliError, Whole, emit_json, errors, json_option, write_file
 from palmette.cli.job_options import (
     machine_option,
     make_machine,
@@ -54,13 +54,13 @@ EXAMPLE = "palmette compose allreduce --hierarchy 2:4"
     metavar="N|nics",
     help="Parts over ranks of a node, or one for each NIC.",
 )
-@click.option("--pipeline", type=click.IntRange(1), default=1, show_default=True, help="Parts one after the other.")
-@click.option("--landings", type=click.IntRange(1), default=4, show_default=True, help="Partial results held at once.")
+@click.option("--pipeline", type=Whole(1), default=1, show_default=True, help="Parts one after the other.")
+@click.option("--landings", type=Whole(1), default=4, show_default=True, help="Partial results held at once.")
 @click.option("--size", default="1K", show_default=True, metavar="BYTES", help="Of a block, or of the vector.")
 @root_option
 @ordered_option
 @click.option("--auto", is_flag=True, help="Compare direct, hierarchical, striped, pipelined; take the best.")
-@click.option("--rank", type=click.IntRange(0), metavar="RANK", help="Show the steps of one rank only.")
+@click.option("--rank", type=Whole(0), metavar="RANK", help="Show the steps of one rank only.")
 @click.option("--svg", "picture", metavar="FILE", help="Write a picture: ranks, times, arrows.")
 @click.option("--list", "listed", is_flag=True, help="List MPI's collectives as compositions.")
 @click.option("--cflags", is_flag=True, help="Print what to compile C and C++ programs with.")

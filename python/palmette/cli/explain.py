@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from palmette import _core, mpi_install
-from palmette.cli.common import CliError, emit_json, json_option
+from palmette.cli.common import CliError, Whole, emit_json, json_option
 from palmette.cli.job_options import make_machine
 from palmette.explain.costs import Cost, bound_of, costs
 from palmette.explain.decision import Asked, Decision, decide, switched_off
@@ -51,9 +51,9 @@ def _one_line_errors() -> Iterator[None]:
     metavar="FORM",
     help="block, cyclic, random:SEED, hosts=... or a file.",
 )
-@click.option("--ranks", type=click.IntRange(2), help="Ranks of the job. [default: all places]")
+@click.option("--ranks", type=Whole(2), help="Ranks of the job. [default: all places]")
 @click.option("--mpi", type=click.Choice(tuple(mpi_install.NAMES)), help="[default: the first that is installed]")
-@click.option("--root", type=click.IntRange(0), default=0, show_default=True, help="The root rank.")
+@click.option("--root", type=Whole(0), default=0, show_default=True, help="The root rank.")
 @click.option("--table", metavar="FILE", help="Decision table. [default: PALMETTE_TABLE, or the built-in one]")
 @click.option("--ordered", is_flag=True, help="The operation isn't commutative.")
 @click.option("--crowded", is_flag=True, help="Ranks outnumber the cores of a node.")

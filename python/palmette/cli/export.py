@@ -9,11 +9,12 @@ from pathlib import Path
 import click
 
 from palmette import _core
-from palmette.cli.common import CliError, emit_json, json_option
+from palmette.cli.common import CliError, Whole, emit_json, json_option
 from palmette.export.make import FORMS, make_exports
 from palmette.export.match import Export
 from palmette.export.mpich_defaults import NoDefaultsError
 from palmette.export.text import export_lines
+from palmette.files import write_text
 from palmette.mpi_install import MpiNotFoundError
 
 EXAMPLE = "palmette export --format openmpi-tuned --topology topology.json --placement block -o tuning"
@@ -32,7 +33,7 @@ EXAMPLE = "palmette export --format openmpi-tuned --topology topology.json --pla
 @click.option("--machine", metavar="SPEC", help="A synthetic machine instead: 2leaf:4node:2core.")
 @click.option("--placement", metavar="FORM", help="block, cyclic, random:SEED, or a file with one host a line.")
 @click.option("--hosts", metavar="A,B,...", help="The host of rank 0, 1, ... instead of a placement.")
-@click.option("--ranks", type=click.IntRange(1), help="Number of ranks; default: all places, or the hosts named.")
+@click.option("--ranks", type=Whole(1), help="Number of ranks; default: all places, or the hosts named.")
 @click.option("--table", metavar="FILE", help="A decision table. [default: PALMETTE_TABLE, else the built-in one]")
 @click.option("--commutative", is_flag=True, help="The program's own operations all commute: take more of Open MPI's.")
 @click.option("-o", "--output", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="Write there.")
@@ -89,7 +90,7 @@ def _write(exports: Sequence[Export], folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         for export in exports:
             for name, text in export.files.items():
-                (folder / name).write_text(text, encoding="utf-8")
+                write_text(folder / name, text)
     except OSError as error:
         raise CliError(f"can't write to {folder}: {error.strerror}; choose another folder with --output") from None
 

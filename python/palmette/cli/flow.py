@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import click
 
 from palmette import _core
-from palmette.cli.common import CliError, emit_json, json_option, write_file
+from palmette.cli.common import CliError, Whole, emit_json, json_option, write_file
 from palmette.cli.job_options import (
     JobOptions,
     algorithm_option,
@@ -48,7 +48,7 @@ Progress = Callable[[int, int], None]
 )
 @click.option(
     "--seed",
-    type=click.IntRange(0),
+    type=Whole(0),
     default=1,
     show_default=True,
     help="Of the choice and order of background traffic.",

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from palmette import _core
-from palmette.cli.common import CliError
+from palmette.cli.common import CliError, Whole
 from palmette.plan.choice import Chosen
 from palmette.units import plural
 
@@ -22,8 +22,8 @@ machine_option = click.option(
     "--machine", metavar="SPEC", help="A synthetic machine: 2leaf@50Mbit/s:4node@100Mbit/s:2core."
 )
 topology_option = click.option("--topology", metavar="FILE", help="A topology.json instead.")
-ranks_option = click.option("--ranks", type=click.IntRange(1), help="Number of ranks; default: all places.")
-root_option = click.option("--root", type=click.IntRange(0), default=0, show_default=True, help="The root rank.")
+ranks_option = click.option("--ranks", type=Whole(1), help="Number of ranks; default: all places.")
+root_option = click.option("--root", type=Whole(0), default=0, show_default=True, help="The root rank.")
 algorithm_option = click.option(
     "--algorithm", metavar="NAME[:KEY=VALUE,...]", help="Default: what the decision table chooses."
 )

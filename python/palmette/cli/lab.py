@@ -14,7 +14,7 @@ import click
 from rich.table import Table
 
 from palmette import mpi_install
-from palmette.cli.common import CliError, console, emit_json, json_option
+from palmette.cli.common import CliError, Whole, console, emit_json, json_option
 from palmette.cli.duration import duration
 from palmette.cli.job_options import placement_option
 from palmette.lab import Lab, LabError, build, state
@@ -100,8 +100,8 @@ def down(name: str, everything: bool, as_json: bool) -> None:
 @_name_option
 @click.option("--mpi", required=True, type=click.Choice(list(mpi_install.NAMES)), help="Which MPI starts it.")
 @placement_option()
-@click.option("--ppn", type=click.IntRange(1), help="Slots a host, instead of the machine's.")
-@click.option("-n", "ranks", type=click.IntRange(1), help="Number of ranks; default: all slots.")
+@click.option("--ppn", type=Whole(1), help="Slots a host, instead of the machine's.")
+@click.option("-n", "ranks", type=Whole(1), help="Number of ranks; default: all slots.")
 @click.option("--env", "assignments", multiple=True, metavar="K=V", help="Set a variable in the ranks (repeatable).")
 @click.option("--option", "options", multiple=True, metavar="WORD", help="Pass a word on to mpiexec (repeatable).")
 @click.option("--timeout", default=f"{DEFAULT_TIMEOUT_S:.0f}s", show_default=True, callback=duration, metavar="TIME")

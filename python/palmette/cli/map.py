@@ -20,6 +20,7 @@ from palmette.cli.job_options import (
     ranks_option,
     topology_option,
 )
+from palmette.files import is_file
 from palmette.map.errors import MapError
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def command(
         return
     try:
         files = _files_to_write(written)
-        if form is not None and matrix_file is None and Path(form).is_file():
+        if form is not None and matrix_file is None and is_file(form):
             form, matrix_file = None, form
         _check_choice(form, matrix_file, machine, topology, distances)
         _check_method(method)

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from palmette import _core
-from palmette.cli.common import CliError, emit_json, json_option, write_file
+from palmette.cli.common import CliError, Whole, emit_json, json_option, write_file
 from palmette.cli.job_options import (
     JobOptions,
     algorithm_option,
@@ -45,7 +45,7 @@ MOST_STEPS = 5_000_000
 @size_option
 @ordered_option
 @shared_option
-@click.option("--rank", type=click.IntRange(0), metavar="RANK", help="Show the steps of one rank only.")
+@click.option("--rank", type=Whole(0), metavar="RANK", help="Show the steps of one rank only.")
 @click.option("--verify", is_flag=True, help="Prove the plan right; status 1 when it is wrong.")
 @click.option("--count", "counted", is_flag=True, help="Messages and bytes per level and on the busiest link.")
 @click.option("--svg", "picture", metavar="FILE", help="Write a picture: ranks, times, arrows.")

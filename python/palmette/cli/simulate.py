@@ -20,7 +20,8 @@ from palmette import _core
 from palmette.bench.errors import BenchError
 from palmette.bench.settings import BLOCKING
 from palmette.bench.traffic import Traffic
-from palmette.cli.common import CliError, assignment, emit_json, json_option
+from palmette.cli.common import CliError, Whole, assignment, emit_json, json_option
+from palmette.files import write_text
 from palmette.simulate import simgrid
 from palmette.simulate.cluster import Cluster, from_file, from_spec, from_stored, notes_on, prepared, stored
 from palmette.simulate.compare import Asked, Compared, compare
@@ -44,15 +45,13 @@ MOST_RANKS = 16_384
 @click.option("--machine", metavar="SPEC", help="A synthetic machine: 2leaf@3GB/s:4node@1.5GB/s:16core.")
 @click.option("--topology", metavar="FILE", help="A topology.json instead, or what ibnetdiscover wrote.")
 @click.option("--platform", metavar="NAME", help="A platform that palmette brings: see --list.")
-@click.option("--ranks", type=click.IntRange(2, MOST_RANKS), help="Number of ranks; default: all places.")
-@click.option(
-    "--ppn", type=click.IntRange(1), default=1, show_default=True, help="Places a host, where the machine tells none."
-)
+@click.option("--ranks", type=Whole(2, MOST_RANKS), help="Number of ranks; default: all places.")
+@click.option("--ppn", type=Whole(1), default=1, show_default=True, help="Places a host, where the machine tells none.")
 @click.option("--placement", default="block", show_default=True, metavar="FORM,...",
               help="block, cyclic, random:SEED or a file with one host a line; several with commas.")  # fmt: skip
 @click.option("--collectives", default="gather,allgather,allreduce", show_default=True, metavar="NAME,...")
 @click.option("--sizes", default="64,1K,16K", show_default=True, metavar="BYTES,...", help="As in `palmette bench`.")
-@click.option("--root", type=click.IntRange(0), default=0, show_default=True, help="The root rank.")
+@click.option("--root", type=Whole(0), default=0, show_default=True, help="The root rank.")
 @click.option("--rivals", default=",".join(SELECTORS), show_default=True, metavar="NAME,...",
               help="SimGrid's selectors, or single algorithms of its MPI.")  # fmt: skip
 @click.option("--uplink-share", type=click.FloatRange(0, 1, min_open=True), default=1.0, show_default=True,
@@ -61,7 +60,7 @@ MOST_RANKS = 16_384
 @click.option("--env", "assignments", multiple=True, metavar="K=V",
               help="Set a variable of palmette's: PALMETTE_GATHER=linear (repeatable).")  # fmt: skip
 @click.option("--parameters", type=click.Path(), help="Another file of the simulator's parameters.")
-@click.option("--cpu-limit", type=click.IntRange(1), default=120, show_default=True, metavar="SECONDS",
+@click.option("--cpu-limit", type=Whole(1), default=120, show_default=True, metavar="SECONDS",
               help="Of CPU for each contender and collective, and for each size of which all ranks together have more than"
               " 256 MB.")  # fmt: skip
 @click.option("--no-checks", is_flag=True, help="Don't compare the results byte for byte.")
@@ -341,7 +340,7 @@ def _document(version: str, jobs: Sequence[Job], notes: Sequence[str], compared:
 
 def _write(path: str, text: str) -> None:
     try:
-        Path(path).write_text(text, encoding="utf-8")
+        write_text(path, text)
     except OSError as error:
         raise SimulateError(f"can't write {path}: {error.strerror}; choose another file") from None
 

@@ -17,7 +17,7 @@ from palmette.bench.settings import BLOCKING, expand_collectives, parse_sizes, s
 from palmette.cli import installations
 from palmette.cli.bench import one_line_errors
 from palmette.cli.bench_place import Where
-from palmette.cli.common import CliError, console, emit_json, errors, json_option, write_file
+from palmette.cli.common import CliError, Whole, console, emit_json, errors, json_option, write_file
 from palmette.cli.duration import duration
 from palmette.cli.tune_progress import TuneProgress
 from palmette.cli.tune_show import plan_lines, result_json, result_lines
@@ -64,17 +64,15 @@ def _budget(context: click.Context, parameter: click.Parameter, value: str) -> f
 @click.option("--mpi", "mpis", help="mpich, openmpi, impi, or `all`. [default: the first that is installed]")
 @click.option("--lab", "lab_spec", metavar="SPEC", help="Build this emulated cluster.")
 @click.option("--lab-name", metavar="NAME", help="Use the lab of that name that is up.")
-@click.option("-n", "--local", "local_ranks", type=click.IntRange(2), help="No lab: this many local ranks.")
-@click.option("--ppn", type=click.IntRange(1), help="Ranks a host. [default: the machine's slots]")
-@click.option("--ranks", type=click.IntRange(2), help="Ranks of the job. [default: all slots]")
-@click.option("--root", type=click.IntRange(0), default=0, show_default=True, help="Root of the collectives.")
+@click.option("-n", "--local", "local_ranks", type=Whole(2), help="No lab: this many local ranks.")
+@click.option("--ppn", type=Whole(1), help="Ranks a host. [default: the machine's slots]")
+@click.option("--ranks", type=Whole(2), help="Ranks of the job. [default: all slots]")
+@click.option("--root", type=Whole(0), default=0, show_default=True, help="Root of the collectives.")
 @click.option(
     "--topology", type=click.Path(path_type=Path), metavar="FILE", help="topology.json behind a launcher line."
 )
 @click.option("--abi", type=click.Choice(ABIS), help="ABI of the MPI behind a launcher line, where it doesn't tell.")
-@click.option(
-    "--candidates", type=click.IntRange(3, 100), default=MOST_CANDIDATES, show_default=True, help="A cell, at most."
-)
+@click.option("--candidates", type=Whole(3, 100), default=MOST_CANDIDATES, show_default=True, help="A cell, at most.")
 @click.option(
     "--table", type=click.Path(path_type=Path), metavar="FILE", help="Improve this. [default: output, or built-in]"
 )

@@ -11,6 +11,7 @@ from typing import Any
 from palmette import _core
 from palmette.compose.composition import Composition
 from palmette.compose.errors import ComposeError
+from palmette.files import parse_json
 
 _KEYS = {"ranks", "bytes", "blocks", "vector", "element_bytes", "phases"}
 _MULTICAST = {"multicast", "to", "source", "blocks", "target"}
@@ -31,7 +32,7 @@ def read(path: Path, ranks: int | None, bytes: int) -> Composition:
     if path.suffix == ".py":
         return _from_python(path, ranks, bytes)
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = parse_json(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ComposeError(f"can't read {path}: {error.strerror}; name another file") from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
@@ -44,6 +45,8 @@ def _from_python(path: Path, ranks: int | None, bytes: int) -> Composition:
         raise ComposeError(f"{path} doesn't say for how many ranks; add --ranks, --machine or --hierarchy")
     try:
         names = runpy.run_path(str(path))
+    except SystemExit as error:
+        raise ComposeError(f"{path} ends the program (exit {error.code}); only define composition() in it") from None
     except OSError as error:
         raise ComposeError(f"can't read {path}: {error.strerror}; name another file") from None
     except Exception as error:
@@ -53,6 +56,8 @@ def _from_python(path: Path, ranks: int | None, bytes: int) -> Composition:
         raise ComposeError(f"{path} defines no function composition(ranks, bytes); add it")
     try:
         made = make(ranks, bytes)
+    except SystemExit as error:
+        raise ComposeError(f"{path}: composition() ends the program (exit {error.code}); let it return") from None
     except Exception as error:
         raise ComposeError(f"{path}: composition({ranks}, {bytes}) fails: {error}; correct the file") from None
     if not isinstance(made, Composition):

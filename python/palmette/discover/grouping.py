@@ -143,7 +143,10 @@ def _heights(groups: dict[str, Group], found: Found) -> dict[str, int]:
             loop = next((child for child in waiting if child in open_groups), None)
             if loop is not None:
                 place = f"{found.source.path}:{groups[loop].line}" if groups[loop].line else found.source.path
-                raise DiscoverError(f'switch "{loop}" is below itself, {place}; mend its Switches= line (a ring or torus is no topology.conf)')
+                raise DiscoverError(
+                    f'switch "{loop}" is below itself, {place}; mend its Switches= line '
+                    "(a ring or torus is no topology.conf)"
+                )
             stack.extend(waiting)
     return heights
 

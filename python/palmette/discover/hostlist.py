@@ -8,7 +8,6 @@ from ClusterShell.NodeSet import NodeSet, NodeSetException  # type: ignore[impor
 
 from palmette.discover.found import DiscoverError
 
-
 MOST_HOSTS = 1 << 18
 """A list that stands for more is taken for a slip: no cluster has so many, and its names would take gigabytes."""
 

@@ -75,9 +75,7 @@ def leaf_groups(host_switches: Mapping[str, Mapping[int, float]], leaves: set[in
     return {leaf: groups.find(leaf) for leaf in leaves}
 
 
-def home_of(
-    switches: Mapping[int, float], group_of: Mapping[int, int], order: Mapping[int, int]
-) -> tuple[int, bool]:
+def home_of(switches: Mapping[int, float], group_of: Mapping[int, int], order: Mapping[int, int]) -> tuple[int, bool]:
     """The switch (a group's name for a leaf) that a host stands under, and whether it has cables elsewhere too.
 
     The place with most capacity wins, a leaf before an upper switch, then the first in `order`, which tells each place's

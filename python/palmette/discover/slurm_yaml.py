@@ -20,6 +20,8 @@ def read_yaml(text: str, found: Found) -> None:
     place = found.source.path or "topology.yaml"
     try:
         document = yaml.safe_load(text)
+    except RecursionError:
+        raise DiscoverError(f"nested too deeply, {place}; give Slurm's topology.yaml") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark is not None else ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 from palmette import _core
 from palmette.explain.costs import Cost, costs
 from palmette.explain.decision import Asked, limits_of
+from palmette.files import parse_json
 
 _ROW = re.compile(r"table row (\d+)")
 
@@ -53,7 +53,7 @@ class Comparison:
 def read_report(path: Path) -> dict[str, Any]:
     """Return a report as `palmette run --report FILE.json` writes it. Raises ReportError."""
     try:
-        report = json.loads(path.read_text(encoding="utf-8"))
+        report = parse_json(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ReportError(f"{path}: no such file; `palmette run --report {path} mpiexec ...` writes one") from None
     except (OSError, ValueError) as error:

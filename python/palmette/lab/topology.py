@@ -31,7 +31,7 @@ def lab_topology(name: str, text: str, spec: Spec, rates: Mapping[str, float | N
 
 def save_topology(path: Path, topology: Topology) -> None:
     """Write `topology`, all or nothing."""
-    topology.replace_file(path)
+    topology.save(path)
 
 
 def _with_rates(group: TreeNode, rates: Mapping[str, float | None]) -> TreeNode:

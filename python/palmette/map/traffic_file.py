@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from palmette.files import parse_json
 from palmette.map.errors import MapError
 from palmette.map.matrix import read_matrix
 from palmette.map.monitoring import is_monitored, read_monitored
@@ -41,7 +41,7 @@ def read_traffic(path: str | Path) -> Recorded:
 
 def _read_json(path: str | Path) -> Pattern:
     try:
-        document = json.loads(Path(path).read_text(encoding="utf-8-sig"))
+        document = parse_json(Path(path).read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise MapError(f"{path}: can't be read ({error.strerror}); name a file with messages") from None
     except (ValueError, RecursionError) as error:

@@ -15,6 +15,7 @@ from palmette.bench.evaluate import Row
 from palmette.bench.results import Run
 from palmette.bench.sets import outcomes_of
 from palmette.bench.text import MPI_NAMES, hidden_text, mpi_text, ratio_text, size_text, spread_text, time_text
+from palmette.files import write_text
 from palmette.report import content
 from palmette.report.beside import besides
 from palmette.report.loaded import loaded
@@ -28,7 +29,7 @@ def write_page(path: Path, run: Run, rows: Sequence[Row]) -> None:
     """Write the page to `path`; its folder is made. Raises BenchError when that can't be done."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(render(run, rows), encoding="utf-8")
+        write_text(path, render(run, rows))
     except OSError as error:
         raise BenchError(f"can't write {path}: {error.strerror}; choose another file") from None
 

@@ -3,6 +3,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 #include "palmette/base/text.hpp"
 
@@ -12,7 +13,8 @@ namespace palmette::base {
 /// It never crosses an MPI_* boundary: the runtime turns it into a counted fallback.
 class Error : public std::runtime_error {
   public:
-    using std::runtime_error::runtime_error;
+    /// What it names of the input may be anything.
+    explicit Error(std::string_view text) : std::runtime_error(printable(text)) {}
 };
 
 template <class... Parts>

@@ -13,18 +13,18 @@ namespace {
 
 /// How a process's MPI lays out what these functions take.
 struct Forms {
-    std::size_t request_bytes, status_bytes;
+    std::size_t request_bytes, status_bytes, error_at;  ///< error_at: MPI_ERROR's place in a status
     Word null_request;
 };
 
 Forms forms_of(Abi abi) {
     switch (abi) {
         case Abi::ompi:
-            return {sizeof(void*), 24, reinterpret_cast<Word>(find("ompi_request_null"))};
+            return {sizeof(void*), 24, 8, reinterpret_cast<Word>(find("ompi_request_null"))};
         case Abi::standard:
-            return {sizeof(void*), 32, 0x180};
+            return {sizeof(void*), 32, 8, 0x180};
         default:
-            return {sizeof(int), 20, 0x2c000000};
+            return {sizeof(int), 20, 16, 0x2c000000};
     }
 }
 
@@ -76,9 +76,11 @@ int get_status_of_several(const char* name, std::span<const Word> words) {
     } else {
         *reinterpret_cast<int*>(words[2]) = undefined;
         *reinterpret_cast<int*>(words[3]) = active == 0;
+        if (active > 0) return 0;
+        // An empty status, of which a question about one request leaves the error as it is.
+        if (statuses > 1) std::memset(reinterpret_cast<char*>(statuses) + forms.error_at, 0, sizeof(int));
         int flag = 0;
-        // An empty status.
-        if (active == 0) return ask(forms.null_request, &flag, statuses);
+        return ask(forms.null_request, &flag, statuses);
     }
     return 0;
 }

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 #include <new>
 #include <vector>
 
 #include "palmette/base/error.hpp"
+#include "palmette/base/files.hpp"
 #include "palmette/base/text.hpp"
 #include "palmette/runtime/agreement.hpp"
 #include "palmette/runtime/bypass.hpp"
@@ -462,9 +462,8 @@ void Process::write_report() {
         std::fputs(report_.page(size, seconds).c_str(), stderr);
         return;
     }
-    std::ofstream out(settings_.report);
-    out << report_.to_json(size, seconds, world_ ? world_->to_json() : base::Json()).dump(1) << '\n';
-    if (!out.flush())
+    const base::Json report = report_.to_json(size, seconds, world_ ? world_->to_json() : base::Json());
+    if (!base::replace_file(settings_.report, report.dump(1) + "\n"))
         std::fprintf(stderr, "palmette: %s: the report can't be written; check the path and its permissions\n",
                      settings_.report.c_str());
 }

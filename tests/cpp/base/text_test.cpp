@@ -43,5 +43,14 @@ TEST(Text, numbers_have_as_many_digits_as_asked_for) {
     EXPECT_EQ(number_text(2, 4), "2");
 }
 
+TEST(Text, of_others_is_made_fit_for_a_line) {
+    EXPECT_EQ(printable("plain, \xc3\xa9 and \xe2\x82\xac"), "plain, \xc3\xa9 and \xe2\x82\xac");
+    EXPECT_EQ(printable("a\tb\x1b[2J\x7f"), "a\\x09b\\x1b[2J\\x7f");
+    EXPECT_EQ(printable("\xff\xc3(\xed\xa0\x80\xf5"), "\\xff\\xc3(\\xed\\xa0\\x80\\xf5");
+    std::string word(5000, 'x');
+    word.append(" end");
+    EXPECT_EQ(printable(word, 10), "xxxxxxxxxx... end");
+}
+
 }  // namespace
 }  // namespace palmette::base
