@@ -12,11 +12,11 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, TextIO
 
 
 @contextmanager
-def replaced(path: str | Path) -> Iterator[IO[str]]:
+def replaced(path: str | Path) -> Iterator[TextIO]:
     """A stream to write `path` with, UTF-8: the old file stays as it is until everything is written, or for good.
 
     A link is followed, and the mode of the old file kept. What is no file (a pipe, /dev/stdout) is written to as it is.

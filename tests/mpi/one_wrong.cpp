@@ -201,7 +201,8 @@ void run_persistent(Outcome& outcome) {
         MPI_Start(&right);
         MPI_Wait(&right, MPI_STATUS_IGNORE);
         for (int r = 0; r < ranks; ++r)
-            outcome.check(again.to[static_cast<std::size_t>(r * count)] == r + 1, "block %d of persistent allgather", r);
+            outcome.check(again.to[static_cast<std::size_t>(r * count)] == r + 1, "block %d of persistent allgather",
+                          r);
         MPI_Request_free(&right);
     }
     if (wrong != MPI_REQUEST_NULL) MPI_Request_free(&wrong);

@@ -16,7 +16,11 @@ namespace {
 std::size_t sequence_length(std::string_view text) {
     const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
     const unsigned char first = byte(0);
-    const std::size_t length = first < 0x80 ? 1 : first >> 5 == 6 && first > 0xc1 ? 2 : first >> 4 == 14 ? 3 : first >> 3 == 30 ? 4 : 0;
+    const std::size_t length = first < 0x80                      ? 1
+                               : first >> 5 == 6 && first > 0xc1 ? 2
+                               : first >> 4 == 14                ? 3
+                               : first >> 3 == 30                ? 4
+                                                                 : 0;
     if (length == 0 || text.size() < length) return 0;
     for (std::size_t i = 1; i < length; ++i)
         if (byte(i) >> 6 != 2) return 0;

@@ -68,8 +68,8 @@ int Executor::reduce(const BoundStep& step, const char* exposed) {
     PieceCursor left = pieces(step.first_piece), right = pieces(step.first_right), target = pieces(step.first_target);
     for (std::int64_t rest = step.bytes; rest > 0;) {
         const std::int64_t bytes = std::min({left.left(), right.left(), target.left()});
-        const int error = memory().combine(step.operation, read_from(left, exposed), read_from(right, exposed),
-                                           at(target), bytes);
+        const int error =
+            memory().combine(step.operation, read_from(left, exposed), read_from(right, exposed), at(target), bytes);
         if (error != 0) return error;
         rest -= bytes;
         left.advance(bytes);

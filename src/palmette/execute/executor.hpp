@@ -35,8 +35,8 @@ struct Environment {
     Memory* memory = nullptr;
     StepObserver* observer = nullptr;  ///< null: nobody looks
     int first_tag = 0;                 ///< added to every message's tag
-    int control_tags = 0;              ///< added as well to tags of acknowledgements; twice: of data that a peer couldn't read
-    SharedNode* shared = nullptr;      ///< set for all members of a node or for none
+    int control_tags = 0;  ///< added as well to tags of acknowledgements; twice: of data that a peer couldn't read
+    SharedNode* shared = nullptr;               ///< set for all members of a node or for none
     std::int64_t single_copy_from = INT64_MAX;  ///< exposures of so many bytes are read in the owner's memory
 };
 
@@ -66,8 +66,8 @@ class Executor {
     /// MPI's own way of waiting (spin, yield, block) stays in force. Returns the first error, 0 otherwise.
     int run(const BoundProgram& program, const Environment& environment);
 
-    /// The same in pieces, for nonblocking operations: begin, then progress until `done`. Neither blocks. `program` must
-    /// live until then; `environment` is copied.
+    /// The same in pieces, for nonblocking operations: begin, then progress until `done`. Neither blocks. `program`
+    /// must live until then; `environment` is copied.
     int begin(const BoundProgram& program, const Environment& environment);
     int progress(bool& done);
     /// What was begun, to its end, waiting as `run` does.

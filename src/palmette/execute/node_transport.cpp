@@ -13,8 +13,9 @@ using plan::StepKind;
 
 namespace {
 
-/// What is reduced from memory that can't be read in place goes through so much of our own at a time: each call of the kernel's
-/// has a price (1 MiB took 170 us in parts of 32 KiB, 115 in parts of 128 KiB, 99 at once), and what was read should stay in a core's cache.
+/// What is reduced from memory that can't be read in place goes through so much of our own at a time: each call of the
+/// kernel's has a price (1 MiB took 170 us in parts of 32 KiB, 115 in parts of 128 KiB, 99 at once), and what was read
+/// should stay in a core's cache.
 constexpr std::int64_t bounce_bytes = 128 * 1024;
 
 /// A refusal that isn't about this piece of memory: the next read of the same process would come to the same.
@@ -28,7 +29,8 @@ bool NodeTransport::can(const StepOffer& step) const {
 }
 
 void NodeTransport::prepare(const BoundProgram& program) {
-    if (program.single_copies > 0 && rendezvous_.size() < program.steps.size()) rendezvous_.resize(program.steps.size());
+    if (program.single_copies > 0 && rendezvous_.size() < program.steps.size())
+        rendezvous_.resize(program.steps.size());
 }
 
 bool NodeTransport::begin(Executor& executor, int& error) {
@@ -128,7 +130,8 @@ int NodeTransport::pull(Executor& executor, std::uint32_t index, bool& done) {
     return error;
 }
 
-int NodeTransport::fetch(Executor& executor, const BoundStep& step, const Exposure& exposure, Fetch& fetch, bool& done) {
+int NodeTransport::fetch(Executor& executor, const BoundStep& step, const Exposure& exposure, Fetch& fetch,
+                         bool& done) {
     const bool combines = plan::combines(step.kind);
     const std::int64_t element = combines ? executor.memory().element_bytes(step.operation) : 1;
     if (combines) bounce_.grow(static_cast<std::size_t>(std::max(bounce_bytes, element)));
@@ -148,9 +151,9 @@ int NodeTransport::fetch(Executor& executor, const BoundStep& step, const Exposu
         if (!there) return 0;
         if (combines) {
             const char* mine = executor.at(fetch.own);
-            const int error = executor.memory().combine(step.operation, fetch.exposed_left ? to : mine,
-                                                        fetch.exposed_left ? mine : to, executor.at(fetch.target),
-                                                        fetch.part);
+            const int error =
+                executor.memory().combine(step.operation, fetch.exposed_left ? to : mine,
+                                          fetch.exposed_left ? mine : to, executor.at(fetch.target), fetch.part);
             done = error != 0;
             if (error != 0) return error;
             fetch.own.advance(fetch.part);
@@ -164,7 +167,8 @@ int NodeTransport::fetch(Executor& executor, const BoundStep& step, const Exposu
     return 0;
 }
 
-/// The part of an exposure by address that is under way, read where it is; where the system refuses that, its owner copies it.
+/// The part of an exposure by address that is under way, read where it is; where the system refuses that, its owner
+/// copies it.
 int NodeTransport::bring(Executor& executor, const BoundStep& step, const Exposure& exposure, Fetch& fetch, char* to,
                          bool& there) {
     SharedNode& shared = *executor.environment().shared;
@@ -217,9 +221,9 @@ int NodeTransport::start_rendezvous(Executor& executor, std::uint32_t index) {
     if (refused_by_.holds(step.peer)) {
         one.process = 0;
         one.in_messages = true;
-    } else if (const int error = messages_.post(executor, StepKind::recv, reinterpret_cast<char*>(&one.acknowledgement),
-                                                sizeof one.acknowledgement, step.peer, tag + environment.control_tags,
-                                                index);
+    } else if (const int error =
+                   messages_.post(executor, StepKind::recv, reinterpret_cast<char*>(&one.acknowledgement),
+                                  sizeof one.acknowledgement, step.peer, tag + environment.control_tags, index);
                error != 0) {
         return error;
     }
@@ -241,10 +245,9 @@ int NodeTransport::acknowledge(Executor& executor, std::uint32_t index) {
     Rendezvous& one = rendezvous_[index];
     one.answered = true;
     if (one.process != 0) {
-        one.acknowledgement = is_pretended_refusal()
-                                  ? EPERM
-                                  : read_process(static_cast<pid_t>(one.process), one.address,
-                                                 executor.message_data(step), step.bytes);
+        one.acknowledgement = is_pretended_refusal() ? EPERM
+                                                     : read_process(static_cast<pid_t>(one.process), one.address,
+                                                                    executor.message_data(step), step.bytes);
         const int error = messages_.post(executor, StepKind::send, reinterpret_cast<char*>(&one.acknowledgement),
                                          sizeof one.acknowledgement, step.peer,
                                          environment.first_tag + step.tag + environment.control_tags, index);

@@ -10,8 +10,8 @@
 namespace palmette::runtime {
 
 /// Rendezvous, driven by the receiver: the sender tells process and address, the receiver reads the payload and
-/// acknowledges. Both are messages of another transport. Where the system refuses the read, the acknowledgement says why,
-/// and the payload follows by that transport.
+/// acknowledges. Both are messages of another transport. Where the system refuses the read, the acknowledgement says
+/// why, and the payload follows by that transport.
 ///
 /// Exposures that the system doesn't let a reader read are copied by their owner, part by part.
 class NodeTransport : public Transport {
@@ -32,12 +32,13 @@ class NodeTransport : public Transport {
     void end(Executor& executor, bool failed) override;
     std::int64_t take_refusals() override { return std::exchange(refusals_, 0); }
 
-    /// Whether all ranks of each node may read each other's memory, the same on all ranks: then messages may be read so.
+    /// Whether all ranks of each node may read each other's memory, the same on all ranks: then messages may be read
+    /// so.
     void allow_rendezvous(bool works) { rendezvous_works_ = works; }
 
   private:
-    /// Processes that can't be read, or can't read here: others are tried again, for it may have been one piece of memory
-    /// alone.
+    /// Processes that can't be read, or can't read here: others are tried again, for it may have been one piece of
+    /// memory alone.
     class Known {
       public:
         bool holds(std::int32_t number) const {

@@ -1,7 +1,8 @@
 // How a step's bytes get from one rank to another: one small interface, and a file for each way.
 //
-// An executor keeps what steps wait for; a transport moves bytes. Which of the executor's transports a step takes is set
-// when the program is bound (choose_transports), from what both ends know. docs/guide/add-a-transport.md writes one.
+// An executor keeps what steps wait for; a transport moves bytes. Which of the executor's transports a step takes is
+// set when the program is bound (choose_transports), from what both ends know. docs/guide/add-a-transport.md writes
+// one.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +23,8 @@ enum class Started : std::uint8_t {
     pending  ///< `progress` or `wait` will call Executor::complete
 };
 
-/// One way of moving bytes, as one executor uses it: it carries one operation at a time. Codes are 0 or an error's, which
-/// ends the operation. Only `wait` and a `start` that may block wait for others.
+/// One way of moving bytes, as one executor uses it: it carries one operation at a time. Codes are 0 or an error's,
+/// which ends the operation. Only `wait` and a `start` that may block wait for others.
 class Transport {
   public:
     virtual ~Transport() = default;
@@ -42,8 +43,8 @@ class Transport {
         return true;
     }
 
-    /// Starts a step that was bound to this transport. `last`: nothing else is under way and nothing is left to start, so
-    /// that it may wait right here.
+    /// Starts a step that was bound to this transport. `last`: nothing else is under way and nothing is left to start,
+    /// so that it may wait right here.
     virtual int start(Executor& executor, std::uint32_t step, bool last, Started& started) = 0;
 
     /// Asked again and again for steps that are `polled`.

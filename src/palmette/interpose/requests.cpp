@@ -156,14 +156,17 @@ bool lacks(const char* name) { return mpi::next(name) == nullptr; }
 int on_MPI_Request_get_status_all(int count, const MPI_Request requests[], int* flag, MPI_Status statuses[]) {
     go_on();
     if (lacks("MPI_Request_get_status_all"))
-        return mpi::get_status_of_several("MPI_Request_get_status_all", std::array{word(count), word(requests), word(flag), word(statuses)});
+        return mpi::get_status_of_several("MPI_Request_get_status_all",
+                                          std::array{word(count), word(requests), word(flag), word(statuses)});
     return next::MPI_Request_get_status_all(count, requests, flag, statuses);
 }
 
 int on_MPI_Request_get_status_any(int count, const MPI_Request requests[], int* index, int* flag, MPI_Status* status) {
     go_on();
     if (lacks("MPI_Request_get_status_any"))
-        return mpi::get_status_of_several("MPI_Request_get_status_any", std::array{word(count), word(requests), word(index), word(flag), word(status)});
+        return mpi::get_status_of_several(
+            "MPI_Request_get_status_any",
+            std::array{word(count), word(requests), word(index), word(flag), word(status)});
     return next::MPI_Request_get_status_any(count, requests, index, flag, status);
 }
 
@@ -171,7 +174,9 @@ int on_MPI_Request_get_status_some(int incount, const MPI_Request requests[], in
                                    MPI_Status statuses[]) {
     go_on();
     if (lacks("MPI_Request_get_status_some"))
-        return mpi::get_status_of_several("MPI_Request_get_status_some", std::array{word(incount), word(requests), word(outcount), word(indices), word(statuses)});
+        return mpi::get_status_of_several(
+            "MPI_Request_get_status_some",
+            std::array{word(incount), word(requests), word(outcount), word(indices), word(statuses)});
     return next::MPI_Request_get_status_some(incount, requests, outcount, indices, statuses);
 }
 

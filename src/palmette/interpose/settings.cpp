@@ -8,8 +8,8 @@
 #include "palmette/base/error.hpp"
 #include "palmette/base/units.hpp"
 #include "palmette/interpose/settings_list.hpp"
-#include "palmette/runtime/control.hpp"
 #include "palmette/node/shared_single_copy.hpp"
+#include "palmette/runtime/control.hpp"
 
 namespace palmette::interpose {
 namespace {

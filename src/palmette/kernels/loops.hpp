@@ -11,8 +11,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "palmette/kernels/kernels.hpp"
 #include "palmette/kernels/half.hpp"
+#include "palmette/kernels/kernels.hpp"
 
 #ifdef __F16C__
 #include <immintrin.h>

@@ -84,8 +84,7 @@ void FlowSteps::pair(const plan::Plan& plan) {
             if (step.kind == StepKind::send) sends[peer].push_back({self, step.tag, id});
             if (step.kind == StepKind::recv) recvs[r].push_back({step.peer.value, step.tag, id});
             if (step.kind == StepKind::expose) exposes[r].push_back({self, step.tag, id});
-            if (plan::pulls(step.kind))
-                pulls[peer].push_back({step.peer.value, step.tag, id});
+            if (plan::pulls(step.kind)) pulls[peer].push_back({step.peer.value, step.tag, id});
         }
     }
     sort(sends), sort(recvs), sort(pulls), sort(exposes);

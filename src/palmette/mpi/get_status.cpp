@@ -43,7 +43,8 @@ int get_status_of_several(const char* name, std::span<const Word> words) {
     const auto count = static_cast<int>(words[0]);
     const auto request = [&](int i) {
         Word handle = 0;
-        std::memcpy(&handle, reinterpret_cast<const char*>(words[1]) + static_cast<std::size_t>(i) * forms.request_bytes,
+        std::memcpy(&handle,
+                    reinterpret_cast<const char*>(words[1]) + static_cast<std::size_t>(i) * forms.request_bytes,
                     forms.request_bytes);
         return handle;
     };
@@ -58,7 +59,9 @@ int get_status_of_several(const char* name, std::span<const Word> words) {
         if (which != "all" && request(i) == forms.null_request) continue;
         ++active;
         int flag = 0;
-        const Word status = which == "all" ? status_at(statuses, i) : which == "some" ? status_at(statuses, out) : statuses;
+        const Word status = which == "all"    ? status_at(statuses, i)
+                            : which == "some" ? status_at(statuses, out)
+                                              : statuses;
         if (const int error = ask(request(i), &flag, status); error != 0) return error;
         if (!flag) continue;
         ++done;

@@ -50,7 +50,8 @@ Word narrowed(Word list, Word comm) {
     const std::lock_guard lock(*mutex);
     std::vector<int>& out = (*kept)[used++ % kept->size()];
     out.resize(values.size());
-    std::transform(values.begin(), values.end(), out.begin(), [](std::int64_t value) { return static_cast<int>(value); });
+    std::transform(values.begin(), values.end(), out.begin(),
+                   [](std::int64_t value) { return static_cast<int>(value); });
     return reinterpret_cast<Word>(out.data());
 }
 

@@ -10,7 +10,8 @@ namespace palmette::plan {
 /// send, recv    a message between two ranks
 /// copy          inside of a rank
 /// reduce        target = left op right, elementwise
-/// expose        lets a number of ranks of the same node read a region; complete when all have, or at once where the region is copied first
+/// expose        lets a number of ranks of the same node read a region; complete when all have, or at once where the
+///               region is copied first
 /// pull          reads what a rank of the same node exposes
 /// pull_reduce   target = own op exposed, or exposed op own
 enum class StepKind : std::uint8_t { send, recv, copy, reduce, expose, pull, pull_reduce };
@@ -29,13 +30,13 @@ struct StepTraits {
 
 inline constexpr std::array<StepTraits, step_kinds> step_traits{{
     //               peer   remote message node   reads  writes combines
-    {"send",         true,  true,  true,  false, true,  false, false},
-    {"recv",         true,  true,  true,  false, false, true,  false},
-    {"copy",         false, false, false, false, true,  true,  false},
-    {"reduce",       false, false, false, false, true,  true,  true},
-    {"expose",       false, true,  false, true,  true,  false, false},
-    {"pull",         true,  true,  false, true,  false, true,  false},
-    {"pull_reduce",  true,  true,  false, true,  true,  true,  true},
+    {"send", true, true, true, false, true, false, false},
+    {"recv", true, true, true, false, false, true, false},
+    {"copy", false, false, false, false, true, true, false},
+    {"reduce", false, false, false, false, true, true, true},
+    {"expose", false, true, false, true, true, false, false},
+    {"pull", true, true, false, true, false, true, false},
+    {"pull_reduce", true, true, false, true, true, true, true},
 }};
 
 constexpr const StepTraits& traits(StepKind kind) { return step_traits[static_cast<std::size_t>(kind)]; }

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <new>
 
+#include "palmette/node/patience.hpp"
 #include "palmette/runtime/bypass.hpp"
 #include "palmette/runtime/nonblocking.hpp"
-#include "palmette/node/patience.hpp"
 #include "palmette/runtime/persistent.hpp"
 #include "palmette/runtime/prepare.hpp"
 

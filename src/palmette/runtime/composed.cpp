@@ -8,9 +8,9 @@
 #include "palmette/compose/factoring_text.hpp"
 #include "palmette/compose/promise.hpp"
 #include "palmette/execute/packed_blocks.hpp"
+#include "palmette/node/patience.hpp"
 #include "palmette/runtime/agreement.hpp"
 #include "palmette/runtime/control.hpp"
-#include "palmette/node/patience.hpp"
 #include "palmette/runtime/process.hpp"
 
 namespace palmette::runtime {
@@ -22,9 +22,7 @@ namespace {
 /// What all ranks must have in common, as a number.
 class Hash {
   public:
-    void add(std::int64_t value) {
-        mix(value_, std::string_view(reinterpret_cast<const char*>(&value), sizeof value));
-    }
+    void add(std::int64_t value) { mix(value_, std::string_view(reinterpret_cast<const char*>(&value), sizeof value)); }
     void add(std::string_view text) {
         add(static_cast<std::int64_t>(text.size()));
         mix(value_, text);

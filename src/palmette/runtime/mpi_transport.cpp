@@ -12,7 +12,8 @@ void MpiTransport::prepare(const BoundProgram& program) {
     const auto grow = [](auto& vector, std::size_t size) {
         if (vector.size() < size) vector.resize(size);
     };
-    // Of a message that another transport carries: what it tells the peer and is told, and the payload where that refuses.
+    // Of a message that another transport carries: what it tells the peer and is told, and the payload where that
+    // refuses.
     const auto most = static_cast<std::size_t>(program.most_requests + 2 * program.single_copies);
     grow(left_, program.steps.size());
     grow(requests_, most);

@@ -278,8 +278,7 @@ Communicator* Process::find_communicator(MPI_Comm comm, Refusal& refusal, Making
     }
     if (!attached->state) {
         if (making != Making::never) ++attached->calls;
-        const bool early =
-            comm != MPI_COMM_WORLD && making != Making::now && attached->calls <= settings_.serve_after;
+        const bool early = comm != MPI_COMM_WORLD && making != Making::now && attached->calls <= settings_.serve_after;
         if (early || making < Making::makes) {
             refusal = early ? Refusal::few_calls : Refusal::no_state_yet;
             return nullptr;

@@ -88,8 +88,8 @@ class Process {
   private:
     /// What hangs on a communicator as an attribute.
     struct Attached {
-        std::int64_t calls = 0;               ///< before the state was made
-        std::unique_ptr<Communicator> state;  ///< null: not made yet
+        std::int64_t calls = 0;                          ///< before the state was made
+        std::unique_ptr<Communicator> state;             ///< null: not made yet
         std::unique_ptr<Communicator> for_compositions;  ///< where `state` is unusable
     };
 

@@ -20,7 +20,6 @@ std::string phrase_of_sizes(std::int64_t block_bytes) {
     return base::cat(base::format_size(largest_of(like - 1) + 1), " to ", base::format_size(largest_of(like)));
 }
 
-
 /// The physical limit of blocks of these lengths, of one for all; 0 where nothing is known of the machine.
 double bound_of(const CachedPlan& plan, const topology::Job& job, const std::vector<std::int64_t>& lengths) {
     const PlanKey& key = plan.key;
@@ -28,7 +27,8 @@ double bound_of(const CachedPlan& plan, const topology::Job& job, const std::vec
     return model::bound(job, request, lengths).seconds;
 }
 
-/// The buffer whose blocks a rank knows all lengths of, where they may differ: at the root, or at any rank. Null at others, and where nobody knows them.
+/// The buffer whose blocks a rank knows all lengths of, where they may differ: at the root, or at any rank. Null at
+/// others, and where nobody knows them.
 const CallerBuffer* all_blocks(const Work& work, int rank) {
     const PlanKey& key = work.plan->key;
     switch (key.function) {
@@ -115,8 +115,8 @@ void Reporting::compared(const Communicator& state, const CachedPlan& plan) {
     row.mpi_s = comparison.mpi_s();
     if (comparison.pairs() > 1) --row.of(comparison.verdict_before());
     ++row.of(comparison.verdict());
-    const bool lost_now = comparison.verdict() == select::Verdict::slower &&
-                          comparison.verdict_before() != select::Verdict::slower;
+    const bool lost_now =
+        comparison.verdict() == select::Verdict::slower && comparison.verdict_before() != select::Verdict::slower;
     if (lost_now && comparison.keeps()) report.note(why_kept(plan));
 }
 

@@ -2,8 +2,8 @@
 
 #include <array>
 
-#include "palmette/runtime/agreement.hpp"
 #include "palmette/node/single_copy_trial.hpp"
+#include "palmette/runtime/agreement.hpp"
 
 namespace palmette::runtime {
 namespace {

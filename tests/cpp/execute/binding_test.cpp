@@ -25,7 +25,8 @@ TEST(Binding, puts_each_ranks_block_at_its_stride) {
     Layout layout;
     layout.uniform_bytes = 10;
     layout.stride = 64;
-    const BoundProgram root = bind(Collective::gather, program_of(job, Collective::gather, "linear", 0, 10), job, layout);
+    const BoundProgram root =
+        bind(Collective::gather, program_of(job, Collective::gather, "linear", 0, 10), job, layout);
     int received = 0;
     for (const BoundStep& step : root.steps) {
         if (step.kind != StepKind::recv) continue;
@@ -71,7 +72,8 @@ TEST(Binding, sends_no_message_for_an_empty_block_whose_length_both_ends_know) {
 
 TEST(Binding, sends_a_message_of_nothing_where_all_blocks_are_alike) {
     const topology::Job job = test::job_on("4node", "block", 4);
-    const BoundProgram bound = bind(Collective::barrier, program_of(job, Collective::barrier, "dissemination", 1, 0), job, {});
+    const BoundProgram bound =
+        bind(Collective::barrier, program_of(job, Collective::barrier, "dissemination", 1, 0), job, {});
     EXPECT_GT(bound.most_requests, 0) << "a barrier has nothing else";
     for (const BoundStep& step : bound.steps) EXPECT_EQ(step.bytes, 0);
 }

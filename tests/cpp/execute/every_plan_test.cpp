@@ -1,5 +1,5 @@
-// The plan that runs is the one that was verified: every algorithm and composition through the real executor, on real bytes, with
-// messages that arrive in any order.
+// The plan that runs is the one that was verified: every algorithm and composition through the real executor, on real
+// bytes, with messages that arrive in any order.
 #include <gtest/gtest.h>
 
 #include "palmette/collectives/registry.hpp"
@@ -145,8 +145,10 @@ TEST(NodeMemory, is_declared_by_the_rows_whose_plans_use_it) {
             if (uses) seen.insert(&row);
             if (row.node_memory != collectives::NodeMemory::never) declared.insert(&row);
         }
-    for (const auto* row : seen) EXPECT_EQ(declared.count(row), 1U) << plan::name_of(row->collective) << ' ' << row->name;
-    for (const auto* row : declared) EXPECT_EQ(seen.count(row), 1U) << plan::name_of(row->collective) << ' ' << row->name;
+    for (const auto* row : seen)
+        EXPECT_EQ(declared.count(row), 1U) << plan::name_of(row->collective) << ' ' << row->name;
+    for (const auto* row : declared)
+        EXPECT_EQ(seen.count(row), 1U) << plan::name_of(row->collective) << ' ' << row->name;
 }
 
 /// Plays a composition's primitives on real bytes, phase by phase.
@@ -160,7 +162,8 @@ class PlayedComposition {
                     auto& bytes = state_[{r, b, block}];
                     bytes.resize(static_cast<std::size_t>(composition.lengths()[block]));
                     for (std::size_t i = 0; i < bytes.size(); i += 8) {
-                        const auto seed = static_cast<std::uint32_t>(r * 7919 + static_cast<int>(b) * 31 + block * 104729);
+                        const auto seed =
+                            static_cast<std::uint32_t>(r * 7919 + static_cast<int>(b) * 31 + block * 104729);
                         const test::Affine one{1, (seed + static_cast<std::uint32_t>(i)) * 2654435761U};
                         std::memcpy(bytes.data() + i, &one, 8);
                     }
@@ -186,7 +189,8 @@ class PlayedComposition {
         composition_.visit([&](std::int32_t phase, const compose::Primitive& primitive) {
             if (phase != now) read = state_;
             now = phase;
-            const std::size_t source = plan::caller_index(primitive.source), target = plan::caller_index(primitive.target);
+            const std::size_t source = plan::caller_index(primitive.source),
+                              target = plan::caller_index(primitive.target);
             for (std::int64_t block = primitive.blocks.first; block < primitive.blocks.end(); ++block) {
                 bool first = true;
                 for (std::int32_t r = primitive.others.next(0); r >= 0; r = primitive.others.next(r + 1)) {
@@ -218,9 +222,10 @@ class PlayedComposition {
     std::map<std::tuple<std::int32_t, std::size_t, std::int64_t>, std::vector<char>> state_, before_;
 };
 
-/// `rendezvous`: messages inside of a node are read in the sender's memory, where they are long enough. Returns how many were to be.
+/// `rendezvous`: messages inside of a node are read in the sender's memory, where they are long enough. Returns how
+/// many were to be.
 std::int64_t expect_composition_right(std::string_view name, std::int32_t p, std::string_view hierarchy,
-                              std::string_view factoring, bool rendezvous, std::uint64_t seed) {
+                                      std::string_view factoring, bool rendezvous, std::uint64_t seed) {
     compose::NamedRequest request;
     request.ranks = p;
     request.root = plan::Rank{p / 2};
@@ -252,7 +257,8 @@ std::int64_t expect_composition_right(std::string_view name, std::int32_t p, std
             if (step.single_copy) ++one.program.single_copies;
         }
         choose_transports(one.program, ranks.executors[at]->transports(), job, plan::Rank{r});
-        for (std::size_t b = 0; b < composition.buffers().size(); ++b) buffers[at].push_back(expected.buffer(r, b, false));
+        for (std::size_t b = 0; b < composition.buffers().size(); ++b)
+            buffers[at].push_back(expected.buffer(r, b, false));
         for (auto& buffer : buffers[at]) bases[at].push_back(buffer.data());
         bases[at].resize(std::max<std::size_t>(2, bases[at].size()));
         one.environment.bases = {bases[at][0], bases[at][1], bases[at].data() + 2};
@@ -261,7 +267,8 @@ std::int64_t expect_composition_right(std::string_view name, std::int32_t p, std
     }
     std::int64_t read_in_place = 0;
     for (const LoopbackRank& one : all)
-        for (const BoundStep& step : one.program.steps) read_in_place += plan::is_message(step.kind) && step.transport == 0;
+        for (const BoundStep& step : one.program.steps)
+            read_in_place += plan::is_message(step.kind) && step.transport == 0;
     const auto codes = ranks.run(all);
     expected.play();
     for (std::int32_t r = 0; r < p; ++r) {

@@ -1,4 +1,5 @@
-// What an executor promises whatever the plan: errors end an operation and nothing arrives after it, blocking runs wait, observers are told.
+// What an executor promises whatever the plan: errors end an operation and nothing arrives after it, blocking runs
+// wait, observers are told.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -42,7 +43,9 @@ struct Bound {
     std::vector<LoopbackRank> all;
 };
 
-plan::Request allreduce_of(std::int64_t bytes) { return {Collective::allreduce, plan::Rank{0}, bytes, 8, false, false}; }
+plan::Request allreduce_of(std::int64_t bytes) {
+    return {Collective::allreduce, plan::Rank{0}, bytes, 8, false, false};
+}
 
 TEST(Executor, that_meets_an_error_returns_it_and_leaves_nothing_under_way) {
     const topology::Job job = test::job_on("3leaf:3+3+3node:4core", "block", 12);
@@ -83,8 +86,7 @@ TEST(Executor, that_blocks_waits_for_ranks_in_other_threads) {
         {
             std::vector<std::jthread> threads;
             for (std::size_t r = 0; r < 6; ++r) {
-                if (request.shared_memory)
-                    bound.all[r].environment.shared = (r < 3 ? left[r] : right[r - 3]).get();
+                if (request.shared_memory) bound.all[r].environment.shared = (r < 3 ? left[r] : right[r - 3]).get();
                 threads.emplace_back([&, r] {
                     ranks.executors[r]->prepare(bound.all[r].program);
                     codes[r] = ranks.executors[r]->run(bound.all[r].program, bound.all[r].environment);

@@ -18,8 +18,8 @@
 
 namespace palmette::test {
 
-/// The messages of all ranks. MPI's rules: those of one pair and tag arrive in the order in which they were sent, all others in any
-/// order; a send may end before its receive is there, or only after it.
+/// The messages of all ranks. MPI's rules: those of one pair and tag arrive in the order in which they were sent, all
+/// others in any order; a send may end before its receive is there, or only after it.
 class LoopbackWorld {
   public:
     explicit LoopbackWorld(std::uint64_t seed) : random_(seed) {}
@@ -101,7 +101,8 @@ class LoopbackWorld {
         // A message that is shorter or longer than its receive is a fault of binding.
         if (send.bytes != recv.bytes) ++wrong_lengths;
         const std::int64_t bytes = std::min(send.bytes, recv.bytes);
-        if (bytes > 0) std::memcpy(recv.data, send.eager ? send.copy.data() : send.data, static_cast<std::size_t>(bytes));
+        if (bytes > 0)
+            std::memcpy(recv.data, send.eager ? send.copy.data() : send.data, static_cast<std::size_t>(bytes));
         if (!send.eager) finished_[send.rank].push_back(send.step);
         finished_[recv.rank].push_back(recv.step);
     }

@@ -1,4 +1,5 @@
-// What collectives do to real bytes: buffers filled so that each byte tells where it comes from, and what must be in them in the end.
+// What collectives do to real bytes: buffers filled so that each byte tells where it comes from, and what must be in
+// them in the end.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,8 @@
 
 namespace palmette::test {
 
-/// An element of 8 bytes: x -> a x + b. Composing them is associative, and commutative where both are translations (a = 1).
+/// An element of 8 bytes: x -> a x + b. Composing them is associative, and commutative where both are translations (a =
+/// 1).
 struct Affine {
     std::uint32_t a, b;
     friend bool operator==(const Affine&, const Affine&) = default;
@@ -68,9 +70,7 @@ class RealBytes {
         return cut() ? plan::cut_length(request_.block_bytes, programs_[0].cut, request_.element_bytes, b)
                      : request_.block_bytes;
     }
-    std::size_t room() const {
-        return static_cast<std::size_t>(request_.block_bytes * (cut() ? 1 : job_.size()) + 8);
-    }
+    std::size_t room() const { return static_cast<std::size_t>(request_.block_bytes * (cut() ? 1 : job_.size()) + 8); }
     std::int64_t owner(std::int64_t index) const { return plan::owner_of(job_, programs_[0].order, index).value; }
 
     std::int64_t offset(const plan::Program& program, plan::Buffer buffer, std::int64_t b) const {
