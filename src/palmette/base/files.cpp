@@ -20,6 +20,7 @@ bool write(const std::string& path, std::string_view text) {
 bool replace_file(const std::string& path, std::string_view text) {
     std::error_code error;
     const auto status = std::filesystem::status(path, error);
+    error.clear();  // that there is none yet is no error
     if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) return write(path, text);
     // Through a link, which stays.
     const std::filesystem::path target =
