@@ -71,7 +71,8 @@ def test_contents_that_nobody_compares_take_as_long_in_memory_that_all_ranks_sha
     assert own.trouble == folded.trouble == ""
     assert own.wrong_ranks == {64: 0, size: 0}
     assert folded.algorithms == {64: algorithm, size: algorithm}
-    assert folded.times_s == pytest.approx(own.times_s, rel=1e-9)
+    # SimGrid takes events for simultaneous that are 1e-9 s apart, and their order goes by addresses.
+    assert folded.times_s == pytest.approx(own.times_s, rel=1e-9, abs=2e-8)
 
 
 def test_a_composed_broadcast_is_right_and_its_tree_shorter_than_a_chain(smpirun: str) -> None:
