@@ -22,11 +22,13 @@ def replaced(path: str | Path) -> Iterator[TextIO]:
     A link is followed, and the mode of the old file kept. What is no file (a pipe, /dev/stdout) is written to as it is.
     Raises OSError where that can't be done; the old file is then intact.
     """
-    target = Path(path).resolve()
-    if target.exists() and not target.is_file() and not target.is_dir():
-        with target.open("w", encoding="utf-8") as stream:
+    # As it is named: /dev/stdout leads to a pipe whose own path can't be opened.
+    given = Path(path)
+    if given.exists() and not given.is_file() and not given.is_dir():
+        with given.open("w", encoding="utf-8") as stream:
             yield stream
         return
+    target = given.resolve()
     if target.is_dir():
         raise IsADirectoryError(21, os.strerror(21), str(path))
     mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o666 & ~_umask()

@@ -11,23 +11,31 @@ from palmette.discover.found import DiscoverError
 MOST_HOSTS = 1 << 18
 """A list that stands for more is taken for a slip: no cluster has so many, and its names would take gigabytes."""
 
+_ITEM = re.compile(r"(?:[^,\[]|\[[^\]]*\]?)+")
 _RANGES = re.compile(r"\[([^\]]*)\]")
+_RANGE = re.compile(r"\s*([0-9]+)\s*-\s*([0-9]+)\s*(?:/.*)?", re.DOTALL)
+_MOST_DIGITS = 18
 
 
 def count(text: str) -> int:
-    """How many names a host list stands for at most, without making them."""
+    """How many names a host list stands for at most, without making them; in time linear in the text."""
     total = 0
-    for item in re.split(r",(?![^\[]*\])", text):
+    for item in _ITEM.findall(text):
         names = 1
         for ranges in _RANGES.findall(item):
-            inside = 0
-            for part in ranges.split(","):
-                first, dash, last = part.partition("-")
-                digits = first.strip().isdigit() and last.strip().split("/")[0].isdigit()
-                inside += max(1, int(last.split("/")[0]) - int(first) + 1) if dash and digits else 1
-            names *= inside
+            names *= sum(map(_width, ranges.split(",")))
         total += names
     return total
+
+
+def _width(text: str) -> int:
+    ends = _RANGE.fullmatch(text)
+    if ends is None:
+        return 1
+    first, last = ends.groups()
+    if max(len(first), len(last)) > _MOST_DIGITS:
+        return MOST_HOSTS + 1
+    return max(1, int(last) - int(first) + 1)
 
 
 def expand(text: str, place: str) -> list[str]:

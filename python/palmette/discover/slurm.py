@@ -119,7 +119,10 @@ def _hosts_of_this_cluster() -> list[str]:
     tool = shutil.which("sinfo")
     if tool is None:
         return []
-    run = subprocess.run([tool, "-h", "-o", "%N"], capture_output=True, text=True, check=False, timeout=30)
+    try:
+        run = subprocess.run([tool, "-h", "-o", "%N"], capture_output=True, text=True, check=False, timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
+        return []
     return expand(run.stdout.strip(), "output of sinfo") if run.returncode == 0 else []
 
 

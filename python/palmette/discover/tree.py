@@ -55,19 +55,22 @@ class _Builder:
         self.top = max(tier.values(), default=1)
         leaves = {switch for switch, number in tier.items() if number == 1}
         everything, _ = self._host_rates(frozenset())
-        self.beside = beside_the_tree(everything, leaves, [(cable.a, cable.b) for cable in fabric.trunks])
-        self._tell_beside()
-        self.host_switches, self.host_rate = self._host_rates(self.beside)
+        beside = beside_the_tree(everything, leaves, [(cable.a, cable.b) for cable in fabric.trunks])
+        self.host_switches, self.host_rate = self._host_rates(beside)
+        # Hosts that hang nowhere else stand there all the same.
+        self.beside = beside - {switch for switches in self.host_switches.values() for switch in switches}
+        self.trunks = [cable for cable in fabric.trunks if not self.beside & {cable.a, cable.b}]
+        self._tell_beside(beside)
         self.group_of = leaf_groups(self.host_switches, leaves - self.beside)
 
-    def _tell_beside(self) -> None:
-        if not self.beside:
+    def _tell_beside(self, beside: Collection[int]) -> None:
+        if not beside:
             return
-        names = sorted((self.fabric.names[guid] for guid in self.beside), key=natural_key)
+        names = sorted((self.fabric.names[guid] for guid in beside), key=natural_key)
         more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
         self.found.warn(
             f"{len(names)} switch(es) serve hosts of several leaves, as a storage or management network or another rail "
-            f"does; they and their cables are left out of the tree: {', '.join(names[:MOST_NAMES])}{more}"
+            f"does; their cables to those hosts are left out of the tree: {', '.join(names[:MOST_NAMES])}{more}"
         )
 
     def _host_rates(self, beside: Collection[int]) -> tuple[dict[str, dict[int, float]], dict[str, float | None]]:
@@ -107,7 +110,7 @@ class _Builder:
         for leaf, group in self.group_of.items():
             groups.join(leaf, group)
         partitions = [{switch: groups.find(switch) for switch in self.tier}]
-        pairs = {(cable.a, cable.b) for cable in self.fabric.trunks if cable.a in self.tier}
+        pairs = {(cable.a, cable.b) for cable in self.trunks if cable.a in self.tier}
         for number in range(1, self.top + 1):
             for a, b in pairs:
                 if max(self.tier[a], self.tier[b]) == number:
@@ -118,7 +121,7 @@ class _Builder:
     def _capacity_leaving(self, part: dict[int, int]) -> dict[int, float | None]:
         """Sum of the cables that leave each group; None when a rate among them is unknown or there is none."""
         total: dict[int, float | None] = {}
-        for cable in self.fabric.trunks:
+        for cable in self.trunks:
             a, b = part.get(cable.a), part.get(cable.b)
             if a is None or b is None or a == b:
                 continue

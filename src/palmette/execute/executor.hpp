@@ -73,6 +73,11 @@ class Executor {
     /// What was begun, to its end, waiting as `run` does.
     int finish();
 
+    /// After an exception in the middle of an operation: nothing of it may go on.
+    void abandon() {
+        if (begun_ > 0) ended(internal_error);
+    }
+
     /// Steps, since the last question, that went another way because a system or a peer refused.
     std::int64_t take_refusals();
 

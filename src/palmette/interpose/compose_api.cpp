@@ -10,6 +10,7 @@
 #include "palmette/base/error.hpp"
 #include "palmette/base/never_destroyed.hpp"
 #include "palmette/compose/named.hpp"
+#include "palmette/interpose/guard.hpp"
 #include "palmette/interpose/settings.hpp"
 #include "palmette/runtime/composed.hpp"
 #include "palmette/runtime/datatype.hpp"
@@ -52,6 +53,8 @@ int failed(int code, std::string text) {
 /// No exception leaves a C function.
 template <class Do>
 int guarded(Do what) {
+    // Other operations go on meanwhile, and may call what the program has given to the MPI.
+    const palmette::interpose::Guard guard;
     try {
         last_error().clear();
         return what();

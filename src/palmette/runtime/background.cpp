@@ -60,6 +60,7 @@ void Background::start(Task& task) {
             task.code = mpi_code(task.code);
         }
     } catch (const std::bad_alloc&) {
+        task.executor.abandon();
         task.code = MPI_ERR_NO_MEM;
     }
     if (done || task.code != MPI_SUCCESS) {

@@ -92,7 +92,7 @@ class Background {
 
     // These take it themselves.
 
-    /// Waits for everything that runs on `comm`; MPI_COMM_NULL: for everything.
+    /// Waits for every task that runs on `comm`; MPI_COMM_NULL: for all. Compositions end where the program waits for them.
     void finish(MPI_Comm comm);
     /// Whether a task that isn't over, persistent ones included, fits what `is_it` asks for.
     template <class IsIt>

@@ -47,8 +47,10 @@ bool Call::plan(Work& work, int root, std::int64_t block_bytes, const Operation*
     if (plan.comparison && plan.comparison->lost() && !plan.refusal) [[unlikely]]
         give_up(plan);
     if (!plan.refusal) {
-        if (!plan.served)
+        if (!plan.served) {
             plan.served = &process_.report().served_row(function_, block_bytes, plan.algorithm, plan.reason, blocking_);
+            if (Observer* observer = process_.observers().of_calls()) observer->plan_made(*state_, plan);
+        }
         return true;
     }
     if (!plan.refused) plan.refused = &process_.report().refused_row(function_, *plan.refusal, plan.reason);

@@ -1,11 +1,15 @@
 #include "palmette/runtime/communicator.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <bit>
 
 #include "palmette/base/error.hpp"
 #include "palmette/base/units.hpp"
 #include "palmette/collectives/registry.hpp"
+#include "palmette/node/shared_single_copy.hpp"
 #include "palmette/runtime/agreement.hpp"
 #include "palmette/runtime/device_library.hpp"
 #include "palmette/runtime/size_class.hpp"
@@ -126,11 +130,26 @@ void Communicator::set_up_sharing() {
 }
 
 bool Communicator::ranks_read_each_other() {
-    if (!ranks_read_each_other_) {
-        set_up_sharing();
-        const bool mine = sharing_->works && (!sharing_->node || sharing_->single_copy);
-        ranks_read_each_other_ = all_true(hidden_, mine).value_or(false);
-    }
+    if (ranks_read_each_other_) return *ranks_read_each_other_;
+    permit_siblings_to_read();
+    const topology::Partition& nodes = job_.nodes().groups;
+    const std::int32_t position = job_.position_of(topology::Rank{rank_}).value;
+    const std::int32_t group = nodes.group_of(position), first = nodes.first(group), size = nodes.size_of(group);
+    const auto neighbor = [&](std::int32_t distance) {
+        return job_.rank_at({first + (position - first + distance) % size}).value;
+    };
+    // Each tries the one before it.
+    std::uint64_t word = 0x70616c6d65747465U ^ static_cast<std::uint64_t>(rank_);
+    const std::array<std::uint64_t, 3> mine{static_cast<std::uint64_t>(getpid()),
+                                            reinterpret_cast<std::uint64_t>(&word), word};
+    std::array<std::uint64_t, 3> theirs = mine;
+    bool works = true;
+    if (size > 1)
+        works = PMPI_Sendrecv(mine.data(), sizeof mine, MPI_BYTE, neighbor(1), 0, theirs.data(), sizeof theirs,
+                              MPI_BYTE, neighbor(size - 1), 0, hidden_, MPI_STATUS_IGNORE) == MPI_SUCCESS &&
+                can_read_process(static_cast<pid_t>(theirs[0]), theirs[1], theirs[2]);
+    // The word stays where it is until everybody has read.
+    ranks_read_each_other_ = all_true(hidden_, works).value_or(false);
     return *ranks_read_each_other_;
 }
 

@@ -60,9 +60,9 @@ struct CachedPlan {
     BoundProgram bound;  ///< where the call's sizes are uniform
     /// Data that is too long for the shared memory goes through in batches of so many bytes of each block; 0: all at once.
     std::int64_t batch_bytes = 0;
-    BoundProgram tail;    ///< for the last, shorter batch
-    BoundLengths last;    ///< where each call brings its own lengths
-    double bound_s = -1;  ///< the physical limit of such a call, where the report knows it; -1: not looked at yet
+    BoundProgram tail;                  ///< for the last, shorter batch
+    BoundLengths last;                  ///< where each call brings its own lengths
+    double bound_s = 0;                 ///< the physical limit of such a call, where the report knows it
     std::vector<std::int64_t> bounded;  ///< where blocks may differ: the lengths to which that belongs
     Comparison* comparison = nullptr;   ///< the communicator's, for all plans of its kind; null where there is none
     int users = 0;                      ///< nonblocking and persistent operations that run it: it can't be dropped

@@ -116,7 +116,7 @@ void ComposedPlan::prepare(const compose::Composition& composition, const topolo
 ComposedPlan::ComposedPlan(Communicator& state) : state_(state), ends_(Process::instance().ends()) { ++state.users; }
 
 ComposedPlan::~ComposedPlan() {
-    // A communicator of an MPI that has ended since went with it.
+    // The state of an MPI that has ended since stays: nothing of that MPI can be freed any more.
     if (ends_ == Process::instance().ends()) Process::instance().let_go(state_);
 }
 
@@ -174,7 +174,7 @@ ComposedRun::ComposedRun(std::shared_ptr<const ComposedPlan> plan, const std::ve
     executor_.node().allow_rendezvous(plan_->copies_work_);
     executor_.prepare(plan_->bound_);
     // Behind them those of acknowledgements of single copies, and of data that is sent after all.
-    const auto tags = plan_->state_.tags.keep(plan_->wants_copies_ ? 3 * plan_->tags_ : plan_->tags_);
+    const auto tags = plan_->state_.tags.lend(plan_->wants_copies_ ? 3 * plan_->tags_ : plan_->tags_);
     if (!tags) fail("too many bound plans on a communicator; free some");
     tags_ = *tags;
 }

@@ -9,6 +9,9 @@ void Observers::add(std::unique_ptr<Observer> observer) {
     all_.push_back(std::move(observer));
 }
 
+void Observers::plan_made(Communicator& state, CachedPlan& plan) {
+    for (const auto& one : all_) one->plan_made(state, plan);
+}
 void Observers::call_begins(const CallEvent& call) {
     for (const auto& one : all_) one->call_begins(call);
 }

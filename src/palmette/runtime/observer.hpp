@@ -25,6 +25,8 @@ struct CallEvent {
 /// Local, from the thread that makes the call or lets it go on; must neither communicate nor wait.
 class Observer : public StepObserver {
   public:
+    /// A plan is served for the first time; not timed.
+    virtual void plan_made(Communicator&, CachedPlan&) {}
     virtual void call_begins(const CallEvent&) {}
     virtual void call_ended(const CallEvent&) {}
     /// Two calls that were compared with the MPI's own have come to something (CachedPlan::comparison).
@@ -46,6 +48,7 @@ class Observers : public Observer {
     Observer* of_calls() const { return told_; }
     StepObserver* of_steps() const { return of_steps_; }
 
+    void plan_made(Communicator& state, CachedPlan& plan) override;
     void call_begins(const CallEvent& call) override;
     void call_ended(const CallEvent& call) override;
     void compared(const Communicator& state, const CachedPlan& plan) override;

@@ -225,8 +225,10 @@ void Process::free_with_users(Communicator& state) {
 
 void Process::let_go(Communicator& state) {
     if (state.users.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
-    // Inside of MPI_Finalize the MPI takes its communicators down itself.
-    if (MPI_Comm hidden = state.hidden(); hidden != MPI_COMM_NULL && hidden != apart_ && !finished_) {
+    // Inside of MPI_Finalize the MPI takes its communicators down itself; and it may have come without palmette.
+    int finalized = 0;
+    PMPI_Finalized(&finalized);
+    if (MPI_Comm hidden = state.hidden(); hidden != MPI_COMM_NULL && hidden != apart_ && !finished_ && finalized == 0) {
         PMPI_Comm_free(&hidden);
         --hidden_count_;
     }
@@ -292,11 +294,19 @@ Communicator* Process::find_communicator(MPI_Comm comm, Refusal& refusal, Making
 }
 
 Communicator& Process::composing(MPI_Comm comm, const Settings& settings) {
-    if (!started()) start_without_world(settings);
+    if (!started()) {
+        start_without_world(settings);
+        int* limit = nullptr;
+        int found = 0;
+        PMPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &limit, &found);
+        if (found) tag_limit_ = *limit;
+    }
     Refusal refusal = Refusal::no_state;
     if (Communicator* state = communicator(comm, refusal, Making::now)) return *state;
     Attached* attached = attached_to(comm);
     if (!attached) base::fail("the communicator can't be used: MPI keeps no attribute on it");
+    // Made by all: what one rank alone has met since must not make it choose otherwise.
+    if (attached->state && attached->state->hidden() != MPI_COMM_NULL) return *attached->state;
     if (!attached->for_compositions) {
         MPI_Group group = MPI_GROUP_NULL;
         MPI_Comm hidden = MPI_COMM_NULL;

@@ -89,13 +89,9 @@ std::string why_lost(const CachedPlan& plan) {
                      base::format_duration(comparison.mpi_s()), " (medians of ", comparison.pairs(), " pairs)");
 }
 
-void Reporting::call_begins(const CallEvent& call) {
-    // Before it is timed, and once: it takes a while on large jobs.
-    CachedPlan& plan = call.plan();
-    if (plan.bound_s < 0)
-        plan.bound_s = call.state().leads() && select::sizes_alike(call.function())
-                           ? bound_of(plan, call.state().job(), {plan.key.block_bytes})
-                           : 0;
+void Reporting::plan_made(Communicator& state, CachedPlan& plan) {
+    if (state.leads() && select::sizes_alike(plan.key.function))
+        plan.bound_s = bound_of(plan, state.job(), {plan.key.block_bytes});
 }
 
 void Reporting::call_ended(const CallEvent& call) {

@@ -8,7 +8,7 @@ namespace palmette::runtime {
 /// Adds times, physical limits and what comparing has found to the report.
 class Reporting : public Observer {
   public:
-    void call_begins(const CallEvent& call) override;
+    void plan_made(Communicator& state, CachedPlan& plan) override;
     void call_ended(const CallEvent& call) override;
     void compared(const Communicator& state, const CachedPlan& plan) override;
 };

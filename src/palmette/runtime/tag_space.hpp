@@ -7,8 +7,9 @@
 
 namespace palmette::runtime {
 
-/// Blocking operations use the tags from 0 on, one operation at a time: half of all. The next quarter goes to nonblocking ones in turn, the last to
-/// persistent ones, which keep theirs for good, since they may be started in any order. All ranks make the same calls in the same order.
+/// Blocking operations use the tags from 0 on, one operation at a time: half of all. The next quarter goes to nonblocking
+/// ones in turn, an eighth to persistent ones, which keep theirs for good, since they may be started in any order, and the
+/// last to compositions, which give theirs back. Of each kind all ranks make the same calls in the same order.
 class TagSpace {
   public:
     struct Range {
@@ -32,25 +33,35 @@ class TagSpace {
         turn_ += out.count;
         return out;
     }
-    /// For the next persistent operation or composition: the first gap that is wide enough; nothing when there is none.
+    /// For the next persistent operation; nothing when all are given away.
     std::optional<Range> keep(std::int64_t count) {
+        if (count > eighth() - kept_) return std::nullopt;
+        const Range out{quarter_ * 3 + kept_, static_cast<int>(count)};
+        kept_ += out.count;
+        return out;
+    }
+    /// For the next composition: the first gap that is wide enough; nothing when there is none.
+    std::optional<Range> lend(std::int64_t count) {
         std::int64_t at = 0;
-        for (const auto& [first, taken] : kept_) {
+        for (const auto& [first, taken] : lent_) {
             if (first - at >= count) break;
             at = first + taken;
         }
-        if (count > quarter_ - at) return std::nullopt;
+        if (count > eighth() - at) return std::nullopt;
         const auto first = static_cast<int>(at), wide = static_cast<int>(count);
-        kept_[first] = wide;
-        return Range{quarter_ * 3 + first, wide};
+        lent_[first] = wide;
+        return Range{lent_from() + first, wide};
     }
-    /// Gives one back that was kept. All ranks in the same order, as they took them.
-    void give_back(const Range& range) { kept_.erase(range.first - quarter_ * 3); }
+    void give_back(const Range& range) { lent_.erase(range.first - lent_from()); }
 
   private:
+    int eighth() const { return quarter_ / 2; }
+    int lent_from() const { return quarter_ * 3 + eighth(); }
+
     int quarter_;
     int turn_ = 0;
-    std::map<int, int> kept_;  ///< first tag of the quarter, and how many
+    int kept_ = 0;
+    std::map<int, int> lent_;  ///< first one, and how many
 };
 
 }  // namespace palmette::runtime

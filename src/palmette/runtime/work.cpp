@@ -126,6 +126,7 @@ int Work::run() {
             Process::instance().report().refused_reads.add(refused);
         return error ? mpi_code(error) : close();
     } catch (const std::bad_alloc&) {
+        state->executor().abandon();
         return MPI_ERR_NO_MEM;
     }
 }

@@ -97,24 +97,28 @@ TEST(TagSpace, gives_blocking_nonblocking_and_kept_ranges_that_never_meet) {
     EXPECT_GE(first->first, 200);
     EXPECT_EQ(second->first, 200) << "the first one's come back";
     EXPECT_FALSE(tags.take(101));
-    const auto kept = tags.keep(40), other = tags.keep(40);
+    const auto kept = tags.keep(20), other = tags.keep(20);
     ASSERT_TRUE(kept && other);
     EXPECT_GE(kept->first, 300);
     EXPECT_FALSE(kept->overlaps(*other));
-    EXPECT_FALSE(tags.keep(40));
-    EXPECT_TRUE(tags.keep(20));
+    EXPECT_FALSE(tags.keep(20));
+    EXPECT_TRUE(tags.keep(10));
+    const auto lent = tags.lend(50);
+    ASSERT_TRUE(lent);
+    EXPECT_EQ(lent->first, 350);
+    EXPECT_FALSE(tags.lend(1));
 }
 
-TEST(TagSpace, gives_the_first_gap_again_that_is_wide_enough) {
+TEST(TagSpace, lends_the_first_gap_again_that_is_wide_enough) {
     TagSpace tags(400);
-    const auto a = *tags.keep(30), b = *tags.keep(30), c = *tags.keep(30);
+    const auto a = *tags.lend(15), b = *tags.lend(15), c = *tags.lend(15);
     tags.give_back(b);
-    EXPECT_EQ(tags.keep(20)->first, b.first);
+    EXPECT_EQ(tags.lend(10)->first, b.first);
     tags.give_back(a);
-    EXPECT_EQ(tags.keep(30)->first, a.first);
-    EXPECT_FALSE(tags.keep(30));
+    EXPECT_EQ(tags.lend(15)->first, a.first);
+    EXPECT_FALSE(tags.lend(15));
     tags.give_back(c);
-    EXPECT_EQ(tags.keep(30)->first, b.first + 20);
+    EXPECT_EQ(tags.lend(15)->first, b.first + 10);
 }
 
 }  // namespace

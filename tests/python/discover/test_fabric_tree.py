@@ -215,6 +215,23 @@ def test_a_storage_switch_that_all_hosts_hang_at_makes_no_leaf(
     assert any("left out of the tree: storage" in note.message for note in found.warnings)
 
 
+def test_hosts_that_hang_at_a_storage_switch_alone_stand_there(tmp_path: Path) -> None:
+    fabric = Listing()
+    for switch in ("storage", "leaf1", "leaf2", "spine"):
+        fabric.switch(switch)
+    for number in range(6):
+        fabric.host(f"n{number}x", f"leaf{number // 3 + 1}", name=f"n{number} mlx5_0")
+        fabric.host(f"n{number}y", "storage", name=f"n{number} mlx5_1")
+    for number in range(2):
+        fabric.host(f"server{number}", "storage")
+    for leaf in ("leaf1", "leaf2", "storage"):
+        fabric.cable(leaf, "spine")
+    tree = tree_of(discover_text(tmp_path, fabric.text()))
+    assert tree["leaf1"] == ["n0", "n1", "n2"]
+    assert tree["leaf2"] == ["n3", "n4", "n5"]
+    assert tree["storage"] == ["server0", "server1"]
+
+
 def test_a_leaf_with_a_few_cables_of_its_hosts_elsewhere_stays_a_leaf(tmp_path: Path) -> None:
     fabric = Listing()
     for switch in ("leaf1", "leaf2", "spine", "console1", "console2"):
