@@ -45,7 +45,11 @@ def launch(
     if not folder.is_dir():
         pytest.skip("ScaLAPACK's tests aren't installed: apt-get install scalapack-mpi-test")
     for data in folder.glob("*.dat"):
-        shutil.copy(data, tmp_path)
+        # Four ranks on two processors: the first two of each list of sizes, blocks and grids take half a minute.
+        text = re.sub(
+            r"^(\d+)(\s+number of)", lambda m: f"{min(int(m[1]), 2)}{m[2]}", data.read_text(), flags=re.M | re.I
+        )
+        (tmp_path / data.name).write_text(text)
     environment = debian_environment(kind)
     if name == "impi":
         mpi = mpi_called("impi")
