@@ -23,7 +23,7 @@ _LINK = re.compile(
 _HEADER = re.compile(r'(Switch|Ca|Rt)\s+(\d+)\s+"([SHR])-(?:0x)?([0-9a-fA-F]+)"\s*(?:#\s*(.*))?$')
 _QUOTED = re.compile(r'"(.*)"')
 _RATE = re.compile(r"\b(\d+)x\s*([A-Z][A-Z0-9]*|\?+|\d+(?:\.\d+)?)")
-_GUID_LINE = re.compile(r"(switchguid|caguid|rtguid)=(?:0x)?([0-9a-fA-F]+)")
+_GUID_LINE = re.compile(r"(switchguid|caguid|rtguid)=(?:0x)?([0-9a-fA-F]+)(?:\((?:0x)?([0-9a-fA-F]+)\))?")
 _ATTRIBUTE = re.compile(r"(vendid|devid|sysimgguid)\s*=\s*(\S*)")
 # Group headings of -g and the progress of -s.
 _HEADING = re.compile(
@@ -50,6 +50,7 @@ class _Parser:
         self.fabric = RawFabric()
         self.current: Device | None = None
         self.system_guid: int | None = None
+        self.announced: tuple[str, int] | None = None
         self.started = False
         self.before: list[tuple[int, str]] = []
         self.dialect = ""
@@ -95,16 +96,19 @@ class _Parser:
         """vendid, devid and the GUID lines, which stand before a record's header."""
         guid = _GUID_LINE.match(line)
         if guid is not None:
-            # The record's owner is known from here on, even if its header is damaged.
-            device = self.fabric.device(_KINDS[guid[1]], int(guid[2], 16))
-            device.system_guid = self.system_guid or device.system_guid
-            self.current, self.started = device, True
+            # The record's owner, if its header is damaged. ibdiagnet tells the system here, which the boards of a director
+            # have in common, and the switch behind it in brackets; ibnetdiscover the switch, and its port 0.
+            own = guid[3] if guid[3] is not None and self.dialect == "ibdiagnet" else guid[2]
+            if own != guid[2] and self.system_guid is None:
+                self.system_guid = int(guid[2], 16)
+            self.announced = (_KINDS[guid[1]], int(own, 16))
+            self.current, self.started = None, True
             return True
         attribute = _ATTRIBUTE.match(line)
         if attribute is None:
             return False
         if attribute[1] == "vendid":
-            self.current, self.system_guid = None, None
+            self.current, self.system_guid, self.announced = None, None, None
             if attribute[2].startswith("0x0000"):
                 self.dialect = self.dialect or "ibdiagnet"
         elif attribute[1] == "sysimgguid":
@@ -116,7 +120,16 @@ class _Parser:
         self.started = True
         return True
 
+    def _owner(self) -> Device | None:
+        """The device whose record this is."""
+        if self.current is None and self.announced is not None:
+            self.current = self.fabric.device(*self.announced)
+            self.current.system_guid = self.system_guid or self.current.system_guid
+            self.announced = None
+        return self.current
+
     def _header(self, header: re.Match[str]) -> None:
+        self.announced = None
         device = self.fabric.device(_KINDS[header[1]], int(header[4], 16))
         device.ports = int(header[2]) or None
         if self.system_guid is not None:
@@ -128,7 +141,8 @@ class _Parser:
         self.dialect = self.dialect or "plain"
 
     def _link(self, number: int, link: re.Match[str]) -> None:
-        if self.current is None:
+        owner = self._owner()
+        if owner is None:
             self.found.warn("a port before any switch or adapter; skipped", number)
             return
         port, kind, guid, peer_port, comment = link.groups()
@@ -141,13 +155,14 @@ class _Parser:
             rate = _RATE.search(comment, name_end + 1)
             if rate is not None:
                 width, speed = int(rate[1]) or None, speed_name(rate[2])
-        self.fabric.add_end(self.current, int(port), peer, int(peer_port), width, speed)
+        self.fabric.add_end(owner, int(port), peer, int(peer_port), width, speed)
 
     def _unreadable(self, number: int, line: str) -> None:
         if not self.started:
             self.before.append((number, line))
             return
-        if line.startswith(("Switch", "Ca", "Rt")) and self.current is not None and not self.current.name:
+        owner = self._owner() if line.startswith(("Switch", "Ca", "Rt")) else None
+        if owner is not None and not owner.name:
             self.found.warn("a damaged header; its ports are kept under the GUID of the line before", number)
         else:
             self.found.warn(f"not understood and skipped: {_shorten(line)}", number)
