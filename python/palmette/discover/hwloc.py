@@ -29,6 +29,10 @@ def discover_hwloc(argument: str | None) -> Found:
     if argument is not None:
         found = Found(Source("hwloc", "standard input" if argument == "-" else argument))
         read_hwloc_xml(read_text(argument), found)
+        if found.inside is not None and found.inside.host is None:
+            found.warn(
+                "it tells no host's name, so that no rank is found there; export it with lstopo on the node itself"
+            )
         return found
     problems = []
     for path in _libraries():

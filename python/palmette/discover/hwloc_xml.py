@@ -26,16 +26,24 @@ def read_hwloc_xml(text: str, found: Found) -> None:
         raise DiscoverError(f"XML, but no hwloc topology, {name}; make it with `lstopo --of xml FILE`")
     sets: dict[str, list[int]] = defaultdict(list)
     threads = 0
+    allowed = _allowed(root)
+    outer = 0
     for element in root.iter("object"):
         kind = element.get("type", "")
         if kind == "Cache" and element.get("depth") == "3":
             kind = "L3Cache"
+        mask = _mask(element.get("cpuset", ""))
+        if allowed and kind == "PU" and not mask & allowed:
+            continue
         threads += kind == "PU"
+        # A group of packages: a drawer or a board. Groups inside of one are what hwloc makes of dies and clusters.
+        outer += kind == "Group" and any(child.get("type") in ("Package", "Socket") for child in element.iter("object"))
+        mask = mask & allowed if allowed else mask
         level = _LEVELS.get(kind)
         if level is not None:
-            sets[level].append(_mask(element.get("cpuset", "")))
+            sets[level].append(mask)
         elif kind == "PU" and "Core" not in sets:
-            sets["pu"].append(_mask(element.get("cpuset", "")))
+            sets["pu"].append(mask)
     if not sets.get("core"):
         # Some virtual machines report no cores.
         sets["core"] = sets["pu"]
@@ -48,8 +56,19 @@ def read_hwloc_xml(text: str, found: Found) -> None:
     found.inside = Inside(groups, host)
     cores = len(set(sets["core"]))
     found.source.detail = f"{inside_name(groups)}, {cores} cores, {threads} hardware threads"
+    if outer:
+        found.leave_out(outer, "groups of sockets", "the tree has no level between a node and its sockets")
+    hidden = _mask(root.find("object").get("cpuset", "")) & ~allowed if allowed else 0  # type: ignore[union-attr]
+    if hidden:
+        found.leave_out(hidden.bit_count(), "hardware threads", "the system doesn't let jobs run there")
     for level in crossing:
         found.leave_out(len(set(sets[level])), f"{level} groups", "they overlap or cut across a level outside them")
+
+
+def _allowed(root: ElementTree.Element) -> int:
+    """The processors that may be used; 0 where nothing says so."""
+    machine = root.find("object")
+    return _mask(machine.get("allowed_cpuset", "")) if machine is not None else 0
 
 
 def _mask(text: str) -> int:

@@ -85,6 +85,22 @@ def test_masks_of_more_than_32_processors_are_read_in_parts(tmp_path: Path) -> N
     assert name_of(discover_hwloc(str(path))) == "3core"
 
 
+def test_what_has_no_place_in_the_tree_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "lstopo.xml"
+    drawer = f'<object type="Group" cpuset="0x000000ff">{package(0)}{package(4)}</object>'
+    path.write_text(xml(drawer).replace('cpuset="0x000000ff">', 'cpuset="0x000000ff" allowed_cpuset="0x0000003f">', 1))
+    found = discover_hwloc(str(path))
+    assert name_of(found) == "1socket:2core+1socket:1core", "jobs may run on six of eight hardware threads"
+    assert {(left.count, left.what) for left in found.left_out} == {(1, "groups of sockets"), (2, "hardware threads")}
+
+
+def test_a_machine_without_a_name_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "lstopo.xml"
+    path.write_text(xml(package(0)).replace('name="HostName"', 'name="Other"'))
+    found = discover_hwloc(str(path))
+    assert any("no host's name" in note.message for note in found.warnings)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
