@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.mpi, pytest.mark.long]
 
 FOLDER = Path("/usr/lib/x86_64-linux-gnu/scalapack")
 # LU, least squares and Cholesky, QR of four kinds of numbers, eigenvalues, reductions to tridiagonal form.
-PROGRAMS = ("xdlu", "xzls", "xsllt", "xcqr", "xdnep", "xztrd")
+PROGRAMS = ("xdlu", "xzls", "xdllt", "xcqr", "xdnep", "xztrd")
 HOSTS = {"PALMETTE_FAKE_HOSTS": "0,1,0,1"}
 WAYS: dict[str, dict[str, str]] = {"chosen": {}, "forced": LEVEL_BY_LEVEL}
 LIMIT_S = 600.0
