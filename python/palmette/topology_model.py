@@ -241,7 +241,7 @@ class Topology:
         stream.write("\n  }\n}\n")
 
     def save(self, path: str | Path) -> None:
-        """Writes the file in one step (files.replaced); OSError when that can't be done, and the old file is intact then."""
+        """Writes the file in one step (files.replaced); OSError when that can't be done: the old one is intact then."""
         with replaced(path) as stream:
             self.write(stream)
 

@@ -46,8 +46,8 @@ def loaded(module: str, attribute: str) -> Any:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit status.
 
-    2 for bad input, told in one line on standard error; 130 after Ctrl-C; 70 for a fault of palmette's own; otherwise what
-    the command says.
+    2 for bad input, told in one line on standard error; 130 after Ctrl-C; 70 for a fault of palmette's own;
+    otherwise what the command says.
     """
     words = sys.argv[1:] if arguments is None else list(arguments)
     try:

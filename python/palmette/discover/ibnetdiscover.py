@@ -96,8 +96,8 @@ class _Parser:
         """vendid, devid and the GUID lines, which stand before a record's header."""
         guid = _GUID_LINE.match(line)
         if guid is not None:
-            # The record's owner, if its header is damaged. ibdiagnet tells the system here, which the boards of a director
-            # have in common, and the switch behind it in brackets; ibnetdiscover the switch, and its port 0.
+            # The record's owner, if its header is damaged. ibdiagnet tells the system here, which the boards of a
+            # director have in common, and the switch behind it in brackets; ibnetdiscover the switch, and its port 0.
             own = guid[3] if guid[3] is not None and self.dialect == "ibdiagnet" else guid[2]
             if own != guid[2] and self.system_guid is None:
                 self.system_guid = int(guid[2], 16)

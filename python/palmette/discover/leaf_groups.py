@@ -18,9 +18,9 @@ def beside_the_tree(
 ) -> set[int]:
     """The leaves that tell nothing of where hosts stand: each serves hosts that other leaves keep apart.
 
-    Such a switch is a storage or management network of its own, or a rail whose switches are larger than another one's. More
-    than half of its hosts hang at smaller leaves as well, which have most of their hosts there, few in common, and a way to
-    each other without it.
+    Such a switch is a storage or management network of its own, or a rail whose switches are larger than another
+    one's. More than half of its hosts hang at smaller leaves as well, which have most of their hosts there, few in
+    common, and a way to each other without it.
     """
     hosts_at: dict[int, set[str]] = {leaf: set() for leaf in leaves}
     for host, switches in host_switches.items():
@@ -78,8 +78,8 @@ def leaf_groups(host_switches: Mapping[str, Mapping[int, float]], leaves: set[in
 def home_of(switches: Mapping[int, float], group_of: Mapping[int, int], order: Mapping[int, int]) -> tuple[int, bool]:
     """The switch (a group's name for a leaf) that a host stands under, and whether it has cables elsewhere too.
 
-    The place with most capacity wins, a leaf before an upper switch, then the first in `order`, which tells each place's
-    number in an order that doesn't depend on GUIDs.
+    The place with most capacity wins, a leaf before an upper switch, then the first in `order`, which tells each
+    place's number in an order that doesn't depend on GUIDs.
     """
     capacity: dict[int, float] = {}
     cables_at_leaf: dict[int, bool] = {}

@@ -74,7 +74,7 @@ class _Builder:
         )
 
     def _host_rates(self, beside: Collection[int]) -> tuple[dict[str, dict[int, float]], dict[str, float | None]]:
-        """Each host's switches with the capacity towards them, and the sum; switches `beside` where there are others."""
+        """Each host's switches with the capacity towards them, and the sum; without `beside` where there are others."""
         owner = {adapter: name for name, adapters in self.fabric.hosts.items() for adapter in adapters}
         switches: dict[str, dict[int, float]] = {name: {} for name in self.fabric.hosts}
         rate: dict[str, float | None] = dict.fromkeys(self.fabric.hosts, 0.0)

@@ -73,8 +73,8 @@ std::uintptr_t narrowed(std::uintptr_t list, std::uintptr_t comm);
 enum class Abi : std::uint8_t { mpich, ompi, standard };
 Abi abi_of_process();
 
-/// Whether `name` is a function of MPI 4.1 that asks for the status of several requests. An older MPI lacks them, while a
-/// program that looks whether they are there finds ours.
+/// Whether `name` is a function of MPI 4.1 that asks for the status of several requests. An older MPI lacks them, while
+/// a program that looks whether they are there finds ours.
 bool is_get_status_of_several(const char* name);
 /// Does what it does by asking for one after the other. `words` as they came.
 int get_status_of_several(const char* name, std::span<const std::uintptr_t> words);

@@ -18,7 +18,8 @@
 
 namespace palmette::runtime {
 
-/// Handles of the program's that an operation needs to its end, although the program may free them right after the start.
+/// Handles of the program's that an operation needs to its end, although the program may free them right after the
+/// start.
 struct Handles {
     std::array<MPI_Datatype, 2> types{MPI_DATATYPE_NULL, MPI_DATATYPE_NULL};
     MPI_Op op = MPI_OP_NULL;
@@ -33,7 +34,8 @@ struct Handles {
     bool has_op(MPI_Op other) const { return op == other; }
 };
 
-/// One such operation with all that it needs. Stays where it is, since its parts point at each other, and is used again.
+/// One such operation with all that it needs. Stays where it is, since its parts point at each other, and is used
+/// again.
 struct Task {
     explicit Task(MpiExecutor its) : executor(std::move(its)) {}
 
@@ -53,7 +55,8 @@ struct Task {
     bool persistent = false;
     MPI_Request request = MPI_REQUEST_NULL;  ///< the program's
     int self_tag = 0;                        ///< persistent: of the message that completes the request
-    /// The program's request is gone, so that this may be used again. Set inside of the MPI, with whatever it has locked.
+    /// The program's request is gone, so that this may be used again. Set inside of the MPI, with whatever it has
+    /// locked.
     std::atomic<bool> released{true};
 };
 
@@ -92,7 +95,8 @@ class Background {
 
     // These take it themselves.
 
-    /// Waits for every task that runs on `comm`; MPI_COMM_NULL: for all. Compositions end where the program waits for them.
+    /// Waits for every task that runs on `comm`; MPI_COMM_NULL: for all. Compositions end where the program waits for
+    /// them.
     void finish(MPI_Comm comm);
     /// Whether a task that isn't over, persistent ones included, fits what `is_it` asks for.
     template <class IsIt>
@@ -120,7 +124,8 @@ class Background {
 std::optional<int> begin_task(const CallArguments& arguments, MPI_Request* request, bool (*may)(Call&, Task&),
                               int (*begin)(Task&, MPI_Request*));
 
-/// After a request was completed by a call of the program's: the error of an operation of ours that ended with it, once. The error handler has been called.
+/// After a request was completed by a call of the program's: the error of an operation of ours that ended with it,
+/// once. The error handler has been called.
 int take_error();
 
 /// Waits as Patience does, for whatever `done` says, while operations in the background go on.
@@ -130,8 +135,8 @@ void wait_until(Done done) {
     wait_until([](void* it) { return (*static_cast<Done*>(it))(); }, &done);
 }
 
-/// A blocking collective that goes to the MPI: there nothing of ours goes on, so what runs on the same communicator ends first. The other ranks have started it
-/// too, before they can come to this call.
+/// A blocking collective that goes to the MPI: there nothing of ours goes on, so what runs on the same communicator
+/// ends first. The other ranks have started it too, before they can come to this call.
 inline void before_blocking(MPI_Comm comm) {
     if (any_under_way()) Background::instance().finish(comm);
 }

@@ -6,7 +6,8 @@
 namespace palmette::runtime {
 namespace {
 
-/// The requests that the program holds, the free tags, and where the messages that complete them go. Guarded by the background's lock.
+/// The requests that the program holds, the free tags, and where the messages that complete them go. Guarded by the
+/// background's lock.
 struct Table {
     MPI_Comm self = MPI_COMM_NULL;  ///< of this process alone; nobody else's messages
     std::vector<Task*> tasks;
@@ -54,8 +55,8 @@ bool may_be_persistent(Call& call, Task& task) {
     const auto tags = call.state().tags.keep(plan.tags);
     if (!tags) return call.refuse(Refusal::too_many_tags, plan.algorithm);
     task.tags = *tags;
-    // Whoever starts it later would wait for this rank, which has nothing to start. Its tags stay taken, so that those of
-    // the next operation are the same on all ranks.
+    // Whoever starts it later would wait for this rank, which has nothing to start. Its tags stay taken, so that those
+    // of the next operation are the same on all ranks.
     if (task.work.fault != MPI_SUCCESS) return call.refuse(Refusal::erroneous_arguments);
     task.work.send.keep_lists();
     task.work.recv.keep_lists();

@@ -33,7 +33,8 @@ class Process {
     std::uint64_t ends() const { return ends_.load(std::memory_order_acquire); }
     bool started() const { return started_.load(std::memory_order_acquire); }
 
-    /// Collective over MPI_COMM_WORLD, right before MPI_Finalize: merges and writes the report. Calls pass through from here on.
+    /// Collective over MPI_COMM_WORLD, right before MPI_Finalize: merges and writes the report. Calls pass through from
+    /// here on.
     void finish();
 
     /// Why nothing at all is served, or nothing.
@@ -70,8 +71,8 @@ class Process {
         return find_communicator(comm, refusal, making);
     }
 
-    /// Collective: a state to run compositions on, also where MPI's collectives aren't served. `settings` count where the
-    /// MPI was initialized without palmette. Throws base::Error on all ranks alike.
+    /// Collective: a state to run compositions on, also where MPI's collectives aren't served. `settings` count where
+    /// the MPI was initialized without palmette. Throws base::Error on all ranks alike.
     Communicator& composing(MPI_Comm comm, const Settings& settings);
 
     /// One user less of a state, which goes with its last. Local, whatever others do: MPI_Comm_free of a hidden
@@ -122,10 +123,12 @@ class Process {
     void free_with_users(Communicator& state);
     static int forget(MPI_Comm comm, int keyval, void* attribute, void* extra);
 
-    /// Hidden communicators that may live at once: MPIs have about two thousand context ids, most of them for the program.
+    /// Hidden communicators that may live at once: MPIs have about two thousand context ids, most of them for the
+    /// program.
     static constexpr int most_hidden = 512;
 
-    /// The communicator of this thread's last call. Handles are used again, so it counts only as long as no state has gone since.
+    /// The communicator of this thread's last call. Handles are used again, so it counts only as long as no state has
+    /// gone since.
     struct Recent {
         MPI_Comm comm = MPI_COMM_NULL;
         std::uint64_t generation = 0;

@@ -7,9 +7,10 @@
 
 namespace palmette::runtime {
 
-/// Blocking operations use the tags from 0 on, one operation at a time: half of all. The next quarter goes to nonblocking
-/// ones in turn, an eighth to persistent ones, which keep theirs for good, since they may be started in any order, and the
-/// last to compositions, which give theirs back. Of each kind all ranks make the same calls in the same order.
+/// Blocking operations use the tags from 0 on, one operation at a time: half of all. The next quarter goes to
+/// nonblocking ones in turn, an eighth to persistent ones, which keep theirs for good, since they may be started in any
+/// order, and the last to compositions, which give theirs back. Of each kind all ranks make the same calls in the same
+/// order.
 class TagSpace {
   public:
     struct Range {
@@ -25,7 +26,8 @@ class TagSpace {
 
     std::int64_t for_blocking() const { return std::int64_t{quarter_} * 2; }
 
-    /// For the next nonblocking operation; nothing where that many never fit. Ranges come back after a while: the one before must have ended.
+    /// For the next nonblocking operation; nothing where that many never fit. Ranges come back after a while: the one
+    /// before must have ended.
     std::optional<Range> take(std::int64_t count) {
         if (count > quarter_) return std::nullopt;
         if (turn_ + count > quarter_) turn_ = 0;
