@@ -27,6 +27,9 @@ inline constexpr std::array<Setting, {count}> all = {{{{
 {rows}
 }}}};
 
+/// Names that palmette's own programs hand to each other begin so.
+inline constexpr std::array<std::string_view, {prefix_count}> internal_prefixes = {{{prefixes}}};
+
 {names}
 
 }}  // namespace palmette::settings
@@ -43,7 +46,7 @@ def constant(variable: str) -> str:
     return variable.removeprefix("PALMETTE_").lower()
 
 
-def header(settings: list[dict[str, str]]) -> str:
+def header(settings: list[dict[str, str]], prefixes: list[str]) -> str:
     """Return the text of the header."""
     rows = [
         "    Setting{{{}, {}, {},\n            {}}},".format(
@@ -54,13 +57,17 @@ def header(settings: list[dict[str, str]]) -> str:
     names = [
         f"inline constexpr const Setting& {constant(s['name'])} = all[{index}];" for index, s in enumerate(settings)
     ]
-    return TEMPLATE.format(count=len(settings), rows="\n".join(rows), names="\n".join(names))
+    return TEMPLATE.format(
+        count=len(settings), rows="\n".join(rows), names="\n".join(names),
+        prefix_count=len(prefixes), prefixes=", ".join(map(quoted, prefixes)),
+    )  # fmt: skip
 
 
 def main(arguments: list[str]) -> int:
     """Read the declarations and write the header; touch it only when it changed."""
     source, target = Path(arguments[0]), Path(arguments[1])
-    text = header(json.loads(source.read_text(encoding="utf-8"))["settings"])
+    declared = json.loads(source.read_text(encoding="utf-8"))
+    text = header(declared["settings"], declared["internal_prefixes"])
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(text, encoding="utf-8")
     return 0

@@ -1,18 +1,26 @@
-"""Files: written so that nobody ever sees half of one, and JSON of others read so that nothing in it harms.
+"""Files: written so that nobody ever sees half of one, and those of others read so that nothing in them harms.
 
-A file is written beside the old one, and takes its place in one step.
+A file is written beside the old one, and takes its place in one step. Whatever is read may be a pipe
+(`palmette show <(ssh ...)`), but none that nothing writes to, no device, and nothing larger than MOST_BYTES.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import select
 import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TextIO
+from typing import IO, Any, TextIO
+
+MOST_BYTES = 1 << 28
+"""Larger files are no input of ours: listings of the largest fabrics are a tenth of it."""
+PIPE_WAIT_S = 1.0
+"""How long a named pipe may have no writer."""
 
 
 @contextmanager
@@ -52,6 +60,57 @@ def write_text(path: str | Path, text: str) -> None:
     """Write a file in one step. Raises OSError; the old file is then intact."""
     with replaced(path) as stream:
         stream.write(text)
+
+
+def open_input(path: str | Path) -> IO[bytes]:
+    """Open a file or a pipe for reading.
+
+    Raises OSError whose `strerror` says what is wrong: also for folders and devices, for a pipe that nothing writes to
+    within PIPE_WAIT_S, and for more than MOST_BYTES.
+    """
+    given = str(path)
+    # Opening a pipe that nothing writes to would wait for ever.
+    handle = os.open(given, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        status = os.fstat(handle)
+        if stat.S_ISDIR(status.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), given)
+        if stat.S_ISFIFO(status.st_mode):
+            waiting = select.poll()
+            waiting.register(handle, select.POLLIN)
+            if not waiting.poll(PIPE_WAIT_S * 1000):
+                raise OSError(errno.EAGAIN, "a pipe that nothing writes to", given)
+        elif not stat.S_ISREG(status.st_mode) and os.path.realpath(given) != os.devnull:
+            raise OSError(errno.ENODEV, "neither a file nor a pipe", given)
+        elif status.st_size > MOST_BYTES:
+            raise _too_large(given)
+        os.set_blocking(handle, True)
+        return open(handle, "rb")
+    except BaseException:
+        os.close(handle)
+        raise
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """Return what is in a file or comes out of a pipe. Raises OSError as `open_input` does."""
+    with open_input(path) as stream:
+        data = stream.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise _too_large(str(path))
+    return data
+
+
+def read_text(path: str | Path) -> str:
+    """Return a text in UTF-8, without a mark of byte order and with lines that end in a line feed.
+
+    Raises OSError as `open_input` does, and UnicodeDecodeError.
+    """
+    text = read_bytes(path).decode("utf-8-sig")
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+def _too_large(path: str) -> OSError:
+    return OSError(errno.EFBIG, f"larger than {MOST_BYTES >> 20} MB", path)
 
 
 def parse_json(text: str) -> Any:

@@ -10,7 +10,11 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from palmette.files import read_text
+
 _MASK = (1 << 64) - 1
+MOST_RANKS = 1 << 24
+"""Larger jobs exist nowhere; what names more is told before it takes gigabytes."""
 
 
 class PlacementError(ValueError):
@@ -26,6 +30,8 @@ def hosts_of_ranks(hosts: Sequence[tuple[str, int]], form: str, ranks: int | Non
 
     Raises PlacementError, naming the form, the host or the line at fault.
     """
+    if sum(slots for _, slots in hosts) > MOST_RANKS:
+        raise PlacementError(f"the hosts have more than {MOST_RANKS} places in all; give them fewer slots")
     if form == "block":
         seats = _block(hosts)
     elif form == "cyclic":
@@ -91,19 +97,23 @@ def _named(hosts: Sequence[tuple[str, int]], names: Sequence[str]) -> list[str]:
 
 def _read_file(path: Path) -> list[str]:
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = read_text(path).splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise PlacementError(
-            f"placement '{path}' is neither block, cyclic, random:SEED, hosts=A,B,... nor a file that can be read"
-        ) from error
+            f"placement '{path}' is neither block, cyclic, random:SEED nor hosts=A,B,..., and as a file it can't be read"
+            f" ({error.strerror if isinstance(error, OSError) else 'no text in UTF-8'})"
+        ) from None
     names = []
     for number, line in enumerate(lines, start=1):
         name, colon, count = (part.strip() for part in line.split("#")[0].partition(":"))
         if not name and not colon:
             continue
-        if colon and not re.fullmatch(r"[1-9][0-9]*", count):
+        if colon and not re.fullmatch(r"[1-9][0-9]{0,17}", count):
             raise PlacementError(f"{path}, line {number}: '{count}' is not a count of ranks")
-        names += [name] * (int(count) if colon else 1)
+        times = int(count) if colon else 1
+        if len(names) + times > MOST_RANKS:
+            raise PlacementError(f"{path}, line {number}: more than {MOST_RANKS} ranks in all; correct the count")
+        names += [name] * times
     if not names:
         raise PlacementError(f"{path}: names no host")
     return names

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from palmette.files import parse_json
+from palmette.files import parse_json, read_text
 from palmette.topology_model import (
     FORMAT,
     VERSION,
@@ -44,7 +44,7 @@ def load(path: str | Path) -> Topology:
     """
     name = str(path)
     try:
-        text = Path(path).read_text(encoding="utf-8-sig")
+        text = read_text(path)
     except FileNotFoundError:
         raise TopologyError(f"{name}: no such file; `palmette discover -o {name}` writes one") from None
     except (OSError, UnicodeDecodeError) as error:

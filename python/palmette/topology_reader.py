@@ -6,6 +6,11 @@ import math
 from typing import Any
 
 
+LEAST_RATE, MOST_RATE = 1.0, 1e18
+"""Bytes per second that a link may have: what lies outside is a mistake, and would take a model for ever."""
+MOST_SECONDS = 1e9
+
+
 class TopologyError(ValueError):
     """A topology file that can't be used; the text names file, place and what to do."""
 
@@ -67,22 +72,24 @@ class Reader:
         return value
 
     def rate(self, holder: dict[str, Any], key: str, path: str) -> float | None:
-        """A positive finite number."""
+        """Bytes per second from LEAST_RATE to MOST_RATE."""
         value = holder.get(key)
         if value is None:
             return None
         good = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not good or not math.isfinite(value) or value <= 0:
-            raise self.error(f"{path}.{key}", f"expected a number above zero, found {value!r}; leave it out if unknown")
+        if not good or not LEAST_RATE <= value <= MOST_RATE:
+            raise self.error(
+                f"{path}.{key}", f"expected {LEAST_RATE:g} to {MOST_RATE:g}, found {value!r}; leave it out if unknown"
+            )
         return float(value)
 
     def seconds(self, holder: dict[str, Any], key: str, path: str) -> float | None:
-        """A finite number of at least zero."""
+        """Seconds from 0 to MOST_SECONDS."""
         value = holder.get(key)
         if value is None:
             return None
         good = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not good or not math.isfinite(value) or value < 0:
+        if not good or not 0 <= value <= MOST_SECONDS:
             raise self.error(f"{path}.{key}", f"expected seconds, found {value!r}; leave it out if unknown")
         return float(value)
 

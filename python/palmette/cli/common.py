@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from palmette.cli.printable import printable
 from palmette.files import write_text as replace_text
 
 if TYPE_CHECKING:
@@ -67,19 +68,6 @@ class CliError(click.ClickException):
     def show(self, file: Any = None) -> None:
         """Print the line to standard error."""
         click.echo(f"{self.command_path}: {self.message}", file=file or sys.stderr)
-
-
-LONGEST_WORD = 400
-"""Words of what was read from outside are cut there."""
-
-
-def printable(text: str) -> str:
-    """Return what may stand in a line for people: control characters and lone surrogates escaped, long words cut."""
-    words = (word if len(word) <= LONGEST_WORD else word[:LONGEST_WORD] + "..." for word in text.split(" "))
-    return "".join(
-        one if one.isprintable() or one == " " else one.encode("unicode_escape").decode("ascii")
-        for one in " ".join(words)
-    )
 
 
 class Whole(click.IntRange):

@@ -8,6 +8,7 @@ import click
 
 from palmette.cli import main as table
 from palmette.cli.common import CliError
+from palmette.cli.printable import printable
 
 
 class LazyGroup(click.Group):
@@ -61,7 +62,8 @@ def run_group(words: Sequence[str]) -> int:
         status = cli.main(args=list(words), prog_name="palmette", standalone_mode=False)
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx is not None else "palmette"
-        click.echo(f"{path}: {error.format_message()} (`{path} --help` lists what it takes)", err=True)
+        message = printable(" ".join(error.format_message().split()))
+        click.echo(f"{path}: {message} (`{path} --help` lists what it takes)", err=True)
         return 2
     except CliError as error:
         error.show()

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from palmette.cli.printable import printable
 from palmette.cli.run_options import read_options
 from palmette.run import Choices, Prepared, RunError, prepare, variables
 from palmette.run.program import SHELL
@@ -29,7 +30,7 @@ def start(words: Sequence[str]) -> int | None:
     try:
         execute(prepared_for(values, command_line), verbose=values["verbose"], only_print=values["only_print"])
     except RunError as error:
-        print(f"palmette run: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"palmette run: {printable(' '.join(str(error).split()))}", file=sys.stderr)
         return 2
     return 0
 
@@ -45,7 +46,7 @@ def prepared_for(values: Mapping[str, Any], command_line: Sequence[str]) -> Prep
 def execute(prepared: Prepared, *, verbose: int, only_print: bool) -> None:
     """Become the command, or print it. Raises RunError where it can't be executed."""
     for warning in prepared.warnings:
-        print(f"palmette run: warning: {warning}", file=sys.stderr)
+        print(f"palmette run: warning: {printable(warning)}", file=sys.stderr)
     if only_print:
         print(prepared.shell_line(), flush=True)
         return

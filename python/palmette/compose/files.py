@@ -11,7 +11,7 @@ from typing import Any
 from palmette import _core
 from palmette.compose.composition import Composition
 from palmette.compose.errors import ComposeError
-from palmette.files import parse_json
+from palmette.files import parse_json, read_text
 
 _KEYS = {"ranks", "bytes", "blocks", "vector", "element_bytes", "phases"}
 _MULTICAST = {"multicast", "to", "source", "blocks", "target"}
@@ -32,7 +32,7 @@ def read(path: Path, ranks: int | None, bytes: int) -> Composition:
     if path.suffix == ".py":
         return _from_python(path, ranks, bytes)
     try:
-        document = parse_json(path.read_text(encoding="utf-8"))
+        document = parse_json(read_text(path))
     except OSError as error:
         raise ComposeError(f"can't read {path}: {error.strerror}; name another file") from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from palmette.discover.cpus import inside_name
 from palmette.discover.found import DiscoverError, Found, Inside
 from palmette.topology_model import InsideGroup, Level, Machine, Source, TreeNode
+from palmette.topology_reader import LEAST_RATE, MOST_RATE, MOST_SECONDS
 
 MAX_HOSTS = 1_000_000
 _LEVEL = re.compile(r"(\d+(?:\+\d+)*)\s*([A-Za-z_][\w-]*)(?:@([^~]+))?(?:~(.+))?")
@@ -90,9 +91,10 @@ def _rate(text: str | None, part: str) -> float | None:
         return None
     match = _RATE.fullmatch(text.strip())
     value = _number(match[1]) if match else 0.0
-    if match is None or value <= 0:
+    rate = value * _PREFIX[match[2]] / (8 if match[3] == "bit/s" else 1) if match else 0.0
+    if not LEAST_RATE <= rate <= MOST_RATE:
         raise DiscoverError(f'"@{text}" in {part} is no rate; write 100Mbit/s or 12.5GB/s')
-    return value * _PREFIX[match[2]] / (8 if match[3] == "bit/s" else 1)
+    return rate
 
 
 def _latency(text: str | None, part: str) -> float | None:
@@ -100,9 +102,10 @@ def _latency(text: str | None, part: str) -> float | None:
         return None
     match = _TIME.fullmatch(text.strip())
     value = _number(match[1]) if match else -1.0
-    if match is None or value < 0:
+    seconds = value * _SECONDS[match[2]] if match else -1.0
+    if not 0 <= seconds <= MOST_SECONDS:
         raise DiscoverError(f'"~{text}" in {part} is no time; write 5ms or 2us')
-    return value * _SECONDS[match[2]]
+    return seconds
 
 
 def _number(text: str) -> float:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import IO
 
 from palmette.discover.found import DiscoverError
+from palmette.files import open_input
 
 
 def open_text(path: str) -> IO[str]:
@@ -16,17 +17,16 @@ def open_text(path: str) -> IO[str]:
     Bytes that are no UTF-8 are replaced: one stray byte in a description must not cost the fabric.
     """
     try:
-        raw = open(path, "rb")  # noqa: SIM115 (closed with the wrapper)
-        head = raw.read(2)
-        raw.seek(0)
+        raw = open_input(path)
+        # A pipe can't have been saved by a Windows shell.
+        head = raw.peek(2)[:2] if isinstance(raw, io.BufferedReader) and raw.seekable() else b""
     except FileNotFoundError:
         raise DiscoverError(f"no such file: {path}; check the path, or give - to read standard input") from None
     except IsADirectoryError:
         raise DiscoverError(f"{path} is a directory; give the file in it") from None
-    except OSError as error:
-        if isinstance(error, io.UnsupportedOperation):  # a pipe; it can't have been saved by a Windows shell
-            return io.TextIOWrapper(io.BytesIO(head + raw.read()), encoding="utf-8-sig", errors="replace")
-        raise DiscoverError(f"can't read {path}: {error.strerror}; check its permissions") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise DiscoverError(f"can't read {path}: {reason}; give another file") from None
     encoding = "utf-16" if head in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     return io.TextIOWrapper(raw, encoding=encoding, errors="replace")
 

@@ -10,9 +10,10 @@ from typing import Any
 from palmette import _core
 from palmette.explain.costs import Cost, costs
 from palmette.explain.decision import Asked, limits_of
-from palmette.files import parse_json
+from palmette.files import parse_json, read_text
 
-_ROW = re.compile(r"table row (\d+)")
+_ROW = re.compile(r"(?:(?:up to|from|\d)[^:;]*: )?table row (\d+)(?:: (.*?))?(?:; (?:table row|the model gives it) .*)?$")
+"""What decided, perhaps after the sizes that it decided for: the first row where there are several."""
 
 
 class ReportError(Exception):
@@ -53,7 +54,7 @@ class Comparison:
 def read_report(path: Path) -> dict[str, Any]:
     """Return a report as `palmette run --report FILE.json` writes it. Raises ReportError."""
     try:
-        report = parse_json(path.read_text(encoding="utf-8"))
+        report = parse_json(read_text(path))
     except FileNotFoundError:
         raise ReportError(f"{path}: no such file; `palmette run --report {path} mpiexec ...` writes one") from None
     except (OSError, ValueError) as error:
@@ -134,7 +135,7 @@ def _look_up(
     match = _ROW.match(reason)
     if match is None:
         return None, ""
-    number, why = int(match[1]), reason.partition(": ")[2]
+    number, why = int(match[1]), match[2] or ""
     rows = table.rows
     if number >= len(rows) or rows[number].function != function or rows[number].why != why:
         notes[f"the run had another table than {name}: name it with --table to see the limits of its rows"] = None

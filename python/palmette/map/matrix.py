@@ -3,27 +3,38 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from palmette.files import read_text
 from palmette.map.errors import MapError
 
 Matrix = npt.NDArray[np.float64]
 
 
 def read_matrix(path: str | Path) -> Matrix:
-    """Return the p x p matrix of a file with one row a line, numbers apart by blanks, tabs or commas.
+    """Return the p x p matrix of a file. Raises MapError naming the file and the line; see `matrix_of`."""
+    return matrix_of(path, read_lines(path))
+
+
+def read_lines(path: str | Path) -> list[str]:
+    """Return the lines of a file that should hold a matrix. Raises MapError."""
+    try:
+        return read_text(path).splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "no text in UTF-8"
+        raise MapError(f"{path}: can't be read ({reason}); name a file with the rows of a matrix") from None
+
+
+def matrix_of(path: str | Path, lines: Sequence[str]) -> Matrix:
+    """Return the p x p matrix of lines one row a line, numbers apart by blanks, tabs or commas.
 
     Empty lines and what follows `#` don't count. A first column that numbers the rows from 0 on may stand before the
     p numbers. Raises MapError naming the file and the line.
     """
-    try:
-        lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "no text in UTF-8"
-        raise MapError(f"{path}: can't be read ({reason}); name a file with the rows of a matrix") from None
     rows: list[tuple[int, list[float]]] = []
     for number, line in enumerate(lines, start=1):
         words = [word for word in re.split(r"[,;\s]+", line.split("#")[0]) if word]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from palmette.files import read_text
 from palmette.map.errors import MapError
 from palmette.map.pattern import Pattern, pattern_of_messages
 
@@ -46,7 +47,7 @@ def read_monitored(path: str | Path) -> Pattern:
 
 def _rows(file: Path, rank: int, ranks: int) -> list[tuple[int, int, int]]:
     try:
-        lines = file.read_text(encoding="utf-8").splitlines()
+        lines = read_text(file).splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "no text"
         raise MapError(f"{file}: can't be read ({reason})") from None

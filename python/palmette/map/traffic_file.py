@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from palmette.files import parse_json
+from palmette.files import parse_json, read_text
 from palmette.map.errors import MapError
-from palmette.map.matrix import read_matrix
+from palmette.map.matrix import matrix_of, read_lines
 from palmette.map.monitoring import is_monitored, read_monitored
 from palmette.map.pattern import Pattern, pattern_of_matrix, pattern_of_messages
 from palmette.map.recorded import Recorded, is_recorded, read_recorded
@@ -29,19 +28,15 @@ def read_traffic(path: str | Path) -> Recorded:
         return Recorded(_read_json(path))
     if is_monitored(path):
         return Recorded(read_monitored(path))
-    try:
-        with Path(path).open(encoding="utf-8") as file:
-            first = file.readline()
-            if is_recorded(first):
-                return read_recorded(path, chain([first], file))
-    except (OSError, UnicodeDecodeError):
-        pass  # told below
-    return Recorded(pattern_of_matrix(read_matrix(path), Path(path).name))
+    lines = read_lines(path)
+    if lines and is_recorded(lines[0]):
+        return read_recorded(path, lines)
+    return Recorded(pattern_of_matrix(matrix_of(path, lines), Path(path).name))
 
 
 def _read_json(path: str | Path) -> Pattern:
     try:
-        document = parse_json(Path(path).read_text(encoding="utf-8-sig"))
+        document = parse_json(read_text(path))
     except OSError as error:
         raise MapError(f"{path}: can't be read ({error.strerror}); name a file with messages") from None
     except (ValueError, RecursionError) as error:

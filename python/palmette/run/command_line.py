@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from palmette.files import read_text
 from palmette.launch.identify import LauncherKind
 from palmette.run.errors import RunError
 from palmette.run.launcher_options import LauncherOptions
@@ -165,7 +166,7 @@ def _assignments(kind: LauncherKind, name: str, values: tuple[str, ...], first: 
 def _multiple(path: str, start: int, directory: str | None) -> list[Part]:
     """Read srun's --multi-prog file: lines of a list of ranks, a program and its arguments."""
     try:
-        lines = Path(path).read_text(encoding="utf-8").replace("\\\n", " ").splitlines()
+        lines = read_text(path).replace("\\\n", " ").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise RunError(f"--multi-prog {path} can't be read: {error}; correct the name, or say --abi") from None
     parts = []

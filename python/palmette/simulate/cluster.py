@@ -12,6 +12,7 @@ from palmette import _core, topology_file
 from palmette.discover.found import DiscoverError
 from palmette.discover.run import discover
 from palmette.discover.synthetic import discover_synthetic
+from palmette.files import read_bytes
 from palmette.simulate.errors import SimulateError
 from palmette.simulate.parameters import Parameters
 from palmette.topology_file import TopologyError
@@ -65,12 +66,15 @@ def from_file(path: str, places: int = 1) -> Cluster:
     Raises SimulateError.
     """
     try:
-        with open(path, "rb") as stream:
-            is_json = stream.read(4096).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
-        topology = topology_file.load(path) if is_json else discover([("ibnetdiscover", path)])
-    except OSError as error:
+        data = read_bytes(path)
+        is_json = data[:4096].lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
+        topology = (
+            topology_file.parse(data.decode("utf-8-sig"), path) if is_json else discover([("ibnetdiscover", path)])
+        )
+    except (OSError, UnicodeDecodeError) as error:
+        reason = (error.strerror or str(error)) if isinstance(error, OSError) else "no text in UTF-8"
         raise SimulateError(
-            f"can't read {path}: {(error.strerror or str(error)).lower()}; give another --topology"
+            f"can't read {path}: {reason.lower()}; give another --topology"
         ) from None
     except (TopologyError, DiscoverError) as error:
         raise SimulateError(str(error)) from None

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from palmette.files import parse_json
+from palmette.files import parse_json, read_text
 from palmette.simulate.errors import SimulateError
 
 FORMAT = "palmette-simulation-parameters"
@@ -72,7 +72,7 @@ def read(path: Path = FILE) -> Parameters:
     Raises SimulateError naming the file and the parameter that is missing, unknown or no positive number.
     """
     try:
-        document: Any = parse_json(path.read_text(encoding="utf-8"))
+        document: Any = parse_json(read_text(path))
     except (OSError, ValueError) as error:
         raise SimulateError(f"{path}: can't be read as JSON ({error}); start from a copy of {FILE}") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT or document.get("version") != 1:

@@ -4,10 +4,9 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
-#include <fstream>
-#include <sstream>
 
 #include "palmette/base/error.hpp"
+#include "palmette/base/files.hpp"
 
 namespace palmette::base {
 namespace {
@@ -228,12 +227,9 @@ Json Json::parse(std::string_view text) {
 }
 
 Json Json::parse_file(const std::string& path) {
-    std::ifstream in(path, std::ios::binary);
-    if (!in) fail(path, ": can't be opened; check the path and its permissions");
-    std::ostringstream text;
-    text << in.rdbuf();
+    const std::string text = read_file(path);
     try {
-        return parse(text.str());
+        return parse(text);
     } catch (const Error& error) {
         fail(path, ": ", error.what());
     }

@@ -79,4 +79,17 @@ std::string_view trim(std::string_view text) {
     return text.substr(begin, text.find_last_not_of(space) - begin + 1);
 }
 
+std::string wrapped(std::string_view text, std::size_t column) {
+    std::string_view rest = text;
+    const std::size_t width = 80 - column;
+    std::string out;
+    while (rest.size() > width) {
+        const std::size_t space = rest.rfind(' ', width);
+        const bool breaks = space != std::string_view::npos && space > 0;
+        out.append(rest.substr(0, breaks ? space : width)).append("\n").append(column, ' ');
+        rest.remove_prefix(breaks ? space + 1 : width);
+    }
+    return out.append(rest).append("\n");
+}
+
 }  // namespace palmette::base

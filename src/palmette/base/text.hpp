@@ -39,6 +39,9 @@ void append(std::string& text, const Part& part) {
 /// as \xNN, words of more than `longest` bytes cut.
 std::string printable(std::string_view text, std::size_t longest = 400);
 
+/// Text that begins in `column` of a page of 80 columns, in lines that all begin there; ends with a line feed.
+std::string wrapped(std::string_view text, std::size_t column);
+
 /// Joins anything that a stream can print, as it would: cat("rank ", 3, " of ", p). Cheap for texts and numbers, since
 /// a run tells reasons with it.
 template <class... Parts>

@@ -61,6 +61,10 @@ std::int64_t parse_size(std::string_view text) {
     return static_cast<std::int64_t>(bytes);
 }
 
+bool is_rate(double bytes_per_s) { return bytes_per_s >= 1 && bytes_per_s <= 1e18; }
+
+bool is_duration(double seconds) { return seconds >= 0 && seconds <= 1e9; }
+
 double parse_rate(std::string_view text) {
     static constexpr std::array<std::pair<std::string_view, double>, 12> units{{
         {"B/s", 1},
@@ -79,7 +83,7 @@ double parse_rate(std::string_view text) {
     const std::string_view whole = text;
     const double value = take_number(text, "rate", "100Mbit/s or 12.5GB/s");
     const double rate = value * unit_factor(units, text, whole, "rate", "100Mbit/s or 12.5GB/s");
-    if (rate <= 0) fail("rate '", whole, "' must be above zero");
+    if (!is_rate(rate)) fail("rate '", whole, "' is none of 1 B/s to 1e18 B/s");
     return rate;
 }
 
@@ -88,7 +92,9 @@ double parse_duration(std::string_view text) {
         {{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}}};
     const std::string_view whole = text;
     const double value = take_number(text, "duration", "5ms or 2us");
-    return value * unit_factor(units, text, whole, "duration", "5ms or 2us");
+    const double seconds = value * unit_factor(units, text, whole, "duration", "5ms or 2us");
+    if (!is_duration(seconds)) fail("duration '", whole, "' is none of 0 s to 1e9 s");
+    return seconds;
 }
 
 std::string format_size(std::int64_t bytes) {

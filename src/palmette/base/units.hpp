@@ -17,6 +17,11 @@ double parse_rate(std::string_view text);
 /// "5ms", "2us", "0.3s", "800ns" -> seconds. Throws Error.
 double parse_duration(std::string_view text);
 
+/// What a link may have: 1 to 1e18 bytes per second. Others are mistakes, and would take a model for ever.
+bool is_rate(double bytes_per_s);
+/// 0 to 1e9 seconds.
+bool is_duration(double seconds);
+
 /// 65536 -> "64K"; sizes that are no multiple of a unit are printed in bytes.
 std::string format_size(std::int64_t bytes);
 

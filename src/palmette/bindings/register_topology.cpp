@@ -177,7 +177,12 @@ void register_job(nb::module_& m) {
         .def_static("from_groups", &Job::from_groups, "names"_a, "key_of_rank"_a,
                     "From the group of each rank at each level, outermost first.")
         .def_static(
-            "from_json", [](nb::object document) { return Job::from_json(from_python(std::move(document))); },
+            "from_json",
+            [](nb::object document) {
+                Job job = Job::from_json(from_python(std::move(document)));
+                job.check();
+                return job;
+            },
             "document"_a, nb::sig("def from_json(document: str | dict[str, typing.Any]) -> Job"),
             "What `to_json` gave. Raises Error.")
         .def(

@@ -81,6 +81,14 @@ int on_MPI_Finalize() {
     return next::MPI_Finalize();
 }
 
+int on_MPI_Abort(MPI_Comm comm, int code) {
+    {
+        const Guard guard;
+        if (guard.entered()) runtime::Process::instance().abort();
+    }
+    return next::MPI_Abort(comm, code);
+}
+
 #ifdef MPI_SESSION_NULL
 
 int on_MPI_Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session) {

@@ -1,9 +1,16 @@
 #include "palmette/interpose/settings.hpp"
 
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "palmette/base/error.hpp"
 #include "palmette/base/units.hpp"
@@ -23,7 +30,7 @@ std::string value_of(const settings::Setting& setting) {
 }
 
 void complain(Settings& settings, const std::string& text) {
-    settings.complaints += (settings.complaints.empty() ? "" : "; ") + text;
+    settings.complaints += (settings.complaints.empty() ? "" : "; ") + base::printable(text);
 }
 
 bool flag(Settings& settings, const settings::Setting& setting) {
@@ -70,6 +77,53 @@ void read_forced(Settings& settings, select::Function function) {
     } catch (const base::Error& error) {
         complain(settings, base::cat(name, ": ", error.what(), "; the setting is ignored"));
     }
+}
+
+/// Each setting's value, and the undeclared names, of which the user is told.
+void read_values(Settings& settings) {
+    constexpr std::uint64_t start = 0xCBF29CE484222325U;
+    settings.values_hash = start;
+    for (const settings::Setting& setting : settings::all) {
+        std::uint64_t hash = start;
+        // A table counts by its contents, which may lie under another name on another host.
+        const bool is_table = setting.name == std::string_view(settings::table.name);
+        mix(hash, is_table && !value_of(setting).empty() ? settings.table.to_json().dump() : value_of(setting));
+        settings.values.emplace_back(setting.name, hash);
+        mix(settings.values_hash, base::cat(hash));
+    }
+    std::vector<std::string> unknown;
+    for (char** entry = environ; *entry; ++entry) {
+        const std::string_view text(*entry);
+        const std::string_view name = text.substr(0, text.find('='));
+        const auto is_name = [&](const settings::Setting& setting) { return name == setting.name; };
+        const auto begins = [&](std::string_view prefix) { return name.starts_with(prefix); };
+        if (name.starts_with("PALMETTE_") && std::ranges::none_of(settings::all, is_name) &&
+            std::ranges::none_of(settings::internal_prefixes, begins))
+            unknown.emplace_back(name);
+    }
+    std::ranges::sort(unknown);
+    std::uint64_t hash = start;
+    for (const std::string& name : unknown) {
+        mix(hash, name);
+        complain(settings, base::cat(name, " is no setting and has no effect (`palmette settings` lists them)"));
+    }
+    settings.values.emplace_back("undeclared PALMETTE_ names", hash);
+    mix(settings.values_hash, base::cat(hash));
+}
+
+/// What is used later, where nobody would see that it isn't there.
+void complain_of_files(Settings& settings) {
+    const std::string hwloc = value_of(settings::hwloc);
+    if (hwloc.find('/') != std::string::npos && access(hwloc.c_str(), R_OK) != 0)
+        complain(settings, base::cat("PALMETTE_HWLOC=", hwloc, ": no such file; the system's library is taken"));
+    const std::string matrix = value_of(settings::matrix);
+    if (matrix.empty()) return;
+    const std::filesystem::path folder = std::filesystem::path(matrix).parent_path();
+    if (!folder.empty() && access(folder.c_str(), W_OK) != 0)
+        complain(settings, base::cat("PALMETTE_MATRIX=", matrix, ": no file can be written there; make the folder"));
+    if (!dlsym(RTLD_DEFAULT, "palmette_counts_messages"))
+        complain(settings, "PALMETTE_MATRIX is set and the library that counts messages isn't preloaded; start the job "
+                           "with `palmette run --matrix FILE`");
 }
 
 }  // namespace
@@ -130,7 +184,11 @@ Settings settings_from_environment() {
         mix(out.hash, hosts);
     }
     if (const char* delay = std::getenv("PALMETTE_FAKE_DELAY"); delay && *delay) {
-        out.pretended_delay_s = base::parse_duration(delay);
+        try {
+            out.pretended_delay_s = base::parse_duration(delay);
+        } catch (const base::Error& error) {
+            complain(out, base::cat("PALMETTE_FAKE_DELAY: ", error.what(), "; the setting is ignored"));
+        }
         mix(out.hash, delay);
     }
     if (const char* nth = std::getenv("PALMETTE_FAKE_REFUSED_READS"); nth && *nth)
@@ -139,6 +197,8 @@ Settings settings_from_environment() {
         out.reorder_whole_up_to = out.reorder_gathered_up_to = std::atoll(most);
         mix(out.hash, most);
     }
+    read_values(out);
+    complain_of_files(out);
     return out;
 }
 

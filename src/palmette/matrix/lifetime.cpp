@@ -6,6 +6,9 @@
 #include "palmette/matrix/matrix_file.hpp"
 #include "palmette/matrix/wrappers.hpp"
 
+/// The other library looks for it, to say where PALMETTE_MATRIX is set and nothing counts.
+extern "C" __attribute__((visibility("default"))) const char palmette_counts_messages = 1;
+
 namespace palmette::matrix {
 namespace {
 

@@ -7,7 +7,7 @@
 namespace palmette::runtime {
 namespace {
 
-using Numbers = std::array<long long, 5>;
+using Numbers = std::array<long long, 7>;
 constexpr int count = static_cast<int>(Numbers().size());
 constexpr int tag = 11;
 
@@ -53,20 +53,30 @@ bool minimum(MPI_Comm comm, Numbers& numbers) {
     return true;
 }
 
+/// A number and its negative have minima of opposite sign only where all ranks bring the same.
+long long halved(std::uint64_t hash) { return static_cast<long long>(hash >> 1); }
+
 }  // namespace
 
 std::optional<Agreement> agree(MPI_Comm comm, const Agreement& mine) {
-    // A number and its negative have minima of opposite sign only where all ranks brought the same.
-    const auto hash = static_cast<long long>(mine.settings_hash >> 1);
-    Numbers numbers{hash, -hash, mine.world_known, mine.room, mine.host_memory};
+    const long long hash = halved(mine.settings_hash);
+    const long long values = halved(mine.values_hash);
+    Numbers numbers{hash, -hash, mine.world_known, mine.room, mine.host_memory, values, -values};
     if (!minimum(comm, numbers)) return std::nullopt;
-    return Agreement{mine.settings_hash, numbers[0] == -numbers[1], numbers[2] != 0, numbers[3] != 0, numbers[4] != 0};
+    return Agreement{mine.settings_hash, numbers[0] == -numbers[1], numbers[2] != 0,           numbers[3] != 0,
+                     numbers[4] != 0,    mine.values_hash,          numbers[5] == -numbers[6]};
 }
 
 std::optional<bool> all_true(MPI_Comm comm, bool mine) {
     Numbers numbers{mine};
     if (!minimum(comm, numbers)) return std::nullopt;
     return numbers[0] != 0;
+}
+
+std::optional<bool> all_same(MPI_Comm comm, std::uint64_t mine) {
+    Numbers numbers{halved(mine), -halved(mine)};
+    if (!minimum(comm, numbers)) return std::nullopt;
+    return numbers[0] == -numbers[1];
 }
 
 }  // namespace palmette::runtime

@@ -16,6 +16,8 @@ struct Agreement {
     bool world_known = false;    ///< result: on all ranks
     bool room = false;           ///< result: on all ranks
     bool host_memory = false;    ///< result: on all ranks; no data of theirs can lie in device memory
+    std::uint64_t values_hash = 0;  ///< of all settings, those too that choices don't depend on
+    bool values_agree = true;       ///< result: all of these hashes are equal
 };
 
 /// Collective over `comm`, on which nobody else may have messages under way. By messages along a binomial tree, up and down: MPI_Allreduce would make Intel MPI set
@@ -24,5 +26,8 @@ std::optional<Agreement> agree(MPI_Comm comm, const Agreement& mine);
 
 /// Collective over `comm`, under the same conditions: whether all ranks bring true.
 std::optional<bool> all_true(MPI_Comm comm, bool mine);
+
+/// Collective over `comm`, under the same conditions: whether all ranks bring the same number.
+std::optional<bool> all_same(MPI_Comm comm, std::uint64_t mine);
 
 }  // namespace palmette::runtime

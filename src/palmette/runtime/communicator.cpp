@@ -37,9 +37,19 @@ std::int64_t most_exposed(Collective collective, std::int64_t ranks, std::int64_
 }
 
 std::string phrase_of(std::int64_t from, std::int64_t to) {
-    if (from <= 1) return "the table, up to " + base::format_size(to);
-    if (to == INT64_MAX) return "the table, from " + base::format_size(from) + " on";
-    return base::cat("the table, ", base::format_size(from), " to ", base::format_size(to));
+    if (from <= 1) return "up to " + base::format_size(to);
+    if (to == INT64_MAX) return "from " + base::format_size(from) + " on";
+    return base::cat(base::format_size(from), " to ", base::format_size(to));
+}
+
+/// Why all calls of a function are the MPI's: what the rows say that answer for their sizes.
+std::string why_always_mpi(const select::Table& table, const std::vector<select::Table::Range>& ranges) {
+    std::string out;
+    for (const select::Table::Range& range : ranges) {
+        const std::string reason = table.reason_of(range.row);
+        if (out.find(reason) == std::string::npos) out += (out.empty() ? "" : "; ") + reason;
+    }
+    return out.empty() ? "no table row fits" : out;
 }
 
 }  // namespace
@@ -289,15 +299,20 @@ Communicator::Left Communicator::left_on(const topology::Job& job, const Setting
             if (!forced && plan::is_reduction(select::collective_of(function)) && scattered) continue;
             const select::Surroundings around{settings.mpi, settings.crowded, blocking};
             const std::size_t b = blocking ? 1 : 0;
-            if (forced ? !forced->algorithm : settings.table.always_mpi(function, job, around))
-                out.always[f][b] = &report.refused_row(
-                    function, Refusal::chosen, forced ? "forced by " + forced->source : "the table, for all sizes");
-            if (forced) continue;
+            if (forced) {
+                if (!forced->algorithm)
+                    out.always[f][b] = &report.refused_row(function, Refusal::chosen, "forced by " + forced->source);
+                continue;
+            }
+            const auto ranges = settings.table.mpi_ranges(function, job, around);
+            if (settings.table.always_mpi(function, job, around))
+                out.always[f][b] =
+                    &report.refused_row(function, Refusal::chosen, why_always_mpi(settings.table, ranges));
             std::size_t next = 0;
-            for (const auto& [from, to] : settings.table.mpi_ranges(function, job, around)) {
+            for (const auto& [from, to, row] : ranges) {
                 if (next == out.sizes[f][b].size()) break;
-                out.sizes[f][b][next++] = {from, to,
-                                           &report.refused_row(function, Refusal::chosen, phrase_of(from, to))};
+                const std::string why = base::cat(phrase_of(from, to), ": ", settings.table.reason_of(row));
+                out.sizes[f][b][next++] = {from, to, &report.refused_row(function, Refusal::chosen, why)};
             }
         }
     return out;

@@ -100,6 +100,24 @@ bool Process::everyone_is_here(const Presence& presence, int world_size) const {
     return false;
 }
 
+void Process::tell_differing_settings() {
+    std::string names;
+    // Another version's list of settings may be another one.
+    const bool comparable = all_same(apart_, settings_.values.size()).value_or(false);
+    reports_agree_ = comparable;
+    for (std::size_t i = 0; comparable && i < settings_.values.size(); ++i) {
+        const auto& [name, hash] = settings_.values[i];
+        if (all_same(apart_, hash).value_or(false)) continue;
+        names += (names.empty() ? "" : ", ") + name;
+        if (name == "PALMETTE_REPORT") reports_agree_ = false;
+    }
+    if (names.empty()) names = "palmette's versions or PALMETTE_ settings";
+    const std::string text = base::cat("between ranks ", names, " differ", off_ ? ", so nothing is served" : "",
+                                       "; give all ranks the same environment");
+    report_.note(text);
+    if (world_rank_ == 0) std::fprintf(stderr, "palmette: %s\n", text.c_str());
+}
+
 void Process::meet_world(bool one_node) {
     MPI_Group world = MPI_GROUP_NULL;
     PMPI_Comm_group(MPI_COMM_WORLD, &world);
@@ -111,15 +129,11 @@ void Process::meet_world(bool one_node) {
         return;
     }
     PMPI_Comm_set_errhandler(apart_, MPI_ERRORS_RETURN);
+    const bool on_host = !settings_.device_check || !device_library_is_loaded();
     const auto agreement =
-        agree(apart_, {settings_.hash, true, true, true, !settings_.device_check || !device_library_is_loaded()});
-    if (!agreement || !agreement->settings_agree) {
-        off_ = Refusal::settings_differ;
-        if (world_rank_ == 0)
-            std::fprintf(stderr,
-                         "palmette: PALMETTE_ settings or the table's contents differ between ranks, so nothing is "
-                         "served; give all ranks the same environment\n");
-    }
+        agree(apart_, {settings_.hash, true, true, true, on_host, settings_.values_hash, true});
+    if (!agreement || !agreement->settings_agree) off_ = Refusal::settings_differ;
+    if (agreement && !(agreement->settings_agree && agreement->values_agree)) tell_differing_settings();
     if (off_) return;
     if (!agreement->host_memory) {
         tell_of_device_memory(world_rank_);
@@ -466,22 +480,32 @@ void Process::write_report() {
     const bool all_know = all_true(apart, world_ && world_->size() == size).value_or(false);
     report_.merge_to_root(apart, all_know ? &*world_ : nullptr);
     PMPI_Comm_free(&apart);
-    if (rank != 0) return;
+    if (rank == 0) put_report(size, seconds, -1);
+}
+
+void Process::put_report(int size, double seconds, int aborted_by) const {
     if (settings_.report == "1") {
-        std::fputs(report_.page(size, seconds).c_str(), stderr);
+        std::fputs(report_.page(size, seconds, aborted_by).c_str(), stderr);
         return;
     }
-    const base::Json report = report_.to_json(size, seconds, world_ ? world_->to_json() : base::Json());
+    const base::Json report = report_.to_json(size, seconds, world_ ? world_->to_json() : base::Json(), aborted_by);
     if (!base::replace_file(settings_.report, report.dump(1) + "\n"))
         std::fprintf(stderr, "palmette: %s: the report can't be written; check the path and its permissions\n",
                      settings_.report.c_str());
+}
+
+void Process::abort() {
+    if (!started_ || finished_ || settings_.report.empty() || apart_ == MPI_COMM_NULL || aborted_.exchange(true)) return;
+    int size = 1;
+    PMPI_Comm_size(MPI_COMM_WORLD, &size);
+    put_report(size, PMPI_Wtime() - start_time_, world_rank_);
 }
 
 void Process::finish() {
     if (!started_ || finished_) return;
     close_bypasses();
     if (settings_.copies_sends) Outbox::instance().drain();
-    if (!settings_.report.empty() && apart_ != MPI_COMM_NULL && off_ != Refusal::settings_differ) write_report();
+    if (!settings_.report.empty() && apart_ != MPI_COMM_NULL && reports_agree_) write_report();
     if (apart_ != MPI_COMM_NULL) PMPI_Comm_free(&apart_);
     finished_ = true;
     off_ = Refusal::before_init_or_after_finalize;

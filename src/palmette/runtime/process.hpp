@@ -36,6 +36,8 @@ class Process {
     /// Collective over MPI_COMM_WORLD, right before MPI_Finalize: merges and writes the report. Calls pass through from
     /// here on.
     void finish();
+    /// Right before MPI_Abort, which no other rank may know of: writes what this rank has counted.
+    void abort();
 
     /// Why nothing at all is served, or nothing.
     std::optional<Refusal> off() const { return off_; }
@@ -98,6 +100,8 @@ class Process {
     /// Whether all ranks of the job take part; says a line where not.
     bool everyone_is_here(const Presence& presence, int world_size) const;
     void meet_world(bool one_node);
+    /// Collective: names the settings that differ, on rank 0's standard error and in the report.
+    void tell_differing_settings();
     Communicator* find_communicator(MPI_Comm comm, Refusal& refusal, Making making);
     /// The attribute of a communicator, new where it had none; null where it can't be kept.
     Attached* attached_to(MPI_Comm comm) const;
@@ -120,6 +124,7 @@ class Process {
     std::shared_ptr<const Place> settle(MPI_Comm comm, MPI_Comm hidden, const std::shared_ptr<const Settings>& forced,
                                         std::optional<Refusal>& unusable);
     void write_report();
+    void put_report(int size, double seconds, int aborted_by) const;
     void free_with_users(Communicator& state);
     static int forget(MPI_Comm comm, int keyval, void* attribute, void* extra);
 
@@ -149,6 +154,8 @@ class Process {
     Settings settings_;
     Control control_;
     std::optional<Refusal> off_ = Refusal::before_init_or_after_finalize;
+    std::atomic<bool> aborted_{false};
+    bool reports_agree_ = true;  ///< all ranks write a report, or none
     std::optional<topology::Job> world_;
     Report report_;
     Observers observers_;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "palmette/base/error.hpp"
+#include "palmette/base/text.hpp"
 #include "palmette/base/units.hpp"
 #include "palmette/runtime/size_class.hpp"
 
@@ -13,6 +14,7 @@ namespace palmette::runtime {
 namespace {
 
 using base::Json;
+using base::wrapped;
 
 constexpr std::array<const char*, static_cast<std::size_t>(Refusal::count)> sentences{
     "palmette is switched off",
@@ -36,19 +38,6 @@ constexpr std::array<const char*, static_cast<std::size_t>(Refusal::count)> sent
     "a communicator with processes from outside of MPI_COMM_WORLD",
     "a GPU's driver library is loaded, so that data may lie in device memory",
 };
-
-/// Text that begins in `column` of a page of 80, in lines that all do.
-std::string wrapped(std::string_view rest, std::size_t column) {
-    const std::size_t width = 80 - column;
-    std::string out;
-    while (rest.size() > width) {
-        const std::size_t space = rest.rfind(' ', width);
-        const bool breaks = space != std::string_view::npos && space > 0;
-        out.append(rest.substr(0, breaks ? space : width)).append("\n").append(column, ' ');
-        rest.remove_prefix(breaks ? space + 1 : width);
-    }
-    return out.append(rest).append("\n");
-}
 
 std::int64_t integer(const Json& json, const char* name) { return json.find(name)->integer(name); }
 
@@ -247,9 +236,10 @@ void Report::merge_to_root(MPI_Comm comm, const topology::Job* world) {
     }
 }
 
-Json Report::to_json(int ranks, double seconds, const Json& job) const {
+Json Report::to_json(int ranks, double seconds, const Json& job, int aborted_by) const {
     Json out = Json::object();
     out.set("format", "palmette-report").set("version", 1).set("ranks", ranks).set("seconds", seconds);
+    if (aborted_by >= 0) out.set("aborted_by_rank", aborted_by);
     Json calls = Json::array();
     for (const auto& [key, row] : served_) {
         Json item = Json::object();
@@ -305,14 +295,21 @@ Json Report::to_json(int ranks, double seconds, const Json& job) const {
     return out;
 }
 
-std::string Report::page(int ranks, double seconds) const {
+std::string Report::page(int ranks, double seconds, int aborted_by) const {
+    // One rank's counts know operations only where that rank is the first of their communicator.
+    const auto count_of = [&](const Calls& calls) {
+        return static_cast<long long>(aborted_by >= 0 ? calls.rank_calls() : calls.operations());
+    };
     std::string out;
     std::array<char, 512> line{};
     const auto print = [&](const char* format, auto... values) {
         std::snprintf(line.data(), line.size(), format, values...);
         out += line.data();
     };
-    print("palmette: %d ranks, %.3g s between MPI_Init and MPI_Finalize\n", ranks, seconds);
+    if (aborted_by < 0)
+        print("palmette: %d ranks, %.3g s between MPI_Init and MPI_Finalize\n", ranks, seconds);
+    else
+        print("palmette: %d ranks; rank %d called MPI_Abort after %.3g s: its own calls\n", ranks, aborted_by, seconds);
     if (served_.empty()) print("  no call was served\n");
     if (!served_.empty())
         print("  %-20s %15s %9s %10s %7s %10s\n", "collective", "block bytes", "calls", "mean", "bounds", "max");
@@ -323,13 +320,12 @@ std::string Report::page(int ranks, double seconds) const {
         std::array<char, 16> bounds{};
         if (multiple > 0) std::snprintf(bounds.data(), bounds.size(), multiple < 100 ? "%.2fx" : "%.0fx", multiple);
         print("  %-20s %15s %9lld %10s %7s %10s\n", select::name_of(static_cast<Function>(std::get<0>(key))),
-              bytes.c_str(), static_cast<long long>(row.calls.operations()),
+              bytes.c_str(), count_of(row.calls),
               base::format_duration(row.mean_seconds()).c_str(), bounds.data(),
               base::format_duration(row.max_seconds).c_str());
-        print("      by %.56s%s\n", std::get<2>(key).c_str(), std::get<3>(key) ? "" : ", nonblocking");
+        out += "      by " + wrapped(std::get<2>(key) + (std::get<3>(key) ? "" : ", nonblocking"), 9);
         // Which row or setting decided; `palmette explain --report` says the rest.
-        const std::size_t end = row.reason.size() <= 70 ? row.reason.size() : row.reason.rfind(' ', 70);
-        if (end != std::string::npos && end > 0) print("        %.70s\n", row.reason.substr(0, end).c_str());
+        if (!row.reason.empty()) out += "        " + wrapped(row.reason, 8);
     }
     bool any_refused = false;
     for (const auto& [key, row] : refused_) {
@@ -339,7 +335,7 @@ std::string Report::page(int ranks, double seconds) const {
         const std::string why = std::string(sentence_of(static_cast<Refusal>(std::get<1>(key)))) +
                                 (std::get<2>(key).empty() ? "" : ": " + std::get<2>(key));
         print("  %-20s %9lld calls  ", select::name_of(static_cast<Function>(std::get<0>(key))),
-              static_cast<long long>(row.calls.operations()));
+              count_of(row.calls));
         out += wrapped(why, 40);
     }
     if (!compared_.empty())
@@ -357,8 +353,9 @@ std::string Report::page(int ranks, double seconds) const {
             verdicts += select::name_of(static_cast<select::Verdict>(v));
             if (row.plans[v] > 1) verdicts += base::cat(" ", row.plans[v], " times");
         }
-        print("      %.40s: %s; comparing cost %s\n", std::get<2>(key).c_str(), verdicts.c_str(),
-              base::format_duration(row.cost_s).c_str());
+        out += "      " + wrapped(base::cat(std::get<2>(key), ": ", verdicts, "; comparing cost ",
+                                            base::format_duration(row.cost_s)),
+                                  6);
     }
     if (!served_.empty()) {
         const char* name = select::name_of(static_cast<Function>(std::get<0>(served_.begin()->first)));

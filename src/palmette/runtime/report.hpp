@@ -119,9 +119,10 @@ class Report {
     /// `world`: the job of all ranks, the same on all, or null on all.
     void merge_to_root(MPI_Comm comm, const topology::Job* world);
 
-    base::Json to_json(int ranks, double seconds, const base::Json& job) const;
+    /// `aborted_by`: the rank whose counts these are alone, since it called MPI_Abort; -1: those of all ranks.
+    base::Json to_json(int ranks, double seconds, const base::Json& job, int aborted_by = -1) const;
     /// The page, at most 80 columns.
-    std::string page(int ranks, double seconds) const;
+    std::string page(int ranks, double seconds, int aborted_by = -1) const;
 
   private:
     using ServedKey = std::tuple<std::uint8_t, int, std::string, bool>;  ///< function, size class, algorithm, blocking

@@ -3,6 +3,8 @@
 #include <array>
 #include <cstdio>
 
+#include "palmette/base/text.hpp"
+
 namespace palmette::runtime {
 namespace {
 
@@ -72,8 +74,10 @@ std::string TopologyReport::page() const {
         std::snprintf(line.data(), line.size(), "  %-27s %5lld calls  ", names[key.first], calls);
         out += line.data();
         if (!key.second.empty()) {
-            std::snprintf(line.data(), line.size(), "in order:\n      %.72s\n", key.second.c_str());
-        } else if (row.after > 0) {
+            out += "in order:\n      " + base::wrapped(key.second, 6);
+            continue;
+        }
+        if (row.after > 0) {
             std::snprintf(line.data(), line.size(), "reordered: busiest link %.3gx less\n", row.before / row.after);
         } else {
             std::snprintf(line.data(), line.size(), "reordered: nothing leaves a host\n");

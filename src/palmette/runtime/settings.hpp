@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "palmette/runtime/waiting.hpp"
 #include "palmette/select/table.hpp"
@@ -52,6 +54,9 @@ struct Settings {
     long long reorder_gathered_up_to = INT64_MAX;
     std::string complaints;  ///< settings that could not be used; told once by rank 0
     std::uint64_t hash = 0;  ///< of all that influences choices; must agree between ranks
+    /// Each variable with a hash of its value, the undeclared ones together: to name those that differ between ranks.
+    std::vector<std::pair<std::string, std::uint64_t>> values;
+    std::uint64_t values_hash = 0;  ///< of all of them
 };
 
 }  // namespace palmette::runtime

@@ -283,7 +283,7 @@ Choice Table::choose(Function function, const Job& job, const plan::Request& req
         if (row.algorithm &&
             collectives::algorithm_named(request.collective, row.algorithm->name).refuse(job, request, *row.algorithm))
             continue;
-        std::string reason = cat("table row ", i, row.why.empty() ? "" : ": ", row.why);
+        std::string reason = reason_of(i);
         if (!row.by_model) return {row.algorithm, std::move(reason)};
         if (auto best = best_by_model(job, request))
             return {std::move(best->spec), cat(reason, "; the model gives it ", base::format_duration(best->seconds))};
@@ -294,6 +294,11 @@ Choice Table::choose(Function function, const Job& job, const plan::Request& req
                     cat("no table row fits; of the candidates the model holds this one fastest, ",
                         base::format_duration(best->seconds))};
     return {std::nullopt, "no table row fits"};
+}
+
+std::string Table::reason_of(std::size_t row) const {
+    const std::string& why = rows_[row].why;
+    return cat("table row ", row, why.empty() ? "" : ": ", why);
 }
 
 bool Table::always_mpi(Function function, const Job& job, const Surroundings& surroundings) const {
@@ -308,19 +313,20 @@ bool Table::always_mpi(Function function, const Job& job, const Surroundings& su
 std::vector<Table::Range> Table::mpi_ranges(Function function, const Job& job, const Surroundings& surroundings) const {
     std::vector<Range> ranges;
     // Sizes that no row above has an answer for. A row that may refuse a job counts as an answer.
-    std::vector<Range> open{{1, INT64_MAX}};
-    for (const Row& row : rows_) {
+    std::vector<Range> open{{1, INT64_MAX, 0}};
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+        const Row& row = rows_[i];
         if (!matches_but_for_size(row, function, job, surroundings)) continue;
         std::vector<Range> rest;
         for (const Range& range : open) {
-            const Range covered{std::max(range.from, row.min_bytes), std::min(range.to, row.max_bytes)};
+            const Range covered{std::max(range.from, row.min_bytes), std::min(range.to, row.max_bytes), i};
             if (covered.from > covered.to) {
                 rest.push_back(range);
                 continue;
             }
             if (!row.algorithm && !row.by_model) ranges.push_back(covered);
-            if (range.from < covered.from) rest.push_back({range.from, covered.from - 1});
-            if (covered.to < range.to) rest.push_back({covered.to + 1, range.to});
+            if (range.from < covered.from) rest.push_back({range.from, covered.from - 1, 0});
+            if (covered.to < range.to) rest.push_back({covered.to + 1, range.to, 0});
         }
         open = std::move(rest);
     }

@@ -118,12 +118,16 @@ class Table {
     /// True where a function's calls on this job are the MPI's whatever their size: nothing else about them needs a look.
     bool always_mpi(Function function, const Job& job, const Surroundings& surroundings) const;
 
-    /// Sizes of blocks, in bytes, both ends included.
+    /// Sizes of blocks, in bytes, both ends included, and the row that answers for them.
     struct Range {
         std::int64_t from, to;
+        std::size_t row;
     };
     /// The sizes whose calls are surely the MPI's, whatever the root and the operation; smaller ones first, zero bytes left out.
     std::vector<Range> mpi_ranges(Function function, const Job& job, const Surroundings& surroundings) const;
+
+    /// "table row 3: why", as choices have it.
+    std::string reason_of(std::size_t row) const;
 
     const std::vector<Row>& rows() const { return rows_; }
 

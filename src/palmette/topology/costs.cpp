@@ -1,6 +1,9 @@
 #include "palmette/topology/costs.hpp"
 
+#include <string_view>
+
 #include "palmette/base/error.hpp"
+#include "palmette/base/units.hpp"
 
 namespace palmette::topology {
 namespace {
@@ -12,7 +15,10 @@ double figure(const Json& object, const char* name, const std::string& where) {
     if (!value || value->kind() == Json::Kind::null) return 0;
     const std::string at = where + "." + name;
     const double number = value->number(at);
-    if (!(number >= 0)) base::fail(at, ": must not be negative, found ", number);
+    const bool is_rate = std::string_view(name).ends_with("bytes_per_s");
+    if (is_rate ? number != 0 && !base::is_rate(number) : !base::is_duration(number))
+        base::fail(at, ": expected 0 for unknown, or ", is_rate ? "1 to 1e18 bytes" : "up to 1e9 seconds", ", found ",
+                   number);
     return number;
 }
 

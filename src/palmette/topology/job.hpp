@@ -70,6 +70,9 @@ class Job {
 
     /// What `to_json` wrote: the form in which rank 0 hands the job to the others.
     static Job from_json(const base::Json& json);
+    /// Throws base::Error where what was read from outside is no job: ranks that stand twice, groups across each other.
+    /// O(ranks).
+    void check() const;
     base::Json to_json() const;
 
     std::int32_t size() const { return rank_at_.size(); }

@@ -1,5 +1,11 @@
 // Job -> JSON -> Job: how rank 0 hands the job to the other ranks, and how tools look at it.
+#include <cstdint>
+#include <iterator>
+#include <string_view>
+#include <vector>
+
 #include "palmette/base/error.hpp"
+#include "palmette/base/units.hpp"
 #include "palmette/topology/job.hpp"
 
 namespace palmette::topology {
@@ -23,7 +29,26 @@ const Json& member(const Json& json, std::string_view name) {
     return *found;
 }
 
-std::int32_t small(const Json& json, std::string_view where) { return static_cast<std::int32_t>(json.integer(where)); }
+std::int32_t small(const Json& json, std::string_view where) {
+    const std::int64_t value = json.integer(where);
+    if (value < INT32_MIN || value > INT32_MAX) base::fail(where, ": can't be ", value);
+    return static_cast<std::int32_t>(value);
+}
+
+/// Whether each number of 0 to size - 1 stands in one place.
+void check_values(const Permutation& permutation, std::int32_t size, std::string_view where) {
+    std::vector<bool> seen(static_cast<std::size_t>(size));
+    const auto& runs = permutation.runs();
+    for (std::size_t r = 0; r < runs.size(); ++r) {
+        const std::int64_t end = r + 1 < runs.size() ? runs[r + 1].first_index : size;
+        std::int64_t value = runs[r].first_value;
+        for (std::int64_t i = runs[r].first_index; i < end; ++i, value += runs[r].stride) {
+            if (value < 0 || value >= size || seen[static_cast<std::size_t>(value)])
+                base::fail(where, ": ", value, " is no rank or stands twice");
+            seen[static_cast<std::size_t>(value)] = true;
+        }
+    }
+}
 
 Permutation read_runs(const Json& json, std::int32_t size, std::string_view where) {
     std::vector<Permutation::Run> runs;
@@ -50,9 +75,15 @@ PerGroup read_per_group(const Json& level, const char* name, std::int32_t groups
     const Json* json = level.find(name);
     const std::string where = base::cat("job.levels.", name);
     if (!json) return {};
-    if (!json->is_array()) return PerGroup(json->number(where));
+    const auto checked = [&](const Json& value) {
+        const double number = value.number(where);
+        if (number != 0 && !(name == std::string_view("load") ? number > 0 && number < 1 : base::is_rate(number)))
+            base::fail(where, ": can't be ", number);
+        return number;
+    };
+    if (!json->is_array()) return PerGroup(checked(*json));
     std::vector<double> values;
-    for (const Json& value : json->items(where)) values.push_back(value.number(where));
+    for (const Json& value : json->items(where)) values.push_back(checked(value));
     if (static_cast<std::int32_t>(values.size()) != groups)
         base::fail(where, ": expected one number, or one for each of ", groups, " groups, found ", values.size());
     return PerGroup(std::move(values));
@@ -133,6 +164,28 @@ Job Job::from_json(const Json& json) {
     job.find_slowest_edges();
     if (!job.find_level("node")) base::fail("job.levels: no level is called 'node'");
     return job;
+}
+
+void Job::check() const {
+    if (size() < 1 || size() > (1 << 24)) base::fail("job.size: can't be ", size());
+    check_values(rank_at_, size(), "job.rank_at");
+    check_values(position_of_, size(), "job.position_of");
+    for (std::int32_t position = 0; position < size(); ++position)
+        if (position_of_[rank_at_[position]] != position)
+            base::fail("job.position_of: isn't the inverse of rank_at at ", position);
+    for (std::size_t l = 0; l < levels_.size(); ++l) {
+        const JobLevel& level = levels_[l];
+        if (!level.names.empty() && std::ssize(level.names) != level.groups.count())
+            base::fail("job.levels.names: ", level.names.size(), " names for ", level.groups.count(), " groups");
+        for (std::size_t above = 0; above < l; ++above)
+            if (levels_[above].name == level.name) base::fail("job.levels: two are called '", level.name, "'");
+        // Groups lie in those of the level above.
+        for (std::int32_t g = 0; l > 0 && g < levels_[l - 1].groups.count(); ++g) {
+            const std::int32_t first = levels_[l - 1].groups.first(g);
+            if (level.groups.first(level.groups.group_of(first)) != first)
+                base::fail("job.levels: groups of '", level.name, "' cross those of '", levels_[l - 1].name, "'");
+        }
+    }
 }
 
 }  // namespace palmette::topology

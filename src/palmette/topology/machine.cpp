@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "palmette/base/error.hpp"
+#include "palmette/base/units.hpp"
 
 namespace palmette::topology {
 
@@ -122,8 +123,8 @@ class MachineReader {
                 const Json* below = child.find("children");
                 if (below && !below->items(where).empty())
                     add_children(inside, *below, level, where);
-                else
-                    ++inside.slots;
+                else if (++inside.slots > 1'000'000)
+                    fail(where, ": more than 1000000 places in one host; correct the counts");
                 auto& group = inside.group_of_slot[static_cast<std::size_t>(level)];
                 // Slots of siblings that lack this level get groups of their own, so that numbers stay ascending.
                 while (static_cast<std::int32_t>(group.size()) < first)
@@ -153,7 +154,8 @@ class MachineReader {
         const std::string here = node.name.empty() ? where : cat(where, "[", node.name, "]");
         if (const Json* up = json.find("up_bytes_per_s")) {
             node.up_bytes_per_s = up->number(here + ".up_bytes_per_s");
-            if (node.up_bytes_per_s < 0) fail(here, ".up_bytes_per_s: must not be negative");
+            if (node.up_bytes_per_s != 0 && !base::is_rate(node.up_bytes_per_s))
+                fail(here, ".up_bytes_per_s: expected 0 for unknown, or 1 to 1e18, found ", node.up_bytes_per_s);
         }
         if (const Json* load = json.find("load")) {
             node.load = load->number(here + ".load");

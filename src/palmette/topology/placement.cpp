@@ -1,30 +1,36 @@
 #include "palmette/topology/placement.hpp"
 
 #include <charconv>
-#include <fstream>
+#include <iterator>
 #include <string>
 #include <utility>
 
 #include "palmette/base/error.hpp"
+#include "palmette/base/files.hpp"
+#include "palmette/base/text.hpp"
 
 namespace palmette::topology {
 namespace {
 
 using base::fail;
 
-Placement block(const Machine& machine) {
+/// Larger jobs exist nowhere; what names more is told before it takes gigabytes.
+constexpr std::int64_t most_places = std::int64_t{1} << 24;
+
+/// The first `places` seats, host by host.
+Placement block(const Machine& machine, std::int64_t places) {
     Placement seats;
     for (std::int32_t h = 0; h < static_cast<std::int32_t>(machine.hosts().size()); ++h)
-        for (std::int32_t s = 0; s < machine.slots_of(h); ++s) seats.push_back({h, s});
+        for (std::int32_t s = 0; s < machine.slots_of(h) && std::ssize(seats) < places; ++s) seats.push_back({h, s});
     return seats;
 }
 
-Placement cyclic(const Machine& machine) {
+/// The first `places` seats, one of each host in turn.
+Placement cyclic(const Machine& machine, std::int64_t places) {
     Placement seats;
-    const std::int64_t total = machine.total_slots();
-    for (std::int32_t s = 0; static_cast<std::int64_t>(seats.size()) < total; ++s)
+    for (std::int32_t s = 0; std::ssize(seats) < places; ++s)
         for (std::int32_t h = 0; h < static_cast<std::int32_t>(machine.hosts().size()); ++h)
-            if (s < machine.slots_of(h)) seats.push_back({h, s});
+            if (s < machine.slots_of(h) && std::ssize(seats) < places) seats.push_back({h, s});
     return seats;
 }
 
@@ -42,19 +48,24 @@ Placement shuffled(const Machine& machine, std::string_view seed_text) {
     const auto [end, error] = std::from_chars(seed_text.data(), seed_text.data() + seed_text.size(), state);
     if (error != std::errc() || end != seed_text.data() + seed_text.size())
         fail("placement 'random:", seed_text, "': the seed must be a whole number, like random:1");
-    Placement seats = block(machine);
+    Placement seats = block(machine, machine.total_slots());
     for (std::size_t i = seats.size(); i-- > 1;) std::swap(seats[i], seats[splitmix64(state) % (i + 1)]);
     return seats;
 }
 
 std::vector<std::string> hosts_in_file(std::string_view path) {
-    std::ifstream in{std::string(path)};
-    if (!in)
-        fail("placement '", path, "' is neither block, cyclic, random:SEED, hosts=A,B,... nor a file that can be read");
+    std::string contents;
+    try {
+        contents = base::read_file(std::string(path));
+    } catch (const base::Error& error) {
+        fail("placement '", path, "' is neither block, cyclic, random:SEED nor hosts=A,B,..., and as a file ",
+             error.what());
+    }
     std::vector<std::string> hosts;
-    std::string line;
-    for (int number = 1; std::getline(in, line); ++number) {
-        std::string_view text = base::trim(std::string_view(line).substr(0, line.find('#')));
+    int number = 0;
+    for (const std::string_view line : base::split(contents, '\n')) {
+        ++number;
+        std::string_view text = base::trim(line.substr(0, line.find('#')));
         if (text.empty()) continue;
         int count = 1;
         if (const std::size_t colon = text.find(':'); colon != std::string_view::npos) {
@@ -64,6 +75,8 @@ std::vector<std::string> hosts_in_file(std::string_view path) {
                 fail(path, ", line ", number, ": '", digits, "' is not a count of ranks");
             text = base::trim(text.substr(0, colon));
         }
+        if (std::ssize(hosts) + count > most_places)
+            fail(path, ", line ", number, ": more than ", most_places, " ranks in all; correct the count");
         hosts.insert(hosts.end(), static_cast<std::size_t>(count), std::string(text));
     }
     if (hosts.empty()) fail(path, ": names no host");
@@ -86,11 +99,21 @@ Placement placement_on_hosts(const Machine& machine, const std::vector<std::stri
 }
 
 Placement make_placement(const Machine& machine, std::string_view form, std::int32_t ranks) {
+    if (ranks < 0) fail("a job can't have ", ranks, " ranks");
+    const bool listed = !(form == "block" || form == "cyclic" || form.starts_with("random:"));
+    const std::int64_t total = machine.total_slots();
+    if (!listed && ranks > total)
+        fail(ranks, " ranks don't fit: placement '", form, "' has ", total, " places on this machine");
+    // Those of a shuffle are all drawn, whichever the job takes.
+    const std::int64_t places = ranks > 0 && !form.starts_with("random:") ? ranks : total;
+    if (!listed && places > most_places)
+        fail("placement '", form, "' has ", places, " places on this machine, and jobs of at most ", most_places,
+             " ranks are planned; name fewer --ranks or a smaller machine");
     Placement seats;
     if (form == "block") {
-        seats = block(machine);
+        seats = block(machine, places);
     } else if (form == "cyclic") {
-        seats = cyclic(machine);
+        seats = cyclic(machine, places);
     } else if (form.starts_with("random:")) {
         seats = shuffled(machine, form.substr(7));
     } else if (form.starts_with("hosts=")) {
@@ -100,7 +123,6 @@ Placement make_placement(const Machine& machine, std::string_view form, std::int
     } else {
         seats = placement_on_hosts(machine, hosts_in_file(form));
     }
-    if (ranks < 0) fail("a job can't have ", ranks, " ranks");
     if (static_cast<std::size_t>(ranks) > seats.size())
         fail(ranks, " ranks don't fit: placement '", form, "' has ", seats.size(), " places on this machine");
     if (ranks > 0) seats.resize(static_cast<std::size_t>(ranks));

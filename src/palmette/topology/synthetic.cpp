@@ -11,10 +11,19 @@ namespace palmette::topology {
 using base::cat;
 using base::fail;
 
+namespace {
+// What is larger exists nowhere, and is told before it takes gigabytes.
+constexpr std::size_t most_levels = 64;
+constexpr std::int32_t most_slots = 1'000'000;
+constexpr std::int64_t most_places = std::int64_t{1} << 24;
+}  // namespace
+
 class SyntheticReader {
   public:
     Machine read(std::string_view spec) {
-        for (const std::string_view item : base::split(spec, ':')) items_.push_back(read_item(base::trim(item), spec));
+        const auto words = base::split(spec, ':');
+        if (words.size() > most_levels) fail("the synthetic machine has more than ", most_levels, " levels");
+        for (const std::string_view item : words) items_.push_back(read_item(base::trim(item), spec));
         if (items_.empty()) fail("machine '", spec, "' is empty: write it like 2leaf:4node:2socket:4core");
         std::size_t host = items_.size();
         for (std::size_t i = 0; i < items_.size(); ++i) {
@@ -93,8 +102,8 @@ class SyntheticReader {
         if (parents_seen_.empty()) parents_seen_.assign(items_.size(), 0);
         const std::int32_t count = next_count(level);
         for (std::int32_t i = 0; i < count; ++i) {
-            if (machine_.nodes_.size() > 4'000'000)
-                fail("the synthetic machine has more than four million hosts and switches");
+            if (machine_.nodes_.size() > 1'000'000)
+                fail("the synthetic machine has more than a million hosts and switches; write smaller counts");
             MachineNode node;
             node.name = cat(level == host ? "h" : items_[level].name, made_[level]++);
             node.level = static_cast<std::int32_t>(level);
@@ -125,18 +134,25 @@ class SyntheticReader {
         return static_cast<std::int32_t>(machine_.insides_.size()) - 1;
     }
 
+    void add_slot(Inside& made) {
+        if (++made.slots > most_slots || ++places_ > most_places)
+            fail("the synthetic machine has more than ", most_slots, " places in a host or more than ", most_places,
+                 " in all; write smaller counts");
+    }
+
     void fill(Inside& made, std::vector<std::int32_t>& groups, std::size_t level) {
         const std::int32_t count = next_count(level);
         for (std::int32_t i = 0; i < count; ++i) {
             if (level + 1 < items_.size())
                 fill(made, groups, level + 1);
             else
-                ++made.slots;
+                add_slot(made);
             made.group_of_slot[level].resize(static_cast<std::size_t>(made.slots), groups[level]++);
         }
     }
 
     Machine machine_;
+    std::int64_t places_ = 0;
     std::vector<Item> items_;
     std::vector<std::int32_t> made_;
     std::vector<std::int64_t> parents_seen_;

@@ -66,7 +66,7 @@ TEST(Json, says_what_it_found_in_place_of_the_wanted_kind) {
 
 TEST(Json, names_the_file_that_is_missing_or_broken) {
     EXPECT_EQ(error_of([] { Json::parse_file("no/such/file.json"); }),
-              "no/such/file.json: can't be opened; check the path and its permissions");
+              "no/such/file.json: can't be read (No such file or directory); check the path and its permissions");
 }
 
 }  // namespace

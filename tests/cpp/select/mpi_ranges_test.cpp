@@ -26,9 +26,9 @@ TEST(MpiRanges, rows_above_cut_out_of_a_range_what_they_have_an_answer_for) {
         {"function": "gather", "algorithm": "mpi", "why": "e"})");
     const Job job = test::job_on("2node:2core");
     EXPECT_THAT(table.mpi_ranges(Function::bcast, job, {"mpich"}),
-                ElementsAre(FieldsAre(1, 99), FieldsAre(200, 300), FieldsAre(1024, INT64_MAX)));
+                ElementsAre(FieldsAre(1, 99, 3), FieldsAre(200, 300, 3), FieldsAre(1024, INT64_MAX, 1)));
     EXPECT_THAT(table.mpi_ranges(Function::bcast, job, {"openmpi"}),
-                ElementsAre(FieldsAre(10, 99), FieldsAre(200, 300), FieldsAre(1024, INT64_MAX)));
+                ElementsAre(FieldsAre(10, 99, 3), FieldsAre(200, 300, 3), FieldsAre(1024, INT64_MAX, 1)));
     EXPECT_THAT(table.mpi_ranges(Function::scatter, job, {"mpich"}), ElementsAre());
 }
 
@@ -41,7 +41,7 @@ TEST(MpiRanges, the_built_in_table_chooses_nothing_in_them) {
                 if (sizes_unknown(function)) continue;
                 const Job job = test::job_on(machine);
                 const Surroundings around{mpi};
-                for (const auto& [from, to] : Table::built_in().mpi_ranges(function, job, around))
+                for (const auto& [from, to, row] : Table::built_in().mpi_ranges(function, job, around))
                     for (const std::int64_t bytes : {from, from / 2 + to / 2, to}) {
                         plan::Request request;
                         request.collective = collective_of(function);
@@ -49,7 +49,7 @@ TEST(MpiRanges, the_built_in_table_chooses_nothing_in_them) {
                         for (const bool shared : {false, true}) {
                             request.shared_memory = shared;
                             EXPECT_FALSE(Table::built_in().choose(function, job, request, around).algorithm)
-                                << machine << ' ' << mpi << ' ' << name_of(function) << ' ' << bytes;
+                                << machine << ' ' << mpi << ' ' << name_of(function) << ' ' << bytes << ' ' << row;
                         }
                     }
             }

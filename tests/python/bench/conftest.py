@@ -62,6 +62,56 @@ def make_report(cells: Sequence[Cell]) -> dict[str, Any]:
     return {"format": "palmette-report", "version": 1, "calls": calls, "fallbacks": fallbacks, "notes": []}
 
 
+def make_run(
+    factor: Callable[[str, str, str, int], float] = lambda *_: 0.5,
+    *,
+    mpis: tuple[str, ...] = ("mpich",),
+    placements: tuple[str, ...] = ("block", "random:1"),
+    collectives: tuple[str, ...] = ("gather", "allgather"),
+    sizes: tuple[int, ...] = (64, 16384, 262144),
+    noise: float = 0.02,
+    pairs: int = 20,
+) -> Run:
+    """Return a run on the lab's machine; `factor(mpi, placement, collective, size)` is palmette's time over the MPI's."""
+    settings = Settings(collectives=collectives, sizes=sizes, placements=placements, mpis=mpis)
+    topology = {
+        "format": "palmette-topology",
+        "version": 1,
+        "name": "lab-test",
+        "machine": _core.Machine.synthetic(MACHINE).to_json(),
+    }
+    run = Run(
+        started="2026-11-21T08:00:00Z",
+        machine={
+            "name": "machine",
+            "cpu": "A processor <with> signs & more",
+            "cores": 2,
+            "memory_bytes": 1 << 34,
+            "kernel": "Linux 6.1",
+            "system": "Debian 12",
+            "palmette": "0.1.0",
+            "commit": "0123456789ab",
+        },
+        place=f"lab {MACHINE}",
+        settings={**settings.to_json(), "place": ["--lab", MACHINE]},
+        topology=topology,
+    )
+    machine = _core.Machine.from_json(topology)
+    for placement in placements:
+        for mpi in mpis:
+            hosts = list(_core.Job(machine, placement).hosts)
+            job = Job(mpi, "1.2", placement, 0, "measure", hosts, seconds=1.0, palmette_ranks=len(hosts))
+            for number, (collective, size) in enumerate((c, s) for c in collectives for s in sizes):
+                alone = 1e-3 + size * (3.3e-6 if collective == "gather" else 9e-6)
+                made = alone * factor(mpi, placement, collective, size)
+                job.cells.append(make_cell(collective, size, alone, made, noise=noise, pairs=pairs, seed=number))
+            for cell, limit in zip(job.cells, limits(topology, hosts, job.cells), strict=True):
+                cell.bound = limit
+            job.report = make_report(job.cells)
+            run.jobs.append(job)
+    return run
+
+
 @pytest.fixture
 def made_cell() -> Callable[..., Cell]:
     """Return a cell whose times scatter log-normally around two medians."""
@@ -70,57 +120,8 @@ def made_cell() -> Callable[..., Cell]:
 
 @pytest.fixture
 def made_run() -> Callable[..., Run]:
-    """Return a run on the lab's machine; `factor(mpi, placement, collective, size)` is palmette's time over the MPI's."""
-
-    def make(
-        factor: Callable[[str, str, str, int], float] = lambda *_: 0.5,
-        *,
-        mpis: tuple[str, ...] = ("mpich",),
-        placements: tuple[str, ...] = ("block", "random:1"),
-        collectives: tuple[str, ...] = ("gather", "allgather"),
-        sizes: tuple[int, ...] = (64, 16384, 262144),
-        noise: float = 0.02,
-        pairs: int = 20,
-    ) -> Run:
-        settings = Settings(collectives=collectives, sizes=sizes, placements=placements, mpis=mpis)
-        topology = {
-            "format": "palmette-topology",
-            "version": 1,
-            "name": "lab-test",
-            "machine": _core.Machine.synthetic(MACHINE).to_json(),
-        }
-        run = Run(
-            started="2026-11-21T08:00:00Z",
-            machine={
-                "name": "machine",
-                "cpu": "A processor <with> signs & more",
-                "cores": 2,
-                "memory_bytes": 1 << 34,
-                "kernel": "Linux 6.1",
-                "system": "Debian 12",
-                "palmette": "0.1.0",
-                "commit": "0123456789ab",
-            },
-            place=f"lab {MACHINE}",
-            settings={**settings.to_json(), "place": ["--lab", MACHINE]},
-            topology=topology,
-        )
-        machine = _core.Machine.from_json(topology)
-        for placement in placements:
-            for mpi in mpis:
-                hosts = list(_core.Job(machine, placement).hosts)
-                job = Job(mpi, "1.2", placement, 0, "measure", hosts, seconds=1.0, palmette_ranks=len(hosts))
-                for number, (collective, size) in enumerate((c, s) for c in collectives for s in sizes):
-                    alone = 1e-3 + size * (3.3e-6 if collective == "gather" else 9e-6)
-                    made = alone * factor(mpi, placement, collective, size)
-                    job.cells.append(make_cell(collective, size, alone, made, noise=noise, pairs=pairs, seed=number))
-                for cell, limit in zip(job.cells, limits(topology, hosts, job.cells), strict=True):
-                    cell.bound = limit
-                job.report = make_report(job.cells)
-                run.jobs.append(job)
-        return run
-
-    return make
+    """Return `make_run`."""
+    return make_run
 
 
 @pytest.fixture

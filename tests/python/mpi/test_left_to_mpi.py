@@ -37,7 +37,7 @@ def test_each_call_that_is_left_to_the_mpi_is_counted_once(mpi: Mpi, table: str,
     assert ran.report is not None
     served = {row["function"]: row["calls"] for row in ran.report["calls"]}
     left = {(row["function"], row.get("detail")): row for row in ran.report["fallbacks"]}
-    short = left["allreduce", "the table, up to 1K"]
+    short = left["allreduce", "up to 1K: table row 0: for a test"]
     assert short["calls"] == 5 * CALLS
     assert short["rank_calls"] == 3 * short["calls"]
     assert served["allreduce"] == CALLS

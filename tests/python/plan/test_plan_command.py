@@ -241,7 +241,7 @@ def test_the_list_has_every_algorithm_with_source_and_preconditions(palmette: Ca
         ((), "no collective given, it is one of gather, scatter, allgather"),
         (("gather",), "no machine given; name one with --machine or --topology"),
         (("gather", "--machine", "4node", "--topology", "x.json"), "leave one of them out"),
-        (("gather", "--topology", "missing.json"), "missing.json: can't be opened"),
+        (("gather", "--topology", "missing.json"), "missing.json: can't be read (No such file"),
         (("gather", "--machine", "node4"), "'node4' must begin with a count"),
         (("gather", "--machine", "4node", "--placement", "spread"), "placement 'spread' is neither block"),
         (("gather", "--machine", "4node", "--ranks", "9"), "9 ranks don't fit"),
