@@ -103,7 +103,7 @@ def _read_file(path: Path) -> list[str]:
             f"placement '{path}' is neither block, cyclic, random:SEED nor hosts=A,B,..., and as a file it can't be read"
             f" ({error.strerror if isinstance(error, OSError) else 'no text in UTF-8'})"
         ) from None
-    names = []
+    names: list[str] = []
     for number, line in enumerate(lines, start=1):
         name, colon, count = (part.strip() for part in line.split("#")[0].partition(":"))
         if not name and not colon:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-
 LEAST_RATE, MOST_RATE = 1.0, 1e18
 """Bytes per second that a link may have: what lies outside is a mistake, and would take a model for ever."""
 MOST_SECONDS = 1e9
@@ -79,7 +78,8 @@ class Reader:
         good = isinstance(value, (int, float)) and not isinstance(value, bool)
         if not good or not LEAST_RATE <= value <= MOST_RATE:
             raise self.error(
-                f"{path}.{key}", f"expected {LEAST_RATE:g} to {MOST_RATE:g}, found {value!r}; leave it out if unknown"
+                f"{path}.{key}",
+                f"expected a number from {LEAST_RATE:g} to {MOST_RATE:g}, found {value!r}; leave it out if unknown",
             )
         return float(value)
 

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
 from palmette.discover.fabric import ADAPTER, ROUTER, SWITCH, Cable, Device, RawFabric
-from palmette.discover.found import Found
+from palmette.discover.found import Found, some_names
 from palmette.discover.ib_names import host_of, is_aggregation_node, switch_name
 
 UNNAMED = "adapters without a host's name"
@@ -36,7 +36,11 @@ def clean(raw: RawFabric, found: Found) -> CleanFabric:
     """Sorts the devices of `raw` out; counts with reasons go to `found`."""
     cables, disagreements = raw.cables()
     if disagreements:
-        found.warn(f"{disagreements} cable(s) whose two ends tell different rates; the slower one is kept")
+        ends = (raw.devices[guid] for cable in disagreements for guid in (cable.a, cable.b))
+        found.warn(
+            f"{len(disagreements)} cable(s) whose two ends tell different rates; the slower one is kept; at "
+            f"{some_names(device.description or device.id for device in ends)}"
+        )
     cables = _drop_self_loops(raw, cables, found)
     cables = _splice_extenders(raw, cables, found)
     result = CleanFabric()
@@ -146,18 +150,20 @@ def _name_hosts(result: CleanFabric, found: Found) -> None:
         name = names[guid]
         if name is not None and device.system_guid is not None:
             by_card[device.system_guid].add(name)
-    joined = 0
+    joined: set[str] = set()
     for guid, device in result.adapters.items():
         name = names[guid]
         if name is None and device.system_guid is not None and len(by_card[device.system_guid]) == 1:
             name = next(iter(by_card[device.system_guid]))
-            joined += 1
+            joined.add(f"{name} ({device.id})")
         if name is None:
             result.unnamed.append(guid)
         else:
             result.hosts.setdefault(name, []).append(guid)
     if joined:
-        found.warn(f"{joined} adapter(s) without a host's name joined to the host of the same card")
+        found.warn(
+            f"{len(joined)} adapter(s) without a host's name joined to the host of the same card: {some_names(joined)}"
+        )
     localhost = sum(result.adapters[guid].description.lower().startswith("localhost") for guid in result.unnamed)
     found.leave_out(len(result.unnamed) - localhost, UNNAMED, "hosts that can't be told apart by name hold no ranks")
     found.leave_out(localhost, LOCALHOST, "every host calls itself that until it has a name")

@@ -19,9 +19,14 @@ def nested_groups(sets: Mapping[str, Sequence[int]]) -> tuple[list[InsideGroup],
     levels: list[tuple[str, list[int]]] = []
     crossing: list[str] = []
     whole = 0
+    everything = 0
+    for mask in (mask for name in ORDER for mask in sets.get(name, ())):
+        everything |= mask
     for name in ORDER:
         masks = sorted({mask for mask in sets.get(name, ()) if mask}, key=_lowest)
-        if not masks or (name in ("numa", "l3") and len(masks) == 1):
+        # One NUMA node that holds some of the processors tells them from the others, which have no memory near them.
+        one = len(masks) == 1 and (name == "l3" or (name == "numa" and masks[0] == everything))
+        if not masks or one:
             continue
         # Heterogeneous memory gives several NUMA nodes the same processors: one place is enough.
         if any(a & b for index, a in enumerate(masks) for b in masks[index + 1 :]) or any(

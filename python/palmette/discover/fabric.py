@@ -79,13 +79,13 @@ class RawFabric:
             peer.highest_port = peer_port
         self.ends[(device.guid, port)] = (peer.guid, peer_port, width, speed)
 
-    def cables(self) -> tuple[list[Cable], int]:
-        """Every cable once, and how many cables' two ends disagree on width or speed (the slower one is kept).
+    def cables(self) -> tuple[list[Cable], list[Cable]]:
+        """Every cable once, and those whose two ends disagree on width or speed (the slower one is kept).
 
         A cable is known by the pair of its ports, whichever of its ends was listed.
         """
         cables: list[Cable] = []
-        disagreements = 0
+        disagreements: list[Cable] = []
         ends = self.ends
         for (guid, port), (peer, peer_port, width, speed) in ends.items():
             back = ends.get((peer, peer_port))
@@ -99,7 +99,7 @@ class RawFabric:
                 if mine is None:
                     cable = other
                 elif theirs is not None and theirs != mine:
-                    disagreements += 1
                     cable = other if theirs < mine else cable
+                    disagreements.append(cable)
             cables.append(cable)
         return cables, disagreements

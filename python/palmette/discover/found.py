@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from palmette.discover.ib_names import natural_key
 from palmette.topology_model import Fabric, InsideGroup, LeftOut, Machine, Note, Source
 
 MAX_NOTES = 20
+
+
+MOST_NAMES = 4
+
+
+def some_names(names: Iterable[str]) -> str:
+    """`n1, n2, n3, n4 and 12 more`: what a warning is about, in natural order."""
+    ordered = sorted(set(names), key=natural_key)
+    more = f" and {len(ordered) - MOST_NAMES:,} more" if len(ordered) > MOST_NAMES else ""
+    return ", ".join(ordered[:MOST_NAMES]) + more
 
 
 class DiscoverError(ValueError):

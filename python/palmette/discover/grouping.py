@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-from palmette.discover.found import DiscoverError, Found
+from palmette.discover.found import DiscoverError, Found, some_names
 from palmette.discover.ib_names import natural_key
 from palmette.discover.tree import tier_name
 from palmette.topology_model import Level, Machine, TreeNode
@@ -32,15 +32,22 @@ def machine_of_groups(groups: dict[str, Group], found: Found) -> Machine:
     heights = _heights(groups, found)
     groups = _join_rails(groups, found)
     parent: dict[str, str] = {}
-    several = 0
+    several: set[str] = set()
     for name in sorted(groups, key=lambda name: (heights[name], natural_key(name))):
         for child in groups[name].below:
-            several += parent.setdefault(child, name) != name
+            if parent.setdefault(child, name) != name:
+                several.add(child)
     if several:
-        found.warn(f"{several} switch(es) stand below several switches; each is kept below the first of the lowest")
+        found.warn(
+            f"{len(several)} switch(es) stand below several switches; each is kept below the first of the lowest: "
+            f"{some_names(several)}"
+        )
     homes, repeated = _homes(groups, heights)
     if repeated:
-        found.warn(f"{repeated} host(s) are listed at several switches; each stands at the lowest, first listed")
+        found.warn(
+            f"{len(repeated)} host(s) are listed at several switches; each stands at the lowest, first listed: "
+            f"{some_names(repeated)}"
+        )
     if not homes:
         raise DiscoverError(f"no host in it, {found.source.path}; it needs lines with Nodes=")
     at: dict[str, list[str]] = {}
@@ -63,7 +70,10 @@ def _machine(tops: list[TreeNode], found: Found) -> Machine:
         root.level = None
     else:
         if len(tops) > 1:
-            found.warn(f"{len(tops)} switches have no common root; a virtual root of unknown capacity joins them")
+            found.warn(
+                f"{len(tops)} switches have no common root; a virtual root of unknown capacity joins them: "
+                f"{some_names(top.name for top in tops)}"
+            )
         root = TreeNode("fabric", children=tops)
     return Machine(level_list(root), root)
 
@@ -120,7 +130,10 @@ def _drop_upward(groups: dict[str, Group], found: Found) -> None:
             )
         if here < there:
             groups[name].below.remove(child)
-    found.warn(f"{len(both) // 2} link(s) between switches are listed at both ends; what is nearer to hosts is below")
+    found.warn(
+        f"{len(both) // 2} link(s) between switches are listed at both ends; what is nearer to hosts is below: "
+        f"{some_names(name for name, _ in both)}"
+    )
 
 
 def _heights(groups: dict[str, Group], found: Found) -> dict[str, int]:
@@ -164,15 +177,20 @@ def _join_rails(groups: dict[str, Group], found: Found) -> dict[str, Group]:
         for other in names[1:]:
             gone[other] = names[0]
             groups[names[0]].hosts.extend(groups[other].hosts)
-    found.warn(f"{len(gone)} switch(es) list the same switches as another one and are taken as its rails")
+    found.warn(
+        f"{len(gone)} switch(es) list the same switches as another one and are taken as its rails: {some_names(gone)}"
+    )
     kept = {name: group for name, group in groups.items() if name not in gone}
     for group in kept.values():
         group.below = list(dict.fromkeys(gone.get(child, child) for child in group.below))
     return kept
 
 
-def _homes(groups: dict[str, Group], heights: dict[str, int]) -> tuple[dict[str, str], int]:
-    """The lowest switch of every host; `scontrol show topology` lists hosts at every switch above them too."""
+def _homes(groups: dict[str, Group], heights: dict[str, int]) -> tuple[dict[str, str], set[str]]:
+    """The lowest switch of every host, and the hosts that several of its height list.
+
+    `scontrol show topology` lists hosts at every switch above them too.
+    """
     homes: dict[str, str] = {}
     repeated: set[str] = set()
     for name in sorted(groups, key=lambda name: heights[name]):
@@ -180,7 +198,7 @@ def _homes(groups: dict[str, Group], heights: dict[str, int]) -> tuple[dict[str,
             first = homes.setdefault(host, name)
             if first != name and heights[first] == heights[name]:
                 repeated.add(host)
-    return homes, len(repeated)
+    return homes, repeated
 
 
 def _node(group: Group, height: int, hosts: list[str]) -> TreeNode:

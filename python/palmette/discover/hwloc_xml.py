@@ -52,6 +52,9 @@ def read_hwloc_xml(text: str, found: Found) -> None:
             f"no core and no processing unit in it, {name}; export it again with `lstopo --of xml FILE`"
         )
     groups, crossing = nested_groups(sets)
+    numa = sets.get("numa", [])
+    lone = len(numa) - len({mask for mask in numa if mask})
+    found.leave_out(lone, "NUMA nodes", "memory of another kind: they have no processors of their own")
     host = next((e.get("value") for e in root.iter("info") if e.get("name") == "HostName"), None)
     found.inside = Inside(groups, host)
     cores = len(set(sets["core"]))

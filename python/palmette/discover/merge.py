@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 
 from palmette.discover.cpus import inside_levels, inside_name
-from palmette.discover.found import DiscoverError, Found
+from palmette.discover.found import DiscoverError, Found, some_names
 from palmette.topology_model import Level, Machine, Topology, TreeNode
 
 
@@ -82,7 +82,7 @@ def _fill(base: Found, machine: Machine, other: Found) -> None:
     first, second = base.source.path or base.source.kind, other.source.path or other.source.kind
     for names, here, lacking in ((mine - theirs.keys(), first, second), (theirs.keys() - mine, second, first)):
         if names:
-            other.warn(f"{len(names)} host(s) are in {here} and not in {lacking}, the first: {min(names)}")
+            other.warn(f"{len(names)} host(s) are in {here} and not in {lacking}: {some_names(names)}")
     missing = len(theirs.keys() - mine)
     other.leave_out(missing, "hosts", f"the tree is that of {first}, which doesn't have them")
     other.source.detail = f"{other.source.detail or ''}; {filled} capacities taken".lstrip("; ")
@@ -99,13 +99,14 @@ def _add_insides(machine: Machine, founds: Sequence[Found]) -> None:
     by_host = {found.inside.host: found for found in insides if found.inside and found.inside.host}
     short = {host.split(".")[0]: found for host, found in by_host.items() if host}
     default = insides[0]
-    guessed = 0
+    guessed: list[str] = []
     for host in machine.tree.hosts():
         known = by_host.get(host.name) or short.get(host.name.split(".")[0])
         if host.inside is not None and known is None:
             continue
         found = known or default
-        guessed += known is None
+        if known is None:
+            guessed.append(host.name)
         assert found.inside is not None
         host.inside = inside_name(found.inside.groups)
         machine.insides[host.inside] = found.inside.groups
@@ -118,7 +119,9 @@ def _add_insides(machine: Machine, founds: Sequence[Found]) -> None:
     _order_inside_levels(machine)
     if guessed and default.source.kind == "hwloc":
         assert default.inside is not None
-        default.warn(f"{guessed} host(s) are taken to be like {default.inside.host or 'this node'} inside")
+        default.warn(
+            f"{len(guessed)} host(s) are taken to be like {default.inside.host or 'this node'} inside: {some_names(guessed)}"
+        )
 
 
 def _order_inside_levels(machine: Machine) -> None:

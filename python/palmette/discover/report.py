@@ -9,7 +9,7 @@ from typing import Any
 from palmette.topology_model import Topology, TreeNode
 from palmette.units import plural, rate_text
 
-MAX_WARNINGS = 8
+MOST_WARNING_LINES = 20
 
 
 def level_table(topology: Topology) -> list[dict[str, Any]]:
@@ -65,13 +65,22 @@ def summary(topology: Topology, output: str | None) -> list[str]:
             lines += _wrap(f"  {item.count:>{width},} {item.what}: {item.reason}", width + 3)
     if topology.warnings:
         lines += ["", f"{plural(len(topology.warnings), 'warning')}"]
-        for note in topology.warnings[:MAX_WARNINGS]:
-            place = f"line {note.line}: " if note.line is not None else ""
-            lines += _wrap(f"  {place}{note.message}", 4)
-        if len(topology.warnings) > MAX_WARNINGS:
-            lines.append(f"  and {len(topology.warnings) - MAX_WARNINGS} more; --json lists all")
+        lines += _warning_lines(topology)
     if output:
         lines += ["", f"wrote {output}; `palmette show {output}` draws it"]
+    return lines
+
+
+def _warning_lines(topology: Topology) -> list[str]:
+    """What is doubtful, in at most MOST_WARNING_LINES lines."""
+    lines: list[str] = []
+    for number, note in enumerate(topology.warnings):
+        place = f"line {note.line}: " if note.line is not None else ""
+        more = _wrap(f"  {place}{note.message}", 4)
+        last = number == len(topology.warnings) - 1
+        if len(lines) + len(more) > MOST_WARNING_LINES - (not last):
+            return [*lines, f"  and {len(topology.warnings) - number} more; --json lists all"]
+        lines += more
     return lines
 
 

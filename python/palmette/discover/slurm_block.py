@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from palmette.discover.found import DiscoverError, Found
+from palmette.discover.found import DiscoverError, Found, some_names
 from palmette.discover.ib_names import natural_key
 from palmette.topology_model import Level, Machine, TreeNode
 
@@ -24,17 +24,19 @@ def machine_of_blocks(blocks: list[Block], sizes: list[int], found: Found) -> Ma
     `block<size>`. A size that aggregates everything, or isn't a power of two times the base, makes no level.
     """
     seen: set[str] = set()
-    repeated = 0
+    repeated: set[str] = set()
     nodes: list[TreeNode] = []
     for block in blocks:
         fresh = [host for host in dict.fromkeys(block.hosts) if host not in seen]
-        repeated += len(block.hosts) - len(fresh)
+        once: set[str] = set()
+        for host in block.hosts:
+            (repeated if host in once or host in seen else once).add(host)
         seen.update(fresh)
         if fresh:
             hosts = [TreeNode(host, "node") for host in sorted(fresh, key=natural_key)]
             nodes.append(TreeNode(block.name, "block", children=hosts))
     if repeated:
-        found.warn(f"{repeated} host(s) are listed in several blocks; the first one counts")
+        found.warn(f"{len(repeated)} host(s) are listed several times; the first one counts: {some_names(repeated)}")
     found.leave_out(len(blocks) - len(nodes), "blocks", "no host is in them")
     if not nodes:
         raise DiscoverError(f"no host in any block, {found.source.path}; it needs BlockName= lines with Nodes=")

@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Mapping
 
-from palmette.discover.found import DiscoverError, Found
+from palmette.discover.found import DiscoverError, Found, some_names
 from palmette.discover.hostlist import expand
 from palmette.discover.ib_names import natural_key
 from palmette.discover.text import read_text
@@ -65,7 +65,8 @@ def discover_env(argument: str | None, environment: Mapping[str, str] | None = N
     others = [host for host in expand(env.get("SLURM_JOB_NODELIST", ""), "SLURM_JOB_NODELIST") if host != own]
     if others:
         found.warn(
-            f"{len(others)} host(s) of the job stand below the root: only {own}'s switches are known; {_EVERYBODY}"
+            f"{len(others)} host(s) of the job stand below the root ({some_names(others)}): "
+            f"only {own}'s switches are known; {_EVERYBODY}"
         )
     found.machine = _machine({own: path[:-1]}, others)
     found.source.detail = f"{own} at {address}"

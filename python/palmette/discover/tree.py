@@ -12,13 +12,12 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from palmette.discover.clean import CleanFabric
-from palmette.discover.found import Found
+from palmette.discover.found import Found, some_names
 from palmette.discover.ib_names import natural_key
 from palmette.discover.leaf_groups import beside_the_tree, home_of, leaf_groups
 from palmette.discover.tiers import Groups, neighbours, tiers
 from palmette.topology_model import Level, Machine, TreeNode
 
-MOST_NAMES = 8
 """A warning names so many switches or hosts."""
 
 
@@ -66,11 +65,10 @@ class _Builder:
     def _tell_beside(self, beside: Collection[int]) -> None:
         if not beside:
             return
-        names = sorted((self.fabric.names[guid] for guid in beside), key=natural_key)
-        more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
         self.found.warn(
-            f"{len(names)} switch(es) serve hosts of several leaves, as a storage or management network or another rail "
-            f"does; their cables to those hosts are left out of the tree: {', '.join(names[:MOST_NAMES])}{more}"
+            f"{len(beside)} switch(es) serve hosts of several leaves, as a storage or management network or another rail "
+            f"does; their cables to those hosts are left out of the tree: "
+            f"{some_names(self.fabric.names[guid] for guid in beside)}"
         )
 
     def _host_rates(self, beside: Collection[int]) -> tuple[dict[str, dict[int, float]], dict[str, float | None]]:
@@ -142,18 +140,20 @@ class _Builder:
 
     def _leaves(self, ups: dict[int, float | None], members: dict[int, list[int]]) -> dict[int, TreeNode]:
         at: dict[int, list[str]] = defaultdict(list)
-        elsewhere = 0
+        elsewhere: list[str] = []
         self.above: dict[int, list[str]] = defaultdict(list)
         order = self._order_of_places()
         for name, switches in self.host_switches.items():
             if not switches:
                 continue
             place, several = home_of(switches, self.group_of, order)
-            elsewhere += several
+            if several:
+                elsewhere.append(name)
             (at if self.tier[place] == 1 else self.above)[place].append(name)
         if elsewhere:
             self.found.warn(
-                f"{elsewhere} host(s) hang at leaves of several groups; each stands under the one with most capacity"
+                f"{len(elsewhere)} host(s) hang at leaves of several groups; each stands under the one with most "
+                f"capacity: {some_names(elsewhere)}"
             )
         empty = 0
         groups = {}
@@ -183,7 +183,10 @@ class _Builder:
         """Hosts at switches above the leaves, by switch."""
         count = sum(len(names) for names in self.above.values())
         if count:
-            self.found.warn(f"{count} host(s) hang at switches above the leaves and stand beside the groups there")
+            names = some_names(name for names in self.above.values() for name in names)
+            self.found.warn(
+                f"{count} host(s) hang at switches above the leaves and stand beside the groups there: {names}"
+            )
         return {place: [self._host(name) for name in names] for place, names in self.above.items()}
 
     def _can_reduce(self, switches: list[int]) -> bool:
@@ -237,7 +240,10 @@ class _Builder:
     def _root(self, tops: list[TreeNode]) -> TreeNode:
         bare = [self._host(name) for name, switches in self.host_switches.items() if not switches]
         if bare:
-            self.found.warn(f"{len(bare)} host(s) are cabled to each other without a switch")
+            self.found.warn(
+                f"{len(bare)} host(s) are cabled to each other without a switch: "
+                f"{some_names(host.name for host in bare)}"
+            )
         tops.sort(key=_order)
         if len(tops) == 1 and tops[0].level not in ("leaf", "node") and not bare:
             root = tops[0]
@@ -245,8 +251,8 @@ class _Builder:
             return root
         if len(tops) + bool(bare) > 1:
             self.found.warn(
-                f"{len(tops) + bool(bare)} parts of the fabric have no link between them; "
-                "a virtual root of unknown capacity joins them"
+                f"{len(tops) + bool(bare)} parts of the fabric have no link between them; a virtual root of unknown "
+                f"capacity joins them; hosts of each: {some_names(next(iter(top.hosts())).name for top in tops + bare[:1])}"
             )
         for index, top in enumerate(tops, 1):
             # Parts may be of different height: each is an island, whatever its own top tier.

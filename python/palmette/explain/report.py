@@ -12,7 +12,9 @@ from palmette.explain.costs import Cost, costs
 from palmette.explain.decision import Asked, limits_of
 from palmette.files import parse_json, read_text
 
-_ROW = re.compile(r"(?:(?:up to|from|\d)[^:;]*: )?table row (\d+)(?:: (.*?))?(?:; (?:table row|the model gives it) .*)?$")
+_ROW = re.compile(
+    r"(?:(?:up to|from|\d)[^:;]*: )?table row (\d+)(?:: (.*?))?(?:; (?:table row|the model gives it) .*)?$"
+)
 """What decided, perhaps after the sizes that it decided for: the first row where there are several."""
 
 

@@ -73,9 +73,7 @@ def from_file(path: str, places: int = 1) -> Cluster:
         )
     except (OSError, UnicodeDecodeError) as error:
         reason = (error.strerror or str(error)) if isinstance(error, OSError) else "no text in UTF-8"
-        raise SimulateError(
-            f"can't read {path}: {reason.lower()}; give another --topology"
-        ) from None
+        raise SimulateError(f"can't read {path}: {reason.lower()}; give another --topology") from None
     except (TopologyError, DiscoverError) as error:
         raise SimulateError(str(error)) from None
     return Cluster(topology.name or path, topology, places)

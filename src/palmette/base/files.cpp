@@ -41,7 +41,7 @@ struct Descriptor {
 
 /// What keeps an open file from being read, or nothing.
 const char* unreadable(const Descriptor& file, const std::string& path) {
-    struct stat status {};
+    struct stat status{};
     if (file.number < 0 || fstat(file.number, &status) != 0) return std::strerror(errno);
     if (S_ISDIR(status.st_mode)) return std::strerror(EISDIR);
     if (S_ISREG(status.st_mode))

@@ -122,8 +122,9 @@ void complain_of_files(Settings& settings) {
     if (!folder.empty() && access(folder.c_str(), W_OK) != 0)
         complain(settings, base::cat("PALMETTE_MATRIX=", matrix, ": no file can be written there; make the folder"));
     if (!dlsym(RTLD_DEFAULT, "palmette_counts_messages"))
-        complain(settings, "PALMETTE_MATRIX is set and the library that counts messages isn't preloaded; start the job "
-                           "with `palmette run --matrix FILE`");
+        complain(settings,
+                 "PALMETTE_MATRIX is set and the library that counts messages isn't preloaded; start the job "
+                 "with `palmette run --matrix FILE`");
 }
 
 }  // namespace

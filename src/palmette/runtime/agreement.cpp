@@ -63,7 +63,7 @@ std::optional<Agreement> agree(MPI_Comm comm, const Agreement& mine) {
     const long long values = halved(mine.values_hash);
     Numbers numbers{hash, -hash, mine.world_known, mine.room, mine.host_memory, values, -values};
     if (!minimum(comm, numbers)) return std::nullopt;
-    return Agreement{mine.settings_hash, numbers[0] == -numbers[1], numbers[2] != 0,           numbers[3] != 0,
+    return Agreement{mine.settings_hash, numbers[0] == -numbers[1], numbers[2] != 0,          numbers[3] != 0,
                      numbers[4] != 0,    mine.values_hash,          numbers[5] == -numbers[6]};
 }
 

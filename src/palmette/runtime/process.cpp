@@ -3,8 +3,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <new>
+#include <thread>
 #include <vector>
 
 #include "palmette/base/error.hpp"
@@ -130,8 +132,7 @@ void Process::meet_world(bool one_node) {
     }
     PMPI_Comm_set_errhandler(apart_, MPI_ERRORS_RETURN);
     const bool on_host = !settings_.device_check || !device_library_is_loaded();
-    const auto agreement =
-        agree(apart_, {settings_.hash, true, true, true, on_host, settings_.values_hash, true});
+    const auto agreement = agree(apart_, {settings_.hash, true, true, true, on_host, settings_.values_hash, true});
     if (!agreement || !agreement->settings_agree) off_ = Refusal::settings_differ;
     if (agreement && !(agreement->settings_agree && agreement->values_agree)) tell_differing_settings();
     if (off_) return;
@@ -495,10 +496,14 @@ void Process::put_report(int size, double seconds, int aborted_by) const {
 }
 
 void Process::abort() {
-    if (!started_ || finished_ || settings_.report.empty() || apart_ == MPI_COMM_NULL || aborted_.exchange(true)) return;
+    if (!started_ || finished_ || settings_.report.empty() || apart_ == MPI_COMM_NULL || aborted_.exchange(true))
+        return;
+    close_bypasses();  // what went straight to the MPI is counted there
     int size = 1;
     PMPI_Comm_size(MPI_COMM_WORLD, &size);
     put_report(size, PMPI_Wtime() - start_time_, world_rank_);
+    // Launchers drop what they haven't read of a job's output when it aborts.
+    if (settings_.report == "1") std::this_thread::sleep_for(std::chrono::milliseconds(100));
 }
 
 void Process::finish() {

@@ -320,8 +320,7 @@ std::string Report::page(int ranks, double seconds, int aborted_by) const {
         std::array<char, 16> bounds{};
         if (multiple > 0) std::snprintf(bounds.data(), bounds.size(), multiple < 100 ? "%.2fx" : "%.0fx", multiple);
         print("  %-20s %15s %9lld %10s %7s %10s\n", select::name_of(static_cast<Function>(std::get<0>(key))),
-              bytes.c_str(), count_of(row.calls),
-              base::format_duration(row.mean_seconds()).c_str(), bounds.data(),
+              bytes.c_str(), count_of(row.calls), base::format_duration(row.mean_seconds()).c_str(), bounds.data(),
               base::format_duration(row.max_seconds).c_str());
         out += "      by " + wrapped(std::get<2>(key) + (std::get<3>(key) ? "" : ", nonblocking"), 9);
         // Which row or setting decided; `palmette explain --report` says the rest.
@@ -334,8 +333,7 @@ std::string Report::page(int ranks, double seconds, int aborted_by) const {
         any_refused = true;
         const std::string why = std::string(sentence_of(static_cast<Refusal>(std::get<1>(key)))) +
                                 (std::get<2>(key).empty() ? "" : ": " + std::get<2>(key));
-        print("  %-20s %9lld calls  ", select::name_of(static_cast<Function>(std::get<0>(key))),
-              count_of(row.calls));
+        print("  %-20s %9lld calls  ", select::name_of(static_cast<Function>(std::get<0>(key))), count_of(row.calls));
         out += wrapped(why, 40);
     }
     if (!compared_.empty())

@@ -1,6 +1,7 @@
 // The plan that runs is the one that was verified: every algorithm and composition through the real executor, on real
 // bytes, with messages that arrive in any order.
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include "palmette/collectives/registry.hpp"
 #include "palmette/compose/factor.hpp"
@@ -127,6 +128,40 @@ TEST_P(EveryPlan, whose_reads_are_refused_moves_the_right_bytes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, EveryPlan, testing::Range(1, 34));
+
+/// Programs call collectives in threads of their own, and Fortran's arrays take much of a stack: neither planning nor
+/// executing may use a stack that grows with a rank's steps.
+TEST(SmallStack, suffices_for_every_plan_of_many_ranks) {
+    struct Task {
+        topology::Job job = test::costed_job_on("2leaf@18GB/s:3+2node@6GB/s:32core", "block", 160);
+        NodesOf nodes{job};
+        LoopbackRanks ranks{160, 7};
+        int ran = 0;
+    } task;
+    const auto run = [](void* given) -> void* {
+        auto& [job, nodes, ranks, ran] = *static_cast<Task*>(given);
+        std::vector<test::NamedSpec> specs = test::every_spec();
+        specs.push_back({Collective::allgather, "leaders:leaders=4,between=bruck,inside=binomial"});
+        std::set<std::pair<Collective, std::string>> seen;
+        for (const test::NamedSpec& named : specs) {
+            // One of each algorithm, without those that send some 25,000 messages.
+            const bool first = seen.emplace(named.first, Spec::parse(named.second).name).second;
+            if ((!first && &named != &specs.back()) || named.first == Collective::alltoall) continue;
+            plan::Request request{named.first, plan::Rank{0}, 64, plan::is_reduction(named.first) ? 8 : 1,
+                                  false,       false};
+            ran += expect_right(job, request, named.second, ranks, nodes, INT64_MAX);
+        }
+        return nullptr;
+    };
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    ASSERT_EQ(pthread_attr_setstacksize(&attributes, 64 * 1024), 0);
+    pthread_t thread{};
+    ASSERT_EQ(pthread_create(&thread, &attributes, run, &task), 0);
+    pthread_join(thread, nullptr);
+    pthread_attr_destroy(&attributes);
+    EXPECT_GT(task.ran, 30);
+}
 
 TEST(NodeMemory, is_declared_by_the_rows_whose_plans_use_it) {
     const topology::Job job = test::costed_job_on("3leaf:3+3+3node:4core", "block", 33);

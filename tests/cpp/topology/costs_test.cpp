@@ -77,7 +77,7 @@ TEST(Costs, bad_figures_are_named) {
                                   R"(}], "tree": {"children": [{"level": "node", "name": "a")", node, "}]}}")));
     };
     EXPECT_THAT(error_of([&] { with(R"(, "overhead_s": -1)", ""); }),
-                HasSubstr("machine.levels[node].overhead_s: must not be negative"));
+                HasSubstr("machine.levels[node].overhead_s: expected 0 for unknown, or up to 1e9 seconds"));
     EXPECT_THAT(error_of([&] { with("", R"(, "load": 1)"); }), HasSubstr("[a].load: expected 0 to below 1"));
 }
 

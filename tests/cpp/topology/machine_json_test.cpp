@@ -90,7 +90,7 @@ TEST(MachineJson, errors_name_the_path_in_the_file) {
     EXPECT_THAT(error_of([] { read(R"({"children": [{"level": "socket", "name": "s"}]})"); }),
                 HasSubstr("put it into machine.insides"));
     EXPECT_THAT(error_of([] { read(R"({"children": [{"level": "node", "name": "a", "up_bytes_per_s": -1}]})"); }),
-                HasSubstr("[a].up_bytes_per_s: must not be negative"));
+                HasSubstr("[a].up_bytes_per_s: expected 0 for unknown, or 1 to 1e18"));
 }
 
 }  // namespace

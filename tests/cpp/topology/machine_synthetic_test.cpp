@@ -50,7 +50,7 @@ TEST(SyntheticMachine, names_the_item_at_fault) {
     EXPECT_THAT(error_of([] { Machine::synthetic("2node:2node"); }), HasSubstr("level 'node' stands twice"));
     EXPECT_THAT(error_of([] { Machine::synthetic("2leaf@fast:2node"); }), HasSubstr("'fast' is not a rate"));
     EXPECT_THAT(error_of([] { Machine::synthetic("2leaf!:2node"); }), HasSubstr("expected @RATE or ~LATENCY"));
-    EXPECT_THAT(error_of([] { Machine::synthetic("9000leaf:9000node"); }), HasSubstr("more than four million"));
+    EXPECT_THAT(error_of([] { Machine::synthetic("9000leaf:9000node"); }), HasSubstr("more than a million"));
 }
 
 }  // namespace

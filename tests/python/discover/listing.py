@@ -18,6 +18,8 @@ class Listing:
     devices: dict[str, tuple[str, int, str, int | None]] = field(default_factory=dict)
     links: dict[str, list[tuple[int, str, int, str]]] = field(default_factory=dict)
     next_port: dict[str, int] = field(default_factory=dict)
+    numbers: list[int] = field(default_factory=list)
+    """The devices' numbers in their GUIDs; empty: in the order in which they were added."""
 
     def add(self, kind: str, key: str, name: str, ports: int = 36, system: int | None = None) -> None:
         self.devices[key] = (kind, ports, name, system)
@@ -43,7 +45,12 @@ class Listing:
             self.links[b].append((port_b, a, port_a, rate))
 
     def guid(self, key: str) -> int:
-        return 0x0C42A10300000000 + 0x100 * (list(self.devices).index(key) + 1)
+        index = list(self.devices).index(key)
+        return 0x0C42A10300000000 + 0x100 * ((self.numbers[index] if self.numbers else index) + 1)
+
+    def renumber(self, generator: random.Random) -> None:
+        """Give the devices GUIDs in another order."""
+        self.numbers = generator.sample(range(10 * len(self.devices)), len(self.devices))
 
     def id(self, key: str) -> str:
         letter = {"Switch": "S", "Ca": "H", "Rt": "R"}[self.devices[key][0]]
@@ -77,6 +84,27 @@ class Listing:
             records = shuffled(records, seed)
         return "#\n# Topology file: made for a test\n#\n\n" + "\n".join(records)
 
+    def ports(self, generator: random.Random) -> str:
+        """The listing of `ibnetdiscover -p`: a line for each port, those of switches also where nothing is linked."""
+        lines = []
+        word = {"Switch": "SW", "Ca": "CA", "Rt": "RT"}
+        for key, (kind, count, name, _) in self.devices.items():
+            linked = {port for port, *_ in self.links[key]}
+            for port in sorted(set(range(1, count + 1)) - linked) if kind == "Switch" else ():
+                lines.append(f"SW {7:>5} {port:>2} 0x{self.guid(key):016x} 4x SDR '{name}'")
+            for port, peer, peer_port, rate in self.links[key]:
+                # An adapter's line has its port's GUID.
+                mine = self.guid(key) + (port if kind == "Ca" else 0)
+                peer_kind, _, peer_name, _ = self.devices[peer]
+                theirs = self.guid(peer) + (peer_port if peer_kind == "Ca" else 0)
+                width, speed = rate.split("x")
+                lines.append(
+                    f"{word[kind]} {7:>5} {port:>2} 0x{mine:016x} {width}x {speed} - {word[peer_kind]} {8:>5} "
+                    f"{peer_port:>2} 0x{theirs:016x} ( '{name}' - '{peer_name}' )"
+                )
+        generator.shuffle(lines)
+        return "\n".join(lines) + "\n"
+
 
 def shuffled(records: list[str], seed: int) -> list[str]:
     generator = random.Random(seed)
@@ -92,7 +120,8 @@ def shuffled(records: list[str], seed: int) -> list[str]:
 
 
 def ibdiagnet(text: str) -> str:
-    """The same listing in the dialect of ibdiagnet."""
+    """The same listing in the dialect of ibdiagnet, where a record that tells its system has it before the switch."""
+    text = re.sub(r"sysimgguid=0x(\w+)\nswitchguid=0x\w+\((\w+)\)", r"sysimgguid=0x\1\nswitchguid=0x\1(\2)", text)
     text = re.sub(r"vendid=0x(\w+)", lambda m: f"vendid=0x{int(m[1], 16):08x}", text)
     text = re.sub(r"(sysimgguid|caguid|rtguid|switchguid)=0x(\w+)", lambda m: f"{m[1]}=0x{int(m[2], 16):016x}", text)
     text = re.sub(r'^\[(\d+)\]\t"', r'[\1](\1) "', text, flags=re.MULTILINE)

@@ -29,8 +29,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 sys.path.insert(0, str(Path(__file__).parent))
-import corpus
-import mutate
+import corpus  # type: ignore[import-not-found]
+import mutate  # type: ignore[import-not-found]
 
 CPU_S = 10
 MEMORY = 1 << 30
@@ -40,6 +40,10 @@ HANG_S = 120
 """Wall-clock time after which a case that computes nothing hangs, on a busy machine too."""
 SETTINGS = ("PALMETTE_TABLE", "PALMETTE_TOPOLOGY", "PALMETTE_BCAST", "PALMETTE_SHARED", "PALMETTE_ENABLE", "PALMETTE_CHECK",
             "PALMETTE_HWLOC", "PALMETTE_MATRIX", "PALMETTE_ALLREDUCE", "PALMETTE_NONSENSE")  # fmt: skip
+
+
+UNDAMAGED = -1
+"""The seed of the corpus as it is."""
 
 
 class Launched(BaseException):
@@ -92,7 +96,9 @@ def _mpiexec() -> str:
 
 
 def draw_case(seed: int, number: int, files: dict[str, bytes]) -> Case:
-    """Return case `number` of a seed."""
+    """Return case `number` of a seed; of UNDAMAGED the line of that number."""
+    if seed == UNDAMAGED:
+        return Case(shlex.split(corpus.LINES[number].replace("@MPIEXEC@", _mpiexec())))
     draw = random.Random(f"{seed}:{number}")
     words = shlex.split(draw.choice(corpus.LINES).replace("@MPIEXEC@", _mpiexec()))
     case = Case(words)
@@ -102,7 +108,9 @@ def draw_case(seed: int, number: int, files: dict[str, bytes]) -> Case:
         if action < 0.45 and named:
             index = draw.choice(named)
             if draw.random() < 0.1:
-                words[index] = draw.choice(("folder", "fifo", "missing", "empty", "binary", "zeros", "/dev/zero", ".", *files))
+                words[index] = draw.choice(
+                    ("folder", "fifo", "missing", "empty", "binary", "zeros", "/dev/zero", ".", *files)
+                )
             else:
                 case.files[words[index]] = mutate.data(draw, case.files.get(words[index], files[words[index]]))
         elif action < 0.75 and len(words) > 1:
@@ -120,7 +128,9 @@ def draw_case(seed: int, number: int, files: dict[str, bytes]) -> Case:
             words[index : index + 1] = draw.choice(([], [words[index]] * 2, [draw.choice(mutate.WORDS)]))
         else:
             value = draw.choice((*mutate.NUMBERS, *mutate.WORDS, *files)).replace("\x00", "")
-            case.environment[draw.choice(SETTINGS)] = value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+            case.environment[draw.choice(SETTINGS)] = value.encode("utf-8", "surrogateescape").decode(
+                "utf-8", "replace"
+            )
     return case
 
 
@@ -130,8 +140,19 @@ def _launched(*_words: Any, **_options: Any) -> NoReturn:
 
 def _guard() -> None:
     """Let nothing be started from here."""
-    subprocess.Popen.__init__ = _launched  # type: ignore[method-assign, assignment]
-    for name in ("execv", "execve", "execvp", "execvpe", "posix_spawn", "posix_spawnp", "fork", "system", "kill", "killpg"):
+    subprocess.Popen.__init__ = _launched  # type: ignore[method-assign]
+    for name in (
+        "execv",
+        "execve",
+        "execvp",
+        "execvpe",
+        "posix_spawn",
+        "posix_spawnp",
+        "fork",
+        "system",
+        "kill",
+        "killpg",
+    ):
         setattr(os, name, _launched)
 
 
@@ -163,7 +184,10 @@ def _run(number: int, case: Case, folder: Path, files: dict[str, bytes]) -> Outc
     cpu = used.ru_utime + used.ru_stime
     resource.setrlimit(resource.RLIMIT_CPU, (int(cpu) + CPU_S + 2, resource.RLIM_INFINITY))
     before = _peak(reset=True)
-    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", errors=how, write_through=True) for how in ("strict", "backslashreplace"))
+    out, err = (
+        io.TextIOWrapper(io.BytesIO(), "utf-8", errors=how, write_through=True)
+        for how in ("strict", "backslashreplace")
+    )
     saved = dict(os.environ)
     os.environ.update(case.environment)
     try:
@@ -179,8 +203,8 @@ def _run(number: int, case: Case, folder: Path, files: dict[str, bytes]) -> Outc
     used = resource.getrusage(resource.RUSAGE_SELF)
     outcome.cpu_s = used.ru_utime + used.ru_stime - cpu
     outcome.peak = _peak() - before
-    outcome.err = "" if err.closed else err.buffer.getvalue().decode("utf-8", "replace")  # type: ignore[attr-defined]
-    said = outcome.err + ("" if out.closed else out.buffer.getvalue().decode("utf-8", "replace"))  # type: ignore[attr-defined]
+    outcome.err = "" if err.closed else err.buffer.getvalue().decode("utf-8", "replace")
+    said = outcome.err + ("" if out.closed else out.buffer.getvalue().decode("utf-8", "replace"))
     outcome.wrong = outcome.wrong or judge(outcome, said)
     return outcome
 
@@ -270,7 +294,9 @@ def run(seed: int, numbers: Sequence[int], folder: Path, workers: int = 2) -> It
     _mpiexec()
     shares = [list(numbers[index::workers]) for index in range(workers)]
     running = {
-        index: _start(seed, share, folder / f"worker{index}" / "at", files) for index, share in enumerate(shares) if share
+        index: _start(seed, share, folder / f"worker{index}" / "at", files)
+        for index, share in enumerate(shares)
+        if share
     }
     while running:
         ready = wait([worker.connection for worker in running.values()], timeout=1)
@@ -335,11 +361,15 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--case", type=int, help="this one alone, with its files left and all that it says")
     parser.add_argument("--folder", type=Path, default=None)
+    parser.add_argument("--undamaged", action="store_true", help="the lines of the corpus as they are")
     parser.add_argument("--json", action="store_true", help="what each case took")
     given = parser.parse_args()
     folder = given.folder or Path(tempfile.mkdtemp(prefix="palmette-fuzz-"))
     numbers = [given.case] if given.case is not None else range(given.first, given.first + given.cases)
-    failed, statuses = 0, {}
+    if given.undamaged:
+        given.seed, numbers = UNDAMAGED, range(len(corpus.LINES))
+    failed = 0
+    statuses: dict[str, int] = {}
     slowest = largest = Outcome(-1, Case([]))
     for outcome in run(given.seed, numbers, folder):
         statuses[str(outcome.status)] = statuses.get(str(outcome.status), 0) + 1
@@ -347,6 +377,8 @@ def main() -> int:
         largest = max(largest, outcome, key=lambda one: one.peak)
         if given.json:
             print(json.dumps([outcome.number, outcome.status, outcome.cpu_s, outcome.peak, outcome.wrong]))
+        if given.undamaged and outcome.status == 2 and not outcome.wrong and outcome.case.words[0] != "lab":
+            outcome.wrong = "refused"
         if outcome.wrong:
             failed += 1
         if outcome.wrong or given.case is not None:

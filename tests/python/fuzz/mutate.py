@@ -61,7 +61,11 @@ def _swapped(draw: random.Random, value: str) -> str:
 
 def _inserted(draw: random.Random, value: str) -> str:
     at = draw.randint(0, len(value))
-    return value[:at] + draw.choice((":", ",", "=", "@", "-", "0", "9" * 20, "\x1b", "\u00e9", " ", "+", "[", "]")) + value[at:]
+    return (
+        value[:at]
+        + draw.choice((":", ",", "=", "@", "-", "0", "9" * 20, "\x1b", "\u00e9", " ", "+", "[", "]"))
+        + value[at:]
+    )
 
 
 def data(draw: random.Random, value: bytes) -> bytes:
@@ -82,7 +86,9 @@ def _json(draw: random.Random, value: bytes) -> bytes:
     places: list[tuple[Any, Any]] = []
 
     def walk(node: Any) -> None:
-        keys: Sequence[Any] = list(node) if isinstance(node, dict) else range(len(node)) if isinstance(node, list) else ()
+        keys: Sequence[Any] = (
+            list(node) if isinstance(node, dict) else range(len(node)) if isinstance(node, list) else ()
+        )
         for key in keys:
             places.append((node, key))
             walk(node[key])
