@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import threading
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,8 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "runs.sqlite").write_text("garbage")
     (tmp_path / "exits.py").write_text("raise SystemExit(0)\n")
     (tmp_path / "folder").mkdir()
+    (tmp_path / "huge.txt").write_text("h0:1000000000\n")
+    os.mkfifo(tmp_path / "pipe")
     return tmp_path
 
 
@@ -37,6 +40,19 @@ ON = ("--machine", "2leaf:4node:2core")
         ("show", "bytes"),
         ("show", "deep.json"),
         ("show", "folder"),
+        ("show", "pipe"),
+        ("show", "/dev/zero"),
+        ("discover", "--from", "ibnetdiscover", "pipe"),
+        ("explain", "gather", *ON, "--table", "pipe"),
+        ("map", *ON, "--matrix", "pipe"),
+        ("plan", "gather", *ON, "--placement", "pipe"),
+        ("plan", "gather", *ON, "--placement", "huge.txt"),
+        ("plan", "gather", "--machine", "2node:1000000000core"),
+        ("plan", "gather", "--machine", "1000node:100000core"),
+        ("plan", "gather", "--machine", ":".join(f"1l{n}" for n in range(500))),
+        ("flow", "gather", "--machine", "2leaf:2node@1e300GB/s"),
+        ("predict", "gather", "--machine", "2leaf:2node@1e-300GB/s"),
+        ("plan", "gather", *ON, "\x1b--json"),
         ("show", "cut.json"),
         ("discover", "--from", "slurm", "deep.yaml"),
         ("discover", "--from", "slurm", "folder"),
@@ -120,3 +136,19 @@ def test_what_is_no_file_is_written_to_as_it_is(tmp_path: Path) -> None:
     os.close(reader)
     with pytest.raises(IsADirectoryError):
         write_text(tmp_path, "text")
+
+
+def test_a_pipe_that_is_written_to_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+
+    def write() -> None:
+        pipe.write_text("0 10\n10 0\n")
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        assert main(["map", "--machine", "2node:1core", "--matrix", str(pipe)]) == 0
+    finally:
+        writer.join()
+    assert "2 ranks" in capsys.readouterr().out

@@ -54,7 +54,7 @@ EXAMPLE = "palmette compose allreduce --hierarchy 2:4"
     metavar="N|nics",
     help="Parts over ranks of a node, or one for each NIC.",
 )
-@click.option("--pipeline", type=Whole(1), default=1, show_default=True, help="Parts one after the other.")
+@click.option("--pipeline", type=Whole(1, 512), default=1, show_default=True, help="Parts one after the other.")
 @click.option("--landings", type=Whole(1), default=4, show_default=True, help="Partial results held at once.")
 @click.option("--size", default="1K", show_default=True, metavar="BYTES", help="Of a block, or of the vector.")
 @root_option

@@ -23,6 +23,7 @@ _EVERYBODY = (
     "and --from env addr.txt tell all"
 )
 # A period between names; those inside brackets belong to a host list.
+_KIND = re.compile(r"[A-Za-z_][\w-]{0,31}")
 _PERIOD = re.compile(r"\.(?![^\[]*\])")
 
 
@@ -80,7 +81,7 @@ def _path(address: str, pattern: str) -> list[tuple[str, str]] | None:
     """
     kinds = pattern.split(".") if pattern else ["node"]
     names = _PERIOD.split(address, maxsplit=len(kinds) - 1)
-    if len(names) != len(kinds) or kinds[-1] != "node" or not all(names):
+    if len(names) != len(kinds) or kinds[-1] != "node" or not all(names) or not all(map(_KIND.fullmatch, kinds)):
         return None
     return list(zip(kinds, names, strict=True))
 

@@ -20,6 +20,8 @@ namespace {
 using plan::StepKind;
 using Id = FlowSteps::Id;
 
+/// Of other traffic: a plan that outlasts them is one of a size that nobody means.
+constexpr std::int64_t most_background = 5'000'000;
 constexpr std::uint64_t first_background = std::uint64_t{1} << 32;
 constexpr std::int64_t progress_every = 1 << 15;
 class Player {
@@ -58,7 +60,10 @@ class Player {
             network_.finish(now_, through);
             for (const auto& [flow, bundle] : through) {
                 if (flow >= first_background) {
-                    ++background_messages_;
+                    if (++background_messages_ > most_background)
+                        base::fail("other traffic sends more than ", most_background,
+                                   " messages while the plan is played; give it longer ones (alltoall:half:16M) or the "
+                                   "collective a smaller size");
                     network_.follow_end(bundle, background_.bytes(), now_);
                     send_background(static_cast<std::size_t>(flow - first_background));
                 } else {

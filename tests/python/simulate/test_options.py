@@ -107,6 +107,6 @@ def test_a_rival_that_really_crashes_is_told_and_compared_with_nowhere(smpirun: 
         assert set(cell["rivals_s"]) == {"ompi"}
     result = palmette("simulate", *words, "impi,ompi")
     assert result.status == 0, "a rival's fault isn't palmette's"
-    assert "impi gather, block: crashed (SIGSEGV), from 8 B on" in result.out
+    assert "impi gather, block: the simulator crashed (SIGSEGV), from 8 B on" in result.out
     alone = palmette("simulate", *words, "impi")
     assert alone.out.count("none is right") == 2
