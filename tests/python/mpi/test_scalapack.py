@@ -89,4 +89,4 @@ def test_it_finds_the_same(program: str, launch: Callable[[str, Mapping[str, str
         assert findings(ran) == alone, way
         served = sum(sum(counts.values()) for counts in ran.served().values())
         print(f"{program}, {way}: {len(alone)} lines, {served} calls served")
-        assert served > 100
+        assert served > 50
