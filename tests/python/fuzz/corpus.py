@@ -49,6 +49,7 @@ LINES = [
     f"map {TOPOLOGY} --matrix matrix.txt --write rankfile=ranks.out",
     f"map {ON} --matrix traffic.json --svg map.svg --json",
     f"map {ON} --matrix run.matrix",
+    "map --machine 2node@6GB/s:1core --matrix seen.0.prof",
     "map --distances distances.txt --pattern ring",
     "map --list",
     f"compose allreduce {ON} --method tree.2 --stripes 2 --pipeline 2 --size 4K",
@@ -158,6 +159,8 @@ _TEXTS = {
     "    made = Composition(ranks, bytes=bytes, blocks=ranks)\n"
     "    x, y = made.buffer('x'), made.buffer('y')\n    made.multicast(0, 'all', x[0:ranks], y)\n"
     "    return made\n",
+    "seen.0.prof": "# POINT TO POINT\nE\t0\t1\t3000 bytes\t3 msgs sent\n",
+    "seen.1.prof": "# POINT TO POINT\nE\t1\t0\t10 bytes\t1 msgs sent\n",
     "multi.conf": "0 ./a.out\n1-3 ./b.out one two\n",
 }  # fmt: skip
 
