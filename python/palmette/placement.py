@@ -100,8 +100,8 @@ def _read_file(path: Path) -> list[str]:
         lines = read_text(path).splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise PlacementError(
-            f"placement '{path}' is neither block, cyclic, random:SEED nor hosts=A,B,..., and as a file it can't be read"
-            f" ({error.strerror if isinstance(error, OSError) else 'no text in UTF-8'})"
+            f"placement '{path}' is neither block, cyclic, random:SEED nor hosts=A,B,..., and as a file it can't be "
+            f"read ({error.strerror if isinstance(error, OSError) else 'no text in UTF-8'})"
         ) from None
     names: list[str] = []
     for number, line in enumerate(lines, start=1):

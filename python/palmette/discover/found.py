@@ -9,8 +9,6 @@ from palmette.discover.ib_names import natural_key
 from palmette.topology_model import Fabric, InsideGroup, LeftOut, Machine, Note, Source
 
 MAX_NOTES = 20
-
-
 MOST_NAMES = 4
 
 

@@ -120,7 +120,8 @@ def _add_insides(machine: Machine, founds: Sequence[Found]) -> None:
     if guessed and default.source.kind == "hwloc":
         assert default.inside is not None
         default.warn(
-            f"{len(guessed)} host(s) are taken to be like {default.inside.host or 'this node'} inside: {some_names(guessed)}"
+            f"{len(guessed)} host(s) are taken to be like {default.inside.host or 'this node'} inside: "
+            f"{some_names(guessed)}"
         )
 
 

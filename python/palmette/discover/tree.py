@@ -252,7 +252,8 @@ class _Builder:
         if len(tops) + bool(bare) > 1:
             self.found.warn(
                 f"{len(tops) + bool(bare)} parts of the fabric have no link between them; a virtual root of unknown "
-                f"capacity joins them; hosts of each: {some_names(next(iter(top.hosts())).name for top in tops + bare[:1])}"
+                "capacity joins them; hosts of each: "
+                f"{some_names(next(iter(top.hosts())).name for top in tops + bare[:1])}"
             )
         for index, top in enumerate(tops, 1):
             # Parts may be of different height: each is an island, whatever its own top tier.

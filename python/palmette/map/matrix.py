@@ -30,7 +30,7 @@ def read_lines(path: str | Path) -> list[str]:
 
 
 def matrix_of(path: str | Path, lines: Sequence[str]) -> Matrix:
-    """Return the p x p matrix of lines one row a line, numbers apart by blanks, tabs or commas.
+    """Return the p x p matrix of lines, one row a line, numbers apart by blanks, tabs or commas.
 
     Empty lines and what follows `#` don't count. A first column that numbers the rows from 0 on may stand before the
     p numbers. Raises MapError naming the file and the line.

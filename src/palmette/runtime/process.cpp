@@ -134,6 +134,7 @@ void Process::meet_world(bool one_node) {
     const bool on_host = !settings_.device_check || !device_library_is_loaded();
     const auto agreement = agree(apart_, {settings_.hash, true, true, true, on_host, settings_.values_hash, true});
     if (!agreement || !agreement->settings_agree) off_ = Refusal::settings_differ;
+    if (!agreement) reports_agree_ = false;  // after an error of the MPI nothing more is sent there
     if (agreement && !(agreement->settings_agree && agreement->values_agree)) tell_differing_settings();
     if (off_) return;
     if (!agreement->host_memory) {

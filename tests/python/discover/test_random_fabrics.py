@@ -38,7 +38,7 @@ def rate(speed: str) -> float:
 
 
 def draw(seed: int) -> Drawn:
-    """Leaves of one or several rails, in one or several pods, perhaps with a storage network, directors, mixed speeds."""
+    """Leaves of one or several rails, in one or several pods; perhaps storage, directors, mixed speeds."""
     generator = random.Random(seed)
     rails, pods = generator.choice((1, 1, 2, 4)), generator.choice((1, 1, 2, 3))
     per_pod, hosts = generator.randint(2, 4), generator.randint(3, 6)
