@@ -53,6 +53,8 @@ ON = ("--machine", "2leaf:4node:2core")
         ("flow", "gather", "--machine", "2leaf:2node@1e300GB/s"),
         ("predict", "gather", "--machine", "2leaf:2node@1e-300GB/s"),
         ("plan", "gather", *ON, "\x1b--json"),
+        ("demo", "--local", "--folder", ""),
+        ("export", "--format", "ucc-tune", *ON, "-o", ""),
         ("show", "cut.json"),
         ("discover", "--from", "slurm", "deep.yaml"),
         ("discover", "--from", "slurm", "folder"),

@@ -81,6 +81,19 @@ class Whole(click.IntRange):
         return number
 
 
+class Folder(click.Path):
+    """A folder to write into, as a Path. The empty word is refused: it would be the present folder, unasked."""
+
+    def __init__(self) -> None:
+        super().__init__(file_okay=False, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path; fails with a line of click's own."""
+        if not str(value):
+            self.fail("the folder has no name; '.' is the present one.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 MOST = 2**31 - 1
 """Counts of ranks, hosts and repetitions are 32 bits wide."""
 

@@ -20,7 +20,7 @@ from palmette.bench.store import open_store
 from palmette.bench.text import MPI_NAMES, size_text
 from palmette.cli import installations
 from palmette.cli.bench import DEFAULT_LAB, one_line_errors, run_with_progress, show_run
-from palmette.cli.common import CliError, json_option
+from palmette.cli.common import CliError, Folder, json_option
 from palmette.discover.found import DiscoverError
 from palmette.discover.run import discover
 from palmette.lab import Lab, LabError
@@ -36,7 +36,7 @@ PLACEMENT = "random:1"
 @click.command(context_settings={"max_content_width": 80})
 @click.option(
     "--folder",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=Folder(),
     default=Path("demo"),
     show_default=True,
     help="Where topology, picture, samples and page go.",

@@ -33,8 +33,11 @@ class _FromCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         words = list(args)
         joined: list[str] = []
+        valued = {name for one in self.params if isinstance(one, click.Option) and not one.is_flag for name in one.opts}
         while words:
             word = words.pop(0)
+            if word == "--from" and joined and joined[-1] in valued:
+                raise click.BadOptionUsage(joined[-1], f"Option '{joined[-1]}' requires an argument.", ctx)
             if word == "--from" and words:
                 word = f"--from={words.pop(0)}"
             alone = word == f"--from={MEASUREMENT}"  # what follows is the job's line

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from palmette import _core
-from palmette.cli.common import CliError, Whole, emit_json, json_option
+from palmette.cli.common import CliError, Folder, Whole, emit_json, json_option
 from palmette.export.make import FORMS, make_exports
 from palmette.export.match import Export
 from palmette.export.mpich_defaults import NoDefaultsError
@@ -36,7 +36,7 @@ EXAMPLE = "palmette export --format openmpi-tuned --topology topology.json --pla
 @click.option("--ranks", type=Whole(1), help="Number of ranks; default: all places, or the hosts named.")
 @click.option("--table", metavar="FILE", help="A decision table. [default: PALMETTE_TABLE, else the built-in one]")
 @click.option("--commutative", is_flag=True, help="The program's own operations all commute: take more of Open MPI's.")
-@click.option("-o", "--output", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="Write there.")
+@click.option("-o", "--output", type=Folder(), metavar="DIR", help="Write there.")
 @json_option
 def command(
     form: str,

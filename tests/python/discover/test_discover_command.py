@@ -89,6 +89,7 @@ def test_what_is_left_out_and_every_warning_is_told_with_its_line(palmette: Palm
         (["--from", "synthetic"], "synthetic needs a form"),
         (["--from", "synthetic", "2leaf:4node", "-o", "/nowhere/t.json"], "can't write /nowhere/t.json"),
         (["--from", "synthetic", "2leaf:4node", "-o", "-", "--json"], "both want the screen"),
+        (["-o", "--from", "synthetic", "2leaf:4node"], "Option '-o' requires an argument"),
     ],
 )
 def test_bad_input_is_one_line_and_status_2(palmette: Palmette, words: list[str], message: str) -> None:

@@ -34,7 +34,10 @@ def test_the_fabric_comes_from_one_source_and_the_inside_from_another(tmp_path: 
     topology = discover([("ibnetdiscover", str(FIXTURE)), ("hwloc", xml(tmp_path, "n00003.cluster", 4))])
     assert levels(topology) == ["pod", "leaf", "node", "core"]
     assert set(insides(topology).values()) == {"4core"}
-    assert "17 host(s) are taken to be like n00003" in topology.warnings[-1].message
+    message = topology.warnings[-1].message
+    assert "17 host(s) are taken to be like n00003" in message
+    assert "n00000, n00001, n00002" in message
+    assert "n00003, " not in message
     assert topology.fabric is not None
 
 
@@ -62,9 +65,11 @@ def test_a_slurm_tree_takes_capacities_from_the_listing_and_tells_what_differs(t
     assert a.up_bytes_per_s == pytest.approx(8e9), "the same three hosts are a leaf of the listing"
     assert b.up_bytes_per_s is None
     assert [host.up_bytes_per_s for host in b.children] == [pytest.approx(4e9), None]
-    messages = " ".join(note.message for note in topology.warnings)
-    assert "1 host(s) are in" in messages
-    assert "14 host(s) are in" in messages
+    messages = [note.message for note in topology.warnings]
+    assert f"1 host(s) are in {conf} and not in {FIXTURE}: other" in messages
+    (many,) = (message for message in messages if message.startswith(f"14 host(s) are in {FIXTURE} and not in {conf}: "))
+    assert "n00004" in many
+    assert "n00000" not in many
     assert [(item.count, item.what) for item in topology.left_out] == [(14, "hosts")]
 
 

@@ -90,6 +90,13 @@ def test_blocks_aggregate_by_their_sizes(tmp_path: Path) -> None:
     assert "12, which is no power of two" in found.warnings[0].message
 
 
+def test_hosts_listed_twice_are_named(tmp_path: Path) -> None:
+    found = conf(tmp_path, "BlockName=a Nodes=n[1-3]\nBlockName=b Nodes=n[2-3],n4\nBlockSizes=3\n")
+    assert [note.message for note in found.warnings] == [
+        "2 host(s) are listed several times; the first one counts: n2, n3"
+    ]
+
+
 YAML = """---
 - topology: small
   cluster_default: false

@@ -42,6 +42,9 @@ SETTINGS = ("PALMETTE_TABLE", "PALMETTE_TOPOLOGY", "PALMETTE_BCAST", "PALMETTE_S
             "PALMETTE_HWLOC", "PALMETTE_MATRIX", "PALMETTE_ALLREDUCE", "PALMETTE_NONSENSE")  # fmt: skip
 
 
+WRITES = ("-o", "--output", "--svg", "--write", "--write-platform", "--write-results", "--report", "--folder", "--profile")
+"""Options whose value is written: all other files stay as they are."""
+
 UNDAMAGED = -1
 """The seed of the corpus as it is."""
 
@@ -205,8 +208,24 @@ def _run(number: int, case: Case, folder: Path, files: dict[str, bytes]) -> Outc
     outcome.peak = _peak() - before
     outcome.err = "" if err.closed else err.buffer.getvalue().decode("utf-8", "replace")
     said = outcome.err + ("" if out.closed else out.buffer.getvalue().decode("utf-8", "replace"))
-    outcome.wrong = outcome.wrong or judge(outcome, said)
+    outcome.wrong = outcome.wrong or judge(outcome, said) or touched(case, folder, files)
     return outcome
+
+
+def touched(case: Case, folder: Path, files: dict[str, bytes]) -> str:
+    """Say which file a command has changed, or made, that no option of it names as its output; or nothing."""
+    following = [value for option, value in zip(case.words, case.words[1:], strict=False) if option in WRITES]
+    joined = [word for word in case.words if word.startswith(tuple(f"{option}=" for option in WRITES))]
+    may = {*following, *(word.split("=", 1)[1] for word in joined), *(word.partition("=")[2] for word in following)}
+    if case.words[0] == "discover":
+        may.add("topology.json")  # the default of its -o
+    expected = {**files, **case.files}
+    left = {path.name for path in folder.iterdir()}
+    for name, contents in expected.items():
+        if name not in may and (name not in left or (folder / name).read_bytes() != contents):
+            return f"changed {name}"
+    made = left - expected.keys() - may - {"folder", "fifo", "empty", "binary", "zeros", "labs"}
+    return f"made {', '.join(sorted(made))}" if made else ""
 
 
 def judge(outcome: Outcome, said: str) -> str:

@@ -47,7 +47,7 @@ def test_ten_thousand_damaged_inputs(tmp_path: Path, seed: int) -> None:
     fuzz(tmp_path, seed, 2000)
 
 
-def test_what_is_wrong_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_wrong_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The judge itself: each kind of bad end is one."""
     monkeypatch.syspath_prepend(str(HARNESS.parent))
     spec = importlib.util.spec_from_file_location("fuzz_harness", HARNESS)
@@ -71,3 +71,16 @@ def test_what_is_wrong_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert judged(0, "", peak=2 << 30) == "2048 MB"
     assert judged(2, cpu_s=3) == "3.0 s for what is refused"
     assert judged(2, peak=400 << 20) == "400 MB for what is refused"
+
+    def touched(*words: str) -> str:
+        return str(harness.touched(harness.Case(list(words)), tmp_path, {"a.json": b"1"}))
+
+    (tmp_path / "a.json").write_bytes(b"1")
+    assert touched("show", "a.json") == ""
+    (tmp_path / "b.svg").touch()
+    assert touched("show", "a.json", "--svg", "b.svg") == touched("show", "--svg=b.svg") == ""
+    assert touched("show", "a.json") == "made b.svg"
+    (tmp_path / "a.json").write_bytes(b"2")
+    assert touched("show", "-o", "b.svg") == "changed a.json"
+    (tmp_path / "a.json").unlink()
+    assert touched("show", "-o", "b.svg") == "changed a.json"
