@@ -7,6 +7,7 @@ set(PALMETTE_CORE_LAYERS base topology plan compose collectives model select)
 set(_below "")
 foreach(layer IN LISTS PALMETTE_CORE_LAYERS)
   file(GLOB _sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/${layer}/*.cpp")
+  list(REMOVE_ITEM _sources "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/select/built_in.cpp")
   if(_sources)
     add_library(palmette_${layer} STATIC ${_sources})
     target_link_libraries(palmette_${layer} PUBLIC palmette_flags ${_below})
@@ -17,8 +18,23 @@ foreach(layer IN LISTS PALMETTE_CORE_LAYERS)
   add_library(palmette::${layer} ALIAS palmette_${layer})
   set(_below palmette_${layer})
 endforeach()
+
+# The built-in table: checked by the reader of all tables, and compiled, so that no rank parses it.
+set(_table "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/select/built_in.json")
+set(_table_rows "${CMAKE_CURRENT_BINARY_DIR}/generated/built_in_rows.cpp")
+add_executable(palmette_table_rows tools/table_rows.cpp)
+target_link_libraries(palmette_table_rows PRIVATE palmette_select)
+add_custom_command(
+  OUTPUT "${_table_rows}"
+  COMMAND palmette_table_rows "${_table}" "${_table_rows}"
+  DEPENDS "${_table}"
+  COMMENT "Rows of the built-in table"
+  VERBATIM)
+add_library(palmette_built_in STATIC src/palmette/select/built_in.cpp "${_table_rows}")
+target_link_libraries(palmette_built_in PUBLIC palmette_select)
+add_library(palmette::built_in ALIAS palmette_built_in)
 # The top of what plans: linking it gives every layer below.
-set(PALMETTE_CORE palmette_select)
+set(PALMETTE_CORE palmette_built_in)
 
 # What runs plans and knows no MPI, compiled once for the preload libraries of every ABI and for the tests: reduction
 # kernels, the memory of a node and waiting in it, programs bound to memory with their executor and transports.

@@ -5,6 +5,7 @@ Usage: run_tests.py [cpp] [simulate] [python] [long] [-- PYTEST-ARGUMENTS]      
 `cpp` and `simulate` (tests/python/simulate) only reckon, so they take all processors; the rest of tests/python, one after
 the other, measures times and runs MPI jobs. `long` is what make test leaves out: sweeps, soaks, suites of other projects.
 
+Each part ends with its time, and before the last line stand the slowest tests.
 Exits with 1 when a test failed, a runner died, or no test ran.
 """
 
@@ -18,7 +19,7 @@ import tempfile
 import time
 import xml.etree.ElementTree as ElementTree
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -29,6 +30,7 @@ PARTS = ("cpp", "simulate", "python")
 LONG = "long"
 # Each C++ executable runs in so many parts: one of them takes most of the time, and would leave processors idle.
 SHARDS = 16
+SLOWEST = 30
 
 
 @dataclass
@@ -38,10 +40,17 @@ class Count:
     passed: int = 0
     failed: int = 0
     skipped: int = 0
+    seconds: list[tuple[float, str]] = field(default_factory=list)
+    """What each test took, and its name."""
 
     def __add__(self, other: Count) -> Count:
         """Return the sums."""
-        return Count(self.passed + other.passed, self.failed + other.failed, self.skipped + other.skipped)
+        return Count(
+            self.passed + other.passed,
+            self.failed + other.failed,
+            self.skipped + other.skipped,
+            self.seconds + other.seconds,
+        )
 
     def __str__(self) -> str:
         """Return the closing line."""
@@ -61,7 +70,12 @@ def count_gtest(report: Path, status: int) -> Count:
     failed = int(data["failures"]) + int(data["errors"])
     if status != 0 and failed == 0:
         failed = 1
-    return Count(int(data["tests"]) - failed - skipped, failed, skipped)
+    seconds = [
+        (float(test["time"].rstrip("s")), f"{report.name.split('.')[0]} {suite['name']}.{test['name']}")
+        for suite in data["testsuites"]
+        for test in suite["testsuite"]
+    ]
+    return Count(int(data["tests"]) - failed - skipped, failed, skipped, seconds)
 
 
 def count_junit(report: Path, status: int) -> Count:
@@ -70,6 +84,7 @@ def count_junit(report: Path, status: int) -> Count:
     if report.is_file():
         for case in ElementTree.parse(report).getroot().iter("testcase"):  # noqa: S314
             kinds = {child.tag for child in case}
+            count.seconds.append((float(case.get("time", 0)), f"{case.get('classname')}::{case.get('name')}"))
             if kinds & {"failure", "error"}:
                 count.failed += 1
             elif "skipped" in kinds:
@@ -148,7 +163,12 @@ def main(arguments: list[str]) -> int:
     total = Count()
     with tempfile.TemporaryDirectory() as folder:
         for part in parts:
+            started = time.monotonic()
             total += run_part(part, extra, Path(folder))
+            print(f"part {part}: {time.monotonic() - started:.0f} s", flush=True)
+    print("slowest tests:")
+    for seconds, name in sorted(total.seconds, reverse=True)[:SLOWEST]:
+        print(f"{seconds:7.1f} s  {name[:100]}")
     print(total, flush=True)
     return 1 if total.failed or total.passed == 0 else 0
 

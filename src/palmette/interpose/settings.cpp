@@ -144,7 +144,7 @@ Settings settings_from_environment() {
             complain(out, base::cat("PALMETTE_TABLE: ", error.what(), "; the built-in table is used"));
         }
     }
-    mix(out.hash, select::Table::built_in_text());
+    mix(out.hash, std::to_string(select::Table::built_in_digest()));
     for (std::size_t f = 0; f < select::function_count; ++f) read_forced(out, static_cast<select::Function>(f));
     out.shared = flag(out, settings::shared);
     mix(out.hash, out.shared ? "shared" : "apart");

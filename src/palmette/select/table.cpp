@@ -91,16 +91,21 @@ Row read_row(const Json& json, const std::string& where) {
         } else if (key == "algorithm") {
             row.by_model = value.string(at) == "model";
             if (!row.by_model && value.string(at) != "mpi") row.algorithm = Spec::parse(value.string(at));
+        } else if (key == "mpi_ratio") {
+            row.mpi_ratio = value.number(at);
+            if (!(row.mpi_ratio > 0)) fail(at, ": expected palmette's time over the MPI's, as in 1.2");
         } else if (key == "why") {
             row.why = value.string(at);
         } else {
             fail(at,
                  ": unknown key; there are function, min_bytes, max_bytes, min_ranks, max_ranks, min_nodes, max_nodes, "
                  "min_switches, max_switches, even_switches, min_latency, max_latency, min_load, mpi, scattered, "
-                 "crowded, blocking, algorithm and why");
+                 "crowded, blocking, algorithm, mpi_ratio and why");
         }
     }
     if (!has_function) fail(where, ".function: missing");
+    if (row.mpi_ratio > 0 && (row.algorithm || row.by_model))
+        fail(where, ".mpi_ratio: it stands beside \"algorithm\": \"mpi\" only");
     if (row.algorithm) {
         // A spec that is wrong in itself is found now, not in the middle of a run.
         const Collective collective = collective_of(row.function);
@@ -268,6 +273,7 @@ Json Table::to_json() const {
         if (row.crowded) item.set("crowded", *row.crowded);
         if (row.blocking) item.set("blocking", *row.blocking);
         item.set("algorithm", row.algorithm ? row.algorithm->text() : row.by_model ? "model" : "mpi");
+        if (row.mpi_ratio > 0) item.set("mpi_ratio", row.mpi_ratio);
         if (!row.why.empty()) item.set("why", row.why);
         rows.push(std::move(item));
     }
@@ -297,8 +303,14 @@ Choice Table::choose(Function function, const Job& job, const plan::Request& req
 }
 
 std::string Table::reason_of(std::size_t row) const {
-    const std::string& why = rows_[row].why;
-    return cat("table row ", row, why.empty() ? "" : ": ", why);
+    const auto& [why, ratio] = std::pair(rows_[row].why, rows_[row].mpi_ratio);
+    std::string loss;
+    if (ratio > 0) {
+        std::array<char, 80> text{};
+        std::snprintf(text.data(), text.size(), " (palmette took %.2f of its time where that was measured)", ratio);
+        loss = text.data();
+    }
+    return cat("table row ", row, why.empty() ? "" : ": ", why, loss);
 }
 
 bool Table::always_mpi(Function function, const Job& job, const Surroundings& surroundings) const {

@@ -70,7 +70,9 @@ struct Row {
     std::optional<bool> blocking;   ///< set: only for blocking (true) or nonblocking and persistent calls (false)
     std::optional<Spec> algorithm;  ///< absent: leave the call to the MPI, or by_model
     bool by_model = false;          ///< take the candidate that the model holds fastest; needs known sizes
-    std::string why;                ///< one sentence for people
+    /// Of a call left to the MPI: palmette's best time over the MPI's where it was measured; 0: it wasn't.
+    double mpi_ratio = 0;
+    std::string why;  ///< one sentence for people
 };
 
 /// On how many groups of the level `leaf` the job spreads; 1 where it hasn't that level. A host beside the leaves counts as one.
@@ -100,10 +102,10 @@ struct Choice {
 
 class Table {
   public:
-    /// The table that palmette brings.
+    /// The table that palmette brings: built_in.json, compiled.
     static const Table& built_in();
-    /// What it was read from.
-    static std::string_view built_in_text();
+    /// Differs whenever that table does.
+    static std::uint64_t built_in_digest();
     /// From a JSON document {"format": "palmette-table", "version": 1, "rows": [...]}. Names of algorithms and their keys are checked here.
     /// Throws base::Error naming the row.
     static Table from_json(const base::Json& document);
@@ -126,12 +128,15 @@ class Table {
     /// The sizes whose calls are surely the MPI's, whatever the root and the operation; smaller ones first, zero bytes left out.
     std::vector<Range> mpi_ranges(Function function, const Job& job, const Surroundings& surroundings) const;
 
-    /// "table row 3: why", as choices have it.
+    /// "table row 3: why", as choices have it; for a call left to the MPI with the loss that decided.
     std::string reason_of(std::size_t row) const;
 
     const std::vector<Row>& rows() const { return rows_; }
 
   private:
+    explicit Table(std::vector<Row> rows) : rows_(std::move(rows)) {}
+    Table() = default;
+
     std::vector<Row> rows_;
 };
 

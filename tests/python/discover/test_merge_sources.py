@@ -67,7 +67,9 @@ def test_a_slurm_tree_takes_capacities_from_the_listing_and_tells_what_differs(t
     assert [host.up_bytes_per_s for host in b.children] == [pytest.approx(4e9), None]
     messages = [note.message for note in topology.warnings]
     assert f"1 host(s) are in {conf} and not in {FIXTURE}: other" in messages
-    (many,) = (message for message in messages if message.startswith(f"14 host(s) are in {FIXTURE} and not in {conf}: "))
+    (many,) = (
+        message for message in messages if message.startswith(f"14 host(s) are in {FIXTURE} and not in {conf}: ")
+    )
     assert "n00004" in many
     assert "n00000" not in many
     assert [(item.count, item.what) for item in topology.left_out] == [(14, "hosts")]

@@ -42,7 +42,17 @@ SETTINGS = ("PALMETTE_TABLE", "PALMETTE_TOPOLOGY", "PALMETTE_BCAST", "PALMETTE_S
             "PALMETTE_HWLOC", "PALMETTE_MATRIX", "PALMETTE_ALLREDUCE", "PALMETTE_NONSENSE")  # fmt: skip
 
 
-WRITES = ("-o", "--output", "--svg", "--write", "--write-platform", "--write-results", "--report", "--folder", "--profile")
+WRITES = (
+    "-o",
+    "--output",
+    "--svg",
+    "--write",
+    "--write-platform",
+    "--write-results",
+    "--report",
+    "--folder",
+    "--profile",
+)
 """Options whose value is written: all other files stay as they are."""
 
 UNDAMAGED = -1

@@ -1,0 +1,33 @@
+// Rows of the table that palmette brings, as the compiler stores them: nothing of it is parsed when a rank starts.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "palmette/select/table.hpp"
+
+namespace palmette::select {
+
+/// A Row in read-only memory. The array of them is made from built_in.json at build time (tools/table_rows.cpp).
+struct StoredRow {
+    Function function;
+    std::int64_t min_bytes, max_bytes;
+    std::int32_t min_ranks, max_ranks, min_nodes, max_nodes, min_switches, max_switches;
+    std::optional<bool> even_switches;
+    double min_latency_s, max_latency_s, min_load;
+    std::string_view mpi;
+    std::optional<bool> scattered, crowded, blocking;
+    std::string_view algorithm;  ///< "mpi", "model", or the text of a Spec
+    double mpi_ratio;
+    std::string_view why;
+};
+
+/// Defined in the generated file.
+extern const StoredRow* const stored_rows;
+extern const std::size_t stored_row_count;
+/// Differs whenever the table does.
+extern const std::uint64_t stored_rows_digest;
+
+}  // namespace palmette::select

@@ -1,0 +1,83 @@
+// Writes the rows of a decision table as C++: table_rows TABLE_JSON OUTPUT_CPP. Run by the build; a wrong row ends it, named.
+#include <cmath>
+#include <cstdio>
+#include <exception>
+#include <fstream>
+#include <iostream>
+#include <string>
+
+#include "palmette/base/json.hpp"
+#include "palmette/select/table.hpp"
+
+namespace {
+
+using palmette::select::Row;
+
+std::string quoted(const std::string& text) { return palmette::base::Json(text).dump(); }
+
+std::string number(double value) {
+    if (std::isinf(value)) return "std::numeric_limits<double>::infinity()";
+    char text[40];
+    std::snprintf(text, sizeof text, "%.17g", value);
+    return text;
+}
+
+std::string number(std::int64_t value) { return value == INT64_MAX ? "INT64_MAX" : std::to_string(value); }
+
+std::string number(std::int32_t value) { return value == INT32_MAX ? "INT32_MAX" : std::to_string(value); }
+
+std::string choice(const std::optional<bool>& value) { return !value ? "std::nullopt" : *value ? "true" : "false"; }
+
+void write(std::ostream& out, const Row& row) {
+    out << "    {Function::" << palmette::select::name_of(row.function);
+    for (const std::int64_t value : {row.min_bytes, row.max_bytes}) out << ", " << number(value);
+    for (const std::int32_t value :
+         {row.min_ranks, row.max_ranks, row.min_nodes, row.max_nodes, row.min_switches, row.max_switches})
+        out << ", " << number(value);
+    out << ", " << choice(row.even_switches);
+    for (const double value : {row.min_latency_s, row.max_latency_s, row.min_load}) out << ", " << number(value);
+    out << ", " << quoted(row.mpi);
+    for (const std::optional<bool>& value : {row.scattered, row.crowded, row.blocking}) out << ", " << choice(value);
+    out << ", "
+        << quoted(row.algorithm  ? row.algorithm->text()
+                  : row.by_model ? "model"
+                                 : "mpi")
+        << ", " << number(row.mpi_ratio) << ", " << quoted(row.why) << "},\n";
+}
+
+/// FNV-1a.
+std::uint64_t digest_of(const std::string& text) {
+    std::uint64_t hash = 0xcbf29ce484222325u;
+    for (const char one : text) hash = (hash ^ static_cast<unsigned char>(one)) * 0x100000001b3u;
+    return hash;
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+    if (count != 3) {
+        std::cerr << "usage: table_rows TABLE_JSON OUTPUT_CPP\n";
+        return 2;
+    }
+    try {
+        const auto table = palmette::select::Table::from_file(words[1]);
+        std::ofstream out(words[2]);
+        out << "// Made by tools/table_rows.cpp from src/palmette/select/built_in.json: change that file.\n"
+               "#include \"palmette/select/stored_row.hpp\"\n\n#include <limits>\n\nnamespace palmette::select {\n"
+               "namespace {\n\nconstexpr StoredRow rows[] = {\n";
+        for (const Row& row : table.rows()) write(out, row);
+        out << "};\n\n}  // namespace\n\nconst StoredRow* const stored_rows = rows;\nconst std::size_t "
+               "stored_row_count = "
+            << table.rows().size()
+            << ";\nconst std::uint64_t stored_rows_digest = " << digest_of(table.to_json().dump())
+            << "u;\n\n}  // namespace palmette::select\n";
+        out.close();
+        if (!out) {
+            std::cerr << words[2] << ": can't be written\n";
+            return 1;
+        }
+    } catch (const std::exception& error) {
+        std::cerr << error.what() << "\n";
+        return 1;
+    }
+}
