@@ -1,40 +1,34 @@
 """What would palmette take where the built-in table leaves calls to the MPI? Fills in the `mpi_ratio` of those rows.
 
-    .venv/bin/python bench/rows_left_to_mpi.py --write          # some 15 minutes, as root, on a quiet machine
+    .venv/bin/python bench/rows_left_to_mpi.py --write          # some 10 minutes, as root, on a quiet machine
     .venv/bin/python bench/rows_left_to_mpi.py --rows 0,9,13    # these, and only say what comes out
 
-For each such row of src/palmette/select/built_in.json a job is looked for that the row answers for: two ranks of this
-machine where it is for one node, else emulated clusters (LABS) with ranks in their order or scattered, and a size in the
-middle of the row's. There the candidates that the model finds fastest are measured beside the MPI alone, in turns in one
-job; the ratio is that of the medians, palmette's best over the MPI's. Samples are kept in --store. Rows whose reason isn't
-a time (ranks that don't know the sizes, operations that keep the order of ranks, nonblocking calls) get none. A ratio
-below 1 tells that a row had better go.
+For each such row of src/palmette/select/built_in.json jobs are looked for that the row answers for: two and four ranks of
+this machine where it is for one node, else an emulated cluster (LABS) with ranks in their order or scattered. There
+`palmette bench` compares the MPI alone with what the table would take if it left nothing to the MPI, at both ends of the
+row's sizes and between. The ratio is the largest, since that is why a row is there. Samples are kept in --store. Rows whose
+reason isn't a time (ranks that don't know the sizes, operations that keep the order of ranks, nonblocking calls) get none.
+A ratio that isn't above 1 tells that a row had better go.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from palmette import _core, mpi_install
-from palmette.bench.machine import describe_machine
-from palmette.bench.places import LabPlace, LocalPlace, Place, free_lab_name
+from palmette import _core
+from palmette.bench.places import LabPlace, free_lab_name
 from palmette.lab import Lab
-from palmette.tune.decide import ranked, typical_s
 from palmette.tune.forecast import forecasts
-from palmette.tune.job import How, Question, measure
-from palmette.tune.places import PlaceSite
 from palmette.tune.plan import cells_of, job_on
-from palmette.tune.results import MPI, TABLE
-from palmette.tune.store import TuningStore, open_tunings
 
 TABLE_FILE = Path(__file__).resolve().parents[1] / "src" / "palmette" / "select" / "built_in.json"
 LABS = (
@@ -45,20 +39,24 @@ LABS = (
 )
 PLACEMENTS = ("block", "random:1")
 MPIS = ("mpich", "openmpi", "impi")
-CANDIDATES = 8
+LOCAL_RANKS = (2, 4)
+CORES = len(os.sched_getaffinity(0))
+Jobs = dict[tuple[str, str, int], _core.Job]
+"""By lab, placement and ranks."""
 
 
 @dataclass(frozen=True)
 class Try:
-    """A job on which a row decides."""
+    """A job on which a row decides, and sizes for which it does."""
 
     row: int
     function: str
-    size_bytes: int
+    sizes: tuple[int, ...]
     mpi: str
     lab: str
     """Empty: this machine."""
     placement: str
+    ranks: int
 
 
 def is_timed(row: dict[str, Any]) -> bool:
@@ -68,61 +66,68 @@ def is_timed(row: dict[str, Any]) -> bool:
 
 
 def sizes_of(row: dict[str, Any]) -> list[int]:
-    """Sizes of a row, the one in the middle first."""
-    low, high = (_core.parse_size(str(row.get(key, default))) for key, default in (("min_bytes", 8), ("max_bytes", 0)))
-    low = max(8, -(-low // 8) * 8)
-    high = high or low * 16
-    middle = max(8, round((low * high) ** 0.5) // 8 * 8)
-    return list(dict.fromkeys(size for size in (middle, low, high // 8 * 8) if low <= size <= high))
-
-
-def found_for(index: int, row: dict[str, Any], jobs: Sequence[tuple[str, str, _core.Job]]) -> Try | None:
-    """The first job of `jobs` on which row `index` decides."""
-    for lab, placement, job in jobs:
-        for mpi in [row["mpi"]] if "mpi" in row else MPIS:
-            for size in [0] if row["function"] == "barrier" else sizes_of(row):
-                choice = _core.Table.built_in().choose(row["function"], job, 0, size, mpi=mpi)
-                if choice.reason.startswith((f"table row {index}:", f"table row {index} ")):
-                    return Try(index, row["function"], size, mpi, lab, placement)
-    return None
-
-
-def ratio_of(one: Try, place: Place, seconds: float, store: TuningStore) -> tuple[float, str]:
-    """Palmette's best over the MPI alone, and how."""
-    site = PlaceSite(place, mpi_install.find(one.mpi), one.placement if one.lab else "block")
-    job = job_on(site.topology_path, site.hosts or [])[1]
-    (cell,) = cells_of([one.function], [one.size_bytes], 0)
-    asked = {each.spec: each.seconds for each in forecasts(job, cell)[:CANDIDATES]}
-    measured = measure(site, [Question(cell, asked)], seconds, How(), "rows")
-    store.begin(
-        datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        describe_machine(),
-        site.description,
-        None,
-        {"row": one.row},
+    """The ends of a row's sizes and one between; a barrier has none, and is measured once."""
+    if row["function"] == "barrier":
+        return [8]
+    low, high = (
+        _core.parse_size(str(row.get(key, default))) for key, default in (("min_bytes", 8), ("max_bytes", "1M"))
     )
-    store.add(measured)
-    if not measured.results:
-        raise SystemExit(f"row {one.row}: {measured.error}")
-    (result,) = measured.results
-    alone = result.of(MPI)
-    ours = [each for each in ranked(result) if each.spec not in (TABLE, MPI)]
-    if alone is None or not ours:
-        # Given up beside the MPI: what there is of the best one tells at least how much slower it is.
-        ours = sorted(
-            (each for each in result.candidates if each.time_s and each.spec not in (TABLE, MPI)), key=typical_s
-        )
-    if alone is None or not ours:
-        return 0.0, "nothing was measured"
-    ratio = typical_s(ours[0]) / typical_s(alone)
-    return ratio, f"{ours[0].spec}, {len(ours[0].time_s)} rounds, {typical_s(alone) * 1e6:.1f} us alone"
+    low = max(8, -(-low // 8) * 8)
+    between = round((low * high) ** 0.5)
+    return sorted({size // 8 * 8 for size in (low, between, high) if low <= size // 8 * 8 <= high})
+
+
+def found_for(index: int, row: dict[str, Any], jobs: Jobs) -> list[Try]:
+    """Jobs on which row `index` decides: all of this machine, or the first one of a lab."""
+    found: list[Try] = []
+    for (lab, placement, ranks), job in jobs.items():
+        if lab and found:
+            break
+        for mpi in [row["mpi"]] if "mpi" in row else MPIS:
+            decided = tuple(
+                size
+                for size in sizes_of(row)
+                if _core.Table.built_in()
+                .choose(
+                    row["function"], job, 0, 0 if row["function"] == "barrier" else size, mpi=mpi, crowded=ranks > CORES
+                )
+                .reason.startswith((f"table row {index}:", f"table row {index} "))
+            )
+            if decided:
+                found.append(Try(index, row["function"], decided, mpi, lab, placement, ranks))
+                break
+    return found
+
+
+def palmettes_choice(one: Try, size: int, job: _core.Job, without: _core.Table) -> str:
+    """What palmette would take if no row left anything to the MPI."""
+    choice = without.choose(one.function, job, 0, size, mpi=one.mpi, crowded=one.ranks > CORES).algorithm
+    if choice is not None:
+        return choice
+    (cell,) = cells_of([one.function], [size], 0)
+    return forecasts(job, cell)[0].spec
+
+
+def measured(one: Try, size: int, algorithm: str, options: argparse.Namespace, lab_name: str) -> dict[str, Any]:
+    """The cell of `palmette bench` for the algorithm beside the MPI alone."""
+    place = ["--lab-name", lab_name, "--placement", one.placement] if one.lab else ["-n", str(one.ranks)]
+    words = [
+        str(Path(sys.executable).with_name("palmette")), "bench", one.function, "--sizes", str(size), "--json",
+        "--mpi", one.mpi, "--seconds", str(options.seconds), "--store", str(options.store), *place,
+        "--env", f"PALMETTE_{one.function.upper()}={algorithm}", "--min-iterations", "15",
+    ]  # fmt: skip
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise SystemExit(f"row {one.row}: {done.stderr}")
+    (cell,) = json.loads(done.stdout)["cells"]
+    return dict(cell)
 
 
 def main() -> int:
     """Measure, tell, and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", help="0,9,13: only these")
-    parser.add_argument("--seconds", type=float, default=6.0, help="a row (6)")
+    parser.add_argument("--seconds", type=float, default=1.0, help="a cell (1)")
     parser.add_argument("--store", type=Path, default=Path("rows_left_to_mpi.sqlite"), help="samples go there")
     parser.add_argument("--write", action="store_true", help="into the table's file")
     options = parser.parse_args()
@@ -134,25 +139,37 @@ def main() -> int:
     at = [number for number, line in enumerate(lines) if line.lstrip().startswith('{"function"')]
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        store = stack.enter_context(open_tunings(options.store, create=True))
-        places: dict[str, Place] = {"": LocalPlace(2, folder)}
-        jobs: list[tuple[str, str, _core.Job]] = [("", "block", job_on(None, ["here", "here"])[1])]
-        for spec in LABS:
-            lab = stack.enter_context(Lab.up(spec, name=free_lab_name("rows")))
-            places[spec] = LabPlace(lab)
+        bare = folder / "table.json"
+        kept = [row for row in rows if row["algorithm"] != "mpi"]
+        bare.write_text(json.dumps({"format": "palmette-table", "version": 1, "rows": kept}), encoding="utf-8")
+        without = _core.Table.from_file(bare)
+        jobs: Jobs = {("", "block", ranks): job_on(None, ["here"] * ranks)[1] for ranks in LOCAL_RANKS}
+        names: dict[str, str] = {"": ""}
+        for number, spec in enumerate(LABS):
+            lab = stack.enter_context(Lab.up(spec, name=free_lab_name(f"rows{number}")))
+            names[spec] = lab.state.name
             for placement in PLACEMENTS:
-                hosts = places[spec].place(placement, None, None)
-                jobs.append((spec, placement, job_on(places[spec].topology_path, hosts or [])[1]))
+                hosts = LabPlace(lab).place(placement, None, None) or []
+                jobs[spec, placement, len(hosts)] = job_on(lab.topology_path, hosts)[1]
         for index in wanted:
-            one = found_for(index, rows[index], jobs)
-            if one is None:
+            tries = found_for(index, rows[index], jobs)
+            if not tries:
                 print(f"row {index}: no job here is one of its: {rows[index]}", flush=True)
                 continue
-            ratio, how = ratio_of(one, places[one.lab], options.seconds, store)
-            where = f"{one.lab}, {one.placement}" if one.lab else "2 ranks of this machine"
-            print(f"row {index}: {ratio:.2f}  {one.function} {one.size_bytes} {one.mpi}, {where}: {how}", flush=True)
-            if options.write and ratio > 0:
-                row = {**rows[index], "mpi_ratio": round(ratio, 2)}
+            worst = 0.0
+            for one in tries:
+                for size in one.sizes:
+                    algorithm = palmettes_choice(one, size, jobs[one.lab, one.placement, one.ranks], without)
+                    cell = measured(one, size, algorithm, options, names[one.lab])
+                    worst = max(worst, cell["ratio"])
+                    where = f"{one.lab}, {one.placement}" if one.lab else f"{one.ranks} ranks of this machine"
+                    print(
+                        f"row {index}: {cell['ratio']:.2f} ({cell['ratio_low']:.2f} to {cell['ratio_high']:.2f}), "
+                        f"{one.function} {size} {one.mpi}, {where}: {cell['algorithm']}, {cell['pairs']} pairs",
+                        flush=True,
+                    )
+            if options.write:
+                row = {**rows[index], "mpi_ratio": round(worst, 2)}
                 row["why"] = row.pop("why")  # stays the last
                 comma = "," if lines[at[index]].rstrip().endswith(",") else ""
                 lines[at[index]] = f"  {json.dumps(row, ensure_ascii=False)}{comma}"

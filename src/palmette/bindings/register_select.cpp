@@ -78,7 +78,7 @@ void register_select(nb::module_& m) {
             },
             "None: leave the call to the MPI; 'model': the candidate that the model holds fastest.")
         .def_ro("mpi_ratio", &Row::mpi_ratio,
-                "Of a call left to the MPI: palmette's best time over the MPI's where it was measured; 0: it wasn't.")
+                "Of a call left to the MPI: palmette's time over the MPI's, the largest that was measured; 0: none was.")
         .def_ro("why", &Row::why);
 
     nb::class_<Table>(m, "Table", "Which algorithm serves which call.")

@@ -70,7 +70,7 @@ struct Row {
     std::optional<bool> blocking;   ///< set: only for blocking (true) or nonblocking and persistent calls (false)
     std::optional<Spec> algorithm;  ///< absent: leave the call to the MPI, or by_model
     bool by_model = false;          ///< take the candidate that the model holds fastest; needs known sizes
-    /// Of a call left to the MPI: palmette's best time over the MPI's where it was measured; 0: it wasn't.
+    /// Of a call left to the MPI: palmette's time over the MPI's, the largest that was measured; 0: none was.
     double mpi_ratio = 0;
     std::string why;  ///< one sentence for people
 };
