@@ -32,15 +32,16 @@ from datetime import datetime, timezone
 from itertools import product
 from pathlib import Path
 
-from palmette import _core, mpi_install
-from palmette.bench.errors import BenchError
+from palmette import _core
 from palmette.bench.loads import with_loads
-from palmette.bench.machine import describe_machine
-from palmette.bench.places import LabPlace, free_lab_name
 from palmette.bench.results import LOADED
 from palmette.bench.sets import LAB
 from palmette.bench.traffic import Traffic, background
 from palmette.lab import Lab, LabError
+from palmette.measure.errors import BenchError
+from palmette.measure.machine import describe_machine
+from palmette.measure.places import LabPlace, free_lab_name
+from palmette.mpi import install as mpi_install
 from palmette.tune.candidates import candidates
 from palmette.tune.decide import ranked, typical_s
 from palmette.tune.errors import TuneError

@@ -23,7 +23,7 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from palmette.mpi_install import Installation, MpiNotFoundError, find
+from palmette.mpi.install import Installation, MpiNotFoundError, find
 
 SOURCE = Path(__file__).with_suffix(".c")
 KINDS = {"start": 0, "communicators": 1000, "duplicates": 1000, "types": 20000, "broadcasts": 20000, "calls": 2000000}

@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from palmette import _core
-from palmette.bench.errors import BenchError
 from palmette.bench.evaluate import evaluate
 from palmette.bench.results import Run
 from palmette.bench.store import open_store
+from palmette.measure.errors import BenchError
 
 APART = 1.15
 """Measured times that differ by less are no ranking."""

@@ -24,11 +24,12 @@ from datetime import datetime, timezone
 from pathlib import Path
 from statistics import median
 
-from palmette import _core, mpi_install
-from palmette.bench.machine import describe_machine
-from palmette.bench.places import LabPlace, free_lab_name
+from palmette import _core
 from palmette.bench.sets import LAB
 from palmette.lab import Lab, LabError
+from palmette.measure.machine import describe_machine
+from palmette.measure.places import LabPlace, free_lab_name
+from palmette.mpi import install as mpi_install
 from palmette.tune.errors import TuneError
 from palmette.tune.forecast import Predict, forecasts, predictor
 from palmette.tune.job import How, Question, Watcher, measure

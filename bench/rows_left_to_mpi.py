@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any
 
 from palmette import _core
-from palmette.bench.places import LabPlace, free_lab_name
 from palmette.lab import Lab
+from palmette.measure.places import LabPlace, free_lab_name
 from palmette.tune.forecast import forecasts
 from palmette.tune.plan import cells_of, job_on
 

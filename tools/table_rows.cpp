@@ -3,7 +3,6 @@
 #include <cstdio>
 #include <exception>
 #include <fstream>
-#include <iostream>
 #include <string>
 
 #include "palmette/base/json.hpp"
@@ -56,7 +55,7 @@ std::uint64_t digest_of(const std::string& text) {
 
 int main(int count, char** words) {
     if (count != 3) {
-        std::cerr << "usage: table_rows TABLE_JSON OUTPUT_CPP\n";
+        std::fputs("usage: table_rows TABLE_JSON OUTPUT_CPP\n", stderr);
         return 2;
     }
     try {
@@ -73,11 +72,11 @@ int main(int count, char** words) {
             << "u;\n\n}  // namespace palmette::select\n";
         out.close();
         if (!out) {
-            std::cerr << words[2] << ": can't be written\n";
+            std::fprintf(stderr, "%s: can't be written\n", words[2]);
             return 1;
         }
     } catch (const std::exception& error) {
-        std::cerr << error.what() << "\n";
+        std::fprintf(stderr, "%s\n", error.what());
         return 1;
     }
 }

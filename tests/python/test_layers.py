@@ -32,6 +32,24 @@ ORDER = (
 WITH_MPI = ("mpi", "runtime", "interpose", "matrix")
 BINDINGS_TOP = "select"
 
+ROOMS = (
+    ("files", "units", "settings", "_core", "__version__"),
+    ("topology",),
+    ("mpi",),
+    ("run",),
+    ("lab",),
+    ("doctor", "plan"),
+    ("measure",),
+    ("bound", "predict", "flow", "map", "calibrate", "export"),
+    ("discover", "bench", "patterns", "tune", "compose"),
+    ("show",),
+    ("report", "explain"),
+    ("simulate",),
+    ("cli",),
+)
+"""Packages and modules in Python, from the bottom up: one may import those of its own line and of lines below."""
+FLOOR = {room: floor for floor, rooms in enumerate(ROOMS) for room in rooms}
+
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?P<open>["<])(?P<path>[^">]+)[">]', re.MULTILINE)
 CPP_SUFFIXES = (".hpp", ".cpp", ".h", ".c", ".inc", ".in")
 
@@ -100,18 +118,22 @@ def imported(tree: ast.Module, package: str) -> Iterator[tuple[int, str]]:
 
 
 def python_violations(root: Path) -> list[Violation]:
-    """Check every module of `root`/python/palmette: only the command line knows the command line; no tests, no MPI."""
+    """Check every module of `root`/python/palmette: rooms in their order, no tests, no MPI."""
     sources = root / "python"
     result = []
     for file in sorted(sources.rglob("*.py")):
         name = str(file.relative_to(root))
         package = ".".join(file.relative_to(sources).parts[:-1])
         tree = ast.parse(file.read_text(encoding="utf-8"), filename=name)
-        inside_cli = (package + ".").startswith("palmette.cli.")
+        room = file.relative_to(sources / "palmette").with_suffix("").parts[0]
+        if room not in FLOOR and room != "__init__":
+            result.append(Violation(name, 1, f"{room} has no place in ROOMS"))
+            continue
         for line, module in imported(tree, package):
             parts = module.split(".")
-            if parts[:2] == ["palmette", "cli"] and not inside_cli:
-                result.append(Violation(name, line, f"imports {module}: only palmette.cli knows the command line"))
+            above = FLOOR.get(parts[1], 0) if parts[0] == "palmette" and len(parts) > 1 else 0
+            if above > FLOOR.get(room, 0):
+                result.append(Violation(name, line, f"imports {module}: the arrow goes up from {room} to {parts[1]}"))
             elif parts[0] in ("tests", "mpi4py"):
                 result.append(Violation(name, line, f"imports {module}, which the package must not need"))
     return result
@@ -149,11 +171,14 @@ def make_tree(root: Path, files: dict[str, str]) -> Path:
         ("src/palmette/bindings/a.cpp", "#include <mpi.h>\n", "known from mpi on"),
         ("src/palmette/plan/a.cpp", '#include "step.hpp"\n', "not from the include root"),
         ("src/palmette/misc/a.cpp", "\n", "no layer"),
-        ("python/palmette/lab/a.py", "from palmette.cli import common\n", "only palmette.cli"),
-        ("python/palmette/lab/a.py", "from ..cli.common import fail\n", "only palmette.cli"),
-        ("python/palmette/a.py", "def f() -> None:\n    import palmette.cli.main\n", "only palmette.cli"),
-        ("python/palmette/a.py", "from . import cli\n", "only palmette.cli"),
-        ("python/palmette/a.py", "import mpi4py.MPI\n", "must not need"),
+        ("python/palmette/lab/a.py", "from palmette.cli import common\n", "the arrow goes up from lab to cli"),
+        ("python/palmette/lab/a.py", "from ..cli.common import fail\n", "the arrow goes up from lab to cli"),
+        ("python/palmette/units.py", "def f() -> None:\n    import palmette.cli.main\n", "up from units to cli"),
+        ("python/palmette/units.py", "from . import lab\n", "up from units to lab"),
+        ("python/palmette/topology/a.py", "from palmette.mpi.install import find\n", "up from topology to mpi"),
+        ("python/palmette/measure/a.py", "from palmette.bench.run import run\n", "up from measure to bench"),
+        ("python/palmette/news/a.py", "\n", "news has no place in ROOMS"),
+        ("python/palmette/units.py", "import mpi4py.MPI\n", "must not need"),
     ],
 )
 def test_an_arrow_that_goes_up_is_caught(tmp_path: Path, file: str, text: str, reason: str) -> None:

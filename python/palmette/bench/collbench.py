@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from palmette.bench import job_output
-from palmette.bench.errors import BenchError
 from palmette.bench.results import Cell, Overlap, PassThrough
+from palmette.measure import job_output
+from palmette.measure.errors import BenchError
 
 
 @dataclass

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from palmette.bench.errors import BenchError
 from palmette.bench.evaluate import Key, group, usable_pairs
 from palmette.bench.results import Cell, Job, Run
-from palmette.bench.statistics import Ratio, Summary, Times, compare_groups, summarize
+from palmette.measure.errors import BenchError
+from palmette.measure.statistics import Ratio, Summary, Times, compare_groups, summarize
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from palmette.bench.results import LOADED, Cell, Job, Limit, Run
 from palmette.bench.settings import NONBLOCKING
-from palmette.bench.statistics import Ratio, Summary, Times, compare_pairs, in_time, summarize
+from palmette.measure.statistics import Ratio, Summary, Times, compare_pairs, in_time, summarize
 
 TRUSTED_FROM_S = 10e-3
 TRUSTED_ABOVE_FLOOR = 5.0

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from palmette import mpi_install
 from palmette.bench.results import LOADED, Kind, Run
 from palmette.bench.rivals import Rival
 from palmette.bench.settings import Settings
-from palmette.mpi_install import Installation
+from palmette.mpi import install as mpi_install
+from palmette.mpi.install import Installation
 
 CellName = tuple[str, int]
 """Collective and size."""

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from palmette import _core, mpi_install
-from palmette.bench.errors import BenchError
+from palmette import _core
 from palmette.export.coordinates import coordinates_text
 from palmette.export.mpich_coordinates import TREES, trees
+from palmette.measure.errors import BenchError
+from palmette.mpi import install as mpi_install
 
 
 @dataclass(frozen=True)

@@ -16,22 +16,22 @@ from typing import Any
 from palmette import _core
 from palmette.bench.beside_traffic import LOOK_S, count_own, put_bounds
 from palmette.bench.collbench import Output, read_output
-from palmette.bench.errors import BenchError
 from palmette.bench.evaluate import algorithm_of
-from palmette.bench.job_output import peeking, telling_line, watched
 from palmette.bench.jobs import Planned, plan_jobs
 from palmette.bench.limits import limits
 from palmette.bench.loads import with_loads
-from palmette.bench.machine import describe_machine
-from palmette.bench.places import LabPlace, Place, program, read_topology
 from palmette.bench.results import EdgeLoad, Job, Kind, Run
 from palmette.bench.settings import Settings
 from palmette.bench.traffic import Traffic, background
 from palmette.files import parse_json
 from palmette.lab.link_log import LinkLog
 from palmette.lab.running import TIMED_OUT
-from palmette.mpi_install import Installation
-from palmette.run.abi import Abi, abi_of_launcher, preload_library
+from palmette.measure.errors import BenchError
+from palmette.measure.job_output import peeking, telling_line, watched
+from palmette.measure.machine import describe_machine
+from palmette.measure.places import LabPlace, Place, program, read_topology
+from palmette.mpi.abi import Abi, abi_of_launcher, preload_library
+from palmette.mpi.install import Installation
 
 _ALONE_S = 1.0
 """For so long the traffic is watched before a job starts beside it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from palmette.bench.errors import BenchError
+from palmette.measure.errors import BenchError
 
 SCHEMA_VERSION = 4
 _JOBS = """

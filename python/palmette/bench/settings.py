@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from palmette import _core, mpi_install
-from palmette.bench.errors import BenchError
+from palmette import _core
 from palmette.bench.rivals import Rival
+from palmette.measure.errors import BenchError
+from palmette.mpi import install as mpi_install
 
 BLOCKING = (
     "gather",

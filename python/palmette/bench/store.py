@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
-from palmette.bench.errors import BenchError
 from palmette.bench.results import Cell, EdgeLoad, Job, Limit, Overlap, PassThrough, Run
 from palmette.bench.schema import prepare
-from palmette.bench.sqlite_file import SqliteFile, open_file
+from palmette.measure.errors import BenchError
+from palmette.measure.sqlite_file import SqliteFile, open_file
 
 DEFAULT_PATH = Path("runs.sqlite")
 

@@ -13,7 +13,7 @@ from palmette import _core
 from palmette.bench.compare import Change
 from palmette.bench.evaluate import Row
 from palmette.bench.results import Run
-from palmette.bench.statistics import Ratio, Summary, Verdict
+from palmette.measure.statistics import Ratio, Summary, Verdict
 
 MPI_NAMES = {"mpich": "MPICH", "openmpi": "Open MPI", "impi": "Intel MPI"}
 VERDICTS: tuple[Verdict, ...] = ("faster", "same", "ambiguous", "slower")

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from palmette import _core
-from palmette.bench.errors import BenchError
 from palmette.bench.results import EdgeLoad
 from palmette.lab import Lab, helpers
-from palmette.topology_model import TreeNode
+from palmette.measure.errors import BenchError
+from palmette.topology.model import TreeNode
 
 DEFAULT_BYTES = 64 << 10
 _PORT = 34000

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
-from palmette.calibrate.errors import CalibrateError
-from palmette.calibrate.session import JobLine, Pair
-from palmette.topology_model import InsideGroup, Machine, TreeNode
+from palmette.measure.errors import CalibrateError
+from palmette.measure.session import JobLine, Pair
+from palmette.topology.model import InsideGroup, Machine, TreeNode
 
 MOST_PAIRS = 3
 """Pairs of ranks that stand for a level."""

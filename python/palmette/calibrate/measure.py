@@ -6,12 +6,12 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from palmette.calibrate.errors import CalibrateError
 from palmette.calibrate.estimate import FEWEST
 from palmette.calibrate.layout import MOST_FLOWS, Layout, LevelPlan
 from palmette.calibrate.node_memory import NodeMemoryStep
-from palmette.calibrate.session import Asker
 from palmette.calibrate.steps import LatencyStep, MemoryStep, OverheadStep, SharedStep, Step, StreamStep
+from palmette.measure.errors import CalibrateError
+from palmette.measure.session import Asker
 
 MOST_MEMORIES = 2
 

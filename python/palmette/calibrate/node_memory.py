@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from palmette.calibrate.session import Asker
 from palmette.calibrate.steps import MEMORY_BLOCK, MEMORY_S, SharingStep, flow_counts
+from palmette.measure.session import Asker
 
 
 @dataclass

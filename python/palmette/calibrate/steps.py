@@ -13,8 +13,8 @@ from typing import Protocol
 
 from palmette.calibrate.estimate import Estimate, median
 from palmette.calibrate.layout import EdgePlan, LevelPlan
-from palmette.calibrate.session import Asker, Pair
 from palmette.calibrate.sharing import Fit, fit
+from palmette.measure.session import Asker, Pair
 
 ROUND_S = 0.15
 """About what one repetition of one pair takes."""

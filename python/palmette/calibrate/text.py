@@ -10,7 +10,7 @@ from rich.table import Table
 from palmette.calibrate.estimate import FEWEST, Estimate
 from palmette.calibrate.measure import LevelSteps, Measured
 from palmette.calibrate.write import costs_of
-from palmette.topology_model import Topology
+from palmette.topology.model import Topology
 from palmette.units import plural, rate_text
 
 SAME_HOST = "same host"

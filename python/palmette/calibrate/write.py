@@ -12,11 +12,11 @@ from importlib.metadata import version
 from palmette.calibrate.estimate import Estimate
 from palmette.calibrate.layout import Layout
 from palmette.calibrate.measure import LevelSteps, Measured
-from palmette.calibrate.session import JobLine
 from palmette.calibrate.sharing import Fit
 from palmette.calibrate.steps import SharedStep
-from palmette.topology_calibration import Calibration, LevelFit, SharedFit
-from palmette.topology_model import HostCosts, Level, Memory, Topology, TreeNode
+from palmette.measure.session import JobLine
+from palmette.topology.calibration import Calibration, LevelFit, SharedFit
+from palmette.topology.model import HostCosts, Level, Memory, Topology, TreeNode
 from palmette.units import plural, rate_text
 
 CALIBRATED = "calibrated"

@@ -9,11 +9,9 @@ from typing import Any
 
 import click
 
-from palmette import _core, mpi_install
+from palmette import _core
 from palmette.bench.compare import compare_runs, differences
-from palmette.bench.errors import BenchError
 from palmette.bench.evaluate import Row, evaluate
-from palmette.bench.places import Place
 from palmette.bench.results import Job, Run
 from palmette.bench.rivals import parse_rival
 from palmette.bench.runner import measure
@@ -32,11 +30,14 @@ from palmette.cli.bench_show import show_run as show_run
 from palmette.cli.common import CliError, Whole, assignment, console, emit_json, errors, json_option
 from palmette.cli.duration import duration
 from palmette.lab import LabError
-from palmette.launch import LaunchError
-from palmette.placement import PlacementError
+from palmette.measure.errors import BenchError
+from palmette.measure.places import Place
+from palmette.mpi import install as mpi_install
+from palmette.mpi.launch import LaunchError
 from palmette.report.page import write_page
 from palmette.run import RunError
-from palmette.topology_file import TopologyError
+from palmette.topology.file import TopologyError
+from palmette.topology.placement import PlacementError
 
 
 @contextmanager

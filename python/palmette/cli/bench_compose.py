@@ -9,7 +9,6 @@ from pathlib import Path
 import click
 
 from palmette import _core
-from palmette.bench.places import Place
 from palmette.bench.settings import parse_sizes, split, split_placements
 from palmette.cli import installations
 from palmette.cli.bench import one_line_errors
@@ -24,6 +23,7 @@ from palmette.compose.composition import Composition
 from palmette.compose.errors import ComposeError
 from palmette.compose.factoring import Factoring
 from palmette.compose.tuning import candidates, choose_seconds
+from palmette.measure.places import Place
 
 FASTEST = 5
 """Candidates that tuning shows."""

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import click
 
-from palmette.bench.places import Place
 from palmette.bench.settings import parse_sizes, split, split_placements
 from palmette.cli import installations
 from palmette.cli.bench import one_line_errors
 from palmette.cli.bench_place import Where
 from palmette.cli.common import CliError, Whole, emit_json, errors, json_option, write_file
 from palmette.cli.duration import duration
+from palmette.measure.places import Place
 from palmette.patterns.errors import PatternError
 from palmette.patterns.form import Form, parse
 from palmette.patterns.measure import ByLauncher, OnPlace, Runner, Settings, measure

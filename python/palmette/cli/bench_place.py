@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from palmette.bench.places import LabPlace, LocalPlace, Place, free_lab_name
 from palmette.bench.sets import LAB, BenchSet
 from palmette.cli.common import CliError, errors
 from palmette.lab import Lab, LabError
 from palmette.lab.namespaces import check_can_build
+from palmette.measure.places import LabPlace, LocalPlace, Place, free_lab_name
 
 DEFAULT_LAB = LAB
 DEFAULT_LOCAL_RANKS = 4

@@ -14,13 +14,13 @@ from palmette.bench.budget import Keeper, cheapest_seconds, duration_text, expec
 from palmette.bench.jobs import CellName, Planned, plan_jobs, without_done
 from palmette.bench.limits import bounded_as
 from palmette.bench.loads import mean_loads, with_loads
-from palmette.bench.machine import describe_machine
-from palmette.bench.places import Place
 from palmette.bench.results import Run
 from palmette.bench.settings import Settings
 from palmette.bench.store import Store
 from palmette.bench.text import size_text
 from palmette.cli.common import CliError, errors, write_file
+from palmette.measure.machine import describe_machine
+from palmette.measure.places import Place
 
 _SAID_FROM_S = 60.0
 """Shorter ones begin without a word."""

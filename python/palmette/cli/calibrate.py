@@ -7,8 +7,6 @@ from pathlib import Path
 
 import click
 
-from palmette import mpi_install, topology_file
-from palmette.calibrate.jobs import JobCommand, running
 from palmette.calibrate.layout import Layout
 from palmette.calibrate.measure import Effort, Measured, measure, plan_steps
 from palmette.calibrate.text import level_table, memory_line, node_memory_line, notes, to_json
@@ -18,10 +16,13 @@ from palmette.cli.calibrate_place import Asked, one_line_errors
 from palmette.cli.calibrate_progress import CalibrateProgress
 from palmette.cli.common import CliError, Whole, console, emit_json, errors, json_option
 from palmette.cli.duration import duration
-from palmette.discover.found import DiscoverError
 from palmette.discover.run import discover
-from palmette.run.abi import ABIS
-from palmette.topology_model import Topology
+from palmette.measure.jobs import JobCommand, running
+from palmette.mpi import install as mpi_install
+from palmette.mpi.abi import ABIS
+from palmette.topology import file as topology_file
+from palmette.topology.found import DiscoverError
+from palmette.topology.model import Topology
 
 DEFAULT_OUTPUT = Path("topology.json")
 

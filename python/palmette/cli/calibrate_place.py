@@ -12,17 +12,16 @@ from pathlib import Path
 
 import click
 
-from palmette import mpi_install
-from palmette.bench.errors import BenchError
-from palmette.calibrate.errors import CalibrateError
-from palmette.calibrate.jobs import JobCommand, by_launcher, on_place
 from palmette.cli import installations
 from palmette.cli.bench_place import Where
 from palmette.cli.common import CliError
 from palmette.lab import LabError
-from palmette.launch import LaunchError
-from palmette.placement import PlacementError
-from palmette.topology_file import TopologyError
+from palmette.measure.errors import BenchError, CalibrateError
+from palmette.measure.jobs import JobCommand, by_launcher, on_place
+from palmette.mpi import install as mpi_install
+from palmette.mpi.launch import LaunchError
+from palmette.topology.file import TopologyError
+from palmette.topology.placement import PlacementError
 
 
 @contextmanager

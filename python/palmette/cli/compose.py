@@ -33,7 +33,7 @@ from palmette.compose.text import (
 )
 from palmette.plan.counts import bytes_text, count_json, count_lines
 from palmette.plan.svg import TooLargeError, svg
-from palmette.topology_file import TopologyError, load
+from palmette.topology.file import TopologyError, load
 from palmette.units import plural
 
 EXAMPLE = "palmette compose allreduce --hierarchy 2:4"

@@ -11,9 +11,7 @@ from pathlib import Path
 
 import click
 
-from palmette import mpi_install, topology_file
 from palmette.bench.evaluate import evaluate
-from palmette.bench.places import LabPlace, LocalPlace, Place, free_lab_name
 from palmette.bench.results import Run
 from palmette.bench.settings import Settings
 from palmette.bench.store import open_store
@@ -21,14 +19,17 @@ from palmette.bench.text import MPI_NAMES, size_text
 from palmette.cli import installations
 from palmette.cli.bench import DEFAULT_LAB, one_line_errors, run_with_progress, show_run
 from palmette.cli.common import CliError, Folder, json_option
-from palmette.discover.found import DiscoverError
 from palmette.discover.run import discover
 from palmette.lab import Lab, LabError
 from palmette.lab.namespaces import check_can_build
+from palmette.measure.places import LabPlace, LocalPlace, Place, free_lab_name
+from palmette.mpi import install as mpi_install
 from palmette.report.page import write_page
 from palmette.show.svg import svg
 from palmette.show.text import tree_text
-from palmette.topology_model import Topology
+from palmette.topology import file as topology_file
+from palmette.topology.found import DiscoverError
+from palmette.topology.model import Topology
 
 PLACEMENT = "random:1"
 

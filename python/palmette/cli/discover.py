@@ -9,16 +9,16 @@ from typing import Any
 
 import click
 
-from palmette import mpi_install
-from palmette.calibrate.jobs import running
 from palmette.cli.bench_place import Where
 from palmette.cli.calibrate_place import Asked, one_line_errors
 from palmette.cli.common import CliError, emit_json, json_option
-from palmette.discover.found import DiscoverError, Found
 from palmette.discover.report import level_table, summary
 from palmette.discover.run import KINDS, discover
-from palmette.run.abi import ABIS
-from palmette.topology_model import Topology
+from palmette.measure.jobs import running
+from palmette.mpi import install as mpi_install
+from palmette.mpi.abi import ABIS
+from palmette.topology.found import DiscoverError, Found
+from palmette.topology.model import Topology
 
 MEASUREMENT = "measurement"
 PROGRESS_S = 2.0

@@ -6,7 +6,7 @@ import click
 from rich.table import Table
 
 from palmette.cli.common import console, emit_json, json_option
-from palmette.run.examine import Check, Findings, examine
+from palmette.doctor import Check, Findings, examine
 
 
 @click.command()

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from palmette import _core, mpi_install
+from palmette import _core
 from palmette.cli.common import CliError, Whole, emit_json, json_option
 from palmette.cli.job_options import make_machine
 from palmette.explain.costs import Cost, bound_of, costs
@@ -19,6 +19,7 @@ from palmette.explain.decision import Asked, Decision, decide, switched_off
 from palmette.explain.measured import figures
 from palmette.explain.report import ReportError, explain, read_report
 from palmette.explain.text import cost_lines, decision_lines, figure_lines, force_lines, report_lines
+from palmette.mpi import install as mpi_install
 from palmette.settings import SettingError, Value, values
 from palmette.tune.candidates import sizes_unknown
 from palmette.tune.errors import TuneError

@@ -15,7 +15,7 @@ from palmette.export.match import Export
 from palmette.export.mpich_defaults import NoDefaultsError
 from palmette.export.text import export_lines
 from palmette.files import write_text
-from palmette.mpi_install import MpiNotFoundError
+from palmette.mpi.install import MpiNotFoundError
 
 EXAMPLE = "palmette export --format openmpi-tuned --topology topology.json --placement block -o tuning"
 

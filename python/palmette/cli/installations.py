@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from palmette import mpi_install
 from palmette.bench.settings import split
 from palmette.cli.common import CliError
+from palmette.mpi import install as mpi_install
 
 
 def chosen(text: str | None) -> list[mpi_install.Installation]:

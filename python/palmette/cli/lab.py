@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 import click
 from rich.table import Table
 
-from palmette import mpi_install
 from palmette.cli.common import CliError, Whole, console, emit_json, json_option
 from palmette.cli.duration import duration
 from palmette.cli.job_options import placement_option
@@ -21,8 +20,9 @@ from palmette.lab import Lab, LabError, build, state
 from palmette.lab.lab import DEFAULT_LIFETIME_S, DEFAULT_NAME, DEFAULT_TIMEOUT_S
 from palmette.lab.namespaces import check_can_build
 from palmette.lab.running import TIMED_OUT
-from palmette.launch import LaunchError
-from palmette.placement import PlacementError
+from palmette.mpi import install as mpi_install
+from palmette.mpi.launch import LaunchError
+from palmette.topology.placement import PlacementError
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 

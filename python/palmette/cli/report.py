@@ -6,12 +6,12 @@ from pathlib import Path
 
 import click
 
-from palmette.bench.errors import BenchError
 from palmette.bench.evaluate import evaluate
 from palmette.bench.store import DEFAULT_PATH, open_store
 from palmette.cli.common import CliError, emit_json, json_option
+from palmette.measure.errors import BenchError
 from palmette.report.page import write_page
-from palmette.topology_file import TopologyError
+from palmette.topology.file import TopologyError
 
 
 @click.command(context_settings={"max_content_width": 80}, epilog="Example: palmette report last --output report.html")

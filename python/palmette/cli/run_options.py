@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
-from palmette.run.abi import ABIS
+from palmette.mpi.abi import ABIS
 
 
 class Option(NamedTuple):

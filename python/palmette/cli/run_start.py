@@ -12,8 +12,8 @@ from typing import Any
 
 from palmette.cli.printable import printable
 from palmette.cli.run_options import read_options
+from palmette.mpi.program import SHELL
 from palmette.run import Choices, Prepared, RunError, prepare, variables
-from palmette.run.program import SHELL
 
 
 def start(words: Sequence[str]) -> int | None:

@@ -9,7 +9,7 @@ from palmette.discover.report import level_table
 from palmette.show.fold import Folder
 from palmette.show.svg import svg
 from palmette.show.text import MOST_DIFFERENT, tree_text
-from palmette.topology_file import TopologyError, load
+from palmette.topology.file import TopologyError, load
 
 
 @click.command("show", epilog="Example: palmette show topology.json --svg topology.svg")

@@ -17,11 +17,11 @@ import click
 from click.core import ParameterSource
 
 from palmette import _core
-from palmette.bench.errors import BenchError
 from palmette.bench.settings import BLOCKING
 from palmette.bench.traffic import Traffic
 from palmette.cli.common import CliError, Whole, assignment, emit_json, json_option
 from palmette.files import write_text
+from palmette.measure.errors import BenchError
 from palmette.simulate import simgrid
 from palmette.simulate.cluster import Cluster, from_file, from_spec, from_stored, notes_on, prepared, stored
 from palmette.simulate.compare import Asked, Compared, compare

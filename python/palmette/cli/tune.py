@@ -11,8 +11,6 @@ from typing import Any
 
 import click
 
-from palmette.bench.machine import describe_machine
-from palmette.bench.places import Place
 from palmette.bench.settings import BLOCKING, expand_collectives, parse_sizes, split, split_placements
 from palmette.cli import installations
 from palmette.cli.bench import one_line_errors
@@ -21,9 +19,11 @@ from palmette.cli.common import CliError, Whole, console, emit_json, errors, jso
 from palmette.cli.duration import duration
 from palmette.cli.tune_progress import TuneProgress
 from palmette.cli.tune_show import plan_lines, result_json, result_lines
-from palmette.mpi_install import Installation
-from palmette.run.abi import ABIS, Abi
-from palmette.topology_file import load
+from palmette.measure.machine import describe_machine
+from palmette.measure.places import Place
+from palmette.mpi.abi import ABIS, Abi
+from palmette.mpi.install import Installation
+from palmette.topology.file import load
 from palmette.tune.errors import TuneError
 from palmette.tune.job import How
 from palmette.tune.places import LineSite, PlaceSite, Site

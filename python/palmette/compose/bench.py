@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 
 from palmette import _core
-from palmette.bench.job_output import telling_line
-from palmette.bench.places import Place, read_topology
-from palmette.bench.statistics import Ratio, Summary, Times, compare_groups, in_time, summarize
 from palmette.compose.composition import Composition, named
 from palmette.compose.errors import ComposeError
 from palmette.compose.factoring import Factoring, outer_traffic
 from palmette.compose.text import stages_json
 from palmette.lab.running import TIMED_OUT
-from palmette.mpi_install import Installation
-from palmette.run.abi import Abi, abi_of_launcher, measuring_program, preload_library
+from palmette.measure.job_output import telling_line
+from palmette.measure.places import Place, read_topology
+from palmette.measure.statistics import Ratio, Summary, Times, compare_groups, in_time, summarize
+from palmette.mpi.abi import Abi, abi_of_launcher, measuring_program, preload_library
+from palmette.mpi.install import Installation
 
 PROGRAM = "composebench"
 COLLECTIVES = {

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from palmette.compose.errors import ComposeError
-from palmette.run.abi import LIBRARIES
+from palmette.mpi.abi import LIBRARIES
 
 
 def mpi() -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from palmette.compose.errors import ComposeError
-from palmette.run.abi import LIBRARIES
+from palmette.mpi.abi import LIBRARIES
 
 _ABI_OF = {"mpich": "mpich", "impi": "mpich", "openmpi": "ompi", "ompi": "ompi", "abi": "abi"}
 HEADERS = LIBRARIES.parent / "include"

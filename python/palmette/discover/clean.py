@@ -6,8 +6,8 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
 from palmette.discover.fabric import ADAPTER, ROUTER, SWITCH, Cable, Device, RawFabric
-from palmette.discover.found import Found, some_names
 from palmette.discover.ib_names import host_of, is_aggregation_node, switch_name
+from palmette.topology.found import Found, some_names
 
 UNNAMED = "adapters without a host's name"
 LOCALHOST = "adapters named localhost"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-from palmette.discover.found import DiscoverError, Found, some_names
-from palmette.discover.ib_names import natural_key
 from palmette.discover.tree import tier_name
-from palmette.topology_model import Level, Machine, TreeNode
+from palmette.topology.found import DiscoverError, Found, some_names
+from palmette.topology.model import Level, Machine, TreeNode
+from palmette.topology.names import natural_key
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ import re
 
 from ClusterShell.NodeSet import NodeSet, NodeSetException  # type: ignore[import-untyped]
 
-from palmette.discover.found import DiscoverError
+from palmette.topology.found import DiscoverError
 
 MOST_HOSTS = 1 << 18
 """A list that stands for more is taken for a slip: no cluster has so many, and its names would take gigabytes."""

@@ -12,11 +12,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from palmette.discover.found import DiscoverError, Found
 from palmette.discover.hwloc_xml import read_hwloc_xml
 from palmette.discover.sysfs import read_sysfs
 from palmette.discover.text import read_text
-from palmette.topology_model import Source
+from palmette.topology.found import DiscoverError, Found
+from palmette.topology.model import Source
 
 LIBRARY = "libhwloc.so.15"
 

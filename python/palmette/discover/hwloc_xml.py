@@ -5,8 +5,8 @@ from __future__ import annotations
 import xml.etree.ElementTree as ElementTree
 from collections import defaultdict
 
-from palmette.discover.cpus import inside_name, nested_groups
-from palmette.discover.found import DiscoverError, Found, Inside
+from palmette.topology.cpus import inside_name, nested_groups
+from palmette.topology.found import DiscoverError, Found, Inside
 
 _LEVELS = {"Package": "socket", "Socket": "socket", "NUMANode": "numa", "L3Cache": "l3", "L3": "l3", "Core": "core"}
 

@@ -11,12 +11,12 @@ from typing import IO
 
 from palmette.discover.clean import LOCALHOST, UNNAMED, CleanFabric, clean
 from palmette.discover.fabric import Cable
-from palmette.discover.found import DiscoverError, Found
-from palmette.discover.ib_names import natural_key
 from palmette.discover.ibnetdiscover import read_ibnetdiscover
 from palmette.discover.text import open_text, standard_input
 from palmette.discover.tree import build_tree
-from palmette.topology_model import Fabric, FabricHost, FabricLink, FabricSwitch, Source
+from palmette.topology.found import DiscoverError, Found
+from palmette.topology.model import Fabric, FabricHost, FabricLink, FabricSwitch, Source
+from palmette.topology.names import natural_key
 
 _EXTRA_PATHS = "/usr/sbin:/sbin:/opt/ofed/sbin"
 TOOL = "ibnetdiscover"

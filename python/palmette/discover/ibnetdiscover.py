@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable
 
 from palmette.discover.fabric import ADAPTER, ROUTER, SWITCH, Device, RawFabric
-from palmette.discover.found import DiscoverError, Found
 from palmette.discover.ib_ports import read_port_line
 from palmette.discover.rates import speed_name
+from palmette.topology.found import DiscoverError, Found
 
 _LINK = re.compile(
     r"""\[(\d+)\] (?:\s*\[ext\s*\w+\])? (?:\s*\([0-9a-fA-Fx]*\))? \s*

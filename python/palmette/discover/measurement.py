@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from palmette import __version__, _core
-from palmette.calibrate.session import Asker, JobLine
-from palmette.discover.found import DiscoverError, Found
 from palmette.discover.measurement_groups import Groups, find_groups, joined, with_distances
-from palmette.topology_model import InsideGroup, Level, Machine, Source, TreeNode
+from palmette.measure.session import Asker, JobLine
+from palmette.topology.found import DiscoverError, Found
+from palmette.topology.model import InsideGroup, Level, Machine, Source, TreeNode
 from palmette.units import plural, rate_text
 
 TINY_BYTES, TRIPS = 1, 20

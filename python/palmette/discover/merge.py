@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timezone
 
-from palmette.discover.cpus import inside_levels, inside_name
-from palmette.discover.found import DiscoverError, Found, some_names
-from palmette.topology_model import Level, Machine, Topology, TreeNode
+from palmette.topology.cpus import inside_levels, inside_name
+from palmette.topology.found import DiscoverError, Found, some_names
+from palmette.topology.model import Level, Machine, Topology, TreeNode
 
 
 def merge(founds: Sequence[Found], name: str) -> Topology:

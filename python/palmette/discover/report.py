@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import PurePath
 from typing import Any
 
-from palmette.topology_model import Topology, TreeNode
+from palmette.topology.model import Topology, TreeNode
 from palmette.units import plural, rate_text
 
 MOST_WARNING_LINES = 20

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from palmette.discover.found import DiscoverError, Found
 from palmette.discover.hwloc import discover_hwloc
 from palmette.discover.ib_source import discover_ibnetdiscover
 from palmette.discover.merge import merge
 from palmette.discover.slurm import discover_slurm
 from palmette.discover.slurm_env import discover_env
-from palmette.discover.synthetic import discover_synthetic
-from palmette.topology_model import Topology
+from palmette.topology.found import DiscoverError, Found
+from palmette.topology.model import Topology
+from palmette.topology.synthetic import discover_synthetic
 
 
 def _no_job(argument: str | None) -> Found:

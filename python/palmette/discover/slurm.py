@@ -9,13 +9,13 @@ import subprocess
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from palmette.discover.found import DiscoverError, Found
 from palmette.discover.grouping import Group, machine_of_groups
 from palmette.discover.hostlist import expand
 from palmette.discover.slurm_block import Block, machine_of_blocks
 from palmette.discover.slurm_yaml import read_yaml
 from palmette.discover.text import exists, read_text
-from palmette.topology_model import Source
+from palmette.topology.found import DiscoverError, Found
+from palmette.topology.model import Source
 
 _PAIR = re.compile(r"(\w+)\s*=\s*(\"[^\"]*\"|\S+)")
 _KNOWN = {"switchname", "blockname", "blocksizes", "aggregatedblock"}

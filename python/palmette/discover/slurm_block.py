@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from palmette.discover.found import DiscoverError, Found, some_names
-from palmette.discover.ib_names import natural_key
-from palmette.topology_model import Level, Machine, TreeNode
+from palmette.topology.found import DiscoverError, Found, some_names
+from palmette.topology.model import Level, Machine, TreeNode
+from palmette.topology.names import natural_key
 
 
 @dataclass(slots=True)

@@ -11,12 +11,12 @@ import os
 import re
 from collections.abc import Mapping
 
-from palmette.discover.found import DiscoverError, Found, some_names
 from palmette.discover.hostlist import expand
-from palmette.discover.ib_names import natural_key
 from palmette.discover.text import read_text
 from palmette.discover.tree import tier_name
-from palmette.topology_model import Level, Machine, Source, TreeNode
+from palmette.topology.found import DiscoverError, Found, some_names
+from palmette.topology.model import Level, Machine, Source, TreeNode
+from palmette.topology.names import natural_key
 
 _EVERYBODY = (
     "srun --ntasks-per-node=1 sh -c 'echo $SLURM_TOPOLOGY_ADDR $SLURM_TOPOLOGY_ADDR_PATTERN' > addr.txt "

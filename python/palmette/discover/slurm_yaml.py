@@ -6,10 +6,10 @@ from typing import Any
 
 import yaml
 
-from palmette.discover.found import DiscoverError, Found
 from palmette.discover.grouping import Group, machine_of_groups
 from palmette.discover.hostlist import expand
 from palmette.discover.slurm_block import Block, machine_of_blocks
+from palmette.topology.found import DiscoverError, Found
 
 
 def read_yaml(text: str, found: Found) -> None:

@@ -7,8 +7,8 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
-from palmette.discover.cpus import inside_name, nested_groups
-from palmette.discover.found import DiscoverError, Found, Inside
+from palmette.topology.cpus import inside_name, nested_groups
+from palmette.topology.found import DiscoverError, Found, Inside
 
 
 def read_sysfs(root: Path, found: Found) -> None:

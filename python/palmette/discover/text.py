@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from typing import IO
 
-from palmette.discover.found import DiscoverError
 from palmette.files import open_input
+from palmette.topology.found import DiscoverError
 
 
 def open_text(path: str) -> IO[str]:

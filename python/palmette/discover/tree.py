@@ -12,11 +12,11 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from palmette.discover.clean import CleanFabric
-from palmette.discover.found import Found, some_names
-from palmette.discover.ib_names import natural_key
 from palmette.discover.leaf_groups import beside_the_tree, home_of, leaf_groups
 from palmette.discover.tiers import Groups, neighbours, tiers
-from palmette.topology_model import Level, Machine, TreeNode
+from palmette.topology.found import Found, some_names
+from palmette.topology.model import Level, Machine, TreeNode
+from palmette.topology.names import natural_key
 
 """A warning names so many switches or hosts."""
 

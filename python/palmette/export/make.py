@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from palmette import _core, mpi_install
+from palmette import _core
 from palmette.export import mpich_match, openmpi_han, openmpi_match, ucc_tune
 from palmette.export.coordinates import coordinates_text
 from palmette.export.decisions import decide, place_of
@@ -13,6 +13,7 @@ from palmette.export.mpich_coordinates import export_coordinates
 from palmette.export.mpich_defaults import read_defaults
 from palmette.export.mpich_tuning import tuning
 from palmette.export.openmpi_tuned import tuned
+from palmette.mpi import install as mpi_install
 
 FORMS = ("mpich-coordinates", "mpich-tuning", "openmpi-tuned", "openmpi-han", "ucc-tune")
 

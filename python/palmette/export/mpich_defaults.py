@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from palmette.mpi_install import Installation
+from palmette.mpi.install import Installation
 
 Tree = dict[str, Any]
 """A decision tree of MPICH: conditions as keys, tried in turn, down to one `algorithm=` or `composition=`."""

@@ -10,7 +10,6 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import TracebackType
 
-from palmette import launch, mpi_install
 from palmette.lab import build, state
 from palmette.lab.counters import read_link_bytes
 from palmette.lab.errors import LabError
@@ -22,8 +21,10 @@ from palmette.lab.network import plan_network
 from palmette.lab.running import check_visible, run_to_end
 from palmette.lab.spec import Spec, read_spec
 from palmette.lab.topology import lab_topology, save_topology
-from palmette.placement import hosts_of_ranks
-from palmette.topology_model import TreeNode
+from palmette.mpi import install as mpi_install
+from palmette.mpi import launch
+from palmette.topology.model import TreeNode
+from palmette.topology.placement import hosts_of_ranks
 
 DEFAULT_NAME = "default"
 DEFAULT_LIFETIME_S = 7200.0

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from palmette.lab.helpers import helper
 from palmette.lab.network import NETWORK
-from palmette.mpi_install import Installation
+from palmette.mpi.install import Installation
 
 
 @dataclass(frozen=True)

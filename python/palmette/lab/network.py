@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from palmette.lab.spec import Spec
-from palmette.topology_model import TreeNode
+from palmette.topology.model import TreeNode
 
 LOGIN = "login"
 LOGIN_ADDRESS = "10.77.255.254"

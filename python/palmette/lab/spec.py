@@ -7,11 +7,11 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from palmette import topology_file
-from palmette.discover.found import DiscoverError
-from palmette.discover.synthetic import discover_synthetic
 from palmette.lab.errors import LabError
-from palmette.topology_model import InsideGroup, Level, Machine, TreeNode
+from palmette.topology import file as topology_file
+from palmette.topology.found import DiscoverError
+from palmette.topology.model import InsideGroup, Level, Machine, TreeNode
+from palmette.topology.synthetic import discover_synthetic
 
 PAYLOAD_SHARE = 1448 / 1514
 """TCP payload in a full Ethernet frame as tbf counts it: 1500 less 52 bytes of headers, of 1500 plus 14."""

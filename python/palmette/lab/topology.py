@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from palmette.lab.spec import PAYLOAD_SHARE, Spec
-from palmette.topology_model import Level, Machine, Source, Topology, TreeNode
+from palmette.topology.model import Level, Machine, Source, Topology, TreeNode
 
 
 def lab_topology(name: str, text: str, spec: Spec, rates: Mapping[str, float | None]) -> Topology:

@@ -12,18 +12,18 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from palmette import _core
-from palmette.bench.job_output import telling_line
-from palmette.bench.places import Place, read_topology
-from palmette.calibrate.errors import CalibrateError
-from palmette.calibrate.jobs import by_launcher
 from palmette.lab.running import TIMED_OUT, run_to_end
-from palmette.mpi_install import Installation
+from palmette.measure.errors import CalibrateError
+from palmette.measure.job_output import telling_line
+from palmette.measure.jobs import by_launcher
+from palmette.measure.places import Place, read_topology
+from palmette.mpi.abi import Abi, abi_of_launcher, measuring_program
+from palmette.mpi.install import Installation
 from palmette.patterns.errors import PatternError
 from palmette.patterns.form import Form
 from palmette.patterns.rates import Measured, evaluate
 from palmette.patterns.seats import Seats
 from palmette.patterns.transfers import Plan, plan
-from palmette.run.abi import Abi, abi_of_launcher, measuring_program
 
 PROGRAM = "patternbench"
 

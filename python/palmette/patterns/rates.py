@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from palmette.bench.statistics import CONFIDENCE, RESAMPLES, in_time
+from palmette.measure.statistics import CONFIDENCE, RESAMPLES, in_time
 from palmette.patterns.seats import Seats
 from palmette.patterns.transfers import Plan
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from html import escape
 
 from palmette.bench.evaluate import Row
-from palmette.bench.statistics import Summary
 from palmette.bench.text import size_text, time_text
+from palmette.measure.statistics import Summary
 
 WIDTH, HEIGHT = 348, 250
 LEFT, RIGHT, TOP, BOTTOM = 56, 14, 12, 38

@@ -11,8 +11,8 @@ from typing import Any
 
 from palmette.bench.evaluate import Row
 from palmette.bench.results import Job, Run
-from palmette.bench.statistics import MARGIN
 from palmette.bench.text import MPI_NAMES, VERDICTS, mpi_text, size_text, time_text
+from palmette.measure.statistics import MARGIN
 from palmette.report.charts import chart, time_range
 
 Series = tuple[str, str]

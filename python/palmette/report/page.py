@@ -10,17 +10,17 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup
 
-from palmette.bench.errors import BenchError
 from palmette.bench.evaluate import Row
 from palmette.bench.results import Run
 from palmette.bench.sets import outcomes_of
 from palmette.bench.text import MPI_NAMES, hidden_text, mpi_text, ratio_text, size_text, spread_text, time_text
 from palmette.files import write_text
+from palmette.measure.errors import BenchError
 from palmette.report import content
 from palmette.report.beside import besides
 from palmette.report.loaded import loaded
 from palmette.show.svg import svg
-from palmette.topology_file import parse
+from palmette.topology.file import parse
 
 _FOLDER = Path(__file__).parent
 

@@ -6,9 +6,9 @@ out, except a launcher with `--version`: programs are read as ELF files.
 
 from __future__ import annotations
 
-from palmette.run.abi import Abi
+from palmette.mpi.abi import Abi
+from palmette.mpi.errors import RunError
 from palmette.run.choices import Choices, variables
-from palmette.run.errors import RunError
 from palmette.run.prepared import Prepared, prepare
 
 __all__ = ["Abi", "Choices", "Prepared", "RunError", "prepare", "variables"]

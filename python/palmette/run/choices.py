@@ -8,8 +8,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from palmette import settings
-from palmette.launch.kept import keep, recall, signature
-from palmette.run.errors import RunError
+from palmette.mpi.errors import RunError
+from palmette.mpi.launch.kept import keep, recall, signature
 
 INTERNAL = ("PALMETTE_LAB_", "PALMETTE_MPI_")
 """Variables of the lab and of the search for MPIs: none of the ranks' business."""
@@ -118,7 +118,7 @@ def _check_topology(values: Mapping[str, str]) -> None:
     key = [path, signature(path)]
     if recall("topology", key) is True:
         return
-    from palmette.topology_file import TopologyError, load
+    from palmette.topology.file import TopologyError, load
 
     try:
         load(path)

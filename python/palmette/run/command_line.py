@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from palmette.files import read_text
-from palmette.launch.identify import LauncherKind
-from palmette.run.errors import RunError
+from palmette.mpi.errors import RunError
+from palmette.mpi.launch.identify import LauncherKind
 from palmette.run.launcher_options import LauncherOptions
 from palmette.run.options import DIRECTORIES, FILES
 

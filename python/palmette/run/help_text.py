@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from palmette.launch import LauncherKind
+from palmette.mpi.launch import LauncherKind
 
 _NAME = r"-{1,2}[A-Za-z][\w\-]*"
 # `    -n/-np {value}   number of processes`, `    -s <spec>   redirect stdin`

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from palmette.launch import LauncherKind
-from palmette.run.abi import ABIS, SONAMES, Abi, Evidence, abis_of_launcher, built
+from palmette.mpi.abi import ABIS, SONAMES, Abi, Evidence, abis_of_launcher, built
+from palmette.mpi.launch import LauncherKind
 
 # What Open MPI's launchers give to each rank, and hydra's, MPICH's and Intel's. Slurm sets PMI_RANK for all MPIs, but
 # none of the others. Modules' variables (I_MPI_ROOT, MPI_HOME) and the mpiexec of PATH tell less than they seem to: a

@@ -12,9 +12,9 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from palmette.launch import LauncherKind
-from palmette.launch.identify import launcher_key
-from palmette.launch.kept import keep, recall
+from palmette.mpi.launch import LauncherKind
+from palmette.mpi.launch.identify import launcher_key
+from palmette.mpi.launch.kept import keep, recall
 from palmette.run.options import FLAGS, VALUES
 
 TIMEOUT_S = 10.0

@@ -8,7 +8,7 @@ versions of Open MPI only, are left out on purpose.
 
 from __future__ import annotations
 
-from palmette.launch.identify import LauncherKind
+from palmette.mpi.launch.identify import LauncherKind
 
 _HYDRA = """
     env envlist genvlist f hosts rankmap wdir configfile n np launcher launcher-exec rmk topolib bind-to map-by

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from palmette.run.elf import defines
+from palmette.mpi.elf import defines
 
 NAME = "LD_PRELOAD"
 

@@ -10,9 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from palmette.launch import LauncherKind, identify
-from palmette.run import sanitizer
-from palmette.run.abi import (
+from palmette.mpi import sanitizer
+from palmette.mpi.abi import (
     LIBRARIES,
     Abi,
     Evidence,
@@ -20,13 +19,14 @@ from palmette.run.abi import (
     matrix_library,
     preload_library,
 )
+from palmette.mpi.errors import RunError
+from palmette.mpi.launch import LauncherKind, identify
+from palmette.mpi.program import check_privileges, find_program, linked_behind, linked_itself
 from palmette.run.command_line import CommandLine, Part, ProgramsInFileError, read_command_line
-from palmette.run.errors import RunError
 from palmette.run.jobs import undecided
 from palmette.run.launcher_options import LauncherOptions
 from palmette.run.preload import NAME as LD_PRELOAD
 from palmette.run.preload import with_preload
-from palmette.run.program import check_privileges, find_program, linked_behind, linked_itself
 from palmette.run.rewrite import Amended, rewrite
 
 # Only a program with such a name is asked what it is: `./app --version` might be hours of work.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from palmette.launch import launcher
+from palmette.mpi.launch import launcher
 from palmette.run.command_line import Assignment, CommandLine
 from palmette.run.preload import NAME as LD_PRELOAD
 

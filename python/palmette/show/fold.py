@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from palmette.discover.hostlist import fold as fold_names
-from palmette.topology_model import TreeNode
+from palmette.topology.model import TreeNode
 
 
 @dataclass(slots=True)

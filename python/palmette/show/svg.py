@@ -18,7 +18,7 @@ from palmette.show.svg_layout import (
     layout,
     text_width,
 )
-from palmette.topology_model import Topology
+from palmette.topology.model import Topology
 from palmette.units import plural, rate_text
 
 MARGIN = 36.0

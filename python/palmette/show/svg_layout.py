@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from palmette.show.fold import Folded, Folder
-from palmette.topology_model import Topology
+from palmette.topology.model import Topology
 from palmette.units import plural, rate_text
 
 MOST_CARDS = 9

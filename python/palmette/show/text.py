@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from palmette.show.fold import Folded, Folder
-from palmette.topology_model import Topology
+from palmette.topology.model import Topology
 from palmette.units import plural, rate_text
 
 WIDTH = 80

@@ -8,15 +8,16 @@ from dataclasses import dataclass, field, replace
 from importlib import resources
 from typing import Any
 
-from palmette import _core, topology_file
-from palmette.discover.found import DiscoverError
+from palmette import _core
 from palmette.discover.run import discover
-from palmette.discover.synthetic import discover_synthetic
 from palmette.files import read_bytes
 from palmette.simulate.errors import SimulateError
 from palmette.simulate.parameters import Parameters
-from palmette.topology_file import TopologyError
-from palmette.topology_model import HostCosts, InsideGroup, Level, Machine, Memory, Topology, TreeNode
+from palmette.topology import file as topology_file
+from palmette.topology.file import TopologyError
+from palmette.topology.found import DiscoverError
+from palmette.topology.model import HostCosts, InsideGroup, Level, Machine, Memory, Topology, TreeNode
+from palmette.topology.synthetic import discover_synthetic
 
 MOST_HOSTS = 20_000
 _FREE = Memory(1e12, 1e12, "simulation")

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from palmette.bench.results import LOADED, EdgeLoad
 from palmette.bench.traffic import Traffic, hosts_of_processes
-from palmette.placement import PlacementError, hosts_of_ranks
 from palmette.simulate.cluster import Cluster
 from palmette.simulate.errors import SimulateError
+from palmette.topology.placement import PlacementError, hosts_of_ranks
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from palmette.simulate.cluster import Cluster
 from palmette.simulate.delivery import Gaps, least_of_job_s
 from palmette.simulate.job import Job
 from palmette.simulate.parameters import Parameters
-from palmette.topology_model import Topology
+from palmette.topology.model import Topology
 
 _VECTORS = ("bcast", "reduce", "allreduce", "scan", "exscan")
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from palmette.bench import results
 from palmette.bench.evaluate import Row
-from palmette.bench.machine import describe_machine
-from palmette.bench.statistics import Ratio, Summary, judge
 from palmette.bench.text import size_text
+from palmette.measure.machine import describe_machine
+from palmette.measure.statistics import Ratio, Summary, judge
 from palmette.report.page import write_page
 from palmette.simulate.compare import Cell, Compared
 from palmette.simulate.job import Job

@@ -16,7 +16,7 @@ from xml.sax.saxutils import quoteattr
 
 from palmette.simulate.errors import SimulateError
 from palmette.simulate.parameters import Parameters
-from palmette.topology_model import Fabric, Topology, TreeNode
+from palmette.topology.model import Fabric, Topology, TreeNode
 
 _HEAD = """<?xml version='1.0'?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">

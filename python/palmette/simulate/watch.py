@@ -14,7 +14,7 @@ from palmette.simulate.job import Background
 from palmette.simulate.parameters import Parameters
 from palmette.simulate.platform import platform_xml
 from palmette.simulate.run import UNDERNEATH, end_costs, events_of, started
-from palmette.topology_model import TreeNode
+from palmette.topology.model import TreeNode
 
 _STEPS = 400
 """At least so many exchanges of each process, in whole rounds; what a round takes is their mean."""

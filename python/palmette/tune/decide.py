@@ -15,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from palmette.bench.statistics import MARGIN, in_time
+from palmette.measure.statistics import MARGIN, in_time
 from palmette.tune.results import MPI, TABLE, Cell, CellResult, Measured
 
 Outcome = Literal["better", "present", "unsure"]

@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from palmette.bench.places import Place
 from palmette.lab.running import run_to_end
-from palmette.launch import identify
-from palmette.mpi_install import Installation
+from palmette.measure.places import Place
+from palmette.mpi.abi import SONAMES, Abi, abi_of_launcher, measuring_program, preload_library
+from palmette.mpi.install import Installation
+from palmette.mpi.launch import identify
 from palmette.run import prepare
-from palmette.run.abi import SONAMES, Abi, abi_of_launcher, measuring_program, preload_library
 from palmette.tune.errors import TuneError
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from palmette.bench import job_output
+from palmette.measure import job_output
 from palmette.tune.errors import TuneError
 
 TABLE = "table"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from palmette.bench.sqlite_file import SqliteFile, open_file
+from palmette.measure.sqlite_file import SqliteFile, open_file
 from palmette.tune.errors import TuneError
 from palmette.tune.results import Cell, CellResult, Measured
 

@@ -63,7 +63,7 @@ constexpr const char* name_of(Kind kind) {
     }
 }
 
-/// As palmette.run.abi tells them: Cray and others name MPICH's library after the compiler that made it, Debian after
+/// As palmette.mpi.abi tells them: Cray and others name MPICH's library after the compiler that made it, Debian after
 /// MPICH.
 Kind kind_of(std::string_view name) {
     const auto ends = [&](std::string_view tail) { return name.ends_with(tail); };

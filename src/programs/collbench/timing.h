@@ -76,7 +76,7 @@ static struct call finish_together(struct timing* t) {
     return (struct call){worst[0], worst[1], worst[2], t->start_s};
 }
 
-/* Whether a call started in time on all ranks: palmette.bench.statistics leaves out those that didn't. */
+/* Whether a call started in time on all ranks: palmette.measure.statistics leaves out those that didn't. */
 static bool in_time(struct call worst) { return worst.late_s <= 2e-3 || worst.late_s <= 0.1 * worst.time_s; }
 
 #endif

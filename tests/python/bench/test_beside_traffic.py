@@ -19,7 +19,7 @@ from palmette.bench.text import summary_lines
 from palmette.lab import Lab
 from palmette.lab.link_log import LinkLog
 from palmette.lab.spec import PAYLOAD_SHARE, read_spec
-from palmette.topology_model import Topology
+from palmette.topology.model import Topology
 
 MakeRun = Callable[..., Run]
 KB = 1000 / PAYLOAD_SHARE

@@ -8,10 +8,10 @@ from collections.abc import Callable
 import pytest
 
 from palmette.bench.compare import compare_runs, differences
-from palmette.bench.errors import BenchError
 from palmette.bench.evaluate import Row, evaluate
 from palmette.bench.results import Cell, Job, Limit, Run
 from palmette.bench.text import multiple_text, summary_lines, time_text
+from palmette.measure.errors import BenchError
 
 MakeRun = Callable[..., Run]
 MakeCell = Callable[..., Cell]

@@ -10,12 +10,10 @@ from typing import Any
 
 import pytest
 
-from palmette import _core, mpi_install, topology_file
-from palmette.bench.errors import BenchError
+from palmette import _core
 from palmette.bench.evaluate import evaluate
 from palmette.bench.loaded import load_lines, loaded_lines, pairs_of
 from palmette.bench.loads import mean_loads, with_loads
-from palmette.bench.places import LabPlace, LocalPlace, program
 from palmette.bench.results import EdgeLoad, Run
 from palmette.bench.runner import measure
 from palmette.bench.settings import Settings
@@ -23,7 +21,11 @@ from palmette.bench.store import open_store
 from palmette.bench.traffic import Traffic, background, hosts_of_processes
 from palmette.lab import Lab
 from palmette.lab.spec import read_spec
+from palmette.measure.errors import BenchError
+from palmette.measure.places import LabPlace, LocalPlace, program
+from palmette.mpi import install as mpi_install
 from palmette.report.page import render
+from palmette.topology import file as topology_file
 
 MakeRun = Callable[..., Run]
 LAB = "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core"

@@ -9,12 +9,9 @@ from typing import Any
 
 import pytest
 
-from palmette import mpi_install
 from palmette.bench.budget import Keeper, duration_text, expected_seconds, fit
-from palmette.bench.errors import BenchError
 from palmette.bench.evaluate import evaluate
 from palmette.bench.jobs import Planned, plan_jobs, without_done
-from palmette.bench.places import LocalPlace, program
 from palmette.bench.results import Job, Run
 from palmette.bench.rivals import PRESETS, Rival, parse_rival
 from palmette.bench.runner import measure
@@ -23,7 +20,10 @@ from palmette.bench.settings import BLOCKING, Settings
 from palmette.bench.side_by_side import mean_speeds, side_by_side
 from palmette.bench.side_text import mean_lines, side_lines, target_lines
 from palmette.bench.targets import Target, outcomes
-from palmette.mpi_install import Installation
+from palmette.measure.errors import BenchError
+from palmette.measure.places import LocalPlace, program
+from palmette.mpi import install as mpi_install
+from palmette.mpi.install import Installation
 
 MakeRun = Callable[..., Run]
 

@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
-from palmette import mpi_install
-from palmette.bench.errors import BenchError
-from palmette.bench.places import LabPlace, LocalPlace, program
 from palmette.bench.runner import measure
 from palmette.bench.settings import COLLECTIVES, NONBLOCKING, PASS_THROUGH_ROUNDS, Settings
 from palmette.lab import Lab
-from palmette.mpi_install import Installation
+from palmette.measure.errors import BenchError
+from palmette.measure.places import LabPlace, LocalPlace, program
+from palmette.mpi import install as mpi_install
+from palmette.mpi.abi import abi_of_launcher, preload_library
+from palmette.mpi.install import Installation
 from palmette.run import RunError
-from palmette.run.abi import abi_of_launcher, preload_library
 
 pytestmark = pytest.mark.mpi
 

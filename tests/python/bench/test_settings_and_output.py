@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 
 from palmette.bench.collbench import read_output
-from palmette.bench.errors import BenchError
-from palmette.bench.job_output import count_cells
 from palmette.bench.results import Overlap, PassThrough
 from palmette.bench.settings import (
     BLOCKING,
@@ -19,6 +17,8 @@ from palmette.bench.settings import (
     split,
     split_placements,
 )
+from palmette.measure.errors import BenchError
+from palmette.measure.job_output import count_cells
 
 
 def test_sizes_are_bytes_in_powers_of_1024() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from palmette.bench.statistics import FEWEST_PAIRS, compare_groups, compare_pairs, in_time, judge, summarize
+from palmette.measure.statistics import FEWEST_PAIRS, compare_groups, compare_pairs, in_time, judge, summarize
 
 
 def scattered(median: float, noise: float, count: int, random: np.random.Generator) -> np.ndarray:

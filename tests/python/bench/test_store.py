@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from palmette.bench.errors import BenchError
 from palmette.bench.results import Overlap, PassThrough, Run
 from palmette.bench.store import open_store
+from palmette.measure.errors import BenchError
 
 MakeRun = Callable[..., Run]
 

@@ -8,7 +8,7 @@ import pytest
 
 from calibrate.invented import LAB, TRUTH, InventedJob, layout_of
 from palmette.discover.run import discover
-from palmette.topology_model import Topology
+from palmette.topology.model import Topology
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from palmette.calibrate.layout import Layout
-from palmette.calibrate.session import JobLine, Pair
-from palmette.topology_model import Topology, TreeNode
+from palmette.measure.session import JobLine, Pair
+from palmette.topology.model import Topology, TreeNode
 
 
 @dataclass

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from calibrate.invented import job_line, layout_of
-from palmette.calibrate.errors import CalibrateError
 from palmette.calibrate.layout import MOST_FLOWS, MOST_PAIRS, Layout, LevelPlan
-from palmette.calibrate.session import JobLine
 from palmette.discover.run import discover
-from palmette.topology_model import Level, Machine, Topology, TreeNode
+from palmette.measure.errors import CalibrateError
+from palmette.measure.session import JobLine
+from palmette.topology.model import Level, Machine, Topology, TreeNode
 
 
 def plans(layout: Layout) -> dict[str | None, LevelPlan]:

@@ -12,7 +12,6 @@ import pytest
 
 import palmette
 from calibrate.invented import TRUTH, Costs, InventedJob, job_line, layout_of
-from palmette.calibrate.errors import CalibrateError
 from palmette.calibrate.estimate import FEWEST, relative_error
 from palmette.calibrate.layout import MOST_PAIRS
 from palmette.calibrate.measure import Effort, Measured, measure, plan_steps
@@ -20,9 +19,10 @@ from palmette.calibrate.text import level_table, node_memory_line, notes, plan_l
 from palmette.calibrate.write import calibration_of, write_into
 from palmette.cli.common import make_console
 from palmette.discover.run import discover
-from palmette.topology_calibration import Calibration, LevelFit
-from palmette.topology_file import parse
-from palmette.topology_model import Topology
+from palmette.measure.errors import CalibrateError
+from palmette.topology.calibration import Calibration, LevelFit
+from palmette.topology.file import parse
+from palmette.topology.model import Topology
 
 Invented = Callable[..., InventedJob]
 SCHEMA = json.loads((Path(palmette.__file__).parent / "schemas" / "topology.schema.json").read_text())

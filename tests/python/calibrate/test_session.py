@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from palmette.calibrate import session as session_module
-from palmette.calibrate.errors import CalibrateError
-from palmette.calibrate.session import Session, mpi_name
+from palmette.measure import session as session_module
+from palmette.measure.errors import CalibrateError
+from palmette.measure.session import Session, mpi_name
 
 JOB = (
     '{"event":"job","format":"calibrate","version":1,"ranks":2,"mpi":"MPICH Version:      5.0.2",'

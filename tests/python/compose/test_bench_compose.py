@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from palmette import _core, mpi_install
-from palmette.bench.statistics import compare_groups, summarize
+from palmette import _core
 from palmette.compose import ComposeError, named
 from palmette.compose.auto import ablation, equal_links
 from palmette.compose.bench import Asked, Cell, Figures, Named, Row, Settings, composition_of, figures, program
@@ -19,6 +18,8 @@ from palmette.compose.bench_svg import svg
 from palmette.compose.bench_text import cell_lines
 from palmette.compose.factoring import Factoring
 from palmette.compose.tuning import DROP, FEWEST, candidates, choose_seconds
+from palmette.measure.statistics import compare_groups, summarize
+from palmette.mpi import install as mpi_install
 
 Call = Callable[..., Any]
 LAB = "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core"

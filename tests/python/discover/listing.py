@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from palmette.discover.found import Found
 from palmette.discover.ib_source import discover_ibnetdiscover
+from palmette.topology.found import Found
 
 
 @dataclass

@@ -9,7 +9,7 @@ import pytest
 
 from palmette import _core
 from palmette.discover.run import discover
-from palmette.topology_model import InsideGroup, Topology
+from palmette.topology.model import InsideGroup, Topology
 
 FIXTURES = Path(__file__).resolve().parents[2] / "data" / "fabrics"
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from palmette.topology_file import load
+from palmette.topology.file import load
 
 FIXTURE = Path(__file__).resolve().parents[2] / "data" / "fabrics" / "fat-tree.txt"
 Palmette = Callable[..., Any]

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from discover.listing import Listing, discover_text, left_out, tree_of, two_leaves, up
-from palmette.discover.found import DiscoverError
 from palmette.discover.merge import merge
-from palmette.topology_file import load
+from palmette.topology.file import load
+from palmette.topology.found import DiscoverError
 
 CLEAN = two_leaves().text()
 

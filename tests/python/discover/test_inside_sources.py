@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from palmette.discover import hwloc
-from palmette.discover.cpus import inside_name, nested_groups
-from palmette.discover.found import DiscoverError, Found
 from palmette.discover.hwloc import discover_hwloc
-from palmette.discover.synthetic import discover_synthetic
 from palmette.discover.sysfs import read_sysfs
-from palmette.topology_model import Source
+from palmette.topology.cpus import inside_name, nested_groups
+from palmette.topology.found import DiscoverError, Found
+from palmette.topology.model import Source
+from palmette.topology.synthetic import discover_synthetic
 
 
 def name_of(found: Found) -> str:

@@ -15,11 +15,11 @@ import pytest
 
 import palmette
 from palmette import _core
-from palmette.calibrate.session import JobLine
-from palmette.discover.found import DiscoverError
 from palmette.discover.measurement import discover_measurement
 from palmette.discover.measurement_groups import Groups, find_groups, split
 from palmette.discover.run import discover
+from palmette.measure.session import JobLine
+from palmette.topology.found import DiscoverError
 
 SCHEMA = json.loads((Path(palmette.__file__).parent / "schemas" / "topology.schema.json").read_text())
 

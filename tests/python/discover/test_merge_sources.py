@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from palmette.discover.found import DiscoverError
 from palmette.discover.run import discover
-from palmette.topology_model import Topology
+from palmette.topology.found import DiscoverError
+from palmette.topology.model import Topology
 
 FIXTURE = Path(__file__).resolve().parents[2] / "data" / "fabrics" / "fat-tree.txt"
 

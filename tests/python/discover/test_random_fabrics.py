@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from palmette.discover.found import Found
 from palmette.discover.rates import link_bytes_per_s
 from palmette.discover.slurm import discover_slurm
-from palmette.topology_model import TreeNode
+from palmette.topology.found import Found
+from palmette.topology.model import TreeNode
 
 from .listing import Listing, discover_text, ibdiagnet
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from discover.listing import left_out, tree_of, up
-from palmette.discover.found import DiscoverError, Found
 from palmette.discover.ib_source import discover_ibnetdiscover
 from palmette.discover.slurm import discover_slurm
+from palmette.topology.found import DiscoverError, Found
 
 
 def read(folder: Path, name: str) -> Found:

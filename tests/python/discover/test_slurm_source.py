@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from discover.listing import tree_of
-from palmette.discover.found import DiscoverError, Found
 from palmette.discover.slurm import discover_slurm
 from palmette.discover.slurm_env import discover_env
+from palmette.topology.found import DiscoverError, Found
 
 
 def conf(folder: Path, text: str, name: str = "topology.conf") -> Found:

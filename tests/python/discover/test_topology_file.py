@@ -13,7 +13,7 @@ import pytest
 import palmette
 from discover.listing import two_leaves
 from palmette.discover.run import discover
-from palmette.topology_file import TopologyError, load, parse
+from palmette.topology.file import TopologyError, load, parse
 
 SCHEMA = json.loads((Path(palmette.__file__).parent / "schemas" / "topology.schema.json").read_text())
 FIXTURES = Path(__file__).resolve().parents[2] / "data" / "fabrics"

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from palmette import _core, launch, mpi_install
+from palmette import _core
+from palmette.mpi import install as mpi_install
+from palmette.mpi import launch
 
 PROGRAM = Path(__file__).parent / "programs" / "operands.c"
 RANKS = 4

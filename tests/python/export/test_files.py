@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
-from palmette import _core, mpi_install
+from palmette import _core
 from palmette.export import mpich_match, openmpi_match, ucc_tune
 from palmette.export.decisions import Place, Spec, decide, place_of
 from palmette.export.make import FORMS, make_exports
 from palmette.export.match import match_all
 from palmette.export.mpich_defaults import Defaults
 from palmette.export.mpich_tuning import tuning
+from palmette.mpi import install as mpi_install
 from palmette.plan.listing import list_json
 
 from .conftest import table_of

@@ -10,9 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from palmette import _core, mpi_install
-from palmette.bench.errors import BenchError
-from palmette.bench.places import LocalPlace, program
+from palmette import _core
 from palmette.bench.runner import measure
 from palmette.bench.settings import COLLECTIVES, Settings
 from palmette.cli.main import main
@@ -21,6 +19,9 @@ from palmette.export.make import make_exports
 from palmette.export.mpich_coordinates import TREES
 from palmette.export.openmpi_match import NUMBERS
 from palmette.lab import Lab
+from palmette.measure.errors import BenchError
+from palmette.measure.places import LocalPlace, program
+from palmette.mpi import install as mpi_install
 
 from .conftest import RANKS, table_of
 

@@ -102,7 +102,7 @@ def options_of(words: Sequence[str]) -> list[tuple[str, bool]]:
 @cache
 def _mpiexec() -> str:
     """A real launcher where there is one."""
-    from palmette import mpi_install
+    from palmette.mpi import install as mpi_install
 
     found = mpi_install.find_all()
     return str(found[0].mpiexec) if found else "./mpirun"

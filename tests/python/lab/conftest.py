@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from palmette import mpi_install
 from palmette.lab import Lab, LabError
 from palmette.lab.namespaces import check_can_build
+from palmette.mpi import install as mpi_install
 
 PROGRAMS = Path(__file__).with_name("programs")
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from palmette import topology_file
 from palmette.lab import Lab, LabError, backlog, build, namespaces, state
 from palmette.lab.processes import ProcessId
+from palmette.topology import file as topology_file
 
 pytestmark = pytest.mark.root
 

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from palmette import launch, mpi_install
 from palmette.lab.mpi_settings import lab_settings
-from palmette.launch.identify import identify_text
-from palmette.mpi_install import Installation
+from palmette.mpi import install as mpi_install
+from palmette.mpi import launch
+from palmette.mpi.install import Installation
+from palmette.mpi.launch.identify import identify_text
 
 HOSTS = ["h1", "h0", "h1", "h2"]
 

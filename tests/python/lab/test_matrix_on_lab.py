@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from palmette import mpi_install
 from palmette.cli.main import main
 from palmette.lab import Lab
-from palmette.run.abi import LIBRARIES, Abi
+from palmette.mpi import install as mpi_install
+from palmette.mpi.abi import LIBRARIES, Abi
 
 from .test_reorder_on_lab import sent
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from palmette import mpi_install
 from palmette.lab import Lab
-from palmette.topology_file import load
+from palmette.mpi import install as mpi_install
+from palmette.topology.file import load
 
 Palmette = Callable[..., Any]
 

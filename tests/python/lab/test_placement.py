@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from palmette.placement import PlacementError, hosts_of_ranks, splitmix64
+from palmette.topology.placement import PlacementError, hosts_of_ranks, splitmix64
 
 HOSTS = [("h0", 2), ("h1", 1), ("h2", 3)]
 

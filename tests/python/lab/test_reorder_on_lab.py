@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from palmette import mpi_install
 from palmette.lab import Lab
 from palmette.lab.network import plan_network
 from palmette.lab.spec import read_spec
-from palmette.run.abi import LIBRARIES
+from palmette.mpi import install as mpi_install
+from palmette.mpi.abi import LIBRARIES
 
 pytestmark = [pytest.mark.root, pytest.mark.mpi]
 

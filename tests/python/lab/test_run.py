@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from palmette.lab import Lab, LabError
-from palmette.mpi_install import NAMES
-from palmette.placement import PlacementError
+from palmette.mpi.install import NAMES
+from palmette.topology.placement import PlacementError
 
 pytestmark = [pytest.mark.root, pytest.mark.mpi]
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from palmette import topology_file
 from palmette.discover.run import discover
 from palmette.lab import LabError
 from palmette.lab.network import link_commands, plan_network
 from palmette.lab.shaping import burst_bytes, shaping_lines
 from palmette.lab.spec import PAYLOAD_SHARE, parse_duration, read_spec
 from palmette.lab.topology import lab_topology, save_topology
+from palmette.topology import file as topology_file
 
 EIGHT = "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core"
 

@@ -15,9 +15,9 @@ import pytest
 
 from palmette import _core
 from palmette.explain.decision import NONE
-from palmette.mpi_install import Installation, MpiNotFoundError, find
+from palmette.mpi.abi import LIBRARIES, Abi
+from palmette.mpi.install import Installation, MpiNotFoundError, find
 from palmette.run import prepare
-from palmette.run.abi import LIBRARIES, Abi
 
 from .specs import COLLECTIVE_OF
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from palmette.run.abi import SONAMES
+from palmette.mpi.abi import SONAMES
 
 from .conftest import ROOT, Cluster, Mpi
 

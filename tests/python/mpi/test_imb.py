@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from palmette.run.abi import preload_library
+from palmette.mpi.abi import preload_library
 
 from .conftest import LEVEL_BY_LEVEL, PRELOADS, ROOT, Cluster, Mpi, Ran
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from palmette.run.abi import SONAMES, Abi
+from palmette.mpi.abi import SONAMES, Abi
 
 from .conftest import PRELOADS, Mpi, Ran, _run
 from .test_fortran import environment as debian_environment

@@ -10,7 +10,7 @@ import pytest
 
 from palmette.map.recorded import Recorded
 from palmette.map.traffic_file import read_traffic
-from palmette.mpi_install import find
+from palmette.mpi.install import find
 
 from .conftest import Cluster, Mpi, Ran
 

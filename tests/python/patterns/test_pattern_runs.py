@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from palmette import _core, mpi_install
-from palmette.bench.places import LocalPlace
-from palmette.mpi_install import Installation
+from palmette import _core
+from palmette.measure.places import LocalPlace
+from palmette.mpi import install as mpi_install
+from palmette.mpi.install import Installation
 from palmette.patterns.errors import PatternError
 from palmette.patterns.form import parse
 from palmette.patterns.measure import OnPlace, Settings, measure

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from palmette import _core
-from palmette.placement import hosts_of_ranks
+from palmette.topology.placement import hosts_of_ranks
 
 LAB = "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core"
 

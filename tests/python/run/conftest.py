@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from palmette.run.abi import ABIS
+from palmette.mpi.abi import ABIS
 
 
 @pytest.fixture(autouse=True)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from palmette.launch import LauncherKind
+from palmette.mpi.errors import RunError
+from palmette.mpi.launch import LauncherKind
 from palmette.run.command_line import ProgramsInFileError, read_command_line
-from palmette.run.errors import RunError
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from palmette import _core
-from palmette.run.abi import ABIS
-from palmette.run.examine import examine
+from palmette.doctor import examine
+from palmette.mpi.abi import ABIS
 
 Build = Callable[..., Path]
 GATHER = "int MPI_Gather(void) { return 0; }"

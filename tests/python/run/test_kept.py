@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from palmette.launch import identify, kept
+from palmette.mpi.launch import identify, kept
 
 
 def test_what_is_kept_is_recalled_for_its_key_only(tmp_path: Path) -> None:

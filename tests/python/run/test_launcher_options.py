@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from palmette.launch import LauncherKind
-from palmette.mpi_install import NAMES, MpiNotFoundError, find
+from palmette.mpi.install import NAMES, MpiNotFoundError, find
+from palmette.mpi.launch import LauncherKind
 from palmette.run.command_line import read_command_line
 from palmette.run.help_text import values_in_help
 from palmette.run.launcher_options import LauncherOptions, missing_values

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from palmette.run import elf, program
-from palmette.run.errors import RunError
-from palmette.run.program import check_privileges, find_program, linked_behind, linked_itself
+from palmette.mpi import elf, program
+from palmette.mpi.errors import RunError
+from palmette.mpi.program import check_privileges, find_program, linked_behind, linked_itself
 
 Build = Callable[..., Path]
 PATH = {"PATH": os.environ["PATH"]}

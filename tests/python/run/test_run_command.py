@@ -14,8 +14,8 @@ import pytest
 from palmette import _core
 from palmette.cli.group import run_group
 from palmette.cli.run_options import OPTIONS
+from palmette.mpi.abi import Abi, built, matrix_library, preload_library
 from palmette.run import jobs, prepared
-from palmette.run.abi import Abi, built, matrix_library, preload_library
 
 Call = Callable[..., Any]
 

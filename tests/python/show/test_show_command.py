@@ -16,7 +16,7 @@ from palmette.show.fold import Folder
 from palmette.show.svg import svg
 from palmette.show.svg_layout import Card, clip, layout, text_width
 from palmette.show.text import tree_text
-from palmette.topology_model import Topology
+from palmette.topology.model import Topology
 from palmette.units import plural, rate_text
 
 FIXTURE = Path(__file__).resolve().parents[2] / "data" / "fabrics" / "fat-tree.txt"

@@ -15,7 +15,7 @@ from palmette.simulate import cluster, compare, job, limits, parameters, run, ta
 from palmette.simulate.errors import SimulateError
 from palmette.simulate.page import write_comparison
 from palmette.simulate.platform import platform_xml
-from palmette.topology_model import Fabric, FabricLink, FabricSwitch, Level, Machine, Topology, TreeNode
+from palmette.topology.model import Fabric, FabricLink, FabricSwitch, Level, Machine, Topology, TreeNode
 
 Call = Callable[..., Any]
 VALUES = parameters.read()

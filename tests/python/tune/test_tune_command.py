@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from palmette import _core, mpi_install
+from palmette import _core
+from palmette.mpi import install as mpi_install
 from palmette.tune.store import open_tunings
 
 Palmette = Callable[..., Any]

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
-from palmette.launch.kept import keep, recall, signature
+from palmette.mpi.launch.kept import keep, recall, signature
 
 LauncherKind = Literal["hydra", "intel_hydra", "prrte", "srun"]
 

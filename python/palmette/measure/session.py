@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol
 
-from palmette.calibrate.errors import CalibrateError
 from palmette.lab.running import end_run
+from palmette.measure.errors import CalibrateError
 
 START_PATIENCE_S = 120.0
 ANSWER_PATIENCE_S = 60.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from palmette.topology_model import InsideGroup
+from palmette.topology.model import InsideGroup
 
 ORDER = ("socket", "numa", "l3", "core")
 """Levels inside a node, outermost first where two hold the same processors."""

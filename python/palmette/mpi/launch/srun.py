@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from palmette.launch.job import Job
+    from palmette.mpi.launch.job import Job
 
 
 class Srun:
@@ -16,7 +16,7 @@ class Srun:
     def command(self, program: Path, job: Job) -> list[str]:
         """Return the command line. Raises LaunchError for an agent: srun starts its tasks by itself."""
         if job.agent is not None:
-            from palmette.launch.job import LaunchError
+            from palmette.mpi.launch.job import LaunchError
 
             raise LaunchError("srun starts its tasks through Slurm's daemons and takes no replacement for ssh")
         return [
@@ -37,7 +37,7 @@ class Srun:
         """Return one --export. Raises LaunchError for a value with a comma, which srun takes for the next variable."""
         for name, value in variables.items():
             if "," in value:
-                from palmette.launch.job import LaunchError
+                from palmette.mpi.launch.job import LaunchError
 
                 raise LaunchError(f"srun can't pass {name}={value}, because of the comma; export it before the call")
         if not variables:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from palmette.discover.ib_names import natural_key
-from palmette.topology_model import Fabric, InsideGroup, LeftOut, Machine, Note, Source
+from palmette.topology.model import Fabric, InsideGroup, LeftOut, Machine, Note, Source
+from palmette.topology.names import natural_key
 
 MAX_NOTES = 20
 MOST_NAMES = 4

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from palmette.launch.kept import Signature, keep, recall, signature
-from palmette.run.abi import ABIS, SONAMES, Abi, Evidence, abi_of, is_mpi
-from palmette.run.elf import MAGIC, defines, is_program, read_binary
-from palmette.run.errors import RunError
-from palmette.run.libraries import Needed, needed_libraries
-from palmette.run.sanitizer import is_asan
+from palmette.mpi.abi import ABIS, SONAMES, Abi, Evidence, abi_of, is_mpi
+from palmette.mpi.elf import MAGIC, defines, is_program, read_binary
+from palmette.mpi.errors import RunError
+from palmette.mpi.launch.kept import Signature, keep, recall, signature
+from palmette.mpi.libraries import Needed, needed_libraries
+from palmette.mpi.sanitizer import is_asan
 
 MAX_INTERPRETERS = 4
 """How far `#!` lines are followed, as far as Linux does."""

@@ -8,15 +8,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from palmette.bench.places import LocalPlace, Place
-from palmette.calibrate.errors import CalibrateError
-from palmette.calibrate.session import Session
 from palmette.lab.running import terminations_raised
-from palmette.launch import identify
-from palmette.mpi_install import Installation
-from palmette.run.abi import ABIS, SONAMES, Abi, abi_of_launcher, measuring_program
+from palmette.measure.errors import CalibrateError
+from palmette.measure.places import LocalPlace, Place
+from palmette.measure.session import Session
+from palmette.mpi.abi import ABIS, SONAMES, Abi, abi_of_launcher, measuring_program
+from palmette.mpi.errors import RunError
+from palmette.mpi.install import Installation
+from palmette.mpi.launch import identify
 from palmette.run.command_line import read_command_line
-from palmette.run.errors import RunError
 from palmette.run.launcher_options import LauncherOptions
 
 PROGRAM = "calibrate"

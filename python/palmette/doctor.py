@@ -13,11 +13,11 @@ from palmette import _core, settings
 from palmette.lab.errors import LabError
 from palmette.lab.helpers import helper
 from palmette.lab.namespaces import check_can_build
-from palmette.mpi_install import NAMES, Installation, MpiNotFoundError, find
-from palmette.run.abi import ABIS, LIBRARIES, MEANING, SONAMES, Abi
-from palmette.run.elf import defines
+from palmette.mpi.abi import ABIS, LIBRARIES, MEANING, SONAMES, Abi
+from palmette.mpi.elf import defines
+from palmette.mpi.install import NAMES, Installation, MpiNotFoundError, find
 from palmette.run.node_memory import shared_memory, single_copy, xpmem
-from palmette.topology_file import TopologyError, load
+from palmette.topology.file import TopologyError, load
 
 _LAB_HELPERS = (
     "palmette-lab-keeper",

@@ -105,7 +105,7 @@ def _generation() -> list[int]:
     """Return what changes with each version of the code that finds the answers."""
     here = Path(__file__).parent
     newest = total = 0
-    for folder in (here, here.with_name("run"), here.parent):
+    for folder in (here, here.parent, here.parent.with_name("run"), here.parent.parent):
         try:
             with os.scandir(folder) as entries:
                 for entry in entries:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from palmette.topology_reader import Reader
+from palmette.topology.reader import Reader
 
 
 @dataclass(slots=True)

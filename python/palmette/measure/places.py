@@ -9,13 +9,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from palmette import launch, topology_file
-from palmette.bench.errors import BenchError
 from palmette.lab import Lab
 from palmette.lab import state as lab_state
 from palmette.lab.running import run_to_end
-from palmette.mpi_install import Installation
-from palmette.run.abi import measuring_program
+from palmette.measure.errors import BenchError
+from palmette.mpi import launch
+from palmette.mpi.abi import measuring_program
+from palmette.mpi.install import Installation
+from palmette.topology import file as topology_file
 
 
 class Place(Protocol):

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from palmette.launch.identify import Identified, LauncherKind, identify
+from palmette.mpi.launch.identify import Identified, LauncherKind, identify
 
 if TYPE_CHECKING:
-    from palmette.launch.job import Job, Launcher, LaunchError
+    from palmette.mpi.launch.job import Job, Launcher, LaunchError
 
 __all__ = ["Identified", "Job", "LaunchError", "Launcher", "LauncherKind", "identify", "launcher"]
 
@@ -20,18 +20,18 @@ def launcher(kind: LauncherKind) -> Launcher:
     """Return the launcher of that kind."""
     # One is needed at a time, and a program's start waits for it.
     if kind == "hydra":
-        from palmette.launch.hydra import Hydra
+        from palmette.mpi.launch.hydra import Hydra
 
         return Hydra()
     if kind == "intel_hydra":
-        from palmette.launch.intel_hydra import IntelHydra
+        from palmette.mpi.launch.intel_hydra import IntelHydra
 
         return IntelHydra()
     if kind == "prrte":
-        from palmette.launch.prrte import Prrte
+        from palmette.mpi.launch.prrte import Prrte
 
         return Prrte()
-    from palmette.launch.srun import Srun
+    from palmette.mpi.launch.srun import Srun
 
     return Srun()
 
@@ -39,7 +39,7 @@ def launcher(kind: LauncherKind) -> Launcher:
 def __getattr__(name: str) -> Any:
     """Return what stands in `job`, for those who start jobs of their own."""
     if name not in ("Job", "LaunchError", "Launcher"):
-        raise AttributeError(f"module 'palmette.launch' has no attribute '{name}'")
-    from palmette.launch import job
+        raise AttributeError(f"module 'palmette.mpi.launch' has no attribute '{name}'")
+    from palmette.mpi.launch import job
 
     return getattr(job, name)

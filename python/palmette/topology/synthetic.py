@@ -9,10 +9,10 @@ import math
 import re
 from dataclasses import dataclass
 
-from palmette.discover.cpus import inside_name
-from palmette.discover.found import DiscoverError, Found, Inside
-from palmette.topology_model import InsideGroup, Level, Machine, Source, TreeNode
-from palmette.topology_reader import LEAST_RATE, MOST_RATE, MOST_SECONDS
+from palmette.topology.cpus import inside_name
+from palmette.topology.found import DiscoverError, Found, Inside
+from palmette.topology.model import InsideGroup, Level, Machine, Source, TreeNode
+from palmette.topology.reader import LEAST_RATE, MOST_RATE, MOST_SECONDS
 
 MAX_HOSTS = 1_000_000
 _LEVEL = re.compile(r"(\d+(?:\+\d+)*)\s*([A-Za-z_][\w-]*)(?:@([^~]+))?(?:~(.+))?")

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from palmette.launch.kept import keep, recall, signature
+from palmette.mpi.launch.kept import keep, recall, signature
 
 if TYPE_CHECKING:
     from elftools.elf.sections import SymbolTableSection

@@ -1,4 +1,4 @@
-"""Intel MPI's launcher: a hydra with other ways to place ranks."""
+"""MPICH's launcher (also MVAPICH's)."""
 
 from __future__ import annotations
 
@@ -7,19 +7,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from palmette.launch.job import Job
+    from palmette.mpi.launch.job import Job
 
 
-class IntelHydra:
-    """Intel's hydra: a machine file with one line per rank; `-genv` as in MPICH's."""
+class Hydra:
+    """hydra: `-hosts` and `-rankmap` place the ranks, `-genv` sets a variable in all of them."""
 
     def command(self, program: Path, job: Job) -> list[str]:
-        """Return the command line; writes the machine file."""
-        agent = ["-bootstrap", "ssh", "-bootstrap-exec", str(job.agent)] if job.agent else []
+        """Return the command line; -rankmap takes the index of each rank's host (MPICH 4.1 or newer)."""
+        index = {host: i for i, host in enumerate(job.hosts)}
+        agent = ["-launcher", "ssh", "-launcher-exec", str(job.agent)] if job.agent else []
         return [
             str(program),
             *agent,
-            *("-machinefile", str(job.host_file())),
+            *("-hosts", ",".join(job.hosts)),
+            *("-rankmap", ",".join(str(index[host]) for host in job.hosts_of_ranks)),
             *self.pass_environment(job.environment),
             *("-n", str(len(job.hosts_of_ranks))),
             *job.options,
@@ -27,8 +29,8 @@ class IntelHydra:
         ]
 
     def environment(self, job: Job) -> dict[str, str]:
-        """Return the setting that keeps hydra on the machine file inside a batch job."""
-        return {"I_MPI_HYDRA_RMK": "user"} if job.agent else {}
+        """Return nothing: hydra needs no variables."""
+        return {}
 
     def pass_environment(self, variables: Mapping[str, str]) -> list[str]:
         """Return one -genv per variable."""

@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 
 from palmette.files import parse_json, read_text
-from palmette.topology_model import (
+from palmette.topology.model import (
     FORMAT,
     VERSION,
     Fabric,
@@ -28,8 +28,8 @@ from palmette.topology_model import (
     Topology,
     TreeNode,
 )
-from palmette.topology_parts import read_topology
-from palmette.topology_reader import Reader, TopologyError
+from palmette.topology.parts import read_topology
+from palmette.topology.reader import Reader, TopologyError
 
 __all__ = [
     "Fabric", "FabricHost", "FabricLink", "FabricSwitch", "HostCosts", "InsideGroup", "LeftOut", "Level",

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
-from palmette.launch.identify import LauncherKind
-from palmette.run.errors import RunError
+from palmette.mpi.errors import RunError
+from palmette.mpi.launch.identify import LauncherKind
 
 Abi = Literal["mpich", "ompi", "abi"]
 ABIS: tuple[Abi, ...] = get_args(Abi)

@@ -1,7 +1,11 @@
-"""The error of the benchmark."""
+"""What goes wrong in jobs that measure."""
 
 from __future__ import annotations
 
 
 class BenchError(Exception):
     """A benchmark can't be done or a stored run can't be read; one line that says what, where and what to do next."""
+
+
+class CalibrateError(ValueError):
+    """Nothing can be measured here, or the job failed; the text says what, where and what to do next."""

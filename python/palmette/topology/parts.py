@@ -1,11 +1,11 @@
-"""Reads the parts of topology.json into the classes of palmette.topology_model."""
+"""Reads the parts of topology.json into the classes of palmette.topology.model."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from palmette.topology_calibration import read_calibration
-from palmette.topology_model import (
+from palmette.topology.calibration import read_calibration
+from palmette.topology.model import (
     Fabric,
     FabricHost,
     FabricLink,
@@ -21,7 +21,7 @@ from palmette.topology_model import (
     Topology,
     TreeNode,
 )
-from palmette.topology_reader import Reader
+from palmette.topology.reader import Reader
 
 
 def read_topology(reader: Reader, document: dict[str, Any]) -> Topology:

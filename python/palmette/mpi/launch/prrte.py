@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from palmette.launch.job import Job
+    from palmette.mpi.launch.job import Job
 
 
 class Prrte:

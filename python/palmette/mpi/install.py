@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from palmette.launch.identify import LauncherKind, identify
+from palmette.mpi.launch.identify import LauncherKind, identify
 
 NAMES: dict[str, LauncherKind] = {"mpich": "hydra", "openmpi": "prrte", "impi": "intel_hydra"}
 """The MPIs by the name that `--mpi` takes, and the launcher that each brings."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from palmette.files import replaced
-from palmette.topology_calibration import Calibration
+from palmette.topology.calibration import Calibration
 
 FORMAT = "palmette-topology"
 VERSION = 1
