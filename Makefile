@@ -85,9 +85,9 @@ tidy: .venv/.stamp-requirements .mpi/.stamp debian
 	@tools/build.sh tidy $(JOBS) all palmette_tests
 
 bench: debian build
-	@$(BIN)/python bench/discover_10k.py
-	@$(BIN)/python bench/program_million.py
-	@$(BIN)/python bench/scale.py
+	@$(BIN)/python studies/discover_10k.py
+	@$(BIN)/python studies/program_million.py
+	@$(BIN)/python studies/scale.py
 	@$(BIN)/palmette bench $(BENCH)
 
 docs: .venv/.stamp-requirements

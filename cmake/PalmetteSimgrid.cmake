@@ -26,6 +26,7 @@ target_link_libraries(palmette_mpi_flags_smpi INTERFACE ${PALMETTE_CORE} Threads
 add_library(palmette_runtime_smpi STATIC EXCLUDE_FROM_ALL ${_runtime_sources} ${_mpi_library_sources})
 target_link_libraries(palmette_runtime_smpi PUBLIC palmette_mpi_flags_smpi palmette_execute)
 add_dependencies(palmette_runtime_smpi palmette_generated)
+_palmette_batched(palmette_runtime_smpi)
 
 set(abi smpi)
 set(include_dir "${PALMETTE_SMPI_INCLUDE}")
@@ -35,6 +36,7 @@ include("${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/interpose/generate.cmake")
 add_library(palmette_smpi STATIC EXCLUDE_FROM_ALL ${_interpose_sources} ${PALMETTE_INTERPOSE_GENERATED})
 target_link_libraries(palmette_smpi PUBLIC palmette_runtime_smpi)
 add_dependencies(palmette_smpi palmette_generated)
+_palmette_batched(palmette_smpi)
 
 set(_simbench "${CMAKE_CURRENT_SOURCE_DIR}/src/programs/simbench")
 # Two programs: `simbench` with palmette, and `simbench-alone` for its rivals. One copy a rank is loaded, and without the

@@ -1,9 +1,9 @@
 """Run every test: the C++ executables of build/release, then pytest. The last line counts them all.
 
-Usage: run_tests.py [cpp] [simulate] [python] [long] [-- PYTEST-ARGUMENTS]      default: all but long
+Usage: run_tests.py [cpp] [quiet] [jobs] [long] [-- PYTEST-ARGUMENTS]      default: all but long
 
-`cpp` and `simulate` (tests/python/simulate) only reckon, so they take all processors; the rest of tests/python, one after
-the other, measures times and runs MPI jobs. `long` is what make test leaves out: sweeps, soaks, suites of other projects.
+`cpp` and `quiet` only reckon, so they take all processors; `jobs`, one after the other, runs MPI jobs, networks and services.
+`long` is what make test leaves out: sweeps, soaks, suites of other projects, and rivals' simulated times anew.
 
 Each part ends with its time, and before the last line stand the slowest tests.
 Exits with 1 when a test failed, a runner died, or no test ran.
@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CPP_TESTS = ROOT / "build" / "release" / "tests"
 PYTHON_TESTS = ROOT / "tests" / "python"
 SIMULATED = PYTHON_TESTS / "simulate"
-PARTS = ("cpp", "simulate", "python")
+PARTS = ("cpp", "quiet", "jobs")
 LONG = "long"
 # Each C++ executable runs in so many parts: one of them takes most of the time, and would leave processors idle.
 SHARDS = 16
@@ -145,11 +145,17 @@ def run_part(part: str, extra: list[str], folder: Path) -> Count:
     """Run one of PARTS, or LONG; `extra` goes to pytest."""
     if part == "cpp":
         return run_cpp(folder)
-    if part == "simulate":
-        return run_pytest(part, ["-n", str(os.cpu_count() or 1), "--dist=worksteal", str(SIMULATED), *extra], folder)
+    if part == "quiet":
+        # Simulations first: the last ones to end are then short tests, and no processor waits for the other.
+        places = [str(SIMULATED), str(PYTHON_TESTS)]
+        side_by_side = ["-n", str(os.cpu_count() or 1), "--dist=worksteal"]
+        return run_pytest(part, [*side_by_side, "-m", "not long and not jobs", *places, *extra], folder)
     if part == LONG:
-        return run_pytest(part, ["-m", "long", "-s", str(PYTHON_TESTS), *extra], folder)
-    return run_pytest(part, [str(PYTHON_TESTS), f"--ignore={SIMULATED}", *extra], folder)
+        os.environ["PALMETTE_TEST_RIVALS"] = "anew"
+        side_by_side = ["-n", str(os.cpu_count() or 1), "--dist=worksteal"]
+        anew = run_pytest("rivals", [*side_by_side, str(SIMULATED), *extra], folder)
+        return anew + run_pytest(part, ["-m", "long", "-s", str(PYTHON_TESTS), *extra], folder)
+    return run_pytest(part, ["-m", "not long and jobs", str(PYTHON_TESTS), *extra], folder)
 
 
 def main(arguments: list[str]) -> int:

@@ -21,6 +21,14 @@ from palmette.lab.namespaces import check_can_build
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what starts MPI jobs, networks or services: one at a time; all else may run side by side (tools/run_tests.py)."""
+    for item in items:
+        if any(item.get_closest_marker(name) for name in ("mpi", "root")):
+            item.add_marker("jobs")
+
+
 def pytest_configure() -> None:
     """Let the commands that tests interrupt be interrupted: background jobs of a shell inherit that SIGINT is ignored."""
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
@@ -29,10 +37,10 @@ def pytest_configure() -> None:
 
 @pytest.fixture(scope="session")
 def bench_program() -> Callable[[str], ModuleType]:
-    """A program of bench/, by its name, as a module."""
+    """A program of studies/, by its name, as a module."""
 
     def load(name: str) -> ModuleType:
-        spec = importlib.util.spec_from_file_location(name, ROOT / "bench" / f"{name}.py")
+        spec = importlib.util.spec_from_file_location(name, ROOT / "studies" / f"{name}.py")
         assert spec is not None and spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         sys.modules[name] = module

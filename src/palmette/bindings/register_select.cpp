@@ -77,8 +77,9 @@ void register_select(nb::module_& m) {
                 return self.by_model ? std::optional<std::string>("model") : text_of(self.algorithm);
             },
             "None: leave the call to the MPI; 'model': the candidate that the model holds fastest.")
-        .def_ro("mpi_ratio", &Row::mpi_ratio,
-                "Of a call left to the MPI: palmette's time over the MPI's, the largest that was measured; 0: none was.")
+        .def_ro(
+            "mpi_ratio", &Row::mpi_ratio,
+            "Of a call left to the MPI: palmette's time over the MPI's, the largest that was measured; 0: none was.")
         .def_ro("why", &Row::why);
 
     nb::class_<Table>(m, "Table", "Which algorithm serves which call.")

@@ -210,7 +210,7 @@ class SharedNode {
     ///
     /// Positions in the ring count up for ever; an operation's space never spans the ring's end. Small operations stay in its beginning where they
     /// can, which is soon in memory and in the caches. Large ones use more and more of it, in the end all: what a peer's cache has just read takes
-    /// longer to write again than what it has forgotten (bench/shared_copy.cpp: 256 KiB took 30 us through 256 KiB, 14 us through 1 MiB and 9 us
+    /// longer to write again than what it has forgotten (studies/shared_copy.cpp: 256 KiB took 30 us through 256 KiB, 14 us through 1 MiB and 9 us
     /// through 4 MiB). But memory that is touched for the first time costs ten times as much, so a lap gets longer after eight of them.
     bool fits(std::int64_t bytes, std::int64_t& start) const {
         if (now_ - finished_by_all_ >= shared_windows) return false;

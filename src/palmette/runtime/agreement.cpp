@@ -8,15 +8,16 @@ namespace palmette::runtime {
 namespace {
 
 using Numbers = std::array<long long, 7>;
-constexpr int count = static_cast<int>(Numbers().size());
-constexpr int tag = 11;
+constexpr int number_count = static_cast<int>(Numbers().size());
+constexpr int agreement_tag = 11;
 
 /// Others may come here only after an operation in the background has ended, which needs this rank, too.
 bool receive(Numbers& numbers, int from, MPI_Comm comm) {
     if (!any_under_way())
-        return PMPI_Recv(numbers.data(), count, MPI_LONG_LONG, from, tag, comm, MPI_STATUS_IGNORE) == MPI_SUCCESS;
+        return PMPI_Recv(numbers.data(), number_count, MPI_LONG_LONG, from, agreement_tag, comm, MPI_STATUS_IGNORE) ==
+               MPI_SUCCESS;
     MPI_Request request = MPI_REQUEST_NULL;
-    int code = PMPI_Irecv(numbers.data(), count, MPI_LONG_LONG, from, tag, comm, &request);
+    int code = PMPI_Irecv(numbers.data(), number_count, MPI_LONG_LONG, from, agreement_tag, comm, &request);
     int done = 0;
     if (code == MPI_SUCCESS)
         wait_until([&] {
@@ -43,12 +44,14 @@ bool minimum(MPI_Comm comm, Numbers& numbers) {
     }
     if (rank != 0) {
         const int parent = rank - parent_distance;
-        if (PMPI_Send(numbers.data(), count, MPI_LONG_LONG, parent, tag, comm) != MPI_SUCCESS) return false;
+        if (PMPI_Send(numbers.data(), number_count, MPI_LONG_LONG, parent, agreement_tag, comm) != MPI_SUCCESS)
+            return false;
         if (!receive(numbers, parent, comm)) return false;
     }
     for (int distance = parent_distance / 2; distance >= 1; distance /= 2)
         if (rank + distance < size)
-            if (PMPI_Send(numbers.data(), count, MPI_LONG_LONG, rank + distance, tag, comm) != MPI_SUCCESS)
+            if (PMPI_Send(numbers.data(), number_count, MPI_LONG_LONG, rank + distance, agreement_tag, comm) !=
+                MPI_SUCCESS)
                 return false;
     return true;
 }

@@ -307,7 +307,8 @@ std::string Table::reason_of(std::size_t row) const {
     std::string loss;
     if (ratio > 0) {
         std::array<char, 80> text{};
-        std::snprintf(text.data(), text.size(), " (palmette took up to %.2f times as long where that was measured)", ratio);
+        std::snprintf(text.data(), text.size(), " (palmette took up to %.2f times as long where that was measured)",
+                      ratio);
         loss = text.data();
     }
     return cat("table row ", row, why.empty() ? "" : ": ", why, loss);

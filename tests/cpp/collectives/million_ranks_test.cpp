@@ -1,4 +1,4 @@
-// One rank's program among a million, on a regular tree: bench/program_million.py prints times and memory.
+// One rank's program among a million, on a regular tree: studies/program_million.py prints times and memory.
 #include <gmock/gmock.h>
 
 #include "palmette/collectives/registry.hpp"

@@ -63,7 +63,7 @@ TEST(PeerFigures, reduce_of_2_groups_of_4_takes_7_messages_and_scratch_of_a_vect
     EXPECT_LE(found.scratch, vector_bytes);
 }
 
-// bench/scale.py tells how soon they are made.
+// studies/scale.py tells how soon they are made.
 TEST(PeerFigures, all_to_all_of_16_ranks_in_4_stripes_32_deep_takes_608_steps_a_rank) {
     NamedRequest request;
     request.ranks = 16;

@@ -24,7 +24,8 @@ TEST(BuiltIn, the_compiled_rows_are_those_of_the_file) {
 
 TEST(BuiltIn, a_reason_tells_the_ratio_that_decided_for_the_mpi) {
     const Table table = table_with(R"({"function": "bcast", "algorithm": "mpi", "mpi_ratio": 1.256, "why": "small"})");
-    EXPECT_EQ(table.reason_of(0), "table row 0: small (palmette took up to 1.26 times as long where that was measured)");
+    EXPECT_EQ(table.reason_of(0),
+              "table row 0: small (palmette took up to 1.26 times as long where that was measured)");
     EXPECT_EQ(table_with(R"({"function": "bcast", "algorithm": "mpi", "why": "small"})").reason_of(0),
               "table row 0: small");
 }

@@ -1,4 +1,4 @@
-"""bench/random_labs.py: which labs and sizes are drawn, what is told of cells, and what a lab that can't be makes of it."""
+"""studies/random_labs.py: which labs and sizes are drawn, what is told of cells, and what a lab that can't be makes of it."""
 
 from __future__ import annotations
 

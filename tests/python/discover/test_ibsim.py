@@ -37,7 +37,7 @@ class Simulated:
 
 
 def _fat_tree() -> str:
-    bench = runpy.run_path(str(ROOT / "bench" / "fat_tree.py"))
+    bench = runpy.run_path(str(ROOT / "studies" / "fat_tree.py"))
     text = io.StringIO()
     bench["write_fat_tree"](text, pods=3, leaves=2, uplinks=2, hosts=4, cores=1)
     # ibsim plays no speed above EDR.

@@ -115,7 +115,7 @@ def test_bad_input_is_told_in_one_line(palmette: Call, options: tuple[str, ...],
 
 
 @pytest.mark.parametrize(
-    ("placement", "algorithm", "most_work"),  # seconds are told by bench/scale.py
+    ("placement", "algorithm", "most_work"),  # seconds are told by studies/scale.py
     [
         ("block", "ring", 1_000),
         ("random:1", "ring", 1_000),

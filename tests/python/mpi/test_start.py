@@ -14,6 +14,8 @@ import pytest
 
 from .conftest import TIMEOUT_S, Mpi
 
+pytestmark = pytest.mark.mpi
+
 PROGRAM = """\
 #include <mpi.h>
 #include <stdio.h>

@@ -10,6 +10,8 @@ import pytest
 from palmette.simulate import cluster, job, limits, parameters, run
 
 pytestmark = pytest.mark.slow
+LONG = pytest.mark.long
+"""One in three of a thousand ranks is in `make test`: each takes half a minute."""
 Took = Callable[..., dict[int, float]]
 VALUES = parameters.read()
 TEST_BED = "gather-paper"
@@ -69,12 +71,12 @@ def test_ranks_in_order_on_the_test_bed_are_served_no_slower(collective: str, to
     ("collective", "rivals", "at_most"),
     [
         ("gather", ("mpich",), {8: 0.6, 1024: 0.9, 16_384: 0.95}),
-        ("scatter", ("ompi",), {8: 0.5, 1024: 1.05, 16_384: 1.05}),
+        pytest.param("scatter", ("ompi",), {8: 0.5, 1024: 1.05, 16_384: 1.05}, marks=LONG),
         ("bcast", ("binomial_tree",), {8: 0.35, 1024: 0.4, 16_384: 0.15}),
-        ("reduce", ("ompi",), {8: 0.3, 512: 0.42, 4096: 0.22}),
+        pytest.param("reduce", ("ompi",), {8: 0.3, 512: 0.42, 4096: 0.22}, marks=LONG),
         # Longer vectors in slices take minutes.
-        ("allreduce", ("rdb",), {8: 0.4, 1024: 0.2}),
-        ("allgather", ("rdb",), {8: 0.3}),
+        pytest.param("allreduce", ("rdb",), {8: 0.4, 1024: 0.2}, marks=LONG),
+        pytest.param("allgather", ("rdb",), {8: 0.3}, marks=LONG),
     ],
 )
 def test_a_thousand_scattered_ranks_are_served_no_slower_than_by_a_rival_that_is_cheap_to_simulate(

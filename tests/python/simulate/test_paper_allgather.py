@@ -41,7 +41,7 @@ def test_large_blocks_go_round_a_ring_as_fast_as_by_any_other_scheme(took: Took)
     assert times(took, RING)[64] > 2 * times(took, FOUR)[64]
 
 
-@pytest.mark.parametrize("placement", ["block", "random:1"])
+@pytest.mark.parametrize("placement", ["block", pytest.param("random:1", marks=pytest.mark.long)])
 def test_the_choice_is_within_5_percent_of_the_best_single_scheme_at_every_size(placement: str, took: Took) -> None:
     chosen = times(took, "", placement)
     single = [times(took, one, placement) for one in (ONE, FOUR, RING, FLAT)]

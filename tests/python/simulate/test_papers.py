@@ -4,7 +4,7 @@ Kandalla, Subramoni, Vishnu, Panda: Designing topology-aware collective communic
 clusters: case studies with scatter and gather, IPDPS workshops 2010. 296 ranks: switch A with 4 nodes of 16, switch B with 29
 nodes of 8, two DDR links each to switch C; 54 % better at best.
 
-Palmette's choice stands against the simulator's `mpich` and `ompi`, on few placements; bench/simulated_placements.py takes 30.
+Palmette's choice stands against the simulator's `mpich` and `ompi`, on few placements; studies/simulated_placements.py has 30.
 """
 
 from __future__ import annotations

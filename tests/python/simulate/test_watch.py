@@ -73,7 +73,7 @@ def test_loads_of_a_real_cluster_are_left_out_and_that_is_said(smpirun: str) -> 
 def test_palmette_is_told_of_the_load_and_a_quiet_job_not(smpirun: str, tmp_path: Path) -> None:
     bed, others = background()
     told = watched(smpirun, bed, others, VALUES)
-    assert hash(told) != hash(others), "bench/simulated_placements.py keeps jobs by what is beside them"
+    assert hash(told) != hash(others), "studies/simulated_placements.py keeps jobs by what is beside them"
     row = {"function": "gather", "min_load": 0.3, "algorithm": "linear", "why": "busy"}
     quiet = {"function": "gather", "algorithm": "k_nomial", "why": "quiet"}
     table = tmp_path / "table.json"

@@ -15,6 +15,8 @@ from palmette.discover.slurm import discover_slurm
 from palmette.discover.slurm_env import discover_env
 from slurm.cluster import in_slurm, require_slurm
 
+pytestmark = pytest.mark.root
+
 LAB = "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core"
 SWITCHES = {"leaf0": ["h0", "h1", "h2"], "leaf1": ["h3", "h4", "h5"], "leaf2": ["h6", "h7"]}
 PLACED = "'echo $SLURM_PROCID $SLURMD_NODENAME'"

@@ -1,4 +1,4 @@
-"""bench/choice_quality.py: which cells are drawn, and what a store's samples say of the table's choices."""
+"""studies/choice_quality.py: which cells are drawn, and what a store's samples say of the table's choices."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Time of what palmette reckons about large jobs, each beside the time that it may take.
 
-    python bench/scale.py [--json]
+    python studies/scale.py [--json]
 
 Flow simulations of 1,024 and 16,384 ranks, bounds of a million ranks, and the programs of a composition, each in a process
 of its own. Seconds are the process's own, the least of three where they are few. Exits with 1 when a limit is broken.

@@ -1,6 +1,6 @@
 """Time and memory of `palmette discover` and `palmette show` on a fabric of 10,368 hosts.
 
-    python bench/discover_10k.py [--json]
+    python studies/discover_10k.py [--json]
 
 Makes the listing of a three-level fat tree (24 pods x 24 leaves x 18 hosts), runs both commands as a user would, each
 as a process of its own, and fails when together they take 3 s or more, or one of them 500 MB or more.

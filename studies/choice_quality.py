@@ -1,11 +1,11 @@
 """How good the table's choices are: searches over all candidates of randomly drawn cells on a lab, against what the table
 chooses.
 
-    .venv/bin/python bench/choice_quality.py --store quality.sqlite                   # 20 cells in 20 minutes at most
-    .venv/bin/python bench/choice_quality.py --draw 5 --budget-min 5 --seed 7         # other cells
-    .venv/bin/python bench/choice_quality.py --sizes 64-256K                          # any sizes between, not five of them
-    .venv/bin/python bench/choice_quality.py --cells allreduce:64K,bcast:1K           # these, at every placement and MPI
-    .venv/bin/python bench/choice_quality.py --traffic alltoall:half:64K              # beside background traffic
+    .venv/bin/python studies/choice_quality.py --store quality.sqlite                   # 20 cells in 20 minutes at most
+    .venv/bin/python studies/choice_quality.py --draw 5 --budget-min 5 --seed 7         # other cells
+    .venv/bin/python studies/choice_quality.py --sizes 64-256K                          # any sizes between, not five of them
+    .venv/bin/python studies/choice_quality.py --cells allreduce:64K,bcast:1K           # these, at every placement and MPI
+    .venv/bin/python studies/choice_quality.py --traffic alltoall:half:64K              # beside background traffic
 
 Cells are drawn from collective x size x placement x MPI; the same seed draws the same ones. In each, all specifications
 that serve the job are measured in turns in one job, the present choice and the MPI alone among them (the program of

@@ -1,4 +1,4 @@
-/* What an MPI program does around its collectives, timed by the slowest rank; for bench/outside_collectives.py.
+/* What an MPI program does around its collectives, timed by the slowest rank; for studies/outside_collectives.py.
  *
  *     outside_collectives communicators|duplicates|types|broadcasts|calls COUNT     prints microseconds for one
  *     outside_collectives start                                          MPI_Init and MPI_Finalize only

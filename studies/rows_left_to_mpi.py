@@ -1,7 +1,7 @@
 """What would palmette take where the built-in table leaves calls to the MPI? Fills in the `mpi_ratio` of those rows.
 
-    .venv/bin/python bench/rows_left_to_mpi.py --write          # some 10 minutes, as root, on a quiet machine
-    .venv/bin/python bench/rows_left_to_mpi.py --rows 0,9,13    # these, and only say what comes out
+    .venv/bin/python studies/rows_left_to_mpi.py --write          # some 10 minutes, as root, on a quiet machine
+    .venv/bin/python studies/rows_left_to_mpi.py --rows 0,9,13    # these, and only say what comes out
 
 For each such row of src/palmette/select/built_in.json jobs are looked for that the row answers for: two and four ranks of
 this machine where it is for one node, else an emulated cluster (LABS) with ranks in their order or scattered. There

@@ -1,6 +1,6 @@
 """Gather and scatter on the gather paper's test bed, simulated: many random placements, uplinks at full, half, quarter share.
 
-    python bench/simulated_placements.py --keep simulations --write docs/results/placements.md
+    python studies/simulated_placements.py --keep simulations --write docs/results/placements.md
 
 As in Kandalla, Subramoni, Vishnu, Panda, IPDPS workshops 2010, section 6: 296 ranks, quiet and with the other half of the
 places in an all-to-all; block and cyclic placement, too. The gain is 1 - palmette / best rival. The page says first what holds
@@ -187,7 +187,7 @@ def page(found: Found, troubles: Sequence[str], options: argparse.Namespace) -> 
     yield f"Rivals: SimGrid {simgrid.VERSION}'s {', '.join(found.rivals)}."
     yield "[How it is simulated](../guide/simulate.md), with the reasons for what doesn't hold."
     yield "The gain is 1 - palmette / best rival. Made by"
-    yield from ("", f"    python bench/simulated_placements.py {options.asked}", "", "## The paper's claims", "")
+    yield from ("", f"    python studies/simulated_placements.py {options.asked}", "", "## The paper's claims", "")
     yield from claims(found, quiet + large, loaded)
     yield from ("", "## Quiet, random placements", "", "Median gain (least; best).")
     for collective in COLLECTIVES:

@@ -1,7 +1,7 @@
 """How near predicted times come to measured ones, from the runs that `palmette bench` has stored.
 
     palmette bench gather --sizes 16K,64K,256K --env PALMETTE_GATHER=linear         # and once for each other algorithm
-    python bench/predict_against_measured.py runs.sqlite --min-size 16K
+    python studies/predict_against_measured.py runs.sqlite --min-size 16K
 
 Every cell that palmette served is predicted on the job's own hosts with the topology that the run stored (or --topology,
 a calibrated one). Told are the median of the relative errors, and how often of two algorithms of the same cell whose

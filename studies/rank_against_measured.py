@@ -1,7 +1,7 @@
 """Whether predictions rank algorithms as measurements do, where these differ by over 15 %.
 
-    .venv/bin/python bench/rank_against_measured.py --budget-min 10 --store rank.sqlite          # 12 minutes at most
-    .venv/bin/python bench/rank_against_measured.py --evaluate --store rank.sqlite [--topology calibrated.json]
+    .venv/bin/python studies/rank_against_measured.py --budget-min 10 --store rank.sqlite          # 12 minutes at most
+    .venv/bin/python studies/rank_against_measured.py --evaluate --store rank.sqlite [--topology calibrated.json]
 
 The first line measures on a lab of 8 hosts with 2 ranks each: for each MPI, placement, collective and size some algorithms
 that differ (the best of each family by the model, up to four times as slow as the best), in turns in one job, by the program

@@ -1,8 +1,8 @@
 """Where does palmette lose on emulated clusters? Labs drawn at random, each beside the MPI underneath.
 
-    .venv/bin/python bench/random_labs.py --draw 4 --seed 1                        # some 8 minutes
-    .venv/bin/python bench/random_labs.py --draw 8 --mpi mpich,openmpi,impi --write-results labs.md
-    .venv/bin/python bench/random_labs.py --lab 6leaf@50Mbit/s:2node@100Mbit/s:1core --collectives bcast,reduce
+    .venv/bin/python studies/random_labs.py --draw 4 --seed 1                        # some 8 minutes
+    .venv/bin/python studies/random_labs.py --draw 8 --mpi mpich,openmpi,impi --write-results labs.md
+    .venv/bin/python studies/random_labs.py --lab 6leaf@50Mbit/s:2node@100Mbit/s:1core --collectives bcast,reduce
 
 Rows of the table were measured on a few labs and a few sizes; this looks between them, as random_clusters.py does for fast
 networks in simulation. The same seed draws the same labs: switches (even and uneven), hosts, ranks a host, the rate of the
@@ -199,7 +199,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print("\n".join(table_of(cells)))
     if options.write_results:
         words = " ".join(sys.argv[1:] if arguments is None else arguments)
-        page = page_of(labs, sizes, cells, troubles, f".venv/bin/python bench/random_labs.py {words}".strip())
+        page = page_of(labs, sizes, cells, troubles, f".venv/bin/python studies/random_labs.py {words}".strip())
         Path(options.write_results).write_text(page, encoding="utf-8")
     return 2 if troubles else 1 if any(cell.verdict == "slower" for cell in cells) else 0
 

@@ -1,6 +1,6 @@
 """What palmette costs outside of collectives: starting, communicators, datatypes, passing through; each beside the MPI alone.
 
-    python bench/outside_collectives.py [--pairs 15] [--mpi mpich,openmpi,impi] [--json]
+    python studies/outside_collectives.py [--pairs 15] [--mpi mpich,openmpi,impi] [--json]
 
 Two ranks on this machine, by turns with and without palmette, default settings. Of each pair of runs the difference and the
 ratio count; medians with 95 % intervals of a bootstrap over the pairs. `start` is the whole command, `palmette run

@@ -1,4 +1,4 @@
-"""A three-level fat tree as ibnetdiscover would list it: the input of bench/discover_10k.py and of tests."""
+"""A three-level fat tree as ibnetdiscover would list it: the input of studies/discover_10k.py and of tests."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Where does palmette lose? Clusters, placements, collectives and sizes drawn at random, simulated beside SimGrid's selectors.
 
-    python bench/random_clusters.py --draw 40 --seed 1 --write cells.jsonl --write-results clusters.md
-    python bench/random_clusters.py --draw 40 --seed 1 --env PALMETTE_TABLE=other.json   # the same ones, another table
+    python studies/random_clusters.py --draw 40 --seed 1 --write cells.jsonl --write-results clusters.md
+    python studies/random_clusters.py --draw 40 --seed 1 --env PALMETTE_TABLE=other.json   # the same ones, another table
 
 Rows of the table were found on a few machines and a few sizes; this looks between them. The same seed draws the same
 clusters: switches (even and uneven), nodes, ranks a node, a job on part of it, links and what their uplinks have,
@@ -186,7 +186,7 @@ def main() -> int:
         return 1
     print("\n".join(table_of(cells)))
     if options.write_results:
-        command = " ".join(["python", "bench/random_clusters.py", *(word for word in sys.argv[1:])])
+        command = " ".join(["python", "studies/random_clusters.py", *(word for word in sys.argv[1:])])
         Path(options.write_results).write_text(
             page_of(all_drawn, cells, slower, simgrid.version(smpirun), command), encoding="utf-8"
         )
