@@ -23,7 +23,7 @@ _palmette_mpi_option(ompi PALMETTE_MPI_OMPI openmpi)
 _palmette_mpi_option(abi PALMETTE_MPI_ABI mpich)
 
 find_package(Threads REQUIRED)
-file(GLOB _runtime_sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/runtime/*.cpp")
+file(GLOB_RECURSE _runtime_sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/runtime/*.cpp")
 file(GLOB _mpi_library_sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/mpi/*.cpp")
 file(GLOB _interpose_sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/interpose/*.cpp")
 file(GLOB _programs CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/src/programs/*.c"

@@ -157,10 +157,10 @@ def source(prototypes: list[Prototype], listed: Listed) -> str:
 #include "palmette/interpose/wrappers.hpp"
 
 #include "palmette/interpose/guard.hpp"
-#include "palmette/runtime/bypass.hpp"
-#include "palmette/runtime/nonblocking.hpp"
-#include "palmette/runtime/persistent.hpp"
-#include "palmette/runtime/serve.hpp"
+#include "palmette/runtime/state/bypass.hpp"
+#include "palmette/runtime/serve/nonblocking.hpp"
+#include "palmette/runtime/serve/persistent.hpp"
+#include "palmette/runtime/serve/serve.hpp"
 
 using palmette::interpose::Word;
 """

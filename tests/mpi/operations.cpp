@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "palmette/runtime/operation.hpp"
+#include "palmette/runtime/data/operation.hpp"
 #include "support/elements.hpp"
 #include "support/outcome.hpp"
 #include "support/predefined.hpp"

@@ -32,6 +32,25 @@ ORDER = (
 WITH_MPI = ("mpi", "runtime", "interpose", "matrix")
 BINDINGS_TOP = "select"
 
+CPP_ROOMS = {
+    "runtime": (
+        ("data",),
+        ("observe", "check", "transport"),
+        ("state",),
+        ("call",),
+        ("serve",),
+        ("composed", "reorder"),
+    ),
+    "collectives": (
+        ("",),
+        ("trees",),
+        ("exchanges",),
+        ("allgather", "allreduce", "alltoall", "barrier", "bcast", "gather_scatter", "one_node", "reduce"),
+        ("reduce_scatter", "scan"),
+    ),
+}
+"""Rooms inside of a layer, from the bottom up; "" are the headers that stand in the layer's folder itself."""
+
 ROOMS = (
     ("files", "units", "settings", "_core", "__version__"),
     ("topology",),
@@ -79,6 +98,15 @@ def includes(text: str) -> Iterator[tuple[int, str, bool]]:
         yield text.count("\n", 0, found.start("path")) + 1, found["path"], found["open"] == '"'
 
 
+def room_above(layer: str, here: str, there: str) -> str:
+    """Return why a file in room `here` of a layer mustn't include one in `there`, or nothing."""
+    floors = {room: floor for floor, rooms in enumerate(CPP_ROOMS[layer]) for room in rooms}
+    for room in (here, there):
+        if room not in floors:
+            return f"{layer}/{room} has no place in CPP_ROOMS"
+    return f"the arrow goes up from {here} to {there}" if floors[there] > floors[here] else ""
+
+
 def cpp_violations(root: Path) -> list[Violation]:
     """Check every source in `root`/src/palmette."""
     sources = root / "src" / "palmette"
@@ -93,6 +121,12 @@ def cpp_violations(root: Path) -> list[Violation]:
             continue
         for line, path, quoted in includes(file.read_text(encoding="utf-8")):
             parts = path.split("/")
+            inside = file.relative_to(sources / layer).parts
+            top = len(inside) == 1 and file.suffix == ".cpp"  # lists what is in the rooms
+            if parts[:2] == ["palmette", layer] and layer in CPP_ROOMS and not top:
+                above = room_above(layer, inside[0] if len(inside) > 1 else "", parts[2] if len(parts) > 3 else "")
+                if above:
+                    result.append(Violation(name, line, f"includes {path}: {above}"))
             if parts[0] == "palmette" and len(parts) > 2 and parts[1] not in allowed_layers(layer):
                 result.append(Violation(name, line, f"{layer} includes {path}: the arrow goes up to {parts[1]}"))
             elif parts[0] != "palmette" and quoted:
@@ -171,6 +205,13 @@ def make_tree(root: Path, files: dict[str, str]) -> Path:
         ("src/palmette/bindings/a.cpp", "#include <mpi.h>\n", "known from mpi on"),
         ("src/palmette/plan/a.cpp", '#include "step.hpp"\n', "not from the include root"),
         ("src/palmette/misc/a.cpp", "\n", "no layer"),
+        ("src/palmette/runtime/data/a.hpp", '#include "palmette/runtime/state/process.hpp"\n', "up from data to state"),
+        (
+            "src/palmette/collectives/trees/a.cpp",
+            '#include "palmette/collectives/bcast/a.hpp"\n',
+            "up from trees to bcast",
+        ),
+        ("src/palmette/runtime/news/a.cpp", '#include "palmette/runtime/data/a.hpp"\n', "runtime/news has no place"),
         ("python/palmette/lab/a.py", "from palmette.cli import common\n", "the arrow goes up from lab to cli"),
         ("python/palmette/lab/a.py", "from ..cli.common import fail\n", "the arrow goes up from lab to cli"),
         ("python/palmette/units.py", "def f() -> None:\n    import palmette.cli.main\n", "up from units to cli"),

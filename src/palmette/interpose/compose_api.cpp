@@ -12,8 +12,8 @@
 #include "palmette/compose/named.hpp"
 #include "palmette/interpose/guard.hpp"
 #include "palmette/interpose/settings.hpp"
-#include "palmette/runtime/composed.hpp"
-#include "palmette/runtime/datatype.hpp"
+#include "palmette/runtime/composed/composed.hpp"
+#include "palmette/runtime/data/datatype.hpp"
 
 using palmette::base::fail;
 using palmette::base::Rank;

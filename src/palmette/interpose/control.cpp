@@ -4,7 +4,7 @@
 
 #include "palmette/base/error.hpp"
 #include "palmette/interpose/guard.hpp"
-#include "palmette/runtime/process.hpp"
+#include "palmette/runtime/state/process.hpp"
 
 namespace palmette::interpose {
 namespace {

@@ -5,9 +5,9 @@
 
 #include "palmette/interpose/guard.hpp"
 #include "palmette/interpose/wrappers.hpp"
-#include "palmette/runtime/background.hpp"
-#include "palmette/runtime/datatype.hpp"
-#include "palmette/runtime/persistent.hpp"
+#include "palmette/runtime/data/datatype.hpp"
+#include "palmette/runtime/serve/background.hpp"
+#include "palmette/runtime/serve/persistent.hpp"
 
 namespace palmette::interpose {
 namespace {

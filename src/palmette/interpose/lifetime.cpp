@@ -4,8 +4,8 @@
 #include "palmette/interpose/guard.hpp"
 #include "palmette/interpose/settings.hpp"
 #include "palmette/interpose/wrappers.hpp"
-#include "palmette/runtime/background.hpp"
-#include "palmette/runtime/process.hpp"
+#include "palmette/runtime/serve/background.hpp"
+#include "palmette/runtime/state/process.hpp"
 
 namespace palmette::interpose {
 

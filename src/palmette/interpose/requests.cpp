@@ -9,8 +9,8 @@
 #include "palmette/interpose/guard.hpp"
 #include "palmette/interpose/next.hpp"
 #include "palmette/interpose/wrappers.hpp"
-#include "palmette/runtime/background.hpp"
-#include "palmette/runtime/persistent.hpp"
+#include "palmette/runtime/serve/background.hpp"
+#include "palmette/runtime/serve/persistent.hpp"
 
 namespace palmette::interpose {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "palmette/interpose/guard.hpp"
 #include "palmette/interpose/next.hpp"
-#include "palmette/runtime/failed_ranks.hpp"
-#include "palmette/runtime/process.hpp"
+#include "palmette/runtime/state/process.hpp"
+#include "palmette/runtime/transport/failed_ranks.hpp"
 
 #if !defined(PALMETTE_ABI_STANDARD) && !defined(PALMETTE_ABI_SMPI)
 

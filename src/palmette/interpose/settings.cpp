@@ -16,7 +16,7 @@
 #include "palmette/base/units.hpp"
 #include "palmette/interpose/settings_list.hpp"
 #include "palmette/node/shared_single_copy.hpp"
-#include "palmette/runtime/control.hpp"
+#include "palmette/runtime/state/control.hpp"
 
 namespace palmette::interpose {
 namespace {

@@ -1,7 +1,7 @@
 // Settings from the environment.
 #pragma once
 
-#include "palmette/runtime/settings.hpp"
+#include "palmette/runtime/state/settings.hpp"
 
 namespace palmette::interpose {
 

@@ -1,7 +1,7 @@
 // Communicators with a topology, whose ranks may be reordered.
 #include "palmette/interpose/guard.hpp"
 #include "palmette/interpose/wrappers.hpp"
-#include "palmette/runtime/reorder.hpp"
+#include "palmette/runtime/reorder/reorder.hpp"
 
 namespace palmette::interpose {
 

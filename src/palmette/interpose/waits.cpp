@@ -5,7 +5,7 @@
 
 #include "palmette/interpose/guard.hpp"
 #include "palmette/interpose/wrappers.hpp"
-#include "palmette/runtime/background.hpp"
+#include "palmette/runtime/serve/background.hpp"
 
 namespace palmette::interpose {
 namespace {

@@ -5,7 +5,7 @@
 #include <initializer_list>
 
 #include "palmette/base/error.hpp"
-#include "palmette/collectives/tree_shape.hpp"
+#include "palmette/collectives/trees/tree_shape.hpp"
 #include "palmette/model/estimate_families.hpp"
 
 namespace palmette::model {

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <vector>
 
-#include "palmette/collectives/tree_shape.hpp"
+#include "palmette/collectives/trees/tree_shape.hpp"
 #include "palmette/model/estimate_families.hpp"
 
 namespace palmette::model {

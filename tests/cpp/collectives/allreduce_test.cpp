@@ -2,10 +2,10 @@
 #include <gmock/gmock.h>
 
 #include "palmette/base/text.hpp"
-#include "palmette/collectives/chunk_tree.hpp"
-#include "palmette/collectives/node_pieces.hpp"
-#include "palmette/collectives/reduce_exchange.hpp"
+#include "palmette/collectives/exchanges/node_pieces.hpp"
+#include "palmette/collectives/exchanges/reduce_exchange.hpp"
 #include "palmette/collectives/registry.hpp"
+#include "palmette/collectives/trees/chunk_tree.hpp"
 #include "palmette/plan/count.hpp"
 #include "palmette/plan/verify.hpp"
 #include "support/crossings.hpp"

@@ -3,8 +3,8 @@
 
 #include <set>
 
-#include "palmette/collectives/bine.hpp"
-#include "palmette/collectives/circulant.hpp"
+#include "palmette/collectives/trees/bine.hpp"
+#include "palmette/collectives/trees/circulant.hpp"
 
 namespace palmette::collectives {
 namespace {

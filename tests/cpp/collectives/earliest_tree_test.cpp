@@ -1,4 +1,4 @@
-#include "palmette/collectives/earliest_tree.hpp"
+#include "palmette/collectives/trees/earliest_tree.hpp"
 
 #include <gmock/gmock.h>
 

@@ -1,5 +1,5 @@
 // The patterns alone, without programs: who holds what after each entry of the schedules.
-#include "palmette/collectives/exchange.hpp"
+#include "palmette/collectives/exchanges/exchange.hpp"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "palmette/collectives/laned_tree.hpp"
+#include "palmette/collectives/trees/laned_tree.hpp"
 
 #include <gmock/gmock.h>
 

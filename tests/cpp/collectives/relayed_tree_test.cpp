@@ -1,4 +1,4 @@
-#include "palmette/collectives/relayed_tree.hpp"
+#include "palmette/collectives/trees/relayed_tree.hpp"
 
 #include <gmock/gmock.h>
 

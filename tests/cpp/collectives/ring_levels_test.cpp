@@ -1,4 +1,4 @@
-#include "palmette/collectives/ring_levels.hpp"
+#include "palmette/collectives/exchanges/ring_levels.hpp"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "palmette/collectives/topology_tree.hpp"
+#include "palmette/collectives/trees/topology_tree.hpp"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "palmette/collectives/tree_shape.hpp"
+#include "palmette/collectives/trees/tree_shape.hpp"
 
 #include <gmock/gmock.h>
 

@@ -1,5 +1,5 @@
 // What a communicator keeps: plans by key, tags by range.
-#include "palmette/runtime/communicator.hpp"
+#include "palmette/runtime/state/communicator.hpp"
 
 #include <gtest/gtest.h>
 

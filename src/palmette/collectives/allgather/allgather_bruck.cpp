@@ -1,0 +1,35 @@
+// allgather, bruck: ceil(log_k p) steps for any number of ranks.
+//
+//   p = 8, k = 2: from 1 right of me one block, from 2 right two, from 4 right four; blocks land at their place, nothing is rotated
+#include "palmette/collectives/allgather/allgather_flat.hpp"
+#include "palmette/collectives/rows.hpp"
+
+namespace palmette::collectives {
+namespace {
+
+std::optional<std::string> refuse(const Job&, const Request&, const Spec& spec) {
+    check_keys(spec, {"radix", "order"});
+    spec.word("order", {"topology", "rank"});
+    spec.integer("radix", 2, 2);
+    return std::nullopt;
+}
+
+Program make(const Job& job, Rank rank, const Request&, const Spec& spec) {
+    return allgather_among_ranks(job, rank, spec, Pattern{Pattern::Kind::bruck, spec.integer("radix", 2, 2)}, false);
+}
+
+}  // namespace
+
+const Algorithm allgather_bruck{
+    Collective::allgather,
+    "bruck",
+    "ceil(log_k p) steps for any number of ranks; blocks land at their place, so there is no final rotation.",
+    "Bruck, Ho, Kipnis, Upfal, Weathersby, IEEE TPDS 8(11), 1997",
+    "radix=K (2), order=topology|rank",
+    "none",
+    true,
+    refuse,
+    make,
+};
+
+}  // namespace palmette::collectives

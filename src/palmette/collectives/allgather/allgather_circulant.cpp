@@ -1,0 +1,37 @@
+// allgather, circulant: ceil(lg p) steps for any number of ranks, with distances p/2, p/4, ... rounded up.
+//
+//   p = 6, skips 1 2 3: from 1 right of me one block, from 2 right one, from 3 right three; Bruck's algorithm has 1, 2, 4 and blocks 1, 2, 2
+//
+// The form in n pieces (n - 1 + ceil(lg p) rounds, each of whose messages carries another piece of every rank's block) pays only where one rank
+// brings nearly everything; then a broadcast does the same, so there is none here.
+#include "palmette/collectives/allgather/allgather_flat.hpp"
+#include "palmette/collectives/allgather_more.hpp"
+
+namespace palmette::collectives {
+namespace {
+
+std::optional<std::string> refuse(const Job&, const Request&, const Spec& spec) {
+    check_keys(spec, {"order"});
+    spec.word("order", {"topology", "rank"});
+    return std::nullopt;
+}
+
+Program make(const Job& job, Rank rank, const Request&, const Spec& spec) {
+    return allgather_among_ranks(job, rank, spec, Pattern{Pattern::Kind::circulant}, false);
+}
+
+}  // namespace
+
+const Algorithm allgather_circulant{
+    Collective::allgather,
+    "circulant",
+    "ceil(log_2 p) steps on a circulant graph for any number of ranks, with distances as short as they can be.",
+    "Träff, \"Optimal, non-pipelined reduce-scatter and allreduce algorithms\", arXiv 2410.14234, 2024",
+    "order=topology|rank",
+    "none",
+    true,
+    refuse,
+    make,
+};
+
+}  // namespace palmette::collectives

@@ -1,0 +1,266 @@
+// allgather, leaders: one or several leaders per group exchange, the others give to them and take from them.
+//
+//   p = 8 on two nodes of four, leaders=2 (ranks 0 2 | 4 6), layout=rails:
+//
+//       1 → 0    3 → 2   |   5 → 4    7 → 6      gather to the leader of one's part of the group
+//       0 ═══════ 4      and      2 ═══════ 6    rail 0 and rail 1: leaders of the same number, group by group
+//       0 → 1 2 3, 2 → 0 1 3 | 4 → 5 6 7, ...    each leader hands on what it has, as it comes in
+#include <algorithm>
+
+#include "palmette/base/error.hpp"
+#include "palmette/collectives/exchanges/exchange.hpp"
+#include "palmette/collectives/exchanges/ring_levels.hpp"
+#include "palmette/collectives/rows.hpp"
+#include "palmette/collectives/trees/topology_tree.hpp"
+
+namespace palmette::collectives {
+namespace {
+
+using plan::Blocks;
+using plan::Buffer;
+using plan::Interval;
+using plan::StepId;
+
+enum class Layout { rails, rail_major, node_major };
+
+/// The parts of groups, their leaders, and the list in which leaders exchange.
+class Leaders {
+  public:
+    Leaders(const Job& job, const Spec& spec)
+        : job_(job),
+          layout_(layout_of(spec)),
+          leaders_(spec.integer("leaders", 1)),
+          pattern_(Pattern::parse(spec.find("between").value_or("ring"))),
+          inside_(TreeShape::parse(spec.find("inside").value_or("linear"))),
+          level_(level_of(job, spec)) {}
+
+    static Layout layout_of(const Spec& spec) {
+        const std::string_view word = spec.word("layout", {"rails", "rail_major", "node_major"});
+        return word == "rails" ? Layout::rails : word == "rail_major" ? Layout::rail_major : Layout::node_major;
+    }
+    static std::size_t level_of(const Job& job, const Spec& spec) {
+        // A job that doesn't spread over the wanted level has its nodes for groups.
+        const auto wanted = job.find_level(spec.find("level").value_or("node"));
+        return wanted ? *wanted : *job.find_level("node");
+    }
+
+    const topology::Partition& groups() const { return job_.levels()[level_].groups; }
+    std::int32_t leaders() const { return leaders_; }
+
+    Interval group(std::int32_t g) const { return {groups().first(g), groups().size_of(g)}; }
+    /// Part `rail` of group g; parts of a group smaller than the number of rails may be empty.
+    Interval part(std::int32_t g, std::int32_t rail) const {
+        const std::int64_t size = groups().size_of(g);
+        const std::int64_t begin = size * rail / leaders_;
+        return {groups().first(g) + begin, size * (rail + 1) / leaders_ - begin};
+    }
+    std::int32_t rail_of(std::int32_t g, std::int64_t position) const {
+        std::int32_t rail = 0;
+        while (part(g, rail).end() <= position) ++rail;
+        return rail;
+    }
+    /// The position that acts for a part: its first, or the group's first for an empty part.
+    std::int64_t leader(std::int32_t g, std::int32_t rail) const {
+        const Interval p = part(g, rail);
+        return p.count > 0 ? p.first : groups().first(g);
+    }
+
+    std::optional<std::string> refuse() const {
+        const std::int32_t n = groups().count();
+        if (layout_ == Layout::rails) return pattern_.refuse(n);
+        for (std::int32_t g = 0; g < n; ++g)
+            if (groups().size_of(g) < leaders_)
+                return base::cat("layout ", layout_ == Layout::rail_major ? "rail_major" : "node_major",
+                                 " needs at least ", leaders_, " ranks in each group, group ", g, " has ",
+                                 groups().size_of(g));
+        return pattern_.refuse(n * leaders_);
+    }
+
+    Program make(Rank rank) const {
+        const std::int64_t me = job_.position_of(rank).value;
+        plan::ProgramBuilder builder(rank, plan::BlockOrder::topology);
+        builder.stage("copy own block");
+        const StepId own = builder.copy(Buffer::send, Buffer::recv, Blocks(me, 1), {});
+        const std::int32_t g = groups().group_of(static_cast<std::int32_t>(me));
+        const GatherSteps gathered = gather(builder, me, g, own);
+        if (layout_ == Layout::rails)
+            for (std::int32_t rail = 0; rail < leaders_; ++rail) serve_rail(builder, me, g, rail, gathered);
+        else
+            serve_rail(builder, me, g, rail_of(g, me), gathered);
+        return builder.finish();
+    }
+
+  private:
+    struct GatherSteps {
+        std::vector<StepId> complete;  ///< after these a leader has its whole part
+        std::vector<StepId> all;       ///< these touch the result's blocks of the part
+    };
+
+    /// Levels below the group's own, so that also the tree inside follows the machine.
+    std::vector<LevelShape> inner_levels() const {
+        std::vector<LevelShape> out;
+        for (std::size_t i = level_ + 1; i < job_.levels().size(); ++i) out.push_back({i, inside_});
+        return out;
+    }
+
+    Position as_position(std::int64_t p) const { return {static_cast<std::int32_t>(p)}; }
+    Rank at(std::int64_t p) const { return job_.rank_at(as_position(p)); }
+
+    /// Members of a part give their blocks to its leader.
+    GatherSteps gather(plan::ProgramBuilder& builder, std::int64_t me, std::int32_t g, StepId own) const {
+        const std::int32_t rail = rail_of(g, me);
+        builder.stage("gather to leader");
+        const TreeNeighbours near =
+            TopologyTree(job_, part(g, rail), as_position(leader(g, rail)), inner_levels(), inside_)
+                .of(as_position(me));
+        GatherSteps steps;
+        steps.complete.push_back(own);
+        for (const TreeLink& child : near.children)
+            steps.complete.push_back(builder.recv(job_.rank_at(child.peer), 0, Buffer::recv, child.blocks, {}));
+        steps.all = steps.complete;
+        if (near.parent)
+            steps.all.push_back(
+                builder.send(job_.rank_at(near.parent->peer), 0, Buffer::recv, near.parent->blocks, steps.complete));
+        return steps;
+    }
+
+    std::int32_t participants() const { return groups().count() * (layout_ == Layout::rails ? 1 : leaders_); }
+    std::pair<std::int32_t, std::int32_t> group_and_rail(std::int32_t participant, std::int32_t rail) const {
+        switch (layout_) {
+            case Layout::rails:
+                return {participant, rail};
+            case Layout::rail_major:
+                return {participant % groups().count(), participant / groups().count()};
+            case Layout::node_major:
+                return {participant / leaders_, participant % leaders_};
+        }
+        return {0, 0};
+    }
+    std::int32_t participant_of(std::int32_t g, std::int32_t rail) const {
+        switch (layout_) {
+            case Layout::rails:
+                return g;
+            case Layout::rail_major:
+                return rail * groups().count() + g;
+            case Layout::node_major:
+                return g * leaders_ + rail;
+        }
+        return 0;
+    }
+    Blocks blocks_of(Range range, std::int32_t rail) const {
+        Blocks blocks;
+        if (leaders_ == 1) {
+            // Participants are whole groups in order, so their blocks are one run, or two where the range wraps round.
+            const std::int32_t straight = std::min(range.count, groups().count() - range.first);
+            const auto run = [&](std::int32_t first, std::int32_t count) {
+                const std::int32_t begin = groups().first(first);
+                blocks.insert({begin, groups().first(first + count) - begin});
+            };
+            run(range.first, straight);
+            run(0, range.count - straight);
+            return blocks;
+        }
+        for (std::int32_t i = 0; i < range.count; ++i) {
+            const auto [g, r] = group_and_rail((range.first + i) % participants(), rail);
+            blocks.insert(part(g, r));
+        }
+        return blocks;
+    }
+    /// For a ring that closes inside of groups of groups.
+    std::vector<topology::Partition> outer_levels() const {
+        return layout_ == Layout::rails ? ring_levels_round(job_, level_) : std::vector<topology::Partition>{};
+    }
+
+    /// What one rail does for the group: its leader exchanges with the other leaders and hands each arrival on at once. The
+    /// other ranks know from the leader's schedule what will come.
+    void serve_rail(plan::ProgramBuilder& builder, std::int64_t me, std::int32_t g, std::int32_t rail,
+                    const GatherSteps& gathered) const {
+        const std::int32_t n = participants();
+        const std::int64_t lead = leader(g, rail);
+        const std::int32_t self = participant_of(g, rail);
+        const Schedule schedule = pattern_.schedule(n, self, outer_levels());
+        // With rails the whole group listens to each leader; in the one long list every leader gets all and serves its part.
+        const Interval listeners = layout_ == Layout::rails ? group(g) : part(g, rail);
+        const TreeNeighbours near =
+            TopologyTree(job_, listeners, as_position(lead), inner_levels(), inside_).of(as_position(me));
+        const Blocks own_part(part(g, rail).first, part(g, rail).count);
+        // Tag 0 gathers; each rail then has n + 1 tags for the exchange (tags are at most n) and n for what is handed out.
+        const std::int32_t first_tag = 1 + (layout_ == Layout::rails ? rail * (2 * n + 1) : 0);
+        std::int32_t tag = first_tag + n + 1;
+        if (me == lead) {
+            builder.stage(layout_ == Layout::rails && leaders_ > 1 ? base::cat("between leaders, rail ", rail)
+                                                                   : std::string("between leaders"));
+            Exchanger exchanger(
+                builder,
+                [&](std::int32_t i) {
+                    const auto [other, r] = group_and_rail(i, rail);
+                    return at(leader(other, r));
+                },
+                [&](Range range) { return blocks_of(range, rail); }, n, self, gathered.complete, first_tag);
+            exchanger.run(schedule);
+            builder.stage("hand out");
+            hand_out(builder, near, tag, own_part, gathered.complete);
+            for (const Exchanger::Arrival& arrival : exchanger.arrivals())
+                hand_out(builder, near, ++tag, arrival.blocks, {arrival.step});
+            return;
+        }
+        builder.stage("hand out");
+        take_and_hand_out(builder, near, tag, own_part, me, gathered.all);
+        for (const Exchange& exchange : schedule)
+            if (const Blocks blocks = blocks_of(exchange.range, rail); !exchange.send && !blocks.empty())
+                take_and_hand_out(builder, near, ++tag, blocks, me, {});
+    }
+
+    /// A rank never gets its own block: it has it, and with MPI_IN_PLACE nothing else may write there.
+    void hand_out(plan::ProgramBuilder& builder, const TreeNeighbours& near, std::int32_t tag, const Blocks& blocks,
+                  const std::vector<StepId>& after) const {
+        if (blocks.empty()) return;
+        for (const TreeLink& child : near.children) {
+            if (!blocks.contains(child.peer.value))
+                builder.send(job_.rank_at(child.peer), tag, Buffer::recv, blocks, after);
+            else if (const Blocks wanted = blocks.without(child.peer.value); !wanted.empty())
+                builder.send(job_.rank_at(child.peer), tag, Buffer::recv, wanted, after);
+        }
+    }
+    void take_and_hand_out(plan::ProgramBuilder& builder, const TreeNeighbours& near, std::int32_t tag,
+                           const Blocks& blocks, std::int64_t me, std::vector<StepId> after) const {
+        const Blocks wanted = blocks.without(me);
+        if (!wanted.empty())
+            after.push_back(builder.recv(job_.rank_at(near.parent->peer), tag, Buffer::recv, wanted, after));
+        hand_out(builder, near, tag, blocks, after);
+    }
+
+    const Job& job_;
+    Layout layout_;
+    std::int32_t leaders_;
+    Pattern pattern_;
+    TreeShape inside_;
+    std::size_t level_;
+};
+
+std::optional<std::string> refuse(const Job& job, const Request&, const Spec& spec) {
+    check_keys(spec, {"leaders", "between", "inside", "layout", "level"});
+    return Leaders(job, spec).refuse();
+}
+
+Program make(const Job& job, Rank rank, const Request&, const Spec& spec) { return Leaders(job, spec).make(rank); }
+
+}  // namespace
+
+const Algorithm allgather_leaders{
+    Collective::allgather,
+    "leaders",
+    "One or more leaders per node (or other level) exchange over rails; members give to them and get each arrival at "
+    "once.",
+    "Kandalla et al., IPDPS workshops 2009 (multi-leader allgather); the order of leaders as in docs/decisions/0004",
+    "leaders=L (1), between=ring|recursive_doubling|bruck[.K]|neighbor_exchange|all|circulant|bine (ring), "
+    "inside=linear|binomial|k_nomial.K (linear), "
+    "layout=rails|rail_major|node_major (rails), level=LEVEL (node)",
+    "the pattern between leaders suits their number; rail_major and node_major need as many ranks as leaders in every "
+    "group",
+    true,
+    refuse,
+    make,
+};
+
+}  // namespace palmette::collectives

@@ -1,0 +1,51 @@
+// allgather, linear: everyone sends its block to everyone else at once.
+//
+//   p = 8: 0 → 1 2 3 4 5 6 7 and so on: one step, so the least latency, and s (p-s) blocks over the uplink of a group of s, where p-s would do.
+//
+// The order of messages is that of an all-to-all: spread evenly over pairs of groups (alltoall_order.hpp).
+#include "palmette/base/text.hpp"
+#include "palmette/collectives/allgather_more.hpp"
+#include "palmette/collectives/exchanges/alltoall_order.hpp"
+
+namespace palmette::collectives {
+namespace {
+
+std::optional<std::string> refuse(const Job& job, const Request&, const Spec& spec) {
+    check_keys(spec, {"partners"});
+    if (spec.word("partners", TurnOrder::words()) == "xor" && (job.size() & (job.size() - 1)) != 0)
+        return base::cat("partners=xor needs a power of two ranks, not ", job.size());
+    return std::nullopt;
+}
+
+Program make(const Job& job, Rank rank, const Request&, const Spec& spec) {
+    using plan::Blocks;
+    using plan::Buffer;
+    const TurnOrder order(job, TurnOrder::named(spec.word("partners", TurnOrder::words())));
+    const std::int32_t me = job.position_of(rank).value;
+    plan::ProgramBuilder builder(rank, plan::BlockOrder::topology);
+    builder.stage("exchange");
+    for (const Turn& turn : order.of_target(me))
+        builder.recv(job.rank_at({turn.source}), 0, Buffer::recv, Blocks(turn.source, 1), {});
+    for (const Turn& turn : order.of_source(me))
+        builder.send(job.rank_at({turn.target}), 0, Buffer::send, Blocks(me, 1), {});
+    builder.stage("copy own block");
+    builder.copy(Buffer::send, Buffer::recv, Blocks(me, 1), {});
+    return builder.finish();
+}
+
+}  // namespace
+
+const Algorithm allgather_linear{
+    Collective::allgather,
+    "linear",
+    "Everyone sends its block to everyone else at once: one step, at the price of bytes over the uplinks.",
+    "Basic linear allgather, as in Pjesivac-Grbovic et al., Cluster Computing 10(2), 2007; the order of messages is "
+    "palmette's own",
+    "partners=balanced|shift|xor (balanced)",
+    "partners=xor needs a power of two ranks",
+    false,
+    refuse,
+    make,
+};
+
+}  // namespace palmette::collectives

@@ -1,0 +1,34 @@
+// allgather, neighbor_exchange: p/2 steps of two blocks with the two neighbours in turn.
+//
+//   0─1 2─3 4─5 6─7    then 7─0 1─2 3─4 5─6    then 0─1 ... again
+#include "palmette/collectives/allgather/allgather_flat.hpp"
+#include "palmette/collectives/rows.hpp"
+
+namespace palmette::collectives {
+namespace {
+
+std::optional<std::string> refuse(const Job& job, const Request&, const Spec& spec) {
+    check_keys(spec, {"order"});
+    spec.word("order", {"topology", "rank"});
+    return Pattern{Pattern::Kind::neighbor_exchange}.refuse(job.size());
+}
+
+Program make(const Job& job, Rank rank, const Request&, const Spec& spec) {
+    return allgather_among_ranks(job, rank, spec, Pattern{Pattern::Kind::neighbor_exchange}, false);
+}
+
+}  // namespace
+
+const Algorithm allgather_neighbor_exchange{
+    Collective::allgather,
+    "neighbor_exchange",
+    "p/2 steps of two blocks each with both neighbours in turn: half of the ring's steps.",
+    "Chen, Zhang, Zhang, Yuan, HPC Asia 2005",
+    "order=topology|rank",
+    "the number of ranks is even, or one",
+    true,
+    refuse,
+    make,
+};
+
+}  // namespace palmette::collectives

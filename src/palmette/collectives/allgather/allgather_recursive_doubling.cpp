@@ -1,0 +1,34 @@
+// allgather, recursive_doubling: lg p steps with partners 1, 2, 4, ... away.
+//
+//   0─1 2─3 4─5 6─7    then 0─2 1─3 4─6 5─7    then 0─4 1─5 2─6 3─7
+#include "palmette/collectives/allgather/allgather_flat.hpp"
+#include "palmette/collectives/rows.hpp"
+
+namespace palmette::collectives {
+namespace {
+
+std::optional<std::string> refuse(const Job& job, const Request&, const Spec& spec) {
+    check_keys(spec, {"order"});
+    spec.word("order", {"topology", "rank"});
+    return Pattern{Pattern::Kind::recursive_doubling}.refuse(job.size());
+}
+
+Program make(const Job& job, Rank rank, const Request&, const Spec& spec) {
+    return allgather_among_ranks(job, rank, spec, Pattern{Pattern::Kind::recursive_doubling}, false);
+}
+
+}  // namespace
+
+const Algorithm allgather_recursive_doubling{
+    Collective::allgather,
+    "recursive_doubling",
+    "lg p exchanges of doubling size with partners 1, 2, 4, ... positions away.",
+    "Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005",
+    "order=topology|rank",
+    "the number of ranks is a power of two",
+    true,
+    refuse,
+    make,
+};
+
+}  // namespace palmette::collectives

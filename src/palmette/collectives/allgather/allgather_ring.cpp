@@ -1,0 +1,36 @@
+// allgather, ring: p-1 steps, each rank hands the newest block to the next one.
+//
+//   0 → 1 → 2 → 3 → 4 → 5 → 6 → 7 → 0    closed again inside of every node and leaf, so that no link carries a block twice
+#include "palmette/collectives/allgather/allgather_flat.hpp"
+#include "palmette/collectives/rows.hpp"
+
+namespace palmette::collectives {
+namespace {
+
+std::optional<std::string> refuse(const Job&, const Request&, const Spec& spec) {
+    check_keys(spec, {"order", "nested", "segment"});
+    spec.size("segment", 0);
+    spec.word("order", {"topology", "rank"});
+    spec.word("nested", {"auto", "yes", "no"});
+    return std::nullopt;
+}
+
+Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+    return allgather_among_ranks(job, rank, spec, Pattern{Pattern::Kind::ring}, true, slices_of(request, spec));
+}
+
+}  // namespace
+
+const Algorithm allgather_ring{
+    Collective::allgather,
+    "ring",
+    "A ring in topology order that closes inside every node, and inside switches where that relieves the fullest link.",
+    "Chan, Heimlich, Purkayastha, van de Geijn, CCPE 19(13), 2007; the nesting is palmette's",
+    "order=topology|rank, nested=auto|yes|no (auto), segment=SIZE",
+    "none",
+    true,
+    refuse,
+    make,
+};
+
+}  // namespace palmette::collectives

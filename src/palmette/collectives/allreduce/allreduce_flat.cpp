@@ -1,0 +1,158 @@
+// allreduce among all ranks on their own: recursive_doubling, recursive_multiplying, all, rabenseifner, ring and direct. The patterns are drawn in
+// reduce_exchange_*.cpp.
+#include "palmette/collectives/allreduce_rows.hpp"
+#include "palmette/collectives/exchanges/reduce_exchange.hpp"
+#include "palmette/collectives/exchanges/ring_levels.hpp"
+
+namespace palmette::collectives {
+namespace {
+
+using plan::Buffer;
+
+bool by_rank(const Spec& spec) { return spec.word("order", {"topology", "rank"}) == "rank"; }
+
+ReducePattern pattern_of(const Spec& spec) {
+    ReducePattern pattern = ReducePattern::parse(spec.name);
+    if (spec.name == "recursive_multiplying") pattern.radix = spec.integer("radix", 4, 2);
+    return pattern;
+}
+
+std::optional<std::string> refuse(const Job& job, const Request& request, const Spec& spec) {
+    std::vector<std::string_view> keys{"order", "segment"};
+    if (spec.name == "ring") keys.push_back("nested");
+    if (spec.name == "recursive_multiplying") keys.push_back("radix");
+    check_keys(spec, keys);
+    spec.size("segment", 0);
+    spec.word("nested", {"auto", "yes", "no"});
+    if (const auto reason = pattern_of(spec).refuse(job.size(), request.ordered)) return reason;
+    return by_rank(spec) ? std::nullopt : refuse_scattered(job, request);
+}
+
+std::uint16_t slices(const Job& job, const Request& request, const Spec& spec) {
+    return slices_of(request, spec, pattern_of(spec).parts(job.size()));
+}
+
+std::int64_t tags(const Job& job, const Request& request, const Spec& spec) {
+    return std::int64_t{slices(job, request, spec)} * pattern_of(spec).tags(job.size());
+}
+
+Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+    const ReducePattern pattern = pattern_of(spec);
+    const std::int32_t n = job.size();
+    const bool in_rank_order = by_rank(spec);
+    plan::ProgramBuilder builder(rank, in_rank_order ? plan::BlockOrder::rank : plan::BlockOrder::topology,
+                                 pattern.parts(n));
+    const std::vector<topology::Partition> nested =
+        spec.name == "ring" ? ring_levels(job, spec) : std::vector<topology::Partition>{};
+    ScratchRoom room;
+    builder.stage("exchange");
+    const std::uint16_t of = slices(job, request, spec);
+    for (std::uint16_t i = 0; i < of; ++i) {
+        const ReduceContext context{
+            .builder = builder,
+            .room = room,
+            .n = n,
+            .me = in_rank_order ? rank.value : job.position_of(rank).value,
+            .rank_of = [&](std::int32_t who) { return in_rank_order ? Rank{who} : job.rank_at({who}); },
+            .blocks_of = [](std::int32_t first, std::int32_t count) { return plan::Blocks(first, count); },
+            .input = Buffer::send,
+            .work = Buffer::recv,
+            .result = Buffer::recv,
+            .ready = {},
+            .first_tag = i * pattern.tags(n),
+            .slice = {i, of},
+            .ordered = request.ordered,
+        };
+        pattern.allreduce(context, nested);
+    }
+    room.reserve(builder);
+    return builder.finish();
+}
+
+constexpr std::string_view order_keys = "order=topology|rank, segment=SIZE";
+constexpr std::string_view any_ranks =
+    "an operation that isn't commutative needs ranks in topology order, or order=rank";
+
+}  // namespace
+
+const Algorithm allreduce_recursive_doubling{
+    Collective::allreduce,
+    "recursive_doubling",
+    "lg p exchanges of the whole vector with partners 1, 2, 4, ... positions away; ranks beyond a power of two fold "
+    "in first.",
+    "Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005",
+    order_keys,
+    any_ranks,
+    true,
+    refuse,
+    make,
+    tags,
+};
+
+const Algorithm allreduce_recursive_multiplying{
+    Collective::allreduce,
+    "recursive_multiplying",
+    "Groups of K exchange the whole vector all to all, log_K p times: fewer messages in a row than doubling.",
+    "Ruefenacht, Bull, Booth, Parallel Computing 69, 2017",
+    "radix=K (4), order=topology|rank, segment=SIZE",
+    any_ranks,
+    true,
+    refuse,
+    make,
+    tags,
+};
+
+const Algorithm allreduce_all{
+    Collective::allreduce,
+    "all",
+    "Every rank sends its vector to every other one and combines all: one message in a row, for tiny vectors.",
+    "folklore; recursive multiplying with radix p",
+    order_keys,
+    any_ranks,
+    true,
+    refuse,
+    make,
+    tags,
+};
+
+const Algorithm allreduce_rabenseifner{
+    Collective::allreduce,
+    "rabenseifner",
+    "Recursive halving reduce-scatter, nearest partners and largest halves first, then recursive doubling allgather.",
+    "Rabenseifner, ICCS 2004; Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005",
+    order_keys,
+    any_ranks,
+    true,
+    refuse,
+    make,
+    tags,
+};
+
+const Algorithm allreduce_ring{
+    Collective::allreduce,
+    "ring",
+    "Reduce-scatter and allgather around a ring that closes inside every node and switch: 2 (p-s)/p of the vector per "
+    "link.",
+    "Patarasuk, Yuan, JPDC 69(2), 2009; the nesting is palmette's",
+    "nested=auto|yes|no (auto), order=topology|rank, segment=SIZE",
+    "the operation is commutative",
+    true,
+    refuse,
+    make,
+    tags,
+};
+
+const Algorithm allreduce_direct{
+    Collective::allreduce,
+    "direct",
+    "Part i of the vector goes straight to rank i, which combines it and hands it to all: two messages in a row.",
+    "folklore; direct reduce-scatter and allgather as in Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005",
+    order_keys,
+    any_ranks,
+    true,
+    refuse,
+    make,
+    tags,
+};
+
+}  // namespace palmette::collectives

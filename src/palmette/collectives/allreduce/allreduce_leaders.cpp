@@ -1,0 +1,254 @@
+// allreduce, leaders: the vector in chunks; a group reduces each chunk at another of its ranks, same chunks are exchanged between groups, and results go back.
+//
+//   p = 8 on two nodes of four, leaders=2 (chunk A at 0 and 4, chunk B at 2 and 6):
+//
+//       A: 1 2 3 → 0     B: 0 1 3 → 2   |   A: 5 6 7 → 4     B: 4 5 7 → 6     reduce inside the node
+//       A: 0 ═══════ 4   and   B: 2 ═══════ 6                                 between nodes: each chunk in a lane of its own
+//       A: 0 → 1 2 3     B: 2 → 0 1 3   |   A: 4 → 5 6 7     B: 6 → 4 5 7     hand out
+//
+//   With inside=shared the first and the last step go through the node's memory: leaders read their chunk of everybody's vector in place, and everybody reads
+//   the results. With leaders=1 and inner levels it is five phases: sockets, between sockets, between nodes, and back.
+#include <algorithm>
+
+#include "palmette/collectives/allreduce_rows.hpp"
+#include "palmette/collectives/exchanges/leader_groups.hpp"
+#include "palmette/collectives/exchanges/vector_tree.hpp"
+
+namespace palmette::collectives {
+namespace {
+
+using plan::Blocks;
+using plan::Buffer;
+using plan::Interval;
+using plan::Slice;
+using plan::StepId;
+
+/// Tags of exposes, for each slice.
+enum : std::int32_t { expose_below, expose_above, expose_result, exposes_a_slice };
+
+void append(std::vector<StepId>& list, const std::vector<StepId>& more) {
+    list.insert(list.end(), more.begin(), more.end());
+}
+
+/// One rank's part.
+class Maker {
+  public:
+    Maker(const Job& job, Rank rank, const Request& request, const Spec& spec)
+        : job_(job),
+          request_(request),
+          groups_(job, spec),
+          pattern_(ReducePattern::parse(spec.find("between").value_or("recursive_doubling"))),
+          parts_(pattern_.parts(groups_.count())),
+          shared_(groups_.shared(request)),
+          slices_(slices(request, spec, std::int64_t{parts_} * groups_.chunks(), shared_)),
+          builder_(rank, plan::BlockOrder::topology, std::int64_t{parts_} * groups_.chunks()),
+          self_(job.position_of(rank)),
+          g_(groups_.group_of(self_)),
+          cell_(groups_.cell(self_)),
+          led_(groups_.chunks_led(self_.value - cell_.first, cell_.count)) {
+        if (pattern_.kind == ReducePattern::Kind::ring) outer_ = groups_.outer_levels();
+    }
+
+    /// Exposes have few tags.
+    static std::uint16_t slices(const Request& request, const Spec& spec, std::int64_t cut, bool shared) {
+        constexpr std::uint16_t most_shared = (plan::most_expose_tags - 1) / exposes_a_slice;
+        const std::uint16_t all = slices_of(request, spec, cut);
+        return shared ? std::min(all, most_shared) : all;
+    }
+
+    Program make() {
+        for (std::uint16_t i = 0; i < slices_; ++i) make_slice({i, slices_});
+        room_.reserve(builder_);
+        return builder_.finish();
+    }
+
+  private:
+    Interval run_of(Interval chunks) const { return {chunks.first * parts_, chunks.count * parts_}; }
+    Blocks blocks_of(Interval chunks) const {
+        const Interval run = run_of(chunks);
+        return {run.first, run.count};
+    }
+
+    /// A chunk that this rank handles inside of its group, on the way up, between leaders and down.
+    struct Handled {
+        std::int32_t chunk;
+        VectorTree tree;
+        Held held;
+    };
+
+    /// Everybody begins behind the chunks that it leads, so that not all send to the same leader at first.
+    std::vector<std::int32_t> chunks_in_turn() const {
+        std::vector<std::int32_t> out;
+        const Interval handled = shared_ ? led_ : Interval{0, groups_.chunks()};
+        const Interval group = groups_.group(g_);
+        const std::int64_t turn = shared_ ? 0 : groups_.chunks_led(self_.value - group.first, group.count).end();
+        for (std::int64_t i = 0; i < handled.count; ++i)
+            out.push_back(static_cast<std::int32_t>(handled.first + (turn + i) % handled.count));
+        return out;
+    }
+
+    void make_slice(Slice slice) {
+        if (shared_) expose_input(slice);
+        std::vector<Handled> handled;
+        for (const std::int32_t chunk : chunks_in_turn()) {
+            ChunkTree::Neighbours near = groups_.tree(g_, chunk, shared_).of(self_);
+            if (shared_)
+                std::erase_if(near.children,
+                              [&](Position p) { return p.value >= cell_.first && p.value < cell_.end(); });
+            VectorTree tree(job_, self_, builder_, room_, {near.parent, near.children}, blocks_of({chunk, 1}), slice);
+            const Held own = shared_ ? pull_chunk(chunk, slice) : Held{Buffer::send, {}};
+            builder_.stage("reduce inside");
+            const Held held = tree.up(own, Buffer::recv, tag(chunk, 0, slice));
+            handled.push_back({chunk, std::move(tree), held});
+        }
+        builder_.stage("between leaders");
+        for (Handled& one : handled)
+            if (one.tree.root()) one.held = {Buffer::recv, exchange(one.chunk, one.held, one.tree.layers(), slice)};
+        builder_.stage("hand out");
+        std::vector<StepId> complete;
+        for (Handled& one : handled) append(complete, one.tree.down(one.held, Buffer::recv, tag(one.chunk, 1, slice)));
+        if (shared_) share_results(complete, slice);
+    }
+
+    std::int32_t tag(std::int32_t chunk, std::int32_t phase, Slice slice) const {
+        return (2 * chunk + phase) * slices_ + slice.index;
+    }
+
+    std::vector<StepId> exchange(std::int32_t chunk, const Held& held, std::size_t first_layer, Slice slice) {
+        const std::int32_t n = groups_.count();
+        const ReduceContext context{
+            .builder = builder_,
+            .room = room_,
+            .n = n,
+            .me = g_,
+            .rank_of = [&](std::int32_t g) { return at(groups_.leader(g, chunk)); },
+            .blocks_of = [&](std::int32_t first,
+                             std::int32_t count) { return Blocks(std::int64_t{chunk} * parts_ + first, count); },
+            .input = held.buffer,
+            .work = Buffer::recv,
+            .result = Buffer::recv,
+            .first_layer = first_layer,
+            .ready = held.ready,
+            .first_tag = 2 * groups_.chunks() * slices_ + (chunk * slices_ + slice.index) * pattern_.tags(n),
+            .slice = slice,
+            .ordered = request_.ordered,
+        };
+        return pattern_.allreduce(context, outer_);
+    }
+
+    Rank at(std::int64_t position) const { return job_.rank_at({static_cast<std::int32_t>(position)}); }
+
+    /// All chunks that others of the cell lead: those below the own ones and those above.
+    std::pair<Interval, Interval> foreign(Interval led) const {
+        return {{0, led.first}, {led.end(), groups_.chunks() - led.end()}};
+    }
+
+    void expose_input(Slice slice) {
+        exposed_.clear();
+        const auto [below, above] = foreign(led_);
+        if (cell_.count == 1) return;
+        builder_.stage("reduce inside");
+        for (const auto& [chunks, which] : {std::pair(below, expose_below), std::pair(above, expose_above)})
+            if (chunks.count > 0)
+                exposed_.push_back(
+                    {chunks, builder_.expose(slice.index * exposes_a_slice + which, Buffer::send, run_of(chunks),
+                                             static_cast<std::size_t>(chunks.count), {}, slice)});
+    }
+
+    /// The chunk of every member of the cell, neighbours first, combined with the own one.
+    Held pull_chunk(std::int32_t chunk, Slice slice) {
+        builder_.stage("reduce inside");
+        Held held{Buffer::send, {}};
+        const auto join = [&](std::int64_t peer) {
+            const auto [below, above] = foreign(groups_.chunks_led(peer - cell_.first, cell_.count));
+            const bool is_below = chunk < below.end();
+            held = {Buffer::recv,
+                    {builder_.pull_reduce(at(peer),
+                                          slice.index * exposes_a_slice + (is_below ? expose_below : expose_above),
+                                          run_of(is_below ? below : above), peer < self_.value, held.buffer,
+                                          Buffer::recv, blocks_of({chunk, 1}), held.ready, slice)}};
+        };
+        for (std::int64_t peer = self_.value; peer-- > cell_.first;) join(peer);
+        for (std::int64_t peer = self_.value + 1; peer < cell_.end(); ++peer) join(peer);
+        return held;
+    }
+
+    void share_results(const std::vector<StepId>& complete, Slice slice) {
+        if (cell_.count == 1) return;
+        const std::int32_t result_tag = slice.index * exposes_a_slice + expose_result;
+        if (led_.count > 0)
+            builder_.expose(result_tag, Buffer::recv, run_of(led_), static_cast<std::size_t>(cell_.count - 1), complete,
+                            slice);
+        for (std::int64_t i = 1; i < cell_.count; ++i) {
+            const std::int64_t peer = (self_.value - cell_.first + i) % cell_.count;
+            const Interval theirs = groups_.chunks_led(peer, cell_.count);
+            if (theirs.count == 0) continue;
+            std::vector<StepId> waits;
+            for (const auto& [chunks, step] : exposed_)
+                if (theirs.first >= chunks.first && theirs.first < chunks.end()) waits.push_back(step);
+            builder_.pull(at(cell_.first + peer), result_tag, run_of(theirs), Buffer::recv, blocks_of(theirs), waits,
+                          slice);
+        }
+    }
+
+    const Job& job_;
+    const Request& request_;
+    LeaderGroups groups_;
+    ReducePattern pattern_;
+    std::int32_t parts_;
+    bool shared_;
+    std::uint16_t slices_;
+    plan::ProgramBuilder builder_;
+    Position self_;
+    std::int32_t g_;
+    Interval cell_;                           ///< ranks of the group on this node
+    Interval led_;                            ///< with shared memory: chunks that this rank leads in its cell
+    std::vector<topology::Partition> outer_;  ///< for a ring
+    ScratchRoom room_;
+    std::vector<std::pair<Interval, StepId>> exposed_;  ///< chunks, and the step that exposes them
+};
+
+std::optional<std::string> refuse(const Job& job, const Request& request, const Spec& spec) {
+    check_keys(spec, {"leaders", "between", "inside", "level", "segment", "single"});
+    check_single_copy(spec);
+    spec.size("segment", 0);
+    const LeaderGroups groups(job, spec);
+    const ReducePattern pattern = ReducePattern::parse(spec.find("between").value_or("recursive_doubling"));
+    if (const auto reason = pattern.refuse(groups.count(), request.ordered)) return reason;
+    if (request.ordered && groups.inside().radix != 0 && groups.chunks() > 1)
+        return std::string("trees with several leaders combine contributions in another order than that of the ranks");
+    return refuse_scattered(job, request);
+}
+
+std::int64_t tags(const Job& job, const Request& request, const Spec& spec) {
+    const LeaderGroups groups(job, spec);
+    const ReducePattern pattern = ReducePattern::parse(spec.find("between").value_or("recursive_doubling"));
+    const std::int64_t cut = std::int64_t{pattern.parts(groups.count())} * groups.chunks();
+    return std::int64_t{slices_of(request, spec, cut)} * groups.chunks() * (2 + pattern.tags(groups.count()));
+}
+
+Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+    return Maker(job, rank, request, spec).make();
+}
+
+}  // namespace
+
+const Algorithm allreduce_leaders{
+    Collective::allreduce,
+    "leaders",
+    "Groups reduce each chunk of the vector at another leader, leaders of the same chunk exchange, and results go "
+    "back; slices overlap.",
+    "Bayatpour, Chakraborty, Subramoni, Lu, Panda, SC 2017 (several leaders); Traeff, Hunold, CLUSTER 2020 (lanes)",
+    "leaders=L|all (1), between=recursive_doubling|recursive_multiplying[.K]|all|rabenseifner|ring|direct "
+    "(recursive_doubling), inside=linear|binomial|k_nomial.K|shared (linear), level=LEVEL (node), segment=SIZE, "
+    "single=SIZE (never), with inside=shared: what is exposed is read in its owner's memory from there on",
+    "an operation that isn't commutative needs ranks in topology order, between other than ring, and one leader where "
+    "inside is a k-nomial tree",
+    true,
+    refuse,
+    make,
+    tags,
+    NodeMemory::where_asked,
+};
+
+}  // namespace palmette::collectives

@@ -1,0 +1,45 @@
+// allreduce, node_pieces: the vector in one piece a node, summed up at its node, and handed to all. See node_pieces.hpp.
+#include "palmette/collectives/allreduce_rows.hpp"
+#include "palmette/collectives/exchanges/node_pieces.hpp"
+
+namespace palmette::collectives {
+namespace {
+
+using plan::Buffer;
+
+std::optional<std::string> refuse(const Job& job, const Request& request, const Spec& spec) {
+    check_keys(spec, {"inside", "complete", "segment", "window"});
+    completes_by_trees(spec);
+    return refuse_node_pieces(job, request, spec);
+}
+
+Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+    const NodePieces pieces(job, spec, request.ordered, true);
+    return reduce_in_pieces(pieces, job, rank, request, spec, Buffer::recv, completes_by_trees(spec),
+                            [](PieceExchange& exchange) {
+                                exchange.reduce_between();
+                                exchange.gather_inside(exchange.gather_between());
+                            });
+}
+
+}  // namespace
+
+const Algorithm allreduce_node_pieces{
+    Collective::allreduce,
+    "node_pieces",
+    "A piece of the vector for each node: all send it straight to its node, which sends the sum to all; the ranks of a "
+    "node share these messages.",
+    "Huang, Ouyang, Zhai et al., \"Accelerating MPI collectives with process-in-process-based multi-object "
+    "techniques\", "
+    "arXiv 2305.10612 (2023): all ranks of a node send; pieces, messages and any sizes of nodes here",
+    "inside=direct|halving|halving.K (direct), complete=exchange|tree (exchange), segment=SIZE of the vector, window=W "
+    "slices at "
+    "once (1)",
+    "an operation that isn't commutative needs ranks in topology order",
+    true,
+    refuse,
+    make,
+    node_pieces_tags,
+};
+
+}  // namespace palmette::collectives

@@ -1,0 +1,71 @@
+// allreduce, reduce_bcast: up a tree with one leader per group and level, and down the same tree.
+//
+//   p = 8 on two leaves of two nodes:
+//
+//       leaf 0 ............ leaf 1
+//       0 ── 2 ──────────── 4 ── 6      up: leaders of nodes to the leader of their leaf, 4 to 0 across the top; then down
+//       │    │              │    │
+//       1    3              5    7      up: ranks to the leader of their node
+#include <algorithm>
+
+#include "palmette/collectives/allreduce_rows.hpp"
+#include "palmette/collectives/exchanges/vector_tree.hpp"
+#include "palmette/collectives/trees/rooted.hpp"
+
+namespace palmette::collectives {
+namespace {
+
+using plan::Buffer;
+
+std::optional<std::string> refuse(const Job& job, const Request& request, const Spec& spec) {
+    check_keys(spec, {"top", "segment"}, &job);
+    for (const auto& [key, value] : spec.options)
+        if (key != "segment") TreeShape::parse(value);
+    spec.size("segment", 0);
+    return refuse_scattered(job, request);
+}
+
+std::int64_t tags(const Job&, const Request& request, const Spec& spec) { return slices_of(request, spec); }
+
+Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+    plan::ProgramBuilder builder(rank);
+    const Position self = job.position_of(rank);
+    const auto top = spec.find("top");
+    // Rooted at the first position, so that every subtree is a run of positions that begins with its root.
+    const TreeNeighbours near = TopologyTree(job, {0, job.size()}, {0}, level_shapes(job, spec, {2}),
+                                             top ? TreeShape::parse(*top) : TreeShape{2})
+                                    .of(self);
+    TreePlace place;
+    if (near.parent) place.parent = near.parent->peer;
+    for (const TreeLink& child : near.children) place.children.push_back(child.peer);
+    std::sort(place.children.begin(), place.children.end(), [](Position a, Position b) { return a.value < b.value; });
+    ScratchRoom room;
+    const std::uint16_t of = slices_of(request, spec);
+    for (std::uint16_t i = 0; i < of; ++i) {
+        VectorTree tree(job, self, builder, room, place, {0, 1}, {i, of});
+        builder.stage("reduce");
+        const Held whole = tree.up({Buffer::send, {}}, Buffer::recv, i);
+        builder.stage("broadcast");
+        if (job.size() == 1) builder.copy(Buffer::send, Buffer::recv, tree.blocks(), {}, {i, of});
+        tree.down(whole, Buffer::recv, i);
+    }
+    room.reserve(builder);
+    return builder.finish();
+}
+
+}  // namespace
+
+const Algorithm allreduce_reduce_bcast{
+    Collective::allreduce,
+    "reduce_bcast",
+    "Up a tree with a leader per node, leaf and tier, and down again; segments follow each other through the levels.",
+    "Karonis, de Supinski, Foster, Gropp, Lusk, Bresnahan, IPDPS 2000 (trees by level)",
+    "LEVEL=linear|binomial|k_nomial.K for each level with leaders (all, binomial), top=..., segment=SIZE",
+    "an operation that isn't commutative needs ranks in topology order",
+    true,
+    refuse,
+    make,
+    tags,
+};
+
+}  // namespace palmette::collectives

@@ -1,0 +1,51 @@
+// alltoall, leaders: blocks between two groups travel in one message, or one for each leader.
+//
+//   p = 8 on two nodes of four, from node 0 to node 1:
+//
+//       one leader                     leaders=2,split=sources
+//       1, 2, 3 give to 0              1 gives to 0, 3 to 2
+//       0 ── 0123→4567 ──> 4           0 ── 01→4567 ──> 4,  2 ── 23→4567 ──> 6
+//       4 hands on to 5, 6, 7          4 and 6 hand on to all others of their node
+//
+//   With N nodes of g ranks, N-1 messages of g^2 blocks leave a node, or L (N-1) of g^2/L with L leaders and split=sources. With split=destinations each leader
+//   serves a share of the other nodes, and it stays at N-1 messages in all. The bytes are those of the direct exchange.
+#include "palmette/collectives/alltoall/alltoall_combined.hpp"
+#include "palmette/collectives/alltoall_rows.hpp"
+
+namespace palmette::collectives {
+namespace {
+
+std::optional<std::string> refuse(const Job&, const Request&, const Spec& spec) {
+    check_keys(spec, {"leaders", "split", "level", "inside", "segment", "rounds", "single"});
+    spec.integer("leaders", 1);
+    spec.word("split", {"destinations", "sources"});
+    check_combined(spec);
+    return std::nullopt;
+}
+
+Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+    const bool sources = spec.word("split", {"destinations", "sources"}) == "sources";
+    const Parcels parcels(combined_groups(job, spec), spec.integer("leaders", 1),
+                          sources ? Parcels::Split::sources : Parcels::Split::destinations);
+    return combined_alltoall(job, rank, request, spec, parcels);
+}
+
+}  // namespace
+
+const Algorithm alltoall_leaders{
+    Collective::alltoall,
+    "leaders",
+    "Leaders collect their group's blocks, exchange one message a pair of groups, and hand out what comes in.",
+    "Kinkead, Wesley, Schonbein, DeBonis, Dosanjh, Bienz, SC Workshops 2025 (hierarchical and multi-leader all-to-all)",
+    "leaders=L (1), split=destinations|sources (destinations), level=LEVEL (node), inside=linear|shared (linear), "
+    "segment=SIZE, rounds=R (1), single=SIZE (never), with inside=shared: what is exposed is read in "
+    "its owner's memory from there on",
+    "inside=shared reads memory where a rank exposes at most 64 pieces, and sends messages otherwise",
+    true,
+    refuse,
+    make,
+    combined_tags,
+    NodeMemory::where_asked,
+};
+
+}  // namespace palmette::collectives

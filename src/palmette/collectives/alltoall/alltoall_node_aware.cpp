@@ -1,0 +1,46 @@
+// alltoall, node_aware: each rank sends one message to each other node.
+//
+//   p = 8 on two nodes of four, from node 0 to node 1:
+//
+//       0 ── 0→4567 ──> 4
+//       1 ── 1→4567 ──> 5      then each receiver gives every member of its node what is for it, from all nodes at once:
+//       2 ── 2→4567 ──> 6      4 has 0→4567 and hands 0→5 to 5, 0→6 to 6, 0→7 to 7
+//       3 ── 3→4567 ──> 7
+//
+//   With N nodes of g ranks, g (N-1) messages of g blocks leave a node, where the direct exchange has g^2 (N-1) of one block; the bytes are the same.
+#include "palmette/collectives/alltoall/alltoall_combined.hpp"
+#include "palmette/collectives/alltoall_rows.hpp"
+
+namespace palmette::collectives {
+namespace {
+
+std::optional<std::string> refuse(const Job&, const Request&, const Spec& spec) {
+    check_keys(spec, {"level", "inside", "segment", "rounds", "single"});
+    check_combined(spec);
+    return std::nullopt;
+}
+
+Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+    const Parcels parcels(combined_groups(job, spec), job.size(), Parcels::Split::sources);
+    return combined_alltoall(job, rank, request, spec, parcels);
+}
+
+}  // namespace
+
+const Algorithm alltoall_node_aware{
+    Collective::alltoall,
+    "node_aware",
+    "Each rank sends one message to each other node, to one rank of it (where nodes are of one size, that of the same "
+    "index), which hands the blocks on inside.",
+    "Kinkead, Wesley, Schonbein, DeBonis, Dosanjh, Bienz, SC Workshops 2025 (node-aware all-to-all)",
+    "level=LEVEL (node), inside=linear|shared (linear), segment=SIZE, rounds=R (1), single=SIZE "
+    "(never), with inside=shared: what is exposed is read in its owner's memory from there on",
+    "inside=shared reads memory where a rank exposes at most 64 pieces, and sends messages otherwise",
+    true,
+    refuse,
+    make,
+    combined_tags,
+    NodeMemory::where_asked,
+};
+
+}  // namespace palmette::collectives

@@ -1,0 +1,48 @@
+// barrier, by_topology: up a tree and down again.
+//
+//   p = 8 on two leaves of two nodes of two ranks, stars:
+//
+//       1 → 0, 3 → 2, 5 → 4, 7 → 6;  2 → 0, 6 → 4;  4 → 0      everybody is there
+//       0 → 4;  0 → 2, 4 → 6;  0 → 1, 2 → 3, 4 → 5, 6 → 7      everybody may go
+#include "palmette/collectives/barrier/barrier_parts.hpp"
+#include "palmette/collectives/barrier_rows.hpp"
+#include "palmette/collectives/trees/rooted_vector.hpp"
+
+namespace palmette::collectives {
+namespace {
+
+std::optional<std::string> refuse(const Job& job, const Request& request, const Spec& spec) {
+    check_keys(spec, {"top", "inside"}, &job);
+    check_topology_form(job, request, spec);
+    return std::nullopt;
+}
+
+Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+    const TopologyForm form = topology_form(job, request, spec);
+    const TreeNeighbours near =
+        TopologyTree(job, {0, job.size()}, {0}, form.levels, form.top).of(job.position_of(rank));
+    BarrierParts parts(job, rank);
+    parts.release(near, parts.gather(near));
+    return parts.finish();
+}
+
+}  // namespace
+
+const Algorithm barrier_by_topology{
+    Collective::barrier,
+    "by_topology",
+    "Up a tree with leaders per node, chassis, leaf and tier, and down again: 2 (p - 1) messages, few between leaves.",
+    "Kandalla, Subramoni, Vishnu, Panda, IPDPS workshops 2010 (the tree); folklore (gather and release)",
+    "LEVEL=linear|binomial|k_nomial.K|postal.K|k_ary.K|chain, inside of the node also shared, for each level with "
+    "leaders "
+    "(stars, "
+    "binomial from 9 members on), inside=... for all levels inside of the node, top=...",
+    "shared only for the level of nodes and those inside",
+    false,
+    refuse,
+    make,
+    nullptr,
+    NodeMemory::where_asked,
+};
+
+}  // namespace palmette::collectives

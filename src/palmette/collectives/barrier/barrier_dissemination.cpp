@@ -1,0 +1,47 @@
+// barrier, dissemination: in round i every rank tells the rank k^i above it that it and all it has heard of are there.
+//
+//   p = 8, radix 2:   round 1   0 → 1 → 2 → ... → 7 → 0
+//                     round 2   0 → 2, 1 → 3, ..., 7 → 1
+//                     round 3   0 → 4, 1 → 5, ..., 7 → 3
+//
+//   with inside=shared only one rank of each node takes part, and the others tell it through memory.
+#include "palmette/collectives/barrier/barrier_leaders.hpp"
+#include "palmette/collectives/barrier/barrier_parts.hpp"
+#include "palmette/collectives/barrier_rows.hpp"
+
+namespace palmette::collectives {
+namespace {
+
+std::optional<std::string> refuse(const Job&, const Request&, const Spec& spec) {
+    check_keys(spec, {"radix", "inside"});
+    spec.integer("radix", 2, 2);
+    if (const auto inside = spec.find("inside")) TreeShape::parse(*inside, true);
+    return std::nullopt;
+}
+
+Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+    if (spec.find("inside"))
+        return barrier_among_leaders(job, rank, request, spec, *job.find_level("node"), Between::dissemination);
+    BarrierParts parts(job, rank);
+    const auto rank_at = [&](std::int32_t position) { return job.rank_at({position}); };
+    parts.disseminate(job.size(), job.position_of(rank).value, spec.integer("radix", 2, 2), rank_at, {});
+    return parts.finish();
+}
+
+}  // namespace
+
+const Algorithm barrier_dissemination{
+    Collective::barrier,
+    "dissemination",
+    "ceil(log_k p) rounds in topology order, in each of which every rank tells k - 1 others.",
+    "Hensgen, Finkel, Manber, IJPP 17(1), 1988; radix k: Hoefler, Mehlan, Mietke, Rehm, IPDPS workshops 2006",
+    "radix=K (2), inside=linear|binomial|k_nomial.K|postal.K|k_ary.K|chain|shared (among nodes only, one rank of each)",
+    "none",
+    false,
+    refuse,
+    make,
+    nullptr,
+    NodeMemory::where_asked,
+};
+
+}  // namespace palmette::collectives

@@ -1,0 +1,100 @@
+// barrier, leaders: one rank of each leaf (or other level) speaks for it, and leaders tell each other.
+//
+//   p = 8 on two leaves of two nodes of two ranks, between=all:
+//
+//       1 → 0, 3 → 2, 5 → 4, 7 → 6;  2 → 0, 6 → 4      every leaf is there
+//       0 ↔ 4                                         one way through the spine, whatever the number of leaves
+//       0 → 2, 4 → 6;  0 → 1, 2 → 3, 4 → 5, 6 → 7
+#include "palmette/collectives/barrier/barrier_leaders.hpp"
+
+#include "palmette/collectives/barrier/barrier_parts.hpp"
+#include "palmette/collectives/barrier_rows.hpp"
+#include "palmette/collectives/trees/rooted_vector.hpp"
+
+namespace palmette::collectives {
+namespace {
+
+constexpr std::int32_t most_for_all = 16;
+
+/// The level named, that of nodes where this job lacks it, and the outermost one by default.
+std::size_t level_of(const Job& job, const Spec& spec) {
+    const auto name = spec.find("level");
+    if (!name) return 0;
+    const auto level = job.find_level(*name);
+    return level ? *level : *job.find_level("node");
+}
+
+Between between_of(const Job& job, const Spec& spec) {
+    if (!spec.find("between"))
+        return job.levels()[level_of(job, spec)].groups.count() <= most_for_all ? Between::all : Between::dissemination;
+    return spec.word("between", {"all", "dissemination"}) == "all" ? Between::all : Between::dissemination;
+}
+
+TreeShape shape_at(const Job& job, const Request& request, const Spec& spec, std::size_t level) {
+    const bool inside = level >= *job.find_level("node");
+    TreeShape shape = small_shape(members_of(job, level));
+    const auto within = spec.find("inside");
+    if (const auto text = spec.find(job.levels()[level].name))
+        shape = TreeShape::parse(*text, inside);
+    else if (inside && within)
+        shape = TreeShape::parse(*within, true);
+    else if (inside && request.shared_memory)
+        shape = TreeShape{0, TreeShape::Kind::nomial, true};
+    shape.shared = shape.shared && request.shared_memory;
+    return shape;
+}
+
+std::optional<std::string> refuse(const Job& job, const Request& request, const Spec& spec) {
+    check_keys(spec, {"between", "level", "radix", "inside"}, &job);
+    between_of(job, spec);
+    spec.integer("radix", 2, 2);
+    if (const auto inside = spec.find("inside")) TreeShape::parse(*inside, true);
+    for (std::size_t level = 0; level < job.levels().size(); ++level) shape_at(job, request, spec, level);
+    return std::nullopt;
+}
+
+Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+    return barrier_among_leaders(job, rank, request, spec, level_of(job, spec), between_of(job, spec));
+}
+
+}  // namespace
+
+Program barrier_among_leaders(const Job& job, Rank rank, const Request& request, const Spec& spec, std::size_t level,
+                              Between between) {
+    const topology::Partition& groups = job.levels()[level].groups;
+    const Position me = job.position_of(rank);
+    const std::int32_t group = groups.group_of(me.value);
+    std::vector<LevelShape> inner;
+    for (std::size_t i = level + 1; i < job.levels().size(); ++i) inner.push_back({i, shape_at(job, request, spec, i)});
+    const TreeNeighbours near = TopologyTree(job, {groups.first(group), groups.size_of(group)}, {groups.first(group)},
+                                             std::move(inner), shape_at(job, request, spec, level))
+                                    .of(me);
+    BarrierParts parts(job, rank);
+    BarrierParts::Steps ready = parts.gather(near);
+    if (!near.parent) {
+        const auto leader = [&](std::int32_t g) { return job.rank_at({groups.first(g)}); };
+        ready = between == Between::all
+                    ? parts.tell_all(groups.count(), group, leader, std::move(ready))
+                    : parts.disseminate(groups.count(), group, spec.integer("radix", 2, 2), leader, std::move(ready));
+    }
+    parts.release(near, ready);
+    return parts.finish();
+}
+
+const Algorithm barrier_leaders{
+    Collective::barrier,
+    "leaders",
+    "One rank per leaf (or other level) speaks for it; leaders tell each other, directly with all: one way across.",
+    "Hensgen, Finkel, Manber, IJPP 17(1), 1988 (dissemination); leaders as in Kandalla et al., IPDPS workshops 2010",
+    "between=all|dissemination (all up to 16), radix=K (2), level=LEVEL (the outermost), LEVEL=SHAPE and inside=SHAPE "
+    "as in "
+    "by_topology",
+    "shared only for the level of nodes and those inside",
+    false,
+    refuse,
+    make,
+    nullptr,
+    NodeMemory::where_asked,
+};
+
+}  // namespace palmette::collectives

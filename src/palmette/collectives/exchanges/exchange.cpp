@@ -1,0 +1,52 @@
+#include "palmette/collectives/exchanges/exchange.hpp"
+
+#include <algorithm>
+
+namespace palmette::collectives {
+
+std::vector<plan::StepId> Exchanger::steps_that_brought(Range range, std::uint16_t part) const {
+    // Ranges are circular: two overlap when either's first lies in the other.
+    const auto inside = [this](std::int32_t participant, Range r) {
+        return (participant - r.first + n_) % n_ < r.count;
+    };
+    const auto overlap = [&](Range a, Range b) { return inside(a.first, b) || inside(b.first, a); };
+    std::vector<plan::StepId> steps;
+    if (inside(me_, range)) steps = own_;
+    if (range.count == 1) {
+        // The common case of rings: what goes on is what came last.
+        for (std::size_t i = brought_.size(); i-- > 0;)
+            if (overlap(brought_[i], range)) {
+                steps.push_back(arrivals_[i].step + part);
+                break;
+            }
+        return steps;
+    }
+    for (std::size_t i = 0; i < brought_.size(); ++i)
+        if (overlap(brought_[i], range)) steps.push_back(arrivals_[i].step + part);
+    return steps;
+}
+
+void Exchanger::run(const Schedule& schedule) {
+    for (const Exchange& exchange : schedule) {
+        const plan::Blocks blocks = blocks_of_(exchange.range);
+        if (blocks.empty()) continue;
+        const std::int32_t first_tag = first_tag_ + exchange.tag * parts_;
+        if (!exchange.send) {
+            // The slices of an arrival are consecutive steps.
+            plan::StepId first = 0;
+            for (std::uint16_t part = 0; part < parts_; ++part) {
+                const plan::StepId step = builder_.recv(rank_of_(exchange.peer), first_tag + part, plan::Buffer::recv,
+                                                        blocks, {}, {part, parts_});
+                if (part == 0) first = step;
+            }
+            arrivals_.push_back({first, blocks});
+            brought_.push_back(exchange.range);
+            continue;
+        }
+        for (std::uint16_t part = 0; part < parts_; ++part)
+            builder_.send(rank_of_(exchange.peer), first_tag + part, plan::Buffer::recv, blocks,
+                          steps_that_brought(exchange.range, part), {part, parts_});
+    }
+}
+
+}  // namespace palmette::collectives

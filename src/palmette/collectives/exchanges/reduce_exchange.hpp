@@ -1,0 +1,236 @@
+// How n participants combine a vector so that all of them, or the owner of each part, have the result: the patterns apart from who takes part.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "palmette/collectives/registry.hpp"
+#include "palmette/collectives/trees/scratch_room.hpp"
+#include "palmette/plan/program.hpp"
+#include "palmette/topology/partition.hpp"
+
+namespace palmette::collectives {
+
+/// What one participant brings into a pattern, and where its steps go. Every pattern reads `input`, which it leaves alone unless it is `work`,
+/// and stays right where `input` and `work` or `result` are the same memory.
+struct ReduceContext {
+    plan::ProgramBuilder& builder;
+    ScratchRoom& room;
+    std::int32_t n = 1, me = 0;
+    std::function<Rank(std::int32_t)> rank_of;
+    /// Blocks of the parts first..first+count-1. An allreduce has ReducePattern::parts(n) parts, a reduce-scatter one a participant.
+    std::function<plan::Blocks(std::int32_t first, std::int32_t count)> blocks_of;
+    plan::Buffer input;               ///< the own contribution
+    plan::Buffer work;                ///< partial results
+    plan::Buffer result;              ///< allreduce: the same as `work`
+    std::size_t first_layer = 0;      ///< layers of scratch from here on are free
+    std::vector<plan::StepId> ready;  ///< after these steps `input` is there
+    std::int32_t first_tag = 0;
+    plan::Slice slice;
+    bool ordered = false;  ///< contributions are combined in the order of participants
+    /// Where somebody overwrites `result` afterwards: recursive multiplying adds the steps that still read it here.
+    std::vector<plan::StepId>* readers = nullptr;
+
+    plan::Buffer layer(std::size_t index) const { return plan::scratch_layer(first_layer + index); }
+    plan::StepId send(std::int32_t to, std::int32_t tag, plan::Buffer from, const plan::Blocks& blocks,
+                      const std::vector<plan::StepId>& waits) const {
+        return builder.send(rank_of(to), first_tag + tag, from, blocks, waits, slice);
+    }
+    plan::StepId recv(std::int32_t from, std::int32_t tag, plan::Buffer into, const plan::Blocks& blocks,
+                      const std::vector<plan::StepId>& waits) const {
+        if (plan::is_scratch(into)) room.need(into, blocks);
+        return builder.recv(rank_of(from), first_tag + tag, into, blocks, waits, slice);
+    }
+    plan::StepId reduce(plan::Buffer left, plan::Buffer right, plan::Buffer target, const plan::Blocks& blocks,
+                        const std::vector<plan::StepId>& waits) const {
+        if (plan::is_scratch(target)) room.need(target, blocks);
+        return builder.reduce(left, right, target, blocks, waits, slice);
+    }
+};
+
+/// Blocks that a participant has at some point: where they lie, and the steps that put them there.
+struct Held {
+    plan::Buffer buffer;
+    std::vector<plan::StepId> ready;
+};
+
+/// n participants, of which the first 2 (n - core) work in pairs: the second of a pair hands its vector to the first and gets the result at the
+/// end. So `core` take part, and neighbours stay neighbours.
+///     n = 7, core = 4:   0←1  2←3  4←5  6      take part as 0, 1, 2, 3
+struct Fold {
+    std::int32_t n = 1, core = 1;
+    std::int32_t extra() const { return n - core; }
+    bool gives(std::int32_t i) const { return i < 2 * extra() && i % 2 == 1; }
+    bool takes(std::int32_t i) const { return i < 2 * extra() && i % 2 == 0; }
+    std::int32_t core_index(std::int32_t i) const { return i < 2 * extra() ? i / 2 : i - extra(); }
+    std::int32_t participant(std::int32_t core_index) const {
+        return core_index < extra() ? 2 * core_index : core_index + extra();
+    }
+};
+/// The largest power of two that n holds.
+std::int32_t power_of_two_in(std::int32_t n);
+
+/// n as a product of factors up to `radix`, largest first; empty where a prime factor is larger.
+std::vector<std::int32_t> divide(std::int32_t n, std::int32_t radix);
+
+/// Recursive multiplying: in each round groups of f exchange all to all and combine. Ruefenacht, Bull, Booth, Parallel Computing 69, 2017.
+/// `factors` multiply to the participants that take part; the others fold.
+struct Factors {
+    Fold fold;
+    std::vector<std::int32_t> factors;
+};
+/// Factors of at most `radix` for n participants, fewest messages in a row first: n itself where it has such factors, else the largest
+/// f * radix^j below it, with two more messages in a row.
+Factors factors_of(std::int32_t n, std::int32_t radix);
+std::vector<plan::StepId> recursive_multiplying(const ReduceContext& context, std::int32_t radix);
+/// Layers of scratch, from ReduceContext::first_layer on, that it uses at most among n participants or fewer.
+std::size_t recursive_multiplying_layers(std::int32_t n, std::int32_t radix);
+
+/// Recursive halving and, for allreduce, doubling back (Rabenseifner, ICCS 2004). Neighbours exchange first and the largest part, so that far
+/// links carry least and neighbouring contributions are combined first: order is kept.
+///     p = 8:   0─1 2─3 4─5 6─7 with n/2    0─2 1─3 ... with n/4    0─4 1─5 ... with n/8    and back
+class Halving {
+  public:
+    explicit Halving(const ReduceContext& context);
+    /// Each participant of the core comes to hold one part, complete: owner(part) that one; who isn't in the core holds none. Part: as in
+    /// ReducePattern::parts.
+    Held reduce_parts();
+    /// Where each owner has its part in `result` after the steps `ready`, after reduce_parts or without: all parts to all; where a range of parts
+    /// has no blocks nobody sends it. Returns the steps after which they are there.
+    std::vector<plan::StepId> collect_parts(std::vector<plan::StepId> ready);
+    /// Both. Returns the steps after which the result is complete.
+    std::vector<plan::StepId> allreduce() { return collect_parts(reduce_parts().ready); }
+    /// Among n participants: who holds a part after reduce_parts.
+    static std::int32_t owner(std::int32_t part, std::int32_t n);
+    /// After reduce_parts: the steps that sent what others own.
+    const std::vector<plan::StepId>& given() const { return given_; }
+    /// Part i comes to participant i, in `result`.
+    void reduce_scatter();
+
+  private:
+    /// What a participant of the core keeps after `stage` stages: slots first..first+count-1.
+    plan::Interval kept(int stage) const;
+    plan::Blocks blocks_of_slots(plan::Interval slots) const;
+    Held fold_in();
+    Held halve(Held held);
+
+    const ReduceContext& context_;
+    Fold fold_;
+    std::int32_t self_;
+    int stages_ = 0;
+    bool scatter_ = false;
+    std::vector<plan::StepId> given_;  ///< by stage: the send of the half that went away
+};
+
+/// Halving with groups of up to `radix` instead of pairs: all of a group give each other their shares of what they still hold, so that n
+/// participants have as many stages as n has factors. Fewer messages than with all others at once, fewer in a row than by halves.
+/// Every participant i ends with part i. Contributions are not combined in order.
+class MultiwayHalving {
+  public:
+    /// divide(context.n, radix) must not be empty.
+    MultiwayHalving(const ReduceContext& context, std::int32_t radix);
+    /// Layers of scratch that it uses at most.
+    static constexpr std::size_t layers(std::int32_t radix) { return 2 * (static_cast<std::size_t>(radix) - 1); }
+    /// Tags are 0 to 2 * (number of factors) - 1.
+    Held reduce_parts();
+    /// Where all have their part in `result` after the steps `ready`, after reduce_parts or without: all parts to all. Returns the steps after
+    /// which they are there.
+    std::vector<plan::StepId> collect_parts(std::vector<plan::StepId> ready);
+    /// After reduce_parts: the steps that sent what others own.
+    std::vector<plan::StepId> given() const;
+
+  private:
+    /// This participant in one stage: the group with its members' shares of the parts first..first+members*share-1.
+    struct Stage {
+        std::int32_t first = 0, members = 1, share = 1, me = 0;
+    };
+    std::int32_t participant(const Stage& stage, std::int32_t member) const {
+        return context_.me + (member - stage.me) * stage.share;
+    }
+    plan::Blocks share_of(const Stage& stage, std::int32_t member) const {
+        return context_.blocks_of(stage.first + member * stage.share, stage.share);
+    }
+
+    const ReduceContext& context_;
+    std::vector<Stage> stages_;
+    std::vector<std::vector<std::optional<plan::StepId>>> given_;  ///< by stage and member
+};
+
+/// Around the nested ring of allgather turned back in time, and for allreduce forwards again. An edge into or out of a group of s
+/// participants carries n - s parts each time.
+class ReduceRing {
+  public:
+    ReduceRing(const ReduceContext& context, const std::vector<topology::Partition>& nested);
+    /// Part i comes to participant i, in `result`; partial results in `work`.
+    void reduce_scatter();
+    /// After reduce_scatter. Returns the steps after which the result is complete.
+    std::vector<plan::StepId> allgather();
+
+  private:
+    struct Hop {
+        std::int32_t peer = 0, tag = 0;
+    };
+    /// One part's way through this participant in the allgather.
+    struct Passage {
+        std::int32_t part = 0;
+        Hop from;             ///< not for the own part
+        std::vector<Hop> to;  ///< may be empty
+    };
+
+    const ReduceContext& context_;
+    std::vector<Passage> passages_;  ///< own part first, then by distance
+    std::vector<plan::StepId>
+        done_;  ///< by passage: the step that sent the partial result away; for the own part the one that completed it
+};
+
+/// Every participant sends part i straight to participant i, which combines all of them: one message in a row, and for allreduce one more to hand
+/// the parts out. Where a part has no blocks nobody sends it.
+class DirectExchange {
+  public:
+    /// `at_once`: how many messages a participant has under way; 0: all.
+    DirectExchange(const ReduceContext& context, std::size_t at_once = 0) : context_(context), at_once_(at_once) {}
+    /// Returns the steps after which the own part is in `result`.
+    std::vector<plan::StepId> reduce_scatter();
+    /// After reduce_scatter, and where the own part is in `result` after the steps `ready`. Returns the steps after which all parts are there.
+    std::vector<plan::StepId> allgather(const std::vector<plan::StepId>& ready);
+    /// The step that sent participant `to` its part, where it has one.
+    std::optional<plan::StepId> sent_to(std::int32_t to) const {
+        return to == context_.me ? std::nullopt
+                                 : sent_[static_cast<std::size_t>((to - context_.me + context_.n) % context_.n - 1)];
+    }
+
+  private:
+    const ReduceContext& context_;
+    std::size_t at_once_;
+    std::vector<std::optional<plan::StepId>> sent_;  ///< by distance to the receiver - 1
+};
+
+/// Which of the patterns, with its parameters.
+struct ReducePattern {
+    enum class Kind { recursive_multiplying, rabenseifner, ring, direct };
+    Kind kind = Kind::recursive_multiplying;
+    std::int32_t radix = 2;
+
+    /// recursive_doubling, recursive_multiplying[.K], all, rabenseifner, ring or direct. Throws base::Error.
+    static ReducePattern parse(std::string_view text);
+    /// Why it can't run among n participants, or nothing.
+    std::optional<std::string> refuse(std::int32_t n, bool ordered) const;
+    /// Parts that the vector is cut in.
+    std::int32_t parts(std::int32_t n) const;
+    /// Tags are 0 to tags(n) - 1.
+    std::int32_t tags(std::int32_t n) const;
+    /// Returns the steps after which `result` is complete. `nested`: partitions of the participants, for the ring.
+    std::vector<plan::StepId> allreduce(const ReduceContext& context,
+                                        const std::vector<topology::Partition>& nested) const;
+};
+
+/// Whether positions and ranks are the same: then neighbouring positions may be combined for an operation that isn't commutative.
+bool positions_are_ranks(const Job& job);
+/// The reason to give where they aren't and the request is ordered, or nothing.
+std::optional<std::string> refuse_scattered(const Job& job, const Request& request);
+
+}  // namespace palmette::collectives

@@ -1,0 +1,47 @@
+// Prefixes among n participants in their order: the patterns of scan and exscan, apart from who takes part.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "palmette/collectives/exchanges/reduce_exchange.hpp"
+
+namespace palmette::collectives {
+
+/// linear: a chain, p-1 messages in a row.
+/// recursive_doubling: from 1, 2, 4, ... before, lg p messages in a row. Hillis, Steele, CACM 29(12), 1986.
+/// all: from everybody before, one message in a row.
+///
+///     recursive_doubling, p = 8:   0→1→2→3→4→5→6→7    then 0→2 1→3 2→4 ...    then 0→4 1→5 2→6 3→7
+struct ScanPattern {
+    enum class Kind { linear, recursive_doubling, all };
+    Kind kind = Kind::recursive_doubling;
+
+    /// Throws base::Error.
+    static ScanPattern parse(std::string_view text);
+    /// Tags are 0 to tags - 1.
+    static constexpr std::int32_t tags = 32;
+    /// Layers of scratch that a pattern uses.
+    static constexpr std::int32_t most_layers = 17;
+
+    /// What the contributions before the own one make, in scratch.
+    struct Before {
+        std::optional<Held> prefix;         ///< nothing for the first participant
+        std::vector<plan::StepId> readers;  ///< steps that read `input`
+    };
+    /// Sends to others as well. The last participant's `input` isn't read.
+    Before exclusive(const ReduceContext& context) const;
+    /// The contributions up to the own one, into `result`, which may be the same memory as `input`.
+    Held inclusive(const ReduceContext& context) const;
+};
+
+/// The level that key level=LEVEL names: the nodes' without it, and where the job doesn't spread over that level.
+std::size_t level_of_groups(const Job& job, const Spec& spec);
+
+/// The end of a scan or exscan: `before`, which lies before the own contribution, with or without that one goes to Buffer::recv.
+/// `readers`: steps that read the own contribution.
+void finish_prefix(plan::ProgramBuilder& builder, Collective collective, const std::optional<Held>& before,
+                   const std::vector<plan::StepId>& readers, plan::Slice slice);
+
+}  // namespace palmette::collectives

@@ -1,0 +1,59 @@
+// A vector up a tree, combined on the way, and down again.
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "palmette/collectives/exchanges/reduce_exchange.hpp"
+
+namespace palmette::collectives {
+
+using topology::Position;
+
+/// One rank's place in a tree, and what goes along it.
+struct TreePlace {
+    std::optional<Position> parent;
+    std::vector<Position> children;  ///< ascending
+};
+
+/// The steps of one rank for some blocks of a vector, `input` at the ranks and `result` where results are wanted.
+class VectorTree {
+  public:
+    VectorTree(const Job& job, Position self, plan::ProgramBuilder& builder, ScratchRoom& room, TreePlace place,
+               plan::Blocks blocks, plan::Slice slice)
+        : job_(job),
+          self_(self),
+          builder_(builder),
+          room_(room),
+          place_(std::move(place)),
+          blocks_(std::move(blocks)),
+          slice_(slice) {}
+
+    /// Combines what the children send with `held` into `work`, neighbours first, so that subtrees of neighbouring positions keep their order; then
+    /// hands it to the parent. Returns the partial result.
+    Held up(Held held, plan::Buffer work, std::int32_t tag);
+    /// Takes the result from the parent, unless this is the root, and hands it on. `whole`: the root's. Returns the steps after which it is there.
+    std::vector<plan::StepId> down(const Held& whole, plan::Buffer result, std::int32_t tag);
+    /// After `up`: steps that still read what was handed up.
+    const std::vector<plan::StepId>& sent() const { return sent_; }
+    const plan::Blocks& blocks() const { return blocks_; }
+    bool root() const { return !place_.parent; }
+    /// Layers of scratch from 0 on that `up` uses.
+    std::size_t layers() const { return std::min(place_.children.size(), most_layers); }
+
+  private:
+    /// So many children may be ahead of what is combined.
+    static constexpr std::size_t most_layers = 16;
+
+    const Job& job_;
+    Position self_;
+    plan::ProgramBuilder& builder_;
+    ScratchRoom& room_;
+    TreePlace place_;
+    plan::Blocks blocks_;
+    plan::Slice slice_;
+    std::vector<plan::StepId> sent_;
+};
+
+}  // namespace palmette::collectives

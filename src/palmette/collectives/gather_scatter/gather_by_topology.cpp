@@ -1,0 +1,35 @@
+// gather, by_topology: One leader per group at the chosen levels of the machine.
+//
+//   p = 8 on two leaves of two nodes, root 0, node=linear,leaf=linear,top=linear:
+//
+//       leaf 0 ............ leaf 1
+//       0 ── 2              4 ── 6      leaders of nodes with the leader of their leaf
+//       │    │              │    │
+//       1    3              5    7      ranks with the leader of their node; 4 with 0 across the top
+#include "palmette/collectives/rows.hpp"
+#include "palmette/collectives/trees/rooted.hpp"
+
+namespace palmette::collectives {
+namespace {
+
+Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+    return gather_along(job, rank, topology_tree(job, rank, request, spec));
+}
+
+}  // namespace
+
+const Algorithm gather_by_topology{
+    Collective::gather,
+    "by_topology",
+    "Leaders per node, chassis, leaf and tier: each level has its own tree, so every uplink is crossed once per group.",
+    "Kandalla, Subramoni, Vishnu, Panda, IPDPS workshops 2010; any number of levels here",
+    "LEVEL=linear|binomial|k_nomial.K|postal.K for each level with leaders (all, binomial), top=..., "
+    "segment=SIZE, relays=R|all (1), "
+    "direct=SIZE",
+    "none",
+    true,
+    refuse_by_topology,
+    make,
+};
+
+}  // namespace palmette::collectives

@@ -1,0 +1,30 @@
+// scatter, linear: A star: every rank gets its block from the root directly.
+//
+//   p = 8, root 0:   1 2 3 4 5 6 7
+//                     \ \ \|/ / /      one message each, all at once
+//                          0
+#include "palmette/collectives/rows.hpp"
+#include "palmette/collectives/trees/rooted.hpp"
+
+namespace palmette::collectives {
+namespace {
+
+Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+    return scatter_along(job, rank, flat_tree(job, rank, request, spec, TreeShape{}));
+}
+
+}  // namespace
+
+const Algorithm scatter_linear{
+    Collective::scatter,
+    "linear",
+    "Every rank gets its block from the root directly; nothing is stored and forwarded.",
+    "folklore; Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005, section 4",
+    "order=topology|rank",
+    "none",
+    false,
+    refuse_linear,
+    make,
+};
+
+}  // namespace palmette::collectives

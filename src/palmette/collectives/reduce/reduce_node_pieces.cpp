@@ -1,0 +1,47 @@
+// reduce, node_pieces: the vector in one piece a node, summed up at its node, and gathered at the root. See node_pieces.hpp.
+#include "palmette/collectives/exchanges/node_pieces.hpp"
+#include "palmette/collectives/reduce_rows.hpp"
+
+namespace palmette::collectives {
+namespace {
+
+using plan::Buffer;
+using plan::StepId;
+
+std::optional<std::string> refuse(const Job& job, const Request& request, const Spec& spec) {
+    check_keys(spec, {"inside", "segment", "window"});
+    return refuse_node_pieces(job, request, spec);
+}
+
+Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+    // Not dealt: the root hears from one part after the other.
+    const NodePieces pieces(job, spec, request.ordered, false);
+    const std::int32_t node = pieces.node_of(job.position_of(rank));
+    const Position root = job.position_of(request.root);
+    const std::int32_t root_node = pieces.node_of(root);
+    const Buffer work = rank == request.root ? Buffer::recv : plan::scratch_layer(PieceExchange::layers(pieces, node));
+    return reduce_in_pieces(pieces, job, rank, request, spec, work, true, [&](PieceExchange& exchange) {
+        exchange.reduce_between_to(root_node);
+        const std::vector<StepId> there = exchange.gather_between_to(root_node);
+        if (node == root_node) exchange.gather_inside_to(root.value - pieces.first(node), there);
+    });
+}
+
+}  // namespace
+
+const Algorithm reduce_node_pieces{
+    Collective::reduce,
+    "node_pieces",
+    "A piece of the vector for each node: all send it straight to its node, which sends the sum to the root's; the "
+    "ranks "
+    "of a node share these messages.",
+    "as allreduce's node_pieces, with a gather of the pieces at the end",
+    "inside=direct|halving|halving.K (direct), segment=SIZE of the vector, window=W slices at once (1)",
+    "an operation that isn't commutative needs ranks in topology order",
+    true,
+    refuse,
+    make,
+    node_pieces_tags,
+};
+
+}  // namespace palmette::collectives

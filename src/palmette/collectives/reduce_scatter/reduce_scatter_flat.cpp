@@ -1,0 +1,138 @@
+// reduce_scatter among all ranks on their own: ring, recursive_halving, pairwise and direct. Block i of everybody's vector comes, combined, to rank i. The
+// patterns are drawn in reduce_exchange_*.cpp.
+#include "palmette/collectives/exchanges/reduce_exchange.hpp"
+#include "palmette/collectives/exchanges/ring_levels.hpp"
+#include "palmette/collectives/reduce_scatter_rows.hpp"
+
+namespace palmette::collectives {
+namespace {
+
+using plan::Buffer;
+
+bool by_rank(const Spec& spec) { return spec.word("order", {"topology", "rank"}) == "rank"; }
+
+std::optional<std::string> refuse(const Job& job, const Request& request, const Spec& spec) {
+    const bool ring = spec.name == "ring";
+    std::vector<std::string_view> keys{"order", "segment"};
+    if (ring) keys.push_back("nested");
+    check_keys(spec, keys);
+    spec.size("segment", 0);
+    spec.word("nested", {"auto", "yes", "no"});
+    if (ring && request.ordered && job.size() > 1)
+        return std::string("a ring combines contributions in another order than that of the ranks");
+    return by_rank(spec) ? std::nullopt : refuse_scattered(job, request);
+}
+
+/// Slices take turns of so many tags.
+std::int32_t tags_of_pattern(const Job& job, const Spec& spec) {
+    if (spec.name == "ring") return job.size();
+    return spec.name == "recursive_halving" ? 64 : 1;
+}
+
+std::int64_t tags(const Job& job, const Request& request, const Spec& spec) {
+    return std::int64_t{slices_of(request, spec)} * tags_of_pattern(job, spec);
+}
+
+void run(const ReduceContext& context, const Spec& spec, const std::vector<topology::Partition>& nested) {
+    if (context.n == 1)
+        context.builder.copy(context.input, context.result, context.blocks_of(0, 1), {}, context.slice);
+    else if (spec.name == "ring")
+        ReduceRing(context, nested).reduce_scatter();
+    else if (spec.name == "recursive_halving")
+        Halving(context).reduce_scatter();
+    else
+        DirectExchange(context, spec.name == "pairwise" ? 2 : 0).reduce_scatter();
+}
+
+Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+    const std::int32_t n = job.size();
+    const bool in_rank_order = by_rank(spec);
+    plan::ProgramBuilder builder(rank, in_rank_order ? plan::BlockOrder::rank : plan::BlockOrder::topology);
+    const std::vector<topology::Partition> nested =
+        spec.name == "ring" ? ring_levels(job, spec) : std::vector<topology::Partition>{};
+    ScratchRoom room;
+    builder.stage("exchange");
+    const std::uint16_t of = slices_of(request, spec);
+    for (std::uint16_t i = 0; i < of; ++i) {
+        const ReduceContext context{
+            .builder = builder,
+            .room = room,
+            .n = n,
+            .me = in_rank_order ? rank.value : job.position_of(rank).value,
+            .rank_of = [&](std::int32_t who) { return in_rank_order ? Rank{who} : job.rank_at({who}); },
+            .blocks_of = [](std::int32_t first, std::int32_t count) { return plan::Blocks(first, count); },
+            .input = Buffer::send,
+            // Halving keeps its partial results apart from where messages come in.
+            .work = plan::scratch_layer(spec.name == "recursive_halving" ? 2 : 0),
+            .result = Buffer::recv,
+            .ready = {},
+            .first_tag = i * tags_of_pattern(job, spec),
+            .slice = {i, of},
+            .ordered = request.ordered,
+        };
+        run(context, spec, nested);
+    }
+    room.reserve(builder);
+    return builder.finish();
+}
+
+constexpr std::string_view order_keys = "order=topology|rank, segment=SIZE";
+constexpr std::string_view any_ranks =
+    "an operation that isn't commutative needs ranks in topology order, or order=rank";
+
+}  // namespace
+
+const Algorithm reduce_scatter_ring{
+    Collective::reduce_scatter,
+    "ring",
+    "The allgather's nested ring turned back in time: partial results go round and meet each link at most once a "
+    "block.",
+    "Chan, Heimlich, Purkayastha, van de Geijn, CCPE 19(13), 2007; the nesting is palmette's",
+    "nested=auto|yes|no (auto), order=topology|rank, segment=SIZE",
+    "the operation is commutative",
+    true,
+    refuse,
+    make,
+    tags,
+};
+
+const Algorithm reduce_scatter_recursive_halving{
+    Collective::reduce_scatter,
+    "recursive_halving",
+    "lg p exchanges of halves, the largest with the nearest; ranks beyond a power of two fold in first.",
+    "Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005",
+    order_keys,
+    any_ranks,
+    true,
+    refuse,
+    make,
+    tags,
+};
+
+const Algorithm reduce_scatter_pairwise{
+    Collective::reduce_scatter,
+    "pairwise",
+    "p-1 steps: in step k each block goes straight to the rank k further, which combines what comes in; two under way.",
+    "Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005",
+    order_keys,
+    any_ranks,
+    true,
+    refuse,
+    make,
+    tags,
+};
+
+const Algorithm reduce_scatter_direct{
+    Collective::reduce_scatter,
+    "direct",
+    "Every block goes straight to its owner, all at once: one message in a row.",
+    "folklore; pairwise exchange without its steps",
+    order_keys,
+    any_ranks,
+    true,
+    refuse,
+    make,
+    tags,
+};
+
+}  // namespace palmette::collectives

@@ -1,0 +1,245 @@
+// reduce_scatter, leaders: a group reduces at its leaders, leaders exchange straight, and each hands its ranks their blocks.
+//
+//   p = 8 on two nodes of four, leaders=2 (lane A: blocks 0 1 4 5 at 0 and 4, lane B: blocks 2 3 6 7 at 2 and 6):
+//
+//       A: 1 2 3 → 0     B: 0 1 3 → 2   |   A: 5 6 7 → 4     B: 4 5 7 → 6     reduce the lane's blocks inside the node
+//       A: 0 ═════ 4 (4 5 there, 0 1 here)   B: 2 ═════ 6 (6 7, 2 3)          between nodes
+//       0 → 1     2 → 3   |   4 → 5     6 → 7                                 hand out
+#include <algorithm>
+
+#include "palmette/collectives/exchanges/reduce_exchange.hpp"
+#include "palmette/collectives/exchanges/vector_tree.hpp"
+#include "palmette/collectives/reduce_scatter_rows.hpp"
+#include "palmette/collectives/trees/topology_tree.hpp"
+
+namespace palmette::collectives {
+namespace {
+
+using plan::Blocks;
+using plan::Buffer;
+using plan::Interval;
+using plan::StepId;
+
+constexpr std::int32_t up_tag = 0, between_tag = 1, down_tag = 2, tags_a_lane = 3;
+constexpr std::int32_t expose_input = 0, expose_result = 1;
+
+/// Groups of one level and the lanes between them.
+class Lanes {
+  public:
+    Lanes(const Job& job, const Spec& spec) : job_(job) {
+        const auto wanted = job.find_level(spec.find("level").value_or("node"));
+        const std::size_t node = *job.find_level("node");
+        level_ = wanted ? *wanted : node;
+        const std::int32_t smallest = groups().smallest();
+        count_ = spec.find("leaders") == "all" ? smallest : std::min(smallest, spec.integer("leaders", 1));
+        const bool wants_shared = spec.find("inside") == "shared";
+        shared_ = wants_shared && level_ >= node;
+        inside_ = TreeShape::parse(wants_shared ? "linear" : spec.find("inside").value_or("linear"));
+        for (std::size_t i = level_ + 1; i < job.levels().size(); ++i) inner_.push_back({i, inside_});
+    }
+
+    const topology::Partition& groups() const { return job_.levels()[level_].groups; }
+    std::int32_t count() const { return count_; }
+    bool shared() const { return shared_; }
+    Interval group(std::int32_t g) const { return {groups().first(g), groups().size_of(g)}; }
+    /// Positions of group g whose blocks lane `lane` carries; the first of them is the leader.
+    Interval served(std::int32_t g, std::int32_t lane) const {
+        const std::int64_t size = groups().size_of(g);
+        const std::int64_t begin = size * lane / count_;
+        return {groups().first(g) + begin, size * (lane + 1) / count_ - begin};
+    }
+    Position leader(std::int32_t g, std::int32_t lane) const {
+        return {static_cast<std::int32_t>(served(g, lane).first)};
+    }
+    Blocks blocks(std::int32_t lane) const {
+        if (count_ == 1) return {0, job_.size()};
+        Blocks out;
+        for (std::int32_t g = 0; g < groups().count(); ++g) out.insert(served(g, lane));
+        return out;
+    }
+    TreePlace place(Position self, std::int32_t g, std::int32_t lane) const {
+        const TreeNeighbours near =
+            TopologyTree(job_, group(g), leader(g, lane), inner_, inside_, Numbering::sides).of(self);
+        TreePlace place;
+        if (near.parent) place.parent = near.parent->peer;
+        for (const TreeLink& child : near.children) place.children.push_back(child.peer);
+        std::sort(place.children.begin(), place.children.end(),
+                  [](Position a, Position b) { return a.value < b.value; });
+        return place;
+    }
+
+  private:
+    const Job& job_;
+    std::size_t level_ = 0;
+    std::int32_t count_ = 1;
+    bool shared_ = false;
+    TreeShape inside_;
+    std::vector<LevelShape> inner_;
+};
+
+class Maker {
+  public:
+    Maker(const Job& job, Rank rank, const Request& request, const Spec& spec)
+        : job_(job),
+          request_(request),
+          lanes_(job, spec),
+          shared_(lanes_.shared() && request.shared_memory),
+          builder_(rank),
+          self_(job.position_of(rank)),
+          g_(lanes_.groups().group_of(self_.value)) {}
+
+    Program make() {
+        const Interval group = lanes_.group(g_);
+        if (shared_ && group.count > 1) {
+            builder_.stage("reduce inside");
+            const std::int32_t led = own_lane() >= 0 ? 1 : 0;
+            if (lanes_.count() > led)
+                builder_.expose(expose_input, Buffer::send, {0, job_.size()},
+                                static_cast<std::size_t>(lanes_.count() - led), {});
+        }
+        for (std::int32_t lane = 0; lane < lanes_.count(); ++lane) serve(lane);
+        room_.reserve(builder_);
+        return builder_.finish();
+    }
+
+  private:
+    /// The lane that this rank leads, or -1.
+    std::int32_t own_lane() const {
+        for (std::int32_t lane = 0; lane < lanes_.count(); ++lane)
+            if (lanes_.leader(g_, lane).value == self_.value) return lane;
+        return -1;
+    }
+
+    void serve(std::int32_t lane) {
+        const Interval served = lanes_.served(g_, lane);
+        const bool leads = served.first == self_.value;
+        builder_.stage("reduce inside");
+        const Blocks blocks = lanes_.blocks(lane);
+        Held held{Buffer::send, {}};
+        std::size_t layers = 0;
+        if (shared_) {
+            if (leads) held = pull(blocks);
+        } else {
+            VectorTree tree(job_, self_, builder_, room_, lanes_.place(self_, g_, lane), blocks, {});
+            layers = tree.layers();
+            held = tree.up(held, plan::scratch_layer(layers), lane * tags_a_lane + up_tag);
+        }
+        if (leads) {
+            builder_.stage("between leaders");
+            held = exchange(lane, held, layers + 1);
+        }
+        builder_.stage("hand out");
+        hand_out(lane, served, held);
+    }
+
+    Held pull(const Blocks& blocks) {
+        Held held{Buffer::send, {}};
+        const Interval group = lanes_.group(g_);
+        const Buffer work = plan::scratch_layer(0);
+        if (group.count > 1) room_.need(work, blocks);
+        const auto join = [&](std::int64_t peer) {
+            held = {
+                work,
+                {builder_.pull_reduce(job_.rank_at({static_cast<std::int32_t>(peer)}), expose_input, {0, job_.size()},
+                                      peer < self_.value, held.buffer, work, blocks, held.ready)}};
+        };
+        for (std::int64_t peer = self_.value; peer-- > group.first;) join(peer);
+        for (std::int64_t peer = self_.value + 1; peer < group.end(); ++peer) join(peer);
+        return held;
+    }
+
+    Held exchange(std::int32_t lane, const Held& held, std::size_t first_layer) {
+        const Interval served = lanes_.served(g_, lane);
+        if (lanes_.groups().count() == 1) return held;
+        const Buffer result = served.count == 1 ? Buffer::recv : plan::scratch_layer(first_layer);
+        const ReduceContext context{
+            .builder = builder_,
+            .room = room_,
+            .n = lanes_.groups().count(),
+            .me = g_,
+            .rank_of = [&](std::int32_t g) { return job_.rank_at(lanes_.leader(g, lane)); },
+            .blocks_of =
+                [&](std::int32_t first, std::int32_t) {
+                    const Interval theirs = lanes_.served(first, lane);
+                    return Blocks(theirs.first, theirs.count);
+                },
+            .input = held.buffer,
+            .work = result,
+            .result = result,
+            .first_layer = first_layer + 1,
+            .ready = held.ready,
+            .first_tag = lane * tags_a_lane + between_tag,
+            .slice = {},
+            .ordered = request_.ordered,
+        };
+        return {result, DirectExchange(context).reduce_scatter()};
+    }
+
+    /// The leader has its served blocks in `held`.
+    void hand_out(std::int32_t lane, Interval served, const Held& held) {
+        const std::int32_t tag = lane * tags_a_lane + down_tag;
+        const Interval others{served.first + 1, served.count - 1};
+        if (served.first == self_.value) {
+            if (held.buffer != Buffer::recv)
+                builder_.copy(held.buffer, Buffer::recv, Blocks(self_.value, 1), held.ready);
+            if (shared_ && others.count > 0)
+                builder_.expose(expose_result, held.buffer, others, static_cast<std::size_t>(others.count), held.ready);
+            for (std::int64_t p = others.first; !shared_ && p < others.end(); ++p)
+                builder_.send(job_.rank_at({static_cast<std::int32_t>(p)}), tag, held.buffer, Blocks(p, 1), held.ready);
+            return;
+        }
+        if (self_.value < served.first || self_.value >= served.end()) return;
+        const Rank leader = job_.rank_at(lanes_.leader(g_, lane));
+        const Blocks own(self_.value, 1);
+        if (shared_)
+            builder_.pull(leader, expose_result, others, Buffer::recv, own, {});
+        else
+            builder_.recv(leader, tag, Buffer::recv, own, {});
+    }
+
+    const Job& job_;
+    const Request& request_;
+    Lanes lanes_;
+    bool shared_;
+    plan::ProgramBuilder builder_;
+    Position self_;
+    std::int32_t g_;
+    ScratchRoom room_;
+};
+
+std::optional<std::string> refuse(const Job& job, const Request& request, const Spec& spec) {
+    check_keys(spec, {"leaders", "inside", "level", "single"});
+    check_single_copy(spec);
+    const Lanes checked(job, spec);
+    return refuse_scattered(job, request);
+}
+
+std::int64_t tags(const Job& job, const Request&, const Spec& spec) {
+    return std::int64_t{Lanes(job, spec).count()} * tags_a_lane;
+}
+
+Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+    return Maker(job, rank, request, spec).make();
+}
+
+}  // namespace
+
+const Algorithm reduce_scatter_leaders{
+    Collective::reduce_scatter,
+    "leaders",
+    "Groups reduce at one leader or, in lanes, at several; leaders send each group its blocks straight and hand them "
+    "out.",
+    "Traeff, Hunold, CLUSTER 2020 (lanes)",
+    "leaders=L|all (1; at most the ranks of the smallest group), inside=linear|binomial|k_nomial.K|shared (linear), "
+    "level=LEVEL (node), single=SIZE (never), with inside=shared: what is exposed is read in its owner's memory from "
+    "there "
+    "on",
+    "an operation that isn't commutative needs ranks in topology order",
+    true,
+    refuse,
+    make,
+    tags,
+    NodeMemory::where_asked,
+};
+
+}  // namespace palmette::collectives

@@ -1,0 +1,114 @@
+#include "palmette/runtime/call/call.hpp"
+
+#include "palmette/base/error.hpp"
+#include "palmette/runtime/call/mpi_beside.hpp"
+#include "palmette/runtime/state/reporting.hpp"
+#include "palmette/runtime/transport/failed_ranks.hpp"
+
+namespace palmette::runtime {
+
+bool Call::open_slowly() {
+    if (state_ && left_to_mpi()) return false;
+    Refusal refusal = Refusal::no_state;
+    Communicator* known = state_;
+    // Fortran's nonblocking alltoallw goes past palmette under Open MPI, so nobody counts it.
+    const bool counts = function_ != select::Function::alltoallw;
+    state_ = process_.communicator(comm_, refusal,
+                                   blocking_ ? Process::Making::makes
+                                   : counts  ? Process::Making::counts
+                                             : Process::Making::never);
+    if (state_) return !left_to_mpi();
+    refuse(refusal);
+    // MPI_COMM_SELF and the like: found at once the next time.
+    if (known) known->refuse_always(function_, blocking_, process_.report().refused_row(function_, refusal, {}));
+    return false;
+}
+
+bool Call::refuse(Refusal refusal, const std::string& detail) {
+    int rank = 0;
+    if (state_)
+        rank = state_->rank();
+    else if (comm_ != MPI_COMM_NULL && refusal != Refusal::erroneous_arguments &&
+             refusal != Refusal::before_init_or_after_finalize)
+        PMPI_Comm_rank(comm_, &rank);
+    process_.report().refused_row(function_, refusal, detail).calls.add(rank == 0);
+    return false;
+}
+
+bool Call::plan(Work& work, int root, std::int64_t block_bytes, const Operation* operation) {
+    PlanKey key{function_, blocking_, false, root, block_bytes, 1};
+    if (operation) {
+        key.ordered = !operation->commutative();
+        key.element_bytes = operation->layout().extent;
+        key.comparing = comparing(*operation, block_bytes);
+    }
+    CachedPlan& plan = state_->plan_for(key, state_->settings(process_.settings()));
+    work.plan = &plan;
+    if (plan.comparison && plan.comparison->lost() && !plan.refusal) [[unlikely]]
+        give_up(plan);
+    if (!plan.refusal) {
+        if (!plan.served) {
+            plan.served = &process_.report().served_row(function_, block_bytes, plan.algorithm, plan.reason, blocking_);
+            if (Observer* observer = process_.observers().of_calls()) observer->plan_made(*state_, plan);
+        }
+        return true;
+    }
+    if (!plan.refused) plan.refused = &process_.report().refused_row(function_, *plan.refusal, plan.reason);
+    plan.refused->calls.add(rank() == 0);
+    return false;
+}
+
+Comparing Call::comparing(const Operation& operation, std::int64_t block_bytes) const {
+    if (operation.exact()) return Comparing::in_turn;
+    return MpiBeside::can_do(function_, operation, block_bytes, size()) ? Comparing::beside : Comparing::never;
+}
+
+void Call::compared(const CachedPlan& plan) {
+    if (Observer* observer = process_.observers().of_calls()) observer->compared(*state_, plan);
+}
+
+void Call::give_up(CachedPlan& plan) {
+    plan.refusal = Refusal::slower;
+    plan.reason = why_lost(plan);
+}
+
+double Call::begins(const Work& work) const {
+    Observer* observer = process_.observers().of_calls();
+    if (!observer) return 0;
+    const double begin_s = PMPI_Wtime();
+    observer->call_begins({work, *work.state, *work.plan, work.plan->key.function, begin_s, 0, MPI_SUCCESS});
+    return begin_s;
+}
+
+int Call::run(Work& work) {
+    const double begin_s = begins(work);
+    const int code = work.run();
+    return close(work, code, begin_s);
+}
+
+int Call::close(const Work& work, int code, double begin_s) {
+    work.plan->served->calls.add(rank() == 0);
+    if (Observer* observer = process_.observers().of_calls())
+        observer->call_ended({work, *work.state, *work.plan, work.plan->key.function, begin_s, PMPI_Wtime(), code});
+    const MPI_Comm comm = state_->freed ? MPI_COMM_SELF : comm_;
+    if (code == MPI_SUCCESS) {
+        return work.fault != MPI_SUCCESS ? raise(comm, work.fault) : MPI_SUCCESS;
+    }
+    // After a failed transfer the hidden communicator can't be trusted; later calls go to the MPI.
+    state_->unusable = Refusal::no_state;
+    code = code_for_program(code, state_->hidden(), comm);
+    PMPI_Comm_call_errhandler(comm, code);
+    return code;
+}
+
+int Call::raise(MPI_Comm comm, int error_class) const {
+    MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+    PMPI_Comm_get_errhandler(comm, &handler);
+    const bool returned = handler == MPI_ERRORS_RETURN;
+    PMPI_Errhandler_free(&handler);
+    PMPI_Comm_call_errhandler(comm, error_class);
+    // MPICH takes an error for dealt with when the program's own handler returns.
+    return returned || process_.settings().mpi != "mpich" ? error_class : MPI_SUCCESS;
+}
+
+}  // namespace palmette::runtime

@@ -1,0 +1,94 @@
+// One call of a collective, from the program's arguments to its return code.
+#pragma once
+
+#include <mpi.h>
+
+#include <string>
+
+#include "palmette/runtime/data/datatype.hpp"
+#include "palmette/runtime/state/bypass.hpp"
+#include "palmette/runtime/state/process.hpp"
+#include "palmette/runtime/state/work.hpp"
+
+namespace palmette::runtime {
+
+/// Finds the communicator's state and the plan, counts the call, and turns errors into the program's.
+class Call {
+  public:
+    Call(select::Function function, MPI_Comm comm, bool blocking = true)
+        : process_(Process::instance()), function_(function), comm_(comm), blocking_(blocking) {}
+
+    /// False: the call is the MPI's, and counted as refused.
+    bool open() {
+        state_ = process_.recent(comm_);
+        if (!state_ || state_->unusable) [[unlikely]]
+            return open_slowly();
+        return !left_to_mpi();
+    }
+    Communicator& state() { return *state_; }
+    MPI_Comm comm() const { return comm_; }
+    int rank() const { return state_->rank(); }
+    int size() const { return state_->size(); }
+    bool is_rank(int root) const { return root >= 0 && root < size(); }
+
+    /// Whether calls with blocks of `count` elements of `type` are the MPI's; counts it. To be asked before anything else is looked at, with the same answer on
+    /// all ranks.
+    bool is_left_to_mpi(std::int64_t count, MPI_Datatype type) {
+        TypeShape shape;
+        if (count <= 0 || !size_of(type, shape) || shape.size <= 0 || count > INT64_MAX / shape.size) return false;
+        const Communicator::LeftToMpi* left = state_->left_to_mpi(function_, blocking_, count * shape.size);
+        if (!left) return false;
+        left->row->calls.add(state_->leads());
+        // Only predefined types are known to be dense here.
+        if (blocking_ && shape.dense && may_bypass())
+            bypass_of(function_).open(bypassing(), *left->row, type, (left->from + shape.size - 1) / shape.size,
+                                      left->to / shape.size);
+        return true;
+    }
+
+    /// Chooses the plan. `block_bytes` as in plan::Request. False: refused and counted.
+    bool plan(Work& work, int root, std::int64_t block_bytes) { return plan(work, root, block_bytes, nullptr); }
+    bool plan(Work& work, int root, std::int64_t block_bytes, const Operation* operation);
+
+    /// Counts a refusal and returns false.
+    bool refuse(Refusal refusal, const std::string& detail = {});
+
+    /// Runs to completion, counts the call, and raises an error on the program's communicator. Returns the MPI code.
+    int run(Work& work);
+
+    /// Counts an operation that was served, and raises its error or that of its arguments. Returns the program's code.
+    int close(const Work& work, int code, double begin_s);
+    /// Raises an error of the arguments on `comm`; returns the code that this MPI would return.
+    int raise(MPI_Comm comm, int error_class) const;
+    /// Takes note of what comparing the plan with the MPI's own has found. A choice that loses is given up, by all ranks at the same call.
+    void compared(const CachedPlan& plan);
+    /// Whether this MPI refuses input that is the output, where MPI_IN_PLACE should stand.
+    bool finds_aliases() const {
+        const std::string& mpi = process_.settings().mpi;
+        return mpi == "mpich" || mpi == "impi";
+    }
+    /// Tells observers that a call begins; returns when, where there are any.
+    double begins(const Work& work) const;
+
+  private:
+    bool open_slowly();
+    Comparing comparing(const Operation& operation, std::int64_t block_bytes) const;
+    static void give_up(CachedPlan& plan);
+    bool left_to_mpi() const {
+        Report::Refused* row = state_->always_refused(function_, blocking_);
+        if (!row) return false;
+        row->calls.add(state_->leads());
+        if (blocking_ && may_bypass()) bypass_of(function_).open(bypassing(), *row);
+        return true;
+    }
+    bool may_bypass() const { return !process_.settings().check; }
+    Bypass::Whose bypassing() const { return {comm_, state_->size(), state_->leads()}; }
+
+    Process& process_;
+    select::Function function_;
+    MPI_Comm comm_;
+    bool blocking_;
+    Communicator* state_ = nullptr;
+};
+
+}  // namespace palmette::runtime

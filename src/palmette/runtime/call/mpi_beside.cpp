@@ -1,0 +1,76 @@
+#include "palmette/runtime/call/mpi_beside.hpp"
+#include "palmette/base/never_destroyed.hpp"
+
+#include <algorithm>
+#include <new>
+
+namespace palmette::runtime {
+namespace {
+
+using select::Function;
+
+/// Kept between calls, as the caller keeps its own: neither then pays for new pages.
+struct Rooms {
+    std::vector<char> input, result;
+};
+Rooms& rooms() { return base::per_thread<Rooms, MpiBeside>(); }
+
+bool is_in_blocks(Function function) {
+    return function == Function::reduce_scatter || function == Function::reduce_scatter_block;
+}
+
+}  // namespace
+
+bool MpiBeside::can_do(Function function, const Operation& operation, std::int64_t block_bytes, int ranks) {
+    const std::int64_t blocks = is_in_blocks(function) ? ranks : 1;
+    return operation.kernel() != nullptr && operation.layout().dense() && block_bytes <= most_bytes / blocks;
+}
+
+MpiBeside::MpiBeside(const Work& work)
+    : work_(work), like_(work.in_place == Work::InPlace::all_of_recv ? work.recv : work.send), input_(like_.buffer()) {
+    try {
+        if (work.in_place != Work::InPlace::no) {
+            const char* from = static_cast<const char*>(input_);
+            rooms().input.assign(from, from + like_.total());
+            input_ = rooms().input.data();
+        }
+        // Some MPIs want an address also where there is no result.
+        const auto result_bytes = static_cast<std::size_t>(std::max<std::int64_t>(work.recv.total(), 1));
+        if (rooms().result.size() < result_bytes) rooms().result.resize(result_bytes);
+        result_ = rooms().result.data();
+        if (work.plan->key.function == Function::reduce_scatter)
+            for (int r = 0; r < work.state->size(); ++r) counts_.push_back(static_cast<int>(like_.count(r)));
+    } catch (const std::bad_alloc&) {
+        has_room_ = false;
+    }
+}
+
+bool MpiBeside::has_room_everywhere() const {
+    int all = has_room_ ? 1 : 0;
+    return PMPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, work_.state->hidden()) == MPI_SUCCESS && all == 1;
+}
+
+int MpiBeside::run() {
+    const int count = static_cast<int>(like_.count());
+    MPI_Datatype type = like_.type();
+    MPI_Op op = work_.operation->handle();
+    MPI_Comm comm = work_.state->hidden();
+    switch (work_.plan->key.function) {
+        case Function::reduce:
+            return PMPI_Reduce(input_, result_, count, type, op, work_.plan->key.root, comm);
+        case Function::allreduce:
+            return PMPI_Allreduce(input_, result_, count, type, op, comm);
+        case Function::reduce_scatter:
+            return PMPI_Reduce_scatter(input_, result_, counts_.data(), type, op, comm);
+        case Function::reduce_scatter_block:
+            return PMPI_Reduce_scatter_block(input_, result_, count, type, op, comm);
+        case Function::scan:
+            return PMPI_Scan(input_, result_, count, type, op, comm);
+        case Function::exscan:
+            return PMPI_Exscan(input_, result_, count, type, op, comm);
+        default:
+            return MPI_ERR_INTERN;
+    }
+}
+
+}  // namespace palmette::runtime

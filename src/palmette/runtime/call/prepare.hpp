@@ -1,0 +1,28 @@
+// From the arguments of a collective to work that can be run.
+#pragma once
+
+#include <mpi.h>
+
+#include "palmette/runtime/call/call.hpp"
+#include "palmette/runtime/data/call_arguments.hpp"
+#include "palmette/runtime/state/work.hpp"
+
+namespace palmette::runtime {
+
+/// Needs an opened call. False when the MPI must do it; then the reason has been counted. All ranks of a communicator
+/// come to the same answer, since it rests on what
+/// they all know. The arrays must stay alive until the work is done, or until it keeps copies
+/// (CallerBuffer::keep_lists).
+bool prepare(Call& call, Work& work, const CallArguments& arguments);
+
+// Parts of it, by what a function does.
+bool prepare_gather(Call& call, Work& work, const CallArguments& arguments);     ///< gather(v)
+bool prepare_scatter(Call& call, Work& work, const CallArguments& arguments);    ///< scatter(v)
+bool prepare_allgather(Call& call, Work& work, const CallArguments& arguments);  ///< allgather(v)
+bool prepare_bcast(Call& call, Work& work, const CallArguments& arguments);
+bool prepare_alltoall(Call& call, Work& work, const CallArguments& arguments);  ///< alltoall(v, w)
+bool prepare_barrier(Call& call, Work& work, const CallArguments& arguments);
+bool prepare_reduction(Call& call, Work& work, const CallArguments& arguments);  ///< reduce, allreduce, scan, exscan
+bool prepare_reduce_scatter(Call& call, Work& work, const CallArguments& arguments);  ///< reduce_scatter(_block)
+
+}  // namespace palmette::runtime

@@ -1,0 +1,169 @@
+#include "palmette/runtime/check/check_arguments.hpp"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "palmette/base/text.hpp"
+
+namespace palmette::runtime {
+namespace {
+
+using base::cat;
+using Fault = CheckedCall::Fault;
+
+/// Gathers what a call says, and the first thing that is wrong by itself.
+class Facts {
+  public:
+    Facts(select::Function function, Caller caller) : caller_(caller) {
+        out_.function = cat("MPI_", select::name_of(function));
+        out_.function[4] = static_cast<char>(out_.function[4] - 'a' + 'A');
+    }
+
+    Facts& root(int root) {
+        out_.root = root;
+        if (root < 0 || root >= caller_.size)
+            fault(Fault::root, cat("root ", root, ", though ranks go from 0 to ", caller_.size - 1));
+        return *this;
+    }
+    bool at_root() const { return out_.root == caller_.rank; }
+
+    std::int64_t bytes(std::int64_t count, MPI_Datatype type, const char* name) {
+        if (count < 0) fault(Fault::count, cat("a ", name, " of ", count));
+        if (type == MPI_DATATYPE_NULL) {
+            fault(Fault::type, cat("MPI_DATATYPE_NULL with its ", name));
+            return 0;
+        }
+        MPI_Count size = 0;
+        PMPI_Type_size_x(type, &size);
+        return count < 0 ? 0 : count * static_cast<std::int64_t>(size);
+    }
+    /// Of a side that has a block for each rank; `name` is that of its count.
+    std::vector<std::int64_t> bytes_each(const Side& side, const char* name) {
+        std::vector<std::int64_t> out;
+        if (side.form == Side::Form::alike) {
+            out.assign(static_cast<std::size_t>(caller_.size), bytes(side.count, side.type, name));
+            return out;
+        }
+        const bool typed = side.form == Side::Form::typed;
+        if (typed && !side.types) fault(Fault::type, cat("no types with its ", name, "s"));
+        if (!side.counts) fault(Fault::count, cat("no ", name, "s"));
+        for (int r = 0; side.counts && r < caller_.size; ++r) {
+            MPI_Datatype type = !typed ? side.type : side.types ? side.types[r] : MPI_DATATYPE_NULL;
+            out.push_back(bytes(side.counts[r], type, cat(name, "s[", r, "]").c_str()));
+        }
+        return out;
+    }
+
+    Facts& reduces(MPI_Datatype type, MPI_Op op) {
+        if (op == MPI_OP_NULL) fault(Fault::op, "MPI_OP_NULL");
+        out_.op = op_text(op);
+        out_.type_bytes = bytes(1, type, "count");
+        return *this;
+    }
+    Facts& alike(std::int64_t bytes) {
+        out_.bytes = bytes;
+        return *this;
+    }
+    Facts& to(Amounts amounts) {
+        out_.to = std::move(amounts);
+        return *this;
+    }
+    Facts& from(Amounts amounts) {
+        out_.from = std::move(amounts);
+        return *this;
+    }
+    CheckedCall done() { return std::move(out_); }
+
+  private:
+    void fault(Fault fault, const std::string& text) {
+        if (out_.fault != Fault::none) return;
+        out_.fault = fault;
+        out_.faulty = text;
+    }
+
+    Caller caller_;
+    CheckedCall out_;
+};
+
+/// The root's side, which holds a block for each rank, is `all`; nobody compares the root's own where that is in place.
+Amounts without_own(std::vector<std::int64_t> all, Caller caller, bool in_place) {
+    if (in_place && !all.empty()) all[static_cast<std::size_t>(caller.rank)] = -1;
+    return Amounts::listed(std::move(all));
+}
+
+}  // namespace
+
+CheckedCall checked_call(Caller caller, const CallArguments& arguments) {
+    using select::Function;
+    const Side& send = arguments.send;
+    const Side& recv = arguments.recv;
+    Facts facts(arguments.function, caller);
+    switch (arguments.function) {
+        case Function::gather:
+        case Function::gatherv: {
+            facts.root(arguments.root);
+            const bool in_place = facts.at_root() && send.in_place();
+            if (!in_place) facts.to(Amounts::root_only(facts.bytes(send.count, send.type, "sendcount")));
+            if (facts.at_root()) facts.from(without_own(facts.bytes_each(recv, "recvcount"), caller, in_place));
+            break;
+        }
+        case Function::scatter:
+        case Function::scatterv: {
+            facts.root(arguments.root);
+            const bool in_place = facts.at_root() && recv.in_place();
+            if (facts.at_root()) facts.to(without_own(facts.bytes_each(send, "sendcount"), caller, in_place));
+            if (!in_place) facts.from(Amounts::root_only(facts.bytes(recv.count, recv.type, "recvcount")));
+            break;
+        }
+        case Function::allgather:
+        case Function::allgatherv: {
+            std::vector<std::int64_t> all = facts.bytes_each(recv, "recvcount");
+            std::int64_t own = -1;
+            if (!send.in_place())
+                own = facts.bytes(send.count, send.type, "sendcount");
+            else if (!all.empty())
+                own = all[static_cast<std::size_t>(caller.rank)];
+            facts.to(Amounts::each(own)).from(Amounts::listed(std::move(all)));
+            break;
+        }
+        case Function::alltoall:
+        case Function::alltoallv:
+        case Function::alltoallw: {
+            std::vector<std::int64_t> from = facts.bytes_each(recv, "recvcount");
+            facts.to(Amounts::listed(send.in_place() ? from : facts.bytes_each(send, "sendcount")));
+            facts.from(Amounts::listed(std::move(from)));
+            break;
+        }
+        case Function::barrier:
+            break;
+        case Function::bcast:
+            facts.root(arguments.root);
+            facts.alike(facts.bytes(send.count, send.type, "count"));
+            break;
+        case Function::reduce:
+            facts.root(arguments.root);
+            [[fallthrough]];
+        case Function::allreduce:
+        case Function::scan:
+        case Function::exscan:
+            facts.reduces(send.type, arguments.op);
+            facts.alike(facts.bytes(send.count, send.type, "count"));
+            break;
+        case Function::reduce_scatter_block:
+            facts.reduces(recv.type, arguments.op);
+            facts.alike(facts.bytes(recv.count, recv.type, "recvcount"));
+            break;
+        case Function::reduce_scatter: {
+            facts.reduces(recv.type, arguments.op);
+            std::vector<std::int64_t> counts = facts.bytes_each(recv, "recvcount");
+            // What i has for j must be as much as what j gets.
+            if (!counts.empty()) facts.from(Amounts::each(counts[static_cast<std::size_t>(caller.rank)]));
+            facts.to(Amounts::listed(std::move(counts)));
+            break;
+        }
+    }
+    return facts.done();
+}
+
+}  // namespace palmette::runtime

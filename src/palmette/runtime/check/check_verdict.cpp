@@ -1,0 +1,114 @@
+#include "palmette/runtime/check/check_verdict.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+
+#include "palmette/base/text.hpp"
+
+namespace palmette::runtime {
+namespace {
+
+using base::cat;
+using Fault = CheckedCall::Fault;
+
+/// "rank 3", "ranks 1, 2 and 5", "ranks 1, 2, 3 and 40 more".
+std::string ranks_text(const std::vector<std::size_t>& ranks) {
+    constexpr std::size_t most = 4;
+    std::string out = ranks.size() == 1 ? "rank " : "ranks ";
+    const std::size_t shown = ranks.size() <= most ? ranks.size() : most - 1;
+    for (std::size_t i = 0; i < shown; ++i) {
+        if (i > 0) out += i + 1 == ranks.size() ? " and " : ", ";
+        out += std::to_string(ranks[i]);
+    }
+    if (shown < ranks.size()) out += cat(" and ", ranks.size() - shown, " more");
+    return out;
+}
+
+/// Compares one argument. Those who are wrong are the fewer ones; among equally many, those without rank 0.
+template <class Value, class Text>
+std::optional<std::string> compare(const std::vector<CheckedCall>& calls, Value value, Text text,
+                                   const char* verb = "pass") {
+    std::map<decltype(value(calls[0])), std::vector<std::size_t>> by_value;
+    for (std::size_t rank = 0; rank < calls.size(); ++rank) by_value[value(calls[rank])].push_back(rank);
+    if (by_value.size() == 1) return std::nullopt;
+    const auto usual = std::max_element(by_value.begin(), by_value.end(), [](const auto& a, const auto& b) {
+        return a.second.size() != b.second.size() ? a.second.size() < b.second.size() : a.second[0] > b.second[0];
+    });
+    std::string out;
+    for (auto it = by_value.begin(); it != by_value.end(); ++it) {
+        if (it == usual) continue;
+        out += cat(out.empty() ? "" : ", ", ranks_text(it->second), ' ', verb, it->second.size() == 1 ? "es " : " ",
+                   text(it->first));
+    }
+    return cat(out, ", but ", ranks_text(usual->second), ' ', verb, usual->second.size() == 1 ? "es " : " ",
+               text(usual->first));
+}
+
+/// What `amounts` says of `peer`; -1: nothing.
+std::int64_t amount(const Amounts& amounts, std::size_t peer, std::int64_t root) {
+    switch (amounts.kind) {
+        case Amounts::Kind::unsaid:
+            break;
+        case Amounts::Kind::each:
+            return amounts.bytes[0];
+        case Amounts::Kind::root_only:
+            return static_cast<std::int64_t>(peer) == root ? amounts.bytes[0] : -1;
+        case Amounts::Kind::listed:
+            return peer < amounts.bytes.size() ? amounts.bytes[peer] : -1;
+    }
+    return -1;
+}
+
+/// Some ranks may say nothing: only those of the vote count.
+std::optional<Verdict> compare_pairs(const std::vector<CheckedCall>& calls) {
+    std::vector<std::string> wrong;
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+        for (std::size_t j = 0; j < calls.size(); ++j) {
+            const std::int64_t sent = amount(calls[i].to, j, calls[i].root);
+            const std::int64_t expected = amount(calls[j].from, i, calls[j].root);
+            if (sent < 0 || expected < 0 || sent == expected) continue;
+            if (count++ < 3)
+                wrong.push_back(i == j ? cat("rank ", i, " sends ", sent, " bytes to itself and receives ", expected)
+                                       : cat("rank ", i, " passes a count of ", sent, " bytes for rank ", j,
+                                             ", which passes one of ", expected, " bytes for what comes from it"));
+        }
+    }
+    if (wrong.empty()) return std::nullopt;
+    std::string text = wrong[0];
+    for (std::size_t i = 1; i < wrong.size(); ++i) text += "; " + wrong[i];
+    if (count > wrong.size()) text += cat("; and ", count - wrong.size(), " more pairs");
+    return Verdict{Fault::count, text + ": make counts and types of sender and receiver the same amount of data"};
+}
+
+}  // namespace
+
+std::optional<Verdict> judge(const std::vector<CheckedCall>& calls) {
+    const auto itself = [](const auto& value) { return value; };
+    if (auto text = compare(calls, [](const CheckedCall& c) { return c.function; }, itself, "reach"))
+        return Verdict{Fault::function, *text + ": let all ranks call the same collectives in the same order"};
+    for (std::size_t rank = 0; rank < calls.size(); ++rank) {
+        const CheckedCall& call = calls[rank];
+        if (call.fault != Fault::none)
+            return Verdict{call.fault, cat("rank ", rank, " passes ", call.faulty, ": correct this argument")};
+    }
+    if (auto text = compare(
+            calls, [](const CheckedCall& c) { return c.root; }, [](std::int64_t root) { return cat("root ", root); }))
+        return Verdict{Fault::root, *text + ": pass the same root on all ranks"};
+    if (auto text = compare(
+            calls, [](const CheckedCall& c) { return c.op; },
+            [](const std::string& op) { return "the operation " + op; }))
+        return Verdict{Fault::op, *text + ": pass the same operation on all ranks"};
+    if (auto text = compare(
+            calls, [](const CheckedCall& c) { return c.type_bytes; },
+            [](std::int64_t bytes) { return cat("a type of ", bytes, " bytes"); }))
+        return Verdict{Fault::type, *text + ": pass the same type on all ranks"};
+    if (auto text = compare(
+            calls, [](const CheckedCall& c) { return c.bytes; },
+            [](std::int64_t bytes) { return cat("a count of ", bytes, " bytes"); }))
+        return Verdict{Fault::count, *text + ": pass the same amount of data on all ranks"};
+    return compare_pairs(calls);
+}
+
+}  // namespace palmette::runtime

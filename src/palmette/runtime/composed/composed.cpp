@@ -1,0 +1,244 @@
+#include "palmette/runtime/composed/composed.hpp"
+
+#include <algorithm>
+#include <map>
+#include <new>
+
+#include "palmette/base/error.hpp"
+#include "palmette/compose/factoring_text.hpp"
+#include "palmette/compose/promise.hpp"
+#include "palmette/execute/packed_blocks.hpp"
+#include "palmette/node/patience.hpp"
+#include "palmette/runtime/state/control.hpp"
+#include "palmette/runtime/state/process.hpp"
+#include "palmette/runtime/transport/agreement.hpp"
+
+namespace palmette::runtime {
+
+using base::fail;
+
+namespace {
+
+/// What all ranks must have in common, as a number.
+class Hash {
+  public:
+    void add(std::int64_t value) { mix(value_, std::string_view(reinterpret_cast<const char*>(&value), sizeof value)); }
+    void add(std::string_view text) {
+        add(static_cast<std::int64_t>(text.size()));
+        mix(value_, text);
+    }
+    std::uint64_t value() const { return value_; }
+
+  private:
+    std::uint64_t value_ = 0xcbf29ce484222325U;
+};
+
+std::uint64_t hash_of(const compose::Composition& composition, std::string_view factoring) {
+    Hash hash;
+    hash.add(factoring);
+    hash.add(composition.ranks());
+    hash.add(composition.element_bytes());
+    for (std::int64_t b = 0; b < composition.blocks(); ++b) hash.add(composition.lengths()[b]);
+    for (const std::string& name : composition.buffers()) hash.add(name);
+    for (const compose::Operation& operation : composition.operations()) hash.add(operation.commutative ? 1 : 0);
+    composition.visit([&](std::int32_t phase, const compose::Primitive& primitive) {
+        hash.add(phase);
+        hash.add(primitive.reduces ? 1 : 0);
+        hash.add(primitive.root.value);
+        for (std::size_t i = 0; i < primitive.others.runs(); ++i)
+            hash.add(primitive.others.run(i).first), hash.add(primitive.others.run(i).count);
+        hash.add(primitive.blocks.first);
+        hash.add(primitive.blocks.count);
+        hash.add(static_cast<std::int64_t>(primitive.source));
+        hash.add(static_cast<std::int64_t>(primitive.target));
+        hash.add(primitive.operation);
+    });
+    return hash.value();
+}
+
+Communicator& state_of(MPI_Comm comm, const Settings& settings) {
+    int initialized = 0, finalized = 0, inter = 0;
+    PMPI_Initialized(&initialized);
+    PMPI_Finalized(&finalized);
+    if (!initialized || finalized) fail("MPI isn't running; make plans between MPI_Init and MPI_Finalize");
+    if (comm == MPI_COMM_NULL) fail("the communicator is MPI_COMM_NULL");
+    if (PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS || inter)
+        fail("the communicator is an inter-communicator; merge it first");
+    return Process::instance().composing(comm, settings);
+}
+
+}  // namespace
+
+void ComposedPlan::prepare(const compose::Composition& composition, const topology::Job& job,
+                           std::string_view factoring, int rank) {
+    if (composition.ranks() != job.size())
+        fail("the composition has ", composition.ranks(), " ranks and the communicator ", job.size());
+    if (ops_.size() != composition.operations().size())
+        fail("the composition has ", composition.operations().size(), " operations and ", ops_.size(), " are given");
+    for (std::size_t i = 0; i < ops_.size(); ++i) {
+        // Of reductions with one source each, which nobody applies it to.
+        if (ops_[i] == MPI_OP_NULL) continue;
+        const Operation operation(ops_[i], type_);
+        if (!operation.valid())
+            fail("operation '", composition.operations()[i].name, "': ", describe(operation.obstacle()));
+        if (operation.commutative() != composition.operations()[i].commutative)
+            fail("operation '", composition.operations()[i].name, "' is ", operation.commutative() ? "" : "not ",
+                 "commutative, and the composition says otherwise");
+        if (operation.layout().true_lower != 0 || operation.layout().extent != composition.element_bytes())
+            fail("operation '", composition.operations()[i].name, "': elements of ", operation.layout().extent,
+                 " bytes where the composition's have ", composition.element_bytes());
+    }
+    const compose::NamedFactoring parsed = compose::parse_factoring(factoring);
+    const topology::Job on =
+        parsed.hierarchy.empty() ? job : compose::job_of_hierarchy(parsed.hierarchy, composition.ranks());
+    const compose::Tree tree = compose::Tree::of(on);
+    const compose::Factory factory(composition, on, tree, parsed.factoring);
+    const base::Rank self{rank};
+    program_ = factory.program(self);
+    tags_ = factory.tag_limit();
+    wants_copies_ =
+        std::any_of(parsed.factoring.methods.begin(), parsed.factoring.methods.end(),
+                    [](const auto& method) { return method.transport == compose::Method::Transport::single_copy; });
+    const PackedBlocks packed(composition, parsed.factoring.stripes, self);
+    Layout layout;
+    layout.element_bytes = composition.element_bytes();
+    layout.places = &packed;
+    bound_ = bind(plan::Collective::composed, program_, on, layout);
+    for (std::size_t s = 0; s < bound_.steps.size(); ++s) {
+        BoundStep& step = bound_.steps[s];
+        step.single_copy = plan::is_message(step.kind) && factory.single_copy(program_.steps[s].tag);
+        if (step.single_copy) ++bound_.single_copies;
+    }
+    names_ = composition.buffers();
+    buffer_bytes_ = packed.bytes();
+}
+
+ComposedPlan::ComposedPlan(Communicator& state) : state_(state), ends_(Process::instance().ends()) { ++state.users; }
+
+ComposedPlan::~ComposedPlan() {
+    // The state of an MPI that has ended since stays: nothing of that MPI can be freed any more.
+    if (ends_ == Process::instance().ends()) Process::instance().let_go(state_);
+}
+
+std::unique_ptr<ComposedPlan> ComposedPlan::make(MPI_Comm comm, const compose::Composition* composition,
+                                                 std::string_view factoring, std::vector<MPI_Op> operations,
+                                                 MPI_Datatype type, const Settings& settings) {
+    std::unique_ptr<ComposedPlan> plan(new ComposedPlan(state_of(comm, settings)));
+    Communicator& state = plan->state_;
+    plan->ops_ = std::move(operations);
+    plan->type_ = type;
+    plan->waiting_ = settings.waiting;
+    int threads = MPI_THREAD_MULTIPLE;
+    PMPI_Query_thread(&threads);
+    plan->may_block_ = settings.waiting == Waiting::Policy::mpi && threads != MPI_THREAD_MULTIPLE;
+    std::string complaint;
+    std::uint64_t hash = 0;
+    try {
+        if (!composition) fail("composition is null");
+        hash = hash_of(*composition, factoring);
+        plan->prepare(*composition, state.job(), factoring, state.rank());
+    } catch (const std::bad_alloc&) {
+        complaint = "out of memory";
+    } catch (const std::exception& error) {
+        complaint = error.what();
+    }
+    // Nobody starts what another rank has refused, or understood otherwise.
+    const auto agreement = agree(state.hidden(), {hash, true, complaint.empty(), true});
+    if (!complaint.empty()) fail(complaint);
+    if (!agreement) fail("the ranks can't compare their compositions: MPI reports an error");
+    if (!agreement->world_known) fail("another rank refuses the plan; its error says why");
+    if (!agreement->settings_agree) fail("the composition or its factoring differs between ranks; give all the same");
+    // All of them bring the same factoring by now.
+    plan->copies_work_ = plan->wants_copies_ && state.ranks_read_each_other();
+    MpiExecutor usual = state.make_executor();
+    usual.node().allow_rendezvous(plan->copies_work_);
+    choose_transports(plan->bound_, usual.transports(), state.job(), plan->program_.rank);
+    plan->single_copies_ = std::count_if(plan->bound_.steps.begin(), plan->bound_.steps.end(), [](const auto& step) {
+        return plan::is_message(step.kind) && step.transport == MpiExecutor::node_index;
+    });
+    return plan;
+}
+
+ComposedRun::ComposedRun(std::shared_ptr<const ComposedPlan> plan, const std::vector<void*>& buffers)
+    : plan_(std::move(plan)), executor_(Waiting(plan_->waiting_)) {
+    if (buffers.size() != plan_->buffers())
+        fail("the plan has ", plan_->buffers(), " buffers and ", buffers.size(), " are bound");
+    for (std::size_t i = 0; i < buffers.size(); ++i) {
+        if (!buffers[i] && plan_->buffer_bytes(i) > 0)
+            fail("buffer '", plan_->buffer_name(i), "' of ", plan_->buffer_bytes(i), " bytes is null");
+        bases_.push_back(static_cast<char*>(buffers[i]));
+    }
+    bases_.resize(std::max<std::size_t>(2, bases_.size()));
+    for (const MPI_Op op : plan_->ops_) operations_.emplace_back(op, plan_->type_);
+    memory_.use(operations_.data());
+    executor_.node().allow_rendezvous(plan_->copies_work_);
+    executor_.prepare(plan_->bound_);
+    // Behind them those of acknowledgements of single copies, and of data that is sent after all.
+    const auto tags = plan_->state_.tags.lend(plan_->wants_copies_ ? 3 * plan_->tags_ : plan_->tags_);
+    if (!tags) fail("too many bound plans on a communicator; free some");
+    tags_ = *tags;
+}
+
+ComposedRun::~ComposedRun() {
+    wait();
+    plan_->state_.tags.give_back(tags_);
+}
+
+int ComposedRun::start() {
+    Background& background = Background::instance();
+    const auto lock = background.lock();
+    if (running_) return MPI_ERR_PENDING;
+    executor_.messages().use(plan_->state_.hidden(), nullptr);
+    Environment environment;
+    environment.bases = {bases_[0], bases_[1], bases_.data() + 2};
+    environment.memory = &memory_;
+    environment.first_tag = tags_.first;
+    environment.control_tags = static_cast<int>(plan_->tags_);
+    code_ = mpi_code(executor_.begin(plan_->bound_, environment));
+    if (code_ != MPI_SUCCESS) return code_;
+    running_ = true;
+    background.add(*this);
+    return MPI_SUCCESS;
+}
+
+bool ComposedRun::progress() {
+    bool done = false;
+    code_ = mpi_code(executor_.progress(done));
+    if (done) ended();
+    return done;
+}
+
+void ComposedRun::ended() {
+    running_ = false;
+    Process::instance().report().refused_reads.add(executor_.take_refusals());
+}
+
+int ComposedRun::test(bool& done) {
+    Background& background = Background::instance();
+    const auto lock = background.lock();
+    if (running_) background.progress_all();
+    done = !running_;
+    const int code = code_;
+    if (done) code_ = MPI_SUCCESS;
+    return code;
+}
+
+void ComposedRun::finish_alone() {
+    Background& background = Background::instance();
+    const auto lock = background.lock();
+    if (!running_ || !background.take_out_alone(*this)) return;
+    code_ = mpi_code(executor_.finish());
+    ended();
+}
+
+int ComposedRun::wait() {
+    if (plan_->may_block_) finish_alone();
+    Patience patience(2, 1);
+    bool done = false;
+    int code = MPI_SUCCESS;
+    for (patience.fresh(); (code = test(done)), !done; patience.pause()) {
+    }
+    return code;
+}
+
+}  // namespace palmette::runtime

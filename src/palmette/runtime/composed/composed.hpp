@@ -1,0 +1,97 @@
+// Compositions that run: made once on a communicator, bound to buffers, started as often as one likes.
+#pragma once
+
+#include <mpi.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "palmette/compose/composition.hpp"
+#include "palmette/execute/binding.hpp"
+#include "palmette/runtime/data/operation_memory.hpp"
+#include "palmette/runtime/serve/background.hpp"
+#include "palmette/runtime/state/communicator.hpp"
+#include "palmette/runtime/state/settings.hpp"
+
+namespace palmette::runtime {
+
+/// One rank's part of a factored composition.
+class ComposedPlan {
+  public:
+    /// Collective over `comm`: all ranks bring the same composition and the same factoring (compose::parse_factoring), which is compared; null: this rank has none, which is an error on all. `operations`: MPI's, as the
+    /// composition counts them, on elements of `type`. Throws base::Error on all ranks where one of them has a reason to.
+    static std::unique_ptr<ComposedPlan> make(MPI_Comm comm, const compose::Composition* composition,
+                                              std::string_view factoring, std::vector<MPI_Op> operations,
+                                              MPI_Datatype type, const Settings& settings);
+
+    ~ComposedPlan();
+    ComposedPlan(const ComposedPlan&) = delete;
+    ComposedPlan& operator=(const ComposedPlan&) = delete;
+
+    std::size_t buffers() const { return names_.size(); }
+    const std::string& buffer_name(std::size_t index) const { return names_[index]; }
+    /// Bytes of this rank's blocks in a buffer.
+    std::int64_t buffer_bytes(std::size_t index) const { return buffer_bytes_[index]; }
+    std::int64_t scratch_bytes() const { return bound_.scratch_bytes; }
+    const plan::Program& program() const { return program_; }
+    /// How many of this rank's messages are read in the sender's memory.
+    std::int64_t single_copies() const { return single_copies_; }
+
+  private:
+    friend class ComposedRun;
+    explicit ComposedPlan(Communicator& state);
+    void prepare(const compose::Composition& composition, const topology::Job& job, std::string_view factoring,
+                 int rank);
+
+    Communicator& state_;  ///< lives as long as this
+    std::uint64_t ends_;   ///< Process::ends() when it was made
+    std::vector<std::string> names_;
+    std::vector<std::int64_t> buffer_bytes_;
+    plan::Program program_;
+    BoundProgram bound_;
+    std::vector<MPI_Op> ops_;
+    MPI_Datatype type_ = MPI_DATATYPE_NULL;
+    std::int64_t tags_ = 1;
+    bool wants_copies_ = false;  ///< the factoring has single copies
+    bool copies_work_ = false;   ///< on all ranks
+    std::int64_t single_copies_ = 0;
+    Waiting::Policy waiting_ = Waiting::Policy::automatic;
+    bool may_block_ = false;  ///< nobody else needs this process meanwhile, and the user wants it
+};
+
+/// A plan with its buffers. Any number may be under way at once, in one thread at a time; all go on while one is tested or waited for.
+class ComposedRun : public InBackground {
+  public:
+    /// Local, but in the same order on all ranks, as is the end of its life. `buffers`: one for each of the plan's. Throws base::Error.
+    ComposedRun(std::shared_ptr<const ComposedPlan> plan, const std::vector<void*>& buffers);
+    /// Waits for one that is under way.
+    ~ComposedRun() override;
+    ComposedRun(const ComposedRun&) = delete;
+    ComposedRun& operator=(const ComposedRun&) = delete;
+
+    /// Local. Returns an MPI code; MPI_ERR_PENDING where it is under way.
+    int start();
+    /// `done` also where it was never started. Returns what went wrong since the start.
+    int test(bool& done);
+    int wait();
+
+    /// Lets it go on; whether it has ended. With the background's lock, while it runs.
+    bool progress() override;
+
+  private:
+    void ended();
+    void finish_alone();
+
+    std::shared_ptr<const ComposedPlan> plan_;
+    std::vector<char*> bases_;
+    std::vector<Operation> operations_;
+    OperationMemory memory_;
+    MpiExecutor executor_;
+    TagSpace::Range tags_;
+    bool running_ = false;
+    int code_ = MPI_SUCCESS;
+};
+
+}  // namespace palmette::runtime

@@ -1,0 +1,68 @@
+// Who is told of calls and their steps: the report, what is said while the program runs, and recorders to come.
+#pragma once
+
+#include <mpi.h>
+
+#include <memory>
+#include <vector>
+
+#include "palmette/execute/executor.hpp"
+#include "palmette/select/table.hpp"
+
+namespace palmette::runtime {
+
+class Work;
+class Communicator;
+struct CachedPlan;
+
+/// A call that palmette serves, as its observers see it. What it refers to is good until they return.
+struct CallEvent {
+    const Work& work;  ///< arguments and buffers
+    Communicator& state;
+    CachedPlan& plan;
+    select::Function function;
+    double begin_s = 0;  ///< PMPI_Wtime
+    double end_s = 0;    ///< the same; 0 as long as it runs
+    int code = MPI_SUCCESS;
+};
+
+/// Local, from the thread that makes the call or lets it go on; must neither communicate nor wait.
+class Observer : public StepObserver {
+  public:
+    /// A plan is served for the first time; not timed.
+    virtual void plan_made(Communicator&, CachedPlan&) {}
+    virtual void call_begins(const CallEvent&) {}
+    virtual void call_ended(const CallEvent&) {}
+    /// Two calls that were compared with the MPI's own have come to something (CachedPlan::comparison).
+    virtual void compared(const Communicator&, const CachedPlan&) {}
+    /// Whether it wants to be told of steps, which are many.
+    virtual bool wants_steps() const { return false; }
+    void step_started(const BoundProgram&, std::uint32_t) override {}
+    void step_completed(const BoundProgram&, std::uint32_t) override {}
+};
+
+/// All of a process, told one after the other. Without any, `first` is null, and that is all that a call looks at.
+class Observers : public Observer {
+  public:
+    /// Before the first call.
+    void add(std::unique_ptr<Observer> observer);
+    void clear() { all_.clear(), told_ = nullptr, of_steps_ = nullptr; }
+
+    /// Whom to tell of calls; null: nobody.
+    Observer* of_calls() const { return told_; }
+    StepObserver* of_steps() const { return of_steps_; }
+
+    void plan_made(Communicator& state, CachedPlan& plan) override;
+    void call_begins(const CallEvent& call) override;
+    void call_ended(const CallEvent& call) override;
+    void compared(const Communicator& state, const CachedPlan& plan) override;
+    void step_started(const BoundProgram& program, std::uint32_t step) override;
+    void step_completed(const BoundProgram& program, std::uint32_t step) override;
+
+  private:
+    std::vector<std::unique_ptr<Observer>> all_;
+    Observer* told_ = nullptr;  ///< the only one, or this
+    StepObserver* of_steps_ = nullptr;
+};
+
+}  // namespace palmette::runtime

@@ -1,0 +1,74 @@
+// What the four ways to reorder have in common.
+#pragma once
+
+#include <mpi.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "palmette/runtime/state/process.hpp"
+#include "palmette/topology/graph_mapping.hpp"
+
+namespace palmette::runtime {
+
+/// One call that may reorder.
+class Reordering {
+  public:
+    Reordering(Constructor constructor, MPI_Comm comm) : constructor_(constructor), comm_(comm) {}
+
+    /// Where `reorder` is true. Local, with the same answer on all ranks. False: the MPI makes the communicator, which
+    /// is counted.
+    bool open(int reorder);
+    /// The same for a question that only asks for the number, and isn't counted.
+    bool open_to_map();
+    /// Counts why ranks stay in order; always nothing.
+    std::nullopt_t leave(const std::string& reason);
+
+    const topology::Job& job() const { return *job_; }
+    int rank() const { return rank_; }
+    int size() const { return job_->size(); }
+    topology::Position position() const { return job().position_of(topology::Rank{rank()}); }
+
+    /// The best of some mappings of a graph that this rank holds whole, or nothing when none is better than the order of the ranks. Positions by node.
+    std::optional<topology::NodePositions> best(const topology::Graph& graph,
+                                                const std::vector<topology::NodePositions>& candidates);
+    /// The number that this rank gets where nodes take the first positions.
+    int number_with(const topology::NodePositions& positions) const;
+
+    /// Crossings of each level by messages whose ends this rank knows.
+    class Crossings {
+      public:
+        explicit Crossings(const topology::Job& job) : job_(job), of_level_(job.levels().size(), 0) {}
+        void add(topology::Position from, topology::Position to, double weight);
+
+      private:
+        friend class Reordering;
+        const topology::Job& job_;
+        std::vector<double> of_level_;
+    };
+    /// Collective: whether less crosses the links in all after than before, by each rank's own edges. Stands for the busiest link where no rank knows all.
+    bool less_crosses(const Crossings& before, const Crossings& after);
+    /// The same by the edges of all ranks, where one rank has looked at them all. Local.
+    bool less_crosses_in_all(const Crossings& before, const Crossings& after);
+
+    /// Collective: the communicator of `nodes` ranks in which this one has `number`. MPI_COMM_NULL for numbers beyond,
+    /// and on an error, with its `code`.
+    MPI_Comm renumbered(int number, std::int64_t nodes, int& code);
+    /// After `renumbered`: what the MPI made of it.
+    int finish(MPI_Comm renumbered, int code);
+
+    /// The busiest link's time before and after, for the report.
+    double before = 0, after = 0;
+
+  private:
+    Constructor constructor_;
+    MPI_Comm comm_;
+    bool looks_at(Refusal& refusal);
+    bool less(const std::vector<double>& crossings);
+
+    std::optional<topology::Job> job_;
+    int rank_ = -1;
+};
+
+}  // namespace palmette::runtime

@@ -1,0 +1,64 @@
+#include "palmette/runtime/serve/nonblocking.hpp"
+
+namespace palmette::runtime {
+namespace {
+
+/// Of an operation whose request this thread has just completed.
+thread_local int ended_with = MPI_SUCCESS;
+
+int query(void* extra, MPI_Status* status) {
+    const auto& task = *static_cast<const Task*>(extra);
+    PMPI_Status_set_elements(status, MPI_BYTE, 0);
+    PMPI_Status_set_cancelled(status, 0);
+    status->MPI_SOURCE = MPI_ANY_SOURCE;
+    status->MPI_TAG = MPI_ANY_TAG;
+    // Not returned: the MPI would raise it on a communicator that has nothing to do with it.
+    status->MPI_ERROR = task.code;
+    return MPI_SUCCESS;
+}
+
+int release(void* extra) {
+    auto& task = *static_cast<Task*>(extra);
+    if (task.code != MPI_SUCCESS) {
+        ended_with = task.code;
+        operations_under_way.fetch_sub(1, std::memory_order_relaxed);
+    }
+    task.released = true;
+    return MPI_SUCCESS;
+}
+
+/// MPI forbids to cancel a collective; one that is asked to goes on.
+int cancel(void*, int) { return MPI_SUCCESS; }
+
+}  // namespace
+
+int take_error() {
+    const int code = ended_with;
+    ended_with = MPI_SUCCESS;
+    return code;
+}
+
+bool may_run_in_background(Call& call, Task& task) {
+    const CachedPlan& plan = *task.work.plan;
+    if (plan.relays && select::sizes_unknown(plan.key.function)) return call.refuse(Refusal::lengths_unknown);
+    const auto tags = call.state().tags.take(plan.tags);
+    if (!tags) return call.refuse(Refusal::too_many_tags, plan.algorithm);
+    task.tags = *tags;
+    return true;
+}
+
+int begin_nonblocking(Task& task, MPI_Request* request) {
+    Background& background = Background::instance();
+    background.wait_for_tags(*task.work.state, task.tags);
+    if (const int error = PMPI_Grequest_start(query, release, cancel, &task, request); error != MPI_SUCCESS) {
+        background.give_back(task);
+        return error;
+    }
+    task.request = *request;
+    background.start(task);
+    return MPI_SUCCESS;
+}
+
+void complete_nonblocking(Task& task) { PMPI_Grequest_complete(task.request); }
+
+}  // namespace palmette::runtime

@@ -1,0 +1,111 @@
+#include "palmette/runtime/serve/persistent.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace palmette::runtime {
+namespace {
+
+/// The requests that the program holds, the free tags, and where the messages that complete them go. Guarded by the
+/// background's lock.
+struct Table {
+    MPI_Comm self = MPI_COMM_NULL;  ///< of this process alone; nobody else's messages
+    std::vector<Task*> tasks;
+    std::vector<int> free_tags;
+    int next_tag = 0;
+    std::uint64_t ends = 0;  ///< Process::ends() when `self` was made
+
+    Task* find(MPI_Request request) const {
+        const auto at =
+            std::find_if(tasks.begin(), tasks.end(), [&](const Task* task) { return task->request == request; });
+        return at == tasks.end() ? nullptr : *at;
+    }
+    int take_tag() {
+        if (free_tags.empty()) return next_tag++;
+        const int tag = free_tags.back();
+        free_tags.pop_back();
+        return tag;
+    }
+};
+
+Table& table() {
+    static Table* it = new Table;
+    return *it;
+}
+
+/// Local: only this process takes part.
+int open_self(Table& all) {
+    const std::uint64_t ends = Process::instance().ends();
+    if (all.self != MPI_COMM_NULL && all.ends == ends) return MPI_SUCCESS;
+    all.ends = ends;
+    MPI_Group group = MPI_GROUP_NULL;
+    if (const int error = PMPI_Comm_group(MPI_COMM_SELF, &group); error != MPI_SUCCESS) return error;
+    const int error = PMPI_Comm_create(MPI_COMM_SELF, group, &all.self);
+    PMPI_Group_free(&group);
+    if (error == MPI_SUCCESS) PMPI_Comm_set_errhandler(all.self, MPI_ERRORS_RETURN);
+    return error;
+}
+
+}  // namespace
+
+bool may_be_persistent(Call& call, Task& task) {
+    const CachedPlan& plan = *task.work.plan;
+    if (plan.relays && select::sizes_unknown(plan.key.function)) return call.refuse(Refusal::lengths_unknown);
+    // Ranks may start several in any order, so each has tags of its own for good.
+    const auto tags = call.state().tags.keep(plan.tags);
+    if (!tags) return call.refuse(Refusal::too_many_tags, plan.algorithm);
+    task.tags = *tags;
+    // Whoever starts it later would wait for this rank, which has nothing to start. Its tags stay taken, so that those
+    // of the next operation are the same on all ranks.
+    if (task.work.fault != MPI_SUCCESS) return call.refuse(Refusal::erroneous_arguments);
+    task.work.send.keep_lists();
+    task.work.recv.keep_lists();
+    return true;
+}
+
+int make_persistent(Task& task, MPI_Request* request) {
+    Table& all = table();
+    task.self_tag = all.take_tag();
+    int error = open_self(all);
+    if (error == MPI_SUCCESS) error = PMPI_Recv_init(nullptr, 0, MPI_BYTE, 0, task.self_tag, all.self, request);
+    if (error != MPI_SUCCESS) {
+        Background::instance().give_back(task);
+        return error;
+    }
+    task.request = *request;
+    task.persistent = true;
+    ++task.work.plan->users;
+    ++task.work.state->users;
+    all.tasks.push_back(&task);
+    persistent_requests.fetch_add(1, std::memory_order_relaxed);
+    return MPI_SUCCESS;
+}
+
+void persistent_was_started(MPI_Request request) {
+    Background& background = Background::instance();
+    const auto lock = background.lock();
+    if (Task* task = table().find(request); task && !task->running) background.start(*task);
+}
+
+void persistent_is_freed(MPI_Request request) {
+    Background& background = Background::instance();
+    const auto lock = background.lock();
+    Table& all = table();
+    Task* task = all.find(request);
+    if (!task) return;
+    // One that still runs is used again when it has ended, see Background::take.
+    all.free_tags.push_back(task->self_tag);
+    std::erase(all.tasks, task);
+    --task->work.plan->users;
+    Process::instance().let_go(*task->work.state);
+    persistent_requests.fetch_sub(1, std::memory_order_relaxed);
+    task->released = true;
+}
+
+void complete_persistent(Task& task) {
+    // The receive is there already: this doesn't wait. A byte too many makes it an error.
+    const char byte = 0;
+    PMPI_Send(&byte, task.code == MPI_SUCCESS ? 0 : 1, MPI_BYTE, 0, task.self_tag, table().self);
+}
+
+}  // namespace palmette::runtime

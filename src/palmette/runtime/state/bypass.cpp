@@ -1,0 +1,50 @@
+#include "palmette/runtime/state/bypass.hpp"
+
+#include "palmette/runtime/transport/under_way.hpp"
+
+namespace palmette::runtime {
+
+constinit std::array<Bypass, select::function_count> bypasses{};
+
+namespace {
+
+/// Programs start operations in the background far more often than they let a bypass open in between.
+constinit bool any_open = false;
+
+}  // namespace
+
+bool Bypass::may_open(const Whose& whose, Report::Refused& row) {
+    close();
+    if (Report::Counter::concurrent || any_under_way()) return false;
+    comm_ = whose.comm;
+    ranks_ = whose.ranks;
+    leads_ = whose.leads;
+    row_ = &row;
+    open_ = any_open = true;
+    return true;
+}
+
+void Bypass::open(const Whose& whose, Report::Refused& row) { any_ = may_open(whose, row); }
+
+void Bypass::open(const Whose& whose, Report::Refused& row, MPI_Datatype type, std::int64_t least, std::int64_t most) {
+    any_ = false;
+    if (!may_open(whose, row)) return;
+    type_ = type;
+    least_ = least;
+    span_ = static_cast<std::uint64_t>(most - least);
+}
+
+void Bypass::close() {
+    if (row_) (leads_ ? row_->calls.of_first : row_->calls.of_others).add(calls_);
+    row_ = nullptr;
+    calls_ = 0;
+    open_ = false;
+}
+
+void close_bypasses() {
+    if (!any_open) return;
+    any_open = false;
+    for (Bypass& bypass : bypasses) bypass.close();
+}
+
+}  // namespace palmette::runtime

@@ -1,0 +1,321 @@
+#include "palmette/runtime/state/communicator.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+
+#include "palmette/base/error.hpp"
+#include "palmette/base/units.hpp"
+#include "palmette/collectives/registry.hpp"
+#include "palmette/node/shared_single_copy.hpp"
+#include "palmette/runtime/data/device_library.hpp"
+#include "palmette/runtime/data/size_class.hpp"
+#include "palmette/runtime/transport/agreement.hpp"
+
+namespace palmette::runtime {
+namespace {
+
+using plan::Collective;
+using select::Function;
+
+/// The most that a rank may have to expose in one operation, from what all ranks know.
+std::int64_t most_exposed(Collective collective, std::int64_t ranks, std::int64_t bytes) {
+    switch (collective) {
+        case Collective::gather:
+        case Collective::scatter:
+        case Collective::allgather:
+        case Collective::reduce_scatter:
+        case Collective::alltoall:
+            return 2 * ranks * (bytes + 64) + 4096;
+        case Collective::barrier:
+            return 0;
+        default:
+            return 2 * bytes + 8192;
+    }
+}
+
+std::string phrase_of(std::int64_t from, std::int64_t to) {
+    if (from <= 1) return "up to " + base::format_size(to);
+    if (to == INT64_MAX) return "from " + base::format_size(from) + " on";
+    return base::cat(base::format_size(from), " to ", base::format_size(to));
+}
+
+/// Why all calls of a function are the MPI's: what the rows say that answer for their sizes.
+std::string why_always_mpi(const select::Table& table, const std::vector<select::Table::Range>& ranges) {
+    std::string out;
+    for (const select::Table::Range& range : ranges) {
+        const std::string reason = table.reason_of(range.row);
+        if (out.find(reason) == std::string::npos) out += (out.empty() ? "" : "; ") + reason;
+    }
+    return out.empty() ? "no table row fits" : out;
+}
+
+}  // namespace
+
+Communicator::Communicator(MPI_Comm hidden, topology::Job job, int rank, int tag_limit, Waiting waiting)
+    : tags(tag_limit),
+      job_(std::move(job)),
+      in_rank_order_(job_.in_rank_order()),
+      scattered_(select::is_scattered(job_)),
+      hidden_(hidden),
+      rank_(rank),
+      leads_(rank == 0),
+      waiting_(waiting),
+      executor_(waiting) {}
+
+CachedPlan& Communicator::find_or_make(const PlanKey& key, const Settings& settings) {
+    for (const auto& plan : plans_)
+        if (plan->key == key) return *plan;
+    auto made = std::make_unique<CachedPlan>();
+    made->key = key;
+    // Calls without bytes wait for nobody.
+    const bool moves = key.block_bytes != 0 || key.function == Function::barrier;
+    if (key.blocking && moves && settings.device_check && is_time_to_look() && !in_host_memory()) {
+        unusable = made->refusal = Refusal::device_memory;
+        tell_of_device_memory(rank_);
+    } else {
+        fill(*made, settings);
+    }
+    if (plans_.size() >= most_plans)
+        for (std::size_t tried = 0; tried < plans_.size(); ++tried) {
+            next_victim_ = (next_victim_ + 1) % plans_.size();
+            auto& victim = plans_[next_victim_];
+            if (victim->users > 0) continue;
+            std::replace(recent_.begin(), recent_.end(), victim.get(), static_cast<CachedPlan*>(nullptr));
+            victim = std::move(made);
+            return *victim;
+        }
+    plans_.push_back(std::move(made));
+    return *plans_.back();
+}
+
+bool Communicator::is_time_to_look() {
+    // All ranks make the same plans. The looks get rarer, so that a program whose sizes never repeat doesn't pay an
+    // agreement for each.
+    const std::uint64_t made = ++blocking_plans_made_;
+    return std::has_single_bit(made) || made % 1024 == 0;
+}
+
+bool Communicator::in_host_memory() const {
+#if defined(PALMETTE_ABI_SMPI)
+    return true;
+#else
+    // A GPU's driver may have come since the state was made. New kinds of calls take their time anyway, and those on a
+    // device's data mostly are new.
+    return all_true(hidden_, !device_library_is_loaded()).value_or(false);
+#endif
+}
+
+Comparison& Communicator::comparison_for(const CachedPlan& plan, const Settings& settings) {
+    const PlanKey& key = plan.key;
+    Kind kind{key.function, size_class(key.block_bytes), key.ordered, key.comparing, plan.algorithm};
+    for (const auto& [known, comparison] : comparisons_)
+        if (known == kind) return *comparison;
+    const bool beside = key.comparing == Comparing::beside;
+    comparisons_.emplace_back(std::move(kind), std::make_unique<Comparison>(hidden_, settings.compare, beside,
+                                                                            beside && !settings.give_up_sums));
+    return *comparisons_.back().second;
+}
+
+bool Communicator::can_share(const Settings& settings) const {
+    const topology::Partition& nodes = job_.nodes().groups;
+    const bool any = nodes.count() < nodes.size();
+    return settings.shared && any && (!sharing_ || sharing_->works);
+}
+
+std::int64_t Communicator::ring_bytes() const {
+    const topology::Partition& nodes = job_.nodes().groups;
+    std::int32_t largest = nodes.even_size();
+    for (std::int32_t g = 0; nodes.even_size() == 0 && g < nodes.count(); ++g)
+        largest = std::max(largest, nodes.size_of(g));
+    return SharedShape().ring_for(std::max(largest, 1));
+}
+
+void Communicator::set_up_sharing() {
+    if (sharing_) return;
+    sharing_ = share(hidden_, job_, rank_, SharedShape());
+    if (sharing_->node) executor_ = MpiExecutor(waiting_, Patience(sharing_->node->members(), sharing_->node->cores()));
+}
+
+bool Communicator::ranks_read_each_other() {
+    if (ranks_read_each_other_) return *ranks_read_each_other_;
+    permit_siblings_to_read();
+    const topology::Partition& nodes = job_.nodes().groups;
+    const std::int32_t position = job_.position_of(topology::Rank{rank_}).value;
+    const std::int32_t group = nodes.group_of(position), first = nodes.first(group), size = nodes.size_of(group);
+    const auto neighbor = [&](std::int32_t distance) {
+        return job_.rank_at({first + (position - first + distance) % size}).value;
+    };
+    // Each tries the one before it.
+    std::uint64_t word = 0x70616c6d65747465U ^ static_cast<std::uint64_t>(rank_);
+    const std::array<std::uint64_t, 3> mine{static_cast<std::uint64_t>(getpid()),
+                                            reinterpret_cast<std::uint64_t>(&word), word};
+    std::array<std::uint64_t, 3> theirs = mine;
+    bool works = true;
+    if (size > 1)
+        works = PMPI_Sendrecv(mine.data(), sizeof mine, MPI_BYTE, neighbor(1), 0, theirs.data(), sizeof theirs,
+                              MPI_BYTE, neighbor(size - 1), 0, hidden_, MPI_STATUS_IGNORE) == MPI_SUCCESS &&
+                can_read_process(static_cast<pid_t>(theirs[0]), theirs[1], theirs[2]);
+    // The word stays where it is until everybody has read.
+    ranks_read_each_other_ = all_true(hidden_, works).value_or(false);
+    return *ranks_read_each_other_;
+}
+
+select::Choice Communicator::choose(const CachedPlan& plan, const plan::Request& request,
+                                    const Settings& settings) const {
+    if (const auto& forced = settings.forced[static_cast<std::size_t>(plan.key.function)])
+        return {forced->algorithm, "forced by " + forced->source};
+    return settings.table.choose(plan.key.function, *plan.job, request,
+                                 {settings.mpi, settings.crowded, plan.key.blocking});
+}
+
+void Communicator::fill(CachedPlan& plan, const Settings& settings) {
+    const PlanKey& key = plan.key;
+    plan.collective = select::collective_of(key.function);
+    // What is combined in the order of ranks, or must not depend on where they sit, is planned for ranks in their own order.
+    const bool reduces = plan::is_reduction(plan.collective);
+    const bool by_rank = reduces && ((key.ordered && scattered_) || settings.reproducible);
+    plan.job = by_rank ? &in_rank_order_ : &job_;
+    const auto& forced = settings.forced[static_cast<std::size_t>(key.function)];
+    if (key.block_bytes == 0 && plan.collective != plan::Collective::barrier && (!forced || forced->algorithm)) {
+        // No message either: MPI promises no more than that arguments are looked at.
+        plan.algorithm = "none";
+        plan.reason = "nothing to move";
+        plan.tags = 1;
+        return;
+    }
+    plan::Request request{plan.collective,   plan::Rank{key.root}, key.block_bytes,
+                          key.element_bytes, key.ordered,          false};
+    request.shared_memory = key.blocking && !by_rank && can_share(settings);
+    // Only uniform calls can be cut in batches.
+    if (!select::sizes_alike(key.function) && key.block_bytes >= 0)
+        request.shared_memory =
+            request.shared_memory && most_exposed(plan.collective, plan.job->size(), key.block_bytes) <= ring_bytes();
+    try {
+        select::Choice choice = choose(plan, request, settings);
+        const auto uses_node_memory = [&](const select::Spec& spec) {
+            return collectives::uses_node_memory(collectives::algorithm_named(request.collective, spec.name), spec);
+        };
+        if (request.shared_memory && choice.algorithm && uses_node_memory(*choice.algorithm)) {
+            set_up_sharing();
+            // Blocks of unknown length may be too long for the shared memory: those must be read where they are.
+            if (!sharing_->works || (key.block_bytes < 0 && !sharing_->single_copy)) {
+                request.shared_memory = false;
+                choice = choose(plan, request, settings);
+            }
+        }
+        plan.reason = choice.reason;
+        if (!choice.algorithm) {
+            plan.refusal = Refusal::chosen;
+            return;
+        }
+        select::Spec& spec = *choice.algorithm;
+        const bool lengths_known = key.block_bytes >= 0;
+        plan.shares = request.shared_memory && uses_node_memory(spec) && (lengths_known || spec.name == "shared");
+        request.shared_memory = plan.shares;
+        if (plan.shares && sharing_->single_copy) {
+            const std::int64_t pays_from = sharing_->single_copy_pays_from;
+            if (spec.name == "shared" && !spec.find("single") && key.block_bytes >= pays_from)
+                spec.options.emplace_back("single", base::format_size(pays_from));
+            if (const std::int64_t single = spec.size("single", 0); single > 0) plan.single_copy_from = single;
+            // Shorter ones must all have room in the ring.
+            if (!lengths_known)
+                plan.single_copy_from =
+                    std::min({plan.single_copy_from, pays_from, ring_bytes() / (2 * plan.job->size()) / 64 * 64});
+        }
+        plan.algorithm = spec.text();
+        const collectives::Algorithm& row = collectives::algorithm_named(request.collective, spec.name);
+        plan.relays = row.relays;
+        if (const auto reason = row.refuse(*plan.job, request, spec)) {
+            plan.refusal = Refusal::precondition;
+            plan.reason = *reason;
+            return;
+        }
+        plan.tags = collectives::tag_limit(*plan.job, request, spec);
+        if (plan.tags > tags.for_blocking()) {
+            plan.refusal = Refusal::too_many_tags;
+            plan.reason = plan.algorithm;
+            return;
+        }
+        if (key.blocking && settings.copies_sends && job_.nodes().groups.count() > 1) plan.outbox = &Outbox::instance();
+        if (settings.compare > 0 && key.blocking && key.comparing != Comparing::never && !forced)
+            plan.comparison = &comparison_for(plan, settings);
+        if (select::sizes_alike(key.function)) {
+            bind_uniform(plan, request, spec);
+        } else {
+            plan.program = row.make(*plan.job, plan::Rank{rank_}, request, spec);
+        }
+    } catch (const base::Error& error) {
+        plan.refusal = Refusal::precondition;
+        plan.reason = error.what();
+    }
+}
+
+void Communicator::bind_uniform(CachedPlan& plan, const plan::Request& request, const select::Spec& spec) {
+    const collectives::Algorithm& row = collectives::algorithm_named(request.collective, spec.name);
+    const auto bound_for = [&](std::int64_t bytes) {
+        plan::Request part = request;
+        part.block_bytes = bytes;
+        Layout layout;
+        layout.uniform_bytes = bytes;
+        layout.stride = request.block_bytes;
+        layout.element_bytes = request.element_bytes;
+        layout.by_address_from = plan.single_copy_from;
+        layout.transports = &executor_.transports();
+        return bind(request.collective, row.make(*plan.job, plan::Rank{rank_}, part, spec), *plan.job, layout);
+    };
+    const std::int64_t ring = ring_bytes();
+    const std::int64_t exposed = most_exposed(request.collective, plan.job->size(), request.block_bytes);
+    const bool alone = spec.name == "shared";
+    const std::int64_t target = alone ? std::min(ring / 4, spec.size("batch", 128 * 1024)) : ring / 2;
+    // What is read where it is needs no room in shared memory, whole or in chunks.
+    const bool all_by_address = alone && request.block_bytes / plan.job->size() >= plan.single_copy_from;
+    if (plan.shares && !all_by_address && exposed > target && request.block_bytes > 0) {
+        const std::int64_t unit = std::max<std::int64_t>(request.element_bytes, 1);
+        const auto part = static_cast<std::int64_t>(static_cast<double>(request.block_bytes) *
+                                                    static_cast<double>(target) / static_cast<double>(exposed));
+        const std::int64_t even = part / unit * unit / 64 * 64;
+        plan.batch_bytes = std::max(even >= unit && even % unit == 0 ? even : part / unit * unit, unit);
+        if (plan.batch_bytes >= request.block_bytes) plan.batch_bytes = 0;
+    }
+    if (plan.batch_bytes == 0) {
+        plan.bound = bound_for(request.block_bytes);
+        return;
+    }
+    plan.bound = bound_for(plan.batch_bytes);
+    if (const std::int64_t rest = request.block_bytes % plan.batch_bytes; rest > 0) plan.tail = bound_for(rest);
+}
+
+Communicator::Left Communicator::left_on(const topology::Job& job, const Settings& settings, Report& report) {
+    Left out;
+    const bool scattered = select::is_scattered(job);
+    for (std::size_t f = 0; f < select::function_count; ++f)
+        for (const bool blocking : {false, true}) {
+            const auto function = static_cast<Function>(f);
+            const auto& forced = settings.forced[f];
+            // Reductions may be planned for another order of ranks, on which other rows match.
+            if (!forced && plan::is_reduction(select::collective_of(function)) && scattered) continue;
+            const select::Surroundings around{settings.mpi, settings.crowded, blocking};
+            const std::size_t b = blocking ? 1 : 0;
+            if (forced) {
+                if (!forced->algorithm)
+                    out.always[f][b] = &report.refused_row(function, Refusal::chosen, "forced by " + forced->source);
+                continue;
+            }
+            const auto ranges = settings.table.mpi_ranges(function, job, around);
+            if (settings.table.always_mpi(function, job, around))
+                out.always[f][b] =
+                    &report.refused_row(function, Refusal::chosen, why_always_mpi(settings.table, ranges));
+            std::size_t next = 0;
+            for (const auto& [from, to, row] : ranges) {
+                if (next == out.sizes[f][b].size()) break;
+                const std::string why = base::cat(phrase_of(from, to), ": ", settings.table.reason_of(row));
+                out.sizes[f][b][next++] = {from, to, &report.refused_row(function, Refusal::chosen, why)};
+            }
+        }
+    return out;
+}
+
+}  // namespace palmette::runtime

@@ -1,0 +1,189 @@
+// What palmette keeps per communicator.
+#pragma once
+
+#include <mpi.h>
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "palmette/execute/binding.hpp"
+#include "palmette/runtime/observe/report.hpp"
+#include "palmette/runtime/state/comparison.hpp"
+#include "palmette/runtime/state/settings.hpp"
+#include "palmette/runtime/state/tag_space.hpp"
+#include "palmette/runtime/transport/mpi_transport.hpp"
+#include "palmette/runtime/transport/sharing.hpp"
+#include "palmette/topology/job.hpp"
+
+namespace palmette::runtime {
+
+/// How calls may be compared with the MPI's own.
+enum class Comparing : std::uint8_t {
+    in_turn,  ///< the MPI may do a call in palmette's stead: the result is the same, bit for bit
+    beside,   ///< the bits depend on who adds up: the MPI does a call once more, for its time only
+    never
+};
+
+/// What a plan is made for. All of it is the same on all ranks.
+struct PlanKey {
+    select::Function function = select::Function::gather;
+    bool blocking = true;
+    bool ordered = false;  ///< the operation isn't commutative
+    std::int32_t root = 0;
+    std::int64_t block_bytes = 0;  ///< as in plan::Request; -1: ranks don't know each other's sizes
+    std::int64_t element_bytes = 1;
+    Comparing comparing = Comparing::in_turn;
+    friend bool operator==(const PlanKey&, const PlanKey&) = default;
+};
+
+/// A choice and, where palmette serves, the program made for it. Uniform calls keep it bound.
+struct CachedPlan {
+    PlanKey key;
+    std::optional<Refusal> refusal;
+    std::string reason;                  ///< why this was chosen, or the detail of the refusal
+    std::string algorithm;               ///< its specification as text
+    Report::Served* served = nullptr;    ///< its row in the report
+    Report::Refused* refused = nullptr;  ///< the same, where palmette doesn't serve
+    plan::Collective collective = plan::Collective::gather;
+    const topology::Job* job = nullptr;  ///< whose positions the program counts
+    bool relays = false;
+    bool shares = false;  ///< ranks of a node exchange through shared memory
+    std::int64_t single_copy_from = INT64_MAX;
+    Outbox* outbox = nullptr;  ///< for short messages, where sending from a copy pays
+    std::int64_t tags = 0;     ///< more than any message's tag
+    plan::Program program;
+    BoundProgram bound;  ///< where the call's sizes are uniform
+    /// Data that is too long for the shared memory goes through in batches of so many bytes of each block; 0: all at once.
+    std::int64_t batch_bytes = 0;
+    BoundProgram tail;                  ///< for the last, shorter batch
+    BoundLengths last;                  ///< where each call brings its own lengths
+    double bound_s = 0;                 ///< the physical limit of such a call, where the report knows it
+    std::vector<std::int64_t> bounded;  ///< where blocks may differ: the lengths to which that belongs
+    Comparison* comparison = nullptr;   ///< the communicator's, for all plans of its kind; null where there is none
+    int users = 0;                      ///< nonblocking and persistent operations that run it: it can't be dropped
+};
+
+/// Hangs on the communicator as an attribute: made in the first collective that may be served, freed with it.
+class Communicator {
+  public:
+    Communicator(MPI_Comm hidden, topology::Job job, int rank, int tag_limit, Waiting waiting);
+
+    MPI_Comm hidden() const { return hidden_; }
+    const topology::Job& job() const { return job_; }
+    int rank() const { return rank_; }
+    /// Whether this rank counts the calls of all, also where there is no job (`unusable`).
+    bool leads() const { return leads_; }
+    void set_leads(bool leads) { leads_ = leads; }
+    int size() const { return job_.size(); }
+    MpiExecutor& executor() { return executor_; }
+    /// Those that this communicator was made under, where algorithms were forced then; otherwise `usual`.
+    const Settings& settings(const Settings& usual) const { return own_settings_ ? *own_settings_ : usual; }
+    void keep_settings(std::shared_ptr<const Settings> own) { own_settings_ = std::move(own); }
+    MpiExecutor make_executor() const { return MpiExecutor(waiting_); }
+    /// Collective at the first call: whether all ranks may read the memory of those of their node.
+    bool ranks_read_each_other();
+    SharedNode* shared_node() { return sharing_ ? sharing_->node.get() : nullptr; }
+
+    /// The program's handle and each operation in the background that still runs here, or may be started again. The
+    /// last one to go takes this with it: Process::let_go.
+    std::atomic<int> users{1};
+    /// The program has freed its communicator: its handle may belong to another one by now.
+    std::atomic<bool> freed{false};
+
+    /// Set when this communicator can't be served (any more).
+    std::optional<Refusal> unusable;
+
+    /// The plan for a call, made on first use. Depends only on what all ranks know, so all get the same. A blocking
+    /// call's is made collectively.
+    CachedPlan& plan_for(const PlanKey& key, const Settings& settings) {
+        CachedPlan*& slot = recent_[slot_of(key)];
+        if (!slot || !(slot->key == key)) slot = &find_or_make(key, settings);
+        return *slot;
+    }
+
+    /// The row of a function whose calls are the MPI's whatever their arguments; null where a plan has to be looked up.
+    Report::Refused* always_refused(select::Function function, bool blocking) const {
+        return left_.always[static_cast<std::size_t>(function)][blocking ? 1 : 0];
+    }
+    void refuse_always(select::Function function, bool blocking, Report::Refused& row) {
+        left_.always[static_cast<std::size_t>(function)][blocking ? 1 : 0] = &row;
+    }
+    /// Blocks of such sizes are the MPI's, which then needs no plan to be looked up.
+    struct LeftToMpi {
+        std::int64_t from = 1, to = 0;  ///< bytes, both included
+        Report::Refused* row = nullptr;
+        bool has(std::int64_t bytes) const { return from <= bytes && bytes <= to; }
+    };
+    /// Null: the size isn't surely left.
+    const LeftToMpi* left_to_mpi(select::Function function, bool blocking, std::int64_t bytes) const {
+        for (const LeftToMpi& left : left_.sizes[static_cast<std::size_t>(function)][blocking ? 1 : 0])
+            if (left.has(bytes)) return &left;
+        return nullptr;
+    }
+    /// What the table or settings leave to the MPI on a job: the same for all communicators of the same ranks.
+    struct Left {
+        std::array<std::array<Report::Refused*, 2>, select::function_count> always{};
+        /// The smallest sizes and the next ones; a table has seldom more.
+        std::array<std::array<std::array<LeftToMpi, 2>, 2>, select::function_count> sizes{};
+    };
+    static Left left_on(const topology::Job& job, const Settings& settings, Report& report);
+    void leave(const Left& left) { left_ = left; }
+
+    TagSpace tags;
+
+  private:
+    static constexpr std::size_t most_plans = 256;
+    static constexpr std::size_t recent_plans = 64;
+    static std::size_t slot_of(const PlanKey& key) {
+        const auto mixed = static_cast<std::uint64_t>(key.block_bytes * 31 + key.root) * 32 +
+                           static_cast<std::uint64_t>(key.function) + (key.ordered ? 17 : 0);
+        return mixed * 0x9e3779b97f4a7c15U >> 58;
+    }
+
+    CachedPlan& find_or_make(const PlanKey& key, const Settings& settings);
+    /// Whether a new plan is one before which all ranks look for drivers.
+    bool is_time_to_look();
+    /// Collective: whether no rank's data can lie in device memory by now.
+    bool in_host_memory() const;
+    Comparison& comparison_for(const CachedPlan& plan, const Settings& settings);
+    void fill(CachedPlan& plan, const Settings& settings);
+    select::Choice choose(const CachedPlan& plan, const plan::Request& request, const Settings& settings) const;
+    bool can_share(const Settings& settings) const;
+    void set_up_sharing();
+    /// Of each rank of the fullest node.
+    std::int64_t ring_bytes() const;
+    void bind_uniform(CachedPlan& plan, const plan::Request& request, const select::Spec& spec);
+
+    std::shared_ptr<const Settings> own_settings_;
+    topology::Job job_, in_rank_order_;
+    bool scattered_;
+    MPI_Comm hidden_;
+    int rank_;
+    bool leads_;
+    Waiting waiting_;
+    MpiExecutor executor_;
+    std::optional<Sharing> sharing_;
+    std::optional<bool> ranks_read_each_other_;
+    std::array<CachedPlan*, recent_plans> recent_{};
+    std::vector<std::unique_ptr<CachedPlan>> plans_;
+    /// What is compared together: plans of one algorithm for blocks of one size class, whatever the root.
+    struct Kind {
+        select::Function function;
+        int size_class;
+        bool ordered;
+        Comparing comparing;
+        std::string algorithm;
+        friend bool operator==(const Kind&, const Kind&) = default;
+    };
+    std::vector<std::pair<Kind, std::unique_ptr<Comparison>>> comparisons_;
+    std::size_t next_victim_ = 0;
+    std::uint64_t blocking_plans_made_ = 0;
+    Left left_;
+};
+
+}  // namespace palmette::runtime

@@ -1,0 +1,137 @@
+#include "palmette/runtime/state/reporting.hpp"
+
+#include <cstdio>
+
+#include "palmette/base/error.hpp"
+#include "palmette/base/units.hpp"
+#include "palmette/model/bound.hpp"
+#include "palmette/model/own_messages.hpp"
+#include "palmette/runtime/data/size_class.hpp"
+#include "palmette/runtime/state/process.hpp"
+#include "palmette/runtime/state/work.hpp"
+
+namespace palmette::runtime {
+namespace {
+
+/// Of those that are compared together.
+std::string phrase_of_sizes(std::int64_t block_bytes) {
+    if (block_bytes < 0) return "unknown size";
+    const int like = size_class(block_bytes);
+    if (like < 2) return base::format_size(block_bytes);
+    return base::cat(base::format_size(largest_of(like - 1) + 1), " to ", base::format_size(largest_of(like)));
+}
+
+/// The physical limit of blocks of these lengths, of one for all; 0 where nothing is known of the machine.
+double bound_of(const CachedPlan& plan, const topology::Job& job, const std::vector<std::int64_t>& lengths) {
+    const PlanKey& key = plan.key;
+    const plan::Request request{plan.collective, plan::Rank{key.root}, key.block_bytes, key.element_bytes, key.ordered};
+    return model::bound(job, request, lengths).seconds;
+}
+
+/// The buffer whose blocks a rank knows all lengths of, where they may differ: at the root, or at any rank. Null at
+/// others, and where nobody knows them.
+const CallerBuffer* all_blocks(const Work& work, int rank) {
+    const PlanKey& key = work.plan->key;
+    switch (key.function) {
+        case select::Function::gatherv:
+            return rank == key.root ? &work.recv : nullptr;
+        case select::Function::scatterv:
+            return rank == key.root ? &work.send : nullptr;
+        case select::Function::allgatherv:
+            return rank == 0 ? &work.recv : nullptr;
+        case select::Function::reduce_scatter:
+            return rank == 0 ? &work.send : nullptr;
+        default:
+            return nullptr;
+    }
+}
+
+std::string why_kept(const CachedPlan& plan) {
+    return base::cat(select::name_of(plan.key.function), " of ", phrase_of_sizes(plan.key.block_bytes), ": ",
+                     why_lost(plan), "; kept, so that sums have the same bits from run to run. ",
+                     setting_of(plan.key.function),
+                     "=mpi leaves them to the MPI, PALMETTE_GIVE_UP_SUMS=1 gives up what loses");
+}
+
+/// Adds a call's physical limit to the report.
+void add_bound(const CallEvent& call) {
+    const Work& work = call.work;
+    CachedPlan& plan = call.plan;
+    Communicator& state = call.state;
+    Report& report = Process::instance().report();
+    if (select::sizes_alike(call.function)) {
+        if (plan.bound_s > 0) report.bounded(*plan.served, plan.bound_s);
+        return;
+    }
+    if (const CallerBuffer* blocks = all_blocks(work, state.rank())) {
+        std::vector<std::int64_t> lengths(static_cast<std::size_t>(state.size()));
+        for (int r = 0; r < state.size(); ++r) lengths[static_cast<std::size_t>(r)] = blocks->bytes(r);
+        if (lengths != plan.bounded) {
+            plan.bound_s = bound_of(plan, state.job(), lengths);
+            plan.bounded = std::move(lengths);
+        }
+        if (plan.bound_s > 0 || blocks->total() == 0) report.bounded(*plan.served, plan.bound_s);
+        return;
+    }
+    const topology::Job* world = Process::instance().world();
+    if (plan.collective != plan::Collective::alltoall || !world) return;
+    const auto messages = model::own_messages(
+        state.job(), plan::Rank{state.rank()}, [&](std::int32_t other) { return work.send.bytes(other); },
+        [&](std::int32_t other) { return work.recv.bytes(other); });
+    report.bounded(*plan.served, messages, state.job(), *world, plan::Rank{Process::instance().world_rank()},
+                   state.rank() == 0);
+}
+
+}  // namespace
+
+std::string why_lost(const CachedPlan& plan) {
+    const Comparison& comparison = *plan.comparison;
+    return base::cat(plan.algorithm, " took ", base::format_duration(comparison.ours_s()), ", the MPI's ",
+                     base::format_duration(comparison.mpi_s()), " (medians of ", comparison.pairs(), " pairs)");
+}
+
+void Reporting::plan_made(Communicator& state, CachedPlan& plan) {
+    if (state.leads() && select::sizes_alike(plan.key.function))
+        plan.bound_s = bound_of(plan, state.job(), {plan.key.block_bytes});
+}
+
+void Reporting::call_ended(const CallEvent& call) {
+    Process::instance().report().timed(*call.plan.served, call.end_s - call.begin_s);
+    if (call.code == MPI_SUCCESS) add_bound(call);
+}
+
+void Reporting::compared(const Communicator& state, const CachedPlan& plan) {
+    if (!state.leads()) return;
+    Report& report = Process::instance().report();
+    const Comparison& comparison = *plan.comparison;
+    Report::Compared& row = report.compared_row(plan.key.function, plan.key.block_bytes, plan.algorithm);
+    row.cost_s += comparison.last_cost_s();
+    if (!comparison.counts()) return;
+    ++row.pairs;
+    row.ours_s = comparison.ours_s();
+    row.mpi_s = comparison.mpi_s();
+    if (comparison.pairs() > 1) --row.of(comparison.verdict_before());
+    ++row.of(comparison.verdict());
+    const bool lost_now =
+        comparison.verdict() == select::Verdict::slower && comparison.verdict_before() != select::Verdict::slower;
+    if (lost_now && comparison.keeps()) report.note(why_kept(plan));
+}
+
+void Saying::call_ended(const CallEvent& call) {
+    const CachedPlan& plan = call.plan;
+    if (verbose_ > 1 && call.state.rank() == 0)
+        std::fprintf(stderr, "palmette: %s of %s on %d ranks by %s (%s)\n", select::name_of(call.function),
+                     plan.key.block_bytes < 0 ? "unknown size" : base::format_size(plan.key.block_bytes).c_str(),
+                     call.state.size(), plan.algorithm.c_str(), plan.reason.c_str());
+}
+
+void Saying::compared(const Communicator& state, const CachedPlan& plan) {
+    const Comparison& comparison = *plan.comparison;
+    if (!state.leads() || !comparison.counts() || comparison.verdict() != select::Verdict::slower || comparison.keeps())
+        return;
+    std::fprintf(stderr, "palmette: %s of %s on %d ranks is the MPI's from here on: %s\n",
+                 select::name_of(plan.key.function), phrase_of_sizes(plan.key.block_bytes).c_str(), state.size(),
+                 why_lost(plan).c_str());
+}
+
+}  // namespace palmette::runtime

@@ -1,0 +1,62 @@
+// What the user asked for. The interpose layer reads it from the environment; every rank must have the same.
+#pragma once
+
+#include <array>
+#include <cctype>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "palmette/runtime/transport/waiting.hpp"
+#include "palmette/select/table.hpp"
+
+namespace palmette::runtime {
+
+/// The variable that forces a function's algorithm: PALMETTE_ALLREDUCE.
+inline std::string setting_of(select::Function function) {
+    std::string name = "PALMETTE_";
+    for (const char* c = select::name_of(function); *c; ++c)
+        name += static_cast<char>(std::toupper(static_cast<unsigned char>(*c)));
+    return name;
+}
+
+struct Settings {
+    bool enable = true;
+    std::string mpi;            ///< which MPI this is: mpich, openmpi, impi, smpi or empty; filled in at the start
+    bool crowded = false;       ///< the ranks of some node outnumber its cores; agreed at the start
+    bool copies_sends = false;  ///< short messages are sent from copies (Outbox); filled in at the start
+    std::string topology;       ///< path of a topology.json, read by rank 0 only
+    select::Table table = select::Table::built_in();
+    /// By function: a spec, or `mpi` (present without a spec) to leave the calls to the MPI.
+    struct Forced {
+        std::optional<select::Spec> algorithm;
+        std::string source;  ///< the setting's name
+    };
+    std::array<std::optional<Forced>, select::function_count> forced;
+    std::string report;  ///< empty: none; "1": a page on standard error; otherwise a path for JSON
+    int verbose = 0;
+    bool shared = true;         ///< ranks of a node may share memory
+    bool reproducible = false;  ///< reductions give the same bits for any placement
+    double compare = 0.01;      ///< of a kind of calls' time, for comparing with the MPI's own; 0: never
+    bool give_up_sums = false;  ///< a losing choice also where bits depend on who adds up
+    bool reorder = true;        ///< communicators with a topology may be reordered where the program allows it
+    bool check = false;         ///< all ranks compare what they pass before a collective
+    bool device_check = true;   ///< data may lie in device memory where a GPU's driver library is loaded
+    /// Collectives on a communicator other than MPI_COMM_WORLD that go to the MPI before it gets its state.
+    std::int64_t serve_after = 0;
+    Waiting::Policy waiting = Waiting::Policy::automatic;
+    double pretended_delay_s = 0;  ///< for tests: what palmette's own calls take longer when they are compared
+    std::string pretended_hosts;  ///< for tests: comma-separated host of each rank, so that one machine looks like many
+    /// Larger grids are mapped by each rank for its own cell, and larger distributed graphs not brought together; for tests.
+    std::int64_t reorder_whole_up_to = 1024;
+    long long reorder_gathered_up_to = INT64_MAX;
+    std::string complaints;  ///< settings that could not be used; told once by rank 0
+    std::uint64_t hash = 0;  ///< of all that influences choices; must agree between ranks
+    /// Each variable with a hash of its value, the undeclared ones together: to name those that differ between ranks.
+    std::vector<std::pair<std::string, std::uint64_t>> values;
+    std::uint64_t values_hash = 0;  ///< of all of them
+};
+
+}  // namespace palmette::runtime

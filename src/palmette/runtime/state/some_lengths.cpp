@@ -1,0 +1,90 @@
+#include "palmette/runtime/state/some_lengths.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "palmette/runtime/state/work.hpp"
+
+namespace palmette::runtime {
+
+using plan::Collective;
+
+void SomeLengths::set(std::int64_t key, std::int64_t bytes) {
+    const auto at = std::lower_bound(entries_.begin(), entries_.end(), key,
+                                     [](const auto& entry, std::int64_t k) { return entry.first < k; });
+    if (at != entries_.end() && at->first == key)
+        at->second = bytes;
+    else
+        entries_.insert(at, {key, bytes});
+}
+
+void SomeLengths::add_own(const Work& work) {
+    const int rank = work.state->rank();
+    const bool in_send = work.in_place == Work::InPlace::own_block_of_send;
+    const bool in_recv = work.in_place == Work::InPlace::own_block_of_recv;
+    if (work.plan->collective == Collective::gather) set(rank, in_recv ? work.recv.bytes(rank) : work.send.bytes());
+    if (work.plan->collective == Collective::scatter) set(rank, in_send ? work.send.bytes(rank) : work.recv.bytes());
+}
+
+namespace {
+
+/// What a rank tells of its blocks, and what it is told of those that it gets.
+struct Told {
+    std::vector<std::int64_t> send, recv;
+
+    explicit Told(const Work& work) {
+        const auto ranks = static_cast<std::size_t>(work.state->size());
+        const int rank = work.state->rank();
+        const bool root = rank == work.plan->key.root;
+        switch (work.plan->collective) {
+            case Collective::gather:
+                send = {work.in_place == Work::InPlace::no ? work.send.bytes() : work.recv.bytes(rank)};
+                recv.resize(root ? ranks : 1);
+                break;
+            case Collective::scatter:
+                for (int r = 0; root && r < work.state->size(); ++r) send.push_back(work.send.bytes(r));
+                recv.resize(1);
+                break;
+            default:
+                for (int r = 0; r < work.state->size(); ++r) send.push_back(work.send.bytes(r));
+                recv.resize(ranks);
+        }
+    }
+};
+
+}  // namespace
+
+int learn_lengths(Work& work, SomeLengths& some) {
+    constexpr std::int64_t word = sizeof(std::int64_t);
+    const CachedPlan& plan = *work.plan;
+    Layout layout;
+    layout.uniform_bytes = word;
+    layout.transports = &work.state->executor().transports();
+    const BoundProgram bound = bind(plan.collective, plan.program, *plan.job, layout);
+    Told told(work);
+    MpiExecutor& executor = work.state->executor();
+    Environment environment = work.environment(executor);
+    environment.bases = {reinterpret_cast<char*>(told.send.data()), reinterpret_cast<char*>(told.recv.data())};
+    executor.prepare(bound);
+    if (const int error = executor.run(bound, environment)) return mpi_code(error);
+    const std::int64_t ranks = work.state->size();
+    for (std::size_t layer = 0; layer < plan.program.scratch.size(); ++layer) {
+        const char* at = executor.scratch() + bound.layer_at[layer];
+        for (const plan::Interval& interval : plan.program.scratch[layer].intervals())
+            for (std::int64_t block = interval.first; block < interval.end(); ++block, at += word) {
+                std::int64_t bytes = 0;
+                std::memcpy(&bytes, at, word);
+                const auto owner = [&](std::int64_t index) {
+                    return plan::owner_of(*plan.job, plan.program.order, index).value;
+                };
+                const std::int64_t key = plan.collective == Collective::alltoall
+                                             ? owner(block / ranks) * ranks + owner(block % ranks)
+                                             : owner(block);
+                some.set(key, bytes);
+            }
+    }
+    return MPI_SUCCESS;
+}
+
+}  // namespace palmette::runtime

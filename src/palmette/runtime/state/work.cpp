@@ -1,0 +1,134 @@
+#include "palmette/runtime/state/work.hpp"
+
+#include <new>
+
+#include "palmette/runtime/state/process.hpp"
+#include "palmette/runtime/state/some_lengths.hpp"
+
+namespace palmette::runtime {
+
+using plan::Collective;
+
+int Work::open() {
+    // A persistent operation is opened at each start, and bound at the first.
+    const bool again = bound_ != nullptr;
+    if (!again) {
+        if (const int error = send.prepare()) return error;
+        if (const int error = recv.prepare()) return error;
+    }
+    const int rank = state->rank();
+    // The program may free its own communicator while this is under way; and errors on it would be raised before we
+    // have looked at them.
+    const MPI_Comm hidden = state->hidden();
+    if (operation) operation->pack_for(hidden);
+    switch (in_place) {
+        case InPlace::no:
+        case InPlace::copy_of_recv:
+            if (const int error = send.open_to_read(hidden, -1, bases_.send)) return error;
+            recv.open_to_write(bases_.recv);
+            break;
+        case InPlace::own_block_of_recv:
+            recv.open_to_write(bases_.recv);
+            bases_.send = bases_.recv + recv.offset(rank);
+            if (const int error = recv.bring(rank, bases_.recv, hidden)) return error;
+            break;
+        case InPlace::own_block_of_send:
+            if (const int error = send.open_to_read(hidden, rank, bases_.send)) return error;
+            bases_.recv = bases_.send + send.offset(rank);
+            break;
+        case InPlace::all_of_recv:
+            if (const int error = recv.open_to_read(hidden, -1, bases_.recv)) return error;
+            bases_.send = bases_.recv;
+            break;
+    }
+    if (again) return MPI_SUCCESS;
+    bound_ = &plan->bound;
+    return plan->bound.steps.empty() && !plan->program.steps.empty() ? bind_own_lengths() : MPI_SUCCESS;
+}
+
+int Work::bind_own_lengths() {
+    Layout layout;
+    layout.element_bytes = plan->key.element_bytes;
+    layout.send = send.ranks();
+    layout.recv = recv.ranks();
+    SomeLengths some;
+    if (select::sizes_unknown(plan->key.function)) {
+        if (plan->relays)
+            if (const int error = learn_lengths(*this, some)) return error;
+        some.add_own(*this);
+        layout.some_lengths = &some.sorted();
+    }
+    layout.by_address_from = plan->single_copy_from;
+    layout.transports = &state->executor().transports();
+    // The lengths of the last call, most of the time. A nonblocking call's program must stay as it is.
+    BoundLengths* last = plan->key.blocking ? &plan->last : nullptr;
+    if (last && last->holds(layout, state->size())) {
+        bound_ = &last->program;
+        return MPI_SUCCESS;
+    }
+    BoundProgram& target = last ? last->program : own_;
+    target = bind(plan->collective, plan->program, *plan->job, layout);
+    if (last) last->keep();
+    bound_ = &target;
+    return MPI_SUCCESS;
+}
+
+Environment Work::environment(MpiExecutor& executor) {
+    executor.messages().use(state->hidden(), plan->outbox);
+    memory_.use(operation ? &*operation : nullptr);
+    Environment out;
+    out.bases = bases_;
+    out.memory = &memory_;
+    out.observer = Process::instance().observers().of_steps();
+    out.shared = plan->shares ? state->shared_node() : nullptr;
+    out.single_copy_from = plan->single_copy_from;
+    return out;
+}
+
+int Work::close() {
+    switch (in_place) {
+        case InPlace::own_block_of_send:
+            return MPI_SUCCESS;
+        case InPlace::own_block_of_recv:
+            return recv.close(bases_.recv, state->hidden(), state->rank());
+        default:
+            return recv.close(bases_.recv, state->hidden(), -1);
+    }
+}
+
+int Work::run_batches(Executor& executor, const Environment& whole) {
+    Environment part = whole;
+    const std::int64_t batch = plan->batch_bytes;
+    const std::int64_t bytes = plan->key.block_bytes;
+    executor.prepare(plan->bound);
+    executor.prepare(plan->tail);
+    for (std::int64_t at = 0; at < bytes; at += batch) {
+        part.bases.send = whole.bases.send ? whole.bases.send + at : nullptr;
+        part.bases.recv = whole.bases.recv ? whole.bases.recv + at : nullptr;
+        const int error = executor.run(at + batch <= bytes ? plan->bound : plan->tail, part);
+        if (error != MPI_SUCCESS) return error;
+    }
+    return MPI_SUCCESS;
+}
+
+int Work::run() {
+    try {
+        if (const int error = open()) return error;
+        MpiExecutor& executor = state->executor();
+        int error = MPI_SUCCESS;
+        if (plan->batch_bytes > 0) {
+            error = run_batches(executor, environment(executor));
+        } else {
+            executor.prepare(*bound_);
+            error = executor.run(*bound_, environment(executor));
+        }
+        if (const std::int64_t refused = executor.take_refusals(); refused > 0) [[unlikely]]
+            Process::instance().report().refused_reads.add(refused);
+        return error ? mpi_code(error) : close();
+    } catch (const std::bad_alloc&) {
+        state->executor().abandon();
+        return MPI_ERR_NO_MEM;
+    }
+}
+
+}  // namespace palmette::runtime

@@ -1,0 +1,70 @@
+// One collective call, ready to run: the caller's buffers, the plan, and what a reduction does.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <optional>
+
+#include "palmette/runtime/data/call_arguments.hpp"
+#include "palmette/runtime/data/caller_buffer.hpp"
+#include "palmette/runtime/data/operation_memory.hpp"
+#include "palmette/runtime/state/communicator.hpp"
+
+namespace palmette::runtime {
+
+/// Filled by the functions of prepare.hpp. Local until `run`. A blocking call uses the one that its thread keeps; a nonblocking one owns it until it is done.
+class Work {
+  public:
+    /// What MPI_IN_PLACE makes of the buffers.
+    enum class InPlace : std::uint8_t {
+        no,
+        own_block_of_recv,  ///< gather's root, allgather: the input is the rank's block of the output
+        own_block_of_send,  ///< scatter's root: the output is the rank's block of the input
+        all_of_recv,        ///< reductions: the output holds the input
+        copy_of_recv        ///< reduce_scatter, alltoall: the input lies where output goes, and is copied first
+    };
+
+    /// What the program passed, until the call returns to it: null in one that goes on in the background.
+    const CallArguments* arguments = nullptr;
+    Communicator* state = nullptr;
+    MPI_Comm comm = MPI_COMM_NULL;
+    CachedPlan* plan = nullptr;
+    InPlace in_place = InPlace::no;
+    /// The error class of an argument that is wrong at this rank alone: it takes part with memory of ours, and raises
+    /// the error at the end.
+    int fault = MPI_SUCCESS;
+    CallerBuffer send, recv;
+    std::optional<Operation> operation;
+
+    void reset(Communicator& communicator, MPI_Comm user) {
+        state = &communicator;
+        comm = user;
+        plan = nullptr;
+        bound_ = nullptr;
+        in_place = InPlace::no;
+        fault = MPI_SUCCESS;
+    }
+
+    /// The whole call with the communicator's executor. Returns an MPI code.
+    int run();
+
+    /// The same in three parts, for calls that don't block: `open` brings the input to where the plan reads it and binds the plan, the caller runs `bound` with
+    /// `environment`, `close` brings the output to the caller. Such plans have no batches.
+    int open();
+    const BoundProgram& bound() const { return *bound_; }
+    /// For `executor`, which is told where messages go.
+    Environment environment(MpiExecutor& executor);
+    int close();
+
+  private:
+    int bind_own_lengths();
+    int run_batches(Executor& executor, const Environment& environment);
+
+    Bases bases_;
+    OperationMemory memory_;
+    const BoundProgram* bound_ = nullptr;
+    BoundProgram own_;  ///< where lengths are the call's own
+};
+
+}  // namespace palmette::runtime

@@ -1,0 +1,85 @@
+#include "palmette/runtime/transport/agreement.hpp"
+
+#include <algorithm>
+
+#include "palmette/runtime/transport/under_way.hpp"
+
+namespace palmette::runtime {
+namespace {
+
+using Numbers = std::array<long long, 7>;
+constexpr int number_count = static_cast<int>(Numbers().size());
+constexpr int agreement_tag = 11;
+
+/// Others may come here only after an operation in the background has ended, which needs this rank, too.
+bool receive(Numbers& numbers, int from, MPI_Comm comm) {
+    if (!any_under_way())
+        return PMPI_Recv(numbers.data(), number_count, MPI_LONG_LONG, from, agreement_tag, comm, MPI_STATUS_IGNORE) ==
+               MPI_SUCCESS;
+    MPI_Request request = MPI_REQUEST_NULL;
+    int code = PMPI_Irecv(numbers.data(), number_count, MPI_LONG_LONG, from, agreement_tag, comm, &request);
+    int done = 0;
+    if (code == MPI_SUCCESS)
+        wait_until([&] {
+            code = PMPI_Test(&request, &done, MPI_STATUS_IGNORE);
+            return code != MPI_SUCCESS || done != 0;
+        });
+    return code == MPI_SUCCESS;
+}
+
+/// Entry by entry the smallest over all ranks, on all ranks. False on an MPI error.
+bool minimum(MPI_Comm comm, Numbers& numbers) {
+    int rank = 0;
+    int size = 1;
+    PMPI_Comm_rank(comm, &rank);
+    PMPI_Comm_size(comm, &size);
+    int parent_distance = 1;
+    while (parent_distance < size && rank % (2 * parent_distance) == 0) {
+        if (rank + parent_distance < size) {
+            Numbers other{};
+            if (!receive(other, rank + parent_distance, comm)) return false;
+            for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = std::min(numbers[i], other[i]);
+        }
+        parent_distance *= 2;
+    }
+    if (rank != 0) {
+        const int parent = rank - parent_distance;
+        if (PMPI_Send(numbers.data(), number_count, MPI_LONG_LONG, parent, agreement_tag, comm) != MPI_SUCCESS)
+            return false;
+        if (!receive(numbers, parent, comm)) return false;
+    }
+    for (int distance = parent_distance / 2; distance >= 1; distance /= 2)
+        if (rank + distance < size)
+            if (PMPI_Send(numbers.data(), number_count, MPI_LONG_LONG, rank + distance, agreement_tag, comm) !=
+                MPI_SUCCESS)
+                return false;
+    return true;
+}
+
+/// A number and its negative have minima of opposite sign only where all ranks bring the same.
+long long halved(std::uint64_t hash) { return static_cast<long long>(hash >> 1); }
+
+}  // namespace
+
+std::optional<Agreement> agree(MPI_Comm comm, const Agreement& mine) {
+    const long long hash = halved(mine.settings_hash);
+    const long long values = halved(mine.values_hash);
+    Numbers numbers{hash, -hash, mine.world_known, mine.room, mine.host_memory, values, -values};
+    if (!minimum(comm, numbers)) return std::nullopt;
+    return Agreement{mine.settings_hash, numbers[0] == -numbers[1], numbers[2] != 0,          numbers[3] != 0,
+                     numbers[4] != 0,    mine.values_hash,          numbers[5] == -numbers[6]};
+}
+
+std::optional<bool> all_true(MPI_Comm comm, bool mine) {
+    Numbers numbers{mine};
+    if (!minimum(comm, numbers)) return std::nullopt;
+    return numbers[0] != 0;
+}
+
+std::optional<bool> all_same(MPI_Comm comm, std::uint64_t mine) {
+    Numbers numbers{halved(mine), -halved(mine)};
+    if (!minimum(comm, numbers)) return std::nullopt;
+    return numbers[0] == -numbers[1];
+}
+
+}  // namespace palmette::runtime

@@ -1,0 +1,136 @@
+#include "palmette/runtime/transport/mpi_transport.hpp"
+
+#include <algorithm>
+
+#include "palmette/runtime/transport/under_way.hpp"
+
+namespace palmette::runtime {
+
+using plan::StepKind;
+
+void MpiTransport::prepare(const BoundProgram& program) {
+    const auto grow = [](auto& vector, std::size_t size) {
+        if (vector.size() < size) vector.resize(size);
+    };
+    // Of a message that another transport carries: what it tells the peer and is told, and the payload where that
+    // refuses.
+    const auto most = static_cast<std::size_t>(program.most_requests + 2 * program.single_copies);
+    grow(left_, program.steps.size());
+    grow(requests_, most);
+    grow(step_of_request_, most);
+    grow(finished_, most);
+    grow(through_, most);
+}
+
+int MpiTransport::post(Executor& /*executor*/, StepKind kind, char* data, std::int64_t bytes, std::int32_t peer,
+                       std::int32_t tag, std::uint32_t step) {
+    do {
+        const int count = static_cast<int>(std::min(bytes, most_message_bytes));
+        MPI_Request& request = requests_[static_cast<std::size_t>(active_)];
+        const int error = kind == StepKind::send ? PMPI_Isend(data, count, MPI_BYTE, peer, tag, comm_, &request)
+                                                 : PMPI_Irecv(data, count, MPI_BYTE, peer, tag, comm_, &request);
+        if (error != MPI_SUCCESS) return error;
+        step_of_request_[static_cast<std::size_t>(active_++)] = step;
+        ++left_[step];
+        data += count;
+        bytes -= count;
+    } while (bytes > 0);
+    return MPI_SUCCESS;
+}
+
+int MpiTransport::start(Executor& executor, std::uint32_t index, bool last, Started& started) {
+    const BoundStep& step = executor.step(index);
+    const int tag = executor.environment().first_tag + step.tag;
+    char* data = executor.message_data(step);
+    started = Started::done;
+    if (outbox_ && step.kind == StepKind::send && step.bytes > 0 && step.bytes <= Outbox::longest) {
+        int error = MPI_SUCCESS;
+        if (outbox_->send(data, static_cast<int>(step.bytes), step.peer, tag, comm_, error)) return error;
+    }
+    // The one message that is left needs no request.
+    if (last && active_ == 0 && step.bytes <= most_message_bytes && !any_under_way()) {
+        const int count = static_cast<int>(step.bytes);
+        if (step.kind == StepKind::send) return PMPI_Send(data, count, MPI_BYTE, step.peer, tag, comm_);
+        return PMPI_Recv(data, count, MPI_BYTE, step.peer, tag, comm_, MPI_STATUS_IGNORE);
+    }
+    started = Started::pending;
+    return post(executor, step.kind, data, step.bytes, step.peer, tag, index);
+}
+
+int MpiTransport::take_finished(Executor& executor, int count) {
+    // Keep the open requests together, in order, before what is through may post others.
+    std::uint32_t* through = through_.data();
+    std::size_t steps = 0;
+    for (int i = 0; i < count; ++i) {
+        const std::uint32_t step = step_of_request_[static_cast<std::size_t>(finished_[static_cast<std::size_t>(i)])];
+        if (--left_[step] == 0) through[steps++] = step;
+    }
+    int kept = 0;
+    for (int i = 0; i < active_; ++i) {
+        if (requests_[static_cast<std::size_t>(i)] == MPI_REQUEST_NULL) continue;
+        requests_[static_cast<std::size_t>(kept)] = requests_[static_cast<std::size_t>(i)];
+        step_of_request_[static_cast<std::size_t>(kept++)] = step_of_request_[static_cast<std::size_t>(i)];
+    }
+    active_ = kept;
+    for (std::size_t s = 0; s < steps; ++s) {
+        Transport& owner = executor.carrier(through[s]);
+        const int error = owner.through(executor, through[s]);
+        if (error != MPI_SUCCESS) return error;
+    }
+    return MPI_SUCCESS;
+}
+
+int MpiTransport::progress(Executor& executor, bool& any) {
+    int count = 0;
+    const int error = waiting_.test(active_, requests_.data(), &count, finished_.data());
+    if (error != MPI_SUCCESS || count <= 0) return error;
+    any = true;
+    return take_finished(executor, count);
+}
+
+int MpiTransport::wait(Executor& executor) {
+    int count = 0;
+    const int error = waiting_.some(active_, requests_.data(), &count, finished_.data());
+    return error == MPI_SUCCESS ? take_finished(executor, count) : error;
+}
+
+int MpiTransport::idle() {
+    if (any_under_way()) progress_background();
+    // Another rank may be waiting for a message of the program's that only the MPI's progress can send.
+    int found = 0;
+    return PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &found, MPI_STATUS_IGNORE);
+}
+
+void MpiTransport::end(Executor& executor, bool failed) {
+    if (!failed) return;
+    // Nothing may arrive any more in memory that the program takes for its own again.
+    for (int i = 0; i < active_; ++i) {
+        MPI_Request& request = requests_[static_cast<std::size_t>(i)];
+        const std::uint32_t step = step_of_request_[static_cast<std::size_t>(i)];
+        left_[step] = 0;
+        if (request == MPI_REQUEST_NULL) continue;
+        if (executor.step(step).kind == StepKind::recv) PMPI_Cancel(&request);
+        PMPI_Request_free(&request);
+    }
+    active_ = 0;
+}
+
+namespace {
+
+/// Node first: it takes the messages that it can carry, and leaves the others.
+Transports made_for(Waiting waiting) {
+    auto messages = std::make_unique<MpiTransport>(waiting);
+    Transports all;
+    all.push_back(std::make_unique<NodeTransport>(*messages));
+    all.push_back(std::move(messages));
+    return all;
+}
+
+}  // namespace
+
+MpiExecutor::MpiExecutor(Waiting waiting, Patience patience)
+    : Executor(made_for(waiting), patience),
+      node_(static_cast<NodeTransport*>(transports()[0].get())),
+      messages_(static_cast<MpiTransport*>(transports()[1].get())) {}
+
+}  // namespace palmette::runtime

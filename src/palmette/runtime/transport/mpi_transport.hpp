@@ -1,0 +1,70 @@
+// Messages by the MPI's point-to-point calls.
+#pragma once
+
+#include <mpi.h>
+
+#include <vector>
+
+#include "palmette/execute/executor.hpp"
+#include "palmette/execute/node_transport.hpp"
+#include "palmette/runtime/transport/outbox.hpp"
+#include "palmette/runtime/transport/waiting.hpp"
+
+namespace palmette::runtime {
+
+/// Carries every message. Codes are the MPI's.
+class MpiTransport : public Messages {
+  public:
+    explicit MpiTransport(Waiting waiting) : waiting_(waiting) {}
+
+    /// For the next operations. `outbox`: set where short messages had better be copied.
+    void use(MPI_Comm comm, Outbox* outbox) {
+        comm_ = comm;
+        outbox_ = outbox;
+    }
+
+    const char* name() const override { return "mpi"; }
+    bool can(const StepOffer& step) const override { return plan::is_message(step.kind); }
+    void prepare(const BoundProgram& program) override;
+    int start(Executor& executor, std::uint32_t step, bool last, Started& started) override;
+    int post(Executor& executor, plan::StepKind kind, char* data, std::int64_t bytes, std::int32_t peer,
+             std::int32_t tag, std::uint32_t step) override;
+    int progress(Executor& executor, bool& any) override;
+    int wait(Executor& executor) override;
+    std::size_t pending() const override { return static_cast<std::size_t>(active_); }
+    int idle() override;
+    void end(Executor& executor, bool failed) override;
+
+  private:
+    int take_finished(Executor& executor, int count);
+
+    Waiting waiting_;
+    MPI_Comm comm_ = MPI_COMM_NULL;
+    Outbox* outbox_ = nullptr;
+    std::vector<std::uint32_t> left_;  ///< by step: its requests that are outstanding; all 0 between operations
+    std::vector<MPI_Request> requests_;
+    std::vector<std::uint32_t> step_of_request_;
+    std::vector<int> finished_;
+    std::vector<std::uint32_t> through_;
+    int active_ = 0;  ///< the first so many requests
+};
+
+/// An executor's code as one of MPI's.
+inline int mpi_code(int code) { return code == internal_error ? MPI_ERR_INTERN : code; }
+
+/// An executor with the transports that this MPI's processes have.
+class MpiExecutor : public Executor {
+  public:
+    static constexpr std::uint8_t node_index = 0;
+
+    explicit MpiExecutor(Waiting waiting, Patience patience = Patience(1, 1));
+
+    MpiTransport& messages() { return *messages_; }
+    NodeTransport& node() { return *node_; }
+
+  private:
+    NodeTransport* node_;
+    MpiTransport* messages_;
+};
+
+}  // namespace palmette::runtime

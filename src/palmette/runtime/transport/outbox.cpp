@@ -1,0 +1,36 @@
+#include "palmette/runtime/transport/outbox.hpp"
+
+#include <cstring>
+
+namespace palmette::runtime {
+
+Outbox& Outbox::instance() {
+    // Never destroyed: messages may be on their way until MPI_Finalize.
+    static Outbox* outbox = new Outbox;
+    return *outbox;
+}
+
+bool Outbox::send(const char* data, int count, int peer, int tag, MPI_Comm comm, int& error) {
+    if (room_.empty()) {
+        room_.resize(places * static_cast<std::size_t>(longest));
+        requests_.fill(MPI_REQUEST_NULL);
+    }
+    MPI_Request& request = requests_[next_];
+    if (request != MPI_REQUEST_NULL) {
+        int done = 0;
+        error = PMPI_Test(&request, &done, MPI_STATUS_IGNORE);
+        if (error != MPI_SUCCESS) return true;
+        if (!done) return false;
+    }
+    char* copy = room_.data() + next_ * static_cast<std::size_t>(longest);
+    std::memcpy(copy, data, static_cast<std::size_t>(count));
+    error = PMPI_Isend(copy, count, MPI_BYTE, peer, tag, comm, &request);
+    next_ = (next_ + 1) % places;
+    return true;
+}
+
+void Outbox::drain() {
+    if (!room_.empty()) PMPI_Waitall(static_cast<int>(places), requests_.data(), MPI_STATUSES_IGNORE);
+}
+
+}  // namespace palmette::runtime
