@@ -7,10 +7,9 @@ from xml.sax.saxutils import escape
 
 from palmette import _core
 from palmette.compose.bench import Cell, Row
+from palmette.draw import elements
 from palmette.plan.counts import bytes_text
 
-_INK, _MUTED, _BOUND = "#1f2a44", "#5b6578", "#d1495b"
-_MPI, _COMPOSED = "#9aa5b8", "#2274a5"
 _LEFT, _BARS, _RIGHT = 150.0, 480.0, 130.0
 _ROW, _HEAD = 24.0, 52.0
 
@@ -25,8 +24,7 @@ def svg(results: Sequence[tuple[str, Cell]]) -> str:
         y += _HEAD + _ROW * len(cell.rows) + 22
     return "\n".join(
         [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {y:.0f}" width="{width:.0f}" height="{y:.0f}"'
-            ' font-family="system-ui, sans-serif">',
+            elements.document(width, y),
             '<rect width="100%" height="100%" fill="#ffffff"/>',
             *parts,
             "</svg>",
@@ -38,10 +36,15 @@ def svg(results: Sequence[tuple[str, Cell]]) -> str:
 def _cell(where: str, cell: Cell, top: float) -> list[str]:
     longest = max(row.time.high_s for row in cell.rows)
     parts = [
-        _text(
-            16, top + 16, f"{cell.composition}, {bytes_text(cell.size_bytes)}, {cell.ranks} ranks", 15, _INK, weight=600
+        elements.text(
+            16,
+            top + 16,
+            f"{cell.composition}, {bytes_text(cell.size_bytes)}, {cell.ranks} ranks",
+            15,
+            elements.INK,
+            weight=600,
         ),
-        _text(16, top + 34, where, 12, _MUTED),
+        elements.text(16, top + 34, where, 12, elements.MUTED),
     ]
     y = top + _HEAD
     for row in cell.rows:
@@ -50,33 +53,28 @@ def _cell(where: str, cell: Cell, top: float) -> list[str]:
     if cell.bound_s:
         x = _LEFT + _BARS * cell.bound_s / longest
         parts.append(
-            f'<path d="M{x:.1f} {top + _HEAD - 4:.1f}V{y:.1f}" stroke="{_BOUND}" stroke-width="1.5"'
+            f'<path d="M{x:.1f} {top + _HEAD - 4:.1f}V{y:.1f}" stroke="{elements.RED}" stroke-width="1.5"'
             ' stroke-dasharray="4 3"/>'
         )
-        parts.append(_text(x, y + 12, f"bound {_core.format_duration(cell.bound_s)}", 11, _BOUND, "middle"))
+        parts.append(
+            elements.text(x, y + 12, f"bound {_core.format_duration(cell.bound_s)}", 11, elements.RED, "middle")
+        )
     return parts
 
 
 def _bar(row: Row, cell: Cell, y: float, longest: float) -> list[str]:
     scale = _BARS / longest
     low, high = _LEFT + row.time.low_s * scale, _LEFT + row.time.high_s * scale
-    color = _COMPOSED if row.factoring else _MPI
+    color = elements.BLUE if row.factoring else elements.GRAY
     middle = y + _ROW / 2
     label = _core.format_duration(row.time.median_s)
     if cell.bound_s:
         label += f", {row.time.median_s / cell.bound_s:.2f}"
     tip = row.factoring.text() if row.factoring else "the MPI's own collective"
     return [
-        _text(_LEFT - 8, middle + 4, row.name, 12, _INK, "end"),
+        elements.text(_LEFT - 8, middle + 4, row.name, 12, elements.INK, "end"),
         f'<rect x="{_LEFT:.1f}" y="{y + 3:.1f}" width="{row.time.median_s * scale:.1f}" height="{_ROW - 6:.1f}"'
         f' fill="{color}"><title>{escape(tip)}</title></rect>',
-        f'<path d="M{low:.1f} {middle:.1f}H{high:.1f}" stroke="{_INK}" stroke-width="1.5"/>',
-        _text(high + 8, middle + 4, label, 12, _INK),
+        f'<path d="M{low:.1f} {middle:.1f}H{high:.1f}" stroke="{elements.INK}" stroke-width="1.5"/>',
+        elements.text(high + 8, middle + 4, label, 12, elements.INK),
     ]
-
-
-def _text(x: float, y: float, text: str, size: float, color: str, anchor: str = "start", weight: int = 400) -> str:
-    return (
-        f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size:g}" fill="{color}" text-anchor="{anchor}"'
-        f' font-weight="{weight}">{escape(text)}</text>'
-    )

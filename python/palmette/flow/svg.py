@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
 from palmette import _core
+from palmette.draw import elements
 from palmette.flow.summary import Played
 from palmette.plan.counts import bytes_text
 
@@ -13,7 +14,7 @@ MOST_ROWS = 24
 """Links of one level that are drawn; of more, the busiest, and the mean of the others."""
 COLUMNS = 128
 
-_INK, _MUTED, _GRID = "#1f2a44", "#5b6578", "#d5dae3"
+_GRID = "#d5dae3"
 _SCALE = ("#f3f5f9", "#cfe1ef", "#9cc4e0", "#5fa0cb", "#2274a5", "#164d73", "#0b2a44")
 _LEFT, _TOP, _ROW, _WIDTH, _RIGHT = 190.0, 132.0, 13.0, 720.0, 190.0
 
@@ -38,12 +39,11 @@ def svg(quiet: Played, loaded: Played | None, title: str, subtitle: str) -> str:
     y = _axis(parts, y, longest)
     width, height = _LEFT + _WIDTH + _RIGHT, y + 24
     head = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
-        f'viewBox="0 0 {width:.0f} {height:.0f}" font-family="Inter, \'DejaVu Sans\', Helvetica, Arial, sans-serif">',
+        elements.document(width, height),
         f"<title>{escape(title)}</title>",
         f'<rect width="{width:.0f}" height="{height:.0f}" fill="#ffffff"/>',
-        _text(32, 40, title, 22, _INK, weight=700),
-        _text(32, 62, subtitle, 12, _MUTED),
+        elements.text(32, 40, title, 22, elements.INK, weight=700),
+        elements.text(32, 62, subtitle, 12, elements.MUTED),
         *_legend(width),
     ]
     return "\n".join([*head, *parts, "</svg>", ""])
@@ -54,23 +54,25 @@ def _panel(parts: list[str], played: Played, top: float, longest: float, *, labe
     multiple = f", {played.multiple:.3g} times the bound" if played.multiple is not None else ""
     before = f"{played.label}: " if labelled else ""
     parts.append(
-        _text(_LEFT, top - 10, f"{before}{_core.format_duration(result.seconds)}{multiple}", 13, _INK, weight=700)
+        elements.text(
+            _LEFT, top - 10, f"{before}{_core.format_duration(result.seconds)}{multiple}", 13, elements.INK, weight=700
+        )
     )
-    parts.append(_text(_LEFT + _WIDTH + 12, top - 10, "bytes of the plan, used", 11, _MUTED))
+    parts.append(elements.text(_LEFT + _WIDTH + 12, top - 10, "bytes of the plan, used", 11, elements.MUTED))
     y = top
     span = _WIDTH * result.seconds / longest if longest > 0 else 0.0
     for level, rows in _rows(played):
-        parts.append(_text(32, y + _ROW * 0.78, level, 11, _MUTED, weight=700))
+        parts.append(elements.text(32, y + _ROW * 0.78, level, 11, elements.MUTED, weight=700))
         for row in rows:
             parts.append(f"<g><title>{escape(row.note)}</title>")
             parts += _cells(row, y, span, result.seconds)
             parts.append("</g>")
-            parts.append(_text(_LEFT - 8, y + _ROW * 0.78, row.label, 10.5, _INK, "end"))
-            parts.append(_text(_LEFT + _WIDTH + 12, y + _ROW * 0.78, row.total, 10.5, _MUTED))
+            parts.append(elements.text(_LEFT - 8, y + _ROW * 0.78, row.label, 10.5, elements.INK, "end"))
+            parts.append(elements.text(_LEFT + _WIDTH + 12, y + _ROW * 0.78, row.total, 10.5, elements.MUTED))
             y += _ROW
         y += 8
     end = _LEFT + span
-    parts.append(f'<line x1="{end:.1f}" y1="{top - 4:.1f}" x2="{end:.1f}" y2="{y:.1f}" stroke="{_INK}"/>')
+    parts.append(f'<line x1="{end:.1f}" y1="{top - 4:.1f}" x2="{end:.1f}" y2="{y:.1f}" stroke="{elements.INK}"/>')
     if played.bound.seconds > 0 and longest > 0:
         x = _LEFT + _WIDTH * played.bound.seconds / longest
         parts.append(
@@ -169,29 +171,27 @@ def _axis(parts: list[str], y: float, longest: float) -> float:
     top = y - 30
     for tick in range(5):
         x = _LEFT + _WIDTH * tick / 4
-        parts.append(f'<line x1="{x:.1f}" y1="{top:.1f}" x2="{x:.1f}" y2="{top + 5:.1f}" stroke="{_MUTED}"/>')
+        parts.append(f'<line x1="{x:.1f}" y1="{top:.1f}" x2="{x:.1f}" y2="{top + 5:.1f}" stroke="{elements.MUTED}"/>')
         label = _core.format_duration(longest * tick / 4) if tick else "0"
-        parts.append(_text(x, top + 18, label, 11, _MUTED, "middle"))
+        parts.append(elements.text(x, top + 18, label, 11, elements.MUTED, "middle"))
     parts.append(f'<line x1="{_LEFT:.1f}" y1="{top:.1f}" x2="{_LEFT + _WIDTH:.1f}" y2="{top:.1f}" stroke="{_GRID}"/>')
     return top + 24
 
 
 def _legend(width: float) -> list[str]:
     x = width - 32 - 7 * 26
-    parts = [_text(x - 8, 90, "used 0", 11, _MUTED, "end"), _text(x + 7 * 26 + 8, 90, "", 11, _MUTED)]
+    parts = [
+        elements.text(x - 8, 90, "used 0", 11, elements.MUTED, "end"),
+        elements.text(x + 7 * 26 + 8, 90, "", 11, elements.MUTED),
+    ]
     for index, color in enumerate(_SCALE):
         parts.append(f'<rect x="{x + index * 26:.1f}" y="80" width="26" height="12" fill="{color}"/>')
-    parts.append(_text(x + 7 * 26, 106, "100 %", 11, _MUTED, "end"))
-    parts.append(_text(32, 90, "a row is one direction of a link; dashed: the physical bound", 11, _MUTED))
+    parts.append(elements.text(x + 7 * 26, 106, "100 %", 11, elements.MUTED, "end"))
+    parts.append(
+        elements.text(32, 90, "a row is one direction of a link; dashed: the physical bound", 11, elements.MUTED)
+    )
     return parts
 
 
 def _clipped(name: str) -> str:
     return name if len(name) <= 22 else name[:21] + "…"
-
-
-def _text(x: float, y: float, text: str, size: float, color: str, anchor: str = "start", weight: int = 400) -> str:
-    return (
-        f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size:.1f}" fill="{color}" text-anchor="{anchor}" '
-        f'font-weight="{weight}">{escape(text)}</text>'
-    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
+from palmette.draw import elements
 from palmette.map.methods import Mapped
 from palmette.map.pattern import Pattern
 from palmette.map.text import ratio_text, size_text, time_text
@@ -14,8 +15,8 @@ from palmette.units import plural
 MOST_LINKS = 40
 """Links drawn of one level: the busiest ones."""
 
-_INK, _MUTED, _GRID = "#1f2a44", "#5b6578", "#e3e7ee"
-_BEFORE, _AFTER = "#b9c1cf", "#2274a5"
+_GRID = "#e3e7ee"
+_BEFORE = "#b9c1cf"
 _MARGIN, _LEFT, _BARS, _RIGHT = 36.0, 150.0, 520.0, 150.0
 _ROW, _BAR = 30.0, 10.0
 
@@ -39,7 +40,11 @@ def svg(pattern: Pattern, placement: str, before: Traffic, mapped: Mapped) -> st
     y = 116.0
     for name, links, left_out in levels:
         note = f", the {len(links)} busiest" if left_out else ""
-        parts.append(_text(_MARGIN, y, f"{name}: {plural(len(links) + left_out, 'link')}{note}", 13, _INK, weight=700))
+        parts.append(
+            elements.text(
+                _MARGIN, y, f"{name}: {plural(len(links) + left_out, 'link')}{note}", 13, elements.INK, weight=700
+            )
+        )
         y += 12
         for link in links:
             parts += _bars(link, y, largest, timed)
@@ -49,21 +54,27 @@ def svg(pattern: Pattern, placement: str, before: Traffic, mapped: Mapped) -> st
     y += 2
     parts += [
         _rect(_MARGIN, y - 9, 18, _BAR, _BEFORE),
-        _text(_MARGIN + 26, y, f"placed {placement}", 12, _MUTED),
-        _rect(_MARGIN + 280, y - 9, 18, _BAR, _AFTER),
-        _text(_MARGIN + 306, y, f"mapped by {mapped.method}", 12, _MUTED),
-        _text(width - _MARGIN, y, f"bars: {unit}", 12, _MUTED, "end"),
+        elements.text(_MARGIN + 26, y, f"placed {placement}", 12, elements.MUTED),
+        _rect(_MARGIN + 280, y - 9, 18, _BAR, elements.BLUE),
+        elements.text(_MARGIN + 306, y, f"mapped by {mapped.method}", 12, elements.MUTED),
+        elements.text(width - _MARGIN, y, f"bars: {unit}", 12, elements.MUTED, "end"),
     ]
     height = y + _MARGIN
     one, two = before.cost, mapped.traffic.cost
     summary = f"busiest link {ratio_text(one[0], two[0])}, hop-bytes {ratio_text(one[1], two[1])}"
     head = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
-        f'viewBox="0 0 {width:.0f} {height:.0f}" font-family="Inter, \'DejaVu Sans\', Helvetica, Arial, sans-serif">',
+        elements.document(width, height),
         f"<title>{escape(pattern.name)}: traffic over links before and after</title>",
         f'<rect width="{width:.0f}" height="{height:.0f}" fill="#ffffff"/>',
-        _text(_MARGIN, 42, pattern.name if len(pattern.name) < 60 else pattern.name[:59] + "…", 22, _INK, weight=700),
-        _text(_MARGIN, 66, f"{plural(pattern.ranks, 'rank')}  ·  {summary}", 13, _MUTED),
+        elements.text(
+            _MARGIN,
+            42,
+            pattern.name if len(pattern.name) < 60 else pattern.name[:59] + "…",
+            22,
+            elements.INK,
+            weight=700,
+        ),
+        elements.text(_MARGIN, 66, f"{plural(pattern.ranks, 'rank')}  ·  {summary}", 13, elements.MUTED),
     ]
     return "\n".join([*head, *parts, "</svg>", ""])
 
@@ -89,25 +100,20 @@ def _bars(link: _Link, y: float, largest: float, timed: bool) -> list[str]:
     left = _MARGIN + _LEFT
     name = link.name if len(link.name) <= 20 else link.name[:19] + "…"
     parts = [
-        _text(left - 12, y + 15, name, 12, _INK, "end"),
+        elements.text(left - 12, y + 15, name, 12, elements.INK, "end"),
         f'<line x1="{left:.1f}" y1="{y + _ROW - 1:.1f}" x2="{left + _BARS:.1f}" y2="{y + _ROW - 1:.1f}" stroke="{_GRID}"/>',
     ]
-    for index, color in enumerate((_BEFORE, _AFTER)):
+    for index, color in enumerate((_BEFORE, elements.BLUE)):
         length = link.value[index] / largest * _BARS
         top = y + 3 + index * (_BAR + 1)
         if length > 0:
             parts.append(_rect(left, top, max(length, 1.0), _BAR, color))
         value = time_text(link.value[index]) if timed else size_text(link.bytes[index])
-        parts.append(_text(left + length + 8, top + 9, value if link.bytes[index] else "nothing", 10, _MUTED))
+        parts.append(
+            elements.text(left + length + 8, top + 9, value if link.bytes[index] else "nothing", 10, elements.MUTED)
+        )
     return parts
 
 
 def _rect(x: float, y: float, width: float, height: float, color: str) -> str:
     return f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" rx="1.5" fill="{color}"/>'
-
-
-def _text(x: float, y: float, text: str, size: float, color: str, anchor: str = "start", weight: int = 400) -> str:
-    return (
-        f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size:g}" fill="{color}" text-anchor="{anchor}" '
-        f'font-weight="{weight}">{escape(text)}</text>'
-    )

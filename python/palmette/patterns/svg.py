@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
+from palmette.draw import elements
 from palmette.patterns.errors import PatternError
 from palmette.patterns.rates import Measured
 from palmette.patterns.seats import Seats
@@ -18,7 +19,7 @@ from palmette.units import rate_text
 
 MOST_RANKS = 512
 _NUMBERS_UP_TO = 24
-_INK, _MUTED, _EMPTY = "#1f2a44", "#5b6578", "#f3f5f9"
+_EMPTY = "#f3f5f9"
 _SCALE = ("#e4eef5", "#9ccbe0", "#4a9cc7", "#2274a5", "#12426b")
 """From the slowest to the fastest."""
 _LEFT, _TOP, _LEGEND = 96.0, 112.0, 150.0
@@ -42,14 +43,13 @@ def svg(made: Measured, seats: Seats, where: str) -> str:
     high = max(field.bytes_per_s for field in fields.values())
     place = {rank: position for position, rank in enumerate(seats.order)}
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}"'
-        f' height="{height:.0f}" font-family="system-ui, sans-serif">',
+        elements.document(width, height),
         f"<title>{escape(made.plan.form.text)}</title>",
         '<rect width="100%" height="100%" fill="#ffffff"/>',
-        _text(24, 32, made.plan.form.text, 18, _INK, weight=600),
-        _text(24, 52, f"{bytes_text(made.plan.size_bytes)} a message; {where}", 12, _MUTED),
-        _text(_LEFT, 80, "to rank", 12, _MUTED),
-        _text(_LEFT - 12, _TOP - 12, "from", 12, _MUTED, "end"),
+        elements.text(24, 32, made.plan.form.text, 18, elements.INK, weight=600),
+        elements.text(24, 52, f"{bytes_text(made.plan.size_bytes)} a message; {where}", 12, elements.MUTED),
+        elements.text(_LEFT, 80, "to rank", 12, elements.MUTED),
+        elements.text(_LEFT - 12, _TOP - 12, "from", 12, elements.MUTED, "end"),
         f'<rect x="{_LEFT:.1f}" y="{_TOP:.1f}" width="{extent:.1f}" height="{extent:.1f}" fill="{_EMPTY}"/>',
     ]
     for (source, target), field in sorted(fields.items()):
@@ -61,8 +61,10 @@ def svg(made: Measured, seats: Seats, where: str) -> str:
             f"<title>{tip}</title></rect>"
         )
         if seats.ranks <= _NUMBERS_UP_TO:
-            ink = "#ffffff" if shade >= 2 else _INK
-            parts.append(_text(x + side / 2, y + side / 2 + 4, _number(field.bytes_per_s, high), 10, ink, "middle"))
+            ink = "#ffffff" if shade >= 2 else elements.INK
+            parts.append(
+                elements.text(x + side / 2, y + side / 2 + 4, _number(field.bytes_per_s, high), 10, ink, "middle")
+            )
     parts += _lines(seats, side, extent)
     parts += _labels(seats, side)
     parts += _legend(_LEFT + extent + 24, low, high)
@@ -107,7 +109,7 @@ def _lines(seats: Seats, side: float, extent: float) -> list[str]:
             continue
         for group in range(1, level.count):
             at = level.first(group) * side
-            stroke = f'stroke="{_INK}" stroke-width="{0.6 + 0.7 * depth:.1f}"'
+            stroke = f'stroke="{elements.INK}" stroke-width="{0.6 + 0.7 * depth:.1f}"'
             lines.append(
                 f'<path d="M{_LEFT + at:.1f} {_TOP:.1f}v{extent:.1f}M{_LEFT:.1f} {_TOP + at:.1f}h{extent:.1f}" {stroke}/>'
             )
@@ -122,13 +124,13 @@ def _labels(seats: Seats, side: float) -> list[str]:
         if position % every:
             continue
         middle = (position + 0.5) * side
-        labels.append(_text(_LEFT + middle, _TOP - 6, str(rank), 10, _MUTED, "middle"))
-        labels.append(_text(_LEFT - 8, _TOP + middle + 4, str(rank), 10, _MUTED, "end"))
+        labels.append(elements.text(_LEFT + middle, _TOP - 6, str(rank), 10, elements.MUTED, "middle"))
+        labels.append(elements.text(_LEFT - 8, _TOP + middle + 4, str(rank), 10, elements.MUTED, "end"))
     return labels
 
 
 def _legend(x: float, low: float, high: float) -> list[str]:
-    parts = [_text(x, _TOP + 10, "rate", 12, _INK, weight=600)]
+    parts = [elements.text(x, _TOP + 10, "rate", 12, elements.INK, weight=600)]
     if high <= low * 1.05:
         edges = [(len(_SCALE) // 2, f"about {rate_text(high)}")]
     else:
@@ -137,14 +139,7 @@ def _legend(x: float, low: float, high: float) -> list[str]:
     for row, (shade, text) in enumerate(edges):
         y = _TOP + 22 + 22 * row
         parts.append(f'<rect x="{x:.1f}" y="{y:.1f}" width="16" height="16" fill="{_SCALE[shade]}"/>')
-        parts.append(_text(x + 22, y + 12, text, 11, _INK))
+        parts.append(elements.text(x + 22, y + 12, text, 11, elements.INK))
     unit = rate_text(_scale_of(high)).split()[-1]
-    parts.append(_text(x, _TOP + 40 + 22 * len(edges), f"numbers in {unit}", 11, _MUTED))
+    parts.append(elements.text(x, _TOP + 40 + 22 * len(edges), f"numbers in {unit}", 11, elements.MUTED))
     return parts
-
-
-def _text(x: float, y: float, text: str, size: float, color: str, anchor: str = "start", weight: int = 400) -> str:
-    return (
-        f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size:g}" fill="{color}" text-anchor="{anchor}"'
-        f' font-weight="{weight}">{escape(text)}</text>'
-    )

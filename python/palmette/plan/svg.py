@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
 from palmette import _core
+from palmette.draw import elements
 from palmette.plan.contents import contents_text, size_phrase
 from palmette.plan.crossing import Crossings
 from palmette.units import plural
@@ -18,8 +19,7 @@ from palmette.units import plural
 MOST_RANKS = 256
 MOST_TIMES = 64
 
-_INK, _MUTED, _LANE, _BAND = "#1f2a44", "#5b6578", "#d5dae3", "#f3f5f9"
-_INSIDE = "#9aa5b8"
+_LANE, _BAND = "#d5dae3", "#f3f5f9"
 _OUTWARDS = ("#2274a5", "#d1495b", "#e09f3e", "#6a4c93")
 _INWARDS = ("#3c896d", "#7c9a45")
 """Colours of levels, from nodes outwards and from nodes inwards: a level looks the same in every picture."""
@@ -80,13 +80,14 @@ def svg(plan: _core.Plan, title: str | None = None) -> str:
     legend = _legend(plan, messages, crossings, colors, frame.bottom + 40, width)
     height = frame.bottom + 40 + legend.height + _MARGIN
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
-        f'viewBox="0 0 {width:.0f} {height:.0f}" font-family="Inter, \'DejaVu Sans\', Helvetica, Arial, sans-serif">',
+        elements.document(width, height),
         f"<title>{escape(title)} {escape(plan.algorithm)}</title>",
         f'<rect width="{width:.0f}" height="{height:.0f}" fill="#ffffff"/>',
-        _text(_MARGIN, 40, title, 22, _INK, weight=700),
-        _text(_MARGIN + 13 * len(title) + 14, 40, _clipped(plan.algorithm, 15, width - 280), 15, _MUTED),
-        _text(_MARGIN, 62, _subtitle(plan), 12, _MUTED),
+        elements.text(_MARGIN, 40, title, 22, elements.INK, weight=700),
+        elements.text(
+            _MARGIN + 13 * len(title) + 14, 40, _clipped(plan.algorithm, 15, width - 280), 15, elements.MUTED
+        ),
+        elements.text(_MARGIN, 62, _subtitle(plan), 12, elements.MUTED),
     ]
     parts += _groups(plan, frame)
     parts += _grid(plan, frame)
@@ -142,13 +143,15 @@ def _groups(plan: _core.Plan, frame: _Frame) -> list[str]:
                 parts.append(_rect(x, top, frame.right - x + 8, bottom - top, _BAND, 4))
             else:
                 parts.append(
-                    f'<path d="M{end - 6:.1f} {top:.1f}h-6v{bottom - top:.1f}h6" fill="none" stroke="{_MUTED}"/>'
+                    f'<path d="M{end - 6:.1f} {top:.1f}h-6v{bottom - top:.1f}h6" fill="none" stroke="{elements.MUTED}"/>'
                 )
             if bottom - top >= 9:
                 label = _clipped(name, 11, end - x - 22)
                 middle = (top + bottom) / 2 + 4
                 parts.append(
-                    _text(x + 6 if is_node else end - 18, middle, label, 11, _INK, "start" if is_node else "end")
+                    elements.text(
+                        x + 6 if is_node else end - 18, middle, label, 11, elements.INK, "start" if is_node else "end"
+                    )
                 )
     return parts
 
@@ -163,27 +166,33 @@ def _grid(plan: _core.Plan, frame: _Frame) -> list[str]:
             'stroke-width="0.8" stroke-dasharray="2 4"/>'
         )
         if time < frame.times and time % every == 0:
-            parts.append(_text(x + frame.column / 2, _HEADER - 10, f"{time + 1}", 11, _MUTED, "middle"))
-    parts.append(_text(frame.left, _HEADER - 26, "time, in messages that wait for each other →", 11, _MUTED))
+            parts.append(elements.text(x + frame.column / 2, _HEADER - 10, f"{time + 1}", 11, elements.MUTED, "middle"))
+    parts.append(
+        elements.text(frame.left, _HEADER - 26, "time, in messages that wait for each other →", 11, elements.MUTED)
+    )
     labelled = frame.row >= 9
     if labelled:
-        parts.append(_text(frame.left - 10, _HEADER - 10, "rank", 11, _MUTED, "end"))
+        parts.append(elements.text(frame.left - 10, _HEADER - 10, "rank", 11, elements.MUTED, "end"))
     for position in range(plan.job.size):
         y, rank = frame.y(position), plan.job.rank_at(position)
         is_root = _core.is_rooted(plan.collective) and rank == plan.root
-        color = _INK if is_root else _LANE
+        color = elements.INK if is_root else _LANE
         parts.append(
             f'<line x1="{frame.left:.1f}" y1="{y:.1f}" x2="{frame.right:.1f}" y2="{y:.1f}" stroke="{color}" '
             f'stroke-width="{1.4 if is_root else 0.8}"/>'
         )
         if labelled or is_root:
             size = min(11.0, max(8.0, frame.row * 0.62))
-            parts.append(_text(frame.left - 10, y + size * 0.36, str(rank), size, _INK, "end", 700 if is_root else 400))
+            parts.append(
+                elements.text(
+                    frame.left - 10, y + size * 0.36, str(rank), size, elements.INK, "end", 700 if is_root else 400
+                )
+            )
     return parts
 
 
 def _colors(crossings: Crossings) -> dict[str | None, str]:
-    colors: dict[str | None, str] = {None: _INSIDE}
+    colors: dict[str | None, str] = {None: elements.GRAY}
     node = crossings.levels.index("node")
     for index, level in enumerate(crossings.levels):
         palette, away = (_OUTWARDS, node - index) if index <= node else (_INWARDS, index - node - 1)
@@ -268,12 +277,14 @@ def _legend(
             f'<line x1="{x:.1f}" y1="{y:.1f}" x2="{x + 28:.1f}" y2="{y:.1f}" stroke="{colors[level]}" stroke-width="3"'
             f"{dashes}/>"
         )
-        parts.append(_text(x + 36, y + 4, text, 12, _INK))
+        parts.append(elements.text(x + 36, y + 4, text, 12, elements.INK))
         x += needed
     reduced = sum(plan.step_counts.get(kind, 0) for kind in ("reduce", "pull_reduce"))
     if reduced:
         y += 24
-        parts.append(_text(_MARGIN, y + 4, f"{plural(reduced, 'step')} combine contributions", 12, _MUTED))
+        parts.append(
+            elements.text(_MARGIN, y + 4, f"{plural(reduced, 'step')} combine contributions", 12, elements.MUTED)
+        )
     blocks = sorted({message.block_count for message in messages})
     if any(blocks):
         y += 24
@@ -282,19 +293,12 @@ def _legend(
             if blocks[0] == blocks[-1]
             else f"the thicker an arrow, the more blocks it carries: {blocks[0]} to {blocks[-1]}"
         )
-        parts.append(_text(_MARGIN, y + 4, text, 12, _MUTED))
+        parts.append(elements.text(_MARGIN, y + 4, text, 12, elements.MUTED))
     return _Legend(parts, y - top + 10)
 
 
 def _rect(x: float, y: float, width: float, height: float, fill: str, radius: float) -> str:
     return f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" rx="{radius:g}" fill="{fill}"/>'
-
-
-def _text(x: float, y: float, text: str, size: float, color: str, anchor: str = "start", weight: int = 400) -> str:
-    return (
-        f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size:g}" fill="{color}" text-anchor="{anchor}" '
-        f'font-weight="{weight}">{escape(text)}</text>'
-    )
 
 
 def _clipped(text: str, size: float, width: float) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from xml.sax.saxutils import escape
 
+from palmette.draw import elements
 from palmette.show.svg_layout import (
     DOT,
     DOTS_PER_ROW,
@@ -32,7 +33,6 @@ _OTHER_FILL = ("#e4e8f7", "#26315f")
 _EDGE = {"root": "#1f2a44", "node": "#b9c1cf", "leaf": "#4fa58e"}
 _OTHER_EDGE = "#7d8bc4"
 _LINE = "#8391b0"
-_MUTED = "#5b6578"
 
 
 def svg(topology: Topology) -> str:
@@ -53,12 +53,11 @@ def svg(topology: Topology) -> str:
     legend, legend_height = _legend(scale, cards, legend_top, width)
     height = legend_top + legend_height + MARGIN / 2
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
-        f'viewBox="0 0 {width:.0f} {height:.0f}" font-family="Inter, \'DejaVu Sans\', Helvetica, Arial, sans-serif">',
+        elements.document(width, height),
         f"<title>{escape(topology.name)}</title>",
         f'<rect width="{width:.0f}" height="{height:.0f}" fill="#ffffff"/>',
-        _text(MARGIN, 40, clip(topology.name, 22, width - 2 * MARGIN), 22, "#1f2a44", weight=700),
-        _text(MARGIN, 62, clip(_subtitle(topology), 12, width - 2 * MARGIN), 12, _MUTED),
+        elements.text(MARGIN, 40, clip(topology.name, 22, width - 2 * MARGIN), 22, "#1f2a44", weight=700),
+        elements.text(MARGIN, 62, clip(_subtitle(topology), 12, width - 2 * MARGIN), 12, elements.MUTED),
     ]
     parts += [_link(card, child, scale) for card in cards for child in card.children]
     parts += [_draw(card) for card in cards]
@@ -90,13 +89,6 @@ def _subtitle(topology: Topology) -> str:
     return "  ·  ".join(parts)
 
 
-def _text(x: float, y: float, text: str, size: float, color: str, anchor: str = "start", weight: int = 400) -> str:
-    return (
-        f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size:g}" fill="{color}" text-anchor="{anchor}" '
-        f'font-weight="{weight}">{escape(text)}</text>'
-    )
-
-
 def _colors(kind: str) -> tuple[str, str, str]:
     fill, ink = _FILL.get(kind, _OTHER_FILL)
     return fill, ink, _EDGE.get(kind, _OTHER_EDGE)
@@ -111,10 +103,12 @@ def _draw(card: Card) -> str:
     parts.append(_box(card.x, card.y, card.width, card.height, fill, edge))
     middle = card.x + card.width / 2
     y = card.y + PADDING + TITLE_SIZE - 2
-    parts.append(_text(middle, y, card.title, TITLE_SIZE, ink, "middle", 600))
+    parts.append(elements.text(middle, y, card.title, TITLE_SIZE, ink, "middle", 600))
     for line in card.lines:
         y += TEXT_SIZE + 4
-        parts.append(_text(middle, y, line, TEXT_SIZE, ink if card.kind == "root" else _MUTED, "middle"))
+        parts.append(
+            elements.text(middle, y, line, TEXT_SIZE, ink if card.kind == "root" else elements.MUTED, "middle")
+        )
     if card.kind == "node":
         parts += _dots(card, y + 10)
     elif card.icons:
@@ -172,7 +166,8 @@ def _label(card: Card) -> str:
     middle, y = card.x + card.width / 2, card.y - 22
     return (
         f'<rect x="{middle - width / 2:.1f}" y="{y - 11:.1f}" width="{width:.1f}" height="17" rx="8" fill="#ffffff" '
-        f'stroke="{_LINE}" stroke-width="0.8"/>' + _text(middle, y + 1.5, card.rate, TEXT_SIZE, "#1f2a44", "middle")
+        f'stroke="{_LINE}" stroke-width="0.8"/>'
+        + elements.text(middle, y + 1.5, card.rate, TEXT_SIZE, "#1f2a44", "middle")
     )
 
 
@@ -200,14 +195,21 @@ def _legend(scale: _Scale, cards: list[Card], top: float, width: float) -> tuple
         entries.append(("stack", "several groups, drawn once"))
     parts = [
         f'<line x1="{MARGIN:.1f}" y1="{top - 14:.1f}" x2="{width - MARGIN:.1f}" y2="{top - 14:.1f}" stroke="#dfe3ea"/>',
-        _text(MARGIN, top + 9, "Capacity of a link, each direction, parallel cables summed", 11, _MUTED, weight=600),
+        elements.text(
+            MARGIN,
+            top + 9,
+            "Capacity of a link, each direction, parallel cables summed",
+            11,
+            elements.MUTED,
+            weight=600,
+        ),
     ]
     x, y = MARGIN, top + 12 + LEGEND_ROW
     for symbol, text in entries:
         need = 40 + text_width(text, TEXT_SIZE) + 18
         if x + need > width - MARGIN + 18 and x > MARGIN:
             x, y = MARGIN, y + LEGEND_ROW
-        parts.append(_symbol(symbol, x, y) + _text(x + 38, y + 4, text, TEXT_SIZE, "#1f2a44"))
+        parts.append(_symbol(symbol, x, y) + elements.text(x + 38, y + 4, text, TEXT_SIZE, "#1f2a44"))
         x += need
     return parts, y - top + 16
 

@@ -1,0 +1,1 @@
+"""What all pictures share: how an SVG document begins, its text, its colours."""
