@@ -13,20 +13,7 @@ namespace palmette::collectives {
 using base::fail;
 
 const std::vector<Algorithm>& algorithms() {
-    static const base::NeverDestroyed rows([] {
-        std::vector<Algorithm> all{
-            gather_linear,      gather_k_nomial,
-            gather_by_topology, scatter_linear,
-            scatter_k_nomial,   scatter_by_topology,
-            allgather_ring,     allgather_recursive_doubling,
-            allgather_bruck,    allgather_neighbor_exchange,
-            allgather_leaders,
-        };
-        for (const auto family : {allgather_more_rows, bcast_rows, reduce_rows, allreduce_rows, reduce_scatter_rows,
-                                  alltoall_rows, barrier_rows, scan_rows, exscan_rows, shared_rows})
-            for (const Algorithm& row : family()) all.push_back(row);
-        return all;
-    }());
+    static const base::NeverDestroyed rows(all_rows());
     return *rows;
 }
 

@@ -7,8 +7,8 @@
 // Where p is no power of two, the first ranks act two by two: the first of a pair takes the other's block along and gives it each arrival at once.
 #include <algorithm>
 
-#include "palmette/collectives/allgather_more.hpp"
 #include "palmette/collectives/exchanges/exchange.hpp"
+#include "palmette/collectives/rows.hpp"
 #include "palmette/collectives/trees/bine.hpp"
 
 namespace palmette::collectives {

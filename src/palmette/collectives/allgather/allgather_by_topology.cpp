@@ -8,8 +8,8 @@
 //       1    3              5    7      down: 0 to 2 and 1, 2 to 3: each link carries each block once
 #include <algorithm>
 
-#include "palmette/collectives/allgather_more.hpp"
 #include "palmette/collectives/exchanges/exchange.hpp"
+#include "palmette/collectives/rows.hpp"
 #include "palmette/collectives/trees/topology_tree.hpp"
 
 namespace palmette::collectives {

@@ -5,7 +5,7 @@
 // The form in n pieces (n - 1 + ceil(lg p) rounds, each of whose messages carries another piece of every rank's block) pays only where one rank
 // brings nearly everything; then a broadcast does the same, so there is none here.
 #include "palmette/collectives/allgather/allgather_flat.hpp"
-#include "palmette/collectives/allgather_more.hpp"
+#include "palmette/collectives/rows.hpp"
 
 namespace palmette::collectives {
 namespace {

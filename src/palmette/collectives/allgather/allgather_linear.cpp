@@ -4,8 +4,8 @@
 //
 // The order of messages is that of an all-to-all: spread evenly over pairs of groups (alltoall_order.hpp).
 #include "palmette/base/text.hpp"
-#include "palmette/collectives/allgather_more.hpp"
 #include "palmette/collectives/exchanges/alltoall_order.hpp"
+#include "palmette/collectives/rows.hpp"
 
 namespace palmette::collectives {
 namespace {

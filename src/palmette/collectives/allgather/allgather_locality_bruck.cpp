@@ -11,7 +11,7 @@
 //   g ceil(log_2 p) messages between nodes. With k = g, the ranks a node, that is one message for each rank and round.
 #include <algorithm>
 
-#include "palmette/collectives/allgather_more.hpp"
+#include "palmette/collectives/rows.hpp"
 
 namespace palmette::collectives {
 namespace {

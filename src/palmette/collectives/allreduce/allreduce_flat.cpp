@@ -1,8 +1,8 @@
 // allreduce among all ranks on their own: recursive_doubling, recursive_multiplying, all, rabenseifner, ring and direct. The patterns are drawn in
 // reduce_exchange_*.cpp.
-#include "palmette/collectives/allreduce_rows.hpp"
 #include "palmette/collectives/exchanges/reduce_exchange.hpp"
 #include "palmette/collectives/exchanges/ring_levels.hpp"
+#include "palmette/collectives/rows.hpp"
 
 namespace palmette::collectives {
 namespace {

@@ -10,9 +10,9 @@
 //   the results. With leaders=1 and inner levels it is five phases: sockets, between sockets, between nodes, and back.
 #include <algorithm>
 
-#include "palmette/collectives/allreduce_rows.hpp"
 #include "palmette/collectives/exchanges/leader_groups.hpp"
 #include "palmette/collectives/exchanges/vector_tree.hpp"
+#include "palmette/collectives/rows.hpp"
 
 namespace palmette::collectives {
 namespace {

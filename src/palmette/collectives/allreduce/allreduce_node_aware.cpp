@@ -11,8 +11,8 @@
 #include <algorithm>
 
 #include "palmette/base/error.hpp"
-#include "palmette/collectives/allreduce_rows.hpp"
 #include "palmette/collectives/exchanges/reduce_exchange.hpp"
+#include "palmette/collectives/rows.hpp"
 
 namespace palmette::collectives {
 namespace {

@@ -1,6 +1,6 @@
 // allreduce, node_pieces: the vector in one piece a node, summed up at its node, and handed to all. See node_pieces.hpp.
-#include "palmette/collectives/allreduce_rows.hpp"
 #include "palmette/collectives/exchanges/node_pieces.hpp"
+#include "palmette/collectives/rows.hpp"
 
 namespace palmette::collectives {
 namespace {

@@ -8,8 +8,8 @@
 //       1    3              5    7      up: ranks to the leader of their node
 #include <algorithm>
 
-#include "palmette/collectives/allreduce_rows.hpp"
 #include "palmette/collectives/exchanges/vector_tree.hpp"
+#include "palmette/collectives/rows.hpp"
 #include "palmette/collectives/trees/rooted.hpp"
 
 namespace palmette::collectives {

@@ -11,7 +11,7 @@
 //   for bytes (p/k blocks a message). Blocks are sent from where they lie and land where they belong: neither rotation is needed.
 #include <algorithm>
 
-#include "palmette/collectives/alltoall_rows.hpp"
+#include "palmette/collectives/rows.hpp"
 
 namespace palmette::collectives {
 namespace {

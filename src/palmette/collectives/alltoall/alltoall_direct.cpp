@@ -11,8 +11,8 @@
 //   not to overrun switches and receivers, and enough to fill the links. With levels=together there are W in all, and
 //   none is sent before the W-th last of those that come in earlier turns.
 #include "palmette/base/text.hpp"
-#include "palmette/collectives/alltoall_rows.hpp"
 #include "palmette/collectives/exchanges/alltoall_order.hpp"
+#include "palmette/collectives/rows.hpp"
 #include "palmette/collectives/trees/send_window.hpp"
 
 namespace palmette::collectives {

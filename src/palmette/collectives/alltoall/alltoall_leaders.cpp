@@ -10,7 +10,7 @@
 //   With N nodes of g ranks, N-1 messages of g^2 blocks leave a node, or L (N-1) of g^2/L with L leaders and split=sources. With split=destinations each leader
 //   serves a share of the other nodes, and it stays at N-1 messages in all. The bytes are those of the direct exchange.
 #include "palmette/collectives/alltoall/alltoall_combined.hpp"
-#include "palmette/collectives/alltoall_rows.hpp"
+#include "palmette/collectives/rows.hpp"
 
 namespace palmette::collectives {
 namespace {

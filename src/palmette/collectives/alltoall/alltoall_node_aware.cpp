@@ -9,7 +9,7 @@
 //
 //   With N nodes of g ranks, g (N-1) messages of g blocks leave a node, where the direct exchange has g^2 (N-1) of one block; the bytes are the same.
 #include "palmette/collectives/alltoall/alltoall_combined.hpp"
-#include "palmette/collectives/alltoall_rows.hpp"
+#include "palmette/collectives/rows.hpp"
 
 namespace palmette::collectives {
 namespace {

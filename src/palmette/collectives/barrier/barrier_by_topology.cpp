@@ -5,7 +5,7 @@
 //       1 → 0, 3 → 2, 5 → 4, 7 → 6;  2 → 0, 6 → 4;  4 → 0      everybody is there
 //       0 → 4;  0 → 2, 4 → 6;  0 → 1, 2 → 3, 4 → 5, 6 → 7      everybody may go
 #include "palmette/collectives/barrier/barrier_parts.hpp"
-#include "palmette/collectives/barrier_rows.hpp"
+#include "palmette/collectives/rows.hpp"
 #include "palmette/collectives/trees/rooted_vector.hpp"
 
 namespace palmette::collectives {

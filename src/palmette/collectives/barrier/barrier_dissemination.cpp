@@ -7,7 +7,7 @@
 //   with inside=shared only one rank of each node takes part, and the others tell it through memory.
 #include "palmette/collectives/barrier/barrier_leaders.hpp"
 #include "palmette/collectives/barrier/barrier_parts.hpp"
-#include "palmette/collectives/barrier_rows.hpp"
+#include "palmette/collectives/rows.hpp"
 
 namespace palmette::collectives {
 namespace {

@@ -8,7 +8,7 @@
 #include "palmette/collectives/barrier/barrier_leaders.hpp"
 
 #include "palmette/collectives/barrier/barrier_parts.hpp"
-#include "palmette/collectives/barrier_rows.hpp"
+#include "palmette/collectives/rows.hpp"
 #include "palmette/collectives/trees/rooted_vector.hpp"
 
 namespace palmette::collectives {

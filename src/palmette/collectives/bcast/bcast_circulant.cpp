@@ -9,7 +9,7 @@
 #include <algorithm>
 
 #include "palmette/base/error.hpp"
-#include "palmette/collectives/bcast_rows.hpp"
+#include "palmette/collectives/rows.hpp"
 #include "palmette/collectives/trees/circulant.hpp"
 #include "palmette/collectives/trees/send_window.hpp"
 

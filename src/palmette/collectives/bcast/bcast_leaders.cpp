@@ -11,8 +11,8 @@
 //   are other groups, or a multiple, no uplink but the root's carries the whole vector out: where other traffic waits for a link, too,
 //   more senders get a larger share of it. Groups are taken in a circle, whatever is above them: level= is best the outermost.
 #include "palmette/base/error.hpp"
-#include "palmette/collectives/bcast_rows.hpp"
 #include "palmette/collectives/exchanges/leader_groups.hpp"
+#include "palmette/collectives/rows.hpp"
 #include "palmette/collectives/trees/rooted_vector.hpp"
 
 namespace palmette::collectives {

@@ -7,8 +7,8 @@
 //       2 → 3: B       5 → 4: C       7 → 6: D           inside: its piece to all of a node
 //       4 → 2: C   7 → 3: D   2 → 4: B   7 → 5: D  ...   between
 //       2 ⇄ 3: AB, CD                                    inside
-#include "palmette/collectives/bcast_rows.hpp"
 #include "palmette/collectives/exchanges/node_pieces.hpp"
+#include "palmette/collectives/rows.hpp"
 #include "palmette/collectives/trees/tree_shape.hpp"
 
 namespace palmette::collectives {

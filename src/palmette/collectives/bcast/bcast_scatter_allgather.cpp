@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <map>
 
-#include "palmette/collectives/bcast_rows.hpp"
 #include "palmette/collectives/exchanges/exchange.hpp"
 #include "palmette/collectives/exchanges/ring_levels.hpp"
+#include "palmette/collectives/rows.hpp"
 #include "palmette/collectives/trees/rooted_vector.hpp"
 
 namespace palmette::collectives {

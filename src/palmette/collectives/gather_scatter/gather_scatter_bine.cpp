@@ -8,7 +8,7 @@
 // members have one rank more below them.
 #include <algorithm>
 
-#include "palmette/collectives/allgather_more.hpp"
+#include "palmette/collectives/rows.hpp"
 #include "palmette/collectives/trees/bine.hpp"
 #include "palmette/collectives/trees/rooted.hpp"
 

@@ -1,6 +1,6 @@
 // reduce, node_pieces: the vector in one piece a node, summed up at its node, and gathered at the root. See node_pieces.hpp.
 #include "palmette/collectives/exchanges/node_pieces.hpp"
-#include "palmette/collectives/reduce_rows.hpp"
+#include "palmette/collectives/rows.hpp"
 
 namespace palmette::collectives {
 namespace {

@@ -11,7 +11,7 @@
 #include <algorithm>
 
 #include "palmette/collectives/exchanges/exchange.hpp"
-#include "palmette/collectives/reduce_rows.hpp"
+#include "palmette/collectives/rows.hpp"
 #include "palmette/collectives/trees/rooted_vector.hpp"
 
 namespace palmette::collectives {

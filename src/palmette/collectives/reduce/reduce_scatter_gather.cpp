@@ -11,7 +11,7 @@
 // first ranks combine two by two before, and one of each two goes on.
 #include <algorithm>
 
-#include "palmette/collectives/reduce_rows.hpp"
+#include "palmette/collectives/rows.hpp"
 #include "palmette/collectives/trees/bine.hpp"
 #include "palmette/collectives/trees/rooted_vector.hpp"
 

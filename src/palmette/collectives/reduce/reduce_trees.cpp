@@ -4,7 +4,7 @@
 //                                4  2  1
 //                               6 5 3                     1  3  4   5   6  7
 //                               7                         0  2              every subtree is a run of neighbours
-#include "palmette/collectives/reduce_rows.hpp"
+#include "palmette/collectives/rows.hpp"
 #include "palmette/collectives/trees/rooted_vector.hpp"
 
 namespace palmette::collectives {

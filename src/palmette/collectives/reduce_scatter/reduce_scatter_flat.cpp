@@ -2,7 +2,7 @@
 // patterns are drawn in reduce_exchange_*.cpp.
 #include "palmette/collectives/exchanges/reduce_exchange.hpp"
 #include "palmette/collectives/exchanges/ring_levels.hpp"
-#include "palmette/collectives/reduce_scatter_rows.hpp"
+#include "palmette/collectives/rows.hpp"
 
 namespace palmette::collectives {
 namespace {

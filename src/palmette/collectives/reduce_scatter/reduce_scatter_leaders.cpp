@@ -9,7 +9,7 @@
 
 #include "palmette/collectives/exchanges/reduce_exchange.hpp"
 #include "palmette/collectives/exchanges/vector_tree.hpp"
-#include "palmette/collectives/reduce_scatter_rows.hpp"
+#include "palmette/collectives/rows.hpp"
 #include "palmette/collectives/trees/topology_tree.hpp"
 
 namespace palmette::collectives {

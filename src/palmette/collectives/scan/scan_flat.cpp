@@ -1,6 +1,6 @@
 // scan and exscan among all ranks in their order: linear, recursive_doubling and all. The patterns are drawn in scan_exchange.hpp.
 #include "palmette/collectives/exchanges/scan_exchange.hpp"
-#include "palmette/collectives/scan_rows.hpp"
+#include "palmette/collectives/rows.hpp"
 
 namespace palmette::collectives {
 namespace {

@@ -12,7 +12,7 @@
 #include <limits>
 
 #include "palmette/collectives/exchanges/scan_exchange.hpp"
-#include "palmette/collectives/scan_rows.hpp"
+#include "palmette/collectives/rows.hpp"
 #include "palmette/collectives/trees/tree_shape.hpp"
 
 namespace palmette::collectives {

@@ -8,7 +8,7 @@
 #include <algorithm>
 
 #include "palmette/collectives/exchanges/scan_exchange.hpp"
-#include "palmette/collectives/scan_rows.hpp"
+#include "palmette/collectives/rows.hpp"
 
 namespace palmette::collectives {
 namespace {
