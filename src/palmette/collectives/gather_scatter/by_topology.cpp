@@ -1,4 +1,4 @@
-// scatter, by_topology: One leader per group at the chosen levels of the machine.
+// gather and scatter, by_topology: One leader per group at the chosen levels of the machine.
 //
 //   p = 8 on two leaves of two nodes, root 0, node=linear,leaf=linear,top=linear:
 //
@@ -12,11 +12,29 @@
 namespace palmette::collectives {
 namespace {
 
-Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+Program make_gather(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+    return gather_along(job, rank, topology_tree(job, rank, request, spec));
+}
+
+Program make_scatter(const Job& job, Rank rank, const Request& request, const Spec& spec) {
     return scatter_along(job, rank, topology_tree(job, rank, request, spec));
 }
 
 }  // namespace
+
+const Algorithm gather_by_topology{
+    Collective::gather,
+    "by_topology",
+    "Leaders per node, chassis, leaf and tier: each level has its own tree, so every uplink is crossed once per group.",
+    "Kandalla, Subramoni, Vishnu, Panda, IPDPS workshops 2010; any number of levels here",
+    "LEVEL=linear|binomial|k_nomial.K|postal.K for each level with leaders (all, binomial), top=..., "
+    "segment=SIZE, relays=R|all (1), "
+    "direct=SIZE",
+    "none",
+    true,
+    refuse_by_topology,
+    make_gather,
+};
 
 const Algorithm scatter_by_topology{
     Collective::scatter,
@@ -29,7 +47,7 @@ const Algorithm scatter_by_topology{
     "none",
     true,
     refuse_by_topology,
-    make,
+    make_scatter,
 };
 
 }  // namespace palmette::collectives

@@ -1,4 +1,4 @@
-// scatter, linear: A star: every rank gets its block from the root directly.
+// gather and scatter, linear: A star: every rank sends its block to the root directly, or gets it from there.
 //
 //   p = 8, root 0:   1 2 3 4 5 6 7
 //                     \ \ \|/ / /      one message each, all at once
@@ -9,11 +9,27 @@
 namespace palmette::collectives {
 namespace {
 
-Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+Program make_gather(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+    return gather_along(job, rank, flat_tree(job, rank, request, spec, TreeShape{}));
+}
+
+Program make_scatter(const Job& job, Rank rank, const Request& request, const Spec& spec) {
     return scatter_along(job, rank, flat_tree(job, rank, request, spec, TreeShape{}));
 }
 
 }  // namespace
+
+const Algorithm gather_linear{
+    Collective::gather,
+    "linear",
+    "Every rank sends its block to the root directly; nothing is stored and forwarded.",
+    "folklore; Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005, section 4",
+    "order=topology|rank",
+    "none",
+    false,
+    refuse_linear,
+    make_gather,
+};
 
 const Algorithm scatter_linear{
     Collective::scatter,
@@ -24,7 +40,7 @@ const Algorithm scatter_linear{
     "none",
     false,
     refuse_linear,
-    make,
+    make_scatter,
 };
 
 }  // namespace palmette::collectives
