@@ -41,6 +41,8 @@ CPP_ROOMS = {
         ("serve",),
         ("composed", "reorder"),
     ),
+    "topology": (("",), ("mapping",)),
+    "model": (("",), ("bound",), ("estimate", "play", "flow")),
     "collectives": (
         ("",),
         ("trees",),

@@ -11,7 +11,7 @@
 #include "palmette/base/error.hpp"
 #include "palmette/bindings/planned.hpp"
 #include "palmette/bindings/register.hpp"
-#include "palmette/model/flow.hpp"
+#include "palmette/model/flow/flow.hpp"
 
 namespace palmette::bindings {
 

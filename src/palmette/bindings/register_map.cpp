@@ -7,10 +7,10 @@
 
 #include "palmette/base/error.hpp"
 #include "palmette/bindings/register.hpp"
-#include "palmette/topology/bottleneck_ring.hpp"
-#include "palmette/topology/graph_mapping.hpp"
-#include "palmette/topology/grid_mapping.hpp"
-#include "palmette/topology/rank_orders.hpp"
+#include "palmette/topology/mapping/bottleneck_ring.hpp"
+#include "palmette/topology/mapping/graph_mapping.hpp"
+#include "palmette/topology/mapping/grid_mapping.hpp"
+#include "palmette/topology/mapping/rank_orders.hpp"
 
 namespace palmette::bindings {
 namespace {

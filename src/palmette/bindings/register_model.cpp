@@ -13,7 +13,7 @@
 #include "palmette/base/error.hpp"
 #include "palmette/bindings/planned.hpp"
 #include "palmette/bindings/register.hpp"
-#include "palmette/model/bound.hpp"
+#include "palmette/model/bound/bound.hpp"
 
 namespace palmette::bindings {
 namespace {

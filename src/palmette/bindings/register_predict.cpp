@@ -8,8 +8,8 @@
 
 #include "palmette/bindings/planned.hpp"
 #include "palmette/bindings/register.hpp"
-#include "palmette/model/estimate.hpp"
-#include "palmette/model/predict.hpp"
+#include "palmette/model/estimate/estimate.hpp"
+#include "palmette/model/play/predict.hpp"
 #include "palmette/select/by_model.hpp"
 
 namespace palmette::bindings {

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "palmette/base/never_destroyed.hpp"
-#include "palmette/model/estimate.hpp"
+#include "palmette/model/estimate/estimate.hpp"
 
 namespace palmette::select {
 namespace {

@@ -2,7 +2,7 @@
 // nodes of Perlmutter, and of machines like the other three.
 #include <gtest/gtest.h>
 
-#include "palmette/model/bound.hpp"
+#include "palmette/model/bound/bound.hpp"
 #include "palmette/plan/space.hpp"
 #include "support/jobs.hpp"
 

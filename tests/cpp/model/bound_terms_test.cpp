@@ -1,7 +1,7 @@
 // The terms behind a bound: all edges together, ports, rounds, memory, what a network that computes would change.
 #include <gmock/gmock.h>
 
-#include "palmette/model/bound.hpp"
+#include "palmette/model/bound/bound.hpp"
 #include "palmette/plan/space.hpp"
 #include "support/costed.hpp"
 #include "support/errors.hpp"

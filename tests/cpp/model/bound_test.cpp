@@ -1,8 +1,8 @@
-#include "palmette/model/bound.hpp"
+#include "palmette/model/bound/bound.hpp"
 
 #include <gmock/gmock.h>
 
-#include "palmette/model/crossing.hpp"
+#include "palmette/model/bound/crossing.hpp"
 #include "palmette/plan/count.hpp"
 #include "palmette/plan/space.hpp"
 #include "support/errors.hpp"

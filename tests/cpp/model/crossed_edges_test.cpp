@@ -1,4 +1,4 @@
-#include "palmette/model/crossed_edges.hpp"
+#include "palmette/model/bound/crossed_edges.hpp"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "palmette/base/json.hpp"
-#include "palmette/model/crossing.hpp"
+#include "palmette/model/bound/crossing.hpp"
 #include "support/jobs.hpp"
 
 namespace palmette::model {

@@ -1,5 +1,5 @@
 // Max-min fair rates: small cases that can be worked out by hand, and long histories against filling all flows anew.
-#include "palmette/model/flow_sharing.hpp"
+#include "palmette/model/flow/flow_sharing.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
 // Plans played over links: closed formulas where nothing is shared, another simulator where it is, and what must always hold.
-#include "palmette/model/flow.hpp"
+#include "palmette/model/flow/flow.hpp"
 
 #include <gmock/gmock.h>
 
 #include <cmath>
 
-#include "palmette/model/bound.hpp"
+#include "palmette/model/bound/bound.hpp"
 #include "palmette/plan/count.hpp"
 #include "palmette/plan/space.hpp"
 #include "support/costed.hpp"

@@ -1,8 +1,8 @@
-#include "palmette/model/own_messages.hpp"
+#include "palmette/model/bound/own_messages.hpp"
 
 #include <gtest/gtest.h>
 
-#include "palmette/model/crossing.hpp"
+#include "palmette/model/bound/crossing.hpp"
 #include "support/jobs.hpp"
 
 namespace palmette::model {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "palmette/model/predict.hpp"
+#include "palmette/model/play/predict.hpp"
 #include "support/jobs.hpp"
 
 namespace palmette::model {

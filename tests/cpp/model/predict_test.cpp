@@ -1,11 +1,11 @@
-#include "palmette/model/predict.hpp"
+#include "palmette/model/play/predict.hpp"
 
 #include <gmock/gmock.h>
 
 #include <numeric>
 
-#include "palmette/model/bound.hpp"
-#include "palmette/model/estimate.hpp"
+#include "palmette/model/bound/bound.hpp"
+#include "palmette/model/estimate/estimate.hpp"
 #include "support/errors.hpp"
 #include "support/jobs.hpp"
 #include "support/specs.hpp"

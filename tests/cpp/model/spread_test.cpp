@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <random>
 
-#include "palmette/model/bound.hpp"
-#include "palmette/model/spread.hpp"
-#include "palmette/model/spread_of_job.hpp"
+#include "palmette/model/bound/bound.hpp"
+#include "palmette/model/bound/spread.hpp"
+#include "palmette/model/bound/spread_of_job.hpp"
 #include "support/costed.hpp"
 #include "support/jobs.hpp"
 

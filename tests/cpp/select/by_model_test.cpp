@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "palmette/base/text.hpp"
-#include "palmette/model/estimate.hpp"
-#include "palmette/model/predict.hpp"
+#include "palmette/model/estimate/estimate.hpp"
+#include "palmette/model/play/predict.hpp"
 #include "palmette/plan/space.hpp"
 #include "palmette/select/table.hpp"
 #include "support/jobs.hpp"

@@ -1,4 +1,4 @@
-#include "palmette/topology/graph_mapping.hpp"
+#include "palmette/topology/mapping/graph_mapping.hpp"
 
 #include <gmock/gmock.h>
 

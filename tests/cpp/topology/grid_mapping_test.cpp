@@ -1,10 +1,10 @@
-#include "palmette/topology/grid_mapping.hpp"
+#include "palmette/topology/mapping/grid_mapping.hpp"
 
 #include <gmock/gmock.h>
 
 #include <set>
 
-#include "palmette/topology/graph_mapping.hpp"
+#include "palmette/topology/mapping/graph_mapping.hpp"
 #include "support/errors.hpp"
 #include "support/jobs.hpp"
 

@@ -1,11 +1,11 @@
-#include "palmette/topology/rank_orders.hpp"
+#include "palmette/topology/mapping/rank_orders.hpp"
 
 #include <gmock/gmock.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "palmette/topology/bottleneck_ring.hpp"
+#include "palmette/topology/mapping/bottleneck_ring.hpp"
 #include "support/errors.hpp"
 #include "support/jobs.hpp"
 

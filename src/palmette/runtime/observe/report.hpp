@@ -12,7 +12,7 @@
 #include <tuple>
 
 #include "palmette/base/json.hpp"
-#include "palmette/model/crossed_edges.hpp"
+#include "palmette/model/bound/crossed_edges.hpp"
 #include "palmette/runtime/observe/report_topologies.hpp"
 #include "palmette/select/table.hpp"
 #include "palmette/select/verdict.hpp"

@@ -1,6 +1,6 @@
 #include "palmette/runtime/reorder/reorder.hpp"
 #include "palmette/runtime/reorder/reordering.hpp"
-#include "palmette/topology/grid_mapping.hpp"
+#include "palmette/topology/mapping/grid_mapping.hpp"
 
 namespace palmette::runtime {
 namespace {

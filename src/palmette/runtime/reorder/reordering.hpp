@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "palmette/runtime/state/process.hpp"
-#include "palmette/topology/graph_mapping.hpp"
+#include "palmette/topology/mapping/graph_mapping.hpp"
 
 namespace palmette::runtime {
 

@@ -4,8 +4,8 @@
 
 #include "palmette/base/error.hpp"
 #include "palmette/base/units.hpp"
-#include "palmette/model/bound.hpp"
-#include "palmette/model/own_messages.hpp"
+#include "palmette/model/bound/bound.hpp"
+#include "palmette/model/bound/own_messages.hpp"
 #include "palmette/runtime/data/size_class.hpp"
 #include "palmette/runtime/state/process.hpp"
 #include "palmette/runtime/state/work.hpp"

@@ -1,0 +1,57 @@
+// Which links of a job's tree a message passes, and what it costs apart from them.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "palmette/model/flow/flow_sharing.hpp"
+#include "palmette/topology/job.hpp"
+
+namespace palmette::model {
+
+/// One direction of the edge of one group.
+struct LinkPlace {
+    std::int32_t level = 0, group = 0;
+    bool outwards = false;
+};
+
+/// The way between two positions.
+struct Route {
+    bool shares = false;  ///< passes links, so that `bundle` has its rate
+    BundleId bundle = 0;
+    double cap = 0;         ///< of the flow, where it passes no link
+    double wire_s = 0;      ///< latency without what ranks are busy
+    double overhead_s = 0;  ///< of either end
+};
+
+/// Every known edge of the tree is two links, one in each direction. Bundles are made when their first message comes.
+class FlowRoutes {
+  public:
+    /// Edges of which other traffic takes a share (JobLevel::load) have what is left. Both must outlive this.
+    FlowRoutes(const topology::Job& job, FairSharing& sharing);
+
+    Route between(std::int32_t from, std::int32_t to) { return find(from, to, 0, FairSharing::unlimited); }
+    /// Of background traffic: bundles of its own, at most `cap` a flow.
+    Route background(std::int32_t from, std::int32_t to, double cap) { return find(from, to, 1, cap); }
+
+    /// Costs between two positions.
+    const topology::LevelCosts& costs(std::int32_t from, std::int32_t to) const;
+    const std::vector<LinkPlace>& places() const { return places_; }
+    const std::vector<LinkId>& links_of(BundleId bundle) const { return links_of_[bundle]; }
+
+  private:
+    Route find(std::int32_t from, std::int32_t to, std::uint64_t kind, double cap);
+    std::size_t parting(std::int32_t from, std::int32_t to) const;
+
+    const topology::Job& job_;
+    FairSharing& sharing_;
+    std::vector<LinkPlace> places_;
+    std::vector<std::vector<LinkId>>
+        out_;  ///< by level and group: the link out, the one in is next; none where the capacity is unknown
+    std::size_t innermost_ = 0;  ///< levels with links, counted from outside up to the last that has any
+    std::unordered_map<std::uint64_t, BundleId> bundles_;
+    std::vector<std::vector<LinkId>> links_of_;
+};
+
+}  // namespace palmette::model

@@ -1,0 +1,70 @@
+#include "palmette/model/play/predict_links.hpp"
+
+#include <algorithm>
+#include <functional>
+
+namespace palmette::model {
+
+double Link::queue(double now, double bytes) {
+    last_ = std::max(last_, now) + bytes / bytes_per_s_;
+    return last_;
+}
+
+void Link::advance(double now) {
+    if (!waiting_.empty()) served_ += (now - last_) * bytes_per_s_ / static_cast<double>(waiting_.size());
+    last_ = now;
+}
+
+double Link::next(double now) const {
+    const double left = std::max(0.0, waiting_.front().until - served_);
+    return now + left * static_cast<double>(waiting_.size()) / bytes_per_s_;
+}
+
+double Link::enter(double now, double bytes, std::uint32_t message) {
+    advance(now);
+    waiting_.push_back({served_ + bytes, message});
+    std::push_heap(waiting_.begin(), waiting_.end(), std::greater<>());
+    ++version_;
+    return next(now);
+}
+
+double Link::leave(double now, std::vector<std::uint32_t>& through) {
+    advance(now);
+    // Equal messages end together although sums were rounded on the way; the first one ends in any case, since it is its time.
+    const double until = std::max(served_, waiting_.front().until) * (1 + 1e-12) + 1e-6;
+    while (!waiting_.empty() && waiting_.front().until <= until) {
+        through.push_back(waiting_.front().message);
+        std::pop_heap(waiting_.begin(), waiting_.end(), std::greater<>());
+        waiting_.pop_back();
+    }
+    ++version_;
+    if (waiting_.empty()) {
+        served_ = 0;
+        return -1;
+    }
+    return next(now);
+}
+
+Links::Links(const topology::Job& job, const Costs& costs) : job_(job) {
+    for (std::size_t l = 0; l < job.levels().size(); ++l) {
+        const topology::Partition& groups = job.levels()[l].groups;
+        bool limited = false;
+        for (std::int32_t g = 0; g < groups.count(); ++g) limited = limited || costs.edge_bytes_per_s(job, l, g) > 0;
+        first_.push_back(limited ? static_cast<std::int64_t>(links_.size()) : -1);
+        for (std::int32_t g = 0; limited && g < groups.count(); ++g)
+            links_.insert(links_.end(), 2, Link(costs.edge_bytes_per_s(job, l, g)));
+    }
+}
+
+void Links::way(std::int32_t a, std::int32_t b, std::size_t level, std::vector<std::uint32_t>& out) const {
+    for (std::size_t l = level; l < first_.size(); ++l) {
+        if (first_[l] < 0) continue;
+        const topology::Partition& groups = job_.levels()[l].groups;
+        const auto up = static_cast<std::uint32_t>(first_[l] + 2 * std::int64_t{groups.group_of(a)});
+        const auto down = static_cast<std::uint32_t>(first_[l] + 2 * std::int64_t{groups.group_of(b)} + 1);
+        if (links_[up].bytes_per_s() > 0) out.push_back(up);
+        if (links_[down].bytes_per_s() > 0) out.push_back(down);
+    }
+}
+
+}  // namespace palmette::model
