@@ -1,5 +1,6 @@
-// How to bring data from one process of a node to another: copied into the shared ring and out again, in batches of 16, 32
-// or 64 KiB that overlap, or read once with process_vm_readv. With both processes on cores of their own, and on one core.
+// How to bring data from one process of a node to another: copied into the shared ring and out again, in batches of 16,
+// 32 or 64 KiB that overlap, or read once with process_vm_readv. With both processes on cores of their own, and on one
+// core.
 //
 // A transfer counts until the sender knows that it may use its buffer again.
 

@@ -1,4 +1,5 @@
-// Writes the rows of a decision table as C++: table_rows TABLE_JSON OUTPUT_CPP. Run by the build; a wrong row ends it, named.
+// Writes the rows of a decision table as C++: table_rows TABLE_JSON OUTPUT_CPP. Run by the build; a wrong row ends it,
+// named.
 #include <cmath>
 #include <cstdio>
 #include <exception>

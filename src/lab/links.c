@@ -1,11 +1,12 @@
 /* palmette-lab-links SECONDS PERIOD_US LOG INTERFACE...
  *
- * Writes down, every PERIOD_US microseconds, what has gone over the interfaces of this network namespace so far. Each row of the
- * file LOG is binary numbers of 64 bits: the time (CLOCK_MONOTONIC, a double, seconds), then for each interface in the order given the bytes
- * received and the bytes sent, frames counted.
+ * Writes down, every PERIOD_US microseconds, what has gone over the interfaces of this network namespace so far. Each
+ * row of the file LOG is binary numbers of 64 bits: the time (CLOCK_MONOTONIC, a double, seconds), then for each
+ * interface in the order given the bytes received and the bytes sent, frames counted.
  *
- * Prints "ready" before the first row. Ends after SECONDS or at SIGTERM, with all rows written; status 1: the counters can't be
- * read or the file can't be written. It sleeps between its looks: the cores belong to those who are measured. */
+ * Prints "ready" before the first row. Ends after SECONDS or at SIGTERM, with all rows written; status 1: the counters
+ * can't be read or the file can't be written. It sleeps between its looks: the cores belong to those who are measured.
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -34,7 +35,8 @@ static int fail(const char *what) {
     return 1;
 }
 
-/* All of /proc/net/dev, of which the kernel hands out about a page at a time. Returns its length; 0 or less where it can't be read. */
+/* All of /proc/net/dev, of which the kernel hands out about a page at a time. Returns its length; 0 or less where it
+ * can't be read. */
 static ssize_t read_all(int source, char *text) {
     ssize_t length = 0;
     for (;;) {

@@ -1,12 +1,13 @@
 /* palmette-lab-traffic SECONDS BYTES ME PORT COUNTERS ADDRESS...
  *
- * One process of a background all-to-all: process ME (from 0) of as many as there are addresses, each listening on PORT plus its
- * number. In every round it sends BYTES to each other process, one after the other, and receives as much from each; the next round
- * begins when that is done. Little is under way at a time: what waits in the queues of a full link would hold up everybody else's
- * messages for longer than on any real network. COUNTERS is a file of one 64-bit number a process: bytes that were sent to it so far, for whoever measures.
+ * One process of a background all-to-all: process ME (from 0) of as many as there are addresses, each listening on PORT
+ * plus its number. In every round it sends BYTES to each other process, one after the other, and receives as much from
+ * each; the next round begins when that is done. Little is under way at a time: what waits in the queues of a full link
+ * would hold up everybody else's messages for longer than on any real network. COUNTERS is a file of one 64-bit number
+ * a process: bytes that were sent to it so far, for whoever measures.
  *
- * Prints "ready" when all connections stand. Ends after SECONDS, at SIGTERM, or when another process ends; status 1: it could not
- * begin. One thread that sleeps in poll(): the cores belong to those who are measured. */
+ * Prints "ready" when all connections stand. Ends after SECONDS, at SIGTERM, or when another process ends; status 1: it
+ * could not begin. One thread that sleeps in poll(): the cores belong to those who are measured. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>

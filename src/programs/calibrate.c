@@ -1,8 +1,10 @@
-/* calibrate: experiments on pairs of ranks, asked for one by one on rank 0's standard input and answered on its standard output.
+/* calibrate: experiments on pairs of ranks, asked for one by one on rank 0's standard input and answered on its
+ * standard output.
  *
- * A plain MPI program that `palmette calibrate` drives: launchers connect both streams to rank 0, wherever it runs, so that no file
- * system need be shared. A line asks (calibrate/request.h), a line of JSON answers. Ranks that have no part in an experiment sleep. All calls
- * are PMPI_: a preloaded library changes nothing. The end of the input ends the job. */
+ * A plain MPI program that `palmette calibrate` drives: launchers connect both streams to rank 0, wherever it runs, so
+ * that no file system need be shared. A line asks (calibrate/request.h), a line of JSON answers. Ranks that have no
+ * part in an experiment sleep. All calls are PMPI_: a preloaded library changes nothing. The end of the input ends the
+ * job. */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <unistd.h>
@@ -26,7 +28,8 @@ static void put_names(const char *key, const char *names) {
     putchar(']');
 }
 
-/* Which MPI this is, and on which host each rank: as the MPI names it, and as the system does; and its socket. Collective. */
+/* Which MPI this is, and on which host each rank: as the MPI names it, and as the system does; and its socket.
+ * Collective. */
 static void put_job(void) {
     char version[MPI_MAX_LIBRARY_VERSION_STRING] = "", name[MPI_MAX_PROCESSOR_NAME + 1] = "";
     char mine[2][NAME_BYTES] = {"", ""};
@@ -167,7 +170,8 @@ static void run(const struct request *r) {
     free(mine);
 }
 
-/* Give rank 0's next line to all ranks; at the end of its input that is "end". The line is the caller's to free. Collective. */
+/* Give rank 0's next line to all ranks; at the end of its input that is "end". The line is the caller's to free.
+ * Collective. */
 static char *next_line(void) {
     char *line = NULL;
     size_t size = 0;

@@ -1,9 +1,9 @@
 /* collbench: the time of collectives under the MPI alone and under whatever is preloaded, in turns in one job.
  *
- * A plain MPI program that knows nothing of palmette: it calls each collective as PMPI_X, which no preloaded library changes,
- * and as MPI_X. Without a preload both are the same, and so must be the times. The time of a call is that of the last rank
- * to finish, counted from a start that all ranks share. Every result is checked byte for byte before and after the timing.
- * The output is described in docs/guide/bench.md. */
+ * A plain MPI program that knows nothing of palmette: it calls each collective as PMPI_X, which no preloaded library
+ * changes, and as MPI_X. Without a preload both are the same, and so must be the times. The time of a call is that of
+ * the last rank to finish, counted from a start that all ranks share. Every result is checked byte for byte before and
+ * after the timing. The output is described in docs/guide/bench.md. */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <stdbool.h>
@@ -22,7 +22,8 @@
 
 static const char *const variant_names[] = {"the MPI alone", "the preloaded MPI"};
 
-/* Times of one cell, an entry a pair, by variant; seconds. Rank 0's count. `start_s`: by CLOCK_MONOTONIC, where all share it. */
+/* Times of one cell, an entry a pair, by variant; seconds. Rank 0's count. `start_s`: by CLOCK_MONOTONIC, where all
+ * share it. */
 struct samples {
     double *time_s[2], *late_s[2], *start_s[2];
     bool *palmette_first;
@@ -33,7 +34,8 @@ struct samples {
 /* Even a cell that ran into its limit has so many. */
 enum { fewest_pairs = 3 };
 
-/* Call both variants once. Returns false when rank 0 wants no more; else rank 0 has the slowest rank's times by variant. */
+/* Call both variants once. Returns false when rank 0 wants no more; else rank 0 has the slowest rank's times by
+ * variant. */
 static bool time_pair(const struct collective *c, const struct work *w, struct timing *t, bool palmette_first,
                       bool more, struct call worst[2]) {
     for (int turn = 0; turn < 2; ++turn) {

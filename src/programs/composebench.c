@@ -1,8 +1,8 @@
 /* composebench: the time of composed plans beside the MPI's own collectives, in turns in one job, from a common start.
  *
- * An MPI program that `palmette bench compose` starts under palmette's preload, whose functions palmette.h declares. A round calls the MPI's
- * collective as PMPI_X and each factoring once, in an order drawn anew; every result is checked byte for byte before and after the timing.
- * docs/guide/compose.md says what is reported. */
+ * An MPI program that `palmette bench compose` starts under palmette's preload, whose functions palmette.h declares. A
+ * round calls the MPI's collective as PMPI_X and each factoring once, in an order drawn anew; every result is checked
+ * byte for byte before and after the timing. docs/guide/compose.md says what is reported. */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <stdbool.h>

@@ -1,11 +1,13 @@
-/* patternbench: the time of patterns of messages, by MPI's point to point, put, shared memory or single copy, in steps and side by side.
+/* patternbench: the time of patterns of messages, by MPI's point to point, put, shared memory or single copy, in steps
+ * and side by side.
  *
- * A plain MPI program that `palmette bench pattern` starts (docs/guide/patterns.md); all calls are PMPI_, so that a preloaded library
- * changes nothing. What is sent comes from a file (patternbench/messages.h). All ranks start at a common time, with their receives posted; the
- * time of a class of messages is that of the last of them to arrive. Every byte is checked before and after the timing.
+ * A plain MPI program that `palmette bench pattern` starts (docs/guide/patterns.md); all calls are PMPI_, so that a
+ * preloaded library changes nothing. What is sent comes from a file (patternbench/messages.h). All ranks start at a
+ * common time, with their receives posted; the time of a class of messages is that of the last of them to arrive. Every
+ * byte is checked before and after the timing.
  *
- * The patterns are those of Hidayetoglu et al., "CommBench: Micro-benchmarking hierarchical networks with multi-GPU, multi-NIC nodes",
- * ICS 2024; how they are timed and what is reported is not. */
+ * The patterns are those of Hidayetoglu et al., "CommBench: Micro-benchmarking hierarchical networks with multi-GPU,
+ * multi-NIC nodes", ICS 2024; how they are timed and what is reported is not. */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <stdbool.h>

@@ -1,4 +1,5 @@
-/* What all programs share: who this rank is, an end with a message, and memory. A program defines PROGRAM, its name, before it includes this. */
+/* What all programs share: who this rank is, an end with a message, and memory. A program defines PROGRAM, its name,
+ * before it includes this. */
 #ifndef PROGRAM_H
 #define PROGRAM_H
 

@@ -1,8 +1,9 @@
 /* tune: algorithms of palmette beside each other, and beside the MPI alone, in turns in one job.
  *
- * For each candidate of a cell the program forces the algorithm (palmette_force, found in the preloaded library), duplicates the world and calls the
- * collective there: the plan is made then and kept. Rounds go over all candidates that are left in random order; the time of a call is that of the last rank
- * to finish, counted from a start that all share. Every candidate's result is checked byte for byte before and after. Those that are far behind are given up.
+ * For each candidate of a cell the program forces the algorithm (palmette_force, found in the preloaded library),
+ * duplicates the world and calls the collective there: the plan is made then and kept. Rounds go over all candidates
+ * that are left in random order; the time of a call is that of the last rank to finish, counted from a start that all
+ * share. Every candidate's result is checked byte for byte before and after. Those that are far behind are given up.
  * docs/guide/tune.md describes the output. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -73,15 +74,16 @@ static void open_candidate(struct candidate *candidate, const struct collective 
         PMPI_Comm_dup(MPI_COMM_WORLD, &candidate->comm);
 }
 
-/* Whether a call took so long that its candidate is hopeless; rank 0 decides, by the fastest of the other candidates' calls. Collective. */
+/* Whether a call took so long that its candidate is hopeless; rank 0 decides, by the fastest of the other candidates'
+ * calls. Collective. */
 static bool is_hopeless(const struct candidate *candidate, double time_s, double best_s) {
     int hopeless = my_rank == 0 && !candidate->is_table && time_s > 8 * best_s && time_s > 20e-3;
     PMPI_Bcast(&hopeless, 1, MPI_INT, 0, MPI_COMM_WORLD);
     return hopeless;
 }
 
-/* Call the candidate for the first time, see who serves it, and check the result. In a first call the plan is made and perhaps memory shared: it takes a second
- * one to give a candidate up. Collective. */
+/* Call the candidate for the first time, see who serves it, and check the result. In a first call the plan is made and
+ * perhaps memory shared: it takes a second one to give a candidate up. Collective. */
 static void warm_up(struct candidate *candidate, const struct collective *c, struct work *w, struct timing *t,
                     const struct options *o, double *best_s) {
     const long long before = candidate->is_mpi ? 0 : served_calls(c->name);
@@ -140,7 +142,8 @@ static bool agree_on_round(struct candidate *field, int count, bool more) {
     return states[count];
 }
 
-/* Measure a cell until `end_s`, but for the shortest of measurements, and write it. Returns on how many ranks a result was wrong, summed over the checks. */
+/* Measure a cell until `end_s`, but for the shortest of measurements, and write it. Returns on how many ranks a result
+ * was wrong, summed over the checks. */
 static int run_cell(FILE *out, const struct options *o, struct cell *cell, struct timing *t, double end_s,
                     uint64_t *random) {
     const struct collective *c = cell->collective;

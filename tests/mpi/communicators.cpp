@@ -123,7 +123,8 @@ void kinds(Outcome& outcome) {
     MPI_Group_free(&all);
 }
 
-/// What moves data between two groups. `root`: MPI_ROOT at the one, MPI_PROC_NULL beside it, 0 in the group of odd ranks.
+/// What moves data between two groups. `root`: MPI_ROOT at the one, MPI_PROC_NULL beside it, 0 in the group of odd
+/// ranks.
 void move_between(MPI_Comm inter, int side, int root, int remote, Outcome& outcome) {
     const auto n = static_cast<std::size_t>(remote);
     int told = root == MPI_ROOT ? 4711 : -1;

@@ -1,9 +1,10 @@
-// Many calls of the same kind, so that palmette compares its choice with the MPI's own: integers are broadcast, summed, gathered and exchanged, real
-// numbers reduced in all ways, and every result is checked. Ranks come late in turns.
+// Many calls of the same kind, so that palmette compares its choice with the MPI's own: integers are broadcast, summed,
+// gathered and exchanged, real numbers reduced in all ways, and every result is checked. Ranks come late in turns.
 //
 //     comparison [--calls N] [--count INTEGERS] [--vary PERCENT] [--reals 0] [--same-bits 1]
 //
-// With --vary the count falls by up to so much from call to call, and roots change. With --reals 0 nothing real is reduced, with --same-bits 1 sums of the same real numbers must not differ by a bit.
+// With --vary the count falls by up to so much from call to call, and roots change. With --reals 0 nothing real is
+// reduced, with --same-bits 1 sums of the same real numbers must not differ by a bit.
 
 #include <mpi.h>
 

@@ -1,9 +1,11 @@
-// Composed plans through the C functions: every composition by name, on several communicators and hierarchies, with uneven counts, many under way at
-// once, must give what the MPI's collectives give; what can't be is an error on all ranks. Status 77 without palmette.
+// Composed plans through the C functions: every composition by name, on several communicators and hierarchies, with
+// uneven counts, many under way at once, must give what the MPI's collectives give; what can't be is an error on all
+// ranks. Status 77 without palmette.
 //
 //     compose [--rounds N] [--every 1] [--patience SECONDS]
 //
-// With --every, each composition runs on communicators of 1 rank to all, once with equal counts and once with counts of each rank's own.
+// With --every, each composition runs on communicators of 1 rank to all, once with equal counts and once with counts of
+// each rank's own.
 
 #include "palmette/interpose/palmette.h"
 

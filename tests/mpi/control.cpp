@@ -1,4 +1,5 @@
-// Algorithms forced while the program runs, through what the preload library exports: palmette_force and palmette_served_calls.
+// Algorithms forced while the program runs, through what the preload library exports: palmette_force and
+// palmette_served_calls.
 //
 //     control [--preloaded 0|1]
 

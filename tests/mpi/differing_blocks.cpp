@@ -2,8 +2,9 @@
 //
 //     differing_blocks
 //
-// Block of rank r: 4000 (1 + r % 3) bytes; from a to b: 8000 ((3 a + b) % 4), 0 for some. One gatherv to rank 1 and one scatterv from rank 2, twice an
-// allgatherv and a reduce_scatter, two alltoallv of all ranks, one among those of even and of odd numbers, and one alltoallw.
+// Block of rank r: 4000 (1 + r % 3) bytes; from a to b: 8000 ((3 a + b) % 4), 0 for some. One gatherv to rank 1 and one
+// scatterv from rank 2, twice an allgatherv and a reduce_scatter, two alltoallv of all ranks, one among those of even
+// and of odd numbers, and one alltoallw.
 
 #include <mpi.h>
 

@@ -1,6 +1,7 @@
 // Ranks that pass what doesn't fit the others, under PALMETTE_CHECK=1: all ranks get the same error, nobody hangs, and
-// collectives go on working. Rank 0 prints, for each mistake, which function and which words standard error must hold ("expect: ..."). Without
-// the check these calls hang or give wrong data, so the program is run with it only. At least 4 ranks.
+// collectives go on working. Rank 0 prints, for each mistake, which function and which words standard error must hold
+// ("expect: ..."). Without the check these calls hang or give wrong data, so the program is run with it only. At least
+// 4 ranks.
 //
 //     disagreements [--fatal 1] [--patience SECONDS]
 // With --fatal the first mistake meets MPI_ERRORS_ARE_FATAL: the program must end.

@@ -1,4 +1,5 @@
-// A nonblocking call must not wait for others, so it can't be the first on a communicator that is served; MPI_COMM_WORLD is ready from MPI_Init on.
+// A nonblocking call must not wait for others, so it can't be the first on a communicator that is served;
+// MPI_COMM_WORLD is ready from MPI_Init on.
 //
 //     first_call
 

@@ -1,4 +1,5 @@
-// The functions with MPI_Count: the same results as by PMPI_, and, where told so, a broadcast of more bytes than an int counts. Status 77 where the MPI has none.
+// The functions with MPI_Count: the same results as by PMPI_, and, where told so, a broadcast of more bytes than an int
+// counts. Status 77 where the MPI has none.
 //
 //     large_counts [--bytes N] [--patience SECONDS]
 

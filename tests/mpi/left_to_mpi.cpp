@@ -1,5 +1,6 @@
-// Calls that the MPI keeps, with everything in between that changes what they would have to look at: other communicators, communicators that go,
-// nonblocking operations, other types and sizes. Every call is made CALLS times; the report has to know of each.
+// Calls that the MPI keeps, with everything in between that changes what they would have to look at: other
+// communicators, communicators that go, nonblocking operations, other types and sizes. Every call is made CALLS times;
+// the report has to know of each.
 //
 //     left_to_mpi [--calls N]
 

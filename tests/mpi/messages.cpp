@@ -1,5 +1,5 @@
-// Sends in every way that the matrix library counts, and prints what it must have counted: `expected FROM TO BYTES MESSAGES` by ranks of MPI_COMM_WORLD. Needs
-// at least four ranks, an even number.
+// Sends in every way that the matrix library counts, and prints what it must have counted: `expected FROM TO BYTES
+// MESSAGES` by ranks of MPI_COMM_WORLD. Needs at least four ranks, an even number.
 #include <mpi.h>
 
 #include <array>

@@ -1,5 +1,5 @@
-// Nonblocking collectives, several at a time on several communicators, among ordinary messages in the same arrays of requests, completed in every way that
-// there is, with other calls in between: the results must be those of PMPI_.
+// Nonblocking collectives, several at a time on several communicators, among ordinary messages in the same arrays of
+// requests, completed in every way that there is, with other calls in between: the results must be those of PMPI_.
 //
 //     nonblocking [--seed N] [--first N] [--cases N] [--patience SECONDS] [--free-communicator 0]
 
@@ -203,7 +203,8 @@ void run_case(std::uint64_t seed, long number, const std::vector<Place>& places,
     }
 }
 
-/// The first rank waits in MPI_Recv for a message that the last one sends once the broadcast is through; the relays in between wait in other calls.
+/// The first rank waits in MPI_Recv for a message that the last one sends once the broadcast is through; the relays in
+/// between wait in other calls.
 void crossed_waits(Outcome& outcome) {
     int rank = 0;
     int size = 1;
@@ -230,7 +231,8 @@ void add_up(void* in, void* inout, int* count, MPI_Datatype*) {
     for (int i = 0; i < *count; ++i) static_cast<int*>(inout)[i] += static_cast<int*>(in)[i];
 }
 
-/// Operation and communicator are freed as soon as the collective is started. Open MPI 5.0.11 crashes when its own collectives meet the latter.
+/// Operation and communicator are freed as soon as the collective is started. Open MPI 5.0.11 crashes when its own
+/// collectives meet the latter.
 void freed_at_once(Outcome& outcome, bool communicator) {
     int size = 1;
     MPI_Comm_size(MPI_COMM_WORLD, &size);

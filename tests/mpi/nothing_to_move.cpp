@@ -13,7 +13,8 @@ using namespace test;
 
 namespace {
 
-/// Each twice, in place the second time where this rank may. Functions whose ranks don't know each other's lengths are left out.
+/// Each twice, in place the second time where this rank may. Functions whose ranks don't know each other's lengths are
+/// left out.
 void all_calls(MPI_Comm comm, int ranks, Outcome& outcome) {
     const std::vector<int> none(static_cast<std::size_t>(ranks), 0);
     for (int f = 0; f < function_count; ++f) {

@@ -1,5 +1,5 @@
-// Persistent collectives: several, started again and again in an order of each rank's own, alone and among ordinary persistent and nonblocking
-// requests; the results must be those of PMPI_. Status 77 where the MPI has none.
+// Persistent collectives: several, started again and again in an order of each rank's own, alone and among ordinary
+// persistent and nonblocking requests; the results must be those of PMPI_. Status 77 where the MPI has none.
 //
 //     persistent [--seed N] [--rounds N] [--patience SECONDS]
 

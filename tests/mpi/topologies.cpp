@@ -1,5 +1,6 @@
-// Communicators with a topology and reorder true: the same graph as without, only that other processes may have the numbers. Rank 0 prints the numbers that the
-// processes of the world have in some of them, for whoever counts what crosses links: "NAME: world rank of rank 0, 1, ...", and of graphs the edges: "edges NAME: from to weight ...".
+// Communicators with a topology and reorder true: the same graph as without, only that other processes may have the
+// numbers. Rank 0 prints the numbers that the processes of the world have in some of them, for whoever counts what
+// crosses links: "NAME: world rank of rank 0, 1, ...", and of graphs the edges: "edges NAME: from to weight ...".
 #include <mpi.h>
 
 #include <algorithm>

@@ -6,8 +6,8 @@
 
 namespace palmette::base {
 
-/// A vector of bytes sets them all when it grows, which costs as much as a copy of them and takes their memory at once; this one leaves them as
-/// they come.
+/// A vector of bytes sets them all when it grows, which costs as much as a copy of them and takes their memory at once;
+/// this one leaves them as they come.
 class ByteRoom {
   public:
     char* data() { return bytes_.get(); }

@@ -1,4 +1,5 @@
-// JSON in and out, for the few files that the C++ side shares with the tools. docs/decisions/0001 says why it is our own.
+// JSON in and out, for the few files that the C++ side shares with the tools. docs/decisions/0001 says why it is our
+// own.
 #pragma once
 
 #include <cstdint>

@@ -7,8 +7,8 @@
 
 namespace palmette::base {
 
-/// "64", "16K", "1M", "2MiB", "1GB" -> bytes. K, M, G are powers of 1024 (as MPI benchmarks use them), also when followed by
-/// B or iB. Throws Error on anything else, on negative sizes and on sizes past 2^62.
+/// "64", "16K", "1M", "2MiB", "1GB" -> bytes. K, M, G are powers of 1024 (as MPI benchmarks use them), also when
+/// followed by B or iB. Throws Error on anything else, on negative sizes and on sizes past 2^62.
 std::int64_t parse_size(std::string_view text);
 
 /// "100Mbit/s", "12.5GB/s", "200Gbit/s", "1e9B/s" -> bytes per second; prefixes are powers of 1000. Throws Error.

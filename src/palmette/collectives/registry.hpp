@@ -1,4 +1,5 @@
-// Every algorithm is a row: name, one sentence, source, keys, preconditions, and the function that makes a rank's program.
+// Every algorithm is a row: name, one sentence, source, keys, preconditions, and the function that makes a rank's
+// program.
 #pragma once
 
 #include <optional>
@@ -33,12 +34,14 @@ struct Algorithm {
     std::string_view preconditions;  ///< for people; `refuse` checks them
     /// True when a rank handles blocks of others, whose sizes it may not know (gatherv, scatterv).
     bool relays;
-    /// Why this algorithm can't serve that job and request with that spec, or nothing. Looks only at what all ranks share. Throws
-    /// base::Error on a spec with an unknown key or a bad value.
+    /// Why this algorithm can't serve that job and request with that spec, or nothing. Looks only at what all ranks
+    /// share. Throws base::Error on a spec with an unknown key or a bad value.
     std::optional<std::string> (*refuse)(const Job& job, const Request& request, const Spec& spec);
-    /// Pure: depends on the arguments only; time and memory grow with the rank's own steps and the depth of the tree (`earliest`: with the nodes).
+    /// Pure: depends on the arguments only; time and memory grow with the rank's own steps and the depth of the tree
+    /// (`earliest`: with the nodes).
     Program (*make)(const Job& job, Rank rank, const Request& request, const Spec& spec);
-    /// More tags than any message of a plan uses, from what all ranks share; null: the bound that suits trees and allgather patterns.
+    /// More tags than any message of a plan uses, from what all ranks share; null: the bound that suits trees and
+    /// allgather patterns.
     std::int64_t (*tags)(const Job& job, const Request& request, const Spec& spec) = nullptr;
     /// What a plan uses besides messages.
     NodeMemory node_memory = NodeMemory::never;
@@ -60,8 +63,8 @@ Program make_program(const Job& job, Rank rank, const Request& request, const Sp
 plan::Plan make_plan(const Job& job, const Request& request, const Spec& spec);
 
 inline constexpr std::int64_t most_slices = 64;
-/// Slices that key segment=SIZE cuts every block into: 1 without the key, at most most_slices. `cut`: blocks that the vector is cut in, where the
-/// request's bytes are a whole vector's.
+/// Slices that key segment=SIZE cuts every block into: 1 without the key, at most most_slices. `cut`: blocks that the
+/// vector is cut in, where the request's bytes are a whole vector's.
 std::uint16_t slices_of(const Request& request, const Spec& spec, std::int64_t cut = 1);
 
 /// More tags than any message of the algorithm uses: an upper bound from what all ranks share.
@@ -70,8 +73,9 @@ std::int64_t tag_limit(const Job& job, const Request& request, const Spec& spec)
 /// Throws base::Error unless every key of the spec is one of `known` or, where `levels` is set, the name of a level.
 void check_keys(const Spec& spec, const std::vector<std::string_view>& known, const Job* levels = nullptr);
 
-/// Key single=SIZE: exposures of so many bytes and more are read in their owner's memory, where the kernel allows that. The plan is the same;
-/// the runtime reads the key. Throws base::Error for a bad size and for a spec that shares no memory.
+/// Key single=SIZE: exposures of so many bytes and more are read in their owner's memory, where the kernel allows that.
+/// The plan is the same; the runtime reads the key. Throws base::Error for a bad size and for a spec that shares no
+/// memory.
 void check_single_copy(const Spec& spec);
 
 }  // namespace palmette::collectives

@@ -6,8 +6,8 @@
 //     sum.fence();
 //     for (int i = 0; i < 8; ++i) sum.multicast({i}, RankSet::all(8), output, {i, 1}, output);
 //
-// The primitives are those of HiCCL: Hidayetoglu, Garcia de Gonzalo, Slaughter, Li, Zimmer, Bicer, Ren, Gropp, Hwu, Aiken, "HiCCL: A hierarchical
-// collective communication library", 2024.
+// The primitives are those of HiCCL: Hidayetoglu, Garcia de Gonzalo, Slaughter, Li, Zimmer, Bicer, Ren, Gropp, Hwu,
+// Aiken, "HiCCL: A hierarchical collective communication library", 2024.
 #pragma once
 
 #include <cstdint>
@@ -77,7 +77,8 @@ struct Operation {
 };
 
 /// multicast: `root`'s blocks of `source` go to `target` of all `others`, itself among them or not.
-/// reduce: the operation over all `others`' blocks of `source`, in the order of ranks, goes to `target` of `root`, whether it contributes or not.
+/// reduce: the operation over all `others`' blocks of `source`, in the order of ranks, goes to `target` of `root`,
+/// whether it contributes or not.
 struct Primitive {
     bool reduces = false;
     Rank root;
@@ -87,14 +88,16 @@ struct Primitive {
     std::uint8_t operation = 0;
 };
 
-/// A list of primitives in phases. Those of one phase happen at the same time: none may touch what another one writes. A fence ends a phase, and orders only
-/// what touches the same blocks. Equal on all ranks; primitives may come from rules, so that nobody holds a list of p^2.
+/// A list of primitives in phases. Those of one phase happen at the same time: none may touch what another one writes.
+/// A fence ends a phase, and orders only what touches the same blocks. Equal on all ranks; primitives may come from
+/// rules, so that nobody holds a list of p^2.
 class Composition {
   public:
     using Visit = std::function<void(std::int32_t phase, const Primitive&)>;
     using Emit = std::function<void(const Primitive&)>;
 
-    /// `element_bytes`: no cut goes through an element. Throws base::Error on lengths that are no whole number of elements.
+    /// `element_bytes`: no cut goes through an element. Throws base::Error on lengths that are no whole number of
+    /// elements.
     Composition(std::int32_t ranks, Lengths lengths, std::int64_t element_bytes = 1);
 
     /// A buffer of that name, a new one or the one that there is. Blocks lie in it in ascending order without gaps.
@@ -104,12 +107,14 @@ class Composition {
     /// Says that `rank` has these blocks in a buffer even where no primitive touches them, so that they take room.
     void hold(Rank rank, Buffer buffer, Interval blocks);
 
-    /// All three throw base::Error that names the primitive on ranks, blocks, buffers or operations that there aren't, and on empty sets.
+    /// All three throw base::Error that names the primitive on ranks, blocks, buffers or operations that there aren't,
+    /// and on empty sets.
     void multicast(Rank from, RankSet to, Buffer source, Interval blocks, Buffer target);
     void reduce(RankSet from, Rank to, Buffer source, Interval blocks, Buffer target, std::uint8_t operation);
     void add(Primitive primitive);
     void fence() { ++phases_; }
-    /// Primitives of this phase by rule: `generate` is called whenever somebody goes through them. What it emits is checked then.
+    /// Primitives of this phase by rule: `generate` is called whenever somebody goes through them. What it emits is
+    /// checked then.
     void rule(std::function<void(const Emit&)> generate);
 
     std::int32_t ranks() const { return ranks_; }

@@ -41,17 +41,19 @@ std::int64_t bytes_of_stripe(const Composition& composition, std::int32_t stripe
 /// Makes the programs of any ranks. Holds nothing that grows with the job but the tree.
 class Factory {
   public:
-    /// `tree` over the positions of `job`; all three must outlive this. Goes once through all primitives. Throws base::Error on parameters that can't be.
+    /// `tree` over the positions of `job`; all three must outlive this. Goes once through all primitives. Throws
+    /// base::Error on parameters that can't be.
     Factory(const Composition& composition, const Job& job, const Tree& tree, Factoring factoring);
 
-    /// Takes the time of going through all primitives, and memory for the rank's own. Throws base::Error that names them where two primitives of a phase
-    /// meet, one of them writing.
+    /// Takes the time of going through all primitives, and memory for the rank's own. Throws base::Error that names
+    /// them where two primitives of a phase meet, one of them writing.
     Program program(Rank rank) const;
     /// All of them, and the contract that the verifier proves them against.
     plan::Plan plan() const;
 
     const Factoring& factoring() const { return factoring_; }
-    /// Whether the message with this tag had better be a single copy where its ranks share a host. The same on both sides.
+    /// Whether the message with this tag had better be a single copy where its ranks share a host. The same on both
+    /// sides.
     bool single_copy(std::int32_t tag) const {
         return router_.stages() > 0 && router_.single_copies(tag / factoring_.pipeline % router_.stages());
     }

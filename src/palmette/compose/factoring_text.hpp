@@ -13,7 +13,8 @@ struct NamedFactoring {
     Factoring factoring;
 };
 
-/// "hierarchy=3:8 method=ring,tree.2 stripes=4 pipeline=16 landings=2", in any order, each or none. Throws base::Error that names the word.
+/// "hierarchy=3:8 method=ring,tree.2 stripes=4 pipeline=16 landings=2", in any order, each or none. Throws base::Error
+/// that names the word.
 NamedFactoring parse_factoring(std::string_view text);
 
 }  // namespace palmette::compose

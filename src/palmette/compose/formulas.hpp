@@ -1,6 +1,7 @@
 // What a multicast among n participants takes in closed form, and the pipeline's best depth.
 //
-// Hidayetoglu et al., "HiCCL", 2024, section on the cost of rings and trees. d: bytes; a: seconds that a message takes to start; f: bytes per second.
+// Hidayetoglu et al., "HiCCL", 2024, section on the cost of rings and trees. d: bytes; a: seconds that a message takes
+// to start; f: bytes per second.
 #pragma once
 
 #include <cstdint>

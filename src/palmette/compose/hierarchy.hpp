@@ -19,8 +19,8 @@ using topology::Partition;
 ///   ring     from each group to the next: a chain for each primitive, a ring for all of them together
 struct Method {
     enum class Shape : std::uint8_t { direct, tree, ring };
-    /// What a level's messages go by: the MPI's messages, or, between ranks of one host, by reading in the sender's memory. Who wants the
-    /// latter gets the former where it isn't possible, or not worth it.
+    /// What a level's messages go by: the MPI's messages, or, between ranks of one host, by reading in the sender's
+    /// memory. Who wants the latter gets the former where it isn't possible, or not worth it.
     enum class Transport : std::uint8_t { messages, single_copy };
     Shape shape = Shape::direct;
     std::int32_t radix = 2;
@@ -28,8 +28,8 @@ struct Method {
     std::int32_t lanes = 0;
     Transport transport = Transport::messages;
 
-    /// direct, tree, tree.K or ring, with /LANES behind it where not all ranks talk, and @copy for single copies: "ring/4", "tree.3/1@copy". Throws
-    /// base::Error.
+    /// direct, tree, tree.K or ring, with /LANES behind it where not all ranks talk, and @copy for single copies:
+    /// "ring/4", "tree.3/1@copy". Throws base::Error.
     static Method parse(std::string_view text);
     std::string text() const;
     friend bool operator==(const Method&, const Method&) = default;
@@ -48,8 +48,9 @@ struct Tree {
     std::size_t depth() const { return levels.size(); }
 };
 
-/// A job from the numbers of groups at each level, outermost first: "3:8" has 3 groups of 8 ranks, "2:4+3" a group of 4 and one of 3. The last but
-/// one level is called `node`; ranks are numbered through. Throws base::Error that says what fits where the list doesn't make `ranks` ranks.
+/// A job from the numbers of groups at each level, outermost first: "3:8" has 3 groups of 8 ranks, "2:4+3" a group of 4
+/// and one of 3. The last but one level is called `node`; ranks are numbered through. Throws base::Error that says what
+/// fits where the list doesn't make `ranks` ranks.
 Job job_of_hierarchy(std::string_view hierarchy, std::int32_t ranks);
 
 }  // namespace palmette::compose

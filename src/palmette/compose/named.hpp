@@ -14,8 +14,9 @@ namespace palmette::compose {
 struct NamedRequest {
     std::int32_t ranks = 1;
     Rank root{0};  ///< of those that have one
-    /// Bytes: one number, or one for each rank, or for alltoall one for each pair (source * ranks + target). Of broadcast, reduce and allreduce the
-    /// whole vector, in one number, or the parts that their ranks have in the middle.
+    /// Bytes: one number, or one for each rank, or for alltoall one for each pair (source * ranks + target). Of
+    /// broadcast, reduce and allreduce the whole vector, in one number, or the parts that their ranks have in the
+    /// middle.
     std::vector<std::int64_t> bytes{1};
     std::int64_t element_bytes = 1;
     Operation operation;  ///< of reductions
@@ -29,11 +30,12 @@ struct Named {
     Composition (*make)(const NamedRequest&);
 };
 
-/// gather, scatter, broadcast, broadcast_scatter_allgather, reduce, reduce_scatter_gather, alltoall, allgather, reduce_scatter, allreduce,
-/// allreduce_reduce_broadcast.
+/// gather, scatter, broadcast, broadcast_scatter_allgather, reduce, reduce_scatter_gather, alltoall, allgather,
+/// reduce_scatter, allreduce, allreduce_reduce_broadcast.
 const std::vector<Named>& named();
 
-/// Throws base::Error on an unknown name, a root that there isn't, a number of lengths that doesn't fit, and lengths that are no whole elements.
+/// Throws base::Error on an unknown name, a root that there isn't, a number of lengths that doesn't fit, and lengths
+/// that are no whole elements.
 Composition compose(std::string_view name, const NamedRequest& request);
 
 }  // namespace palmette::compose

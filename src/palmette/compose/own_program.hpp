@@ -11,9 +11,9 @@
 
 namespace palmette::compose {
 
-/// First every message of the rank is noted, primitive by primitive; then these are put together by stage and peer, and turned into steps which wait
-/// for those that touch the same memory. Deadlocks can't arise: a message waits only for messages of earlier stages, and on the receiver's side for
-/// those of the same stage that come before it in one order.
+/// First every message of the rank is noted, primitive by primitive; then these are put together by stage and peer, and
+/// turned into steps which wait for those that touch the same memory. Deadlocks can't arise: a message waits only for
+/// messages of earlier stages, and on the receiver's side for those of the same stage that come before it in one order.
 class OwnProgram {
   public:
     OwnProgram(const Factory& factory, Rank rank);

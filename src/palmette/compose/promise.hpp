@@ -8,7 +8,8 @@
 
 namespace palmette::compose {
 
-/// The blocks that each rank has in each of the caller's buffers: those that primitives touch there, and those that were said to be held.
+/// The blocks that each rank has in each of the caller's buffers: those that primitives touch there, and those that
+/// were said to be held.
 class Holdings {
   public:
     /// Of all ranks, or of one. Goes once through all primitives.

@@ -221,8 +221,8 @@ void Router::descend(std::size_t level, std::int32_t first, std::int32_t end, st
     // Relays of other groups are none of ours.
     std::erase_if(walk.extra, [&](std::int32_t relay) { return groups.group_of(relay) != mine; });
     if (self == 0 && exit != from) walk.extra.push_back(exit);
-    // Nobody inside of the group waits for what goes across: then its own targets get the data when those of the other groups do, in messages
-    // that carry both.
+    // Nobody inside of the group waits for what goes across: then its own targets get the data when those of the other
+    // groups do, in messages that carry both.
     if (self == 0 && walk.extra.empty()) stage += inner + crossing_[level];
     descend(level + 1, groups.first(mine), groups.end(mine), next, stage, walk);
 }

@@ -25,17 +25,18 @@ struct Manner {
     bool ordered = false;    ///< partial results must stay in the order of positions
 };
 
-/// Routes of multicasts from a root to a set, over a tree. Level by level: inside of the root's group the data goes to the group's own targets and to
-/// the rank that speaks for it (the lane's, at an offset for each stripe), then across to one rank of every other group that has targets, then
-/// on inside of these; where the root speaks for its group itself, its own targets get it last as well. A reduction is the same, backwards in time.
+/// Routes of multicasts from a root to a set, over a tree. Level by level: inside of the root's group the data goes to
+/// the group's own targets and to the rank that speaks for it (the lane's, at an offset for each stripe), then across
+/// to one rank of every other group that has targets, then on inside of these; where the root speaks for its group
+/// itself, its own targets get it last as well. A reduction is the same, backwards in time.
 ///
 ///     8 ranks in groups of 4, root 1, lanes=all, all are targets        stripes=2, the second one
 ///     stage 0                                                           1 → 0 2 3
 ///     stage 1   1 → 5                                                   3 → 7
 ///     stage 2   1 → 0 2 3, 5 → 4 6 7                                    7 → 4 5 6
 ///
-/// Stripes go through ranks that are as far from each other as the node allows: where it has several sockets with adapters of their own, each
-/// gets its part.
+/// Stripes go through ranks that are as far from each other as the node allows: where it has several sockets with
+/// adapters of their own, each gets its part.
 class Router {
   public:
     /// One method a level, outermost first; `tree` must outlive this. Throws base::Error on another number of methods.

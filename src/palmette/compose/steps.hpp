@@ -10,7 +10,8 @@
 
 namespace palmette::compose {
 
-/// Collects whole steps in order of their stages, finds out what each has to wait for, and cuts all of them in as many slices as the pipeline is deep.
+/// Collects whole steps in order of their stages, finds out what each has to wait for, and cuts all of them in as many
+/// slices as the pipeline is deep.
 class Steps {
   public:
     using Regions = std::vector<plan::Region>;
@@ -39,7 +40,8 @@ class Steps {
         std::vector<std::uint32_t> readers;
     };
     void begin(plan::StepKind kind, plan::Rank peer);
-    /// The step at hand takes `regions`, each of whose cells waits for its writer; `note` writes down in a cell what is done with it.
+    /// The step at hand takes `regions`, each of whose cells waits for its writer; `note` writes down in a cell what is
+    /// done with it.
     template <class Note>
     void touch(const Regions& regions, Note note);
     void read(const Regions& regions);

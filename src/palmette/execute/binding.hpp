@@ -21,8 +21,8 @@ class Places {
     virtual std::int64_t offset(plan::Buffer buffer, std::int64_t block) const = 0;
 };
 
-/// Where the blocks of the caller's buffers lie, in bytes from the buffer's start, and how long blocks are. Ranks are those of the communicator. Lists by rank
-/// must outlive the binding.
+/// Where the blocks of the caller's buffers lie, in bytes from the buffer's start, and how long blocks are. Ranks are
+/// those of the communicator. Lists by rank must outlive the binding.
 struct Layout {
     /// The blocks of one buffer that holds one for each rank.
     struct Ranks {
@@ -38,8 +38,8 @@ struct Layout {
     std::int64_t element_bytes = 1;
     /// Exposures of so many bytes in one piece are read where they are, and need no room in shared memory.
     std::int64_t by_address_from = INT64_MAX;
-    /// What rank r's block is in the send or the recv buffer: for alltoall both are set, otherwise the one that holds all ranks' blocks; the other buffer
-    /// holds the rank's own block alone, at offset 0.
+    /// What rank r's block is in the send or the recv buffer: for alltoall both are set, otherwise the one that holds
+    /// all ranks' blocks; the other buffer holds the rank's own block alone, at offset 0.
     Ranks send, recv;
     /// Of a composition: where its blocks lie. Nothing else is looked at then but element_bytes.
     const Places* places = nullptr;

@@ -1,4 +1,5 @@
-// Fortran's arguments as C's. Handles are integers there; MPI_IN_PLACE, MPI_BOTTOM and the ignored statuses are addresses of variables.
+// Fortran's arguments as C's. Handles are integers there; MPI_IN_PLACE, MPI_BOTTOM and the ignored statuses are
+// addresses of variables.
 #pragma once
 
 #include <mpi.h>
@@ -162,7 +163,8 @@ class Types {
     std::vector<MPI_Datatype> types_;
 };
 
-/// Where this MPI's Fortran layer begins to count requests: 1, but for use mpi_f08 of some MPICH 4, which programs have got used to.
+/// Where this MPI's Fortran layer begins to count requests: 1, but for use mpi_f08 of some MPICH 4, which programs have
+/// got used to.
 int first_index();
 
 /// Indices as Fortran counts them; MPI_UNDEFINED stays.

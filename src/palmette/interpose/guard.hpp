@@ -5,7 +5,8 @@
 
 namespace palmette::interpose {
 
-/// This thread is inside of palmette. Its place is fixed when the library is loaded, so that a look costs one instruction.
+/// This thread is inside of palmette. Its place is fixed when the library is loaded, so that a look costs one
+/// instruction.
 #if defined(PALMETTE_ABI_SMPI)
 // A simulation loads hundreds of copies of this library, too many for fixed places.
 extern constinit thread_local bool inside;
@@ -32,7 +33,8 @@ extern constinit std::atomic<bool> is_up;
 extern constinit std::atomic<bool> init_was_ours;
 bool start_late();
 
-/// True when the runtime is up. A program that only opened sessions never called MPI_Init: the runtime is started at its first collective.
+/// True when the runtime is up. A program that only opened sessions never called MPI_Init: the runtime is started at
+/// its first collective.
 inline bool started() { return is_up.load(std::memory_order_acquire) || start_late(); }
 
 /// One call of the program's. It is ours to look at when it doesn't come from inside of palmette and the runtime is up.

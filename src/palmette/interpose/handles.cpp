@@ -1,5 +1,5 @@
-// Objects that the program frees while a collective in the background still uses them. MPI lets it do so; the operation must come to its end all the same, so
-// the MPI gets to know of it later.
+// Objects that the program frees while a collective in the background still uses them. MPI lets it do so; the operation
+// must come to its end all the same, so the MPI gets to know of it later.
 #include <mutex>
 #include <vector>
 

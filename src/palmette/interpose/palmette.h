@@ -10,9 +10,10 @@
  *     palmette_start(run); ...; palmette_wait(run);
  *     palmette_run_free(run); palmette_plan_free(plan); palmette_composition_free(sum);
  *
- * `palmette compose --cflags` and `--libs` tell what to compile and link with; instead of linking, a program may run under palmette. palmette.hpp is
- * the same in C++. Every function returns MPI_SUCCESS or an error of MPI's classes, and never ends the program; palmette_error() says in words
- * what went wrong. One thread at a time uses a composition, plan or run. */
+ * `palmette compose --cflags` and `--libs` tell what to compile and link with; instead of linking, a program may run
+ * under palmette. palmette.hpp is the same in C++. Every function returns MPI_SUCCESS or an error of MPI's classes, and
+ * never ends the program; palmette_error() says in words what went wrong. One thread at a time uses a composition, plan
+ * or run. */
 #ifndef PALMETTE_H
 #define PALMETTE_H
 
@@ -30,19 +31,23 @@ typedef struct palmette_run palmette_run;
 /* A sentence about this thread's last error; valid until its next call. */
 const char* palmette_error(void);
 
-/* Blocks of `counts` elements of a predefined type: `length` of them, or with length 1 `blocks` alike. Local, as all of palmette_composition_. */
+/* Blocks of `counts` elements of a predefined type: `length` of them, or with length 1 `blocks` alike. Local, as all of
+ * palmette_composition_. */
 int palmette_composition_create(int ranks, int64_t blocks, const int64_t* counts, int64_t length, MPI_Datatype type,
                                 palmette_composition** out);
-/* One of MPI's collectives: gather, scatter, broadcast, broadcast_scatter_allgather, reduce, reduce_scatter_gather, alltoall, allgather,
- * reduce_scatter, allreduce, allreduce_reduce_broadcast. `length` is 1, the number of ranks, or for alltoall its square. `op` matters to reductions. */
+/* One of MPI's collectives: gather, scatter, broadcast, broadcast_scatter_allgather, reduce, reduce_scatter_gather,
+ * alltoall, allgather, reduce_scatter, allreduce, allreduce_reduce_broadcast. `length` is 1, the number of ranks, or
+ * for alltoall its square. `op` matters to reductions. */
 int palmette_composition_named(const char* name, int ranks, int root, const int64_t* counts, int64_t length,
                                MPI_Datatype type, MPI_Op op, palmette_composition** out);
-/* The number of the buffer of that name, which is made at the first call; buffers are bound in the order of their numbers. */
+/* The number of the buffer of that name, which is made at the first call; buffers are bound in the order of their
+ * numbers. */
 int palmette_composition_buffer(palmette_composition* composition, const char* name, int* number);
 /* Blocks first to first + count - 1 of `source` of rank `root` go to `target` of `to`; to NULL: of all ranks. */
 int palmette_composition_multicast(palmette_composition* composition, int root, const int* to, int to_count, int source,
                                    int64_t first, int64_t count, int target);
-/* The blocks of all `from` are combined, in the order of ranks, into `target` of rank `root`; from NULL: of all ranks. */
+/* The blocks of all `from` are combined, in the order of ranks, into `target` of rank `root`; from NULL: of all ranks.
+ */
 int palmette_composition_reduce(palmette_composition* composition, const int* from, int from_count, int root,
                                 int source, int64_t first, int64_t count, int target, MPI_Op op);
 /* Rank `rank` has room for these blocks in a buffer even where no primitive touches them. */
@@ -51,20 +56,22 @@ int palmette_composition_hold(palmette_composition* composition, int rank, int b
 int palmette_composition_fence(palmette_composition* composition);
 void palmette_composition_free(palmette_composition* composition);
 
-/* Collective: all ranks bring the same composition and factoring, such as "hierarchy=3:8 method=ring,tree.2@copy stripes=4 pipeline=16 landings=4";
- * without a hierarchy the discovered machine's levels; @copy: single copies within a host; NULL: all defaults. The composition may be freed afterwards. */
+/* Collective: all ranks bring the same composition and factoring, such as "hierarchy=3:8 method=ring,tree.2@copy
+ * stripes=4 pipeline=16 landings=4"; without a hierarchy the discovered machine's levels; @copy: single copies within a
+ * host; NULL: all defaults. The composition may be freed afterwards. */
 int palmette_plan_make(const palmette_composition* composition, MPI_Comm comm, const char* factoring,
                        palmette_plan** out);
 /* How many bytes this rank has in a buffer, and in the plan's own scratch. */
 int palmette_plan_buffer_bytes(const palmette_plan* plan, int buffer, int64_t* bytes);
 int palmette_plan_scratch_bytes(const palmette_plan* plan, int64_t* bytes);
-/* How many of this rank's messages are read in the sender's memory: those of levels with @copy, of 4 KiB and more, between ranks of one host;
- * none where the system forbids it. */
+/* How many of this rank's messages are read in the sender's memory: those of levels with @copy, of 4 KiB and more,
+ * between ranks of one host; none where the system forbids it. */
 int palmette_plan_single_copies(const palmette_plan* plan, int64_t* messages);
 /* Local; runs keep what they need. */
 void palmette_plan_free(palmette_plan* plan);
 
-/* Local, in the same order on all ranks, as is palmette_run_free. A rank's blocks lie in each buffer in ascending order without gaps. */
+/* Local, in the same order on all ranks, as is palmette_run_free. A rank's blocks lie in each buffer in ascending order
+ * without gaps. */
 int palmette_bind(const palmette_plan* plan, void* const* buffers, int count, palmette_run** out);
 /* Begins. Any number may be under way; MPI_ERR_PENDING where this one is. */
 int palmette_start(palmette_run* run);

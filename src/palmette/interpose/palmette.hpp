@@ -1,5 +1,5 @@
-// Compositions from C++: palmette.h with owners that free what they hold, and errors as exceptions. Header only; everything that it
-// calls is C, so that it works with any compiler and standard library.
+// Compositions from C++: palmette.h with owners that free what they hold, and errors as exceptions. Header only;
+// everything that it calls is C, so that it works with any compiler and standard library.
 //
 //     palmette::Composition halo(ranks, {.blocks = ranks, .count = 1000}, MPI_DOUBLE);
 //     const int field = halo.buffer("field"), ghost = halo.buffer("ghost");
@@ -72,7 +72,8 @@ class Composition {
         return Composition(made);
     }
 
-    /// The number of the buffer of that name; buffers are bound in the order of their numbers. All of these throw Error.
+    /// The number of the buffer of that name; buffers are bound in the order of their numbers. All of these throw
+    /// Error.
     int buffer(const std::string& name) {
         int number = 0;
         check(palmette_composition_buffer(made_.get(), name.c_str(), &number));
@@ -127,8 +128,8 @@ class Run {
 /// A composition factored on a communicator.
 class Plan {
   public:
-    /// Collective: all ranks bring the same composition and factoring, such as "method=ring,tree.2 stripes=4 pipeline=16". Throws Error on all ranks
-    /// where one of them has a reason to.
+    /// Collective: all ranks bring the same composition and factoring, such as "method=ring,tree.2 stripes=4
+    /// pipeline=16". Throws Error on all ranks where one of them has a reason to.
     Plan(const Composition& composition, MPI_Comm comm, const std::string& factoring = "") {
         palmette_plan* made = nullptr;
         check(palmette_plan_make(composition.get(), comm, factoring.c_str(), &made));

@@ -1,7 +1,8 @@
 // Completing and starting requests: while the program waits or tests, collectives in the background go on.
 //
-// The requests of these are the MPI's own kind (generalized ones, or persistent receives), so that arrays, null and inactive requests and statuses are all
-// the MPI's business. Waiting becomes testing as long as anything of ours is under way.
+// The requests of these are the MPI's own kind (generalized ones, or persistent receives), so that arrays, null and
+// inactive requests and statuses are all the MPI's business. Waiting becomes testing as long as anything of ours is
+// under way.
 #include <algorithm>
 #include <array>
 #include <type_traits>
@@ -17,7 +18,8 @@ namespace {
 
 using runtime::any_under_way;
 
-/// Tests with `test(flag)` until it sets the flag or fails, or until the MPI's own wait will do. Returns an MPI code; nothing in the last case.
+/// Tests with `test(flag)` until it sets the flag or fails, or until the MPI's own wait will do. Returns an MPI code;
+/// nothing in the last case.
 template <class Test>
 std::optional<int> test_until_done(Test test) {
     int code = MPI_SUCCESS;
@@ -66,8 +68,8 @@ int on_MPI_Wait(MPI_Request* request, MPI_Status* status) {
 int on_MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[]) {
     if (any_under_way())
         if (const Guard guard; guard.entered()) {
-            // One after the other: MPI_Testall of MPICH and Intel MPI refuses their own persistent collectives. What it doesn't know is an error, which
-            // MPI_Waitall tells.
+            // One after the other: MPI_Testall of MPICH and Intel MPI refuses their own persistent collectives. What it
+            // doesn't know is an error, which MPI_Waitall tells.
             int first = 0;
             runtime::wait_until([&] {
                 for (int done = 1; first < count; ++first)

@@ -1,5 +1,5 @@
-// Point-to-point calls that wait for another process: that one may be waiting for a collective of ours that goes on in the background only while we are
-// called. So they become their nonblocking forms as long as anything is under way.
+// Point-to-point calls that wait for another process: that one may be waiting for a collective of ours that goes on in
+// the background only while we are called. So they become their nonblocking forms as long as anything is under way.
 #include <utility>
 #include <vector>
 

@@ -145,7 +145,8 @@ Kernel kernel_for(Operator op, Element element) {
 }
 
 bool is_exact(Operator op, Element element) {
-    // Minimum and maximum of floats too depend on the order: of 0.0 and -0.0, and of what isn't a number, they keep one.
+    // Minimum and maximum of floats too depend on the order: of 0.0 and -0.0, and of what isn't a number, they keep
+    // one.
     if (is_rounded(element)) return false;
     if (op != Operator::minloc && op != Operator::maxloc) return true;
     return element == Element::long_int || element == Element::int_int || element == Element::short_int ||

@@ -1,6 +1,7 @@
-// The loops behind kernel_for. Each kernels_<set>.cpp includes this once (by kernels_find.hpp), with PALMETTE_KERNEL_SET
-// naming a namespace of its own and with compiler flags of its own. Nothing of the standard library is called: an inline function of it that isn't
-// inlined would be merged with that of the other files, and instructions that the processor lacks would spread.
+// The loops behind kernel_for. Each kernels_<set>.cpp includes this once (by kernels_find.hpp), with
+// PALMETTE_KERNEL_SET naming a namespace of its own and with compiler flags of its own. Nothing of the standard library
+// is called: an inline function of it that isn't inlined would be merged with that of the other files, and instructions
+// that the processor lacks would spread.
 #pragma once
 
 #ifndef PALMETTE_KERNEL_SET
@@ -45,8 +46,8 @@ void store(void* to, std::size_t offset, T value) {
     __builtin_memcpy(static_cast<char*>(to) + offset, &value, value_bytes<T>);
 }
 
-// Arithmetic on integers runs on unsigned ones, which wrap around as the MPIs' sums do; `1U *` keeps the short ones from
-// becoming int, whose products overflow.
+// Arithmetic on integers runs on unsigned ones, which wrap around as the MPIs' sums do; `1U *` keeps the short ones
+// from becoming int, whose products overflow.
 struct Sum {
     static float of(float a, float b) { return a + b; }
     static double of(double a, double b) { return a + b; }

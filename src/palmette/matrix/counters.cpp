@@ -18,7 +18,8 @@ int don_t_copy(MPI_Comm, int, void*, void*, void*, int* flag) {
     return MPI_SUCCESS;
 }
 
-/// Ranks that get this one's messages in a collective over neighbours, in the order of their blocks; MPI_PROC_NULL among them.
+/// Ranks that get this one's messages in a collective over neighbours, in the order of their blocks; MPI_PROC_NULL
+/// among them.
 std::vector<int> destinations_of(MPI_Comm comm) {
     int kind = MPI_UNDEFINED;
     PMPI_Topo_test(comm, &kind);

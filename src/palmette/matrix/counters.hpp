@@ -1,4 +1,5 @@
-// What this process has sent to which rank of MPI_COMM_WORLD. Its memory grows with the ranks that it has sent to, not with the job.
+// What this process has sent to which rank of MPI_COMM_WORLD. Its memory grows with the ranks that it has sent to, not
+// with the job.
 #pragma once
 
 #include <mpi.h>
@@ -31,7 +32,8 @@ class Counters {
     void stop() { counting_.store(false, std::memory_order_release); }
     bool counting() const { return counting_.load(std::memory_order_acquire); }
 
-    /// `count` elements went to rank `dest` of the communicator, the remote group's of an inter-communicator. MPI_PROC_NULL counts nothing.
+    /// `count` elements went to rank `dest` of the communicator, the remote group's of an inter-communicator.
+    /// MPI_PROC_NULL counts nothing.
     void sent(MPI_Comm comm, int dest, std::int64_t count, MPI_Datatype type);
     /// A collective over neighbours: the same to each; to each its count; to each its count of its type.
     void sent_to_neighbours(MPI_Comm comm, std::int64_t count, MPI_Datatype type);
@@ -80,7 +82,8 @@ class Counters {
     int keyval_ = MPI_KEYVAL_INVALID;
 };
 
-/// True for the outermost call of the program's on this thread, while messages are counted: an MPI may build one function on another.
+/// True for the outermost call of the program's on this thread, while messages are counted: an MPI may build one
+/// function on another.
 class Outermost {
   public:
     Outermost();

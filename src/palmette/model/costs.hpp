@@ -34,11 +34,13 @@ struct MessageCosts {
     }
 };
 
-/// Round figures that stand in where a topology tells nothing. They rank algorithms; times made of them are of the right order at best.
+/// Round figures that stand in where a topology tells nothing. They rank algorithms; times made of them are of the
+/// right order at best.
 ///
-/// Latencies between nodes are about those that Kandalla et al. (IPDPS 2010) measured on an InfiniBand cluster, 2.04 us under one switch,
-/// 2.45 us over three hops and 2.85 us over five. The rest are orders of magnitude of present servers, chosen and not measured: an adapter of 100 Gbit/s, one
-/// core that copies 5 GB/s through shared memory, half as much where it adds up two operands.
+/// Latencies between nodes are about those that Kandalla et al. (IPDPS 2010) measured on an InfiniBand cluster, 2.04 us
+/// under one switch, 2.45 us over three hops and 2.85 us over five. The rest are orders of magnitude of present
+/// servers, chosen and not measured: an adapter of 100 Gbit/s, one core that copies 5 GB/s through shared memory, half
+/// as much where it adds up two operands.
 namespace assumed {
 inline constexpr double node_latency_s = 2.0e-6;
 inline constexpr double further_latency_s = 0.4e-6;  ///< for each level above
@@ -47,8 +49,8 @@ inline constexpr double node_stream_bytes_per_s = 12e9;
 inline constexpr double inside_latency_s = 0.5e-6;
 inline constexpr double inside_overhead_s = 0.2e-6;
 inline constexpr double inside_stream_bytes_per_s = 5e9;
-/// Short messages to other nodes are copied out of and into buffers of the MPI, from cache mostly. What adapters read where it is begins between 8 and
-/// 64 KB in the MPIs.
+/// Short messages to other nodes are copied out of and into buffers of the MPI, from cache mostly. What adapters read
+/// where it is begins between 8 and 64 KB in the MPIs.
 inline constexpr double eager_copy_bytes_per_s = 13e9;
 inline constexpr std::int64_t eager_copy_bytes = 16384;
 inline constexpr double copy_bytes_per_s = 5e9;
@@ -71,8 +73,8 @@ struct Costs {
     std::int64_t eager_bytes = assumed::eager_bytes;
     /// Of short messages to other nodes, at each end; 0: they aren't copied.
     double eager_copy_bytes_per_s = assumed::eager_copy_bytes_per_s;
-    /// Taken for an edge of the level `node` whose capacity is unknown, so that one rank can't send to a thousand at once for nothing; 0: such
-    /// edges let everything through, as those of outer levels do.
+    /// Taken for an edge of the level `node` whose capacity is unknown, so that one rank can't send to a thousand at
+    /// once for nothing; 0: such edges let everything through, as those of outer levels do.
     double unknown_node_edge_bytes_per_s = 0;
 
     static Costs of(const topology::Job& job);
@@ -92,7 +94,8 @@ struct Ground {
     Basis basis = Basis::assumed;
 };
 
-/// Every figure of `costs` that `job` can need, outermost level first, and the capacities of edges (the smallest of each level).
+/// Every figure of `costs` that `job` can need, outermost level first, and the capacities of edges (the smallest of
+/// each level).
 std::vector<Ground> grounds(const topology::Job& job, const Costs& costs);
 
 }  // namespace palmette::model

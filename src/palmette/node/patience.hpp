@@ -16,8 +16,9 @@ inline void relax() {
 #endif
 }
 
-/// Spins where the ranks have a core each, gives way where they don't, and sleeps when it takes long. Which of these is found out by the way: besides the counts, a yield that
-/// takes long shows that others want this core. Keep one per communicator, so that what it learned is kept.
+/// Spins where the ranks have a core each, gives way where they don't, and sleeps when it takes long. Which of these is
+/// found out by the way: besides the counts, a yield that takes long shows that others want this core. Keep one per
+/// communicator, so that what it learned is kept.
 ///
 ///     patience.fresh();
 ///     while (!flag()) if (patience.pause()) let_mpi_progress();
@@ -29,7 +30,8 @@ class Patience {
     /// A new wait begins. (Left out, the next wait counts as part of the last one and sleeps sooner.)
     void fresh() { polls_ = yields_ = 0; }
 
-    /// Call it once for each poll in vain. True every now and then, a few microseconds apart: the MPI needs a chance to progress.
+    /// Call it once for each poll in vain. True every now and then, a few microseconds apart: the MPI needs a chance to
+    /// progress.
     bool pause() {
         ++polls_;
         if (way_.crowded() || !enough_cores_ || polls_ % spins_between_yields == 0) return give_way();

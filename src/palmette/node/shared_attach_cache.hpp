@@ -17,9 +17,9 @@ class SharedAttacher {
     virtual void detach(char* mapped, std::int64_t bytes) = 0;
 };
 
-/// Mapped ranges of all members, in order of (member, address). Ranges of one member never overlap: a new one that meets others replaces them by
-/// one that covers all. What was found since the last `settle` stays mapped until then; beyond that the least recently used ranges go first
-/// when a bound is met.
+/// Mapped ranges of all members, in order of (member, address). Ranges of one member never overlap: a new one that
+/// meets others replaces them by one that covers all. What was found since the last `settle` stays mapped until then;
+/// beyond that the least recently used ranges go first when a bound is met.
 class AttachCache {
   public:
     struct Bounds {
@@ -39,7 +39,8 @@ class AttachCache {
     AttachCache(const AttachCache&) = delete;
     AttachCache& operator=(const AttachCache&) = delete;
 
-    /// Where `member`'s memory [address, address + bytes) can be read here, until the next `settle`. Null: not mapped; read it otherwise.
+    /// Where `member`'s memory [address, address + bytes) can be read here, until the next `settle`. Null: not mapped;
+    /// read it otherwise.
     const char* find(int member, std::uint64_t address, std::int64_t bytes);
     /// Nobody uses what was found before any more: it may be unmapped from now on.
     void settle();

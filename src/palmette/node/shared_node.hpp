@@ -1,15 +1,16 @@
 // What the ranks of one communicator on one node do with their shared memory: make data readable, and read it.
 //
-// All members take part in the same operations in the same order, one at a time, so that a count is enough to tell operations apart. In
-// operation n a member publishes entries in its window n mod 16 with the stamp n + 1; peers wait for that stamp. A window, and the ring space
-// of its operation, are used again when every member has finished the operation that had them. One operation is thus
+// All members take part in the same operations in the same order, one at a time, so that a count is enough to tell
+// operations apart. In operation n a member publishes entries in its window n mod 16 with the stamp n + 1; peers wait
+// for that stamp. A window, and the ring space of its operation, are used again when every member has finished the
+// operation that had them. One operation is thus
 //
 //     while (!node.begin(ring_bytes)) patience.pause();
 //     node.expose_...(tag, ...);  while (!(e = node.look(peer, tag))) patience.pause();  node.read(peer, *e, ...);
 //     node.end();
 //
-// A member's windows and ring are written by that member alone (readers only count up `releases`), so no step needs a lock or
-// a read-modify-write; a small message costs the transfer of one cache line.
+// A member's windows and ring are written by that member alone (readers only count up `releases`), so no step needs a
+// lock or a read-modify-write; a small message costs the transfer of one cache line.
 #pragma once
 
 #include <algorithm>
@@ -30,26 +31,27 @@ namespace palmette::runtime {
 /// One member's view of the segment. Not for several threads at once. Local calls, none of them waits.
 class SharedNode {
   public:
-    /// Makes the segment; the creator is its member `me`. Give `name` to the others (at most SharedSegment::name_capacity characters). Null with the
-    /// reason in `why` when that fails.
+    /// Makes the segment; the creator is its member `me`. Give `name` to the others (at most
+    /// SharedSegment::name_capacity characters). Null with the reason in `why` when that fails.
     static std::unique_ptr<SharedNode> create(int members, int me, const SharedShape& shape,
                                               SharedSegment::Backing backing, std::string& name, std::string& why);
-    /// Joins what `create` made. Null with the reason in `why`. When any member fails with Backing::memfd, all agree on that and start again with
-    /// Backing::named; when that fails too, there is no shared memory.
+    /// Joins what `create` made. Null with the reason in `why`. When any member fails with Backing::memfd, all agree on
+    /// that and start again with Backing::named; when that fails too, there is no shared memory.
     static std::unique_ptr<SharedNode> attach(const std::string& name, int members, int me, std::string& why);
-    /// Takes the place of member `me` in a segment that is mapped already. Null with the reason in `why` when it is taken or there is no such place.
+    /// Takes the place of member `me` in a segment that is mapped already. Null with the reason in `why` when it is
+    /// taken or there is no such place.
     static std::unique_ptr<SharedNode> join(std::shared_ptr<SharedSegment> segment, int me, std::string& why);
 
     ~SharedNode();
     SharedNode(const SharedNode&) = delete;
     SharedNode& operator=(const SharedNode&) = delete;
 
-    /// To be called by each member once all have agreed that everyone has joined, before the first operation. From here on nothing in the
-    /// file system leads to the segment. Tries whether the others' memory can be read.
+    /// To be called by each member once all have agreed that everyone has joined, before the first operation. From here
+    /// on nothing in the file system leads to the segment. Tries whether the others' memory can be read.
     void everyone_is_here();
 
-    /// Whether every member can read every other one's memory, so that exposures by address can be used; the same answer for all. Nothing as long as
-    /// somebody hasn't called `everyone_is_here`.
+    /// Whether every member can read every other one's memory, so that exposures by address can be used; the same
+    /// answer for all. Nothing as long as somebody hasn't called `everyone_is_here`.
     [[nodiscard]] std::optional<bool> single_copy() const;
     /// The processors that any member may run on. Known after `everyone_is_here`.
     [[nodiscard]] int cores() const { return cores_; }
@@ -60,8 +62,9 @@ class SharedNode {
     /// Ring space that an exposure of `bytes` takes.
     static constexpr std::int64_t room_bytes(std::int64_t bytes) { return round_up(bytes, cache_line); }
 
-    /// Starts the next operation, with `ring_bytes` (a sum of `room_bytes`) of ring for its exposures. False as long as a member is so far behind that window or
-    /// ring are still in use: try again. Throws base::Error for more than `ring_bytes()`.
+    /// Starts the next operation, with `ring_bytes` (a sum of `room_bytes`) of ring for its exposures. False as long as
+    /// a member is so far behind that window or ring are still in use: try again. Throws base::Error for more than
+    /// `ring_bytes()`.
     bool begin(std::int64_t ring_bytes) {
         std::int64_t start = 0;
         if (!fits(ring_bytes, start) && !catch_up(ring_bytes, start)) return false;
@@ -77,7 +80,8 @@ class SharedNode {
         return true;
     }
 
-    /// Space in the ring for one exposure of this operation, at a multiple of 64. Null when `begin` hasn't asked for that much.
+    /// Space in the ring for one exposure of this operation, at a multiple of 64. Null when `begin` hasn't asked for
+    /// that much.
     char* room(std::int64_t bytes) {
         if (head_ - room_ < bytes) return nullptr;
         char* at = my_ring() + (room_ - lap_);
@@ -98,7 +102,8 @@ class SharedNode {
         if (bytes > 0) std::memcpy(entry.data, data, static_cast<std::size_t>(bytes));
         publish(entry, ExposureKind::in_entry, bytes);
     }
-    /// Publishes data where it is. It must stay there unchanged until `read_by` says that its readers are done. What fits into the entry is copied.
+    /// Publishes data where it is. It must stay there unchanged until `read_by` says that its readers are done. What
+    /// fits into the entry is copied.
     void expose_address(unsigned tag, const void* data, std::int64_t bytes) {
         if (bytes <= Exposure::inline_bytes) return expose_inline(tag, data, bytes);
         Exposure& entry = mine(tag);
@@ -122,7 +127,8 @@ class SharedNode {
         const Exposure& entry = at(member, tag);
         return entry.stamp.load(std::memory_order_acquire) == now_ + 1 ? &entry : nullptr;
     }
-    /// Where an exposure's data can be read in place until `end` (by address: until `release`); null where only `read` reaches it.
+    /// Where an exposure's data can be read in place until `end` (by address: until `release`); null where only `read`
+    /// reaches it.
     const char* direct(int member, const Exposure& exposure) {
         if (exposure.kind == ExposureKind::in_entry) return exposure.data;
         if (exposure.kind == ExposureKind::in_ring) return ring_of(member) + exposure.offset;
@@ -178,7 +184,8 @@ class SharedNode {
         if (cache_) cache_->settle();
     }
 
-    /// Maps others' memory with `attacher`, so that `direct` reaches exposures by address. For tests; `everyone_is_here` does it where XPMEM is there.
+    /// Maps others' memory with `attacher`, so that `direct` reaches exposures by address. For tests;
+    /// `everyone_is_here` does it where XPMEM is there.
     void map_with(std::unique_ptr<SharedAttacher> attacher, AttachCache::Bounds bounds = {});
     /// Of the attach cache; zeros where nothing is mapped.
     [[nodiscard]] AttachCache::Counts attach_counts() const {
@@ -206,12 +213,14 @@ class SharedNode {
         entry.stamp.store(now_ + 1, std::memory_order_release);
     }
 
-    /// Whether the next operation has a window and `bytes` of ring, by what was last seen of the others; `start` is where.
+    /// Whether the next operation has a window and `bytes` of ring, by what was last seen of the others; `start` is
+    /// where.
     ///
-    /// Positions in the ring count up for ever; an operation's space never spans the ring's end. Small operations stay in its beginning where they
-    /// can, which is soon in memory and in the caches. Large ones use more and more of it, in the end all: what a peer's cache has just read takes
-    /// longer to write again than what it has forgotten (studies/shared_copy.cpp: 256 KiB took 30 us through 256 KiB, 14 us through 1 MiB and 9 us
-    /// through 4 MiB). But memory that is touched for the first time costs ten times as much, so a lap gets longer after eight of them.
+    /// Positions in the ring count up for ever; an operation's space never spans the ring's end. Small operations stay
+    /// in its beginning where they can, which is soon in memory and in the caches. Large ones use more and more of it,
+    /// in the end all: what a peer's cache has just read takes longer to write again than what it has forgotten
+    /// (studies/shared_copy.cpp: 256 KiB took 30 us through 256 KiB, 14 us through 1 MiB and 9 us through 4 MiB). But
+    /// memory that is touched for the first time costs ten times as much, so a lap gets longer after eight of them.
     bool fits(std::int64_t bytes, std::int64_t& start) const {
         if (now_ - finished_by_all_ >= shared_windows) return false;
         start = head_;

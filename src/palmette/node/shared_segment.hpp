@@ -9,8 +9,8 @@
 
 namespace palmette::runtime {
 
-/// A mapped segment. Nothing is left of it after the job, however the job ends: a memfd has no name in any folder, and the fallback's name is
-/// taken away as soon as everybody has opened it.
+/// A mapped segment. Nothing is left of it after the job, however the job ends: a memfd has no name in any folder, and
+/// the fallback's name is taken away as soon as everybody has opened it.
 class SharedSegment {
   public:
     /// `memfd`: others open the creator's descriptor through /proc, which needs the same user and process namespace.
@@ -20,12 +20,13 @@ class SharedSegment {
     /// Longest name that `create` gives, its closing zero included: fits a buffer for MPI_Bcast.
     static constexpr int name_capacity = 96;
 
-    /// Makes the memory for `members` members, all zero but for the header. `name` tells `open` where it is. Null with the reason in `why` when there
-    /// is no room or the system refuses.
+    /// Makes the memory for `members` members, all zero but for the header. `name` tells `open` where it is. Null with
+    /// the reason in `why` when there is no room or the system refuses.
     static std::unique_ptr<SharedSegment> create(int members, const SharedShape& shape, Backing backing,
                                                  std::string& name, std::string& why);
 
-    /// Opens what `create` made in another process of this node. Null with the reason in `why` when it can't be opened or isn't that segment.
+    /// Opens what `create` made in another process of this node. Null with the reason in `why` when it can't be opened
+    /// or isn't that segment.
     static std::unique_ptr<SharedSegment> open(const std::string& name, int members, std::string& why);
 
     ~SharedSegment();

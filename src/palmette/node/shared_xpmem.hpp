@@ -13,7 +13,8 @@ namespace palmette::runtime {
 /// One line for `palmette doctor`: that XPMEM is there, or what is missing.
 std::string xpmem_status();
 
-/// This process's memory as a segment that the same user's processes may map; -1 where XPMEM isn't there. Made once a process.
+/// This process's memory as a segment that the same user's processes may map; -1 where XPMEM isn't there. Made once a
+/// process.
 std::int64_t xpmem_segment();
 
 /// Maps memory of the members whose segments are given. Null where XPMEM isn't there or a member has no segment.

@@ -20,8 +20,9 @@ constexpr std::array<std::int64_t, 4> sizes{16 << 10, 64 << 10, 256 << 10, 1 << 
 constexpr std::int64_t batch = 16 << 10;
 /// Copying twice gets faster once all of the ring is in use, which the trial doesn't wait for.
 constexpr double clearly = 0.6;
-/// But it moves each byte between cores twice, counting what the writer takes back when it uses the ring again. Where cores come to be far from each other while a job
-/// runs, as those of a virtual machine may, long blocks then take twice as long as by the MPI. From this size on copying twice is what has to be clearly faster.
+/// But it moves each byte between cores twice, counting what the writer takes back when it uses the ring again. Where
+/// cores come to be far from each other while a job runs, as those of a virtual machine may, long blocks then take
+/// twice as long as by the MPI. From this size on copying twice is what has to be clearly faster.
 constexpr std::int64_t long_from = 64 << 10;
 constexpr double barely = 1.5;
 constexpr int repeats = 4;

@@ -27,8 +27,8 @@ class Contract {
     virtual Blocks holds(Rank rank, Buffer buffer) const = 0;
     /// By operation, as Step::operation counts: whether it is commutative.
     virtual std::vector<bool> commutes() const = 0;
-    /// What every block that a rank holds must contain in the end, from what all held at first: `terms.leaf(rank, buffer, block)`. Values that are
-    /// one handle must also be put together in the same way wherever they end.
+    /// What every block that a rank holds must contain in the end, from what all held at first: `terms.leaf(rank,
+    /// buffer, block)`. Values that are one handle must also be put together in the same way wherever they end.
     virtual void evaluate(
         Terms& terms,
         const std::function<void(Rank rank, Buffer buffer, std::int64_t block, Contents value)>& visit) const = 0;

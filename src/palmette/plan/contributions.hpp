@@ -12,8 +12,8 @@
 
 namespace palmette::plan {
 
-/// A handle to an expression. Equal expressions have equal handles, so two results that were put together in the same way, operand for
-/// operand, are equal bit for bit whatever the operation.
+/// A handle to an expression. Equal expressions have equal handles, so two results that were put together in the same
+/// way, operand for operand, are equal bit for bit whatever the operation.
 using Contents = std::int64_t;
 inline constexpr Contents undefined_contents = -1;
 

@@ -31,15 +31,16 @@ struct PlanCount {
     std::int64_t pulled_bytes = 0;   ///< read from the memory of other ranks of the node
     std::int64_t reduced_bytes = 0;  ///< results of reduce and pull_reduce
     std::vector<LevelCount> levels;  ///< outermost first, as in the job
-    /// The link that takes longest: seconds where capacities are known, else most bytes. level < 0: nothing crosses any.
+    /// The link that takes longest: seconds where capacities are known, else most bytes. level < 0: nothing crosses
+    /// any.
     std::int32_t busiest_level = -1;
     std::int32_t busiest_group = -1;
     double busiest_s = 0;            ///< bytes / capacity of that link, 0 where no capacity is known
     std::int64_t longest_chain = 0;  ///< messages and pulls that wait for each other
 };
 
-/// `block_bytes[b]`: length of block b; a single entry is the size of the request (Request::block_bytes). Throws base::Error on a list of another
-/// length.
+/// `block_bytes[b]`: length of block b; a single entry is the size of the request (Request::block_bytes). Throws
+/// base::Error on a list of another length.
 PlanCount count(const Plan& plan, const Job& job, const std::vector<std::int64_t>& block_bytes);
 
 }  // namespace palmette::plan

@@ -18,8 +18,9 @@ using topology::Job;
 struct Request {
     Collective collective = Collective::gather;
     Rank root{0};  ///< matters to gather, scatter, bcast and reduce only
-    /// What one rank contributes (gather, allgather), gets (scatter, reduce_scatter) or sends to each other rank (alltoall); the whole vector of
-    /// bcast, reduce, allreduce, scan and exscan. -1 where ranks don't know each other's sizes (gatherv, scatterv, alltoallv, alltoallw).
+    /// What one rank contributes (gather, allgather), gets (scatter, reduce_scatter) or sends to each other rank
+    /// (alltoall); the whole vector of bcast, reduce, allreduce, scan and exscan. -1 where ranks don't know each
+    /// other's sizes (gatherv, scatterv, alltoallv, alltoallw).
     std::int64_t block_bytes = -1;
     std::int64_t element_bytes = 1;  ///< of a reduction: no cut goes through an element
     bool ordered = false;        ///< the operation isn't commutative: contributions are combined in the order of ranks
@@ -59,7 +60,8 @@ base::Json to_json(const Plan& plan, const Job& job);
 /// One program in lines such as "3 send to 5 tag 0: recv[0..4) after 1,2".
 std::string to_text(const Program& program);
 
-/// One message or pull of a plan, for listings and drawings. `time` is the length of the longest chain of messages that it waits for.
+/// One message or pull of a plan, for listings and drawings. `time` is the length of the longest chain of messages that
+/// it waits for.
 struct Message {
     Rank from, to;
     std::int32_t tag = 0;

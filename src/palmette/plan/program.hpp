@@ -15,7 +15,8 @@ namespace palmette::plan {
 
 using base::Rank;
 
-/// What a plan carries out. The v and w forms share the plans of these: counts come in when a program is bound to memory.
+/// What a plan carries out. The v and w forms share the plans of these: counts come in when a program is bound to
+/// memory.
 enum class Collective : std::uint8_t {
     gather,
     scatter,
@@ -36,8 +37,9 @@ const char* name_of(Collective collective);
 /// Throws base::Error naming the known ones.
 Collective collective_named(std::string_view name);
 
-/// Memory that a block lies in. `send` and `recv` are the caller's, `scratch` belongs to the plan. Scratch has layers, so that a rank can
-/// hold several versions of a block; `scratch` is layer 0. From `named` on stand further buffers of the caller's: a composition may have any number.
+/// Memory that a block lies in. `send` and `recv` are the caller's, `scratch` belongs to the plan. Scratch has layers,
+/// so that a rank can hold several versions of a block; `scratch` is layer 0. From `named` on stand further buffers of
+/// the caller's: a composition may have any number.
 enum class Buffer : std::uint8_t { send, recv, scratch, named = 128 };
 constexpr Buffer scratch_layer(std::size_t layer) { return static_cast<Buffer>(2 + layer); }
 constexpr bool is_scratch(Buffer buffer) { return buffer >= Buffer::scratch && buffer < Buffer::named; }
@@ -69,16 +71,16 @@ struct Slice {
     friend bool operator==(const Slice&, const Slice&) = default;
 };
 
-/// Bytes of a slice of a block of `length` bytes; the slices of a block add up to its length. Cuts lie between elements of
-/// `element_bytes` bytes, of which `length` is a multiple.
+/// Bytes of a slice of a block of `length` bytes; the slices of a block add up to its length. Cuts lie between elements
+/// of `element_bytes` bytes, of which `length` is a multiple.
 std::int64_t slice_begin(Slice slice, std::int64_t length, std::int64_t element_bytes = 1);
 std::int64_t slice_length(Slice slice, std::int64_t length, std::int64_t element_bytes = 1);
 
 using StepId = std::uint32_t;
 
 /// One step. It starts when all steps that it waits for are complete; steps that don't wait for each other overlap.
-/// A send and the recv with the same (sender, receiver, tag) are one message. A pull belongs to the expose of its peer with the same
-/// tag, and takes some or all of its blocks; tags of exposes count apart from those of messages.
+/// A send and the recv with the same (sender, receiver, tag) are one message. A pull belongs to the expose of its peer
+/// with the same tag, and takes some or all of its blocks; tags of exposes count apart from those of messages.
 struct Step {
     StepKind kind = StepKind::send;
     std::uint8_t stage = 0;  ///< index into Program::stages
@@ -91,11 +93,11 @@ struct Step {
     std::uint8_t operation = 0;      ///< reduce: which of a composition's operations
     std::uint32_t first_region = 0;  ///< into Program::regions; steps may share a list
     std::uint32_t region_count = 0;
-    /// copy, reduce, pull_reduce: the last `target_count` regions are written, the others read; a reduce reads its left operand's blocks, then
-    /// as many of its right one's
+    /// copy, reduce, pull_reduce: the last `target_count` regions are written, the others read; a reduce reads its left
+    /// operand's blocks, then as many of its right one's
     std::uint32_t target_count = 0;
-    Interval
-        exposed;  ///< pull, pull_reduce: all that the peer exposes under this tag, so that a reader knows where its blocks lie
+    Interval exposed;  ///< pull, pull_reduce: all that the peer exposes under this tag, so that a reader knows where
+                       ///< its blocks lie
     std::uint32_t first_wait = 0;  ///< into Program::waits
     std::uint32_t wait_count = 0;
 };
@@ -120,7 +122,8 @@ struct Program {
     std::vector<Step> steps;  ///< every step waits for earlier ones only
     std::vector<Region> regions;
     std::vector<StepId> waits;
-    /// Blocks that the vector of bcast, reduce, allreduce, scan and exscan is cut in, as even as elements allow; the same on all ranks.
+    /// Blocks that the vector of bcast, reduce, allreduce, scan and exscan is cut in, as even as elements allow; the
+    /// same on all ranks.
     std::int64_t cut = 1;
     std::vector<Blocks> scratch;  ///< by layer: the blocks that need room
     std::vector<std::string> stages;

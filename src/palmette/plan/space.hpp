@@ -22,15 +22,16 @@ bool is_rooted(Collective collective);
 /// True where contributions are combined: reduce, allreduce, reduce_scatter, scan, exscan.
 bool is_reduction(Collective collective);
 
-/// What a rank has before the collective, and what it has to hold after. For bcast the root's vector is in `send` and the others' in
-/// `recv`; the first rank of an exscan gets nothing.
+/// What a rank has before the collective, and what it has to hold after. For bcast the root's vector is in `send` and
+/// the others' in `recv`; the first rank of an exscan gets nothing.
 Blocks blocks_before(const Request& request, const Job& job, const Program& program);
 Blocks blocks_after(const Request& request, const Job& job, const Program& program);
 
 /// Number of blocks of all ranks together.
 std::int64_t block_count(const Request& request, const Job& job, std::int64_t cut);
 
-/// The length of every block from what people give: one number (bytes as in Request::block_bytes), or one for each block.
+/// The length of every block from what people give: one number (bytes as in Request::block_bytes), or one for each
+/// block.
 class BlockLengths {
   public:
     /// Throws base::Error on a list of another length. `block_bytes` must outlive this.

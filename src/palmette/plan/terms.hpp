@@ -14,8 +14,9 @@
 
 namespace palmette::plan {
 
-/// Expressions over what ranks had in their buffers at first. Each has a handle of its own for each way of putting it together, and a normal form
-/// that two expressions share if they are equal by associativity and, where the operation has it, commutativity.
+/// Expressions over what ranks had in their buffers at first. Each has a handle of its own for each way of putting it
+/// together, and a normal form that two expressions share if they are equal by associativity and, where the operation
+/// has it, commutativity.
 class Terms {
   public:
     /// `commutes[i]`: whether operation i is commutative.

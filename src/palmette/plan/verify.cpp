@@ -265,7 +265,8 @@ class Verifier {
         return std::nullopt;
     }
 
-    /// What readers of an expose get: its contents as it starts. Where nothing is copied, the check of races shows that they stay.
+    /// What readers of an expose get: its contents as it starts. Where nothing is copied, the check of races shows that
+    /// they stay.
     Complaint put_out(StepRef ref) {
         const Program& program = plan_.programs[ref.rank];
         const Step& step = program.steps[ref.step];

@@ -63,7 +63,8 @@ class Rights {
     std::vector<Blocks> callers_;
 };
 
-/// The memory of one rank: for every part of every block that it has, what it holds. `aliased`: input and output are the same memory.
+/// The memory of one rank: for every part of every block that it has, what it holds. `aliased`: input and output are
+/// the same memory.
 class Memory {
   public:
     Memory(const Rights& rights, std::int64_t parts, bool aliased)
@@ -114,7 +115,8 @@ inline Span<Region> written_by(const Program& program, const Step& step) {
     return traits(step.kind).reads ? program.targets_of(step) : program.regions_of(step);
 }
 
-/// Finds two steps of a program that touch the same part of a block, one of them writing, and neither waits for the other.
+/// Finds two steps of a program that touch the same part of a block, one of them writing, and neither waits for the
+/// other.
 Complaint check_races(const Program& program, const Memory& memory, std::int64_t parts);
 /// Programs without messages may be run one step after the other, where an expose doesn't wait for its readers.
 Complaint check_order(const Plan& plan);

@@ -128,8 +128,9 @@ namespace {
 constexpr double fast_s = 20e-6;
 constexpr double slow_link_bytes_per_s = 1e9;
 
-/// Formulas let the segments of a pipeline come one after the other. Where a rank's messages share a link instead, all end together, and each hop takes the
-/// whole vector's time (so it does in SimGrid; docs/decisions/0005). Of latencies that are short beside that, pipelines are left out.
+/// Formulas let the segments of a pipeline come one after the other. Where a rank's messages share a link instead, all
+/// end together, and each hop takes the whole vector's time (so it does in SimGrid; docs/decisions/0005). Of latencies
+/// that are short beside that, pipelines are left out.
 bool pipelined(const Spec& spec) {
     const auto top = spec.find("top");
     return (top && *top == "chain") || (spec.name == "ring" && spec.find("segment")) ||
@@ -165,7 +166,8 @@ std::vector<Estimated> rank_by_model(const topology::Job& job, const plan::Reque
 
 std::optional<Estimated> best_by_model(const topology::Job& job, const plan::Request& request) {
     if (request.block_bytes < 0 && request.collective != Collective::barrier) return std::nullopt;
-    // This one is asked in a run: it copies nothing that it doesn't choose, and asks only the fastest whether they serve.
+    // This one is asked in a run: it copies nothing that it doesn't choose, and asks only the fastest whether they
+    // serve.
     const std::vector<Spec>& specs = candidates(request.collective);
     const model::Costs costs = model::Costs::of(job);
     const bool pipelines = may_be_pipelined(job, costs);

@@ -16,7 +16,8 @@ struct Look {
     bool measurable = false;  ///< that limit is about links, of which a measurement might tell something else
 };
 
-/// The rows of the function in order, up to the one that decides or to the last. Agrees with Table::choose. Throws what that throws.
+/// The rows of the function in order, up to the one that decides or to the last. Agrees with Table::choose. Throws what
+/// that throws.
 std::vector<Look> looks(const Table& table, Function function, const Job& job, const plan::Request& request,
                         const Surroundings& surroundings = {});
 

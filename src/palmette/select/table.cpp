@@ -126,7 +126,8 @@ std::string microseconds(double seconds) {
     return text.data();
 }
 
-/// Ranks by the switch that algorithms call `leaf`; null where the job spreads over one only, or nothing is known of them.
+/// Ranks by the switch that algorithms call `leaf`; null where the job spreads over one only, or nothing is known of
+/// them.
 const topology::Partition* switches_of(const Job& job) {
     const auto leaf = job.find_level("leaf");
     return leaf ? &job.levels()[*leaf].groups : nullptr;

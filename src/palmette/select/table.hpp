@@ -75,7 +75,8 @@ struct Row {
     std::string why;  ///< one sentence for people
 };
 
-/// On how many groups of the level `leaf` the job spreads; 1 where it hasn't that level. A host beside the leaves counts as one.
+/// On how many groups of the level `leaf` the job spreads; 1 where it hasn't that level. A host beside the leaves
+/// counts as one.
 std::int32_t switch_count(const Job& job);
 
 /// Whether that is a number that the row asks for.
@@ -106,18 +107,20 @@ class Table {
     static const Table& built_in();
     /// Differs whenever that table does.
     static std::uint64_t built_in_digest();
-    /// From a JSON document {"format": "palmette-table", "version": 1, "rows": [...]}. Names of algorithms and their keys are checked here.
-    /// Throws base::Error naming the row.
+    /// From a JSON document {"format": "palmette-table", "version": 1, "rows": [...]}. Names of algorithms and their
+    /// keys are checked here. Throws base::Error naming the row.
     static Table from_json(const base::Json& document);
     static Table from_file(const std::string& path);
     base::Json to_json() const;
 
     /// The first row that matches and whose algorithm doesn't refuse the job (by_model: some candidate doesn't). Where
-    /// there is none, the candidate that the model holds fastest if the job's costs were calibrated, else the MPI's own. Depends only on what all
-    /// ranks know, so that all choose the same. The request's collective is the function's.
+    /// there is none, the candidate that the model holds fastest if the job's costs were calibrated, else the MPI's
+    /// own. Depends only on what all ranks know, so that all choose the same. The request's collective is the
+    /// function's.
     Choice choose(Function function, const Job& job, const plan::Request& request,
                   const Surroundings& surroundings = {}) const;
-    /// True where a function's calls on this job are the MPI's whatever their size: nothing else about them needs a look.
+    /// True where a function's calls on this job are the MPI's whatever their size: nothing else about them needs a
+    /// look.
     bool always_mpi(Function function, const Job& job, const Surroundings& surroundings) const;
 
     /// Sizes of blocks, in bytes, both ends included, and the row that answers for them.
@@ -125,7 +128,8 @@ class Table {
         std::int64_t from, to;
         std::size_t row;
     };
-    /// The sizes whose calls are surely the MPI's, whatever the root and the operation; smaller ones first, zero bytes left out.
+    /// The sizes whose calls are surely the MPI's, whatever the root and the operation; smaller ones first, zero bytes
+    /// left out.
     std::vector<Range> mpi_ranges(Function function, const Job& job, const Surroundings& surroundings) const;
 
     /// "table row 3: why", as choices have it; for a call left to the MPI with the loss that decided.
@@ -144,7 +148,8 @@ class Table {
 bool is_scattered(const Job& job);
 /// Of the levels that tell the job's ranks apart; 0 where none is known.
 double slowest_latency(const Job& job);
-/// Of the links out of their groups the share that other traffic takes of the fullest one; 0 where none is known. Time: that of the groups.
+/// Of the links out of their groups the share that other traffic takes of the fullest one; 0 where none is known. Time:
+/// that of the groups.
 double heaviest_load(const Job& job);
 
 }  // namespace palmette::select

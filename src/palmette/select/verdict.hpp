@@ -6,8 +6,8 @@
 
 namespace palmette::select {
 
-/// slower, faster   the median ratio ours / other is above 1.05 (below 1/1.05), and so many pairs agree that even odds would give as many or more
-///                  with a probability of at most 5 % (one-sided sign test)
+/// slower, faster   the median ratio ours / other is above 1.05 (below 1/1.05), and so many pairs agree that even odds
+///                  would give as many or more with a probability of at most 5 % (one-sided sign test)
 /// same             25 pairs or more, and neither
 /// open             anything else: more pairs are needed
 enum class Verdict : std::uint8_t { open, faster, same, slower };
@@ -16,7 +16,8 @@ const char* name_of(Verdict verdict);
 inline constexpr std::size_t fewest_pairs = 5;
 inline constexpr std::size_t most_pairs = 25;
 
-/// `ours[i]` and `other[i]`, both above 0, were measured one after the other. Throws base::Error on lists of different length.
+/// `ours[i]` and `other[i]`, both above 0, were measured one after the other. Throws base::Error on lists of different
+/// length.
 Verdict judge(const std::vector<double>& ours, const std::vector<double>& other);
 
 /// The lower one of the two in the middle of an even number of values; 0 of none.

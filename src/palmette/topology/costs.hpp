@@ -32,8 +32,8 @@ struct MemoryCosts {
     friend bool operator==(const MemoryCosts&, const MemoryCosts&) = default;
 };
 
-/// Reads the members that are there. Throws base::Error naming `where` and the member for a negative figure or another type. A source other
-/// than "calibrated" is somebody's word.
+/// Reads the members that are there. Throws base::Error naming `where` and the member for a negative figure or another
+/// type. A source other than "calibrated" is somebody's word.
 LevelCosts read_level_costs(const base::Json& object, const std::string& where);
 MemoryCosts read_memory_costs(const base::Json& object, const std::string& where);
 /// Adds the members that are known to an object.

@@ -14,7 +14,8 @@ using base::Json;
 
 constexpr std::string_view node_level = "node";
 
-/// The tree node of `level` that holds `host`: an ancestor, or, where the level is missing on the path, the next one below it.
+/// The tree node of `level` that holds `host`: an ancestor, or, where the level is missing on the path, the next one
+/// below it.
 std::int32_t group_node(const Machine& machine, std::int32_t host, std::int32_t level) {
     std::int32_t node = machine.hosts()[static_cast<std::size_t>(host)];
     while (machine.nodes()[static_cast<std::size_t>(node)].parent >= 0) {
@@ -53,7 +54,8 @@ void Job::drop_empty_levels() {
         if (is_node || tells) {
             kept.push_back(std::move(level));
         } else if (inside && !dropped && level.costs.known()) {
-            // The outermost level below all that stay, with one rank a group: what parts ranks that no kept level tells apart.
+            // The outermost level below all that stay, with one rank a group: what parts ranks that no kept level tells
+            // apart.
             inside_ = level.costs;
             dropped = true;
         }

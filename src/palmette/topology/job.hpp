@@ -50,21 +50,22 @@ struct JobLevel {
 };
 
 /// Ranks in topology order. Levels are nested partitions of the positions, outermost first; a level that has one
-/// group only, or that lies inside of hosts and holds one rank a group, tells nothing and is left out. `node` always stays.
-/// Even partitions and regular placements take constant memory, so a rank can hold the job it is part of.
+/// group only, or that lies inside of hosts and holds one rank a group, tells nothing and is left out. `node` always
+/// stays. Even partitions and regular placements take constant memory, so a rank can hold the job it is part of.
 class Job {
   public:
     Job() = default;
     Job(const Machine& machine, const Placement& placement);
 
-    /// A regular tree, with names and group counts outermost first: {{"leaf", 64}, {"node", 16}, {"core", 16}}. Memory doesn't
-    /// depend on the number of ranks. `cyclic` deals ranks to nodes one by one; otherwise rank and position are the same.
+    /// A regular tree, with names and group counts outermost first: {{"leaf", 64}, {"node", 16}, {"core", 16}}. Memory
+    /// doesn't depend on the number of ranks. `cyclic` deals ranks to nodes one by one; otherwise rank and position are
+    /// the same.
     static Job regular(const std::vector<std::pair<std::string, std::int32_t>>& levels, bool cyclic = false);
     /// p ranks of which nothing is known but their number; one level `node` with one rank each.
     static Job flat(std::int32_t ranks);
-    /// From what ranks know of themselves: `key_of_rank[r][l]` is the group of rank r at level `names[l]`, outermost first. Groups of
-    /// the first level come in order of their first rank, groups below by their key; equal keys in different parents are
-    /// different groups. One level must be called `node`.
+    /// From what ranks know of themselves: `key_of_rank[r][l]` is the group of rank r at level `names[l]`, outermost
+    /// first. Groups of the first level come in order of their first rank, groups below by their key; equal keys in
+    /// different parents are different groups. One level must be called `node`.
     static Job from_groups(const std::vector<std::string>& names,
                            const std::vector<std::vector<std::int32_t>>& key_of_rank);
 
@@ -93,7 +94,8 @@ class Job {
     /// The part of this job that a communicator holds: `ranks[i]` is the rank here of its rank i.
     Job restricted_to(const std::vector<Rank>& ranks) const;
 
-    /// The same ranks in the order of their numbers, with nothing known of the machine: for algorithms that don't look at it.
+    /// The same ranks in the order of their numbers, with nothing known of the machine: for algorithms that don't look
+    /// at it.
     Job in_rank_order() const { return flat(size()); }
 
   private:

@@ -32,7 +32,8 @@ struct MachineNode {
 struct Inside {
     std::string name;
     std::int32_t slots = 1;  ///< places for ranks, in topology order
-    /// For each machine level (same index): the group of every slot inside this host, ascending; empty where the level is missing.
+    /// For each machine level (same index): the group of every slot inside this host, ascending; empty where the level
+    /// is missing.
     std::vector<std::vector<std::int32_t>> group_of_slot;
 };
 
@@ -41,7 +42,8 @@ class Machine {
   public:
     /// Reads the synthetic form of docs/reference/topology-json.md. Throws base::Error naming the item at fault.
     static Machine synthetic(std::string_view spec);
-    /// Reads the `machine` member of a topology.json (or the whole document). Throws base::Error naming the path in the file.
+    /// Reads the `machine` member of a topology.json (or the whole document). Throws base::Error naming the path in the
+    /// file.
     static Machine from_json(const base::Json& document);
     static Machine from_file(const std::string& path);
 

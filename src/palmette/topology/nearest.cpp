@@ -30,7 +30,8 @@ class PlacesByDistance final : public FreePlaces {
     std::vector<bool> free_;
 };
 
-/// Groups are stretches of positions, so the nearest free place is the first free position of the innermost group that has one.
+/// Groups are stretches of positions, so the nearest free place is the first free position of the innermost group that
+/// has one.
 class PlacesOfJob final : public FreePlaces {
   public:
     explicit PlacesOfJob(const Job& job) : job_(job), next_(at(job.size()) + 1) {

@@ -12,8 +12,8 @@ namespace palmette::topology {
 /// How far places are from each other, in any unit, such as the seconds of a message. Symmetric: the worse way counts.
 class Distances {
   public:
-    /// `values[i * size + j]` from place i to place j; the diagonal is ignored. Throws base::Error unless all are finite and not
-    /// negative, and size >= 1.
+    /// `values[i * size + j]` from place i to place j; the diagonal is ignored. Throws base::Error unless all are
+    /// finite and not negative, and size >= 1.
     Distances(std::int32_t size, std::vector<double> values);
 
     std::int32_t size() const { return size_; }
@@ -39,8 +39,8 @@ class FreePlaces {
 /// A look costs the number of places; of equally near ones the lowest number comes first.
 std::unique_ptr<FreePlaces> free_places(const Distances& distances);
 
-/// Place r is where rank r of the job sits; near is what shares an inner group. A look costs the number of levels; of equally near
-/// places the one with the lowest position comes first. `job` must live as long.
+/// Place r is where rank r of the job sits; near is what shares an inner group. A look costs the number of levels; of
+/// equally near places the one with the lowest position comes first. `job` must live as long.
 std::unique_ptr<FreePlaces> free_places(const Job& job);
 
 }  // namespace palmette::topology

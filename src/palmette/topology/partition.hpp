@@ -12,7 +12,8 @@ class Partition {
     Partition() = default;
     /// Groups of `group_size` positions; the last one may be smaller. group_size >= 1.
     static Partition even(std::int32_t size, std::int32_t group_size);
-    /// `firsts`: ascending first positions, beginning with 0. Becomes even by itself where it can. Throws base::Error on a bad list.
+    /// `firsts`: ascending first positions, beginning with 0. Becomes even by itself where it can. Throws base::Error
+    /// on a bad list.
     static Partition from_firsts(std::int32_t size, std::vector<std::int32_t> firsts);
 
     std::int32_t size() const { return size_; }

@@ -6,8 +6,9 @@
 
 namespace palmette::topology {
 
-/// Which rank sits at which position, or the reverse. Placements that schedulers make (block, cyclic, whole hosts in any
-/// order) have few runs, so that a rank of a large job doesn't keep a table of the job: memory is 12 bytes a run, a look-up takes log(runs).
+/// Which rank sits at which position, or the reverse. Placements that schedulers make (block, cyclic, whole hosts in
+/// any order) have few runs, so that a rank of a large job doesn't keep a table of the job: memory is 12 bytes a run, a
+/// look-up takes log(runs).
 class Permutation {
   public:
     struct Run {

@@ -18,8 +18,8 @@ struct Seat {
 /// Seats of the ranks 0..p-1.
 using Placement = std::vector<Seat>;
 
-/// `form` is block, cyclic, random:SEED, hosts=A,B,... or a file (docs/reference/topology-json.md). `ranks` = 0 takes all slots (or all
-/// that the list names). Throws base::Error that names the form, the host or the line at fault.
+/// `form` is block, cyclic, random:SEED, hosts=A,B,... or a file (docs/reference/topology-json.md). `ranks` = 0 takes
+/// all slots (or all that the list names). Throws base::Error that names the form, the host or the line at fault.
 /// random:SEED is a Fisher-Yates shuffle of all slots driven by splitmix64, the same on every machine.
 Placement make_placement(const Machine& machine, std::string_view form, std::int32_t ranks = 0);
 

@@ -1,4 +1,5 @@
-// The synthetic form of a machine: "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core". Grammar in docs/reference/topology-json.md.
+// The synthetic form of a machine: "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core". Grammar in
+// docs/reference/topology-json.md.
 #include <cctype>
 #include <charconv>
 

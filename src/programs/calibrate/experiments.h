@@ -69,10 +69,11 @@ static void burst(char* buffer, int bytes, int count, int trips, int peer, bool 
     }
 }
 
-/* The sending end of a flow: WINDOW messages are under way. Takes the rate from the answers between `warm_s` and `warm_s + seconds` after
- * the start (the first ones after it, if there are too few), as the slope of the line through (when, how many) with the least squares:
- * answers may come in bunches, whose first would give the others away for nothing in a rate from the first to the last. Empty messages
- * end the flow, one for each receive that is posted. Returns bytes per second. */
+/* The sending end of a flow: WINDOW messages are under way. Takes the rate from the answers between `warm_s` and
+ * `warm_s + seconds` after the start (the first ones after it, if there are too few), as the slope of the line through
+ * (when, how many) with the least squares: answers may come in bunches, whose first would give the others away for
+ * nothing in a rate from the first to the last. Empty messages end the flow, one for each receive that is posted.
+ * Returns bytes per second. */
 static double send_flow(char* buffer, int bytes, double warm_s, double seconds, int peer) {
     MPI_Request sends[WINDOW];
     const double begin_s = now_s();

@@ -1,4 +1,5 @@
-/* What one rank moves in its own memory, in blocks that walk through more memory than the caches next to the core hold. */
+/* What one rank moves in its own memory, in blocks that walk through more memory than the caches next to the core hold.
+ */
 #ifndef CALIBRATE_MEMORY_H
 #define CALIBRATE_MEMORY_H
 

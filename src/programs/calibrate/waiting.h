@@ -1,4 +1,5 @@
-/* Waiting that leaves the processor to others: ranks that have no part in an experiment must not disturb it by polling. */
+/* Waiting that leaves the processor to others: ranks that have no part in an experiment must not disturb it by polling.
+ */
 #ifndef CALIBRATE_WAITING_H
 #define CALIBRATE_WAITING_H
 

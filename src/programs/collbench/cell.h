@@ -25,7 +25,8 @@ static void free_work(struct work* w) {
     free(w->recv);
 }
 
-/* Let the last rank come late to a barrier. Returns whether this rank left before that one came; clocks must be the same. */
+/* Let the last rank come late to a barrier. Returns whether this rank left before that one came; clocks must be the
+ * same. */
 static bool leaves_early(const struct collective* c, const struct work* w, enum variant variant, int* error) {
     PMPI_Barrier(MPI_COMM_WORLD);
     if (my_rank == ranks - 1) sleep_until(now_s() + 2e-3);
@@ -37,8 +38,8 @@ static bool leaves_early(const struct collective* c, const struct work* w, enum 
     return left_s < last_s;
 }
 
-/* Call once and compare the whole receive buffer, also where nothing may be written. Returns on how many ranks it is wrong;
- * the first of them says what. */
+/* Call once and compare the whole receive buffer, also where nothing may be written. Returns on how many ranks it is
+ * wrong; the first of them says what. */
 static int check(const struct collective* c, const struct work* w, enum variant variant, const char* called,
                  bool shared_clock) {
     unsigned char* expected = expect(c, w);
@@ -68,8 +69,8 @@ static int check(const struct collective* c, const struct work* w, enum variant 
     return wrong;
 }
 
-/* What ranks agree on before and after each call goes through PMPI_Bcast and PMPI_Reduce. Short calls of the MPI alone would find
- * their code and memory warm and palmette's not: they follow one of their own variant that isn't timed. */
+/* What ranks agree on before and after each call goes through PMPI_Bcast and PMPI_Reduce. Short calls of the MPI alone
+ * would find their code and memory warm and palmette's not: they follow one of their own variant that isn't timed. */
 enum { primed_up_to = 64 << 10 };
 
 #endif

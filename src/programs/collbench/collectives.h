@@ -10,9 +10,11 @@
 
 enum shape { NOTHING, BLOCK, BLOCKS }; /* BLOCKS: one for each rank, in rank order */
 enum place { EVERYWHERE, AT_ROOT };
-/* MOVE: bytes go somewhere. The others add up elements of type unsigned: over all ranks, those up to one's own, those before. */
+/* MOVE: bytes go somewhere. The others add up elements of type unsigned: over all ranks, those up to one's own, those
+ * before. */
 enum effect { MOVE, SUM, SUM_TO, SUM_BEFORE };
-/* UNEVEN: blocks of about 1/2, 1 and 3/2 of the size by the rank that they belong to; PAIRWISE: by sender and receiver. */
+/* UNEVEN: blocks of about 1/2, 1 and 3/2 of the size by the rank that they belong to; PAIRWISE: by sender and receiver.
+ */
 enum lengths { EVEN, UNEVEN, PAIRWISE };
 enum variant { ALONE, PALMETTE }; /* the MPI by itself (PMPI_X), and whatever stands in front of it (MPI_X) */
 
@@ -40,8 +42,8 @@ struct work {
 #define ALL w->comm
 
 /* name, MPI_Name, shape and place of what is sent and received, effect, lengths, arguments.
- * A size is bytes a block: what a rank contributes to gather and allgather, gets from scatter and reduce_scatter, sends to each other
- * rank in alltoall, and the whole vector in the others. */
+ * A size is bytes a block: what a rank contributes to gather and allgather, gets from scatter and reduce_scatter, sends
+ * to each other rank in alltoall, and the whole vector in the others. */
 #define COLLBENCH_ROWS(ROW)                                                                                          \
     ROW(gather, Gather, BLOCK, EVERYWHERE, BLOCKS, AT_ROOT, MOVE, EVEN, (SEND_EVEN, RECV_EVEN, w->root, ALL))        \
     ROW(scatter, Scatter, BLOCKS, AT_ROOT, BLOCK, EVERYWHERE, MOVE, EVEN, (SEND_EVEN, RECV_EVEN, w->root, ALL))      \
@@ -131,8 +133,8 @@ static const struct collective* find_collective(const char* name) {
 
 static bool has_data(const struct collective* c) { return c->send_shape != NOTHING || c->recv_shape != NOTHING; }
 
-/* Bytes of the block that goes from one rank to another; of one that belongs to a rank both are that rank. Three neighbours have
- * three times the size together. Sums are of whole elements. */
+/* Bytes of the block that goes from one rank to another; of one that belongs to a rank both are that rank. Three
+ * neighbours have three times the size together. Sums are of whole elements. */
 static size_t block_bytes(const struct collective* c, size_t size, int from, int to) {
     const size_t unit = c->effect == MOVE ? 1 : sizeof(unsigned), half = size / unit / 2 * unit;
     const int kind = c->lengths == EVEN ? 1 : c->lengths == UNEVEN ? to % 3 : (from + 2 * to) % 3;

@@ -1,8 +1,8 @@
 /* How much of a nonblocking collective's time is hidden behind computation.
  *
- * The same computation runs between start and wait under both variants: as long as the slower variant's call takes by itself, in slices
- * after each of which the program calls MPI_Test once, as programs do that want progress. What the call and the computation take together is
- * less than the sum of both by the time that was hidden. */
+ * The same computation runs between start and wait under both variants: as long as the slower variant's call takes by
+ * itself, in slices after each of which the program calls MPI_Test once, as programs do that want progress. What the
+ * call and the computation take together is less than the sum of both by the time that was hidden. */
 #ifndef COLLBENCH_OVERLAP_H
 #define COLLBENCH_OVERLAP_H
 
@@ -49,7 +49,8 @@ static void call_and_compute(const struct collective* c, const struct work* w, e
         MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
-/* Collective. `by_itself_s`: the median time of the call by variant, on rank 0. Takes `seconds` at most, but for the fewest samples. */
+/* Collective. `by_itself_s`: the median time of the call by variant, on rank 0. Takes `seconds` at most, but for the
+ * fewest samples. */
 static struct overlap measure_overlap(const struct collective* c, const struct work* w, struct timing* t,
                                       const double by_itself_s[2], double seconds) {
     struct overlap result = {by_itself_s[ALONE] > by_itself_s[PALMETTE] ? by_itself_s[ALONE] : by_itself_s[PALMETTE],

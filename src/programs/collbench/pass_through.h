@@ -1,4 +1,5 @@
-/* What a call costs that a preloaded library passes through: the same call in tight loops as PMPI_X and as MPI_X, in turns. */
+/* What a call costs that a preloaded library passes through: the same call in tight loops as PMPI_X and as MPI_X, in
+ * turns. */
 #ifndef COLLBENCH_PASS_THROUGH_H
 #define COLLBENCH_PASS_THROUGH_H
 
@@ -41,7 +42,8 @@ static double loop_ns(const struct pass_through* p, enum variant variant, int ca
     return (now_s() - begin_s) * 1e9 / calls;
 }
 
-/* Measure and write one event for each call, on rank 0. Collective. `alone_ns` and `palmette_ns` have room for `rounds` values. */
+/* Measure and write one event for each call, on rank 0. Collective. `alone_ns` and `palmette_ns` have room for `rounds`
+ * values. */
 static void run_passes(FILE* out, int rounds, double* const ns[2], uint64_t* random) {
     unsigned char buffer[16] = {0};
     for (int i = 0; i < PASSES; ++i) {

@@ -1,5 +1,5 @@
-/* Common start times. Ranks that start one after the other would hide part of a collective's time, and a barrier before each
- * call lets them do so: measured that way, a gather can look four times faster than the links allow. */
+/* Common start times. Ranks that start one after the other would hide part of a collective's time, and a barrier before
+ * each call lets them do so: measured that way, a gather can look four times faster than the links allow. */
 #ifndef COLLBENCH_TIMING_H
 #define COLLBENCH_TIMING_H
 
@@ -12,7 +12,8 @@
 static const double longest_window_s = 0.25;
 static const double woken_before_s = 300e-6;
 
-/* A call: how much too late the news of its start came, how late it was started, its time from the common start on, and that start. */
+/* A call: how much too late the news of its start came, how late it was started, its time from the common start on, and
+ * that start. */
 struct call {
     double missed_s, late_s, time_s, start_s;
 };
@@ -35,8 +36,8 @@ static double now_s(void) {
 static void sleep_until(double time_s) {
     struct timespec t = {.tv_sec = (time_t)time_s, .tv_nsec = 0};
     t.tv_nsec = (long)((time_s - (double)t.tv_sec) * 1e9);
-    /* The kernel may wake a sleeper 50 us late to save power, which would count as time of the call. Only here: the naps of
-     * a polling MPI shall stay naps. */
+    /* The kernel may wake a sleeper 50 us late to save power, which would count as time of the call. Only here: the
+     * naps of a polling MPI shall stay naps. */
     prctl(PR_SET_TIMERSLACK, 1L, 0L, 0L, 0L);
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR) continue;
     prctl(PR_SET_TIMERSLACK, 0L, 0L, 0L, 0L);
@@ -65,7 +66,8 @@ static bool start_together(struct timing* t, bool more) {
     return true;
 }
 
-/* Call this right after the call. Returns, on rank 0, the largest values over all ranks, when nobody is in the call any more. */
+/* Call this right after the call. Returns, on rank 0, the largest values over all ranks, when nobody is in the call any
+ * more. */
 static struct call finish_together(struct timing* t) {
     t->mine.time_s = now_s() - t->start_s;
     double mine[] = {t->mine.missed_s, t->mine.late_s, t->mine.time_s}, worst[] = {0, 0, 0};

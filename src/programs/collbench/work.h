@@ -40,7 +40,8 @@ static void free_arguments(struct work* w) {
     free(w->types);
 }
 
-/* Fill the buffers for a call that is checked. Returns what the receive buffer must hold after it, also where nothing may be written. */
+/* Fill the buffers for a call that is checked. Returns what the receive buffer must hold after it, also where nothing
+ * may be written. */
 static unsigned char* expect(const struct collective* c, const struct work* w) {
     const size_t bytes = w->received + GUARD;
     unsigned char* expected = room(1, bytes);

@@ -1,4 +1,5 @@
-/* The plans of one cell: the composition that stands for a collective of the MPI's, factored and bound to the cell's buffers. */
+/* The plans of one cell: the composition that stands for a collective of the MPI's, factored and bound to the cell's
+ * buffers. */
 #ifndef COMPOSEBENCH_PLANS_H
 #define COMPOSEBENCH_PLANS_H
 

@@ -133,8 +133,8 @@ static void run_step(struct exchange* e, int step, int first, int end) {
     for (int idle = 0; (messages = under_way(e, first, end)) > 0 || memory_used;) {
         bool moved = false;
         int count = 0;
-        /* Receives of later steps are there as well: one of them may be complete before its step begins, and is noted now. Others
-         * may put to this rank, which needs it in the MPI, even where it has no message under way. */
+        /* Receives of later steps are there as well: one of them may be complete before its step begins, and is noted
+         * now. Others may put to this rank, which needs it in the MPI, even where it has no message under way. */
         if (memory_used)
             PMPI_Testsome(2 * own, e->requests, &count, e->completed, MPI_STATUSES_IGNORE);
         else

@@ -1,7 +1,8 @@
 /* Transports inside of a node: chunks through memory that ranks share, and reading in the sender's memory.
  *
- * Each message has a slot in its target's shared memory. Chunks: the sender writes up to two ahead of the receiver. Single copy: the sender
- * offers, the receiver reads with process_vm_readv and says so. Counters go on from call to call. */
+ * Each message has a slot in its target's shared memory. Chunks: the sender writes up to two ahead of the receiver.
+ * Single copy: the sender offers, the receiver reads with process_vm_readv and says so. Counters go on from call to
+ * call. */
 #ifndef PATTERNBENCH_MEMORY_H
 #define PATTERNBENCH_MEMORY_H
 
@@ -97,8 +98,8 @@ static bool through_memory(const struct message* m) {
     return m->library == BY_SHARED_MEMORY || m->library == BY_SINGLE_COPY;
 }
 
-/* Make the slots and find those of the peers; `out` and `in` are by own message. Collective. Returns NULL, or what this rank
- * complains of. */
+/* Make the slots and find those of the peers; `out` and `in` are by own message. Collective. Returns NULL, or what this
+ * rank complains of. */
 static const char* make_slots(const struct pattern* p, int rank, unsigned char* memory, struct node* node,
                               struct passage* out, struct passage* in) {
     static char complaint[256];

@@ -3,8 +3,9 @@
  *     palmette-pattern 1 RANKS STEPS CLASSES MESSAGES
  *     STEP CLASS LIBRARY SOURCE TARGET BYTES SOURCE_AT TARGET_AT ORIGIN ORIGIN_AT     (a line for each message)
  *
- * Each rank has one piece of memory; _AT are places in it. A message carries the bytes that `origin` had at `origin_at` in the beginning,
- * which is what its target checks. Steps follow each other on each rank; messages of a class are timed together. */
+ * Each rank has one piece of memory; _AT are places in it. A message carries the bytes that `origin` had at `origin_at`
+ * in the beginning, which is what its target checks. Steps follow each other on each rank; messages of a class are
+ * timed together. */
 #ifndef PATTERNBENCH_MESSAGES_H
 #define PATTERNBENCH_MESSAGES_H
 

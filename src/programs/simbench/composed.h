@@ -1,5 +1,5 @@
-/* A collective as a composition, factored as the command line says: what palmette.h's functions make of it. In the program
- * without palmette (SIMBENCH_ALONE) there is none. */
+/* A collective as a composition, factored as the command line says: what palmette.h's functions make of it. In the
+ * program without palmette (SIMBENCH_ALONE) there is none. */
 #ifndef SIMBENCH_COMPOSED_H
 #define SIMBENCH_COMPOSED_H
 

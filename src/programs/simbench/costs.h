@@ -14,7 +14,8 @@ struct end_cost {
 /* By the two ranks' places: on one host, and on different ones. */
 struct costs {
     struct end_cost send_inside, receive_inside, send_between, receive_between;
-    /* Messages from there on keep nobody busy: the simulator charges none to a blocking send of theirs, and so none to a nonblocking one. */
+    /* Messages from there on keep nobody busy: the simulator charges none to a blocking send of theirs, and so none to
+     * a nonblocking one. */
     unsigned long eager_bytes;
 };
 

@@ -1,10 +1,11 @@
 /* simbench: the simulated time of a collective, on a cluster that SimGrid simulates.
  *
  * One process is the whole job, so all ranks share one clock. Each size of a collective is called once and its result
- * compared byte for byte, also where nothing may be written; then it is called again, from a start that all ranks share,
- * and the time runs to the end of the last rank. The same input gives the same times to the last digit, so nothing is
- * repeated, but beside a background: there it is the mean of some calls. `alone` calls PMPI_X, the simulator's own collectives; `palmette` calls MPI_X, which palmette's wrappers in
- * this program take over. Its output, a JSON object a line, is described in docs/guide/simulate.md. */
+ * compared byte for byte, also where nothing may be written; then it is called again, from a start that all ranks
+ * share, and the time runs to the end of the last rank. The same input gives the same times to the last digit, so
+ * nothing is repeated, but beside a background: there it is the mean of some calls. `alone` calls PMPI_X, the
+ * simulator's own collectives; `palmette` calls MPI_X, which palmette's wrappers in this program take over. Its output,
+ * a JSON object a line, is described in docs/guide/simulate.md. */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <smpi/smpi.h>
@@ -171,12 +172,13 @@ static void run_cell(const struct options *o, size_t size, bool first) {
 
 /* --- the background --- */
 
-/* A number of a rank's own, for an order of the background's ranks in which those of a host and of a switch are spread: each step
- * of their exchange crosses the switches alike. Rank 0 stays the first. */
+/* A number of a rank's own, for an order of the background's ranks in which those of a host and of a switch are spread:
+ * each step of their exchange crosses the switches alike. Rank 0 stays the first. */
 static int scattered(int rank) { return (int)(((unsigned)rank * 2654435761u) >> 1); }
 
-/* Exchange all with all, in pairs, for `alone_rounds` rounds or, where that is 0, until rank 0 of the job says that it is over: no
- * collective of the simulator's, so that the same traffic stands beside every contender, whose choices all ranks share. */
+/* Exchange all with all, in pairs, for `alone_rounds` rounds or, where that is 0, until rank 0 of the job says that it
+ * is over: no collective of the simulator's, so that the same traffic stands beside every contender, whose choices all
+ * ranks share. */
 static void disturb(MPI_Comm comm, size_t bytes, int alone_rounds) {
     int rank, size, over = 0, rounds = 0;
     PMPI_Comm_rank(comm, &rank);

@@ -1,9 +1,9 @@
 // Preloaded into the simulator, for a start that doesn't take p² messages.
 //
 // SimGrid 3.32 finds out which ranks share a host at the first collective of many of its algorithms, in
-// simgrid::smpi::Comm::init_smp: an allgather of one int along a ring, a million messages for 1,024 ranks, which costs more
-// than all that is measured. Called from there, the same allgather goes by Bruck's algorithm, p log p messages. A ring that
-// is asked for by name or by a selector stays one, and nothing of the start is ever timed.
+// simgrid::smpi::Comm::init_smp: an allgather of one int along a ring, a million messages for 1,024 ranks, which costs
+// more than all that is measured. Called from there, the same allgather goes by Bruck's algorithm, p log p messages. A
+// ring that is asked for by name or by a selector stays one, and nothing of the start is ever timed.
 
 #include <dlfcn.h>
 

@@ -1,5 +1,6 @@
-/* Ranks that agree with as few messages as there are ranks, none of them a collective's: the simulator's own collectives are what
- * is measured, and those that look at nodes ask first, in each communicator, which ranks share one. */
+/* Ranks that agree with as few messages as there are ranks, none of them a collective's: the simulator's own
+ * collectives are what is measured, and those that look at nodes ask first, in each communicator, which ranks share
+ * one. */
 #ifndef SIMBENCH_TOGETHER_H
 #define SIMBENCH_TOGETHER_H
 
@@ -13,7 +14,8 @@ static double larger(double a, double b) { return a > b ? a : b; }
 
 static double sum(double a, double b) { return a + b; }
 
-/* All ranks' values joined, at rank 0 of the communicator, along a binomial tree; elsewhere those of the rank's own subtree. */
+/* All ranks' values joined, at rank 0 of the communicator, along a binomial tree; elsewhere those of the rank's own
+ * subtree. */
 static double joined_at_first(double value, joining* join, MPI_Comm comm) {
     int rank, size;
     PMPI_Comm_rank(comm, &rank);

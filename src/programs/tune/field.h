@@ -1,7 +1,7 @@
 /* The candidates of a cell while they are measured, and which of them are worth going on with.
  *
- * Successive halving (Jamieson, Talwalkar 2016), with care for a noisy machine: a disturbance can only lengthen a call, so early on a candidate
- * is judged by the fastest of its calls, and by its median only when there are some. */
+ * Successive halving (Jamieson, Talwalkar 2016), with care for a noisy machine: a disturbance can only lengthen a call,
+ * so early on a candidate is judged by the fastest of its calls, and by its median only when there are some. */
 #ifndef TUNE_FIELD_H
 #define TUNE_FIELD_H
 
@@ -26,8 +26,8 @@ struct candidate {
     double *time_s, *late_s; /* rank 0's */
 };
 
-/* How far behind a candidate may be: from so many rounds on, `times` the median of the best; by its fastest call, or by its median. Of those that are left
- * then only the better half and those within 3 % of the best go on. */
+/* How far behind a candidate may be: from so many rounds on, `times` the median of the best; by its fastest call, or by
+ * its median. Of those that are left then only the better half and those within 3 % of the best go on. */
 struct rung {
     int rounds;
     double times;
@@ -54,7 +54,8 @@ static int usable(const struct candidate* c, double* sorted) {
     return count;
 }
 
-/* Rank 0: drop those that `rounds` rounds show to be too slow. What the table chooses is what the others are compared with, and stays. */
+/* Rank 0: drop those that `rounds` rounds show to be too slow. What the table chooses is what the others are compared
+ * with, and stays. */
 static void drop_slow(struct candidate* field, int count, int rounds, double* scratch) {
     double fastest[MOST_CANDIDATES], median[MOST_CANDIDATES], best = 0;
     const struct rung* rung = NULL;

@@ -27,7 +27,8 @@ static const char usage[] =
     "  --seed N                of the order within the rounds, 1\n"
     "  --output FILE           JSON lines, written by rank 0; default standard output\n";
 
-/* Set `o` from the command line. Returns NULL, "" after --help, or what is wrong with the option in *at. Does no output. */
+/* Set `o` from the command line. Returns NULL, "" after --help, or what is wrong with the option in *at. Does no
+ * output. */
 static const char* parse_options(struct options* o, int argc, char** argv, const char** at) {
     static const struct option known[] = {{"cells", 1, NULL, 'c'},
                                           {"min-rounds", 1, NULL, 'm'},

@@ -1,4 +1,5 @@
-// Allgather by Bine butterflies, circulant graphs, locality-aware Bruck and leaders level by level; Bine gather and scatter: their exact counts.
+// Allgather by Bine butterflies, circulant graphs, locality-aware Bruck and leaders level by level; Bine gather and
+// scatter: their exact counts.
 #include <gmock/gmock.h>
 
 #include <algorithm>

@@ -65,8 +65,8 @@ TEST_P(AlltoallOf8NodesOf16Ranks, sends_so_many_messages_out_of_each_node_and_al
     }
 }
 
-// g = 16 ranks on each of N = 8 nodes: g^2 (N-1) = 1792 flat, g (N-1) = 112 combined, N-1 = 7 by leaders, L (N-1) where each of L leaders sends
-// for its own part of the node.
+// g = 16 ranks on each of N = 8 nodes: g^2 (N-1) = 1792 flat, g (N-1) = 112 combined, N-1 = 7 by leaders, L (N-1) where
+// each of L leaders sends for its own part of the node.
 INSTANTIATE_TEST_SUITE_P(Forms, AlltoallOf8NodesOf16Ranks,
                          testing::Values(Form{"linear", 1792}, Form{"pairwise", 1792},
                                          Form{"pairwise:partners=xor", 1792}, Form{"node_aware", 112},
@@ -293,7 +293,8 @@ std::vector<std::vector<int>> first_messages(const Job& job, const Plan& made, i
 
 TEST(AlltoallInBalancedOrder, fills_every_uplink_in_proportion_from_the_first_message_to_the_last) {
     const Job job = job_on("3leaf:3+3+2node:2core", "random:4");
-    // Leaves of 6, 6 and 4 ranks. After k of 15 messages a rank has sent about k/15 of what it has for each leaf, give or take one message.
+    // Leaves of 6, 6 and 4 ranks. After k of 15 messages a rank has sent about k/15 of what it has for each leaf, give
+    // or take one message.
     const std::vector<int> size{6, 6, 4};
     const Plan balanced = alltoall(job, "linear");
     for (int k = 1; k <= 15; ++k) {
@@ -362,8 +363,8 @@ TEST(AlltoallInSharedMemory, sends_messages_where_a_rank_would_expose_too_many_p
 
 class AlltoallvForm : public testing::TestWithParam<std::string> {};
 
-/// Where ranks don't know each other's lengths, a rank that reads or takes several blocks must know the length of each: from its own arguments, or because the block
-/// itself came to it.
+/// Where ranks don't know each other's lengths, a rank that reads or takes several blocks must know the length of each:
+/// from its own arguments, or because the block itself came to it.
 TEST_P(AlltoallvForm, is_right_and_needs_only_lengths_that_a_rank_can_know) {
     const Spec spec = Spec::parse(GetParam());
     for (const char* machine : {"1node:33core", "3leaf:3+3+3node:4core", "4leaf:1+5+2+3node:2+4+3core"})

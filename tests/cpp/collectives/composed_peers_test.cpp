@@ -1,4 +1,5 @@
-// MPI's collectives as compositions, beside the plans made by hand: messages, bytes between the outermost groups, messages in a row.
+// MPI's collectives as compositions, beside the plans made by hand: messages, bytes between the outermost groups,
+// messages in a row.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -20,7 +20,8 @@ std::vector<std::int32_t> closing(const Job& job, const char* ring = "ring") {
 }
 
 TEST(RingLevels, uneven_switches_close_where_their_uplinks_are_slow) {
-    // Plain: 11 blocks through the edge of a node. Closed: 10 out and 10 back through that of the node which ends the larger switch.
+    // Plain: 11 blocks through the edge of a node. Closed: 10 out and 10 back through that of the node which ends the
+    // larger switch.
     EXPECT_THAT(closing(job_on("2leaf@100Mbit/s:1+5node@100Mbit/s:2core")), testing::ElementsAre(6));
     EXPECT_THAT(closing(job_on("2leaf@50Mbit/s:1+5node@100Mbit/s:2core")), testing::ElementsAre(2, 6));
     EXPECT_THAT(closing(job_on("3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core")), testing::ElementsAre(3, 8));

@@ -61,8 +61,8 @@ TEST_P(Prefixes, cross_the_spine_once_along_the_levels) {
     const PlanCount made = count(job, "leaders:level=leaf");
     ASSERT_EQ(made.levels[0].level, "leaf");
     EXPECT_EQ(made.levels[0].messages, 3);
-    // Without the exchange: one message up and one down for every rank but the 3 leaders of leaves; nobody asks the last rank, its node and its
-    // leaf for a total.
+    // Without the exchange: one message up and one down for every rank but the 3 leaders of leaves; nobody asks the
+    // last rank, its node and its leaf for a total.
     EXPECT_EQ(made.messages - 3, 2 * (16 - 3) - 2);
 }
 

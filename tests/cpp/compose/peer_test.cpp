@@ -1,4 +1,5 @@
-// What does not depend on a machine's load, beside the figures that HiCCL's programs show: messages, bytes between groups, scratch.
+// What does not depend on a machine's load, beside the figures that HiCCL's programs show: messages, bytes between
+// groups, scratch.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The theoretical frames in the figures of HiCCL (Hidayetoglu et al., 2024): GB/s of what all ranks end with (or begin with) together, on four
-// nodes of Perlmutter, and of machines like the other three.
+// The theoretical frames in the figures of HiCCL (Hidayetoglu et al., 2024): GB/s of what all ranks end with (or begin
+// with) together, on four nodes of Perlmutter, and of machines like the other three.
 #include <gtest/gtest.h>
 
 #include "palmette/model/bound/bound.hpp"
@@ -11,7 +11,8 @@ namespace {
 
 using plan::Collective;
 
-/// A machine of the figures: its GPUs (or parts of them) are ranks, statically bound to the ports of their node, of 25 GB/s each.
+/// A machine of the figures: its GPUs (or parts of them) are ranks, statically bound to the ports of their node, of 25
+/// GB/s each.
 struct Machine {
     const char* name;
     const char* synthetic;
@@ -20,7 +21,8 @@ struct Machine {
     double node_GBs;  ///< that ranks bound to ports can use
 };
 
-/// The figures' own numbers are held for Perlmutter. The other shapes of nodes weren't looked up in the paper; what is held for them follows from the shapes.
+/// The figures' own numbers are held for Perlmutter. The other shapes of nodes weren't looked up in the paper; what is
+/// held for them follows from the shapes.
 constexpr Machine machines[] = {
     {"Delta", "4node@25GB/s:4core", 1, 4, 25},
     {"Perlmutter", "4node@100GB/s:4core", 4, 4, 100},
@@ -101,7 +103,8 @@ TEST(BoundFrames, of_an_allreduce_rise_to_a_nodes_capacity_where_the_network_red
     }
 }
 
-// Bytes that a node's adapter sends for an allreduce by messages, in those that it sends where the network reduces: 1.0, 1.5 and 1.75 (Ramesh et al.).
+// Bytes that a node's adapter sends for an allreduce by messages, in those that it sends where the network reduces:
+// 1.0, 1.5 and 1.75 (Ramesh et al.).
 TEST(BoundFrames, of_2_4_and_8_nodes_are_1_15_and_175_times_slower_without_reduction_in_the_network) {
     for (const auto& [nodes, factor] : std::vector<std::pair<int, double>>{{2, 1.0}, {4, 1.5}, {8, 1.75}}) {
         const std::string synthetic = std::to_string(nodes) + "node@100GB/s:2core";

@@ -106,7 +106,8 @@ TEST(Bound, of_a_scan_in_topology_order_is_one_vector_over_each_edge) {
 }
 
 TEST(Bound, of_a_scan_counts_how_often_the_ranks_change_sides) {
-    // Cyclic on two nodes: 0 2 4 and 1 3 5. Node 0's sums go out three times, those of node 1 twice; the last has nobody behind it.
+    // Cyclic on two nodes: 0 2 4 and 1 3 5. Node 0's sums go out three times, those of node 1 twice; the last has
+    // nobody behind it.
     const Bound found = bound_of(job_on("2node@1B/s:3core", "cyclic"), Collective::scan, {10});
     EXPECT_DOUBLE_EQ(found.seconds, 30);
     EXPECT_EQ(found.group, 0);

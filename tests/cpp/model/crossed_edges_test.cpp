@@ -17,7 +17,8 @@ using topology::Rank;
 
 std::int64_t bytes(std::int64_t from, std::int64_t to) { return 1000 * ((5 * from + 3 * to) % 7); }
 
-/// What ranks 0, 2, 4, ... or all hold after one exchange among them, brought together as the report does it; `most`: the longest message.
+/// What ranks 0, 2, 4, ... or all hold after one exchange among them, brought together as the report does it; `most`:
+/// the longest message.
 CrossedEdges merged(const Job& world, std::int32_t stride, std::size_t& most) {
     const std::int32_t p = world.size();
     std::vector<Rank> members;

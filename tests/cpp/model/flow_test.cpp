@@ -1,4 +1,5 @@
-// Plans played over links: closed formulas where nothing is shared, another simulator where it is, and what must always hold.
+// Plans played over links: closed formulas where nothing is shared, another simulator where it is, and what must always
+// hold.
 #include "palmette/model/flow/flow.hpp"
 
 #include <gmock/gmock.h>
@@ -140,8 +141,8 @@ void expect_agreement(const std::string& machine, const std::string& placement) 
         const double expected = test::FairLinks(plan, job).run();
         FlowOptions options;
         options.eager_bytes = -1;  // the other one starts a message when both sides are there
-        // It takes 1 TB/s for messages that pass no link, where this one takes no time: in a ring that is in step, and where a rank can send two messages to another at
-        // the same moment, ties fall otherwise.
+        // It takes 1 TB/s for messages that pass no link, where this one takes no time: in a ring that is in step, and
+        // where a rank can send two messages to another at the same moment, ties fall otherwise.
         const double seconds = flow(plan, job, {4800}, options).seconds;
         EXPECT_NEAR(seconds, expected, 4e-2 * expected)
             << plan::name_of(named.first) << ' ' << named.second << ", " << machine << ' ' << placement;

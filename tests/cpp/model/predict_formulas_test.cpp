@@ -1,5 +1,5 @@
-// The closed formulas of the literature, where what they suppose holds. They charge messages one after the other (in_order, or chains in which nothing
-// else is under way), and count a start-up as latency.
+// The closed formulas of the literature, where what they suppose holds. They charge messages one after the other
+// (in_order, or chains in which nothing else is under way), and count a start-up as latency.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -63,8 +63,9 @@ TEST(PredictFormulas, gather_by_topology_adds_up_node_switch_and_spine) {
 }
 
 TEST(PredictFormulas, a_binomial_gather_adds_up_its_levels_with_a_factor_of_contention_each) {
-    // T = sum over levels l of t_s,l C_l + a_l t_w,l N f_l: C_l exchanges of the root's path are at l, f_l of all N bytes cross l on it, the f_l add
-    // up to (p - 1)/p. The literature's a_l stands before t_s,l too; here messages that share an edge share its bytes, and their start-ups overlap.
+    // T = sum over levels l of t_s,l C_l + a_l t_w,l N f_l: C_l exchanges of the root's path are at l, f_l of all N
+    // bytes cross l on it, the f_l add up to (p - 1)/p. The literature's a_l stands before t_s,l too; here messages
+    // that share an edge share its bytes, and their start-ups overlap.
     const char* machine = "4leaf@500MB/s~30us:8node@1GB/s~10us:4core~1us";
     const double m = 4096, g = 4, n = 8, r = 4, p = g * n * r, all = p * m;
     const auto levels_of = [&](const char* placement) {
@@ -76,13 +77,15 @@ TEST(PredictFormulas, a_binomial_gather_adds_up_its_levels_with_a_factor_of_cont
                     1e-9);
         return found.levels;
     };
-    // In blocks the tree follows the machine: one message over an edge at a time, first inside of nodes, then of leaves, then between leaves.
+    // In blocks the tree follows the machine: one message over an edge at a time, first inside of nodes, then of
+    // leaves, then between leaves.
     const std::vector<LevelPart> block = levels_of("block");
     EXPECT_NEAR(block[2].seconds(), 1e-6 * std::log2(g) + all * (g - 1) / p / 2e9, 1e-9);
     EXPECT_NEAR(block[1].seconds(), 10e-6 * std::log2(n) + all * (n - 1) * g / p / 1e9, 1e-9);
     EXPECT_NEAR(block[0].seconds(), 30e-6 * std::log2(r) + all * (r - 1) * n * g / p / 500e6, 1e-9);
     for (const LevelPart& level : block) EXPECT_NEAR(level.contention, 1, 1e-6) << level.level;
-    // Dealt over nodes, ranks begin with those of other nodes: the g trees of the nodes' g places are gathered side by side over the same edges.
+    // Dealt over nodes, ranks begin with those of other nodes: the g trees of the nodes' g places are gathered side by
+    // side over the same edges.
     const std::vector<LevelPart> cyclic = levels_of("cyclic");
     EXPECT_NEAR(cyclic[1].seconds(), 10e-6 * std::log2(n) + g * all * (n - 1) / p / 1e9, 1e-9);
     EXPECT_NEAR(cyclic[0].seconds(), 30e-6 * std::log2(r) + g * all * (r - 1) * n / p / 500e6, 1e-9);
@@ -93,11 +96,12 @@ TEST(PredictFormulas, a_binomial_gather_adds_up_its_levels_with_a_factor_of_cont
 }
 
 TEST(PredictFormulas, gather_by_topology_has_as_many_streams_for_contention_as_leaders_share_an_uplink) {
-    // a (t_s3 C + t_w3 M) with C = 1 exchange of M bytes; a = bytes of the round over an edge / its capacity / one message's time. The model's start-ups
-    // overlap, so that a stands before t_w3 alone.
+    // a (t_s3 C + t_w3 M) with C = 1 exchange of M bytes; a = bytes of the round over an edge / its capacity / one
+    // message's time. The model's start-ups overlap, so that a stands before t_w3 alone.
     const double m = 4096;
     {
-        // Leaders of nodes, and none of leaves: n (R - 1) nodes of other leaves send g m bytes each into the root's leaf.
+        // Leaders of nodes, and none of leaves: n (R - 1) nodes of other leaves send g m bytes each into the root's
+        // leaf.
         const Job job = test::job_on("4leaf@500MB/s~30us:8node@1GB/s~10us:4core~1us");
         const double g = 4, n = 8, r = 4, message = g * m / 500e6;
         const double a = n * (r - 1) * g * m / 500e6 / message;
@@ -106,7 +110,8 @@ TEST(PredictFormulas, gather_by_topology_has_as_many_streams_for_contention_as_l
         EXPECT_NEAR(found.levels[0].contention, a, 1e-6);
     }
     {
-        // Leaders of leaves, and none of pods: the R = 4 leaves of the other pod share its uplink. One alone has it for its n g m bytes.
+        // Leaders of leaves, and none of pods: the R = 4 leaves of the other pod share its uplink. One alone has it for
+        // its n g m bytes.
         const Job job = test::job_on("2pod@200MB/s~40us:4leaf@500MB/s~20us:4node@1GB/s~10us:2core~1us");
         const double g = 2, n = 4, r = 4, message = n * g * m / 200e6;
         const double a = r * n * g * m / 200e6 / message;
@@ -120,7 +125,8 @@ TEST(PredictFormulas, gather_by_topology_has_as_many_streams_for_contention_as_l
 }
 
 TEST(PredictFormulas, direct_exchange_has_all_start_ups_but_one_overlap) {
-    // t = (a + d/f)(n - 1). All messages are handed over at once, so n - 2 of the start-ups pass while others' bytes are on the edge.
+    // t = (a + d/f)(n - 1). All messages are handed over at once, so n - 2 of the start-ups pass while others' bytes
+    // are on the edge.
     const double d = 100000, a = 10e-6;
     for (const int n : {2, 5, 16}) {
         const Job job = test::job_on(std::to_string(n) + "node@1GB/s~10us");
@@ -177,8 +183,8 @@ int best_segments(const Job& job, std::int64_t d, const Costs& costs) {
 }
 
 TEST(PredictFormulas, a_pipelined_chain_is_fastest_near_the_best_number_of_segments) {
-    // t = (a + d/(f k))(k + n - 2) is least for k = sqrt(d (n - 2)/(f a)). A start-up that no other hides is the work of a rank in the middle, which
-    // takes and gives each segment: a = two overheads, and nothing on the way.
+    // t = (a + d/(f k))(k + n - 2) is least for k = sqrt(d (n - 2)/(f a)). A start-up that no other hides is the work
+    // of a rank in the middle, which takes and gives each segment: a = two overheads, and nothing on the way.
     const double a = 10e-6;
     for (const auto& [n, d] : {std::pair{10, 100000}, {18, 100000}, {34, 50000}, {34, 200000}}) {
         const Job job = test::job_on(std::to_string(n) + "node@1GB/s~10us");
@@ -191,8 +197,8 @@ TEST(PredictFormulas, a_pipelined_chain_is_fastest_near_the_best_number_of_segme
         EXPECT_LE(best, formula * 2) << n << " nodes, " << d << " bytes";
         EXPECT_EQ(best_segments(job, d, plain(job)), 64) << "start-ups that overlap don't limit the segments";
     }
-    // Segments of d/k bytes on an edge hide a shorter work at its ends: up to k = d/(f a) more segments cost nothing, which is far above the formula for a
-    // short chain with a long vector.
+    // Segments of d/k bytes on an edge hide a shorter work at its ends: up to k = d/(f a) more segments cost nothing,
+    // which is far above the formula for a short chain with a long vector.
     const Job job = test::job_on("4node@1GB/s~10us");
     Costs costs = plain(job);
     for (MessageCosts& level : costs.levels) level.overhead_s.value = a / 2;
@@ -210,9 +216,10 @@ TEST(PredictFormulas, scatter_and_allgather_take_twice_the_vector_but_for_a_part
     for (const int n : {2, 4, 8})
         for (const Sharing sharing : {Sharing::evenly, Sharing::in_order})
             EXPECT_NEAR(parts(n, "scatter_allgather", sharing), 2 * (n - 1), 1e-4) << n;
-    // From 9 nodes on the scatter is a binomial tree, and the ring leaves out what it has brought. Rank n/2 has the upper half then and passes that on before
-    // the lower half, which the ring brings it: it is done with both after as many parts as the formula has, but the last one has still to
-    // go from its neighbour through the n/2 - 2 ranks behind.
+    // From 9 nodes on the scatter is a binomial tree, and the ring leaves out what it has brought. Rank n/2 has the
+    // upper half then and passes that on before the lower half, which the ring brings it: it is done with both after as
+    // many parts as the formula has, but the last one has still to go from its neighbour through the n/2 - 2 ranks
+    // behind.
     for (const int n : {16, 32, 64})
         EXPECT_NEAR(parts(n, "scatter_allgather", Sharing::in_order), 2 * (n - 1) + n / 2 - 2, 1e-4) << n;
 }
@@ -227,9 +234,12 @@ TEST(PredictFormulas, the_factor_of_contention_is_the_bytes_of_a_round_over_thos
     EXPECT_NEAR(found.levels[1].contention, 1, 1e-6);
 }
 
-// Multi-leader allgather (Kandalla et al. 2009) on N nodes of g ranks, L leaders a node with g' = g/L ranks each: the sum of three phases,
-//   [t_s1 lg g' + t_w1 (g' - 1) m]  +  [allgather among leaders; a node's L leaders share its adapter, a = L]  +  [distribute inside of the node].
-// palmette's leaders hand on each arrival at once, so that of the last phase only what the last round brought is left where the network is the slower one.
+// Multi-leader allgather (Kandalla et al. 2009) on N nodes of g ranks, L leaders a node with g' = g/L ranks each: the
+// sum of three phases,
+//   [t_s1 lg g' + t_w1 (g' - 1) m]  +  [allgather among leaders; a node's L leaders share its adapter, a = L]  +
+//   [distribute inside of the node].
+// palmette's leaders hand on each arrival at once, so that of the last phase only what the last round brought is left
+// where the network is the slower one.
 struct MultiLeader {
     const Job job = test::job_on("8node@1GB/s~10us:8core~1us");
     const double m = 4096, nodes = 8, g = 8, leaders = 4, part = g / leaders;
@@ -246,7 +256,8 @@ struct MultiLeader {
 TEST(PredictFormulas, multi_leader_allgather_on_rails_is_the_sum_of_its_phases) {
     const MultiLeader predicted;
     const auto& [job, m, nodes, g, leaders, part, inside, aggregate] = predicted;
-    // On rails a leader exchanges with those of the same number, hands what it gets to the g - 1 others of its node, and takes what the other L - 1 get.
+    // On rails a leader exchanges with those of the same number, hands what it gets to the g - 1 others of its node,
+    // and takes what the other L - 1 get.
     const auto check = [&](const char* spec, double rounds, double last_round_blocks) {
         const double exchange = 10e-6 * rounds + leaders * (nodes - 1) * part * m / per_s;
         const double a_block_s = (g - 1 + leaders - 1) * m / inside;
@@ -263,7 +274,8 @@ TEST(PredictFormulas, multi_leader_allgather_on_rails_is_the_sum_of_its_phases) 
 TEST(PredictFormulas, multi_leader_allgather_in_one_list_is_the_sum_of_its_phases) {
     const MultiLeader predicted;
     const auto& [job, m, nodes, g, leaders, part, inside, aggregate] = predicted;
-    // A ring of all N L leaders, rail by rail: every hop leaves the node. Then t_s1 + t_w1 (g' - 1)(...) for what members lack.
+    // A ring of all N L leaders, rail by rail: every hop leaves the node. Then t_s1 + t_w1 (g' - 1)(...) for what
+    // members lack.
     const double hops = nodes * leaders - 1;
     const double ring = hops * (10e-6 + leaders * part * m / per_s);
     const double distribute = 1e-6 + (part - 1) * (nodes * g - 1) * m / inside;
@@ -271,7 +283,8 @@ TEST(PredictFormulas, multi_leader_allgather_in_one_list_is_the_sum_of_its_phase
     const double hidden = (part - 1) * (nodes * g - 1 - part) * m / inside;
     EXPECT_NEAR(aggregate + ring + distribute - found, hidden, 1e-9);
 
-    // Recursive doubling of N L leaders: lg N rounds between nodes, then lg L inside of them. Start-ups and the network's bytes alone, memory for nothing.
+    // Recursive doubling of N L leaders: lg N rounds between nodes, then lg L inside of them. Start-ups and the
+    // network's bytes alone, memory for nothing.
     const double doubling = 10e-6 * std::log2(nodes) + leaders * (nodes - 1) * part * m / per_s;
     const double phases = 1e-6 * std::log2(part) + doubling + 1e-6 * std::log2(leaders) + 1e-6;
     EXPECT_NEAR(predicted("leaders:leaders=4,between=recursive_doubling,layout=rail_major", 1e18).seconds, phases,

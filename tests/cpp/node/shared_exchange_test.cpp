@@ -145,7 +145,8 @@ TEST(SharedNode, carries_all_bytes_between_threads) {
     for (std::thread& thread : threads) thread.join();
 }
 
-// The two tests below are for ThreadSanitizer: nothing but `completed` and `releases` tells the writer that its memory was read.
+// The two tests below are for ThreadSanitizer: nothing but `completed` and `releases` tells the writer that its memory
+// was read.
 
 TEST(SharedNode, reuses_the_ring_after_its_reader_is_done) {
     const std::int64_t bytes = 1000;

@@ -7,8 +7,9 @@
 
 namespace palmette::test {
 
-/// `levels` and `memory`: members of a topology.json, without brackets; nodes are children of the root with so many slots and, where it is above
-/// 0, an edge of so many bytes per second. Slots are groups of the level `core` where `levels` has it.
+/// `levels` and `memory`: members of a topology.json, without brackets; nodes are children of the root with so many
+/// slots and, where it is above 0, an edge of so many bytes per second. Slots are groups of the level `core` where
+/// `levels` has it.
 inline topology::Job costed_job(const std::string& levels, const std::string& memory, std::int32_t nodes,
                                 std::int32_t slots, double up_bytes_per_s = 0, double load = 0) {
     const bool has_cores = levels.find("core") != std::string::npos;

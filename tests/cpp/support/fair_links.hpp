@@ -1,4 +1,5 @@
-// How long a plan of messages takes where all messages under way share the links of the job fairly, as TCP connections about do.
+// How long a plan of messages takes where all messages under way share the links of the job fairly, as TCP connections
+// about do.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +15,9 @@
 
 namespace palmette::test {
 
-/// Runs a plan of one block size: a message flows from when both sides have started until it is through; at any moment rates are max-min fair over the
-/// edges of the job's tree, each direction apart. Messages of one rank to another flow one after the other. Edges without a capacity, and everything else, take no time.
+/// Runs a plan of one block size: a message flows from when both sides have started until it is through; at any moment
+/// rates are max-min fair over the edges of the job's tree, each direction apart. Messages of one rank to another flow
+/// one after the other. Edges without a capacity, and everything else, take no time.
 class FairLinks {
   public:
     FairLinks(const plan::Plan& plan, const topology::Job& job) : plan_(plan), job_(job) {

@@ -16,8 +16,9 @@
 
 namespace palmette::test {
 
-/// Seconds until all messages are there, where every edge of the job's tree serves one message at a time in each direction, first come first
-/// served, a message passes all edges on its way at once as the slowest allows, and nothing else takes time.
+/// Seconds until all messages are there, where every edge of the job's tree serves one message at a time in each
+/// direction, first come first served, a message passes all edges on its way at once as the slowest allows, and nothing
+/// else takes time.
 inline double time_on_links(const plan::Plan& plan, const topology::Job& job) {
     using plan::StepKind;
     struct Event {

@@ -43,7 +43,8 @@ inline std::string end_of(pid_t process) {
     return waitpid(process, &status, 0) == process ? in_words(status) : "lost";
 }
 
-/// Runs `body(0)` to `body(count - 1)` at the same time, and expects all to end well. When one fails the others are ended, since they may wait for it.
+/// Runs `body(0)` to `body(count - 1)` at the same time, and expects all to end well. When one fails the others are
+/// ended, since they may wait for it.
 template <class Body>
 void run_processes(int count, Body body) {
     std::map<pid_t, int> running;

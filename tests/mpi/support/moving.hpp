@@ -109,7 +109,8 @@ class MovingCase {
         // A type of size zero is everyone's or nobody's: MPICH and Open MPI hang when a count of 0 meets a size of 0.
         nothing_ = rngs_.shared.one_in(2) && !is_v(function_) && common_ == 0 && !context_.plain;
         // The MPIs choose algorithms and cut messages by size and extent of a type as if these were the same on all
-        // ranks, and hang or truncate where only signatures are equal: there ranks differ only where PMPI_ isn't called.
+        // ranks, and hang or truncate where only signatures are equal: there ranks differ only where PMPI_ isn't
+        // called.
         const bool pairwise =
             is_gather(function_) || is_scatter(function_) || (is_alltoall(function_) && is_v(function_));
         Rng& layouts = pairwise || context_.alone ? rngs_.own : rngs_.shared;
@@ -236,7 +237,8 @@ class MovingCase {
             call.rdispls = recv_.displs();
             call.recvtypes = recv_.types();
         }
-        // MPIs refuse a negative count and MPI_DATATYPE_NULL with MPI_IN_PLACE, though the standard lets them mean nothing.
+        // MPIs refuse a negative count and MPI_DATATYPE_NULL with MPI_IN_PLACE, though the standard lets them mean
+        // nothing.
         if (in_place_ && is_scatter(function_)) call.recvcount = 0;
         if (in_place_ && !is_scatter(function_)) call.sendcount = 0;
         return call;

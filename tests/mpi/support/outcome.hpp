@@ -63,7 +63,8 @@ class Outcome {
         wrong_ += other.wrong_;
     }
 
-    /// Collective: rank 0 prints "N cases, M wrong" for all ranks of `comm`. Returns the exit status, equal on all ranks.
+    /// Collective: rank 0 prints "N cases, M wrong" for all ranks of `comm`. Returns the exit status, equal on all
+    /// ranks.
     int close(MPI_Comm comm) {
         long mine[2] = {cases_, wrong_};
         long all[2] = {0, 0};

@@ -1,5 +1,5 @@
-// The predefined datatypes and operations of the MPI that runs, with what the standard says about them (MPI 5.0, section
-// 6.9.2), written down once more than in the runtime, for the tests.
+// The predefined datatypes and operations of the MPI that runs, with what the standard says about them (MPI 5.0,
+// section 6.9.2), written down once more than in the runtime, for the tests.
 #pragma once
 
 #include <mpi.h>
@@ -154,8 +154,8 @@ inline bool aborts(const PredefinedOp& op, const PredefinedType& type) {
     return type.name == "MPIX_BFLOAT16" && op.op != MPI_SUM;  // MPICH 5.0.2: an assertion
 }
 
-/// Random elements for which the MPI's answer is the right one: Open MPI 5.0.11 sums short integers with saturation, but
-/// only where vector instructions do it, and takes MPI_OFFSET for unsigned.
+/// Random elements for which the MPI's answer is the right one: Open MPI 5.0.11 sums short integers with saturation,
+/// but only where vector instructions do it, and takes MPI_OFFSET for unsigned.
 inline bool only_modest([[maybe_unused]] const PredefinedOp& op, [[maybe_unused]] const PredefinedType& type) {
 #ifdef OPEN_MPI
     int size = 0;

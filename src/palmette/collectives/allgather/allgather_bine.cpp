@@ -1,10 +1,12 @@
-// allgather, bine: a butterfly with negabinary distances, which are a third shorter on average than those of recursive doubling.
+// allgather, bine: a butterfly with negabinary distances, which are a third shorter on average than those of recursive
+// doubling.
 //
 //   p = 8, who exchanges with whom:   step 0 (1)    0═1 2═3 4═5 6═7
 //                                     step 1 (-1)   1═2 3═4 5═6 7═0      everyone now has four neighbours' blocks
 //                                     step 2 (3)    0═3 2═5 4═7 6═1
 //
-// Where p is no power of two, the first ranks act two by two: the first of a pair takes the other's block along and gives it each arrival at once.
+// Where p is no power of two, the first ranks act two by two: the first of a pair takes the other's block along and
+// gives it each arrival at once.
 #include <algorithm>
 
 #include "palmette/collectives/exchanges/exchange.hpp"

@@ -1,6 +1,7 @@
 // allgather, bruck: ceil(log_k p) steps for any number of ranks.
 //
-//   p = 8, k = 2: from 1 right of me one block, from 2 right two, from 4 right four; blocks land at their place, nothing is rotated
+//   p = 8, k = 2: from 1 right of me one block, from 2 right two, from 4 right four; blocks land at their place,
+//   nothing is rotated
 #include "palmette/collectives/allgather/allgather_flat.hpp"
 #include "palmette/collectives/rows.hpp"
 

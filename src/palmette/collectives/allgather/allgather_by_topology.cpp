@@ -1,4 +1,5 @@
-// allgather, by_topology: leaders at every chosen level collect; the leaders at the top exchange directly; what arrives goes down at once.
+// allgather, by_topology: leaders at every chosen level collect; the leaders at the top exchange directly; what arrives
+// goes down at once.
 //
 //   p = 8 on two leaves of two nodes, node=linear,leaf=linear,top=all:
 //

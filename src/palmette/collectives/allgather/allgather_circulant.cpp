@@ -1,9 +1,10 @@
 // allgather, circulant: ceil(lg p) steps for any number of ranks, with distances p/2, p/4, ... rounded up.
 //
-//   p = 6, skips 1 2 3: from 1 right of me one block, from 2 right one, from 3 right three; Bruck's algorithm has 1, 2, 4 and blocks 1, 2, 2
+//   p = 6, skips 1 2 3: from 1 right of me one block, from 2 right one, from 3 right three; Bruck's algorithm has 1, 2,
+//   4 and blocks 1, 2, 2
 //
-// The form in n pieces (n - 1 + ceil(lg p) rounds, each of whose messages carries another piece of every rank's block) pays only where one rank
-// brings nearly everything; then a broadcast does the same, so there is none here.
+// The form in n pieces (n - 1 + ceil(lg p) rounds, each of whose messages carries another piece of every rank's block)
+// pays only where one rank brings nearly everything; then a broadcast does the same, so there is none here.
 #include "palmette/collectives/allgather/allgather_flat.hpp"
 #include "palmette/collectives/rows.hpp"
 

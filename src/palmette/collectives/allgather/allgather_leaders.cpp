@@ -171,20 +171,22 @@ class Leaders {
         return layout_ == Layout::rails ? ring_levels_round(job_, level_) : std::vector<topology::Partition>{};
     }
 
-    /// What one rail does for the group: its leader exchanges with the other leaders and hands each arrival on at once. The
-    /// other ranks know from the leader's schedule what will come.
+    /// What one rail does for the group: its leader exchanges with the other leaders and hands each arrival on at once.
+    /// The other ranks know from the leader's schedule what will come.
     void serve_rail(plan::ProgramBuilder& builder, std::int64_t me, std::int32_t g, std::int32_t rail,
                     const GatherSteps& gathered) const {
         const std::int32_t n = participants();
         const std::int64_t lead = leader(g, rail);
         const std::int32_t self = participant_of(g, rail);
         const Schedule schedule = pattern_.schedule(n, self, outer_levels());
-        // With rails the whole group listens to each leader; in the one long list every leader gets all and serves its part.
+        // With rails the whole group listens to each leader; in the one long list every leader gets all and serves its
+        // part.
         const Interval listeners = layout_ == Layout::rails ? group(g) : part(g, rail);
         const TreeNeighbours near =
             TopologyTree(job_, listeners, as_position(lead), inner_levels(), inside_).of(as_position(me));
         const Blocks own_part(part(g, rail).first, part(g, rail).count);
-        // Tag 0 gathers; each rail then has n + 1 tags for the exchange (tags are at most n) and n for what is handed out.
+        // Tag 0 gathers; each rail then has n + 1 tags for the exchange (tags are at most n) and n for what is handed
+        // out.
         const std::int32_t first_tag = 1 + (layout_ == Layout::rails ? rail * (2 * n + 1) : 0);
         std::int32_t tag = first_tag + n + 1;
         if (me == lead) {

@@ -1,6 +1,7 @@
 // allgather, linear: everyone sends its block to everyone else at once.
 //
-//   p = 8: 0 → 1 2 3 4 5 6 7 and so on: one step, so the least latency, and s (p-s) blocks over the uplink of a group of s, where p-s would do.
+//   p = 8: 0 → 1 2 3 4 5 6 7 and so on: one step, so the least latency, and s (p-s) blocks over the uplink of a group
+//   of s, where p-s would do.
 //
 // The order of messages is that of an all-to-all: spread evenly over pairs of groups (alltoall_order.hpp).
 #include "palmette/base/text.hpp"

@@ -1,4 +1,5 @@
-// allgather, locality_bruck: Bruck's algorithm between nodes, each of whose messages is sent by another rank of the node.
+// allgather, locality_bruck: Bruck's algorithm between nodes, each of whose messages is sent by another rank of the
+// node.
 //
 //   Four nodes of three ranks, radix 3:
 //
@@ -7,8 +8,9 @@
 //                   on two different ranks, which hand them on inside           every rank has 9
 //       round 2     node n takes from n+3 what is left, on the third rank       every rank has 12
 //
-//   With N nodes and radix k a node takes (k-1) ceil(log_k N) messages at most, and each block once, where plain Bruck takes
-//   g ceil(log_2 p) messages between nodes. With k = g, the ranks a node, that is one message for each rank and round.
+//   With N nodes and radix k a node takes (k-1) ceil(log_k N) messages at most, and each block once, where plain Bruck
+//   takes g ceil(log_2 p) messages between nodes. With k = g, the ranks a node, that is one message for each rank and
+//   round.
 #include <algorithm>
 
 #include "palmette/collectives/rows.hpp"

@@ -1,5 +1,5 @@
-// allreduce among all ranks on their own: recursive_doubling, recursive_multiplying, all, rabenseifner, ring and direct. The patterns are drawn in
-// reduce_exchange_*.cpp.
+// allreduce among all ranks on their own: recursive_doubling, recursive_multiplying, all, rabenseifner, ring and
+// direct. The patterns are drawn in reduce_exchange_*.cpp.
 #include "palmette/collectives/exchanges/reduce_exchange.hpp"
 #include "palmette/collectives/exchanges/ring_levels.hpp"
 #include "palmette/collectives/rows.hpp"

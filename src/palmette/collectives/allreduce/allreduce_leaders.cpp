@@ -1,13 +1,15 @@
-// allreduce, leaders: the vector in chunks; a group reduces each chunk at another of its ranks, same chunks are exchanged between groups, and results go back.
+// allreduce, leaders: the vector in chunks; a group reduces each chunk at another of its ranks, same chunks are
+// exchanged between groups, and results go back.
 //
 //   p = 8 on two nodes of four, leaders=2 (chunk A at 0 and 4, chunk B at 2 and 6):
 //
 //       A: 1 2 3 → 0     B: 0 1 3 → 2   |   A: 5 6 7 → 4     B: 4 5 7 → 6     reduce inside the node
-//       A: 0 ═══════ 4   and   B: 2 ═══════ 6                                 between nodes: each chunk in a lane of its own
+//       A: 0 ═══════ 4   and   B: 2 ═══════ 6                                 between nodes: each chunk in its own lane
 //       A: 0 → 1 2 3     B: 2 → 0 1 3   |   A: 4 → 5 6 7     B: 6 → 4 5 7     hand out
 //
-//   With inside=shared the first and the last step go through the node's memory: leaders read their chunk of everybody's vector in place, and everybody reads
-//   the results. With leaders=1 and inner levels it is five phases: sockets, between sockets, between nodes, and back.
+//   With inside=shared the first and the last step go through the node's memory: leaders read their chunk of
+//   everybody's vector in place, and everybody reads the results. With leaders=1 and inner levels it is five phases:
+//   sockets, between sockets, between nodes, and back.
 #include <algorithm>
 
 #include "palmette/collectives/exchanges/leader_groups.hpp"

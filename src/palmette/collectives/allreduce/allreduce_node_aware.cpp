@@ -1,13 +1,15 @@
-// allreduce, node_aware: nodes exchange their sums like single ranks would, and the ranks of a node share the messages of that.
+// allreduce, node_aware: nodes exchange their sums like single ranks would, and the ranks of a node share the messages
+// of that.
 //
 //   p = 8 on four nodes of two ranks, radix=all:
 //
 //       0─1   2─3   4─5   6─7        inside: everybody has its node's sum
-//       0═4, 1═2, 3═6, 5═7, ...      between: rank i of a node sends to and hears from every second node; both ranks together from all
+//       0═4, 1═2, 3═6, 5═7, ...      between: rank i of a node exchanges with every second node, both together with all
 //       0─1   2─3   4─5   6─7        inside: what both heard is put together
 //
-//   With g ranks a node a step takes N/g messages a rank for N nodes, where leaders alone take N, or lg N in a row. All nodes put the same
-//   expression together: lane t of every node adds up nodes t, t + lanes, ... from the first to the last.
+//   With g ranks a node a step takes N/g messages a rank for N nodes, where leaders alone take N, or lg N in a row. All
+//   nodes put the same expression together: lane t of every node adds up nodes t, t + lanes, ... from the first to the
+//   last.
 #include <algorithm>
 
 #include "palmette/base/error.hpp"
@@ -37,7 +39,8 @@ struct Form {
                                                                                        : spec.integer("radix", 2, 2))),
           lanes(nodes.smallest()),
           inside_tags(inside.tags(lanes)) {}
-    /// First the inside of the node, then two to fold, then for each round what crosses, the inside and what is handed on.
+    /// First the inside of the node, then two to fold, then for each round what crosses, the inside and what is handed
+    /// on.
     std::int64_t tags() const {
         return inside_tags + 2 + static_cast<std::int64_t>(rounds.factors.size()) * (inside_tags + 2);
     }
@@ -217,7 +220,7 @@ class Maker {
         return out;
     }
 
-    // --- numbers of nodes that no factors multiply to: rank i of the second node of a pair gives to rank i of the first ---
+    // --- numbers of nodes that no factors multiply to: rank i of the second node of a pair gives to i of the first ---
 
     void give_and_take_back(std::int32_t tag) {
         const std::int32_t to = node_ - 1;

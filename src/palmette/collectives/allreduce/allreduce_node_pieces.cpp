@@ -1,4 +1,5 @@
-// allreduce, node_pieces: the vector in one piece a node, summed up at its node, and handed to all. See node_pieces.hpp.
+// allreduce, node_pieces: the vector in one piece a node, summed up at its node, and handed to all. See
+// node_pieces.hpp.
 #include "palmette/collectives/exchanges/node_pieces.hpp"
 #include "palmette/collectives/rows.hpp"
 

@@ -3,7 +3,7 @@
 //   p = 8 on two leaves of two nodes:
 //
 //       leaf 0 ............ leaf 1
-//       0 ── 2 ──────────── 4 ── 6      up: leaders of nodes to the leader of their leaf, 4 to 0 across the top; then down
+//       0 ── 2 ──────────── 4 ── 6      up: leaders of nodes to the leader of their leaf, 4 to 0 across the top; down
 //       │    │              │    │
 //       1    3              5    7      up: ranks to the leader of their node
 #include <algorithm>

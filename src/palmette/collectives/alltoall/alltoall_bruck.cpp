@@ -1,14 +1,15 @@
 // alltoall, bruck: few messages, each with the blocks of many pairs, for blocks so small that messages are what costs.
 //
-//   A block for the rank j places to the right travels by the digits of j in base k: digit z at weight w = k^x takes it z*w places further.
-//   p = 8, k = 2, who gets what from rank 0's neighbours:
+//   A block for the rank j places to the right travels by the digits of j in base k: digit z at weight w = k^x takes it
+//   z*w places further. p = 8, k = 2, who gets what from rank 0's neighbours:
 //
 //       w = 1:   0 → 1   blocks that still have 1, 3, 5, 7 places to go
 //       w = 2:   0 → 2   those with 2, 3, 6, 7, half of which came from rank 7
 //       w = 4:   0 → 4   those with 4, 5, 6, 7
 //
-//   One message for each digit that isn't zero: (k-1) ceil(log_k p) where p is a power of k, p-1 for k >= p, which is the direct exchange. So k trades messages
-//   for bytes (p/k blocks a message). Blocks are sent from where they lie and land where they belong: neither rotation is needed.
+//   One message for each digit that isn't zero: (k-1) ceil(log_k p) where p is a power of k, p-1 for k >= p, which is
+//   the direct exchange. So k trades messages for bytes (p/k blocks a message). Blocks are sent from where they lie and
+//   land where they belong: neither rotation is needed.
 #include <algorithm>
 
 #include "palmette/collectives/rows.hpp"

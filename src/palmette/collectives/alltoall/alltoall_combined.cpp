@@ -132,7 +132,8 @@ class Combined {
         out.reserve(parcels.size());
         for (const Parcel& parcel : parcels) {
             Turn turn = order_.turn(parcel.from, parcel.to);
-            // Parcels between the same groups: at different times, so that the groups' links have some from each pair all the time.
+            // Parcels between the same groups: at different times, so that the groups' links have some from each pair
+            // all the time.
             turn.when += TurnOrder::part(parcel.part, parcel.parts);
             const std::uint64_t round = (std::uint64_t{turn.when} * static_cast<std::uint64_t>(rounds_)) >> 32;
             out.push_back({parcel, turn, static_cast<std::int32_t>(round)});
@@ -159,8 +160,8 @@ class Combined {
         return {source * p_ + targets.first, targets.count};
     }
 
-    /// What a member gives to another one before a round: what that one takes along to other groups. The block for the member itself, for which
-    /// nobody waits, comes with the last.
+    /// What a member gives to another one before a round: what that one takes along to other groups. The block for the
+    /// member itself, for which nobody waits, comes with the last.
     Blocks input_for(std::int64_t giver, std::int64_t taker, std::int32_t round) const {
         Blocks blocks;
         if (round == rounds_ - 1) blocks.insert({giver * p_ + taker, 1});

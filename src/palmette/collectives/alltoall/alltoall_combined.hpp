@@ -1,4 +1,5 @@
-// What all-to-alls have in common in which blocks between two groups travel together: collect, exchange parcels, hand out.
+// What all-to-alls have in common in which blocks between two groups travel together: collect, exchange parcels, hand
+// out.
 #pragma once
 
 #include "palmette/collectives/alltoall/alltoall_parcels.hpp"
@@ -10,11 +11,11 @@ namespace palmette::collectives {
 inline constexpr std::int64_t most_exposes = 64;
 
 /// One rank's program. `parcels` says who exchanges what between groups. Keys:
-///  - inside=linear|shared: how members of a group give blocks to each other. With shared those on the same node read each other's memory, unless some
-///    rank would have to expose more than most_exposes pieces.
+///  - inside=linear|shared: how members of a group give blocks to each other. With shared those on the same node read
+///    each other's memory, unless some rank would have to expose more than most_exposes pieces.
 ///  - segment=SIZE: blocks in slices, each going its way alone.
-///  - rounds=R: parcels leave in R rounds, of which two are under way at once; what goes on inside, before a round and after it, does so while others
-///    travel.
+///  - rounds=R: parcels leave in R rounds, of which two are under way at once; what goes on inside, before a round and
+///    after it, does so while others travel.
 Program combined_alltoall(const Job& job, Rank rank, const Request& request, const Spec& spec, const Parcels& parcels);
 
 /// Throws base::Error for a bad value of one of these keys.

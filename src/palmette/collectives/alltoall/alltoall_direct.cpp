@@ -6,10 +6,10 @@
 //       1: 6 4 2 5 7 0 3      4: 1 5 7 2 3 6 0      7: 4 2 5 6 0 3 1
 //       2: 5 7 0 3 1 6 4      5: 7 2 3 6 0 4 1
 //
-//   In any stretch of this table each leaf sends to the two others in proportion to their size, so no uplink waits for another.
-//   linear starts all messages at once. pairwise has at most W under way each way and level, a message waiting for the W-th before it: few enough
-//   not to overrun switches and receivers, and enough to fill the links. With levels=together there are W in all, and
-//   none is sent before the W-th last of those that come in earlier turns.
+//   In any stretch of this table each leaf sends to the two others in proportion to their size, so no uplink waits for
+//   another. linear starts all messages at once. pairwise has at most W under way each way and level, a message waiting
+//   for the W-th before it: few enough not to overrun switches and receivers, and enough to fill the links. With
+//   levels=together there are W in all, and none is sent before the W-th last of those that come in earlier turns.
 #include "palmette/base/text.hpp"
 #include "palmette/collectives/exchanges/alltoall_order.hpp"
 #include "palmette/collectives/rows.hpp"
@@ -40,7 +40,8 @@ class Direct {
         return finish();
     }
 
-    /// Each level has a window of its own, so that a slow message to another leaf never holds up those inside, or the other way round.
+    /// Each level has a window of its own, so that a slow message to another leaf never holds up those inside, or the
+    /// other way round.
     Program pairwise(const TurnOrder& order, std::size_t window) {
         builder_.stage("exchange");
         const std::vector<Turn> sends = order.of_source(me_);
@@ -64,8 +65,8 @@ class Direct {
         return finish();
     }
 
-    /// One window for all levels, and nobody sends ahead of what it takes: where each turn of the order is a permutation, no two messages of a
-    /// turn meet at a rank, and none of another turn.
+    /// One window for all levels, and nobody sends ahead of what it takes: where each turn of the order is a
+    /// permutation, no two messages of a turn meet at a rank, and none of another turn.
     Program in_step(const TurnOrder& order, std::size_t window) {
         builder_.stage("exchange");
         const std::vector<Turn> sends = order.of_source(me_);

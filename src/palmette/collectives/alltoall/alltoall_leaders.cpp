@@ -7,8 +7,9 @@
 //       0 ── 0123→4567 ──> 4           0 ── 01→4567 ──> 4,  2 ── 23→4567 ──> 6
 //       4 hands on to 5, 6, 7          4 and 6 hand on to all others of their node
 //
-//   With N nodes of g ranks, N-1 messages of g^2 blocks leave a node, or L (N-1) of g^2/L with L leaders and split=sources. With split=destinations each leader
-//   serves a share of the other nodes, and it stays at N-1 messages in all. The bytes are those of the direct exchange.
+//   With N nodes of g ranks, N-1 messages of g^2 blocks leave a node, or L (N-1) of g^2/L with L leaders and
+//   split=sources. With split=destinations each leader serves a share of the other nodes, and it stays at N-1 messages
+//   in all. The bytes are those of the direct exchange.
 #include "palmette/collectives/alltoall/alltoall_combined.hpp"
 #include "palmette/collectives/rows.hpp"
 

@@ -3,11 +3,12 @@
 //   p = 8 on two nodes of four, from node 0 to node 1:
 //
 //       0 ── 0→4567 ──> 4
-//       1 ── 1→4567 ──> 5      then each receiver gives every member of its node what is for it, from all nodes at once:
+//       1 ── 1→4567 ──> 5      then each receiver gives every member of its node what is for it, of all nodes at once:
 //       2 ── 2→4567 ──> 6      4 has 0→4567 and hands 0→5 to 5, 0→6 to 6, 0→7 to 7
 //       3 ── 3→4567 ──> 7
 //
-//   With N nodes of g ranks, g (N-1) messages of g blocks leave a node, where the direct exchange has g^2 (N-1) of one block; the bytes are the same.
+//   With N nodes of g ranks, g (N-1) messages of g blocks leave a node, where the direct exchange has g^2 (N-1) of one
+//   block; the bytes are the same.
 #include "palmette/collectives/alltoall/alltoall_combined.hpp"
 #include "palmette/collectives/rows.hpp"
 

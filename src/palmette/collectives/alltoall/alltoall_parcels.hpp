@@ -17,10 +17,12 @@ struct Parcel {
     std::int32_t part = 0, parts = 1;  ///< which one this is of all parcels from group to group
 };
 
-/// Every group is cut in parts as even as can be, each led by its first member; a group smaller than the number of leaders has a leader in each member.
-///  - sources: a part's leader sends the part's blocks, one message to each other group: L (N-1) messages a group. As many leaders as members:
-///    nobody collects anything, and g (N-1) messages of g blocks leave a group.
-///  - destinations: a leader sends the whole group's blocks to its share of the other groups: N-1 messages of g^2 blocks leave a group.
+/// Every group is cut in parts as even as can be, each led by its first member; a group smaller than the number of
+/// leaders has a leader in each member.
+///  - sources: a part's leader sends the part's blocks, one message to each other group: L (N-1) messages a group. As
+///    many leaders as members: nobody collects anything, and g (N-1) messages of g blocks leave a group.
+///  - destinations: a leader sends the whole group's blocks to its share of the other groups: N-1 messages of g^2
+///    blocks leave a group.
 class Parcels {
   public:
     enum class Split { destinations, sources };
@@ -46,7 +48,8 @@ class Parcels {
     std::optional<std::int32_t> leads(std::int32_t group, std::int32_t position) const;
     /// Numbers 0..N-2 of the pairs of groups: all different for one source group, and for one target group.
     std::int32_t lane(std::int32_t source_group, std::int32_t target_group) const;
-    /// By how many leaders the takers are turned on a lane, so that where there are more of them than givers each has its share.
+    /// By how many leaders the takers are turned on a lane, so that where there are more of them than givers each has
+    /// its share.
     static std::int32_t turned(std::int32_t lane, std::int32_t givers, std::int32_t takers);
 
     const topology::Partition& groups_;

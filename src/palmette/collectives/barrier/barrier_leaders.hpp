@@ -8,8 +8,9 @@ namespace palmette::collectives {
 /// How leaders tell each other: in rounds, or everybody everybody.
 enum class Between : std::uint8_t { dissemination, all };
 
-/// Gather inside of each group of level `level`, exchange between leaders, release. Keys LEVEL=SHAPE and inside=SHAPE for the trees inside
-/// of the groups (by default memory inside of nodes where it is shared, stars of up to 8 members, binomial trees of more), radix of the rounds.
+/// Gather inside of each group of level `level`, exchange between leaders, release. Keys LEVEL=SHAPE and inside=SHAPE
+/// for the trees inside of the groups (by default memory inside of nodes where it is shared, stars of up to 8 members,
+/// binomial trees of more), radix of the rounds.
 Program barrier_among_leaders(const Job& job, Rank rank, const Request& request, const Spec& spec, std::size_t level,
                               Between between);
 

@@ -18,8 +18,8 @@ class BarrierParts {
     /// Hears from the parent, where there is one, and tells the children.
     void release(const TreeNeighbours& near, const Steps& ready);
 
-    /// Dissemination among n members of which this rank is `me`: in round i a member tells those k^i, 2 k^i, ..., (k-1) k^i above it, modulo n.
-    /// ceil(log_k n) rounds. Returns the steps after which all have entered.
+    /// Dissemination among n members of which this rank is `me`: in round i a member tells those k^i, 2 k^i, ..., (k-1)
+    /// k^i above it, modulo n. ceil(log_k n) rounds. Returns the steps after which all have entered.
     template <class RankOf>
     Steps disseminate(std::int32_t n, std::int32_t me, std::int32_t radix, const RankOf& rank_of, Steps ready) {
         std::int32_t tag = first_exchange_tag;

@@ -1,6 +1,7 @@
 // bcast, circulant: n blocks on a circulant graph, in the fewest rounds that there can be for any p.
 //
-//   p = 8, skips 1 2 4: in round k every rank sends one block to the rank skip[k mod 3] above it, and takes one from below
+//   p = 8, skips 1 2 4: in round k every rank sends one block to the rank skip[k mod 3] above it, and takes one from
+//   below
 //
 //       round 0    0 → 1  block 0
 //       round 1    0 → 2  block 1      1 → 3  block 0

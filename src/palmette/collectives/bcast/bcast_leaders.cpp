@@ -1,15 +1,17 @@
 // bcast, leaders: the vector in chunks, each of which crosses to the other groups between ranks of its own.
 //
-//   p = 12 on three leaves of two nodes of two, root 0, level=leaf, leaders=2 (chunk A at 0, 4, 8; chunk B at 2, 6, 10):
+//   p = 12 on three leaves of two nodes of two, root 0, level=leaf, leaders=2 (chunk A at 0, 4, 8; chunk B at 2, 6,
+//   10):
 //
 //       A:  0 ═══ 4 ═══ 8         between leaves, along a chain that begins with another leaf for each chunk
 //       B:  0 → 2 ═══ 10 ═══ 6
 //       A:  0 → 2 1, 2 → 3   |   4 → 6 5, 6 → 7   |   8 → 10 9, 10 → 11       inside, from the leader on
 //       B:  0 → 1, 2 → 3     |   6 → 5 7, 5 → 4   |   10 → 9 11, 9 → 8
 //
-//   With as many leaders as there are nodes in the root's group, all of these send across at the same time, and with as many as there
-//   are other groups, or a multiple, no uplink but the root's carries the whole vector out: where other traffic waits for a link, too,
-//   more senders get a larger share of it. Groups are taken in a circle, whatever is above them: level= is best the outermost.
+//   With as many leaders as there are nodes in the root's group, all of these send across at the same time, and with as
+//   many as there are other groups, or a multiple, no uplink but the root's carries the whole vector out: where other
+//   traffic waits for a link, too, more senders get a larger share of it. Groups are taken in a circle, whatever is
+//   above them: level= is best the outermost.
 #include "palmette/base/error.hpp"
 #include "palmette/collectives/exchanges/leader_groups.hpp"
 #include "palmette/collectives/rows.hpp"
@@ -76,7 +78,8 @@ class ChunkTrees {
             near.children.push_back(link(leader_at(child.first), "top"));
     }
 
-    /// The leader's tree over its group. In the root's own group the root has the chunk already, and hands it to whom it leads.
+    /// The leader's tree over its group. In the root's own group the root has the chunk already, and hands it to whom
+    /// it leads.
     void add_inside(std::int32_t chunk, TreeNeighbours& near) const {
         const bool home = g_ == home_;
         const ChunkTree tree = groups_.tree(g_, chunk, false, home ? std::optional(root_) : std::nullopt);

@@ -1,4 +1,5 @@
-// bcast, node_pieces: the root's node sends a piece of the vector to each node, which sends it straight to all others. See node_pieces.hpp.
+// bcast, node_pieces: the root's node sends a piece of the vector to each node, which sends it straight to all others.
+// See node_pieces.hpp.
 //
 //   four nodes of two ranks, root 0, pieces A B C D, the first rank of a node handles A and B, the second C and D:
 //

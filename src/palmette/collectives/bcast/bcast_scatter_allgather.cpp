@@ -3,7 +3,7 @@
 //   p = 8 on two leaves of two nodes of two ranks, a block for each rank:
 //
 //       0 → 4 (blocks 4-7), 0 → 2 (2 3), 4 → 6 (6 7), 0 → 1, 2 → 3, 4 → 5, 6 → 7        scatter by topology
-//       0 → 1 → 2 → 3 → 4 → 5 → 6 → 7 → 0                                               allgather, without what the scatter left
+//       0 → 1 → 2 → 3 → 4 → 5 → 6 → 7 → 0                                               allgather
 #include <algorithm>
 #include <map>
 

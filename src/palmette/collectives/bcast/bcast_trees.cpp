@@ -7,7 +7,7 @@
 //                                        7                            7
 //
 //   by_topology on two leaves of two nodes of two ranks:        bine:  0 → 3 7 1, 3 → 4 2, 4 → 5, 7 → 6
-//       0 → 4 (across the top), 0 → 2, 4 → 6 (in the leaves), 0 → 1, 2 → 3, 4 → 5, 6 → 7 (in the nodes, messages or memory)
+//       0 → 4 (across the top), 0 → 2, 4 → 6 (in the leaves), 0 → 1, 2 → 3, 4 → 5, 6 → 7 (in the nodes)
 #include "palmette/collectives/rows.hpp"
 #include "palmette/collectives/trees/rooted_vector.hpp"
 

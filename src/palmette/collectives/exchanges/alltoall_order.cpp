@@ -40,8 +40,8 @@ std::uint32_t TurnOrder::balanced(std::int32_t source, std::int32_t target, std:
     const std::int32_t to = groups.group_of(target);
     const std::int64_t siblings = groups.group_of(end - 1) - groups.group_of(first) + 1;
     const std::int64_t apart = (to - from + siblings) % siblings;
-    // Members of the target's group one after the other, and between two of them one of each other group; every member of the source's group
-    // begins elsewhere. The sum wraps round by itself.
+    // Members of the target's group one after the other, and between two of them one of each other group; every member
+    // of the source's group begins elsewhere. The sum wraps round by itself.
     const auto members = [&](std::int32_t group) {
         return index(groups.end(group) - 1) - index(groups.first(group)) + 1;
     };

@@ -1,4 +1,5 @@
-// When each message of an all-to-all has its turn, so that links of every level are busy in both directions all the time.
+// When each message of an all-to-all has its turn, so that links of every level are busy in both directions all the
+// time.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +22,12 @@ struct Turn {
 
 /// The turns of messages between all pairs of positions, as arithmetic on one pair.
 ///
-/// - shift: in turn i rank me sends to me+i and takes from me-i. Near ranks come first, so uplinks stay empty, then full, then empty.
+/// - shift: in turn i rank me sends to me+i and takes from me-i. Near ranks come first, so uplinks stay empty, then
+///   full, then empty.
 /// - xor: in turn i rank me exchanges with me xor i; needs a power of two.
-/// - balanced: the groups in which source and target part, of a and c members, have a*c messages for each other; these are spread evenly over
-///   the whole time, for every single source and every single target too. So at any moment each uplink carries its groups' messages in the
-///   proportion in which there are any, and none runs dry before the others.
+/// - balanced: the groups in which source and target part, of a and c members, have a*c messages for each other; these
+///   are spread evenly over the whole time, for every single source and every single target too. So at any moment each
+///   uplink carries its groups' messages in the proportion in which there are any, and none runs dry before the others.
 ///
 ///       leaves {0 1 2} {3 4 5} {6 7}, what rank 0 sends, by leaf:   shift      0 0 1 1 1 2 2   (to 1 2 3 4 5 6 7)
 ///                                                                   balanced   1 0 2 1 0 1 2   (to 3 1 6 4 2 5 7)
@@ -34,8 +36,8 @@ class TurnOrder {
     enum class Kind { balanced, shift, exclusive_or };
     /// `job` must outlive this.
     TurnOrder(const Job& job, Kind kind) : job_(job), kind_(kind), depth_(job.levels().size()) {}
-    /// The balanced order of messages among groups, one for each pair: all of a group's members have the same turns. `groups` must be those of a
-    /// level of the job, and outlive this too.
+    /// The balanced order of messages among groups, one for each pair: all of a group's members have the same turns.
+    /// `groups` must be those of a level of the job, and outlive this too.
     TurnOrder(const Job& job, const topology::Partition& groups);
 
     /// index / of as a part of a turn round a clock of 2^32 ticks.

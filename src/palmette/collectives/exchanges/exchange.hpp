@@ -27,17 +27,19 @@ struct Exchange {
     std::int32_t tag = 0;
 };
 
-/// In the order in which a participant should start them; a send may only carry what earlier entries brought, or its own.
+/// In the order in which a participant should start them; a send may only carry what earlier entries brought, or its
+/// own.
 using Schedule = std::vector<Exchange>;
 
 /// Ring: n-1 steps to the next participant. Chan, Heimlich, Purkayastha, van de Geijn, CCPE 19(13), 2007.
 ///     0 → 1 → 2 → 3 → 4 → 5 → 6 → 7 → 0
 Schedule ring(std::int32_t n, std::int32_t me);
 
-/// Ring that doesn't leave a group twice. `nested`: partitions of the participants, outermost first. A contribution travels round the
-/// ring up to the last member before its own group; inside the group, the group's last member hands it to the first. So the
-/// edge into a group of s carries n-s contributions, which is its lower bound, where the plain ring's carries n-1.
-///     groups {0 1 2} {3 4 5} {6 7}:   0 → 1 → 2 → 3 → 4 → 5 → 6 → 7 → 0   and   2 → 0, 5 → 3, 7 → 6 for the group's own
+/// Ring that doesn't leave a group twice. `nested`: partitions of the participants, outermost first. A contribution
+/// travels round the ring up to the last member before its own group; inside the group, the group's last member hands
+/// it to the first. So the edge into a group of s carries n-s contributions, which is its lower bound, where the plain
+/// ring's carries n-1.
+///     groups {0 1 2} {3 4 5} {6 7}:   0 → 1 → 2 → 3 → 4 → 5 → 6 → 7 → 0   and   2 → 0, 5 → 3, 7 → 6 for the own group
 Schedule nested_ring(std::int32_t n, std::int32_t me, const std::vector<topology::Partition>& nested);
 
 /// Recursive doubling, n a power of two: lg n steps with partners 1, 2, 4, ... away. Thakur et al., IJHPCA 19(1), 2005.
@@ -52,8 +54,9 @@ Schedule neighbor_exchange(std::int32_t n, std::int32_t me);
 /// Everyone sends to everyone else, beginning with the next participant: one step, n-1 messages each.
 Schedule all_to_all(std::int32_t n, std::int32_t me);
 
-/// Circulant graph, any n: ceil(lg n) steps with skips n/2, n/4, ... rounded up, taken from the shortest. As few steps as Bruck's algorithm, with the
-/// distances as even as they can be. Träff, "Optimal, non-pipelined reduce-scatter and allreduce algorithms", arXiv 2410.14234 (2024).
+/// Circulant graph, any n: ceil(lg n) steps with skips n/2, n/4, ... rounded up, taken from the shortest. As few steps
+/// as Bruck's algorithm, with the distances as even as they can be. Träff, "Optimal, non-pipelined reduce-scatter and
+/// allreduce algorithms", arXiv 2410.14234 (2024).
 ///     n = 6, skips 1 2 3:   from 1 right one contribution, from 2 right one, from 3 right three
 Schedule circulant(std::int32_t n, std::int32_t me);
 
@@ -81,9 +84,10 @@ class Exchanger {
         plan::StepId step;  ///< of the first slice; the others follow
         plan::Blocks blocks;
     };
-    /// `rank_of(i)`: the rank that plays participant i; `blocks_of(range)`: what these participants contribute, empty allowed; `own`: the step after which `me`'s own
-    /// contribution is in place. Tags are shifted by `first_tag`; with
-    /// `parts` above 1 every message goes in so many slices, each with a tag of its own. All data lies in the result buffer.
+    /// `rank_of(i)`: the rank that plays participant i; `blocks_of(range)`: what these participants contribute, empty
+    /// allowed; `own`: the step after which `me`'s own contribution is in place. Tags are shifted by `first_tag`; with
+    /// `parts` above 1 every message goes in so many slices, each with a tag of its own. All data lies in the result
+    /// buffer.
     Exchanger(plan::ProgramBuilder& builder, std::function<plan::Rank(std::int32_t)> rank_of,
               std::function<plan::Blocks(Range)> blocks_of, std::int32_t n, std::int32_t me,
               std::vector<plan::StepId> own, std::int32_t first_tag, std::uint16_t parts = 1)

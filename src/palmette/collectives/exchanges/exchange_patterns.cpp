@@ -20,7 +20,8 @@ Schedule ring(std::int32_t n, std::int32_t me) {
 }
 
 Schedule nested_ring(std::int32_t n, std::int32_t me, const std::vector<topology::Partition>& nested) {
-    // Who hands the contribution of `source` to `to`: the last member of the innermost group that `to` begins and `source` is in, else the one before.
+    // Who hands the contribution of `source` to `to`: the last member of the innermost group that `to` begins and
+    // `source` is in, else the one before.
     const auto giver = [&](std::int32_t to, std::int32_t source) {
         for (auto level = nested.rbegin(); level != nested.rend(); ++level) {
             const std::int32_t group = level->group_of(to);

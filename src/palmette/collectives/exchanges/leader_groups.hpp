@@ -1,4 +1,5 @@
-// Groups of one level with leaders for the chunks of a vector: what the hierarchical reductions and bcast have in common.
+// Groups of one level with leaders for the chunks of a vector: what the hierarchical reductions and bcast have in
+// common.
 #pragma once
 
 #include <optional>
@@ -31,7 +32,8 @@ class LeaderGroups {
     std::int64_t leader(std::int32_t g, std::int32_t chunk) const {
         return chunk_leader(job_, group(g), chunk, chunks_, spread_);
     }
-    /// The tree of a chunk in a group; with `shared` ranks of a node are all next to each other in it. `preferred` leads where it is and the root isn't.
+    /// The tree of a chunk in a group; with `shared` ranks of a node are all next to each other in it. `preferred`
+    /// leads where it is and the root isn't.
     ChunkTree tree(std::int32_t g, std::int32_t chunk, bool shared, std::optional<Position> preferred = {}) const;
     /// Levels above the groups at which a ring among them closes, as partitions of the groups.
     std::vector<topology::Partition> outer_levels() const;

@@ -1,13 +1,15 @@
-// The vector in one piece for each node, which every node sends straight to the piece's owner, and the ranks of a node share these messages.
+// The vector in one piece for each node, which every node sends straight to the piece's owner, and the ranks of a node
+// share these messages.
 //
-//   four nodes of two ranks; pieces A B C D are those of nodes 0 to 3, the first rank of a node handles A and B, the second C and D:
+//   four nodes of two ranks; pieces A B C D are those of nodes 0 to 3, the first rank of a node handles A and B, the
+//   second C and D:
 //
 //       0: AB ⇄ 1: CD      2: AB ⇄ 3: CD   ...     inside: each rank gets its part of the node's sum
-//       A: 2, 4, 6 → 0, 1  B: 0, 4, 6 → 2, 3  ...  between: node n's piece comes from all others, half of it to each of its ranks
+//       A: 2, 4, 6 → 0, 1  B: 0, 4, 6 → 2, 3  ...  between: node n's piece comes from all others, half to each rank
 //       0 ⇄ 1              2 ⇄ 3           ...     inside: what both heard makes the piece complete
 //
-// A piece crosses the network once, and no rank has more than about (nodes / ranks of a node) messages to send for that, where one leader
-// a node has as many as there are nodes, or their logarithm in a row.
+// A piece crosses the network once, and no rank has more than about (nodes / ranks of a node) messages to send for
+// that, where one leader a node has as many as there are nodes, or their logarithm in a row.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +19,9 @@
 
 namespace palmette::collectives {
 
-/// An order of nodes in which every L-th one of the machine's stand together. A run of n / L of them is what a rank of a node with L ranks
-/// serves, and so it has large nodes and small ones in it: no rank waits for all of the large ones, which are later.
+/// An order of nodes in which every L-th one of the machine's stand together. A run of n / L of them is what a rank of
+/// a node with L ranks serves, and so it has large nodes and small ones in it: no rank waits for all of the large ones,
+/// which are later.
 ///     n = 7, L = 3:   0 3 6  1 4  2 5
 class DealtNodes {
   public:
@@ -38,13 +41,14 @@ class DealtNodes {
     std::int32_t hands_, each_, extra_;
 };
 
-/// Who handles what. The ranks of a node hold parts, and a part is the pieces of nodes with neighbouring numbers: the machine's, or those of
-/// DealtNodes.
+/// Who handles what. The ranks of a node hold parts, and a part is the pieces of nodes with neighbouring numbers: the
+/// machine's, or those of DealtNodes.
 class NodePieces {
   public:
     /// Key inside=direct|halving|halving.K: how a node's ranks exchange parts. Throws base::Error on another value.
-    /// `ordered`: contributions are combined in the machine's order. `dealt`: nodes of different sizes are dealt out, unless they are ordered;
-    /// equal ones never are, since of a run of neighbours all come at the same time, and near ones are handed on while far ones travel.
+    /// `ordered`: contributions are combined in the machine's order. `dealt`: nodes of different sizes are dealt out,
+    /// unless they are ordered; equal ones never are, since of a run of neighbours all come at the same time, and near
+    /// ones are handed on while far ones travel.
     NodePieces(const Job& job, const Spec& spec, bool ordered, bool dealt);
 
     /// Pieces, and nodes.
@@ -57,9 +61,11 @@ class NodePieces {
     bool halves(std::int32_t node) const { return radix_ == 2 && size_of(node) <= count(); }
     /// Largest groups in which a node halves if not by pairs, 0: it doesn't.
     std::int32_t multiway(std::int32_t node) const;
-    /// Parts that a node cuts the vector in: as many as it has ranks, unless there are fewer pieces or halving needs a power of two.
+    /// Parts that a node cuts the vector in: as many as it has ranks, unless there are fewer pieces or halving needs a
+    /// power of two.
     std::int32_t parts(std::int32_t node) const;
-    /// The part of a node that a piece is in. It stands for the piece's node, too: who holds it sends to and hears from that node.
+    /// The part of a node that a piece is in. It stands for the piece's node, too: who holds it sends to and hears from
+    /// that node.
     std::int32_t part_of(std::int32_t node, std::int32_t piece) const;
     /// The pieces of `parts` parts from `part` on.
     plan::Interval pieces(std::int32_t node, std::int32_t part, std::int32_t parts = 1) const;
@@ -79,7 +85,8 @@ class NodePieces {
     std::int32_t radix_;  ///< of halving inside of nodes; 1: direct
 };
 
-/// Key window=W: a slice leaves when the W-th before it has come. What is sent all at once shares the links and comes all at once, at the end.
+/// Key window=W: a slice leaves when the W-th before it has come. What is sent all at once shares the links and comes
+/// all at once, at the end.
 class SliceWindow {
   public:
     explicit SliceWindow(const Spec& spec) : width_(static_cast<std::size_t>(spec.integer("window", 1))) {}
@@ -96,7 +103,8 @@ class SliceWindow {
 
 /// Key complete=exchange|tree. Throws base::Error on another value.
 bool completes_by_trees(const Spec& spec);
-/// The checks of the rows with keys inside, segment and window, and how many tags they need. Which keys there are must have been checked.
+/// The checks of the rows with keys inside, segment and window, and how many tags they need. Which keys there are must
+/// have been checked.
 std::optional<std::string> refuse_node_pieces(const Job& job, const Request& request, const Spec& spec);
 std::int64_t node_pieces_tags(const Job& job, const Request& request, const Spec& spec);
 
@@ -121,19 +129,22 @@ class PieceExchange {
 
     explicit PieceExchange(const Where& where);
 
-    /// The node's sum of the own part, from Buffer::send. `ready`: nothing leaves before these steps. Returns steps after which it is there.
+    /// The node's sum of the own part, from Buffer::send. `ready`: nothing leaves before these steps. Returns steps
+    /// after which it is there.
     std::vector<plan::StepId> reduce_inside(const std::vector<plan::StepId>& ready);
     /// The own node's piece, complete, on all ranks that hold parts.
     void reduce_between();
     /// The same on the rank that stands for the root's node only.
     void reduce_between_to(std::int32_t root_node);
 
-    /// The own piece to all other nodes, and theirs of the own part into `work`. Returns the steps after which the part is complete in `work`.
+    /// The own piece to all other nodes, and theirs of the own part into `work`. Returns the steps after which the part
+    /// is complete in `work`.
     std::vector<plan::StepId> gather_between();
     /// All parts to all ranks of the node. Returns the steps after which the vector is complete in `work`.
     std::vector<plan::StepId> gather_inside(const std::vector<plan::StepId>& ready);
 
-    /// To the ranks of the root's node that stand for the others: their pieces, of the own part into `work`. Returns as gather_between, there.
+    /// To the ranks of the root's node that stand for the others: their pieces, of the own part into `work`. Returns as
+    /// gather_between, there.
     std::vector<plan::StepId> gather_between_to(std::int32_t root_node);
     /// In the root's node: all parts to the root, into `work`.
     void gather_inside_to(std::int32_t root_index, const std::vector<plan::StepId>& ready);
@@ -144,7 +155,8 @@ class PieceExchange {
     ReduceContext inside_context(const std::vector<plan::StepId>& ready) const;
     /// The own node's piece of what the nodes of the own part have.
     Held add_up();
-    /// Sums of all parts together, by an exchange of all with all, or up a tree to the holder of part `root` and, for everybody, down again.
+    /// Sums of all parts together, by an exchange of all with all, or up a tree to the holder of part `root` and, for
+    /// everybody, down again.
     void complete_by_exchange(const Held& sum);
     void complete_by_tree(const Held& sum, std::int32_t root, bool for_all);
     plan::StepId recv_piece(std::int32_t other, plan::StepId sent);
@@ -167,8 +179,8 @@ class PieceExchange {
         sent_;  ///< piece, and the step that sent the node's sum of it away
 };
 
-/// A rank's program of a reduction in pieces, slice by slice through the window. `work`, `trees`: as in PieceExchange::Where. `finish`: what
-/// follows in each slice when the node has its sums.
+/// A rank's program of a reduction in pieces, slice by slice through the window. `work`, `trees`: as in
+/// PieceExchange::Where. `finish`: what follows in each slice when the node has its sums.
 template <class Finish>
 Program reduce_in_pieces(const NodePieces& pieces, const Job& job, Rank rank, const Request& request, const Spec& spec,
                          plan::Buffer work, bool trees, const Finish& finish) {

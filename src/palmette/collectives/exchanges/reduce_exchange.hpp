@@ -1,4 +1,5 @@
-// How n participants combine a vector so that all of them, or the owner of each part, have the result: the patterns apart from who takes part.
+// How n participants combine a vector so that all of them, or the owner of each part, have the result: the patterns
+// apart from who takes part.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +16,15 @@
 
 namespace palmette::collectives {
 
-/// What one participant brings into a pattern, and where its steps go. Every pattern reads `input`, which it leaves alone unless it is `work`,
-/// and stays right where `input` and `work` or `result` are the same memory.
+/// What one participant brings into a pattern, and where its steps go. Every pattern reads `input`, which it leaves
+/// alone unless it is `work`, and stays right where `input` and `work` or `result` are the same memory.
 struct ReduceContext {
     plan::ProgramBuilder& builder;
     ScratchRoom& room;
     std::int32_t n = 1, me = 0;
     std::function<Rank(std::int32_t)> rank_of;
-    /// Blocks of the parts first..first+count-1. An allreduce has ReducePattern::parts(n) parts, a reduce-scatter one a participant.
+    /// Blocks of the parts first..first+count-1. An allreduce has ReducePattern::parts(n) parts, a reduce-scatter one a
+    /// participant.
     std::function<plan::Blocks(std::int32_t first, std::int32_t count)> blocks_of;
     plan::Buffer input;               ///< the own contribution
     plan::Buffer work;                ///< partial results
@@ -58,8 +60,8 @@ struct Held {
     std::vector<plan::StepId> ready;
 };
 
-/// n participants, of which the first 2 (n - core) work in pairs: the second of a pair hands its vector to the first and gets the result at the
-/// end. So `core` take part, and neighbours stay neighbours.
+/// n participants, of which the first 2 (n - core) work in pairs: the second of a pair hands its vector to the first
+/// and gets the result at the end. So `core` take part, and neighbours stay neighbours.
 ///     n = 7, core = 4:   0←1  2←3  4←5  6      take part as 0, 1, 2, 3
 struct Fold {
     std::int32_t n = 1, core = 1;
@@ -77,30 +79,30 @@ std::int32_t power_of_two_in(std::int32_t n);
 /// n as a product of factors up to `radix`, largest first; empty where a prime factor is larger.
 std::vector<std::int32_t> divide(std::int32_t n, std::int32_t radix);
 
-/// Recursive multiplying: in each round groups of f exchange all to all and combine. Ruefenacht, Bull, Booth, Parallel Computing 69, 2017.
-/// `factors` multiply to the participants that take part; the others fold.
+/// Recursive multiplying: in each round groups of f exchange all to all and combine. Ruefenacht, Bull, Booth, Parallel
+/// Computing 69, 2017. `factors` multiply to the participants that take part; the others fold.
 struct Factors {
     Fold fold;
     std::vector<std::int32_t> factors;
 };
-/// Factors of at most `radix` for n participants, fewest messages in a row first: n itself where it has such factors, else the largest
-/// f * radix^j below it, with two more messages in a row.
+/// Factors of at most `radix` for n participants, fewest messages in a row first: n itself where it has such factors,
+/// else the largest f * radix^j below it, with two more messages in a row.
 Factors factors_of(std::int32_t n, std::int32_t radix);
 std::vector<plan::StepId> recursive_multiplying(const ReduceContext& context, std::int32_t radix);
 /// Layers of scratch, from ReduceContext::first_layer on, that it uses at most among n participants or fewer.
 std::size_t recursive_multiplying_layers(std::int32_t n, std::int32_t radix);
 
-/// Recursive halving and, for allreduce, doubling back (Rabenseifner, ICCS 2004). Neighbours exchange first and the largest part, so that far
-/// links carry least and neighbouring contributions are combined first: order is kept.
+/// Recursive halving and, for allreduce, doubling back (Rabenseifner, ICCS 2004). Neighbours exchange first and the
+/// largest part, so that far links carry least and neighbouring contributions are combined first: order is kept.
 ///     p = 8:   0─1 2─3 4─5 6─7 with n/2    0─2 1─3 ... with n/4    0─4 1─5 ... with n/8    and back
 class Halving {
   public:
     explicit Halving(const ReduceContext& context);
-    /// Each participant of the core comes to hold one part, complete: owner(part) that one; who isn't in the core holds none. Part: as in
-    /// ReducePattern::parts.
+    /// Each participant of the core comes to hold one part, complete: owner(part) that one; who isn't in the core holds
+    /// none. Part: as in ReducePattern::parts.
     Held reduce_parts();
-    /// Where each owner has its part in `result` after the steps `ready`, after reduce_parts or without: all parts to all; where a range of parts
-    /// has no blocks nobody sends it. Returns the steps after which they are there.
+    /// Where each owner has its part in `result` after the steps `ready`, after reduce_parts or without: all parts to
+    /// all; where a range of parts has no blocks nobody sends it. Returns the steps after which they are there.
     std::vector<plan::StepId> collect_parts(std::vector<plan::StepId> ready);
     /// Both. Returns the steps after which the result is complete.
     std::vector<plan::StepId> allreduce() { return collect_parts(reduce_parts().ready); }
@@ -126,9 +128,9 @@ class Halving {
     std::vector<plan::StepId> given_;  ///< by stage: the send of the half that went away
 };
 
-/// Halving with groups of up to `radix` instead of pairs: all of a group give each other their shares of what they still hold, so that n
-/// participants have as many stages as n has factors. Fewer messages than with all others at once, fewer in a row than by halves.
-/// Every participant i ends with part i. Contributions are not combined in order.
+/// Halving with groups of up to `radix` instead of pairs: all of a group give each other their shares of what they
+/// still hold, so that n participants have as many stages as n has factors. Fewer messages than with all others at
+/// once, fewer in a row than by halves. Every participant i ends with part i. Contributions are not combined in order.
 class MultiwayHalving {
   public:
     /// divide(context.n, radix) must not be empty.
@@ -137,8 +139,8 @@ class MultiwayHalving {
     static constexpr std::size_t layers(std::int32_t radix) { return 2 * (static_cast<std::size_t>(radix) - 1); }
     /// Tags are 0 to 2 * (number of factors) - 1.
     Held reduce_parts();
-    /// Where all have their part in `result` after the steps `ready`, after reduce_parts or without: all parts to all. Returns the steps after
-    /// which they are there.
+    /// Where all have their part in `result` after the steps `ready`, after reduce_parts or without: all parts to all.
+    /// Returns the steps after which they are there.
     std::vector<plan::StepId> collect_parts(std::vector<plan::StepId> ready);
     /// After reduce_parts: the steps that sent what others own.
     std::vector<plan::StepId> given() const;
@@ -160,8 +162,8 @@ class MultiwayHalving {
     std::vector<std::vector<std::optional<plan::StepId>>> given_;  ///< by stage and member
 };
 
-/// Around the nested ring of allgather turned back in time, and for allreduce forwards again. An edge into or out of a group of s
-/// participants carries n - s parts each time.
+/// Around the nested ring of allgather turned back in time, and for allreduce forwards again. An edge into or out of a
+/// group of s participants carries n - s parts each time.
 class ReduceRing {
   public:
     ReduceRing(const ReduceContext& context, const std::vector<topology::Partition>& nested);
@@ -187,15 +189,16 @@ class ReduceRing {
         done_;  ///< by passage: the step that sent the partial result away; for the own part the one that completed it
 };
 
-/// Every participant sends part i straight to participant i, which combines all of them: one message in a row, and for allreduce one more to hand
-/// the parts out. Where a part has no blocks nobody sends it.
+/// Every participant sends part i straight to participant i, which combines all of them: one message in a row, and for
+/// allreduce one more to hand the parts out. Where a part has no blocks nobody sends it.
 class DirectExchange {
   public:
     /// `at_once`: how many messages a participant has under way; 0: all.
     DirectExchange(const ReduceContext& context, std::size_t at_once = 0) : context_(context), at_once_(at_once) {}
     /// Returns the steps after which the own part is in `result`.
     std::vector<plan::StepId> reduce_scatter();
-    /// After reduce_scatter, and where the own part is in `result` after the steps `ready`. Returns the steps after which all parts are there.
+    /// After reduce_scatter, and where the own part is in `result` after the steps `ready`. Returns the steps after
+    /// which all parts are there.
     std::vector<plan::StepId> allgather(const std::vector<plan::StepId>& ready);
     /// The step that sent participant `to` its part, where it has one.
     std::optional<plan::StepId> sent_to(std::int32_t to) const {
@@ -228,7 +231,8 @@ struct ReducePattern {
                                         const std::vector<topology::Partition>& nested) const;
 };
 
-/// Whether positions and ranks are the same: then neighbouring positions may be combined for an operation that isn't commutative.
+/// Whether positions and ranks are the same: then neighbouring positions may be combined for an operation that isn't
+/// commutative.
 bool positions_are_ranks(const Job& job);
 /// The reason to give where they aren't and the request is ordered, or nothing.
 std::optional<std::string> refuse_scattered(const Job& job, const Request& request);

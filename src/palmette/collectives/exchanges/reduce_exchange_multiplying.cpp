@@ -46,8 +46,9 @@ class Landing {
     std::deque<Place> free_;
 };
 
-/// A round of recursive multiplying: everybody in a group of `peers` sends what it holds to all others and combines what comes in. From left to right on
-/// everyone, so that all put the same expression together; up to the own contribution the sum stays where the first one came in.
+/// A round of recursive multiplying: everybody in a group of `peers` sends what it holds to all others and combines
+/// what comes in. From left to right on everyone, so that all put the same expression together; up to the own
+/// contribution the sum stays where the first one came in.
 Held exchange_and_combine(const ReduceContext& context, Landing& landing, const std::vector<std::int32_t>& peers,
                           std::size_t digit, std::int32_t tag, const Blocks& all, const Held& held) {
     const std::size_t n = peers.size();

@@ -72,8 +72,8 @@ std::vector<StepId> DirectExchange::reduce_scatter() {
     for (std::size_t k = 1; k <= others; ++k) {
         const auto distance = static_cast<std::int32_t>(k);
         const std::int32_t from = (context_.me - distance + n) % n;
-        // Neighbours first: to the left of the own contribution they join it one by one. Those at its right come from the far end inwards, so
-        // where order matters they make up a sum of their own.
+        // Neighbours first: to the left of the own contribution they join it one by one. Those at its right come from
+        // the far end inwards, so where order matters they make up a sum of their own.
         const bool apart = context_.ordered && from > context_.me;
         const std::size_t place = (k - 1) % layers;
         const bool begins = apart && !right;

@@ -22,7 +22,8 @@ class RingLoad {
 
     std::size_t outside() const { return node_level_; }
 
-    /// Blocks over bytes per second of the edge that is done last; 0 where no capacity is known. Bit l of `closed`: level l closes.
+    /// Blocks over bytes per second of the edge that is done last; 0 where no capacity is known. Bit l of `closed`:
+    /// level l closes.
     double slowest(std::uint32_t closed) const {
         double worst = 0;
         const topology::Partition& nodes = levels_[node_level_].groups;

@@ -39,8 +39,8 @@ struct ScanPattern {
 /// The level that key level=LEVEL names: the nodes' without it, and where the job doesn't spread over that level.
 std::size_t level_of_groups(const Job& job, const Spec& spec);
 
-/// The end of a scan or exscan: `before`, which lies before the own contribution, with or without that one goes to Buffer::recv.
-/// `readers`: steps that read the own contribution.
+/// The end of a scan or exscan: `before`, which lies before the own contribution, with or without that one goes to
+/// Buffer::recv. `readers`: steps that read the own contribution.
 void finish_prefix(plan::ProgramBuilder& builder, Collective collective, const std::optional<Held>& before,
                    const std::vector<plan::StepId>& readers, plan::Slice slice);
 

@@ -30,10 +30,11 @@ class VectorTree {
           blocks_(std::move(blocks)),
           slice_(slice) {}
 
-    /// Combines what the children send with `held` into `work`, neighbours first, so that subtrees of neighbouring positions keep their order; then
-    /// hands it to the parent. Returns the partial result.
+    /// Combines what the children send with `held` into `work`, neighbours first, so that subtrees of neighbouring
+    /// positions keep their order; then hands it to the parent. Returns the partial result.
     Held up(Held held, plan::Buffer work, std::int32_t tag);
-    /// Takes the result from the parent, unless this is the root, and hands it on. `whole`: the root's. Returns the steps after which it is there.
+    /// Takes the result from the parent, unless this is the root, and hands it on. `whole`: the root's. Returns the
+    /// steps after which it is there.
     std::vector<plan::StepId> down(const Held& whole, plan::Buffer result, std::int32_t tag);
     /// After `up`: steps that still read what was handed up.
     const std::vector<plan::StepId>& sent() const { return sent_; }

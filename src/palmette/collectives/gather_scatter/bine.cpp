@@ -4,8 +4,8 @@
 //                                            0 ── 7 (6 7)          7 ── 6,  4 ── 5
 //                                            0 ── 1
 //
-// Every subtree is a run of consecutive ranks (modulo p), so a message has one piece, or two where it wraps round. Where p is no power of two, some
-// members have one rank more below them.
+// Every subtree is a run of consecutive ranks (modulo p), so a message has one piece, or two where it wraps round.
+// Where p is no power of two, some members have one rank more below them.
 #include <algorithm>
 
 #include "palmette/collectives/rows.hpp"

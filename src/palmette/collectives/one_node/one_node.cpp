@@ -1,7 +1,7 @@
 // One node: every rank exposes what others need, and takes what it needs straight from where it is.
 //
-// No trees and no rounds: data is copied into shared memory once and read once by each that wants it. Ranks count in their own order, so operations that aren't commutative
-// are served as well.
+// No trees and no rounds: data is copied into shared memory once and read once by each that wants it. Ranks count in
+// their own order, so operations that aren't commutative are served as well.
 #include <algorithm>
 
 #include "palmette/collectives/rows.hpp"
@@ -216,7 +216,8 @@ class Node {
 
     bool sizes_known() const { return request_.block_bytes >= 0; }
 
-    /// The blocks of a row for others: those of unknown length one by one, as readers know of their own only where it lies.
+    /// The blocks of a row for others: those of unknown length one by one, as readers know of their own only where it
+    /// lies.
     void expose_to_others(std::int64_t row) {
         if (sizes_known()) {
             expose_all_but(me_, row);
@@ -243,8 +244,9 @@ class Node {
         return fold_ranks(ranks_, blocks, exposed, tag, waits, Buffer::recv);
     }
 
-    /// target = contribution 0 op 1 op ... op count-1 to `blocks`. `exposed`: what every rank exposes under `tag`; empty: its row but for its own block.
-    /// `free`: steps after which the target may be written. The own contribution is read before that, since with MPI_IN_PLACE they are the same memory.
+    /// target = contribution 0 op 1 op ... op count-1 to `blocks`. `exposed`: what every rank exposes under `tag`;
+    /// empty: its row but for its own block. `free`: steps after which the target may be written. The own contribution
+    /// is read before that, since with MPI_IN_PLACE they are the same memory.
     StepId fold_ranks(std::int32_t count, const Blocks& blocks, Interval exposed, std::int32_t tag,
                       const std::vector<StepId>& free, Buffer target) {
         const auto source = [&](std::int32_t other) {

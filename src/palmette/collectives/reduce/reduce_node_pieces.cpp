@@ -1,4 +1,5 @@
-// reduce, node_pieces: the vector in one piece a node, summed up at its node, and gathered at the root. See node_pieces.hpp.
+// reduce, node_pieces: the vector in one piece a node, summed up at its node, and gathered at the root. See
+// node_pieces.hpp.
 #include "palmette/collectives/exchanges/node_pieces.hpp"
 #include "palmette/collectives/rows.hpp"
 

@@ -2,12 +2,12 @@
 //
 //   p = 8, block i ends at position i:
 //
-//       1 ← 2 ← 3 ← 4 ← 5 ← 6 ← 7 ← 0 ← 1     what block 0 needs comes 1 → 0 after 2 → 1 after ... after 7 → 6, combined at every stop
+//       1 ← 2 ← 3 ← 4 ← 5 ← 6 ← 7 ← 0 ← 1     what block 0 needs comes 1 → 0 after ... after 7 → 6, combined on its way
 //       1 → 0, 2 → 0, ..., 7 → 0              the gather
 //
-// The ring is the allgather's reversed in time, closed inside of every node and leaf: out of a group of s ranks go p - s blocks of partial results
-// and then s blocks of the result, one vector in all. Into the root's group comes less than two: a chain is better where that link is the
-// narrow one, the ring where every rank has a link of its own.
+// The ring is the allgather's reversed in time, closed inside of every node and leaf: out of a group of s ranks go
+// p - s blocks of partial results and then s blocks of the result, one vector in all. Into the root's group comes less
+// than two: a chain is better where that link is the narrow one, the ring where every rank has a link of its own.
 #include <algorithm>
 
 #include "palmette/collectives/exchanges/exchange.hpp"

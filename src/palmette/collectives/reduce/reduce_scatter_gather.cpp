@@ -3,12 +3,12 @@
 //   p = 8, blocks 0-7, root 0:
 //
 //       halving    0 ↔ 1, 2 ↔ 3, 4 ↔ 5, 6 ↔ 7    half of the vector each        0 has 0-3, 1 has 4-7, ...
-//                  0 ↔ 2, 1 ↔ 3, 4 ↔ 6, 5 ↔ 7    a quarter                     0 has 0 1, 2 has 2 3, 1 has 4 5, 3 has 6 7
+//                  0 ↔ 2, 1 ↔ 3, 4 ↔ 6, 5 ↔ 7    a quarter                   0 has 0 1, 2 has 2 3, 1 has 4 5, 3 has 6 7
 //                  0 ↔ 4, 1 ↔ 5, 2 ↔ 6, 3 ↔ 7    an eighth
 //       gather     4 → 0 (1), 6 → 2, 5 → 1, 7 → 3, then 2 → 0 (2 3), 3 → 1, then 1 → 0 (4-7)
 //
-// Near partners exchange most and far ones least, and only neighbours are combined, so that an order can be kept. Where p is no power of two, the
-// first ranks combine two by two before, and one of each two goes on.
+// Near partners exchange most and far ones least, and only neighbours are combined, so that an order can be kept. Where
+// p is no power of two, the first ranks combine two by two before, and one of each two goes on.
 #include <algorithm>
 
 #include "palmette/collectives/rows.hpp"
@@ -138,8 +138,9 @@ class Halving {
     }
 
     static Blocks blocks(Interval interval) { return {interval.first, interval.count}; }
-    /// Parts get smaller, so room for the first to land in each place, and to be combined, is room for all. Ranks other than the root give away what
-    /// they have before more than that comes back. A fold has made room for the whole vector already.
+    /// Parts get smaller, so room for the first to land in each place, and to be combined, is room for all. Ranks other
+    /// than the root give away what they have before more than that comes back. A fold has made room for the whole
+    /// vector already.
     void reserve(const Blocks& kept, std::int32_t tag) {
         if (tag == 1 && total_ == Buffer::scratch && own_ == Buffer::send) builder_.reserve_scratch(kept);
         if (tag == 2 || (tag == 1 && own_ == Buffer::send))

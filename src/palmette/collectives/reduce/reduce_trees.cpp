@@ -1,4 +1,5 @@
-// reduce along a tree: the trees of bcast, reversed in time. Each rank combines its own vector with its children's, slice by slice.
+// reduce along a tree: the trees of bcast, reversed in time. Each rank combines its own vector with its children's,
+// slice by slice.
 //
 //   p = 8, root 0, k_nomial:        0              root 5, where the order of ranks must be kept: a tree for each side
 //                                4  2  1

@@ -1,5 +1,5 @@
-// reduce_scatter among all ranks on their own: ring, recursive_halving, pairwise and direct. Block i of everybody's vector comes, combined, to rank i. The
-// patterns are drawn in reduce_exchange_*.cpp.
+// reduce_scatter among all ranks on their own: ring, recursive_halving, pairwise and direct. Block i of everybody's
+// vector comes, combined, to rank i. The patterns are drawn in reduce_exchange_*.cpp.
 #include "palmette/collectives/exchanges/reduce_exchange.hpp"
 #include "palmette/collectives/exchanges/ring_levels.hpp"
 #include "palmette/collectives/rows.hpp"

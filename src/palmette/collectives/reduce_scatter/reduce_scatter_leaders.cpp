@@ -1,4 +1,5 @@
-// reduce_scatter, leaders: a group reduces at its leaders, leaders exchange straight, and each hands its ranks their blocks.
+// reduce_scatter, leaders: a group reduces at its leaders, leaders exchange straight, and each hands its ranks their
+// blocks.
 //
 //   p = 8 on two nodes of four, leaders=2 (lane A: blocks 0 1 4 5 at 0 and 4, lane B: blocks 2 3 6 7 at 2 and 6):
 //

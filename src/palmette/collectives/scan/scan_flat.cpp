@@ -1,4 +1,5 @@
-// scan and exscan among all ranks in their order: linear, recursive_doubling and all. The patterns are drawn in scan_exchange.hpp.
+// scan and exscan among all ranks in their order: linear, recursive_doubling and all. The patterns are drawn in
+// scan_exchange.hpp.
 #include "palmette/collectives/exchanges/scan_exchange.hpp"
 #include "palmette/collectives/rows.hpp"
 

@@ -1,6 +1,8 @@
-// scan and exscan, grouped: prefixes inside of groups, then of every other group what lies before the own rank. For scattered ranks.
+// scan and exscan, grouped: prefixes inside of groups, then of every other group what lies before the own rank. For
+// scattered ranks.
 //
-//   two leaves, ranks 0 3 4 6 on one and 1 2 5 7 on the other; sums of a leaf's first ranks go to whom they are the last before:
+//   two leaves, ranks 0 3 4 6 on one and 1 2 5 7 on the other; sums of a leaf's first ranks go to whom they are the
+//   last before:
 //
 //       0 → 3 → 4 → 6       1 → 2 → 5 → 7       inside: prefixes among the ranks of a leaf
 //       0 → 1   4 → 5   6 → 7                   between: 1 gets 0's, 5 that of 0 3 4, 7 that of 0 3 4 6
@@ -34,7 +36,8 @@ ScanPattern inside_pattern(const Spec& spec) {
     return ScanPattern::parse(spec.find("inside").value_or("recursive_doubling"));
 }
 
-/// At each level from the outermost to `innermost` a rank gets what all its group's siblings have and the same number of messages hands it on.
+/// At each level from the outermost to `innermost` a rank gets what all its group's siblings have and the same number
+/// of messages hands it on.
 std::int64_t tags_a_slice(const Job& job, std::size_t innermost) {
     std::int64_t tags = ScanPattern::tags;
     for (std::size_t level = 0; level <= innermost; ++level) tags += 1 + job.levels()[level].groups.count();
@@ -110,7 +113,8 @@ class Maker {
     }
 
   private:
-    /// At one level: the ranks of the own group, and by group those of the others that are in the same one of the level above.
+    /// At one level: the ranks of the own group, and by group those of the others that are in the same one of the level
+    /// above.
     struct Siblings {
         Ranks own;
         std::vector<std::pair<std::int32_t, Ranks>> others;

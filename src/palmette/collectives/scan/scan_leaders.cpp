@@ -63,7 +63,8 @@ class Maker {
     const topology::Partition& groups(std::size_t depth) const { return *levels_[depth]; }
     std::int32_t group(std::size_t depth) const { return groups(depth).group_of(self_); }
     std::int32_t leader(std::size_t depth) const { return groups(depth).first(group(depth)); }
-    /// Whether the subgroup of this rank at `depth` (single ranks below the last level) holds the last rank: nobody asks for its total.
+    /// Whether the subgroup of this rank at `depth` (single ranks below the last level) holds the last rank: nobody
+    /// asks for its total.
     bool ends_all(std::size_t depth) const {
         return depth == levels_.size() ? self_ == job_.size() - 1 : groups(depth).end(group(depth)) == job_.size();
     }

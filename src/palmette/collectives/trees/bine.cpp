@@ -15,7 +15,8 @@ std::int32_t BineButterfly::partner(std::int32_t member, std::int32_t step) cons
 }
 
 std::int32_t BineButterfly::first_held(std::int32_t member, std::int32_t steps) const {
-    // Step j adds 2^j members: below an even member where j is odd, above it where j is even; the mirror image for an odd one.
+    // Step j adds 2^j members: below an even member where j is odd, above it where j is even; the mirror image for an
+    // odd one.
     std::int64_t below = 0;
     for (std::int32_t j = member % 2 == 0 ? 1 : 0; j < steps; j += 2) below += std::int64_t{1} << j;
     return static_cast<std::int32_t>(((member - below) % p + p) % p);
@@ -33,7 +34,8 @@ BineNeighbours bine_tree(std::int32_t p, std::int32_t member) {
         return out;
     }
     const BineButterfly butterfly{pairs.groups()};
-    // After a step the members that differ from the root, or from the root's partner in this step, by a multiple of 2^(step + 1) are reached.
+    // After a step the members that differ from the root, or from the root's partner in this step, by a multiple of
+    // 2^(step + 1) are reached.
     std::int32_t step = butterfly.steps();
     if (group != 0)
         for (--step; step > 0; --step) {

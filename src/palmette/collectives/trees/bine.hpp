@@ -1,14 +1,17 @@
-// Bine trees and butterflies: binomial ones with negabinary distances, about a third shorter on average. Peer arithmetic only.
+// Bine trees and butterflies: binomial ones with negabinary distances, about a third shorter on average. Peer
+// arithmetic only.
 //
-// In step j partners are 1, -1, 3, -5, 11, ... = (1 - (-2)^(j+1)) / 3 apart: an even member's partner is so far above it, an odd one's so
-// far below, modulo p. The tree of a broadcast takes the steps from the longest distance to the shortest:
+// In step j partners are 1, -1, 3, -5, 11, ... = (1 - (-2)^(j+1)) / 3 apart: an even member's partner is so far above
+// it, an odd one's so far below, modulo p. The tree of a broadcast takes the steps from the longest distance to the
+// shortest:
 //
 //     p = 8        0 ──3──► 3
 //                  0 ─-1──► 7    3 ─-1──► 4
 //                  0 ──1──► 1    3 ──1──► 2    7 ──1──► 6    4 ──1──► 5
 //
-// De Sensi et al.: "Bine trees: enhancing collective operations by optimizing communication locality", SC 2025. For p that is no power of two, the
-// first members are taken two by two, so that a power of two pairs and single members take part: palmette's, still ceil(lg p) steps.
+// De Sensi et al.: "Bine trees: enhancing collective operations by optimizing communication locality", SC 2025. For p
+// that is no power of two, the first members are taken two by two, so that a power of two pairs and single members take
+// part: palmette's, still ceil(lg p) steps.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +27,8 @@ struct BineButterfly {
     std::int32_t steps() const;
     /// The partner of a member in step 0 <= step < steps(), nearest first.
     std::int32_t partner(std::int32_t member, std::int32_t step) const;
-    /// After the first `steps` steps of an allgather a member holds what 2^steps consecutive members brought, counted modulo p: the first of them.
+    /// After the first `steps` steps of an allgather a member holds what 2^steps consecutive members brought, counted
+    /// modulo p: the first of them.
     std::int32_t first_held(std::int32_t member, std::int32_t steps) const;
 };
 

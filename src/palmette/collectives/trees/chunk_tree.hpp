@@ -15,7 +15,8 @@ using topology::Job;
 using topology::Position;
 
 /// How chunks are spread over the nodes of a range of positions, and inside of a node over its ranks.
-///  - runs: with fewer ranks than chunks a rank leads several, next to each other; a node's ranks lead ascending runs of chunks;
+///  - runs: with fewer ranks than chunks a rank leads several, next to each other; a node's ranks lead ascending runs
+///    of chunks;
 ///  - turns: chunk after chunk to the next node, and round by round to the next rank of each.
 enum class Spread : std::uint8_t { runs, turns };
 
@@ -23,9 +24,9 @@ enum class Spread : std::uint8_t { runs, turns };
 std::int64_t chunk_leader(const Job& job, plan::Interval range, std::int32_t chunk, std::int32_t chunks,
                           Spread spread = Spread::runs);
 
-/// The tree over the positions of one group, rooted at the chunk's leader. Groups at each of `levels` have a leader of their own, and the
-/// leaders in a group form a tree of the given shape. So each link below these levels carries the chunk once in each direction.
-/// A subgroup that holds `preferred` is led by it, unless it holds the tree's root.
+/// The tree over the positions of one group, rooted at the chunk's leader. Groups at each of `levels` have a leader of
+/// their own, and the leaders in a group form a tree of the given shape. So each link below these levels carries the
+/// chunk once in each direction. A subgroup that holds `preferred` is led by it, unless it holds the tree's root.
 class ChunkTree {
   public:
     /// `levels`: indices into Job::levels(), outermost first, all inside of `group`. `job` must outlive the tree.
@@ -50,7 +51,8 @@ class ChunkTree {
     Neighbours of(Position position) const;
 
   private:
-    /// The group around a position at depth 0 (the whole), 1 (the first of levels_), ...; single positions below the last.
+    /// The group around a position at depth 0 (the whole), 1 (the first of levels_), ...; single positions below the
+    /// last.
     plan::Interval around(std::int64_t position, std::size_t depth) const;
 
     const Job& job_;

@@ -17,8 +17,8 @@ std::int32_t base_block(const std::vector<std::int32_t>& skips, std::int32_t r) 
     return q;
 }
 
-/// Walks over sums of skips in descending order and picks, for round 0, 1, ..., the first one from which the block can have come in time and
-/// whose block isn't taken yet.
+/// Walks over sums of skips in descending order and picks, for round 0, 1, ..., the first one from which the block can
+/// have come in time and whose block isn't taken yet.
 class Search {
   public:
     Search(const std::vector<std::int32_t>& skips, std::int32_t r)

@@ -116,7 +116,8 @@ class EarliestTree::Play {
         std::int32_t node = 0;
         std::size_t level = 0;  ///< the outermost one that is crossed
     };
-    /// The nearest node that hasn't heard; where groups go first, one of the nearest group in which nobody has. There is one.
+    /// The nearest node that hasn't heard; where groups go first, one of the nearest group in which nobody has. There
+    /// is one.
     Nearest nearest(std::int32_t node) {
         if (untouched_.any())
             if (const auto found = nearest_in(node, groups(), untouched_))

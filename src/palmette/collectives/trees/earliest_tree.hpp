@@ -17,31 +17,36 @@ struct MessageTimes {
 
 /// How an EarliestTree grows.
 struct EarliestForm {
-    /// Ranks of its node that a node's first one tells before any other node: from then on they tell other nodes as well.
+    /// Ranks of its node that a node's first one tells before any other node: from then on they tell other nodes as
+    /// well.
     std::int32_t helpers = 2;
     /// A group of nodes that nobody in has heard yet goes before further nodes of a group that has.
     bool groups_first = false;
-    /// The tree will be turned round: messages that are ready together share their receiver's link, and its work on them comes after that.
+    /// The tree will be turned round: messages that are ready together share their receiver's link, and its work on
+    /// them comes after that.
     bool to_root = false;
     /// Of a message: what it keeps links busy for.
     std::int64_t bytes = 0;
 };
 
-/// The tree that comes of playing a broadcast from the root with the costs of the job's levels: overheads keep a rank from its next message, the
-/// capacity of a node's edge and of its memory keeps the whole node, latencies are those of what a message crosses. Whoever is free tells the nearest
-/// node that hasn't heard, and when all have, ranks of its own node. Turned round in time it is a tree for reductions.
-/// "Earliest completing edge first" of Bhat, Raghavendra, Prasanna, "Efficient collective communication in distributed heterogeneous
-/// systems", JPDC 63(3), 2003, for hosts with several ranks; with equal latencies between nodes it is the postal model's tree.
+/// The tree that comes of playing a broadcast from the root with the costs of the job's levels: overheads keep a rank
+/// from its next message, the capacity of a node's edge and of its memory keeps the whole node, latencies are those of
+/// what a message crosses. Whoever is free tells the nearest node that hasn't heard, and when all have, ranks of its
+/// own node. Turned round in time it is a tree for reductions. "Earliest completing edge first" of Bhat, Raghavendra,
+/// Prasanna, "Efficient collective communication in distributed heterogeneous systems", JPDC 63(3), 2003, for hosts
+/// with several ranks; with equal latencies between nodes it is the postal model's tree.
 ///
-///   two nodes of three ranks, no helpers        0        what 0 tells first is farthest; 1 and 2 hear while 3 still waits
+///   two nodes of three ranks, no helpers        0        what 0 tells first is farthest; 1 and 2 hear while 3 waits
 ///                                             3  1  2
 ///                                            4 5
 class EarliestTree {
   public:
-    /// Time and memory: nodes times helpers. `job` must outlive the tree. All levels down to nodes have latencies and overheads.
+    /// Time and memory: nodes times helpers. `job` must outlive the tree. All levels down to nodes have latencies and
+    /// overheads.
     EarliestTree(const Job& job, Position root, const EarliestForm& form);
 
-    /// Parent and children of one position, children in the order in which they are told. No blocks. Time: its node's ranks.
+    /// Parent and children of one position, children in the order in which they are told. No blocks. Time: its node's
+    /// ranks.
     TreeNeighbours of(Position position) const;
 
     /// So many nodes a rank may play.

@@ -5,13 +5,16 @@
 
 namespace palmette::collectives {
 
-/// A position's links in lane `lane` (from 0, which is `tree` itself): the same tree, with every node's ranks moved on by so many places, so that other ranks
-/// lead the node, and with the edges between the root and its stand-in turned round. So messages between the same two nodes go between different ranks in each
-/// lane: by connections of their own, which a long message of one rank would have to itself, and with different ranks busy with them.
+/// A position's links in lane `lane` (from 0, which is `tree` itself): the same tree, with every node's ranks moved on
+/// by so many places, so that other ranks lead the node, and with the edges between the root and its stand-in turned
+/// round. So messages between the same two nodes go between different ranks in each lane: by connections of their own,
+/// which a long message of one rank would have to itself, and with different ranks busy with them.
 ///
-///   two nodes of three ranks, root 0, stars:   lane 0  0 → 3, 0 → 1, 0 → 2, 3 → 4, 3 → 5     lane 1  0 → 1, 1 → 4, 1 → 2, 4 → 3, 4 → 5
+///   two nodes of three ranks, root 0, stars:   lane 0  0 → 3, 0 → 1, 0 → 2, 3 → 4, 3 → 5
+///                                              lane 1  0 → 1, 1 → 4, 1 → 2, 4 → 3, 4 → 5
 ///
-/// A node with fewer ranks than there are lanes has ranks that lead in several. Time: that of the tree, and of the way from the root to its stand-in.
+/// A node with fewer ranks than there are lanes has ranks that lead in several. Time: that of the tree, and of the way
+/// from the root to its stand-in.
 TreeNeighbours lane_links(const Job& job, const TopologyTree& tree, Position root, std::int32_t lane, Position self);
 
 }  // namespace palmette::collectives

@@ -5,20 +5,23 @@
 
 namespace palmette::collectives {
 
-/// The links of a TopologyTree, but for who sends: what a leader has to tell other nodes' leaders (or to hear from them) is spread over
-/// the first `relays` ranks of its node, the leader last. They have it from the leader first, inside of the node. So a node starts or takes as many
-/// messages at once as it has relays, where one rank alone is busy with each: a tree of nodes can be as flat as a star. As in Bienz, Olson, Gropp,
-/// "Node-aware improvements to allreduce", ExaMPI 2019, for trees.
+/// The links of a TopologyTree, but for who sends: what a leader has to tell other nodes' leaders (or to hear from
+/// them) is spread over the first `relays` ranks of its node, the leader last. They have it from the leader first,
+/// inside of the node. So a node starts or takes as many messages at once as it has relays, where one rank alone is
+/// busy with each: a tree of nodes can be as flat as a star. As in Bienz, Olson, Gropp, "Node-aware improvements to
+/// allreduce", ExaMPI 2019, for trees.
 ///
-///   three nodes of two ranks, a star of nodes, relays=2:   by leaders  0 → 2, 0 → 4, 0 → 1     relayed  0 → 1, 1 → 2, 0 → 4
+///   three nodes of two ranks, a star of them, relays=2:   by leaders  0 → 2, 0 → 4, 0 → 1     relayed  0 → 1, 1 → 2, 0
+///   → 4
 class RelayedTree {
   public:
-    /// `tree` has leaders of nodes among its levels. Both must outlive this. `star`: all leaders of nodes are children of the root.
+    /// `tree` has leaders of nodes among its levels. Both must outlive this. `star`: all leaders of nodes are children
+    /// of the root.
     RelayedTree(const Job& job, const TopologyTree& tree, Position root, std::int32_t relays, bool star)
         : nodes_(job.nodes().groups), tree_(tree), root_(root), relays_(relays), star_(star) {}
 
-    /// Parent and children of one position; children inside of the node first. Time: that of the tree, and links of a leader that lead to other
-    /// nodes.
+    /// Parent and children of one position; children inside of the node first. Time: that of the tree, and links of a
+    /// leader that lead to other nodes.
     TreeNeighbours of(Position position) const;
 
   private:

@@ -29,14 +29,15 @@ struct RootedTree {
 /// linear, and k_nomial with key radix: one tree over all ranks, in topology or (order=rank) in rank order.
 RootedTree flat_tree(const Job& job, Rank rank, const Request& request, const Spec& spec, TreeShape shape);
 
-/// by_topology: keys LEVEL=SHAPE for the levels that have leaders (all levels, binomial, when no level is named), top=SHAPE, segment=SIZE,
-/// relays=R|all, direct=SIZE (blocks of that size and more go straight to or from the root).
+/// by_topology: keys LEVEL=SHAPE for the levels that have leaders (all levels, binomial, when no level is named),
+/// top=SHAPE, segment=SIZE, relays=R|all, direct=SIZE (blocks of that size and more go straight to or from the root).
 RootedTree topology_tree(const Job& job, Rank rank, const Request& request, const Spec& spec);
 
 /// The levels that the spec gives a shape to, outermost first; all with `fallback` when it names none.
 std::vector<LevelShape> level_shapes(const Job& job, const Spec& spec, TreeShape fallback);
 
-/// Key relays=R|all (1): how many ranks of a node share a leader's messages to other nodes. Throws base::Error on another value.
+/// Key relays=R|all (1): how many ranks of a node share a leader's messages to other nodes. Throws base::Error on
+/// another value.
 std::int32_t relays_of(const Spec& spec);
 /// Why they can't: they are ranks of nodes that have leaders. Nothing where they can, or there is but one.
 std::optional<std::string> refuse_relays(const Job& job, const Spec& spec, const std::vector<LevelShape>& levels);

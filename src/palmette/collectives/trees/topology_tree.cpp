@@ -7,7 +7,8 @@ namespace palmette::collectives {
 using plan::Blocks;
 using plan::Interval;
 
-/// The subgroups of a group in the order in which one tree numbers them: a few runs of neighbours, upwards or downwards.
+/// The subgroups of a group in the order in which one tree numbers them: a few runs of neighbours, upwards or
+/// downwards.
 class TopologyTree::Members {
   public:
     void add(std::int32_t first, std::int32_t count, std::int32_t step = 1) {

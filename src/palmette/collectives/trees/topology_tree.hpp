@@ -34,17 +34,20 @@ struct TreeNeighbours {
         children;  ///< outermost level first; within a level the largest subtree first, in a star the farthest
 };
 
-/// How the members of a group with the root are numbered, where the root is in the middle; every other group counts from its first member on.
-///  - nested: the root's subgroup, then the rest of the smallest group of any level round it, and so on outwards: a chain leaves no group twice;
-///  - sides: two trees, one over the root and what comes after it and one, in the other direction, over the root and what comes
-///    before it. Every subtree is a run of neighbours, so that a reduction can keep the order of positions.
+/// How the members of a group with the root are numbered, where the root is in the middle; every other group counts
+/// from its first member on.
+///  - nested: the root's subgroup, then the rest of the smallest group of any level round it, and so on outwards: a
+///    chain leaves no group twice;
+///  - sides: two trees, one over the root and what comes after it and one, in the other direction, over the root and
+///    what comes before it. Every subtree is a run of neighbours, so that a reduction can keep the order of positions.
 enum class Numbering : std::uint8_t { nested, sides };
 
-/// A tree over the positions first..first+count-1, rooted anywhere. Every group of a chosen level has one leader: the root where it is
-/// inside, else the group's first position. Inside a group the leaders of its subgroups form a tree of the level's shape; the leaders of
-/// the outermost level form one of shape `top`. So each link of the machine below a chosen level carries each block once.
-/// Kandalla, Subramoni, Vishnu, Panda: "Designing topology-aware collective communication algorithms for large scale
-/// InfiniBand clusters", IPDPS workshops 2010, with any number of levels instead of two.
+/// A tree over the positions first..first+count-1, rooted anywhere. Every group of a chosen level has one leader: the
+/// root where it is inside, else the group's first position. Inside a group the leaders of its subgroups form a tree of
+/// the level's shape; the leaders of the outermost level form one of shape `top`. So each link of the machine below a
+/// chosen level carries each block once. Kandalla, Subramoni, Vishnu, Panda: "Designing topology-aware collective
+/// communication algorithms for large scale InfiniBand clusters", IPDPS workshops 2010, with any number of levels
+/// instead of two.
 class TopologyTree {
   public:
     /// `levels` outermost first. `job` must outlive the tree.

@@ -39,7 +39,8 @@ SubTree part_below(SubTree tree, std::int64_t parts, std::int64_t part) {
 }
 std::int64_t parts_of(SubTree tree, std::int32_t radix) { return std::min<std::int64_t>(radix, tree.count - 1); }
 
-/// Children of a postal tree's root: who gets the j-th message leads as many as that one can reach in the time that is left then.
+/// Children of a postal tree's root: who gets the j-th message leads as many as that one can reach in the time that is
+/// left then.
 std::vector<SubTree> postal_parts(SubTree tree, std::int32_t latency) {
     std::vector<std::int64_t> reach{1};
     while (reach.back() < tree.count) {
@@ -69,7 +70,8 @@ std::pair<SubTree, std::int32_t> locate_postal(std::int32_t member, std::int32_t
     return {tree, above};
 }
 
-/// The k-ary subtree of a member and the member above it, by walking down from the root: log_k n turns, one for a chain.
+/// The k-ary subtree of a member and the member above it, by walking down from the root: log_k n turns, one for a
+/// chain.
 std::pair<SubTree, std::int32_t> locate(std::int32_t member, std::int32_t n, std::int32_t radix) {
     if (radix == 1) return {{member, n - member}, member - 1};
     SubTree tree{0, n};

@@ -28,11 +28,11 @@ struct SubTree {
     std::int32_t count = 0;
 };
 
-/// Nomial with radix 0: linear, all others are children of the root. With radix k >= 2: the k-nomial tree (binomial for 2), in which a
-/// member's parent is its number with the last non-zero digit in base k set to zero: fewest hops for small vectors.
-/// Ary with radix k >= 1: the k-ary tree, in which everybody has at most k children with subtrees as equal as can be (a chain for 1): what a
-/// member sends doesn't grow with n, so that segments flow through.
-/// Postal with radix L: the tree that reaches n members first where a message arrives L times as late as its sender can begin the
+/// Nomial with radix 0: linear, all others are children of the root. With radix k >= 2: the k-nomial tree (binomial for
+/// 2), in which a member's parent is its number with the last non-zero digit in base k set to zero: fewest hops for
+/// small vectors. Ary with radix k >= 1: the k-ary tree, in which everybody has at most k children with subtrees as
+/// equal as can be (a chain for 1): what a member sends doesn't grow with n, so that segments flow through. Postal with
+/// radix L: the tree that reaches n members first where a message arrives L times as late as its sender can begin the
 /// next one (Bar-Noy, Kipnis, Mathematical Systems Theory 27(5), 1994); binomial for 1.
 struct TreeShape {
     enum class Kind : std::uint8_t { nomial, ary, postal };
@@ -41,7 +41,8 @@ struct TreeShape {
     Kind kind = Kind::nomial;
     bool shared = false;  ///< the members, ranks of one node, read the root's memory or the root theirs: no messages
 
-    /// linear, binomial, k_nomial.K, k_ary.K, postal.K, chain or, where `with_shared`, shared. Throws base::Error naming the text.
+    /// linear, binomial, k_nomial.K, k_ary.K, postal.K, chain or, where `with_shared`, shared. Throws base::Error
+    /// naming the text.
     static TreeShape parse(std::string_view text, bool with_shared = false);
     static constexpr TreeShape chain() { return {1, Kind::ary}; }
     static constexpr TreeShape k_ary(std::int32_t radix) { return {radix, Kind::ary}; }

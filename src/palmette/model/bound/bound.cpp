@@ -120,7 +120,8 @@ class Terms {
         return groups.size_of(groups.group_of(root)) < parent_size;
     }
 
-    /// The smallest latency and overhead between members; nothing where one of them is unknown, so that nothing follows from it.
+    /// The smallest latency and overhead between members; nothing where one of them is unknown, so that nothing follows
+    /// from it.
     struct Smallest {
         double latency_s = 0, overhead_s = 0;
         bool overhead_known = true;

@@ -1,4 +1,5 @@
-// Bytes that calls took across the machine's edges, where each rank knows its own messages only: added up when the job ends.
+// Bytes that calls took across the machine's edges, where each rank knows its own messages only: added up when the job
+// ends.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,8 @@
 
 namespace palmette::model {
 
-/// All ranks' positions in the world's tree, from that of rank 0 on, round to it again: in this order counts of groups come together early.
+/// All ranks' positions in the world's tree, from that of rank 0 on, round to it again: in this order counts of groups
+/// come together early.
 class RoundOrder {
   public:
     /// `world` may be null, where nothing is known of the machine; then it is the order of ranks.

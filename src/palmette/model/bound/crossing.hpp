@@ -29,11 +29,13 @@ struct Traffic {
 ///                      with a rank outside behind it     with a rank inside behind it
 ///     barrier          0                                 0
 ///
-/// A run is as many consecutive ranks as possible on the same side. From all prefixes of the ranks inside, and what these contribute, the
-/// sum of each such run outside follows (for an operation with inverses, such as the sum of integers), so that much has to come in.
+/// A run is as many consecutive ranks as possible on the same side. From all prefixes of the ranks inside, and what
+/// these contribute, the sum of each such run outside follows (for an operation with inverses, such as the sum of
+/// integers), so that much has to come in.
 class Crossing {
   public:
-    /// `block_bytes` as in bound(). `job` must outlive this. Throws base::Error on a list of another length and on a root outside of the job.
+    /// `block_bytes` as in bound(). `job` must outlive this. Throws base::Error on a list of another length and on a
+    /// root outside of the job.
     Crossing(const plan::Job& job, const plan::Request& request, std::vector<std::int64_t> block_bytes);
 
     /// For the group of positions first to end - 1. Where it isn't all ranks or none; else nothing crosses.
@@ -49,7 +51,8 @@ class Crossing {
     bool all_move() const;
     /// All blocks have one length.
     bool even() const { return given_.size() == 1; }
-    /// What a rank of gather, scatter, allgather or reduce_scatter has or gets, or what a rank of alltoall sends to itself.
+    /// What a rank of gather, scatter, allgather or reduce_scatter has or gets, or what a rank of alltoall sends to
+    /// itself.
     std::int64_t block_of(plan::Rank rank) const;
 
   private:

@@ -1,4 +1,5 @@
-// What one rank's own messages take across the edges between groups: all that it knows where ranks don't know each other's lengths.
+// What one rank's own messages take across the edges between groups: all that it knows where ranks don't know each
+// other's lengths.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,8 @@
 
 namespace palmette::model {
 
-/// Of one rank in one exchange. What all ranks of a group send across its edge, added up, is what Crossing tells of alltoall with lengths by pair.
+/// Of one rank in one exchange. What all ranks of a group send across its edge, added up, is what Crossing tells of
+/// alltoall with lengths by pair.
 struct OwnMessages {
     std::vector<Traffic>
         levels;  ///< by level of the job: what it sends out of its group, and what comes into it for this rank

@@ -17,7 +17,8 @@ struct Weights {
     int node, rank;
 };
 
-/// What counts at most in the time left, inside of groups of one kind and beyond, by what a rank that has just heard answers for.
+/// What counts at most in the time left, inside of groups of one kind and beyond, by what a rank that has just heard
+/// answers for.
 class Reach {
   public:
     Reach(std::int32_t most_ranks, std::int32_t entered_ranks, std::int32_t most_nodes, Weights weights, Steps inside,
@@ -30,7 +31,8 @@ class Reach {
           nodes_(nodes),
           groups_(groups) {}
 
-    /// Others that hear of it from a rank which answers for `ranks` of its node, itself included, and for `nodes` other nodes of its group.
+    /// Others that hear of it from a rank which answers for `ranks` of its node, itself included, and for `nodes` other
+    /// nodes of its group.
     int reached(int left, std::int32_t ranks, std::int32_t nodes) const {
         return table_[static_cast<std::size_t>(left)][index(ranks, nodes)];
     }

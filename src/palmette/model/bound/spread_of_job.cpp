@@ -13,7 +13,8 @@ using topology::Partition;
 
 constexpr double unlimited = std::numeric_limits<double>::infinity();
 
-/// The smallest latency of levels begin..end-1 that tell members apart; infinite where none does, 0 where one isn't known.
+/// The smallest latency of levels begin..end-1 that tell members apart; infinite where none does, 0 where one isn't
+/// known.
 double smallest_latency_s(const Job& job, std::size_t begin, std::size_t end) {
     double least = unlimited;
     for (std::size_t l = begin; l < end; ++l) {

@@ -12,12 +12,14 @@ struct Gaps {
     double between_s = 0;  ///< on another one
 };
 
-/// A lower bound on the time after which every rank can have heard of the one at `root` by messages alone, each of which keeps its sender busy
-/// for a gap; with the receivers' gaps, on how soon that one can have heard of all (spread.hpp).
+/// A lower bound on the time after which every rank can have heard of the one at `root` by messages alone, each of
+/// which keeps its sender busy for a gap; with the receivers' gaps, on how soon that one can have heard of all
+/// (spread.hpp).
 ///
-/// Three kinds of messages are told apart: inside a node, between the nodes of one group of the innermost level above them, and
-/// between such groups. Each takes the smallest latency of the levels that it may cross. Where a group has too many ranks and nodes, every
-/// node counts as a group of its own. 0 where a latency or gap isn't known, so that nothing follows. Time: nodes, and `least_spread_s`.
+/// Three kinds of messages are told apart: inside a node, between the nodes of one group of the innermost level above
+/// them, and between such groups. Each takes the smallest latency of the levels that it may cross. Where a group has
+/// too many ranks and nodes, every node counts as a group of its own. 0 where a latency or gap isn't known, so that
+/// nothing follows. Time: nodes, and `least_spread_s`.
 double spread_s(const topology::Job& job, base::Position root, const Gaps& gaps);
 
 }  // namespace palmette::model

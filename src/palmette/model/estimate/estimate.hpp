@@ -9,10 +9,12 @@
 
 namespace palmette::model {
 
-/// About what predict() says, from formulas instead of a play. A job is taken as if all groups of a level were as large as its largest and all
-/// edges as fast as its slowest; stages are added up, or overlap where the algorithm cuts blocks into segments.
+/// About what predict() says, from formulas instead of a play. A job is taken as if all groups of a level were as large
+/// as its largest and all edges as fast as its slowest; stages are added up, or overlap where the algorithm cuts blocks
+/// into segments.
 ///
-/// Looks only at what all ranks share, so that all get the same figure. Time O(levels * log ranks), whatever the number of ranks.
+/// Looks only at what all ranks share, so that all get the same figure. Time O(levels * log ranks), whatever the number
+/// of ranks.
 class Estimator {
   public:
     /// The job must outlive it.

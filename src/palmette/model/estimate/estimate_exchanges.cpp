@@ -1,4 +1,5 @@
-// Formulas of exchanges among all ranks (Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005), with links that ranks of a group share.
+// Formulas of exchanges among all ranks (Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005), with links that ranks of a
+// group share.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -49,7 +50,8 @@ double ring_latency_s(const Tiers& tiers, double each) {
     return longest;
 }
 
-/// A ring that closes inside of each group, so that a group's edge carries every block but the group's own, once. `cuts`: segments of a block.
+/// A ring that closes inside of each group, so that a group's edge carries every block but the group's own, once.
+/// `cuts`: segments of a block.
 double nested_ring_s(const Tiers& tiers, double bytes, double cuts) {
     double links = 0, around = 1, closing = 0;
     double step = tiers.nodes() > 1 ? tiers.transfer(tiers.named("node"), bytes) : 0;
@@ -154,7 +156,8 @@ std::optional<double> estimate_all_blocks(const Asked& asked) {
     const double many = std::min(group, static_cast<double>(asked.spec.integer("leaders", 1)));
     if (many > 1 && asked.combines) return std::nullopt;
     if (many > 1) {
-        // Each leader has the blocks of its share of the members, takes those of its like elsewhere, and hands on all that comes.
+        // Each leader has the blocks of its share of the members, takes those of its like elsewhere, and hands on all
+        // that comes.
         const double own = group / many;
         const std::string_view between = asked.spec.find("between").value_or("ring");
         // All leaders of a node at once, over the same links.
@@ -195,7 +198,8 @@ std::optional<double> estimate_all_blocks(const Asked& asked) {
 
 namespace {
 
-/// Ranks that stand `stride` apart combine vectors of `n` bytes; one of each `each` ranks of the job takes part at the same time.
+/// Ranks that stand `stride` apart combine vectors of `n` bytes; one of each `each` ranks of the job takes part at the
+/// same time.
 std::optional<double> vector_exchange(const Asked& asked, std::string_view pattern, double n, double stride,
                                       double each) {
     const Tiers& tiers = asked.tiers;
@@ -239,8 +243,8 @@ std::optional<double> vector_exchange(const Asked& asked, std::string_view patte
     return total;
 }
 
-/// The ranks of a node halve a vector among themselves, or put it together again: each has a share at one of the ends. `pieces`: shares are made of
-/// nodes' pieces.
+/// The ranks of a node halve a vector among themselves, or put it together again: each has a share at one of the ends.
+/// `pieces`: shares are made of nodes' pieces.
 double shared_out(const Asked& asked, std::string_view inside, double n, bool combine, bool pieces = false) {
     const Tiers& tiers = asked.tiers;
     const double group = tiers.node().ranks;
@@ -428,7 +432,8 @@ std::optional<double> estimate_barrier(const Asked& asked) {
     double total = 0;
     if (asked.spec.name == "dissemination" && !asked.spec.find("inside")) {
         const double radix = asked.spec.integer("radix", 2, 2);
-        // Everybody waits for whom the shift takes farthest: over a group's end also where most partners are inside of it.
+        // Everybody waits for whom the shift takes farthest: over a group's end also where most partners are inside of
+        // it.
         for (double d = 1; d < tiers.ranks(); d *= radix) {
             const Tier& tier = tiers[tiers.crossed(std::min(radix * d, tiers.ranks() - 1))];
             total += tier.latency_s + (radix - 2) * 2 * tier.overhead_s;

@@ -29,9 +29,11 @@ struct Asked {
 std::optional<double> estimate_rooted_blocks(const Asked& asked);
 /// bcast, reduce: linear, k_nomial, chain, by_topology, scatter_allgather.
 std::optional<double> estimate_rooted_vector(const Asked& asked);
-/// allgather and, turned back in time, reduce_scatter: ring, recursive_doubling or recursive_halving, bruck, linear or direct, leaders.
+/// allgather and, turned back in time, reduce_scatter: ring, recursive_doubling or recursive_halving, bruck, linear or
+/// direct, leaders.
 std::optional<double> estimate_all_blocks(const Asked& asked);
-/// allreduce: recursive_doubling, recursive_multiplying, all, ring, rabenseifner, direct, leaders, node_aware, node_pieces.
+/// allreduce: recursive_doubling, recursive_multiplying, all, ring, rabenseifner, direct, leaders, node_aware,
+/// node_pieces.
 std::optional<double> estimate_allreduce(const Asked& asked);
 /// A piece of the vector for each node.
 enum class NodePieces : std::uint8_t { bcast, reduce, allreduce };
@@ -44,7 +46,8 @@ std::optional<double> estimate_scan(const Asked& asked);
 /// All collectives on one node: shared.
 std::optional<double> estimate_shared(const Asked& asked, plan::Collective collective);
 
-/// An exchange of blocks of `bytes` among the first ranks of groups of `each` neighbours, by the name that `between` has.
+/// An exchange of blocks of `bytes` among the first ranks of groups of `each` neighbours, by the name that `between`
+/// has.
 std::optional<double> estimate_block_exchange(const Asked& asked, std::string_view pattern, double bytes, double each);
 
 }  // namespace palmette::model

@@ -47,7 +47,8 @@ std::vector<Phase> phases_of(const Asked& asked, const TreeShape& fallback) {
     return out;
 }
 
-/// Rounds of a k-nomial tree of a phase, the lightest first: visit(crossed tier, ranks below a child, children of that weight).
+/// Rounds of a k-nomial tree of a phase, the lightest first: visit(crossed tier, ranks below a child, children of that
+/// weight).
 template <class Visit>
 void each_weight(const Asked& asked, const Phase& phase, const Visit& visit) {
     const double radix = phase.shape.radix;
@@ -60,8 +61,8 @@ void each_weight(const Asked& asked, const Phase& phase, const Visit& visit) {
     }
 }
 
-/// A star: the leader takes from `members - 1` others, or gives to them, `bytes` each. What comes in over a link comes all together, and then its
-/// receiver has work with it; what is given away sets off as soon as it is ready.
+/// A star: the leader takes from `members - 1` others, or gives to them, `bytes` each. What comes in over a link comes
+/// all together, and then its receiver has work with it; what is given away sets off as soon as it is ready.
 double star_s(const Asked& asked, const Phase& phase, double bytes) {
     const Tiers& tiers = asked.tiers;
     const double all = phase.members * phase.size;
@@ -179,8 +180,8 @@ std::optional<double> estimate_rooted_blocks(const Asked& asked) {
 
 namespace {
 
-/// What a vector takes up or down a binomial tree whose messages get shorter: nobody carries what it doesn't need. `again`: how often its bytes
-/// follow each other over links.
+/// What a vector takes up or down a binomial tree whose messages get shorter: nobody carries what it doesn't need.
+/// `again`: how often its bytes follow each other over links.
 double shrinking_s(const Tiers& tiers, double vector, double again) {
     double total = 0;
     for (double below = tiers.ranks() / 2; below >= 0.5; below /= 2)
@@ -212,8 +213,9 @@ std::optional<double> estimate_rooted_vector(const Asked& asked) {
         return std::nullopt;
     if (asked.spec.name == "circulant") {
         if (tiers.node().ranks > 1 || asked.combines || asked.spec.find("segments")) return std::nullopt;
-        // One segment a rank and round, over distances that halve, again and again; what a rank sends has mostly been there for some rounds.
-        // What a rank sends all at once shares its link, so that each round waits for those after it, too.
+        // One segment a rank and round, over distances that halve, again and again; what a rank sends has mostly been
+        // there for some rounds. What a rank sends all at once shares its link, so that each round waits for those
+        // after it, too.
         const double segments = asked.spec.find("segment") ? asked.segments(vector) : circulant_segments(vector);
         const double part = vector / segments;
         double first = 0, together = 0;
@@ -229,7 +231,8 @@ std::optional<double> estimate_rooted_vector(const Asked& asked) {
     if (asked.spec.name == "scatter_allgather") {
         const auto all =
             estimate_block_exchange(asked, asked.spec.find("allgather").value_or("ring"), vector / tiers.ranks(), 1);
-        // Ranks of a node share its link in rounds of their own, which don't end together: measured in simulations, half as much again.
+        // Ranks of a node share its link in rounds of their own, which don't end together: measured in simulations,
+        // half as much again.
         const double shared = tiers.node().ranks > 1 ? 1.5 : 1;
         return all ? std::optional(shared * *all + shrinking_s(tiers, vector, 2)) : std::nullopt;
     }
@@ -297,7 +300,8 @@ std::optional<double> estimate_rooted_vector(const Asked& asked) {
                     filled += children * tiers.message(crossed, part);
                     return;
                 }
-                // A leader sends to all children at once, so that the first one's subtree waits for the last one's bytes.
+                // A leader sends to all children at once, so that the first one's subtree waits for the last one's
+                // bytes.
                 const double copied = tiers[crossed].inside && !tiers.stays(part) ? 2 : 1;  // by both ends
                 filled += tiers.message(crossed, part) - tiers.transfer(crossed, part) +
                           copied * tiers.transfer(crossed, part) * (asked.combines ? children : copies) +
@@ -308,7 +312,8 @@ std::optional<double> estimate_rooted_vector(const Asked& asked) {
             const double own = tiers.node().edge > 0 ? copies * relays * part / tiers.node().edge : 0;
             filled = std::max(filled, tiers[tier].latency_s + (is_star(phase) ? tiers.from_root(part) : own));
         }
-        // What a leader sends to leaders of other groups shares its link with what it sends inside of its own at the same time.
+        // What a leader sends to leaders of other groups shares its link with what it sends inside of its own at the
+        // same time.
         if (!inside && !asked.combines && !in_turn(asked, part)) {
             filled += inner;
             inner += copies * relays * tiers.transfer(tier, part);

@@ -24,7 +24,8 @@ struct Tier {
 /// Who sends in a round in which every rank has a partner.
 enum class Partners : std::uint8_t {
     shift,  ///< the rank so many places further
-    flip,  ///< the rank with one bit changed: groups smaller than the distance send with all ranks, larger ones not at all
+    flip,   ///< the rank with one bit changed: groups smaller than the distance send with all ranks, larger ones not at
+            ///< all
 };
 
 class Tiers {
@@ -38,7 +39,8 @@ class Tiers {
     double ranks() const { return ranks_; }
     double nodes() const { return nodes_; }
     std::size_t count() const { return tiers_.size(); }
-    /// Ranks of the smaller one of the first and the last node: a job that doesn't fill its last node is what most uneven ones are.
+    /// Ranks of the smaller one of the first and the last node: a job that doesn't fill its last node is what most
+    /// uneven ones are.
     double fewest() const { return fewest_; }
     /// All nodes have as many ranks.
     bool even() const { return nodes_ * node().ranks == ranks_; }

@@ -1,4 +1,5 @@
-// A plan played over the links of a job's tree: flows that share them fairly, ranks that do one thing at a time, other traffic.
+// A plan played over the links of a job's tree: flows that share them fairly, ranks that do one thing at a time, other
+// traffic.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +12,9 @@
 
 namespace palmette::model {
 
-/// Background traffic: an all-to-all among some of the processes of every group of the outermost level. Each of them sends to one of the
-/// others at a time, in an order drawn from `seed`, and goes on without end; it stands beside a rank and takes nothing but links from it.
+/// Background traffic: an all-to-all among some of the processes of every group of the outermost level. Each of them
+/// sends to one of the others at a time, in an order drawn from `seed`, and goes on without end; it stands beside a
+/// rank and takes nothing but links from it.
 struct FlowTraffic {
     double share = 0;            ///< of the processes of every group, at least one of each; 0: none
     std::int64_t bytes = 65536;  ///< of a message
@@ -63,22 +65,26 @@ struct FlowResult {
 
 /// Plays the programs of all ranks.
 ///
-/// *Links.* Each direction of each edge with a capacity is shared by the messages over it, max-min fair at any moment (flow_sharing.hpp), a
-/// single message at most at the stream rate of the level that it crosses. Messages that pass no link have that rate alone. Those of one rank to
-/// another flow one after the other, as over one connection, in the order in which they could.
+/// *Links.* Each direction of each edge with a capacity is shared by the messages over it, max-min fair at any moment
+/// (flow_sharing.hpp), a single message at most at the stream rate of the level that it crosses. Messages that pass no
+/// link have that rate alone. Those of one rank to another flow one after the other, as over one connection, in the
+/// order in which they could.
 ///
-/// *Ranks.* A message keeps its sender busy for the level's overhead, then flows (a long one once its receiver has posted the recv), takes the
-/// rest of the latency, and keeps its receiver busy for the overhead: alone it takes latency + bytes / rate. Copies, reductions and pulls keep
-/// their rank busy at the rates of its memory. A rank does one thing at a time, what was ready first first.
+/// *Ranks.* A message keeps its sender busy for the level's overhead, then flows (a long one once its receiver has
+/// posted the recv), takes the rest of the latency, and keeps its receiver busy for the overhead: alone it takes
+/// latency + bytes / rate. Copies, reductions and pulls keep their rank busy at the rates of its memory. A rank does
+/// one thing at a time, what was ready first first.
 ///
 /// *Memory.* A pull takes the latency of its level, then its bytes at the rate of copies.
 ///
-/// *Large plans.* With a tolerance, a change of rates isn't followed where it makes less than that share of a difference: links then idle for up to
-/// that share where others would use them, and what a message leaves free others get when the next one starts, or after that share of its own
-/// time. Where many flows wait for each other, times differ by more than that already when ties fall otherwise.
+/// *Large plans.* With a tolerance, a change of rates isn't followed where it makes less than that share of a
+/// difference: links then idle for up to that share where others would use them, and what a message leaves free others
+/// get when the next one starts, or after that share of its own time. Where many flows wait for each other, times
+/// differ by more than that already when ties fall otherwise.
 ///
-/// What isn't known takes no time. The same arguments give the same result, bit for bit. Time about messages x (links that share their fate),
-/// memory 100 bytes a step. Throws base::Error on a plan that doesn't pair up or that can't end, and on lengths of another number than blocks.
+/// What isn't known takes no time. The same arguments give the same result, bit for bit. Time about messages x (links
+/// that share their fate), memory 100 bytes a step. Throws base::Error on a plan that doesn't pair up or that can't
+/// end, and on lengths of another number than blocks.
 FlowResult flow(const plan::Plan& plan, const topology::Job& job, const std::vector<std::int64_t>& block_bytes,
                 const FlowOptions& options = {});
 

@@ -9,10 +9,11 @@
 
 namespace palmette::model {
 
-/// Flows of a bundle have the same rate, so that what each has got since the bundle began tells for all of them at once how long each one
-/// still takes: a change of rate costs one entry for the bundle, not one for every flow.
+/// Flows of a bundle have the same rate, so that what each has got since the bundle began tells for all of them at once
+/// how long each one still takes: a change of rate costs one entry for the bundle, not one for every flow.
 ///
-/// Rates may be taken over later than flows go. Until then nobody gets what they leave, and a flow of the same bundle that comes takes it.
+/// Rates may be taken over later than flows go. Until then nobody gets what they leave, and a flow of the same bundle
+/// that comes takes it.
 class FlowBundles {
   public:
     using Flow = std::uint64_t;

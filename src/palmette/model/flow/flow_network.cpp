@@ -6,7 +6,8 @@ namespace palmette::model {
 namespace {
 
 constexpr std::int64_t most_exact = 200'000;
-/// What is tolerated in larger plans doubles, from the first to the last, whenever so many bundles a message got new rates.
+/// What is tolerated in larger plans doubles, from the first to the last, whenever so many bundles a message got new
+/// rates.
 constexpr double least_tolerance = 0.01, most_tolerance = 0.08;
 constexpr std::uint64_t work_a_step = 2;
 /// Bins of all links together: 8 bytes each while playing.

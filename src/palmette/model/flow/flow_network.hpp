@@ -1,4 +1,5 @@
-// The links of a simulation: messages that share them, when rates are shared out anew, and what every link carries over time.
+// The links of a simulation: messages that share them, when rates are shared out anew, and what every link carries over
+// time.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +15,12 @@ namespace palmette::model {
 /// Times that rounding alone tells apart are one.
 inline constexpr double flow_same_time = 1e-12;
 
-/// Rates are shared out anew after each change, or, with a tolerance, after as much of a message's time as is tolerated.
+/// Rates are shared out anew after each change, or, with a tolerance, after as much of a message's time as is
+/// tolerated.
 class FlowNetwork {
   public:
-    /// `messages`: of the plan, from which follows what is tolerated where the options leave that open. `shortest_bin_s`: of the record over time.
+    /// `messages`: of the plan, from which follows what is tolerated where the options leave that open.
+    /// `shortest_bin_s`: of the record over time.
     FlowNetwork(const topology::Job& job, const FlowOptions& options, std::int64_t messages, double shortest_bin_s);
 
     FlowRoutes& routes() { return routes_; }

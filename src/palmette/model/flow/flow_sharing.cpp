@@ -5,12 +5,14 @@
 namespace palmette::model {
 namespace {
 
-/// Changes run through a few links; where they go on, taking in all that hangs together is cheaper than asking again each time.
+/// Changes run through a few links; where they go on, taking in all that hangs together is cheaper than asking again
+/// each time.
 constexpr int careful_rounds = 20;
 
 using Share = std::pair<double, LinkId>;
 
-/// Of two links with the same share that with the lower number comes first. Shares are numbers, so plain comparisons do.
+/// Of two links with the same share that with the lower number comes first. Shares are numbers, so plain comparisons
+/// do.
 bool is_before(const Share& a, const Share& b) {
     return a.first < b.first || (a.first == b.first && a.second < b.second);
 }

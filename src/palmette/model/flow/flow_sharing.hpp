@@ -10,20 +10,21 @@ namespace palmette::model {
 using LinkId = std::uint32_t;
 using BundleId = std::uint32_t;
 
-/// Progressive filling (Bertsekas and Gallager, Data Networks, 6.5.2): all rates grow alike until a link is full; the flows over it keep
-/// what they have, and the others go on. Flows with the same links and the same cap are one bundle, because their rates are the same.
+/// Progressive filling (Bertsekas and Gallager, Data Networks, 6.5.2): all rates grow alike until a link is full; the
+/// flows over it keep what they have, and the others go on. Flows with the same links and the same cap are one bundle,
+/// because their rates are the same.
 ///
-/// A change is settled where it matters only: bundles that changed are filled anew into what the others leave; a link where the result
-/// isn't fair to those others takes them in, until it is fair everywhere. Each bundle then has a link that is full and on which
-/// nobody is faster (or runs at its cap), which is what makes rates max-min fair, and unique.
+/// A change is settled where it matters only: bundles that changed are filled anew into what the others leave; a link
+/// where the result isn't fair to those others takes them in, until it is fair everywhere. Each bundle then has a link
+/// that is full and on which nobody is faster (or runs at its cap), which is what makes rates max-min fair, and unique.
 class FairSharing {
   public:
     static constexpr double unlimited = std::numeric_limits<double>::infinity();
     /// Sums of rates are as exact as rounding allows, no more.
     static constexpr double exact = 1e-9;
 
-    /// `tolerance`: a link that is full but for such a share, or where somebody is faster than another by such a share, counts as fair. Above
-    /// `exact`, changes die out after a few links; no link ever carries more than its capacity.
+    /// `tolerance`: a link that is full but for such a share, or where somebody is faster than another by such a share,
+    /// counts as fair. Above `exact`, changes die out after a few links; no link ever carries more than its capacity.
     explicit FairSharing(double tolerance = exact) : slack_(tolerance) {}
     /// From the next settle() on.
     void set_tolerance(double tolerance) { slack_ = tolerance; }
@@ -33,14 +34,15 @@ class FairSharing {
     BundleId add_bundle(const std::vector<LinkId>& links, double cap = unlimited);
     /// So many flows more in a bundle, or fewer. Rates are stale until settle().
     void change(BundleId bundle, std::int32_t flows);
-    /// Bundles whose rate or number of flows changed since the last call, in no order that means something, but in the same for the
-    /// same history. Valid until the next call.
+    /// Bundles whose rate or number of flows changed since the last call, in no order that means something, but in the
+    /// same for the same history. Valid until the next call.
     const std::vector<BundleId>& settle();
 
     /// Of each flow of a bundle.
     double rate(BundleId bundle) const { return bundles_[bundle].rate; }
     std::int32_t flows(BundleId bundle) const { return bundles_[bundle].flows; }
-    /// What a flow of the bundle would have if all present flows over each of its links had as much: it has at least that once settled.
+    /// What a flow of the bundle would have if all present flows over each of its links had as much: it has at least
+    /// that once settled.
     double even_share(BundleId bundle) const;
     /// Of all flows over a link together.
     double load(LinkId link) const { return links_[link].load; }

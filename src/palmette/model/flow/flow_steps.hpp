@@ -34,7 +34,8 @@ struct FlowSteps {
     std::int64_t messages = 0;
     std::int64_t bytes = 0;  ///< of all messages
 
-    /// Throws base::Error on a plan whose messages don't pair up (the verifier says more), and on lengths of another number than blocks.
+    /// Throws base::Error on a plan whose messages don't pair up (the verifier says more), and on lengths of another
+    /// number than blocks.
     FlowSteps(const plan::Plan& plan, const plan::Job& job, const std::vector<std::int64_t>& block_bytes);
 
   private:

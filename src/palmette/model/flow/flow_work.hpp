@@ -11,8 +11,8 @@
 
 namespace palmette::model {
 
-/// Seconds that a rank is busy with a step: overheads of messages, bytes moved or combined at the rates of `memory`. `costs`: between it and
-/// its partner, for steps that have one.
+/// Seconds that a rank is busy with a step: overheads of messages, bytes moved or combined at the rates of `memory`.
+/// `costs`: between it and its partner, for steps that have one.
 double busy_seconds(const FlowSteps::Step& step, const topology::MemoryCosts& memory,
                     const topology::LevelCosts* costs);
 

@@ -30,7 +30,8 @@ double Link::enter(double now, double bytes, std::uint32_t message) {
 
 double Link::leave(double now, std::vector<std::uint32_t>& through) {
     advance(now);
-    // Equal messages end together although sums were rounded on the way; the first one ends in any case, since it is its time.
+    // Equal messages end together although sums were rounded on the way; the first one ends in any case, since it is
+    // its time.
     const double until = std::max(served_, waiting_.front().until) * (1 + 1e-12) + 1e-6;
     while (!waiting_.empty() && waiting_.front().until <= until) {
         through.push_back(waiting_.front().message);

@@ -20,7 +20,8 @@ class Link {
 
     /// Evenly: a message comes; returns when the next one will be through, if nobody else comes before.
     double enter(double now, double bytes, std::uint32_t message);
-    /// Takes those that are through at `now` and appends them to `through`. Returns as `enter`, or a negative number when the link is idle.
+    /// Takes those that are through at `now` and appends them to `through`. Returns as `enter`, or a negative number
+    /// when the link is idle.
     double leave(double now, std::vector<std::uint32_t>& through);
     /// Changes whenever the time that `enter` and `leave` foretell does.
     std::uint32_t version() const { return version_; }
@@ -50,7 +51,8 @@ class Links {
   public:
     Links(const topology::Job& job, const Costs& costs);
 
-    /// Appends the links with a limit on the way from position `a` to `b`, which `level` is the outermost level to tell apart.
+    /// Appends the links with a limit on the way from position `a` to `b`, which `level` is the outermost level to tell
+    /// apart.
     void way(std::int32_t a, std::int32_t b, std::size_t level, std::vector<std::uint32_t>& out) const;
     Link& operator[](std::uint32_t index) { return links_[index]; }
     const Link& operator[](std::uint32_t index) const { return links_[index]; }

@@ -26,7 +26,8 @@ struct PlayedStep {
     bool copied = false;     ///< expose: readers get a copy
 };
 
-/// Takes programs one by one, so that a caller may drop each at once; all that is kept of a step is a PlayedStep and its waiters.
+/// Takes programs one by one, so that a caller may drop each at once; all that is kept of a step is a PlayedStep and
+/// its waiters.
 class PlayedSteps {
   public:
     /// `job`, `request` and `block_bytes` must outlive this.

@@ -31,8 +31,8 @@ class Call {
     int size() const { return state_->size(); }
     bool is_rank(int root) const { return root >= 0 && root < size(); }
 
-    /// Whether calls with blocks of `count` elements of `type` are the MPI's; counts it. To be asked before anything else is looked at, with the same answer on
-    /// all ranks.
+    /// Whether calls with blocks of `count` elements of `type` are the MPI's; counts it. To be asked before anything
+    /// else is looked at, with the same answer on all ranks.
     bool is_left_to_mpi(std::int64_t count, MPI_Datatype type) {
         TypeShape shape;
         if (count <= 0 || !size_of(type, shape) || shape.size <= 0 || count > INT64_MAX / shape.size) return false;
@@ -60,7 +60,8 @@ class Call {
     int close(const Work& work, int code, double begin_s);
     /// Raises an error of the arguments on `comm`; returns the code that this MPI would return.
     int raise(MPI_Comm comm, int error_class) const;
-    /// Takes note of what comparing the plan with the MPI's own has found. A choice that loses is given up, by all ranks at the same call.
+    /// Takes note of what comparing the plan with the MPI's own has found. A choice that loses is given up, by all
+    /// ranks at the same call.
     void compared(const CachedPlan& plan);
     /// Whether this MPI refuses input that is the output, where MPI_IN_PLACE should stand.
     bool finds_aliases() const {

@@ -10,10 +10,12 @@
 
 namespace palmette::runtime {
 
-/// Where bits depend on who adds up, whose turn a call is must not show in its result. So palmette does the call, and the MPI does the same on a copy.
+/// Where bits depend on who adds up, whose turn a call is must not show in its result. So palmette does the call, and
+/// the MPI does the same on a copy.
 class MpiBeside {
   public:
-    /// The same on all ranks. Not for operations and types of the program's own, whose functions would be called more often, nor for long vectors, whose copies take memory.
+    /// The same on all ranks. Not for operations and types of the program's own, whose functions would be called more
+    /// often, nor for long vectors, whose copies take memory.
     static bool can_do(select::Function function, const Operation& operation, std::int64_t block_bytes, int ranks);
 
     /// `work` has its plan and outlives this. Copies an input that the call will overwrite.

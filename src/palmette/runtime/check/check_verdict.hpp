@@ -19,7 +19,8 @@ struct Amounts {
     static Amounts listed(std::vector<std::int64_t> bytes) { return {Kind::listed, std::move(bytes)}; }
 };
 
-/// What one rank passes, as far as it has to fit what the others pass. What doesn't matter in a function stays as it is.
+/// What one rank passes, as far as it has to fit what the others pass. What doesn't matter in a function stays as it
+/// is.
 struct CheckedCall {
     std::string function;          ///< "MPI_Gatherv"
     std::int64_t root = -1;        ///< -1: the function has none

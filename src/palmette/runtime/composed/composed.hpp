@@ -20,8 +20,9 @@ namespace palmette::runtime {
 /// One rank's part of a factored composition.
 class ComposedPlan {
   public:
-    /// Collective over `comm`: all ranks bring the same composition and the same factoring (compose::parse_factoring), which is compared; null: this rank has none, which is an error on all. `operations`: MPI's, as the
-    /// composition counts them, on elements of `type`. Throws base::Error on all ranks where one of them has a reason to.
+    /// Collective over `comm`: all ranks bring the same composition and the same factoring (compose::parse_factoring),
+    /// which is compared; null: this rank has none, which is an error on all. `operations`: MPI's, as the composition
+    /// counts them, on elements of `type`. Throws base::Error on all ranks where one of them has a reason to.
     static std::unique_ptr<ComposedPlan> make(MPI_Comm comm, const compose::Composition* composition,
                                               std::string_view factoring, std::vector<MPI_Op> operations,
                                               MPI_Datatype type, const Settings& settings);
@@ -61,10 +62,12 @@ class ComposedPlan {
     bool may_block_ = false;  ///< nobody else needs this process meanwhile, and the user wants it
 };
 
-/// A plan with its buffers. Any number may be under way at once, in one thread at a time; all go on while one is tested or waited for.
+/// A plan with its buffers. Any number may be under way at once, in one thread at a time; all go on while one is tested
+/// or waited for.
 class ComposedRun : public InBackground {
   public:
-    /// Local, but in the same order on all ranks, as is the end of its life. `buffers`: one for each of the plan's. Throws base::Error.
+    /// Local, but in the same order on all ranks, as is the end of its life. `buffers`: one for each of the plan's.
+    /// Throws base::Error.
     ComposedRun(std::shared_ptr<const ComposedPlan> plan, const std::vector<void*>& buffers);
     /// Waits for one that is under way.
     ~ComposedRun() override;

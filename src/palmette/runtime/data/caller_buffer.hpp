@@ -13,8 +13,8 @@
 
 namespace palmette::runtime {
 
-/// One of these shapes: nothing, one block, or a block for each rank. Data with holes goes through a room of our own, packed; elements of a reduction keep
-/// their extent there.
+/// One of these shapes: nothing, one block, or a block for each rank. Data with holes goes through a room of our own,
+/// packed; elements of a reduction keep their extent there.
 class CallerBuffer {
   public:
     void clear();
@@ -65,7 +65,8 @@ class CallerBuffer {
 
     /// Finds out how the data lies; before anything below. Returns an MPI code.
     int prepare();
-    /// Sets `base`, where the plan finds the data. `skip`: a block that is not there to read (MPI_IN_PLACE), -1 for none.
+    /// Sets `base`, where the plan finds the data. `skip`: a block that is not there to read (MPI_IN_PLACE), -1 for
+    /// none.
     int open_to_read(MPI_Comm comm, int skip, char*& base);
     /// Sets `base`, where the plan leaves the data.
     void open_to_write(char*& base);

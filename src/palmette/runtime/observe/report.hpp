@@ -65,7 +65,8 @@ class Report {
       private:
         std::atomic<std::int64_t> value_{0};
     };
-    /// Calls of one kind. An operation is counted at rank 0 of its communicator; rows count that rank's calls apart from the others'.
+    /// Calls of one kind. An operation is counted at rank 0 of its communicator; rows count that rank's calls apart
+    /// from the others'.
     struct Calls {
         Counter of_others, of_first;
         void add(bool first) { (first ? of_first : of_others).add(); }
@@ -115,8 +116,8 @@ class Report {
     Counter refused_reads;
     TopologyReport& topologies() { return topologies_; }
 
-    /// Collective over `comm`: brings all ranks' counts together at rank 0 along a binomial tree. Messages grow with the kinds of calls, not with ranks.
-    /// `world`: the job of all ranks, the same on all, or null on all.
+    /// Collective over `comm`: brings all ranks' counts together at rank 0 along a binomial tree. Messages grow with
+    /// the kinds of calls, not with ranks. `world`: the job of all ranks, the same on all, or null on all.
     void merge_to_root(MPI_Comm comm, const topology::Job* world);
 
     /// `aborted_by`: the rank whose counts these are alone, since it called MPI_Abort; -1: those of all ranks.

@@ -1,4 +1,5 @@
-// MPI_Cart_create, MPI_Graph_create and MPI_Dist_graph_create* with `reorder` true: ranks get numbers that fit the machine.
+// MPI_Cart_create, MPI_Graph_create and MPI_Dist_graph_create* with `reorder` true: ranks get numbers that fit the
+// machine.
 #pragma once
 
 #include <mpi.h>
@@ -7,13 +8,15 @@
 
 namespace palmette::runtime {
 
-/// The arguments are those of the MPI functions. Each returns the MPI code, or nothing when the MPI must make the communicator; then the reason has been
-/// counted, and it is the same on all ranks. Collective over the communicator. The new communicator holds the topology
-/// of the call: node r of the graph is its rank r, only that another process may have that number.
+/// The arguments are those of the MPI functions. Each returns the MPI code, or nothing when the MPI must make the
+/// communicator; then the reason has been counted, and it is the same on all ranks. Collective over the communicator.
+/// The new communicator holds the topology of the call: node r of the graph is its rank r, only that another process
+/// may have that number.
 ///
-/// Cartesian grids and MPI_Graph_create are mapped by every rank for itself: a grid of over 1,024 cells in time and memory that grow with the tree's depth, a graph, which
-/// every rank holds, in O(edges log ranks). The edges of MPI_Dist_graph_create* are brought to rank 0, up to 4 million of them; with more,
-/// ranks come in topology order where that is better.
+/// Cartesian grids and MPI_Graph_create are mapped by every rank for itself: a grid of over 1,024 cells in time and
+/// memory that grow with the tree's depth, a graph, which every rank holds, in O(edges log ranks). The edges of
+/// MPI_Dist_graph_create* are brought to rank 0, up to 4 million of them; with more, ranks come in topology order where
+/// that is better.
 std::optional<int> reorder_cart(MPI_Comm comm, int dimensions, const int* extents, const int* periodic, int reorder,
                                 MPI_Comm* made);
 std::optional<int> reorder_graph(MPI_Comm comm, int nodes, const int* index, const int* edges, int reorder,

@@ -1,5 +1,6 @@
-// No rank holds a distributed graph, so rank 0 gets its edges. Nodes are numbers of the new communicator: "the values in sources and destinations" that a process finds
-// there are the input of the process that had its new rank in the old one (MPI 4.1, 8.5.5), so the lists of neighbours move to who gets the number.
+// No rank holds a distributed graph, so rank 0 gets its edges. Nodes are numbers of the new communicator: "the values
+// in sources and destinations" that a process finds there are the input of the process that had its new rank in the old
+// one (MPI 4.1, 8.5.5), so the lists of neighbours move to who gets the number.
 #include <algorithm>
 #include <numeric>
 

@@ -126,7 +126,8 @@ bool Reordering::less(const std::vector<double>& all) {
 
 MPI_Comm Reordering::renumbered(int number, std::int64_t nodes, int& code) {
     MPI_Comm out = MPI_COMM_NULL;
-    // Those without a node are left out here: of a communicator that MPICH 5 shortens to a grid, MPI_Comm_group still gives all.
+    // Those without a node are left out here: of a communicator that MPICH 5 shortens to a grid, MPI_Comm_group still
+    // gives all.
     code = PMPI_Comm_split(comm_, number < nodes ? 0 : MPI_UNDEFINED, number, &out);
     if (code != MPI_SUCCESS || out == MPI_COMM_NULL) return MPI_COMM_NULL;
     return out;

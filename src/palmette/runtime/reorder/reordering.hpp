@@ -30,7 +30,8 @@ class Reordering {
     int size() const { return job_->size(); }
     topology::Position position() const { return job().position_of(topology::Rank{rank()}); }
 
-    /// The best of some mappings of a graph that this rank holds whole, or nothing when none is better than the order of the ranks. Positions by node.
+    /// The best of some mappings of a graph that this rank holds whole, or nothing when none is better than the order
+    /// of the ranks. Positions by node.
     std::optional<topology::NodePositions> best(const topology::Graph& graph,
                                                 const std::vector<topology::NodePositions>& candidates);
     /// The number that this rank gets where nodes take the first positions.
@@ -47,7 +48,8 @@ class Reordering {
         const topology::Job& job_;
         std::vector<double> of_level_;
     };
-    /// Collective: whether less crosses the links in all after than before, by each rank's own edges. Stands for the busiest link where no rank knows all.
+    /// Collective: whether less crosses the links in all after than before, by each rank's own edges. Stands for the
+    /// busiest link where no rank knows all.
     bool less_crosses(const Crossings& before, const Crossings& after);
     /// The same by the edges of all ranks, where one rank has looked at them all. Local.
     bool less_crosses_in_all(const Crossings& before, const Crossings& after);

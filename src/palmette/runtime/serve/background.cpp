@@ -77,7 +77,8 @@ void Background::finish_task(Task& task) {
     task.work.fault = MPI_SUCCESS;
     task.code = task.call->close(task.work, task.code, task.begin);
     Process::instance().let_go(*task.work.state);
-    // A failed nonblocking one counts on until the program has completed its request, so that the wrapper there looks for the error.
+    // A failed nonblocking one counts on until the program has completed its request, so that the wrapper there looks
+    // for the error.
     if (task.code == MPI_SUCCESS || task.persistent) operations_under_way.fetch_sub(1, std::memory_order_relaxed);
     if (task.persistent)
         complete_persistent(task);

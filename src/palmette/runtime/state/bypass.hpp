@@ -12,10 +12,12 @@
 
 namespace palmette::runtime {
 
-/// What is known of one function's last call that was left to the MPI, so that the next such call looks at one cache line. A program that computes between its
-/// collectives finds nothing of ours in its caches: then every line counts, and a look at the communicator's state costs 100 ns.
+/// What is known of one function's last call that was left to the MPI, so that the next such call looks at one cache
+/// line. A program that computes between its collectives finds nothing of ours in its caches: then every line counts,
+/// and a look at the communicator's state costs 100 ns.
 ///
-/// Open only where nothing else would have to be looked at: no threads that call MPI at the same time, no checks of arguments, no operation in the background.
+/// Open only where nothing else would have to be looked at: no threads that call MPI at the same time, no checks of
+/// arguments, no operation in the background.
 class alignas(64) Bypass {
   public:
     /// Whether a call on `comm` is the MPI's whatever its other arguments; counts it.
@@ -46,7 +48,8 @@ class alignas(64) Bypass {
     };
     /// From now on takes all calls of that communicator's.
     void open(const Whose& whose, Report::Refused& row);
-    /// From now on takes calls with `least` to `most` elements of `type`, which must be predefined: other handles are used again.
+    /// From now on takes calls with `least` to `most` elements of `type`, which must be predefined: other handles are
+    /// used again.
     void open(const Whose& whose, Report::Refused& row, MPI_Datatype type, std::int64_t least, std::int64_t most);
     /// Takes nothing; the report gets what was counted.
     void close();
@@ -71,7 +74,8 @@ class alignas(64) Bypass {
 extern constinit std::array<Bypass, select::function_count> bypasses;
 inline Bypass& bypass_of(select::Function function) { return bypasses[static_cast<std::size_t>(function)]; }
 
-/// Whenever something changes that calls would have to look at: a communicator goes, an operation starts in the background, the report is written.
+/// Whenever something changes that calls would have to look at: a communicator goes, an operation starts in the
+/// background, the report is written.
 void close_bypasses();
 
 }  // namespace palmette::runtime

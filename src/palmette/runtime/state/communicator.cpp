@@ -174,7 +174,8 @@ select::Choice Communicator::choose(const CachedPlan& plan, const plan::Request&
 void Communicator::fill(CachedPlan& plan, const Settings& settings) {
     const PlanKey& key = plan.key;
     plan.collective = select::collective_of(key.function);
-    // What is combined in the order of ranks, or must not depend on where they sit, is planned for ranks in their own order.
+    // What is combined in the order of ranks, or must not depend on where they sit, is planned for ranks in their own
+    // order.
     const bool reduces = plan::is_reduction(plan.collective);
     const bool by_rank = reduces && ((key.ordered && scattered_) || settings.reproducible);
     plan.job = by_rank ? &in_rank_order_ : &job_;

@@ -58,7 +58,8 @@ struct CachedPlan {
     std::int64_t tags = 0;     ///< more than any message's tag
     plan::Program program;
     BoundProgram bound;  ///< where the call's sizes are uniform
-    /// Data that is too long for the shared memory goes through in batches of so many bytes of each block; 0: all at once.
+    /// Data that is too long for the shared memory goes through in batches of so many bytes of each block; 0: all at
+    /// once.
     std::int64_t batch_bytes = 0;
     BoundProgram tail;                  ///< for the last, shorter batch
     BoundLengths last;                  ///< where each call brings its own lengths

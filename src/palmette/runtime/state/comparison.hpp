@@ -12,11 +12,13 @@ namespace palmette::runtime {
 
 /// Of calls of one kind (a function, an algorithm, blocks of similar size) on one communicator.
 ///
-/// All ranks count the calls, so all know which is sampled. Every so often one call is done by the MPI and the next one by palmette (or the other way round), each after a barrier; then the
-/// ranks agree on the longest time of each, and on how much the two have moved: a pair of unlike calls shows nothing. So all come to the same verdict at the same call. A pair
-/// costs what the MPI's call takes longer than ours, or all of it with a copy and one more agreement where it is done `beside` ours; two barriers; and an allreduce of a few numbers. The
-/// next pair waits until this is at most `share` of the time of the calls in between (select::calls_to_next_pair). Ranks that come late keep others waiting in the barriers as they would in the
-/// call itself: that isn't counted.
+/// All ranks count the calls, so all know which is sampled. Every so often one call is done by the MPI and the next one
+/// by palmette (or the other way round), each after a barrier; then the ranks agree on the longest time of each, and on
+/// how much the two have moved: a pair of unlike calls shows nothing. So all come to the same verdict at the same call.
+/// A pair costs what the MPI's call takes longer than ours, or all of it with a copy and one more agreement where it is
+/// done `beside` ours; two barriers; and an allreduce of a few numbers. The next pair waits until this is at most
+/// `share` of the time of the calls in between (select::calls_to_next_pair). Ranks that come late keep others waiting
+/// in the barriers as they would in the call itself: that isn't counted.
 class Comparison {
   public:
     /// `share`: of the time of these calls, above 0. `hidden` outlives this.
@@ -37,7 +39,8 @@ class Comparison {
     /// Whose turn a call is that is due.
     Turn turn() const { return (at_second_ ? !mpi_first_ : mpi_first_) ? Turn::mpi : Turn::ours; }
 
-    /// Runs a call that is due, which is `turn()`'s. True: both calls of a pair are there; then `counts()` tells whether it shows anything.
+    /// Runs a call that is due, which is `turn()`'s. True: both calls of a pair are there; then `counts()` tells
+    /// whether it shows anything.
     template <class Run>
     bool time(Run run, int& code) {
         const Turn mine = turn();

@@ -31,7 +31,8 @@ void Control::force(const Settings& usual, select::Function function, std::strin
         if (!made) made = std::make_shared<Settings>(usual);
         const auto which = static_cast<select::Function>(f);
         made->forced[f] = forced_by(which, texts_[f], source);
-        // Ranks that force differently must not come to different plans: a communicator is served only where all hashes are equal.
+        // Ranks that force differently must not come to different plans: a communicator is served only where all hashes
+        // are equal.
         mix(made->hash, base::cat(select::name_of(which), "=", texts_[f]));
     }
     settings_ = std::move(made);

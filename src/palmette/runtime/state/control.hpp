@@ -12,18 +12,21 @@
 
 namespace palmette::runtime {
 
-/// What `text` forces: an algorithm's specification, or `mpi`. `source` says who forces it. Throws base::Error for a specification that is wrong in itself.
+/// What `text` forces: an algorithm's specification, or `mpi`. `source` says who forces it. Throws base::Error for a
+/// specification that is wrong in itself.
 Settings::Forced forced_by(select::Function function, std::string_view text, std::string source);
 
 /// FNV-1a, continued.
 void mix(std::uint64_t& hash, std::string_view text);
 
-/// Settings that differ from the process's in what is forced. A communicator keeps those that it was made under. Safe to use from several threads.
+/// Settings that differ from the process's in what is forced. A communicator keeps those that it was made under. Safe
+/// to use from several threads.
 class Control {
   public:
     static constexpr const char* source = "palmette_force";
 
-    /// For communicators whose state is made from now on: an algorithm, `mpi`, or empty for what `usual` says. Throws base::Error, and changes nothing then.
+    /// For communicators whose state is made from now on: an algorithm, `mpi`, or empty for what `usual` says. Throws
+    /// base::Error, and changes nothing then.
     void force(const Settings& usual, select::Function function, std::string_view text);
 
     /// Null where nothing is forced: the process's own settings count.

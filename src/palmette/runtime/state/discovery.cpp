@@ -67,7 +67,8 @@ Whereabouts whereabouts(MPI_Comm comm, int rank, const Settings& settings, bool 
     return here;
 }
 
-/// A slot whose inner groups agree with what is known of the rank's place, not taken yet where possible; -1 when nothing is known.
+/// A slot whose inner groups agree with what is known of the rank's place, not taken yet where possible; -1 when
+/// nothing is known.
 std::int32_t slot_for(const Machine& machine, std::int32_t host, const NodePlace& place, std::vector<bool>& taken) {
     const topology::Inside& inside = machine.insides()[static_cast<std::size_t>(machine.host(host).inside)];
     const auto number_of = [&](std::string_view level) {

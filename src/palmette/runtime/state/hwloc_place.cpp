@@ -10,8 +10,8 @@
 namespace palmette::runtime {
 namespace {
 
-/// hwloc is loaded, not linked: a preload library must start in programs and on hosts that don't have it. Where the MPI brought its
-/// own copy under the same name, that one is taken.
+/// hwloc is loaded, not linked: a preload library must start in programs and on hosts that don't have it. Where the MPI
+/// brought its own copy under the same name, that one is taken.
 class Library {
   public:
     Library() {

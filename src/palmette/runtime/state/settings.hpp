@@ -49,7 +49,8 @@ struct Settings {
     Waiting::Policy waiting = Waiting::Policy::automatic;
     double pretended_delay_s = 0;  ///< for tests: what palmette's own calls take longer when they are compared
     std::string pretended_hosts;  ///< for tests: comma-separated host of each rank, so that one machine looks like many
-    /// Larger grids are mapped by each rank for its own cell, and larger distributed graphs not brought together; for tests.
+    /// Larger grids are mapped by each rank for its own cell, and larger distributed graphs not brought together; for
+    /// tests.
     std::int64_t reorder_whole_up_to = 1024;
     long long reorder_gathered_up_to = INT64_MAX;
     std::string complaints;  ///< settings that could not be used; told once by rank 0

@@ -21,8 +21,8 @@ class SomeLengths {
     Layout::SomeLengths entries_;
 };
 
-/// In gatherv, scatterv and alltoallv a rank knows only its own lengths. Where blocks are stored and forwarded, their lengths go the same way
-/// first: the plan itself is run on blocks of eight bytes. Collective. Returns an MPI code.
+/// In gatherv, scatterv and alltoallv a rank knows only its own lengths. Where blocks are stored and forwarded, their
+/// lengths go the same way first: the plan itself is run on blocks of eight bytes. Collective. Returns an MPI code.
 int learn_lengths(Work& work, SomeLengths& some);
 
 }  // namespace palmette::runtime

@@ -13,7 +13,8 @@
 
 namespace palmette::runtime {
 
-/// Filled by the functions of prepare.hpp. Local until `run`. A blocking call uses the one that its thread keeps; a nonblocking one owns it until it is done.
+/// Filled by the functions of prepare.hpp. Local until `run`. A blocking call uses the one that its thread keeps; a
+/// nonblocking one owns it until it is done.
 class Work {
   public:
     /// What MPI_IN_PLACE makes of the buffers.
@@ -49,8 +50,9 @@ class Work {
     /// The whole call with the communicator's executor. Returns an MPI code.
     int run();
 
-    /// The same in three parts, for calls that don't block: `open` brings the input to where the plan reads it and binds the plan, the caller runs `bound` with
-    /// `environment`, `close` brings the output to the caller. Such plans have no batches.
+    /// The same in three parts, for calls that don't block: `open` brings the input to where the plan reads it and
+    /// binds the plan, the caller runs `bound` with `environment`, `close` brings the output to the caller. Such plans
+    /// have no batches.
     int open();
     const BoundProgram& bound() const { return *bound_; }
     /// For `executor`, which is told where messages go.

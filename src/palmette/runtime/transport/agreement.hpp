@@ -20,8 +20,9 @@ struct Agreement {
     bool values_agree = true;       ///< result: all of these hashes are equal
 };
 
-/// Collective over `comm`, on which nobody else may have messages under way. By messages along a binomial tree, up and down: MPI_Allreduce would make Intel MPI set
-/// up shared memory for collectives on each communicator, of which it has room for some 500. Nothing on an MPI error.
+/// Collective over `comm`, on which nobody else may have messages under way. By messages along a binomial tree, up and
+/// down: MPI_Allreduce would make Intel MPI set up shared memory for collectives on each communicator, of which it has
+/// room for some 500. Nothing on an MPI error.
 std::optional<Agreement> agree(MPI_Comm comm, const Agreement& mine);
 
 /// Collective over `comm`, under the same conditions: whether all ranks bring true.

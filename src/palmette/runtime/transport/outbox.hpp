@@ -9,8 +9,9 @@
 
 namespace palmette::runtime {
 
-/// MPICH over libfabric's tcp completes a send of more than some hundred bytes only when the receiver has acknowledged it: on a link of 5 ms a sender waits 10 ms
-/// for a message that arrived after 5. A copy lets the program go on. One thread at a time; all of it is local.
+/// MPICH over libfabric's tcp completes a send of more than some hundred bytes only when the receiver has acknowledged
+/// it: on a link of 5 ms a sender waits 10 ms for a message that arrived after 5. A copy lets the program go on. One
+/// thread at a time; all of it is local.
 class Outbox {
   public:
     /// The one of this process.
@@ -18,7 +19,8 @@ class Outbox {
 
     static constexpr std::int64_t longest = 4096;  ///< bytes
 
-    /// Starts to send a copy of `count` <= longest bytes. False: no room now, send it yourself. `error`: the MPI's code.
+    /// Starts to send a copy of `count` <= longest bytes. False: no room now, send it yourself. `error`: the MPI's
+    /// code.
     bool send(const char* data, int count, int peer, int tag, MPI_Comm comm, int& error);
 
     /// Waits until nothing is under way. Before MPI_Finalize.

@@ -9,7 +9,8 @@ namespace palmette::runtime {
 inline constinit std::atomic<int> operations_under_way{0};
 inline bool any_under_way() { return operations_under_way.load(std::memory_order_relaxed) > 0; }
 
-/// Gives each of them a chance to go on. Never blocks; does nothing when another thread, or a caller further up, is at it.
+/// Gives each of them a chance to go on. Never blocks; does nothing when another thread, or a caller further up, is at
+/// it.
 void progress_background();
 
 /// Whether the ranks of some node outnumber its cores, as all ranks know; from MPI_Init on.

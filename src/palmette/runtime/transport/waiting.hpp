@@ -10,13 +10,15 @@
 
 namespace palmette::runtime {
 
-/// The MPI underneath: mpich (and what is built on it), openmpi, impi, smpi (SimGrid's simulated one), or empty. From MPI_Get_library_version.
+/// The MPI underneath: mpich (and what is built on it), openmpi, impi, smpi (SimGrid's simulated one), or empty. From
+/// MPI_Get_library_version.
 std::string name_of_mpi();
 
 /// Polite where ranks outnumber cores, without being told: a yield that takes long shows that others want the core.
 ///
-/// Open MPI and Intel MPI wait as they were set up to (spin, yield or block) in MPI_Waitsome too. MPICH gives way in MPI_Wait only: with 16 ranks on 2
-/// cores its MPI_Waitsome took 70 ms for a collective that takes 8 ms (docs/decisions/0005), so there we test and give way ourselves.
+/// Open MPI and Intel MPI wait as they were set up to (spin, yield or block) in MPI_Waitsome too. MPICH gives way in
+/// MPI_Wait only: with 16 ranks on 2 cores its MPI_Waitsome took 70 ms for a collective that takes 8 ms
+/// (docs/decisions/0005), so there we test and give way ourselves.
 class Waiting {
   public:
     enum class Policy { automatic, mpi, poll };

@@ -24,7 +24,8 @@ Neighbours neighbours_within(const Distances& distances, double threshold) {
     return out;
 }
 
-/// A cycle through all places by dynamic programming: ends[set] holds the places at which a path from 0 through `set` can end. Sets are of the places from 1 on.
+/// A cycle through all places by dynamic programming: ends[set] holds the places at which a path from 0 through `set`
+/// can end. Sets are of the places from 1 on.
 std::optional<RankOrder> exact_cycle(const Neighbours& neighbours) {
     const auto p = static_cast<std::int32_t>(neighbours.size());
     const std::int32_t others = p - 1;

@@ -36,7 +36,8 @@ void split(Region& region, std::size_t dimension, std::int32_t coordinate, Regio
     region = std::move(rest);
 }
 
-/// Cells that two boxes have side by side at the face between `dimension`'s coordinates `end` of the first and `begin` of the second.
+/// Cells that two boxes have side by side at the face between `dimension`'s coordinates `end` of the first and `begin`
+/// of the second.
 std::int64_t common_face(const Box& a, const Box& b, std::size_t dimension) {
     std::int64_t area = 1;
     for (std::size_t k = 0; k < a.low.size(); ++k) {

@@ -36,7 +36,8 @@ bool holds(const Region& region, const std::vector<std::int32_t>& cell);
 std::vector<std::int32_t> cell_at(const Region& region, std::int64_t index);
 std::int64_t index_in(const Region& region, const std::vector<std::int32_t>& cell);
 
-/// The first `cells` cells where `order[0]` is the dimension that counts most, and the rest. At most one box more for each dimension.
+/// The first `cells` cells where `order[0]` is the dimension that counts most, and the rest. At most one box more for
+/// each dimension.
 std::pair<Region, Region> cut(const Region& region, std::int64_t cells, const std::vector<std::size_t>& order);
 
 /// Pairs of neighbouring cells, one in each region.

@@ -95,7 +95,8 @@ void GraphBisection::grow(const Graph& graph, std::int32_t seed, const std::int3
     }
 }
 
-/// Passes of Kernighan and Lin: pairs change sides, best gains first, each node once; the best moment of the pass stays.
+/// Passes of Kernighan and Lin: pairs change sides, best gains first, each node once; the best moment of the pass
+/// stays.
 void GraphBisection::exchange(const Graph& graph, const std::int32_t* nodes, std::int32_t all) {
     constexpr int most_passes = 8;
     constexpr std::size_t patience = 64;

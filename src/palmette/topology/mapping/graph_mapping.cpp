@@ -15,7 +15,8 @@ std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 /// Relative differences below this are rounding.
 constexpr double clearly = 1e-6;
 
-/// The nodes `nodes[first..end)` take the positions first..end, halved between the groups of `level` and then of those inside.
+/// The nodes `nodes[first..end)` take the positions first..end, halved between the groups of `level` and then of those
+/// inside.
 void place(const Job& job, const Graph& graph, std::vector<std::int32_t>& nodes, std::int32_t first, std::int32_t end,
            std::size_t level, GraphBisection& bisection) {
     for (; level < job.levels().size(); ++level) {
@@ -39,7 +40,8 @@ LinkLoads loads_of(const Job& job, const Graph& graph, const NodePositions& posi
     return loads;
 }
 
-/// What a node exchanges is put on the links, or taken off with sign -1. The pair (node, other) is left to the other one.
+/// What a node exchanges is put on the links, or taken off with sign -1. The pair (node, other) is left to the other
+/// one.
 void put(LinkLoads& loads, const Graph& graph, const NodePositions& position_of, std::int32_t node, std::int32_t other,
          double sign) {
     for (const auto* n = graph.begin(node); n != graph.end(node); ++n)

@@ -37,9 +37,10 @@ class Graph {
 /// Positions by node.
 using NodePositions = std::vector<std::int32_t>;
 
-/// Recursive bisection along the tree: the groups of a level are halved, and the nodes are split in two parts of just as many with few bytes between them, by
-/// growing one part from a node at the rim and exchanging pairs (Kernighan and Lin 1970). Nodes take the first positions. O(edges log ranks) at
-/// about 1 us an edge and halving; deterministic. Throws base::Error where the graph has more nodes than the job ranks.
+/// Recursive bisection along the tree: the groups of a level are halved, and the nodes are split in two parts of just
+/// as many with few bytes between them, by growing one part from a node at the rim and exchanging pairs (Kernighan and
+/// Lin 1970). Nodes take the first positions. O(edges log ranks) at about 1 us an edge and halving; deterministic.
+/// Throws base::Error where the graph has more nodes than the job ranks.
 NodePositions map_graph(const Job& job, const Graph& graph);
 
 /// Exchanges pairs of nodes as long as the busiest links get less to do, for at most `trials` pairs looked at.

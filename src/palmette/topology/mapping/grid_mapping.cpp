@@ -60,8 +60,9 @@ GridMapping::GridMapping(const Job& job, Grid grid) : job_(job), grid_(std::move
     }
 }
 
-/// Halves positions and cells together until one group of the innermost level is left. `takes_first` chooses the half from (the first position of the second half, the
-/// cells of the first half); `finish` gets the first position that is left and its cells.
+/// Halves positions and cells together until one group of the innermost level is left. `takes_first` chooses the half
+/// from (the first position of the second half, the cells of the first half); `finish` gets the first position that is
+/// left and its cells.
 template <class TakesFirst, class Finish>
 auto GridMapping::descend(TakesFirst takes_first, Finish finish) const {
     Region region{{std::vector<std::int32_t>(grid_.dimensions(), 0), grid_.extents}};

@@ -8,10 +8,11 @@
 
 namespace palmette::topology {
 
-/// Recursive bisection of the grid along the tree: the groups of a level are halved, and the grid is cut in two parts of just as many cells with as few
-/// pairs of neighbours between them as a cut along an axis can have; where sizes don't divide, the cut has a step. Positions past the
-/// last cell get none. A look takes as many cuts as lie on one way down the tree and no memory that grows with the job, so that a rank can find its own
-/// cell and those of its neighbours. The same on all ranks.
+/// Recursive bisection of the grid along the tree: the groups of a level are halved, and the grid is cut in two parts
+/// of just as many cells with as few pairs of neighbours between them as a cut along an axis can have; where sizes
+/// don't divide, the cut has a step. Positions past the last cell get none. A look takes as many cuts as lie on one way
+/// down the tree and no memory that grows with the job, so that a rank can find its own cell and those of its
+/// neighbours. The same on all ranks.
 class GridMapping {
   public:
     /// `job` must live as long and have at least as many ranks as the grid has cells.

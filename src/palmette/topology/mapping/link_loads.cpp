@@ -5,7 +5,8 @@
 namespace palmette::topology {
 
 LinkLoads::LinkLoads(const Job& job) {
-    // Links of unknown capacity count as the fastest ones that are known. What other traffic takes of a link isn't there for this job.
+    // Links of unknown capacity count as the fastest ones that are known. What other traffic takes of a link isn't
+    // there for this job.
     double fastest = 0;
     for (const JobLevel& level : job.levels())
         for (std::int32_t g = 0; g < level.groups.count(); ++g) fastest = std::max(fastest, level.free_bytes_per_s(g));

@@ -1,6 +1,6 @@
 /* operands COLLECTIVE ELEMENTS: one call with an operation of our own that adds, and how it was applied: for each rank
- * CALLS/ELEMENTS. That tells one algorithm from another without a clock. With `order` the operation is a product of matrices,
- * which doesn't commute, and "right" or "wrong" is printed. */
+ * CALLS/ELEMENTS. That tells one algorithm from another without a clock. With `order` the operation is a product of
+ * matrices, which doesn't commute, and "right" or "wrong" is printed. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,8 +2,10 @@
  *
  * Usage: ucc_sends RANKS RANKS_OF_NODE COLLECTIVE:COUNT...
  *
- * Ranks are processes of this machine; each group of RANKS_OF_NODE of them tells UCC that it is a node of its own. COUNT: 4-byte integers of a block, or of the vector of bcast, reduce and
- * allreduce. A line for each collective: "allreduce 16: 2 2 right", the number of messages that each rank sent within it. Any failure is a line on standard error and status 1. The first line of output is UCC's version.
+ * Ranks are processes of this machine; each group of RANKS_OF_NODE of them tells UCC that it is a node of its own.
+ * COUNT: 4-byte integers of a block, or of the vector of bcast, reduce and allreduce. A line for each collective:
+ * "allreduce 16: 2 2 right", the number of messages that each rank sent within it. Any failure is a line on standard
+ * error and status 1. The first line of output is UCC's version.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
-/* stencil ROUNDS BYTES: an 8 x 2 grid made with reorder true; in each round every process exchanges BYTES with each neighbour. Rank 0 of the
- * grid prints the rank in MPI_COMM_WORLD of each rank. */
+/* stencil ROUNDS BYTES: an 8 x 2 grid made with reorder true; in each round every process exchanges BYTES with each
+ * neighbour. Rank 0 of the grid prints the rank in MPI_COMM_WORLD of each rank. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-// A program that is linked with palmette: each rank's block to the next one, by hand, and an allreduce by name. Rank 0 prints `right`.
+// A program that is linked with palmette: each rank's block to the next one, by hand, and an allreduce by name. Rank 0
+// prints `right`.
 #include <cstdio>
 #include <palmette.hpp>
 #include <string>
