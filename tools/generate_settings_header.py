@@ -30,6 +30,12 @@ inline constexpr std::array<Setting, {count}> all = {{{{
 /// Names that palmette's own programs hand to each other begin so.
 inline constexpr std::array<std::string_view, {prefix_count}> internal_prefixes = {{{prefixes}}};
 
+struct Renamed {{
+  std::string_view old_name, name;
+}};
+/// Names of settings that have another one now.
+inline constexpr std::array<Renamed, {renamed_count}> renamed = {{{{{renamed}}}}};
+
 {names}
 
 }}  // namespace palmette::settings
@@ -46,7 +52,7 @@ def constant(variable: str) -> str:
     return variable.removeprefix("PALMETTE_").lower()
 
 
-def header(settings: list[dict[str, str]], prefixes: list[str]) -> str:
+def header(settings: list[dict[str, str]], prefixes: list[str], renamed: dict[str, str]) -> str:
     """Return the text of the header."""
     rows = [
         "    Setting{{{}, {}, {},\n            {}}},".format(
@@ -59,7 +65,8 @@ def header(settings: list[dict[str, str]], prefixes: list[str]) -> str:
     ]
     return TEMPLATE.format(
         count=len(settings), rows="\n".join(rows), names="\n".join(names),
-        prefix_count=len(prefixes), prefixes=", ".join(map(quoted, prefixes)),
+        prefix_count=len(prefixes), prefixes=", ".join(map(quoted, prefixes)), renamed_count=len(renamed),
+        renamed=", ".join(f"{{{quoted(old)}, {quoted(new)}}}" for old, new in renamed.items()),
     )  # fmt: skip
 
 
@@ -67,7 +74,7 @@ def main(arguments: list[str]) -> int:
     """Read the declarations and write the header; touch it only when it changed."""
     source, target = Path(arguments[0]), Path(arguments[1])
     declared = json.loads(source.read_text(encoding="utf-8"))
-    text = header(declared["settings"], declared["internal_prefixes"])
+    text = header(declared["settings"], declared["internal_prefixes"], declared["renamed"])
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(text, encoding="utf-8")
     return 0

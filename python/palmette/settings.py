@@ -120,6 +120,11 @@ def values(environment: Mapping[str, str] | None = None) -> tuple[Value, ...]:
     return tuple(result)
 
 
+def renamed() -> dict[str, str]:
+    """Return former names of settings with their present ones."""
+    return dict(_file()["renamed"])
+
+
 def unknown(environment: Mapping[str, str] | None = None) -> list[str]:
     """Return the PALMETTE_ variables of `environment` that no declaration knows, sorted: mostly misspelt names.
 

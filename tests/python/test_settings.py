@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -72,3 +74,14 @@ def test_the_cpp_header_holds_every_setting_and_compiles(root: Path, tmp_path: P
         encoding="utf-8",
     )
     subprocess.run(["c++", "-std=c++20", "-Wall", "-Werror", "-fsyntax-only", source], check=True, cwd=tmp_path)
+
+
+def test_a_former_name_is_told_with_the_present_one(
+    palmette: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PALMETTE_GIVE_UP_SUMS", "1")
+    result = palmette("settings")
+    assert result.status == 0
+    assert "PALMETTE_GIVE_UP_SUMS is called PALMETTE_FALLBACK_FP_REDUCTIONS now" in " ".join(result.err.split())
+    known = {setting.name for setting in settings.declared()}
+    assert all(old not in known and new in known for old, new in settings.renamed().items())

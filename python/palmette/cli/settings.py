@@ -47,4 +47,6 @@ def command(as_json: bool) -> None:
         return
     click.echo(_text(rows))
     for name in misspelt:
-        errors.print(f"palmette settings: {name} is set, but no setting has that name; correct or unset it")
+        now = settings.renamed().get(name)
+        what = f"is called {now} now; set that" if now else "is set, but no setting has that name; correct or unset it"
+        errors.print(f"palmette settings: {name} {what}")

@@ -105,7 +105,10 @@ void read_values(Settings& settings) {
     std::uint64_t hash = start;
     for (const std::string& name : unknown) {
         mix(hash, name);
-        complain(settings, base::cat(name, " is no setting and has no effect (`palmette settings` lists them)"));
+        const auto now = std::ranges::find(settings::renamed, name, &settings::Renamed::old_name);
+        complain(settings, now != settings::renamed.end()
+                               ? base::cat(name, " has no effect: it is called ", now->name, " now")
+                               : base::cat(name, " is no setting and has no effect (`palmette settings` lists them)"));
     }
     settings.values.emplace_back("undeclared PALMETTE_ names", hash);
     mix(settings.values_hash, base::cat(hash));
@@ -150,8 +153,8 @@ Settings settings_from_environment() {
     mix(out.hash, out.shared ? "shared" : "apart");
     out.reproducible = flag(out, settings::reproducible);
     mix(out.hash, out.reproducible ? "reproducible" : "placed");
-    out.give_up_sums = flag(out, settings::give_up_sums) && !out.reproducible;
-    mix(out.hash, out.give_up_sums ? "give up" : "keep");
+    out.fallback_fp_reductions = flag(out, settings::fallback_fp_reductions) && !out.reproducible;
+    mix(out.hash, out.fallback_fp_reductions ? "give up" : "keep");
     out.reorder = flag(out, settings::reorder);
     mix(out.hash, out.reorder ? "reorder" : "in order");
     const std::string report = value_of(settings::report);

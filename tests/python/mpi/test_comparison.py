@@ -112,7 +112,7 @@ def test_sums_of_real_numbers_are_compared_beside_the_call_and_keep_their_bits(m
 
 
 def test_sums_of_real_numbers_that_lose_are_given_up_where_that_is_asked_for(mpi: Mpi, table: str) -> None:
-    settings = {**SLOW, "PALMETTE_TABLE": table, "PALMETTE_GIVE_UP_SUMS": "1"}
+    settings = {**SLOW, "PALMETTE_TABLE": table, "PALMETTE_FALLBACK_FP_REDUCTIONS": "1"}
     ran = mpi.run(3, "comparison", "--calls", 120, settings=settings)
     ran.assert_right()
     assert ran.report is not None
@@ -122,7 +122,7 @@ def test_sums_of_real_numbers_that_lose_are_given_up_where_that_is_asked_for(mpi
 
 
 def test_sums_that_must_be_reproducible_are_never_given_up(mpi: Mpi, table: str) -> None:
-    settings = {**SLOW, "PALMETTE_TABLE": table, "PALMETTE_GIVE_UP_SUMS": "1", "PALMETTE_REPRODUCIBLE": "1"}
+    settings = {**SLOW, "PALMETTE_TABLE": table, "PALMETTE_FALLBACK_FP_REDUCTIONS": "1", "PALMETTE_REPRODUCIBLE": "1"}
     ran = mpi.run(3, "comparison", "--calls", 45, "--same-bits", 1, settings=settings)
     ran.assert_right()
     assert sums_of(ran)["allreduce"]["plans"]["slower"] == 1

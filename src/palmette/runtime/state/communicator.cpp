@@ -115,7 +115,7 @@ Comparison& Communicator::comparison_for(const CachedPlan& plan, const Settings&
         if (known == kind) return *comparison;
     const bool beside = key.comparing == Comparing::beside;
     comparisons_.emplace_back(std::move(kind), std::make_unique<Comparison>(hidden_, settings.compare, beside,
-                                                                            beside && !settings.give_up_sums));
+                                                                            beside && !settings.fallback_fp_reductions));
     return *comparisons_.back().second;
 }
 

@@ -50,7 +50,7 @@ std::string why_kept(const CachedPlan& plan) {
     return base::cat(select::name_of(plan.key.function), " of ", phrase_of_sizes(plan.key.block_bytes), ": ",
                      why_lost(plan), "; kept, so that sums have the same bits from run to run. ",
                      setting_of(plan.key.function),
-                     "=mpi leaves them to the MPI, PALMETTE_GIVE_UP_SUMS=1 gives up what loses");
+                     "=mpi leaves them to the MPI, PALMETTE_FALLBACK_FP_REDUCTIONS=1 gives up what loses");
 }
 
 /// Adds a call's physical limit to the report.

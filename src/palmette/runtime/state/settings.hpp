@@ -40,7 +40,7 @@ struct Settings {
     bool shared = true;         ///< ranks of a node may share memory
     bool reproducible = false;  ///< reductions give the same bits for any placement
     double compare = 0.01;      ///< of a kind of calls' time, for comparing with the MPI's own; 0: never
-    bool give_up_sums = false;  ///< a losing choice also where bits depend on who adds up
+    bool fallback_fp_reductions = false;  ///< a losing choice also where bits depend on who adds up
     bool reorder = true;        ///< communicators with a topology may be reordered where the program allows it
     bool check = false;         ///< all ranks compare what they pass before a collective
     bool device_check = true;   ///< data may lie in device memory where a GPU's driver library is loaded
