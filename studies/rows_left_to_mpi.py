@@ -132,7 +132,8 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help="into the table's file")
     options = parser.parse_args()
     text = TABLE_FILE.read_text(encoding="utf-8")
-    rows = json.loads(text)["rows"]
+    table = json.loads(text)
+    rows = table["rows"]
     wanted = [int(word) for word in options.rows.split(",")] if options.rows else range(len(rows))
     wanted = [index for index in wanted if is_timed(rows[index])]
     lines = text.split("\n")
@@ -141,7 +142,7 @@ def main() -> int:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         bare = folder / "table.json"
         kept = [row for row in rows if row["algorithm"] != "mpi"]
-        bare.write_text(json.dumps({"format": "palmette-table", "version": 1, "rows": kept}), encoding="utf-8")
+        bare.write_text(json.dumps({**table, "rows": kept}), encoding="utf-8")
         without = _core.Table.from_file(bare)
         jobs: Jobs = {("", "block", ranks): job_on(None, ["here"] * ranks)[1] for ranks in LOCAL_RANKS}
         names: dict[str, str] = {"": ""}
@@ -170,7 +171,8 @@ def main() -> int:
                     )
             if options.write:
                 row = {**rows[index], "mpi_ratio": round(worst, 2)}
-                row["why"] = row.pop("why")  # stays the last
+                for last in ("why", "source"):
+                    row[last] = row.pop(last)
                 comma = "," if lines[at[index]].rstrip().endswith(",") else ""
                 lines[at[index]] = f"  {json.dumps(row, ensure_ascii=False)}{comma}"
     if options.write:

@@ -42,7 +42,7 @@ void write(std::ostream& out, const Row& row) {
         << quoted(row.algorithm  ? row.algorithm->text()
                   : row.by_model ? "model"
                                  : "mpi")
-        << ", " << number(row.mpi_ratio) << ", " << quoted(row.why) << "},\n";
+        << ", " << number(row.mpi_ratio) << ", " << quoted(row.why) << ", " << quoted(row.source) << "},\n";
 }
 
 /// FNV-1a.
@@ -66,9 +66,13 @@ int main(int count, char** words) {
                "#include \"palmette/select/stored_row.hpp\"\n\n#include <limits>\n\nnamespace palmette::select {\n"
                "namespace {\n\nconstexpr StoredRow rows[] = {\n";
         for (const Row& row : table.rows()) write(out, row);
+        out << "};\n\nconstexpr StoredSource sources[] = {\n";
+        for (const auto& [name, text] : table.sources()) out << "    {" << quoted(name) << ", " << quoted(text) << "},\n";
         out << "};\n\n}  // namespace\n\nconst StoredRow* const stored_rows = rows;\nconst std::size_t "
                "stored_row_count = "
             << table.rows().size()
+            << ";\nconst StoredSource* const stored_sources = sources;\nconst std::size_t stored_source_count = "
+            << table.sources().size()
             << ";\nconst std::uint64_t stored_rows_digest = " << digest_of(table.to_json().dump())
             << "u;\n\n}  // namespace palmette::select\n";
         out.close();

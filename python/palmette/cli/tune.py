@@ -229,7 +229,9 @@ def _plan_json(plan: SitePlan) -> dict[str, Any]:
 def _text(document: dict[str, Any]) -> str:
     """A row a line: tables are read and edited by people."""
     rows = ",\n".join(f"  {json.dumps(row, ensure_ascii=False)}" for row in document["rows"])
-    return f'{{\n"format": "{document["format"]}", "version": {document["version"]},\n"rows": [\n{rows}\n]}}\n'
+    sources = f'"sources": {json.dumps(document["sources"], indent=1)},\n' if "sources" in document else ""
+    head = f'"format": "{document["format"]}", "version": {document["version"]},\n{sources}'
+    return f'{{\n{head}"rows": [\n{rows}\n]}}\n'
 
 
 def _end(outcome: Outcome) -> None:

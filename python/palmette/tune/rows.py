@@ -148,7 +148,8 @@ def duration(seconds: float) -> str:
 def merged(new: Sequence[Mapping[str, Any]], base: Mapping[str, Any]) -> dict[str, Any]:
     """Return a table document: the new rows in front of a table's, without the older tuned rows that they fully cover."""
     kept = [row for row in base["rows"] if not (_is_tuned(row) and any(_covers(one, row) for one in new))]
-    document = {"format": "palmette-table", "version": 1, "rows": [*map(dict, new), *kept]}
+    sources = {"sources": base["sources"]} if "sources" in base else {}
+    document = {"format": "palmette-table", "version": 1, **sources, "rows": [*map(dict, new), *kept]}
     _core.Table.from_json(document)  # names and keys are checked here
     return document
 

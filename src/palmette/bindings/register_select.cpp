@@ -1,5 +1,6 @@
 // The decision table.
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/tuple.h>
@@ -80,11 +81,15 @@ void register_select(nb::module_& m) {
         .def_ro(
             "mpi_ratio", &Row::mpi_ratio,
             "Of a call left to the MPI: palmette's time over the MPI's, the largest that was measured; 0: none was.")
-        .def_ro("why", &Row::why);
+        .def_ro("why", &Row::why)
+        .def_ro("source", &Row::source, "A key of the table's sources: where the row comes from.");
 
     nb::class_<Table>(m, "Table", "Which algorithm serves which call.")
         .def_static(
             "built_in", [] { return Table::built_in(); }, "The table that palmette brings.")
+        .def_prop_ro(
+            "sources", [](const Table& self) { return self.sources(); },
+            "(name, text): the machine and the run that rows of that source come from.")
         .def_static(
             "from_json", [](nb::object document) { return Table::from_json(from_python(std::move(document))); },
             "document"_a, nb::sig("def from_json(document: str | dict[str, typing.Any]) -> Table"),

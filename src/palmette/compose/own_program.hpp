@@ -1,4 +1,4 @@
-// One rank's program, made from all primitives of a composition: what concerns the rank is kept, the rest goes by.
+// Projects a composition onto one rank: its program, from the primitives that concern it.
 #pragma once
 
 #include <cstdint>

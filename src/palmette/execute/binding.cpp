@@ -58,7 +58,7 @@ class Binder {
     std::int32_t owner(std::int64_t block) const { return plan::owner_of(job_, program_.order, block).value; }
 
     std::int64_t known(std::int64_t key) const {
-        const auto& some = *layout_.some_lengths;
+        const auto& some = *layout_.relayed_counts;
         const auto at =
             std::lower_bound(some.begin(), some.end(), key, [](const auto& e, std::int64_t k) { return e.first < k; });
         return at != some.end() && at->first == key ? at->second : 0;
@@ -75,15 +75,15 @@ class Binder {
             case BlockSpace::per_rank: {
                 const Layout::Ranks& all = holds_all_ == Buffer::send ? layout_.send : layout_.recv;
                 if (all.lengths) return all.lengths[owner(block)];
-                return layout_.some_lengths ? known(owner(block)) : layout_.uniform_bytes;
+                return layout_.relayed_counts ? known(owner(block)) : layout_.uniform_bytes;
             }
             case BlockSpace::pairs: {
                 const std::int32_t source = owner(block / job_.size());
                 const std::int32_t target = owner(block % job_.size());
                 if (layout_.send.lengths && source == program_.rank.value) return layout_.send.lengths[target];
                 if (layout_.recv.lengths && target == program_.rank.value) return layout_.recv.lengths[source];
-                return layout_.some_lengths ? known(std::int64_t{source} * job_.size() + target)
-                                            : layout_.uniform_bytes;
+                return layout_.relayed_counts ? known(std::int64_t{source} * job_.size() + target)
+                                              : layout_.uniform_bytes;
             }
         }
         return 0;
@@ -91,7 +91,7 @@ class Binder {
 
     bool uniform() const {
         return space_ != BlockSpace::cut && space_ != BlockSpace::listed && !layout_.send.lengths &&
-               !layout_.recv.lengths && !layout_.some_lengths;
+               !layout_.recv.lengths && !layout_.relayed_counts;
     }
 
     std::int64_t length_of(const Interval& interval) const {
@@ -299,8 +299,8 @@ bool BoundLengths::holds(const Layout& layout, std::int64_t ranks) {
             if (list) asked_.insert(asked_.end(), list, list + ranks);
         }
     asked_.insert(asked_.end(), {layout.uniform_bytes, layout.stride, layout.element_bytes, layout.by_address_from});
-    if (layout.some_lengths)
-        for (const auto& [block, bytes] : *layout.some_lengths) asked_.insert(asked_.end(), {block, bytes});
+    if (layout.relayed_counts)
+        for (const auto& [block, bytes] : *layout.relayed_counts) asked_.insert(asked_.end(), {block, bytes});
     if (asked_ == key_) return true;
     key_.clear();
     return false;

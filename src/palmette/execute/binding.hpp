@@ -30,7 +30,7 @@ struct Layout {
         const std::int64_t* offsets = nullptr;  ///< absent: rank r's block lies at r * stride
     };
     /// Lengths of blocks that a rank handles for others, sorted by key: the rank, or source * p + target for alltoall.
-    using SomeLengths = std::vector<std::pair<std::int64_t, std::int64_t>>;
+    using RelayedCounts = std::vector<std::pair<std::int64_t, std::int64_t>>;
 
     /// The length of every block, unless a list says otherwise; of the whole vector where the plan cuts one.
     std::int64_t uniform_bytes = 0;
@@ -43,7 +43,7 @@ struct Layout {
     Ranks send, recv;
     /// Of a composition: where its blocks lie. Nothing else is looked at then but element_bytes.
     const Places* places = nullptr;
-    const SomeLengths* some_lengths = nullptr;
+    const RelayedCounts* relayed_counts = nullptr;
     /// Those of the executor that will run it, among which each remote step takes one; absent: chosen later.
     const std::vector<std::unique_ptr<Transport>>* transports = nullptr;
 };

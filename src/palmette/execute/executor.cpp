@@ -202,7 +202,7 @@ int Executor::progress(bool& done) {
 }
 
 int Executor::pause() {
-    if (!patience_.pause()) return 0;
+    if (!spin_wait_.pause()) return 0;
     for (const auto& transport : transports_)
         if (const int error = transport->idle(); error != 0) return error;
     return 0;
@@ -264,7 +264,7 @@ int Executor::run_in_order() {
             Started started = Started::pending;
             error = transport.start(*this, index, false, started);
             bool done = started == Started::done;
-            if (!done) patience_.fresh();
+            if (!done) spin_wait_.fresh();
             while (error == 0 && !done) {
                 error = transport.poll(*this, index, done);
                 if (error == 0 && !done) error = pause();
@@ -279,7 +279,7 @@ int Executor::run_in_order() {
 
 int Executor::run(const BoundProgram& program, const Environment& environment) {
     set(program, environment);
-    patience_.fresh();
+    spin_wait_.fresh();
     bool begun = false;
     int error = begin_transports(begun);
     while (error == 0 && !begun) {

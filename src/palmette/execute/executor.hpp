@@ -5,12 +5,12 @@
 #include <cstdint>
 #include <vector>
 
-#include "palmette/base/byte_room.hpp"
+#include "palmette/base/byte_buffer.hpp"
 #include "palmette/execute/binding.hpp"
 #include "palmette/execute/memory.hpp"
 #include "palmette/execute/transport.hpp"
-#include "palmette/node/patience.hpp"
 #include "palmette/node/shared_node.hpp"
+#include "palmette/node/spin_wait.hpp"
 
 namespace palmette::runtime {
 
@@ -55,9 +55,9 @@ struct PieceCursor {
 /// Work space of one operation at a time. Kept between operations, so that a repeated call allocates nothing.
 class Executor {
   public:
-    /// `patience`: for waits of what is polled.
-    explicit Executor(Transports transports, Patience patience = Patience(1, 1))
-        : transports_(std::move(transports)), patience_(patience) {}
+    /// `spin_wait`: for waits of what is polled.
+    explicit Executor(Transports transports, SpinWait spin_wait = SpinWait(1, 1))
+        : transports_(std::move(transports)), spin_wait_(spin_wait) {}
 
     /// Room for a program. Throws std::bad_alloc; call it before any rank has sent anything.
     void prepare(const BoundProgram& program);
@@ -128,10 +128,10 @@ class Executor {
     int ended(int error);
 
     Transports transports_;
-    Patience patience_;
+    SpinWait spin_wait_;
     const BoundProgram* program_ = nullptr;
     Environment environment_;
-    base::ByteRoom scratch_, staging_;
+    base::ByteBuffer scratch_, staging_;
     std::vector<std::uint32_t> waits_, ready_, polled_;
     std::size_t next_ready_ = 0, started_ = 0, polled_count_ = 0, done_ = 0, begun_ = 0;
     bool may_block_ = false;

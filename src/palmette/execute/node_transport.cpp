@@ -81,13 +81,13 @@ void NodeTransport::expose(Executor& executor, const BoundStep& step) {
         shared.expose_inline(tag, step.piece_count == 1 ? executor.address(*pieces) : nullptr, step.bytes);
         return;
     }
-    char* room = shared.room(step.bytes);
-    char* at = room;
+    char* slot = shared.ring_slot(step.bytes);
+    char* at = slot;
     for (std::uint32_t i = 0; i < step.piece_count; ++i) {
         executor.memory().copy(at, executor.address(pieces[i]), pieces[i].bytes);
         at += pieces[i].bytes;
     }
-    shared.expose_room(tag, room, step.bytes);
+    shared.expose_slot(tag, slot, step.bytes);
 }
 
 int NodeTransport::pull(Executor& executor, std::uint32_t index, bool& done) {

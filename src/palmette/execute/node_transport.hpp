@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "palmette/base/byte_room.hpp"
+#include "palmette/base/byte_buffer.hpp"
 #include "palmette/execute/executor.hpp"
 
 namespace palmette::runtime {
@@ -89,7 +89,7 @@ class NodeTransport : public Transport {
     std::vector<Fetch> relayed_;          ///< refused ones; the first is asking
     Known unreadable_, refused_by_;       ///< members of the node; ranks
     std::int64_t refusals_ = 0;
-    base::ByteRoom bounce_;
+    base::ByteBuffer bounce_;
 };
 
 }  // namespace palmette::runtime

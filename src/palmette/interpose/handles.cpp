@@ -63,7 +63,7 @@ bool is_predefined_op(MPI_Op op) {
     return false;
 }
 
-bool any_alive() { return runtime::any_under_way() || runtime::any_persistent(); }
+bool any_alive() { return runtime::has_outstanding() || runtime::any_persistent(); }
 
 }  // namespace
 

@@ -74,7 +74,7 @@ int on_MPI_Finalize() {
         const Guard guard;
         if (guard.entered()) {
             // What the program never waited for ends here: the others may need it.
-            if (runtime::any_under_way()) runtime::Background::instance().finish(MPI_COMM_NULL);
+            if (runtime::has_outstanding()) runtime::Background::instance().finish(MPI_COMM_NULL);
             runtime::Process::instance().finish();
         }
     }
@@ -101,7 +101,7 @@ int on_MPI_Session_finalize(MPI_Session* session) {
     if (sessions.fetch_sub(1, std::memory_order_relaxed) == 1 && !has_world()) {
         const Guard guard;
         if (guard.entered()) {
-            if (runtime::any_under_way()) runtime::Background::instance().finish(MPI_COMM_NULL);
+            if (runtime::has_outstanding()) runtime::Background::instance().finish(MPI_COMM_NULL);
             runtime::Process::instance().end_without_world();
             is_up.store(false, std::memory_order_release);
         }

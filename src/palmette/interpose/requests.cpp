@@ -16,7 +16,7 @@
 namespace palmette::interpose {
 namespace {
 
-using runtime::any_under_way;
+using runtime::has_outstanding;
 
 /// Tests with `test(flag)` until it sets the flag or fails, or until the MPI's own wait will do. Returns an MPI code;
 /// nothing in the last case.
@@ -26,7 +26,7 @@ std::optional<int> test_until_done(Test test) {
     int done = 0;
     runtime::wait_until([&] {
         code = test(&done);
-        return code != MPI_SUCCESS || done != 0 || !any_under_way();
+        return code != MPI_SUCCESS || done != 0 || !has_outstanding();
     });
     if (code == MPI_SUCCESS && done == 0) return std::nullopt;
     return code;
@@ -51,14 +51,14 @@ int with_error_of_several(int code, int count, MPI_Status* statuses) {
 
 /// Before a call that doesn't wait.
 void go_on() {
-    if (!any_under_way()) return;
+    if (!has_outstanding()) return;
     if (const Guard guard; guard.entered()) runtime::progress_background();
 }
 
 }  // namespace
 
 int on_MPI_Wait(MPI_Request* request, MPI_Status* status) {
-    if (any_under_way())
+    if (has_outstanding())
         if (const Guard guard; guard.entered())
             if (const auto code = test_until_done([&](int* done) { return PMPI_Test(request, done, status); }))
                 return with_error_of_one(*code);
@@ -66,7 +66,7 @@ int on_MPI_Wait(MPI_Request* request, MPI_Status* status) {
 }
 
 int on_MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[]) {
-    if (any_under_way())
+    if (has_outstanding())
         if (const Guard guard; guard.entered()) {
             // One after the other: MPI_Testall of MPICH and Intel MPI refuses their own persistent collectives. What it
             // doesn't know is an error, which MPI_Waitall tells.
@@ -74,18 +74,18 @@ int on_MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[]) {
             runtime::wait_until([&] {
                 for (int done = 1; first < count; ++first)
                     if (PMPI_Request_get_status(requests[first], &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done)
-                        return !any_under_way();
+                        return !has_outstanding();
                 return true;
             });
         }
     // Nothing of ours is waited for any more, unless it has failed.
-    const bool failed = any_under_way();
+    const bool failed = has_outstanding();
     const int code = next::MPI_Waitall(count, requests, statuses);
     return failed ? with_error_of_several(code, count, statuses) : code;
 }
 
 int on_MPI_Waitany(int count, MPI_Request requests[], int* index, MPI_Status* status) {
-    if (any_under_way())
+    if (has_outstanding())
         if (const Guard guard; guard.entered())
             if (const auto code =
                     test_until_done([&](int* done) { return PMPI_Testany(count, requests, index, done, status); }))
@@ -94,7 +94,7 @@ int on_MPI_Waitany(int count, MPI_Request requests[], int* index, MPI_Status* st
 }
 
 int on_MPI_Waitsome(int incount, MPI_Request requests[], int* outcount, int indices[], MPI_Status statuses[]) {
-    if (any_under_way())
+    if (has_outstanding())
         if (const Guard guard; guard.entered())
             // MPI_UNDEFINED isn't 0 either: nothing is active.
             if (const auto code = test_until_done([&](int* done) {
@@ -108,26 +108,26 @@ int on_MPI_Waitsome(int incount, MPI_Request requests[], int* outcount, int indi
 }
 
 int on_MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
-    if (!any_under_way()) return next::MPI_Test(request, flag, status);
+    if (!has_outstanding()) return next::MPI_Test(request, flag, status);
     go_on();
     return with_error_of_one(next::MPI_Test(request, flag, status));
 }
 
 int on_MPI_Testall(int count, MPI_Request requests[], int* flag, MPI_Status statuses[]) {
-    if (!any_under_way()) return next::MPI_Testall(count, requests, flag, statuses);
+    if (!has_outstanding()) return next::MPI_Testall(count, requests, flag, statuses);
     go_on();
     const int code = next::MPI_Testall(count, requests, flag, statuses);
     return with_error_of_several(code, count, statuses);
 }
 
 int on_MPI_Testany(int count, MPI_Request requests[], int* index, int* flag, MPI_Status* status) {
-    if (!any_under_way()) return next::MPI_Testany(count, requests, index, flag, status);
+    if (!has_outstanding()) return next::MPI_Testany(count, requests, index, flag, status);
     go_on();
     return with_error_of_one(next::MPI_Testany(count, requests, index, flag, status));
 }
 
 int on_MPI_Testsome(int incount, MPI_Request requests[], int* outcount, int indices[], MPI_Status statuses[]) {
-    if (!any_under_way()) return next::MPI_Testsome(incount, requests, outcount, indices, statuses);
+    if (!has_outstanding()) return next::MPI_Testsome(incount, requests, outcount, indices, statuses);
     go_on();
     const int code = next::MPI_Testsome(incount, requests, outcount, indices, statuses);
     return with_error_of_several(code, std::max(*outcount, 0), statuses);

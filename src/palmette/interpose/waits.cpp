@@ -13,7 +13,7 @@ namespace {
 /// True when this call comes from the program while something of ours is under way.
 class Waits {
   public:
-    Waits() : active_(runtime::any_under_way() && !inside) {
+    Waits() : active_(runtime::has_outstanding() && !inside) {
         if (active_) inside = true;
     }
     Waits(const Waits&) = delete;

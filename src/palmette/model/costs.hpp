@@ -1,4 +1,4 @@
-// The costs that a prediction reckons with: what is known of a job, and round figures where nothing is.
+// Cost parameters (latency, overhead, bandwidth) with their provenance: calibrated, given or assumed.
 #pragma once
 
 #include <cstdint>

@@ -103,7 +103,7 @@ std::optional<bool> SharedNode::single_copy() const {
 }
 
 bool SharedNode::catch_up(std::int64_t bytes, std::int64_t& start) {
-    if (room_bytes(bytes) > ring_)
+    if (slot_bytes(bytes) > ring_)
         base::fail("an operation asks for ", bytes, " bytes of a shared ring of ", ring_,
                    ": send larger data in parts");
     // One cache line says whether anything can have changed; without that every poll would fetch a line of each member.
@@ -121,7 +121,7 @@ bool SharedNode::catch_up(std::int64_t bytes, std::int64_t& start) {
     if (now_ - finished_by_all_ >= shared_windows) return false;
     // The ring's beginning is taken: there may still be room behind it.
     start = head_;
-    const std::int64_t whole = room_bytes(bytes);
+    const std::int64_t whole = slot_bytes(bytes);
     return start - lap_ + whole <= ring_ && is_free(start, whole);
 }
 

@@ -5,8 +5,8 @@
 // for that stamp. A window, and the ring space of its operation, are used again when every member has finished the
 // operation that had them. One operation is thus
 //
-//     while (!node.begin(ring_bytes)) patience.pause();
-//     node.expose_...(tag, ...);  while (!(e = node.look(peer, tag))) patience.pause();  node.read(peer, *e, ...);
+//     while (!node.begin(ring_bytes)) spin_wait.pause();
+//     node.expose_...(tag, ...);  while (!(e = node.look(peer, tag))) spin_wait.pause();  node.read(peer, *e, ...);
 //     node.end();
 //
 // A member's windows and ring are written by that member alone (readers only count up `releases`), so no step needs a
@@ -60,9 +60,9 @@ class SharedNode {
     /// The most that one operation of one member can have in the ring.
     [[nodiscard]] std::int64_t ring_bytes() const { return ring_; }
     /// Ring space that an exposure of `bytes` takes.
-    static constexpr std::int64_t room_bytes(std::int64_t bytes) { return round_up(bytes, cache_line); }
+    static constexpr std::int64_t slot_bytes(std::int64_t bytes) { return round_up(bytes, cache_line); }
 
-    /// Starts the next operation, with `ring_bytes` (a sum of `room_bytes`) of ring for its exposures. False as long as
+    /// Starts the next operation, with `ring_bytes` (a sum of `slot_bytes`) of ring for its exposures. False as long as
     /// a member is so far behind that window or ring are still in use: try again. Throws base::Error for more than
     /// `ring_bytes()`.
     bool begin(std::int64_t ring_bytes) {
@@ -71,8 +71,8 @@ class SharedNode {
         assert(!within_ && "the operation before hasn't ended");
         within_ = true;
         if (start - lap_ >= ring_) next_lap(ring_bytes);
-        room_ = start;
-        head_ = start + room_bytes(ring_bytes);
+        slots_ = start;
+        head_ = start + slot_bytes(ring_bytes);
         if (ring_bytes <= small_ && head_ - lap_ > small_lap_ && head_ - lap_ <= longest_small_lap_)
             small_lap_ = head_ - lap_;
         starts_[static_cast<std::size_t>(now_ % shared_windows)] = start;
@@ -82,17 +82,17 @@ class SharedNode {
 
     /// Space in the ring for one exposure of this operation, at a multiple of 64. Null when `begin` hasn't asked for
     /// that much.
-    char* room(std::int64_t bytes) {
-        if (head_ - room_ < bytes) return nullptr;
-        char* at = my_ring() + (room_ - lap_);
-        room_ += room_bytes(bytes);
+    char* ring_slot(std::int64_t bytes) {
+        if (head_ - slots_ < bytes) return nullptr;
+        char* at = my_ring() + (slots_ - lap_);
+        slots_ += slot_bytes(bytes);
         return at;
     }
 
-    /// Publishes data that was written to `room`.
-    void expose_room(unsigned tag, const char* room, std::int64_t bytes) {
+    /// Publishes data that was written to a slot.
+    void expose_slot(unsigned tag, const char* slot, std::int64_t bytes) {
         Exposure& entry = mine(tag);
-        entry.offset = room - my_ring();
+        entry.offset = slot - my_ring();
         publish(entry, ExposureKind::in_ring, bytes);
     }
     /// Publishes at most Exposure::inline_bytes, which are copied.
@@ -152,7 +152,7 @@ class SharedNode {
     // Where `read` fails, the owner copies: it can't have left the operation as long as its exposure isn't released.
     //
     //     node.refuse(owner, tag);  for each part:  node.ask(owner, tag, offset, bytes);
-    //     while (!(data = node.answer())) { node.answer_requests(); patience.pause(); }
+    //     while (!(data = node.answer())) { node.answer_requests(); spin_wait.pause(); }
 
     /// Makes the owner of an exposure by address look for requests, until `release`.
     void refuse(int owner, unsigned tag) const {
@@ -225,7 +225,7 @@ class SharedNode {
         if (now_ - finished_by_all_ >= shared_windows) return false;
         start = head_;
         if (bytes <= 0) return true;
-        const std::int64_t whole = room_bytes(bytes);
+        const std::int64_t whole = slot_bytes(bytes);
         if (start - lap_ + whole > (whole <= small_ ? small_lap_ : std::max(large_lap_, std::min(ring_, 2 * whole))))
             start = lap_ + ring_;
         return is_free(start, whole);
@@ -267,7 +267,7 @@ class SharedNode {
     int slowest_ = 0;                                    ///< who had finished no more than that
     std::int64_t head_ = 0;                              ///< end of the ring space given out
     std::int64_t lap_ = 0;                               ///< position of the ring's first byte
-    std::int64_t room_ = 0;                              ///< next free position of this operation
+    std::int64_t slots_ = 0;                             ///< next free position of this operation
     std::array<std::int64_t, shared_windows> starts_{};  ///< where each window's operation begins in the ring
 
     int cores_ = 1;

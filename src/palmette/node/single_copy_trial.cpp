@@ -9,7 +9,7 @@
 #include <mutex>
 #include <vector>
 
-#include "palmette/node/patience.hpp"
+#include "palmette/node/spin_wait.hpp"
 
 namespace palmette::runtime {
 namespace {
@@ -32,7 +32,7 @@ constexpr std::int64_t crowded_from = 64 << 10;
 
 class Trial {
   public:
-    explicit Trial(SharedNode& node) : node_(node), patience_(node.members(), node.cores()) {}
+    explicit Trial(SharedNode& node) : node_(node), spin_wait_(node.members(), node.cores()) {}
 
     std::int64_t pays_from() {
         if (writes() || reads()) memory_.assign(static_cast<std::size_t>(sizes.back()), 'p');
@@ -68,13 +68,13 @@ class Trial {
     int reader() const { return node_.members() - 1; }
 
     void begin(std::int64_t ring) {
-        patience_.fresh();
-        while (!node_.begin(ring)) patience_.pause();
+        spin_wait_.fresh();
+        while (!node_.begin(ring)) spin_wait_.pause();
     }
     const Exposure& wait_for(int member) {
-        patience_.fresh();
+        spin_wait_.fresh();
         const Exposure* found = nullptr;
-        while (!(found = node_.look(member, 0))) patience_.pause();
+        while (!(found = node_.look(member, 0))) spin_wait_.pause();
         return *found;
     }
     /// The reader has come: from here on the writer's time counts as well.
@@ -92,9 +92,9 @@ class Trial {
         for (std::int64_t at = 0; at < bytes; at += batch) {
             begin(batch);
             if (writes()) {
-                char* room = node_.room(batch);
-                std::memcpy(room, memory_.data() + at, batch);
-                node_.expose_room(0, room, batch);
+                char* slot = node_.ring_slot(batch);
+                std::memcpy(slot, memory_.data() + at, batch);
+                node_.expose_slot(0, slot, batch);
             }
             if (reads()) node_.read(0, wait_for(0), 0, memory_.data() + at, batch);
             node_.end();
@@ -109,8 +109,8 @@ class Trial {
         begin(0);
         if (writes()) {
             node_.expose_address(0, memory_.data(), bytes);
-            patience_.fresh();
-            while (!node_.read_by(0, 1)) patience_.pause();
+            spin_wait_.fresh();
+            while (!node_.read_by(0, 1)) spin_wait_.pause();
         }
         bool right = true;
         if (reads()) {
@@ -122,7 +122,7 @@ class Trial {
     }
 
     SharedNode& node_;
-    Patience patience_;
+    SpinWait spin_wait_;
     std::vector<char> memory_;
     int value_ = 0;  ///< what the writer wrote last, so that each copy moves new data
 };

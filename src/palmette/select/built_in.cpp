@@ -28,6 +28,7 @@ Row unpacked(const StoredRow& stored) {
     if (!row.by_model && stored.algorithm != "mpi") row.algorithm = Spec::parse(stored.algorithm);
     row.mpi_ratio = stored.mpi_ratio;
     row.why = stored.why;
+    row.source = stored.source;
     return row;
 }
 
@@ -40,7 +41,10 @@ const Table& Table::built_in() {
         std::vector<Row> rows;
         rows.reserve(stored_row_count);
         for (std::size_t i = 0; i < stored_row_count; ++i) rows.push_back(unpacked(stored_rows[i]));
-        return Table(std::move(rows));
+        std::vector<std::pair<std::string, std::string>> sources;
+        for (std::size_t i = 0; i < stored_source_count; ++i)
+            sources.emplace_back(stored_sources[i].name, stored_sources[i].text);
+        return Table(std::move(rows), std::move(sources));
     }());
     return *table;
 }

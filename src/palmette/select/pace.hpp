@@ -1,4 +1,4 @@
-// How often two ways to do the same are compared: what it costs stays a share of what it is about.
+// Sampling rate of online A/B comparisons, bounded by an overhead budget.
 #pragma once
 
 #include <cstdint>

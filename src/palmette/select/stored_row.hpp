@@ -22,11 +22,19 @@ struct StoredRow {
     std::string_view algorithm;  ///< "mpi", "model", or the text of a Spec
     double mpi_ratio;
     std::string_view why;
+    std::string_view source;
+};
+
+/// A key of the table's sources, and its text.
+struct StoredSource {
+    std::string_view name, text;
 };
 
 /// Defined in the generated file.
 extern const StoredRow* const stored_rows;
 extern const std::size_t stored_row_count;
+extern const StoredSource* const stored_sources;
+extern const std::size_t stored_source_count;
 /// Differs whenever the table does.
 extern const std::uint64_t stored_rows_digest;
 

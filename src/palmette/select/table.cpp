@@ -96,11 +96,13 @@ Row read_row(const Json& json, const std::string& where) {
             if (!(row.mpi_ratio > 0)) fail(at, ": expected palmette's time over the MPI's, as in 1.2");
         } else if (key == "why") {
             row.why = value.string(at);
+        } else if (key == "source") {
+            row.source = value.string(at);
         } else {
             fail(at,
                  ": unknown key; there are function, min_bytes, max_bytes, min_ranks, max_ranks, min_nodes, max_nodes, "
                  "min_switches, max_switches, even_switches, min_latency, max_latency, min_load, mpi, scattered, "
-                 "crowded, blocking, algorithm, mpi_ratio and why");
+                 "crowded, blocking, algorithm, mpi_ratio, why and source");
         }
     }
     if (!has_function) fail(where, ".function: missing");
@@ -236,8 +238,17 @@ Table Table::from_json(const Json& document) {
     const Json* rows = document.find("rows");
     if (!rows) fail("rows: missing");
     Table table;
-    for (const Json& row : rows->items("rows"))
-        table.rows_.push_back(read_row(row, cat("rows[", table.rows_.size(), "]")));
+    if (const Json* sources = document.find("sources"))
+        for (const auto& [name, text] : sources->members("sources"))
+            table.sources_.emplace_back(name, text.string(cat("sources.", name)));
+    for (const Json& item : rows->items("rows")) {
+        const std::string where = cat("rows[", table.rows_.size(), "]");
+        Row row = read_row(item, where);
+        const auto has_its_name = [&](const auto& source) { return source.first == row.source; };
+        if (!row.source.empty() && std::ranges::none_of(table.sources_, has_its_name))
+            fail(where, ".source: \"", row.source, "\" is none of the table's sources");
+        table.rows_.push_back(std::move(row));
+    }
     return table;
 }
 
@@ -253,6 +264,11 @@ Table Table::from_file(const std::string& path) {
 Json Table::to_json() const {
     Json out = Json::object();
     out.set("format", "palmette-table").set("version", 1);
+    if (!sources_.empty()) {
+        Json sources = Json::object();
+        for (const auto& [name, text] : sources_) sources.set(name, text);
+        out.set("sources", std::move(sources));
+    }
     Json rows = Json::array();
     for (const Row& row : rows_) {
         Json item = Json::object();
@@ -276,6 +292,7 @@ Json Table::to_json() const {
         item.set("algorithm", row.algorithm ? row.algorithm->text() : row.by_model ? "model" : "mpi");
         if (row.mpi_ratio > 0) item.set("mpi_ratio", row.mpi_ratio);
         if (!row.why.empty()) item.set("why", row.why);
+        if (!row.source.empty()) item.set("source", row.source);
         rows.push(std::move(item));
     }
     out.set("rows", std::move(rows));

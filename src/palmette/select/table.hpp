@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "palmette/base/json.hpp"
@@ -72,7 +73,8 @@ struct Row {
     bool by_model = false;          ///< take the candidate that the model holds fastest; needs known sizes
     /// Of a call left to the MPI: palmette's time over the MPI's, the largest that was measured; 0: none was.
     double mpi_ratio = 0;
-    std::string why;  ///< one sentence for people
+    std::string why;     ///< one sentence for people
+    std::string source;  ///< a key of Table::sources, or empty
 };
 
 /// On how many groups of the level `leaf` the job spreads; 1 where it hasn't that level. A host beside the leaves
@@ -136,12 +138,16 @@ class Table {
     std::string reason_of(std::size_t row) const;
 
     const std::vector<Row>& rows() const { return rows_; }
+    /// Where rows come from, by the name that they give: the machine and the run that they were measured on.
+    const std::vector<std::pair<std::string, std::string>>& sources() const { return sources_; }
 
   private:
-    explicit Table(std::vector<Row> rows) : rows_(std::move(rows)) {}
+    Table(std::vector<Row> rows, std::vector<std::pair<std::string, std::string>> sources)
+        : rows_(std::move(rows)), sources_(std::move(sources)) {}
     Table() = default;
 
     std::vector<Row> rows_;
+    std::vector<std::pair<std::string, std::string>> sources_;
 };
 
 /// True when ranks are not in topology order.

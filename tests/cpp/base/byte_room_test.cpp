@@ -1,4 +1,4 @@
-#include "palmette/base/byte_room.hpp"
+#include "palmette/base/byte_buffer.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 namespace palmette::base {
 namespace {
 
-TEST(ByteRoom, has_room_for_what_was_asked_for_last_and_stays_where_it_is_large_enough) {
-    ByteRoom room;
+TEST(ByteBuffer, has_room_for_what_was_asked_for_last_and_stays_where_it_is_large_enough) {
+    ByteBuffer room;
     EXPECT_EQ(room.size(), 0U);
     room.grow(0);
     EXPECT_EQ(room.data(), nullptr);

@@ -32,7 +32,7 @@ struct Drawn {
 class RandomExchange {
   public:
     RandomExchange(std::unique_ptr<SharedNode> node, int cores, int operations)
-        : node_(std::move(node)), patience_(node_->members(), cores), operations_(operations) {}
+        : node_(std::move(node)), spin_wait_(node_->members(), cores), operations_(operations) {}
 
     void run() {
         for (int i = 0; i < operations_ && !testing::Test::HasFailure(); ++i) operation(i);
@@ -71,8 +71,8 @@ class RandomExchange {
         const std::vector<Drawn> mine = draw(number, me);
         std::int64_t ring = 0;
         for (const Drawn& drawn : mine)
-            if (drawn.kind == ExposureKind::in_ring) ring += SharedNode::room_bytes(drawn.bytes);
-        test::begin(*node_, patience_, ring);
+            if (drawn.kind == ExposureKind::in_ring) ring += SharedNode::slot_bytes(drawn.bytes);
+        test::begin(*node_, spin_wait_, ring);
         std::vector<std::vector<char>> data;
         for (const Drawn& drawn : mine) data.push_back(pattern(seed(number, me, drawn.tag), drawn.bytes));
         for (std::size_t i = 0; i < mine.size(); ++i) {
@@ -91,8 +91,8 @@ class RandomExchange {
                     check(number, from, drawn);
         }
         for (std::size_t i = 0; i < mine.size(); ++i) {
-            patience_.fresh();
-            while (!node_->read_by(mine[i].tag, static_cast<unsigned>(mine[i].readers.size()))) patience_.pause();
+            spin_wait_.fresh();
+            while (!node_->read_by(mine[i].tag, static_cast<unsigned>(mine[i].readers.size()))) spin_wait_.pause();
             std::fill(data[i].begin(), data[i].end(), '!');  // who reads it now, reads it wrong
         }
         node_->end();
@@ -100,7 +100,7 @@ class RandomExchange {
 
     void check(int number, int from, const Drawn& drawn) {
         const std::vector<char> expected = pattern(seed(number, from, drawn.tag), drawn.bytes);
-        const Exposure& exposure = test::wait_for(*node_, patience_, from, drawn.tag);
+        const Exposure& exposure = test::wait_for(*node_, spin_wait_, from, drawn.tag);
         ASSERT_EQ(exposure.bytes, drawn.bytes)
             << "operation " << number << " of member " << from << " tag " << drawn.tag;
         std::vector<char> got(expected.size());
@@ -119,7 +119,7 @@ class RandomExchange {
     static constexpr std::int64_t ring_share = 20000;  // three of them are less than the ring
 
     std::unique_ptr<SharedNode> node_;
-    Patience patience_;
+    SpinWait spin_wait_;
     int operations_;
 };
 
@@ -154,22 +154,22 @@ TEST(SharedNode, reuses_the_ring_after_its_reader_is_done) {
     const auto segment = make_segment(2, 4096);
     std::thread writer([&] {
         const auto node = test::join(segment, 0);
-        Patience patience(2, 2);
+        SpinWait spin_wait(2, 2);
         for (int i = 0; i < operations; ++i) {
-            test::begin(*node, patience, bytes);
-            char* room = node->room(bytes);
-            ASSERT_TRUE(room);
-            std::fill(room, room + bytes, static_cast<char>(i));
-            node->expose_room(0, room, bytes);
+            test::begin(*node, spin_wait, bytes);
+            char* slot = node->ring_slot(bytes);
+            ASSERT_TRUE(slot);
+            std::fill(slot, slot + bytes, static_cast<char>(i));
+            node->expose_slot(0, slot, bytes);
             node->end();
         }
     });
     std::thread reader([&] {
         const auto node = test::join(segment, 1);
-        Patience patience(2, 2);
+        SpinWait spin_wait(2, 2);
         for (int i = 0; i < operations; ++i) {
-            test::begin(*node, patience);
-            const char* data = node->direct(0, test::wait_for(*node, patience, 0, 0));
+            test::begin(*node, spin_wait);
+            const char* data = node->direct(0, test::wait_for(*node, spin_wait, 0, 0));
             EXPECT_EQ(std::count(data, data + bytes, static_cast<char>(i)), bytes);
             node->end();
         }
@@ -185,14 +185,14 @@ TEST(SharedNode, reuses_exposed_memory_after_its_readers_released_it) {
     std::vector<std::thread> threads;
     threads.emplace_back([&] {
         const auto node = test::join(segment, 0);
-        Patience patience(3, 2);
+        SpinWait spin_wait(3, 2);
         std::vector<char> data(bytes);
         for (int i = 0; i < operations; ++i) {
-            test::begin(*node, patience);
+            test::begin(*node, spin_wait);
             std::fill(data.begin(), data.end(), static_cast<char>(i));
             node->expose_address(0, data.data(), bytes);
-            patience.fresh();
-            while (!node->read_by(0, 2)) patience.pause();
+            spin_wait.fresh();
+            while (!node->read_by(0, 2)) spin_wait.pause();
             node->end();
         }
     });
@@ -200,10 +200,10 @@ TEST(SharedNode, reuses_exposed_memory_after_its_readers_released_it) {
         threads.emplace_back([&, me] {
             const auto node = test::join(segment, me);
             node->map_with(std::make_unique<Same>());
-            Patience patience(3, 2);
+            SpinWait spin_wait(3, 2);
             for (int i = 0; i < operations; ++i) {
-                test::begin(*node, patience);
-                const char* data = node->direct(0, test::wait_for(*node, patience, 0, 0));
+                test::begin(*node, spin_wait);
+                const char* data = node->direct(0, test::wait_for(*node, spin_wait, 0, 0));
                 ASSERT_TRUE(data);
                 EXPECT_EQ(std::count(data, data + bytes, static_cast<char>(i)), bytes);
                 node->release(0, 0);

@@ -101,11 +101,11 @@ TEST(SharedNode, never_splits_an_operations_space_at_the_end_of_the_ring) {
     const auto data = pattern(3, piece);
     for (int i = 0; i < 100; ++i) {
         ASSERT_TRUE(nodes[0]->begin(piece)) << i;
-        char* begin = nodes[0]->room(piece);
+        char* begin = nodes[0]->ring_slot(piece);
         ASSERT_TRUE(begin);
         EXPECT_EQ(reinterpret_cast<std::uintptr_t>(begin) % 64, 0u);
         std::copy(data.begin(), data.end(), begin);
-        nodes[0]->expose_room(0, begin, piece);
+        nodes[0]->expose_slot(0, begin, piece);
         nodes[0]->end();
         ASSERT_TRUE(nodes[1]->begin(0));
         const Exposure* exposure = nodes[1]->look(0, 0);
@@ -142,9 +142,9 @@ TEST(SharedNode, gives_the_whole_ring_to_one_operation_and_no_more) {
     ASSERT_EQ(nodes[0]->ring_bytes(), ring);
     for (int i = 0; i < 5; ++i) {
         ASSERT_TRUE(nodes[0]->begin(ring)) << i;
-        EXPECT_TRUE(nodes[0]->room(ring - 64));
-        EXPECT_TRUE(nodes[0]->room(1));
-        EXPECT_EQ(nodes[0]->room(1), nullptr) << "more than was asked for";
+        EXPECT_TRUE(nodes[0]->ring_slot(ring - 64));
+        EXPECT_TRUE(nodes[0]->ring_slot(1));
+        EXPECT_EQ(nodes[0]->ring_slot(1), nullptr) << "more than was asked for";
         nodes[0]->end();
         EXPECT_FALSE(nodes[0]->begin(64));
         idle(*nodes[1]);
@@ -287,10 +287,10 @@ TEST(SharedNode, says_when_a_peers_memory_cannot_be_read) {
         peer->end();
         sleep(test::patience_s);
     });
-    Patience patience(2, 2);
-    test::begin(*node, patience);
+    SpinWait spin_wait(2, 2);
+    test::begin(*node, spin_wait);
     std::vector<char> to(1000);
-    const Exposure& nowhere = test::wait_for(*node, patience, 1, 1);
+    const Exposure& nowhere = test::wait_for(*node, spin_wait, 1, 1);
     EXPECT_EQ(node->read(1, nowhere, 0, to.data(), 1000), EFAULT);
     kill(child, SIGKILL);
     EXPECT_EQ(test::end_of(child), "signal 9");

@@ -5,6 +5,7 @@
 #include "palmette/runtime/observe/report.hpp"
 #include "palmette/runtime/state/bypass.hpp"
 #include "palmette/runtime/state/comparison.hpp"
+#include "palmette/runtime/state/work.hpp"
 
 namespace palmette::runtime {
 namespace {

@@ -22,6 +22,22 @@ TEST(BuiltIn, the_compiled_rows_are_those_of_the_file) {
     EXPECT_EQ(Table::built_in().to_json().dump(1), read.to_json().dump(1));
 }
 
+TEST(BuiltIn, every_row_says_where_it_comes_from) {
+    const auto& sources = Table::built_in().sources();
+    EXPECT_GE(sources.size(), 5u);
+    for (const Row& row : Table::built_in().rows())
+        EXPECT_THAT(sources, testing::Contains(testing::Pair(row.source, testing::Not(testing::IsEmpty())))) << row.why;
+}
+
+TEST(BuiltIn, a_source_must_be_one_of_the_tables) {
+    try {
+        (void)table_with(R"({"function": "bcast", "algorithm": "linear", "source": "nowhere"})");
+        FAIL();
+    } catch (const base::Error& error) {
+        EXPECT_STREQ(error.what(), "rows[0].source: \"nowhere\" is none of the table's sources");
+    }
+}
+
 TEST(BuiltIn, a_reason_tells_the_ratio_that_decided_for_the_mpi) {
     const Table table = table_with(R"({"function": "bcast", "algorithm": "mpi", "mpi_ratio": 1.256, "why": "small"})");
     EXPECT_EQ(table.reason_of(0),

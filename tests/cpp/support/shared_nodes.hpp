@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "palmette/node/patience.hpp"
 #include "palmette/node/shared_node.hpp"
+#include "palmette/node/spin_wait.hpp"
 
 namespace palmette::test {
 
@@ -41,16 +41,16 @@ inline std::vector<std::unique_ptr<runtime::SharedNode>> make_members(int member
     return out;
 }
 
-inline void begin(runtime::SharedNode& node, runtime::Patience& patience, std::int64_t ring_bytes = 0) {
-    patience.fresh();
-    while (!node.begin(ring_bytes)) patience.pause();
+inline void begin(runtime::SharedNode& node, runtime::SpinWait& spin_wait, std::int64_t ring_bytes = 0) {
+    spin_wait.fresh();
+    while (!node.begin(ring_bytes)) spin_wait.pause();
 }
 
-inline const runtime::Exposure& wait_for(runtime::SharedNode& node, runtime::Patience& patience, int member,
+inline const runtime::Exposure& wait_for(runtime::SharedNode& node, runtime::SpinWait& spin_wait, int member,
                                          unsigned tag) {
-    patience.fresh();
+    spin_wait.fresh();
     const runtime::Exposure* exposure = nullptr;
-    while (!(exposure = node.look(member, tag))) patience.pause();
+    while (!(exposure = node.look(member, tag))) spin_wait.pause();
     return *exposure;
 }
 
@@ -66,10 +66,10 @@ inline std::vector<char> pattern(std::int64_t seed, std::int64_t bytes) {
 }
 
 inline void expose_in_ring(runtime::SharedNode& node, unsigned tag, const std::vector<char>& data) {
-    char* room = node.room(static_cast<std::int64_t>(data.size()));
-    ASSERT_TRUE(room);
-    std::copy(data.begin(), data.end(), room);
-    node.expose_room(tag, room, static_cast<std::int64_t>(data.size()));
+    char* slot = node.ring_slot(static_cast<std::int64_t>(data.size()));
+    ASSERT_TRUE(slot);
+    std::copy(data.begin(), data.end(), slot);
+    node.expose_slot(tag, slot, static_cast<std::int64_t>(data.size()));
 }
 
 /// In one process the address of a member's data is good for all: a mapping that changes nothing.

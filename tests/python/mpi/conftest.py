@@ -207,6 +207,21 @@ def _installed(variant: str, directory: Path) -> Mpi:
         pytest.skip(str(error))
 
 
+LOGIC = ("check", "comparison", "control", "left_to_mpi", "matrix", "reorder", "run", "told_once")
+"""Modules about what is decided, counted and told, which is the same code under every MPI. Bytes are compared on all."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave logic on the other two MPIs to `make test-long`."""
+    for item in items:
+        if item.path.parent.name != "mpi" or item.path.stem.removeprefix("test_") not in LOGIC:
+            continue
+        called = getattr(item, "callspec", None)
+        if called is not None and called.params.get("mpi") in ("mpich-abi", "impi"):
+            item.add_marker("long")
+
+
 @pytest.fixture(params=["mpich", "mpich-abi", "openmpi", "impi"])
 def mpi(request: pytest.FixtureRequest, tmp_path: Path) -> Mpi:
     """Each MPI with its own ABI, and MPICH with the standard one."""

@@ -44,13 +44,13 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
                                  pattern.parts(n));
     const std::vector<topology::Partition> nested =
         spec.name == "ring" ? ring_levels(job, spec) : std::vector<topology::Partition>{};
-    ScratchRoom room;
+    ScratchBuffer scratch;
     builder.stage("exchange");
     const std::uint16_t of = slices(job, request, spec);
     for (std::uint16_t i = 0; i < of; ++i) {
         const ReduceContext context{
             .builder = builder,
-            .room = room,
+            .scratch = scratch,
             .n = n,
             .me = in_rank_order ? rank.value : job.position_of(rank).value,
             .rank_of = [&](std::int32_t who) { return in_rank_order ? Rank{who} : job.rank_at({who}); },
@@ -65,7 +65,7 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
         };
         pattern.allreduce(context, nested);
     }
-    room.reserve(builder);
+    scratch.reserve(builder);
     return builder.finish();
 }
 

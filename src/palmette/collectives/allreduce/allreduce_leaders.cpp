@@ -60,7 +60,7 @@ class Maker {
 
     Program make() {
         for (std::uint16_t i = 0; i < slices_; ++i) make_slice({i, slices_});
-        room_.reserve(builder_);
+        scratch_.reserve(builder_);
         return builder_.finish();
     }
 
@@ -97,7 +97,8 @@ class Maker {
             if (shared_)
                 std::erase_if(near.children,
                               [&](Position p) { return p.value >= cell_.first && p.value < cell_.end(); });
-            VectorTree tree(job_, self_, builder_, room_, {near.parent, near.children}, blocks_of({chunk, 1}), slice);
+            VectorTree tree(job_, self_, builder_, scratch_, {near.parent, near.children}, blocks_of({chunk, 1}),
+                            slice);
             const Held own = shared_ ? pull_chunk(chunk, slice) : Held{Buffer::send, {}};
             builder_.stage("reduce inside");
             const Held held = tree.up(own, Buffer::recv, tag(chunk, 0, slice));
@@ -120,7 +121,7 @@ class Maker {
         const std::int32_t n = groups_.count();
         const ReduceContext context{
             .builder = builder_,
-            .room = room_,
+            .scratch = scratch_,
             .n = n,
             .me = g_,
             .rank_of = [&](std::int32_t g) { return at(groups_.leader(g, chunk)); },
@@ -206,7 +207,7 @@ class Maker {
     Interval cell_;                           ///< ranks of the group on this node
     Interval led_;                            ///< with shared memory: chunks that this rank leads in its cell
     std::vector<topology::Partition> outer_;  ///< for a ring
-    ScratchRoom room_;
+    ScratchBuffer scratch_;
     std::vector<std::pair<Interval, StepId>> exposed_;  ///< chunks, and the step that exposes them
 };
 

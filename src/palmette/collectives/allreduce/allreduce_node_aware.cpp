@@ -81,7 +81,7 @@ class Maker {
 
     Program make() {
         for (std::uint16_t i = 0; i < slices_; ++i) make_slice({i, slices_});
-        room_.reserve(builder_);
+        scratch_.reserve(builder_);
         return builder_.finish();
     }
 
@@ -123,7 +123,7 @@ class Maker {
     Held combine_inside(const Held& held, std::int32_t n, std::size_t first_layer) {
         const ReduceContext context{
             .builder = builder_,
-            .room = room_,
+            .scratch = scratch_,
             .n = n,
             .me = index_,
             .rank_of = [&](std::int32_t i) { return rank_of(node_, i); },
@@ -186,7 +186,7 @@ class Maker {
         const auto land = [&](std::int32_t from, std::size_t k) {
             const std::size_t layer = k % layers;
             const Buffer buffer = plan::scratch_layer(1 + layer);
-            room_.need(buffer, all);
+            scratch_.need(buffer, all);
             const Rank peer = rank_of(peers[static_cast<std::size_t>(from)], digit % lanes);
             return Held{buffer, {builder_.recv(peer, tag, buffer, all, free[layer], slice_)}};
         };
@@ -201,7 +201,7 @@ class Maker {
                 continue;
             }
             const Buffer target = plan::scratch_layer(0);
-            room_.need(target, all);
+            scratch_.need(target, all);
             append(next.ready, sum.ready);
             const StepId reduced = builder_.reduce(sum.buffer, next.buffer, target, all, next.ready, slice_);
             if (from != digit) free[layer] = {reduced};
@@ -234,7 +234,7 @@ class Maker {
     void take(std::int32_t tag) {
         const std::int32_t size = form_.nodes.size_of(node_ + 1);
         const Buffer landing = plan::scratch_layer(form_.layers(size_) - 1);
-        room_.need(landing, Blocks(0, 1));
+        scratch_.need(landing, Blocks(0, 1));
         std::vector<StepId> waits = free_to_write();
         waits.push_back(builder_.recv(rank_of(node_ + 1, index_ % size), tag, landing, Blocks(0, 1), {}, slice_));
         held_.ready = {builder_.reduce(Buffer::recv, landing, Buffer::recv, Blocks(0, 1), waits, slice_)};
@@ -250,7 +250,7 @@ class Maker {
     plan::ProgramBuilder builder_;
     std::uint16_t slices_;
     std::int32_t node_, index_, size_;
-    ScratchRoom room_;
+    ScratchBuffer scratch_;
     Slice slice_;
     std::int32_t tag_ = 0;  ///< the next free one
     std::int32_t round_ = 0;

@@ -39,17 +39,17 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
     if (near.parent) place.parent = near.parent->peer;
     for (const TreeLink& child : near.children) place.children.push_back(child.peer);
     std::sort(place.children.begin(), place.children.end(), [](Position a, Position b) { return a.value < b.value; });
-    ScratchRoom room;
+    ScratchBuffer scratch;
     const std::uint16_t of = slices_of(request, spec);
     for (std::uint16_t i = 0; i < of; ++i) {
-        VectorTree tree(job, self, builder, room, place, {0, 1}, {i, of});
+        VectorTree tree(job, self, builder, scratch, place, {0, 1}, {i, of});
         builder.stage("reduce");
         const Held whole = tree.up({Buffer::send, {}}, Buffer::recv, i);
         builder.stage("broadcast");
         if (job.size() == 1) builder.copy(Buffer::send, Buffer::recv, tree.blocks(), {}, {i, of});
         tree.down(whole, Buffer::recv, i);
     }
-    room.reserve(builder);
+    scratch.reserve(builder);
     return builder.finish();
 }
 

@@ -135,7 +135,7 @@ class Maker {
         builder_.stage("gather inside");
         const ReduceContext context{
             .builder = builder_,
-            .room = room_,
+            .scratch = scratch_,
             .n = pieces_.size_of(node_),
             .me = index_,
             .rank_of = [this](std::int32_t index) { return of_node(index); },
@@ -181,7 +181,7 @@ class Maker {
     }
 
     NodePieces pieces_;
-    ScratchRoom room_;  ///< stays empty
+    ScratchBuffer scratch_;  ///< stays empty
     bool root_alone_;
     Rank root_rank_;
     std::uint16_t slices_;

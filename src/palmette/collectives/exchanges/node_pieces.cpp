@@ -127,7 +127,7 @@ std::size_t PieceExchange::layers(const NodePieces& pieces, std::int32_t node) {
 ReduceContext PieceExchange::inside_context(const std::vector<StepId>& ready) const {
     return {
         .builder = where_.builder,
-        .room = where_.room,
+        .scratch = where_.scratch,
         .n = size_,
         .me = where_.index,
         .rank_of = [this](std::int32_t i) { return where_.pieces.rank_of(where_.node, i); },
@@ -204,7 +204,7 @@ Held PieceExchange::add_up() {
         Held next = sum_;
         if (other != node) {
             const Buffer landing = plan::scratch_layer(layers_inside + place);
-            where_.room.need(landing, piece);
+            where_.scratch.need(landing, piece);
             next = {landing,
                     {where_.builder.recv(pieces.toward(other, node), where_.first_tag + tag_to_owner, landing, piece,
                                          used[place], where_.slice)}};
@@ -213,7 +213,7 @@ Held PieceExchange::add_up() {
             total = next;
             continue;
         }
-        where_.room.need(target, piece);
+        where_.scratch.need(target, piece);
         append(next.ready, total.ready);
         const StepId reduced =
             where_.builder.reduce(total.buffer, next.buffer, target, piece, next.ready, where_.slice);
@@ -237,7 +237,7 @@ void PieceExchange::complete_by_exchange(const Held& sum) {
     context.work = context.result = layer_of_piece;
     context.first_layer = first_complete_layer;
     context.first_tag = where_.first_tag + tag_complete;
-    where_.room.need(context.work, piece);
+    where_.scratch.need(context.work, piece);
     piece_ = {context.work, complete_pattern.allreduce(context, {})};
 }
 
@@ -251,12 +251,12 @@ void PieceExchange::complete_by_tree(const Held& sum, std::int32_t root, bool fo
     const std::vector<SubTree> children = tree.children(self, parts_);
     const auto parent = tree.parent(self, parts_);
     const std::int32_t up = where_.first_tag + tag_complete, down = up + 1;
-    where_.room.need(layer_of_piece, piece);
+    where_.scratch.need(layer_of_piece, piece);
     piece_ = sum;
     std::vector<StepId> reduced;
     for (std::size_t i = 0; i < children.size(); ++i) {
         const Buffer landing = plan::scratch_layer(first_complete_layer + i % complete_landings);
-        where_.room.need(landing, piece);
+        where_.scratch.need(landing, piece);
         std::vector<StepId> free;
         if (i >= complete_landings) free = {reduced[i - complete_landings]};
         piece_.ready.push_back(where_.builder.recv(at(children[i].first), up, landing, piece, free, where_.slice));

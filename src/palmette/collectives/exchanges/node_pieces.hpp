@@ -115,7 +115,7 @@ class PieceExchange {
         const NodePieces& pieces;
         std::int32_t node, index;  ///< who this is
         plan::ProgramBuilder& builder;
-        ScratchRoom& room;
+        ScratchBuffer& scratch;
         plan::Buffer work;  ///< where partial results go
         bool trees;  ///< in a node, sums go along a tree: fewer messages than an exchange has, more of them in a row
         bool ordered;
@@ -163,7 +163,7 @@ class PieceExchange {
     /// The own node's piece, where it belongs to the own part.
     void copy_own_piece(std::vector<plan::StepId>& complete);
     void need(const plan::Blocks& blocks) {
-        if (plan::is_scratch(where_.work)) where_.room.need(where_.work, blocks);
+        if (plan::is_scratch(where_.work)) where_.scratch.need(where_.work, blocks);
     }
 
     Where where_;
@@ -191,12 +191,12 @@ Program reduce_in_pieces(const NodePieces& pieces, const Job& job, Rank rank, co
     }
     const Position self = job.position_of(rank);
     const std::int32_t node = pieces.node_of(self);
-    ScratchRoom room;
+    ScratchBuffer scratch;
     PieceExchange::Where where{.pieces = pieces,
                                .node = node,
                                .index = self.value - pieces.first(node),
                                .builder = builder,
-                               .room = room,
+                               .scratch = scratch,
                                .work = work,
                                .trees = trees,
                                .ordered = request.ordered};
@@ -208,7 +208,7 @@ Program reduce_in_pieces(const NodePieces& pieces, const Job& job, Rank rank, co
         window.add(exchange.reduce_inside(window.before_next()));
         finish(exchange);
     }
-    room.reserve(builder);
+    scratch.reserve(builder);
     return builder.finish();
 }
 

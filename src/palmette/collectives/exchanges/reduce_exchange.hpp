@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "palmette/collectives/registry.hpp"
-#include "palmette/collectives/trees/scratch_room.hpp"
+#include "palmette/collectives/trees/scratch_buffer.hpp"
 #include "palmette/plan/program.hpp"
 #include "palmette/topology/partition.hpp"
 
@@ -20,7 +20,7 @@ namespace palmette::collectives {
 /// alone unless it is `work`, and stays right where `input` and `work` or `result` are the same memory.
 struct ReduceContext {
     plan::ProgramBuilder& builder;
-    ScratchRoom& room;
+    ScratchBuffer& scratch;
     std::int32_t n = 1, me = 0;
     std::function<Rank(std::int32_t)> rank_of;
     /// Blocks of the parts first..first+count-1. An allreduce has ReducePattern::parts(n) parts, a reduce-scatter one a
@@ -44,12 +44,12 @@ struct ReduceContext {
     }
     plan::StepId recv(std::int32_t from, std::int32_t tag, plan::Buffer into, const plan::Blocks& blocks,
                       const std::vector<plan::StepId>& waits) const {
-        if (plan::is_scratch(into)) room.need(into, blocks);
+        if (plan::is_scratch(into)) scratch.need(into, blocks);
         return builder.recv(rank_of(from), first_tag + tag, into, blocks, waits, slice);
     }
     plan::StepId reduce(plan::Buffer left, plan::Buffer right, plan::Buffer target, const plan::Blocks& blocks,
                         const std::vector<plan::StepId>& waits) const {
-        if (plan::is_scratch(target)) room.need(target, blocks);
+        if (plan::is_scratch(target)) scratch.need(target, blocks);
         return builder.reduce(left, right, target, blocks, waits, slice);
     }
 };

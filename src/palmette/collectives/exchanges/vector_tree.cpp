@@ -15,11 +15,11 @@ Held VectorTree::up(Held held, Buffer work, std::int32_t tag) {
     std::vector<StepId> reduced(turn.size());
     for (std::size_t i = 0; i < turn.size(); ++i) {
         const Buffer landing = plan::scratch_layer(i % most_layers);
-        room_.need(landing, blocks_);
+        scratch_.need(landing, blocks_);
         const auto free = i < most_layers ? std::vector<StepId>() : std::vector<StepId>{reduced[i - most_layers]};
         held.ready.push_back(builder_.recv(job_.rank_at(turn[i]), tag, landing, blocks_, free, slice_));
         const bool left = turn[i].value < self_.value;
-        if (plan::is_scratch(work)) room_.need(work, blocks_);
+        if (plan::is_scratch(work)) scratch_.need(work, blocks_);
         reduced[i] = builder_.reduce(left ? landing : held.buffer, left ? held.buffer : landing, work, blocks_,
                                      held.ready, slice_);
         held = {work, {reduced[i]}};

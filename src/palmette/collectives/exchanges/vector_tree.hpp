@@ -20,12 +20,12 @@ struct TreePlace {
 /// The steps of one rank for some blocks of a vector, `input` at the ranks and `result` where results are wanted.
 class VectorTree {
   public:
-    VectorTree(const Job& job, Position self, plan::ProgramBuilder& builder, ScratchRoom& room, TreePlace place,
+    VectorTree(const Job& job, Position self, plan::ProgramBuilder& builder, ScratchBuffer& scratch, TreePlace place,
                plan::Blocks blocks, plan::Slice slice)
         : job_(job),
           self_(self),
           builder_(builder),
-          room_(room),
+          scratch_(scratch),
           place_(std::move(place)),
           blocks_(std::move(blocks)),
           slice_(slice) {}
@@ -50,7 +50,7 @@ class VectorTree {
     const Job& job_;
     Position self_;
     plan::ProgramBuilder& builder_;
-    ScratchRoom& room_;
+    ScratchBuffer& scratch_;
     TreePlace place_;
     plan::Blocks blocks_;
     plan::Slice slice_;

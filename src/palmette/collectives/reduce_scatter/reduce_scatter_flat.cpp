@@ -50,13 +50,13 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
     plan::ProgramBuilder builder(rank, in_rank_order ? plan::BlockOrder::rank : plan::BlockOrder::topology);
     const std::vector<topology::Partition> nested =
         spec.name == "ring" ? ring_levels(job, spec) : std::vector<topology::Partition>{};
-    ScratchRoom room;
+    ScratchBuffer scratch;
     builder.stage("exchange");
     const std::uint16_t of = slices_of(request, spec);
     for (std::uint16_t i = 0; i < of; ++i) {
         const ReduceContext context{
             .builder = builder,
-            .room = room,
+            .scratch = scratch,
             .n = n,
             .me = in_rank_order ? rank.value : job.position_of(rank).value,
             .rank_of = [&](std::int32_t who) { return in_rank_order ? Rank{who} : job.rank_at({who}); },
@@ -72,7 +72,7 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
         };
         run(context, spec, nested);
     }
-    room.reserve(builder);
+    scratch.reserve(builder);
     return builder.finish();
 }
 

@@ -99,7 +99,7 @@ class Maker {
                                 static_cast<std::size_t>(lanes_.count() - led), {});
         }
         for (std::int32_t lane = 0; lane < lanes_.count(); ++lane) serve(lane);
-        room_.reserve(builder_);
+        scratch_.reserve(builder_);
         return builder_.finish();
     }
 
@@ -121,7 +121,7 @@ class Maker {
         if (shared_) {
             if (leads) held = pull(blocks);
         } else {
-            VectorTree tree(job_, self_, builder_, room_, lanes_.place(self_, g_, lane), blocks, {});
+            VectorTree tree(job_, self_, builder_, scratch_, lanes_.place(self_, g_, lane), blocks, {});
             layers = tree.layers();
             held = tree.up(held, plan::scratch_layer(layers), lane * tags_a_lane + up_tag);
         }
@@ -137,7 +137,7 @@ class Maker {
         Held held{Buffer::send, {}};
         const Interval group = lanes_.group(g_);
         const Buffer work = plan::scratch_layer(0);
-        if (group.count > 1) room_.need(work, blocks);
+        if (group.count > 1) scratch_.need(work, blocks);
         const auto join = [&](std::int64_t peer) {
             held = {
                 work,
@@ -155,7 +155,7 @@ class Maker {
         const Buffer result = served.count == 1 ? Buffer::recv : plan::scratch_layer(first_layer);
         const ReduceContext context{
             .builder = builder_,
-            .room = room_,
+            .scratch = scratch_,
             .n = lanes_.groups().count(),
             .me = g_,
             .rank_of = [&](std::int32_t g) { return job_.rank_at(lanes_.leader(g, lane)); },
@@ -205,7 +205,7 @@ class Maker {
     plan::ProgramBuilder builder_;
     Position self_;
     std::int32_t g_;
-    ScratchRoom room_;
+    ScratchBuffer scratch_;
 };
 
 std::optional<std::string> refuse(const Job& job, const Request& request, const Spec& spec) {

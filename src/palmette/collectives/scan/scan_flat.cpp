@@ -21,13 +21,13 @@ std::int64_t tags(const Job&, const Request& request, const Spec& spec) {
 Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
     const ScanPattern pattern = ScanPattern::parse(spec.name);
     plan::ProgramBuilder builder(rank);
-    ScratchRoom room;
+    ScratchBuffer scratch;
     builder.stage("exchange");
     const std::uint16_t of = slices_of(request, spec);
     for (std::uint16_t i = 0; i < of; ++i) {
         const ReduceContext context{
             .builder = builder,
-            .room = room,
+            .scratch = scratch,
             .n = job.size(),
             .me = rank.value,
             .rank_of = [](std::int32_t who) { return Rank{who}; },
@@ -47,7 +47,7 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
         const ScanPattern::Before before = pattern.exclusive(context);
         finish_prefix(builder, request.collective, before.prefix, before.readers, context.slice);
     }
-    room.reserve(builder);
+    scratch.reserve(builder);
     return builder.finish();
 }
 

@@ -108,7 +108,7 @@ class Maker {
             }
             finish_prefix(builder_, request.collective, before, readers_, slice_);
         }
-        room_.reserve(builder_);
+        scratch_.reserve(builder_);
         return builder_.finish();
     }
 
@@ -123,7 +123,7 @@ class Maker {
     const topology::Partition& groups(std::size_t level) const { return job_.levels()[level].groups; }
     Buffer fresh() {
         const Buffer layer = plan::scratch_layer(layers_++);
-        room_.need(layer, all_);
+        scratch_.need(layer, all_);
         return layer;
     }
     StepId send(std::int32_t to, std::int32_t tag, const Held& held) {
@@ -137,7 +137,7 @@ class Maker {
         const Ranks& own = siblings_[innermost_].own;
         const ReduceContext context{
             .builder = builder_,
-            .room = room_,
+            .scratch = scratch_,
             .n = static_cast<std::int32_t>(own.size()),
             .me = static_cast<std::int32_t>(std::lower_bound(own.begin(), own.end(), self_) - own.begin()),
             .rank_of = [&own](std::int32_t member) { return Rank{own[static_cast<std::size_t>(member)]}; },
@@ -220,7 +220,7 @@ class Maker {
     std::vector<Siblings> siblings_;  ///< by level
     plan::ProgramBuilder builder_;
     const Blocks all_{0, 1};
-    ScratchRoom room_;
+    ScratchBuffer scratch_;
     Slice slice_;
     std::int32_t first_tag_ = 0;
     std::size_t layers_ = 0;

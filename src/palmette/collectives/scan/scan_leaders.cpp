@@ -49,7 +49,7 @@ class Maker {
         builder_.stage("prefixes to ranks");
         for (; depth < levels_.size(); ++depth) hand_down(depth, before);
         finish_prefix(builder_, collective, before, readers_, {});
-        room_.reserve(builder_);
+        scratch_.reserve(builder_);
         return builder_.finish();
     }
 
@@ -70,7 +70,7 @@ class Maker {
     }
     Buffer fresh() {
         const Buffer layer = plan::scratch_layer(layers_++);
-        room_.need(layer, all_);
+        scratch_.need(layer, all_);
         return layer;
     }
     void read(const Held& held, StepId step) {
@@ -114,7 +114,7 @@ class Maker {
     std::optional<Held> exchange(const Held& total) {
         const ReduceContext context{
             .builder = builder_,
-            .room = room_,
+            .scratch = scratch_,
             .n = groups(0).count(),
             .me = group(0),
             .rank_of = [this](std::int32_t g) { return Rank{groups(0).first(g)}; },
@@ -149,7 +149,7 @@ class Maker {
     plan::ProgramBuilder builder_;
     std::vector<const topology::Partition*> levels_;
     const Blocks all_{0, 1};
-    ScratchRoom room_;
+    ScratchBuffer scratch_;
     std::size_t layers_ = 0;
     std::vector<Sums> sums_;
     std::vector<StepId> readers_;  ///< steps that read the own contribution

@@ -1,4 +1,4 @@
-// A tree for tiny messages in which everybody who has heard tells, again and again, whom it can tell earliest.
+// Greedy earliest-arrival broadcast tree: every informed rank keeps sending to the peer that completes first.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,4 @@
-// How soon a word can be everywhere when each message keeps its sender busy: the postal model, on groups of nodes of
-// ranks.
+// Lower bound on broadcast latency in the postal (LogP) model with gaps, on groups of nodes of ranks.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 #include "palmette/runtime/call/call.hpp"
 
 #include "palmette/base/error.hpp"
-#include "palmette/runtime/call/mpi_beside.hpp"
+#include "palmette/runtime/call/shadow_reduction.hpp"
 #include "palmette/runtime/state/reporting.hpp"
 #include "palmette/runtime/transport/failed_ranks.hpp"
 
@@ -60,7 +60,7 @@ bool Call::plan(Work& work, int root, std::int64_t block_bytes, const Operation*
 
 Comparing Call::comparing(const Operation& operation, std::int64_t block_bytes) const {
     if (operation.exact()) return Comparing::in_turn;
-    return MpiBeside::can_do(function_, operation, block_bytes, size()) ? Comparing::beside : Comparing::never;
+    return ShadowReduction::can_do(function_, operation, block_bytes, size()) ? Comparing::beside : Comparing::never;
 }
 
 void Call::compared(const CachedPlan& plan) {
@@ -76,7 +76,7 @@ double Call::begins(const Work& work) const {
     Observer* observer = process_.observers().of_calls();
     if (!observer) return 0;
     const double begin_s = PMPI_Wtime();
-    observer->call_begins({work, *work.state, *work.plan, work.plan->key.function, begin_s, 0, MPI_SUCCESS});
+    observer->call_begins({work, work.state, work.plan, work.plan->key.function, begin_s, 0, MPI_SUCCESS});
     return begin_s;
 }
 
@@ -89,7 +89,7 @@ int Call::run(Work& work) {
 int Call::close(const Work& work, int code, double begin_s) {
     work.plan->served->calls.add(rank() == 0);
     if (Observer* observer = process_.observers().of_calls())
-        observer->call_ended({work, *work.state, *work.plan, work.plan->key.function, begin_s, PMPI_Wtime(), code});
+        observer->call_ended({work, work.state, work.plan, work.plan->key.function, begin_s, PMPI_Wtime(), code});
     const MPI_Comm comm = state_->freed ? MPI_COMM_SELF : comm_;
     if (code == MPI_SUCCESS) {
         return work.fault != MPI_SUCCESS ? raise(comm, work.fault) : MPI_SUCCESS;

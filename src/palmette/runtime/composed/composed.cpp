@@ -8,7 +8,7 @@
 #include "palmette/compose/factoring_text.hpp"
 #include "palmette/compose/promise.hpp"
 #include "palmette/execute/packed_blocks.hpp"
-#include "palmette/node/patience.hpp"
+#include "palmette/node/spin_wait.hpp"
 #include "palmette/runtime/state/control.hpp"
 #include "palmette/runtime/state/process.hpp"
 #include "palmette/runtime/transport/agreement.hpp"
@@ -233,10 +233,10 @@ void ComposedRun::finish_alone() {
 
 int ComposedRun::wait() {
     if (plan_->may_block_) finish_alone();
-    Patience patience(2, 1);
+    SpinWait spin_wait(2, 1);
     bool done = false;
     int code = MPI_SUCCESS;
-    for (patience.fresh(); (code = test(done)), !done; patience.pause()) {
+    for (spin_wait.fresh(); (code = test(done)), !done; spin_wait.pause()) {
     }
     return code;
 }

@@ -147,7 +147,7 @@ int CallerBuffer::prepare() {
     for (int r = 0; r < ranks_; ++r) {
         lengths_.push_back(bytes(r));
         if (!displacements_) starts_.push_back(packed);
-        const bool packs = through_room() || !displacements_;
+        const bool packs = is_staged() || !displacements_;
         offsets_.push_back(packs ? packed : typed(r) - buffer_);
         packed += bytes(r);
     }
@@ -163,10 +163,10 @@ char* CallerBuffer::typed(int rank) const {
     return buffer_ + rank * count_ * extent;
 }
 
-char* CallerBuffer::make_room() {
+char* CallerBuffer::make_staging() {
     // Never empty, so that the address is one.
-    if (room_.size() <= static_cast<std::size_t>(total_)) room_.resize(static_cast<std::size_t>(total_) + 1);
-    return room_.data();
+    if (staging_.size() <= static_cast<std::size_t>(total_)) staging_.resize(static_cast<std::size_t>(total_) + 1);
+    return staging_.data();
 }
 
 int CallerBuffer::put(int rank, char* base, MPI_Comm comm) const {
@@ -197,25 +197,25 @@ int CallerBuffer::take(int rank, const char* base, MPI_Comm comm) const {
 }
 
 int CallerBuffer::open_to_read(MPI_Comm comm, int skip, char*& base) {
-    if (!through_room()) {
+    if (!is_staged()) {
         base = buffer_;
         return MPI_SUCCESS;
     }
-    base = make_room();
+    base = make_staging();
     for (int r = 0; r < blocks_there() && !stands_in_; ++r)
         if (r != skip)
             if (const int error = put(r, base, comm)) return error;
     return MPI_SUCCESS;
 }
 
-void CallerBuffer::open_to_write(char*& base) { base = through_room() ? make_room() : buffer_; }
+void CallerBuffer::open_to_write(char*& base) { base = is_staged() ? make_staging() : buffer_; }
 
 int CallerBuffer::bring(int rank, char* base, MPI_Comm comm) const {
-    return through_room() && !stands_in_ ? put(rank, base, comm) : MPI_SUCCESS;
+    return is_staged() && !stands_in_ ? put(rank, base, comm) : MPI_SUCCESS;
 }
 
 int CallerBuffer::close(const char* base, MPI_Comm comm, int skip) {
-    if (!through_room() || stands_in_) return MPI_SUCCESS;
+    if (!is_staged() || stands_in_) return MPI_SUCCESS;
     for (int r = 0; r < blocks_there(); ++r)
         if (r != skip)
             if (const int error = take(r, base, comm)) return error;

@@ -13,7 +13,7 @@
 
 namespace palmette::runtime {
 
-/// One of these shapes: nothing, one block, or a block for each rank. Data with holes goes through a room of our own,
+/// One of these shapes: nothing, one block, or a block for each rank. Data with holes goes through a staging buffer,
 /// packed; elements of a reduction keep their extent there.
 class CallerBuffer {
   public:
@@ -49,7 +49,7 @@ class CallerBuffer {
     /// made a persistent operation.
     void keep_lists();
 
-    /// The data goes through the room even if it has no holes: for input that would be overwritten.
+    /// The data goes through the buffer even if it has no holes: for input that would be overwritten.
     void force_room() { forced_ = true; }
 
     /// Where the caller has a block.
@@ -70,9 +70,9 @@ class CallerBuffer {
     int open_to_read(MPI_Comm comm, int skip, char*& base);
     /// Sets `base`, where the plan leaves the data.
     void open_to_write(char*& base);
-    /// After the plan has written: brings what went through the room to the caller, all but block `skip`.
+    /// After the plan has written: brings what went through the buffer to the caller, all but block `skip`.
     int close(const char* base, MPI_Comm comm, int skip);
-    /// One block of the caller's to where the plan reads it, where data goes through the room.
+    /// One block of the caller's to where the plan reads it, where data goes through the buffer.
     int bring(int rank, char* base, MPI_Comm comm) const;
     /// Where the plan finds a block, from the base on.
     std::int64_t offset(int rank) const {
@@ -83,7 +83,7 @@ class CallerBuffer {
     Layout::Ranks ranks() const {
         return {lengths_.empty() ? nullptr : lengths_.data(), offsets_.empty() ? nullptr : offsets_.data()};
     }
-    bool through_room() const { return forced_ || !dense_; }
+    bool is_staged() const { return forced_ || !dense_; }
 
   private:
     bool one(const void* buffer, std::int64_t count, MPI_Datatype type);
@@ -98,7 +98,7 @@ class CallerBuffer {
     int put(int rank, char* base, MPI_Comm comm) const;
     int take(int rank, const char* base, MPI_Comm comm) const;
     int blocks_there() const { return ranks_ > 0 ? ranks_ : present_ ? 1 : 0; }
-    char* make_room();
+    char* make_staging();
 
     char* buffer_ = nullptr;
     bool present_ = false;
@@ -118,7 +118,7 @@ class CallerBuffer {
     std::int64_t total_ = 0;
     std::vector<std::int64_t> lengths_, offsets_;  ///< only with counts of their own
     std::vector<std::int64_t> starts_;             ///< in the caller's memory, with counts and no displacements
-    std::vector<char> room_;                       ///< kept between calls
+    std::vector<char> staging_;                    ///< kept between calls
     mutable std::vector<char> packed_;
 };
 

@@ -18,9 +18,9 @@ struct CachedPlan;
 /// A call that palmette serves, as its observers see it. What it refers to is good until they return.
 struct CallEvent {
     const Work& work;  ///< arguments and buffers
-    Communicator& state;
-    CachedPlan& plan;
-    select::Function function;
+    Communicator* state = nullptr;
+    CachedPlan* plan = nullptr;
+    select::Function function = select::Function::gather;
     double begin_s = 0;  ///< PMPI_Wtime
     double end_s = 0;    ///< the same; 0 as long as it runs
     int code = MPI_SUCCESS;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <new>
 
-#include "palmette/node/patience.hpp"
+#include "palmette/node/spin_wait.hpp"
 #include "palmette/runtime/call/prepare.hpp"
 #include "palmette/runtime/serve/nonblocking.hpp"
 #include "palmette/runtime/serve/persistent.hpp"
@@ -46,7 +46,7 @@ void Background::start(Task& task) {
     ++task.work.plan->users;
     ++task.work.state->users;
     running_.push_back(&task);
-    operations_under_way.fetch_add(1, std::memory_order_relaxed);
+    outstanding_operations.fetch_add(1, std::memory_order_relaxed);
     close_bypasses();
     bool done = false;
     try {
@@ -79,7 +79,7 @@ void Background::finish_task(Task& task) {
     Process::instance().let_go(*task.work.state);
     // A failed nonblocking one counts on until the program has completed its request, so that the wrapper there looks
     // for the error.
-    if (task.code == MPI_SUCCESS || task.persistent) operations_under_way.fetch_sub(1, std::memory_order_relaxed);
+    if (task.code == MPI_SUCCESS || task.persistent) outstanding_operations.fetch_sub(1, std::memory_order_relaxed);
     if (task.persistent)
         complete_persistent(task);
     else
@@ -101,21 +101,21 @@ void Background::progress_all() {
     }
     std::erase_if(others_, [](InBackground* other) {
         const bool ended = other->progress();
-        if (ended) operations_under_way.fetch_sub(1, std::memory_order_relaxed);
+        if (ended) outstanding_operations.fetch_sub(1, std::memory_order_relaxed);
         return ended;
     });
 }
 
 void Background::add(InBackground& other) {
     others_.push_back(&other);
-    operations_under_way.fetch_add(1, std::memory_order_relaxed);
+    outstanding_operations.fetch_add(1, std::memory_order_relaxed);
     close_bypasses();
 }
 
 bool Background::take_out_alone(const InBackground& other) {
     if (!running_.empty() || others_.size() != 1 || others_.front() != &other) return false;
     others_.clear();
-    operations_under_way.fetch_sub(1, std::memory_order_relaxed);
+    outstanding_operations.fetch_sub(1, std::memory_order_relaxed);
     return true;
 }
 
@@ -136,8 +136,8 @@ void Background::wait_for_tags(const Communicator& state, const TagSpace::Range&
         return std::any_of(running_.begin(), running_.end(),
                            [&](const Task* task) { return task->work.state == &state && task->tags.overlaps(tags); });
     };
-    Patience patience(1, 1);
-    for (patience.fresh(); taken(); patience.pause()) progress_all();
+    SpinWait spin_wait(1, 1);
+    for (spin_wait.fresh(); taken(); spin_wait.pause()) progress_all();
 }
 
 void Background::finish(MPI_Comm comm) {

@@ -14,7 +14,7 @@
 #include "palmette/runtime/data/call_arguments.hpp"
 #include "palmette/runtime/state/tag_space.hpp"
 #include "palmette/runtime/state/work.hpp"
-#include "palmette/runtime/transport/under_way.hpp"
+#include "palmette/runtime/transport/outstanding.hpp"
 
 namespace palmette::runtime {
 
@@ -131,7 +131,7 @@ int take_error();
 /// A blocking collective that goes to the MPI: there nothing of ours goes on, so what runs on the same communicator
 /// ends first. The other ranks have started it too, before they can come to this call.
 inline void before_blocking(MPI_Comm comm) {
-    if (any_under_way()) Background::instance().finish(comm);
+    if (has_outstanding()) Background::instance().finish(comm);
 }
 
 }  // namespace palmette::runtime

@@ -21,7 +21,7 @@ int release(void* extra) {
     auto& task = *static_cast<Task*>(extra);
     if (task.code != MPI_SUCCESS) {
         ended_with = task.code;
-        operations_under_way.fetch_sub(1, std::memory_order_relaxed);
+        outstanding_operations.fetch_sub(1, std::memory_order_relaxed);
     }
     task.released = true;
     return MPI_SUCCESS;

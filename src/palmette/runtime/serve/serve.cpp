@@ -4,15 +4,15 @@
 #include <thread>
 
 #include "palmette/base/never_destroyed.hpp"
-#include "palmette/runtime/call/mpi_beside.hpp"
 #include "palmette/runtime/call/prepare.hpp"
+#include "palmette/runtime/call/shadow_reduction.hpp"
 #include "palmette/runtime/check/check_arguments.hpp"
 #include "palmette/runtime/serve/background.hpp"
 
 namespace palmette::runtime {
 namespace {
 
-/// Keeps its rooms between calls. One call at a time in a thread.
+/// Reuses its buffers between calls. One call at a time in a thread.
 thread_local Work& kept = base::per_thread<Work, Call>();
 
 /// Set where the MPI does this thread's current call so that it can be compared.
@@ -30,9 +30,9 @@ int run_and_compare(Call& call, Comparison& comparison) {
     const CachedPlan& plan = *kept.plan;
     before_blocking(call.comm());
     const double begin = PMPI_Wtime();
-    MpiBeside beside(kept);
+    ShadowReduction beside(kept);
     comparison.prepared(PMPI_Wtime() - begin);
-    if (!beside.has_room_everywhere()) {
+    if (!beside.has_memory_everywhere()) {
         comparison.postpone();
         return run_delayed(call);
     }

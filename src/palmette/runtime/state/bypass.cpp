@@ -1,6 +1,6 @@
 #include "palmette/runtime/state/bypass.hpp"
 
-#include "palmette/runtime/transport/under_way.hpp"
+#include "palmette/runtime/transport/outstanding.hpp"
 
 namespace palmette::runtime {
 
@@ -15,7 +15,7 @@ constinit bool any_open = false;
 
 bool Bypass::may_open(const Whose& whose, Report::Refused& row) {
     close();
-    if (Report::Counter::concurrent || any_under_way()) return false;
+    if (Report::Counter::concurrent || has_outstanding()) return false;
     comm_ = whose.comm;
     ranks_ = whose.ranks;
     leads_ = whose.leads;

@@ -114,8 +114,9 @@ Comparison& Communicator::comparison_for(const CachedPlan& plan, const Settings&
     for (const auto& [known, comparison] : comparisons_)
         if (known == kind) return *comparison;
     const bool beside = key.comparing == Comparing::beside;
-    comparisons_.emplace_back(std::move(kind), std::make_unique<Comparison>(hidden_, settings.compare, beside,
-                                                                            beside && !settings.fallback_fp_reductions));
+    comparisons_.emplace_back(
+        std::move(kind),
+        std::make_unique<Comparison>(hidden_, settings.compare, beside, beside && !settings.fallback_fp_reductions));
     return *comparisons_.back().second;
 }
 
@@ -136,7 +137,7 @@ std::int64_t Communicator::ring_bytes() const {
 void Communicator::set_up_sharing() {
     if (sharing_) return;
     sharing_ = share(hidden_, job_, rank_, SharedShape());
-    if (sharing_->node) executor_ = MpiExecutor(waiting_, Patience(sharing_->node->members(), sharing_->node->cores()));
+    if (sharing_->node) executor_ = MpiExecutor(waiting_, SpinWait(sharing_->node->members(), sharing_->node->cores()));
 }
 
 bool Communicator::ranks_read_each_other() {
@@ -240,7 +241,8 @@ void Communicator::fill(CachedPlan& plan, const Settings& settings) {
             plan.reason = plan.algorithm;
             return;
         }
-        if (key.blocking && settings.copies_sends && job_.nodes().groups.count() > 1) plan.outbox = &Outbox::instance();
+        if (key.blocking && settings.copies_sends && job_.nodes().groups.count() > 1)
+            plan.buffered_sends = &BufferedSends::instance();
         if (settings.compare > 0 && key.blocking && key.comparing != Comparing::never && !forced)
             plan.comparison = &comparison_for(plan, settings);
         if (select::sizes_alike(key.function)) {

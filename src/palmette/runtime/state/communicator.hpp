@@ -54,8 +54,8 @@ struct CachedPlan {
     bool relays = false;
     bool shares = false;  ///< ranks of a node exchange through shared memory
     std::int64_t single_copy_from = INT64_MAX;
-    Outbox* outbox = nullptr;  ///< for short messages, where sending from a copy pays
-    std::int64_t tags = 0;     ///< more than any message's tag
+    BufferedSends* buffered_sends = nullptr;  ///< for short messages, where sending from a copy pays
+    std::int64_t tags = 0;                    ///< more than any message's tag
     plan::Program program;
     BoundProgram bound;  ///< where the call's sizes are uniform
     /// Data that is too long for the shared memory goes through in batches of so many bytes of each block; 0: all at

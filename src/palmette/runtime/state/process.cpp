@@ -17,7 +17,7 @@
 #include "palmette/runtime/state/discovery.hpp"
 #include "palmette/runtime/state/reporting.hpp"
 #include "palmette/runtime/transport/agreement.hpp"
-#include "palmette/runtime/transport/under_way.hpp"
+#include "palmette/runtime/transport/outstanding.hpp"
 
 namespace palmette::runtime {
 namespace {
@@ -151,7 +151,7 @@ void Process::meet_world(bool one_node) {
         }
         world_ = std::move(found_job.job);
         settings_.crowded = !all_true(apart_, !crowded()).value_or(true);
-        ranks_are_crowded.store(settings_.crowded, std::memory_order_relaxed);
+        ranks_are_oversubscribed.store(settings_.crowded, std::memory_order_relaxed);
     } catch (const std::exception& problem) {
         report_.note(problem.what());
     }
@@ -424,11 +424,11 @@ std::shared_ptr<const Process::Place> Process::settle(MPI_Comm comm, MPI_Comm hi
     std::vector<topology::Rank> members = world_ ? ranks_in_world(comm) : std::vector<topology::Rank>();
     const auto agreement = agree(hidden, {settings.hash, true, !members.empty(), hidden_count_ < most_hidden,
                                           !settings.device_check || !device_library_is_loaded()});
-    unusable = !agreement                   ? Refusal::no_state
-               : !agreement->settings_agree ? Refusal::settings_differ
-               : !agreement->room           ? Refusal::too_many_communicators
-               : !agreement->host_memory    ? std::optional(Refusal::device_memory)
-                                            : std::nullopt;
+    unusable = !agreement                     ? Refusal::no_state
+               : !agreement->settings_agree   ? Refusal::settings_differ
+               : !agreement->has_communicator ? Refusal::too_many_communicators
+               : !agreement->host_memory      ? std::optional(Refusal::device_memory)
+                                              : std::nullopt;
     if (unusable == Refusal::device_memory) {
         int rank = 0;
         PMPI_Comm_rank(comm, &rank);
@@ -512,7 +512,7 @@ void Process::abort() {
 void Process::finish() {
     if (!started_ || finished_) return;
     close_bypasses();
-    if (settings_.copies_sends) Outbox::instance().drain();
+    if (settings_.copies_sends) BufferedSends::instance().drain();
     if (!settings_.report.empty() && apart_ != MPI_COMM_NULL && reports_agree_) write_report();
     if (apart_ != MPI_COMM_NULL) PMPI_Comm_free(&apart_);
     finished_ = true;

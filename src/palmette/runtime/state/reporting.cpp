@@ -56,8 +56,8 @@ std::string why_kept(const CachedPlan& plan) {
 /// Adds a call's physical limit to the report.
 void add_bound(const CallEvent& call) {
     const Work& work = call.work;
-    CachedPlan& plan = call.plan;
-    Communicator& state = call.state;
+    CachedPlan& plan = *call.plan;
+    Communicator& state = *call.state;
     Report& report = Process::instance().report();
     if (select::sizes_alike(call.function)) {
         if (plan.bound_s > 0) report.bounded(*plan.served, plan.bound_s);
@@ -96,7 +96,7 @@ void Reporting::plan_made(Communicator& state, CachedPlan& plan) {
 }
 
 void Reporting::call_ended(const CallEvent& call) {
-    Process::instance().report().timed(*call.plan.served, call.end_s - call.begin_s);
+    Process::instance().report().timed(*call.plan->served, call.end_s - call.begin_s);
     if (call.code == MPI_SUCCESS) add_bound(call);
 }
 
@@ -118,11 +118,11 @@ void Reporting::compared(const Communicator& state, const CachedPlan& plan) {
 }
 
 void Saying::call_ended(const CallEvent& call) {
-    const CachedPlan& plan = call.plan;
-    if (verbose_ > 1 && call.state.rank() == 0)
+    const CachedPlan& plan = *call.plan;
+    if (verbose_ > 1 && call.state->rank() == 0)
         std::fprintf(stderr, "palmette: %s of %s on %d ranks by %s (%s)\n", select::name_of(call.function),
                      plan.key.block_bytes < 0 ? "unknown size" : base::format_size(plan.key.block_bytes).c_str(),
-                     call.state.size(), plan.algorithm.c_str(), plan.reason.c_str());
+                     call.state->size(), plan.algorithm.c_str(), plan.reason.c_str());
 }
 
 void Saying::compared(const Communicator& state, const CachedPlan& plan) {

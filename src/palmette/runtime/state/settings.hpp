@@ -26,7 +26,7 @@ struct Settings {
     bool enable = true;
     std::string mpi;            ///< which MPI this is: mpich, openmpi, impi, smpi or empty; filled in at the start
     bool crowded = false;       ///< the ranks of some node outnumber its cores; agreed at the start
-    bool copies_sends = false;  ///< short messages are sent from copies (Outbox); filled in at the start
+    bool copies_sends = false;  ///< short messages are sent from copies (BufferedSends); filled in at the start
     std::string topology;       ///< path of a topology.json, read by rank 0 only
     select::Table table = select::Table::built_in();
     /// By function: a spec, or `mpi` (present without a spec) to leave the calls to the MPI.
@@ -37,13 +37,13 @@ struct Settings {
     std::array<std::optional<Forced>, select::function_count> forced;
     std::string report;  ///< empty: none; "1": a page on standard error; otherwise a path for JSON
     int verbose = 0;
-    bool shared = true;         ///< ranks of a node may share memory
-    bool reproducible = false;  ///< reductions give the same bits for any placement
-    double compare = 0.01;      ///< of a kind of calls' time, for comparing with the MPI's own; 0: never
+    bool shared = true;                   ///< ranks of a node may share memory
+    bool reproducible = false;            ///< reductions give the same bits for any placement
+    double compare = 0.01;                ///< of a kind of calls' time, for comparing with the MPI's own; 0: never
     bool fallback_fp_reductions = false;  ///< a losing choice also where bits depend on who adds up
-    bool reorder = true;        ///< communicators with a topology may be reordered where the program allows it
-    bool check = false;         ///< all ranks compare what they pass before a collective
-    bool device_check = true;   ///< data may lie in device memory where a GPU's driver library is loaded
+    bool reorder = true;       ///< communicators with a topology may be reordered where the program allows it
+    bool check = false;        ///< all ranks compare what they pass before a collective
+    bool device_check = true;  ///< data may lie in device memory where a GPU's driver library is loaded
     /// Collectives on a communicator other than MPI_COMM_WORLD that go to the MPI before it gets its state.
     std::int64_t serve_after = 0;
     Waiting::Policy waiting = Waiting::Policy::automatic;

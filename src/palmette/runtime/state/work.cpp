@@ -3,7 +3,7 @@
 #include <new>
 
 #include "palmette/runtime/state/process.hpp"
-#include "palmette/runtime/state/some_lengths.hpp"
+#include "palmette/runtime/state/relayed_counts.hpp"
 
 namespace palmette::runtime {
 
@@ -51,12 +51,12 @@ int Work::bind_own_lengths() {
     layout.element_bytes = plan->key.element_bytes;
     layout.send = send.ranks();
     layout.recv = recv.ranks();
-    SomeLengths some;
+    RelayedCounts some;
     if (select::sizes_unknown(plan->key.function)) {
         if (plan->relays)
-            if (const int error = learn_lengths(*this, some)) return error;
+            if (const int error = exchange_counts(*this, some)) return error;
         some.add_own(*this);
-        layout.some_lengths = &some.sorted();
+        layout.relayed_counts = &some.sorted();
     }
     layout.by_address_from = plan->single_copy_from;
     layout.transports = &state->executor().transports();
@@ -74,7 +74,7 @@ int Work::bind_own_lengths() {
 }
 
 Environment Work::environment(MpiExecutor& executor) {
-    executor.messages().use(state->hidden(), plan->outbox);
+    executor.messages().use(state->hidden(), plan->buffered_sends);
     memory_.use(operation ? &*operation : nullptr);
     Environment out;
     out.bases = bases_;

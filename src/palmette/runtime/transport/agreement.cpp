@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "palmette/runtime/transport/under_way.hpp"
+#include "palmette/runtime/transport/outstanding.hpp"
 
 namespace palmette::runtime {
 namespace {
@@ -13,7 +13,7 @@ constexpr int agreement_tag = 11;
 
 /// Others may come here only after an operation in the background has ended, which needs this rank, too.
 bool receive(Numbers& numbers, int from, MPI_Comm comm) {
-    if (!any_under_way())
+    if (!has_outstanding())
         return PMPI_Recv(numbers.data(), number_count, MPI_LONG_LONG, from, agreement_tag, comm, MPI_STATUS_IGNORE) ==
                MPI_SUCCESS;
     MPI_Request request = MPI_REQUEST_NULL;
@@ -64,7 +64,7 @@ long long halved(std::uint64_t hash) { return static_cast<long long>(hash >> 1);
 std::optional<Agreement> agree(MPI_Comm comm, const Agreement& mine) {
     const long long hash = halved(mine.settings_hash);
     const long long values = halved(mine.values_hash);
-    Numbers numbers{hash, -hash, mine.world_known, mine.room, mine.host_memory, values, -values};
+    Numbers numbers{hash, -hash, mine.world_known, mine.has_communicator, mine.host_memory, values, -values};
     if (!minimum(comm, numbers)) return std::nullopt;
     return Agreement{mine.settings_hash, numbers[0] == -numbers[1], numbers[2] != 0,          numbers[3] != 0,
                      numbers[4] != 0,    mine.values_hash,          numbers[5] == -numbers[6]};

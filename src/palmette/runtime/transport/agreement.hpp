@@ -14,7 +14,7 @@ struct Agreement {
     std::uint64_t settings_hash = 0;
     bool settings_agree = true;     ///< result: all hashes are equal
     bool world_known = false;       ///< result: on all ranks
-    bool room = false;              ///< result: on all ranks
+    bool has_communicator = false;  ///< result: on all ranks
     bool host_memory = false;       ///< result: on all ranks; no data of theirs can lie in device memory
     std::uint64_t values_hash = 0;  ///< of all settings, those too that choices don't depend on
     bool values_agree = true;       ///< result: all of these hashes are equal

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "palmette/runtime/transport/under_way.hpp"
+#include "palmette/runtime/transport/outstanding.hpp"
 
 namespace palmette::runtime {
 
@@ -43,12 +43,12 @@ int MpiTransport::start(Executor& executor, std::uint32_t index, bool last, Star
     const int tag = executor.environment().first_tag + step.tag;
     char* data = executor.message_data(step);
     started = Started::done;
-    if (outbox_ && step.kind == StepKind::send && step.bytes > 0 && step.bytes <= Outbox::longest) {
+    if (buffered_sends_ && step.kind == StepKind::send && step.bytes > 0 && step.bytes <= BufferedSends::longest) {
         int error = MPI_SUCCESS;
-        if (outbox_->send(data, static_cast<int>(step.bytes), step.peer, tag, comm_, error)) return error;
+        if (buffered_sends_->send(data, static_cast<int>(step.bytes), step.peer, tag, comm_, error)) return error;
     }
     // The one message that is left needs no request.
-    if (last && active_ == 0 && step.bytes <= most_message_bytes && !any_under_way()) {
+    if (last && active_ == 0 && step.bytes <= most_message_bytes && !has_outstanding()) {
         const int count = static_cast<int>(step.bytes);
         if (step.kind == StepKind::send) return PMPI_Send(data, count, MPI_BYTE, step.peer, tag, comm_);
         return PMPI_Recv(data, count, MPI_BYTE, step.peer, tag, comm_, MPI_STATUS_IGNORE);
@@ -95,7 +95,7 @@ int MpiTransport::wait(Executor& executor) {
 }
 
 int MpiTransport::idle() {
-    if (any_under_way()) progress_background();
+    if (has_outstanding()) progress_background();
     // Another rank may be waiting for a message of the program's that only the MPI's progress can send.
     int found = 0;
     return PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &found, MPI_STATUS_IGNORE);
@@ -128,8 +128,8 @@ Transports made_for(Waiting waiting) {
 
 }  // namespace
 
-MpiExecutor::MpiExecutor(Waiting waiting, Patience patience)
-    : Executor(made_for(waiting), patience),
+MpiExecutor::MpiExecutor(Waiting waiting, SpinWait spin_wait)
+    : Executor(made_for(waiting), spin_wait),
       node_(static_cast<NodeTransport*>(transports()[0].get())),
       messages_(static_cast<MpiTransport*>(transports()[1].get())) {}
 

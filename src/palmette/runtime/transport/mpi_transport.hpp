@@ -7,7 +7,7 @@
 
 #include "palmette/execute/executor.hpp"
 #include "palmette/execute/node_transport.hpp"
-#include "palmette/runtime/transport/outbox.hpp"
+#include "palmette/runtime/transport/buffered_sends.hpp"
 #include "palmette/runtime/transport/waiting.hpp"
 
 namespace palmette::runtime {
@@ -17,10 +17,10 @@ class MpiTransport : public Messages {
   public:
     explicit MpiTransport(Waiting waiting) : waiting_(waiting) {}
 
-    /// For the next operations. `outbox`: set where short messages had better be copied.
-    void use(MPI_Comm comm, Outbox* outbox) {
+    /// For the next operations. `buffered_sends`: set where short messages had better be copied.
+    void use(MPI_Comm comm, BufferedSends* buffered_sends) {
         comm_ = comm;
-        outbox_ = outbox;
+        buffered_sends_ = buffered_sends;
     }
 
     const char* name() const override { return "mpi"; }
@@ -40,7 +40,7 @@ class MpiTransport : public Messages {
 
     Waiting waiting_;
     MPI_Comm comm_ = MPI_COMM_NULL;
-    Outbox* outbox_ = nullptr;
+    BufferedSends* buffered_sends_ = nullptr;
     std::vector<std::uint32_t> left_;  ///< by step: its requests that are outstanding; all 0 between operations
     std::vector<MPI_Request> requests_;
     std::vector<std::uint32_t> step_of_request_;
@@ -57,7 +57,7 @@ class MpiExecutor : public Executor {
   public:
     static constexpr std::uint8_t node_index = 0;
 
-    explicit MpiExecutor(Waiting waiting, Patience patience = Patience(1, 1));
+    explicit MpiExecutor(Waiting waiting, SpinWait spin_wait = SpinWait(1, 1));
 
     MpiTransport& messages() { return *messages_; }
     NodeTransport& node() { return *node_; }

@@ -4,12 +4,12 @@
 #include <chrono>
 #include <string_view>
 
-#include "palmette/runtime/transport/under_way.hpp"
+#include "palmette/runtime/transport/outstanding.hpp"
 
 namespace palmette::runtime {
 namespace {
 
-using Clock = GivingWay::Clock;
+using Clock = YieldBackoff::Clock;
 
 /// With the core to ourselves we spin this long before we sleep as well.
 constexpr std::chrono::microseconds spin_alone{2000};
@@ -51,7 +51,7 @@ int Waiting::test(int count, MPI_Request* requests, int* finished_count, int* fi
 }
 
 int Waiting::some(int count, MPI_Request* requests, int* finished_count, int* finished) {
-    if (polls_ || any_under_way()) return poll(count, requests, finished_count, finished);
+    if (polls_ || has_outstanding()) return poll(count, requests, finished_count, finished);
     if (statuses_.size() < static_cast<std::size_t>(count)) statuses_.resize(static_cast<std::size_t>(count));
     const int code = PMPI_Waitsome(count, requests, finished_count, finished, statuses_.data());
     return error_of(code, *finished_count);
@@ -62,10 +62,10 @@ int Waiting::poll(int count, MPI_Request* requests, int* finished_count, int* fi
     for (int round = 1;; ++round) {
         const int error = test(count, requests, finished_count, finished);
         if (error != MPI_SUCCESS || *finished_count > 0) return error;
-        if (any_under_way()) progress_background();
+        if (has_outstanding()) progress_background();
         if (!way_.crowded() && round % tests_between_yields != 0) continue;
         const Clock::time_point now = way_.yield();
-        if (way_.crowded() || now - begin >= spin_alone) GivingWay::nap(now - begin);
+        if (way_.crowded() || now - begin >= spin_alone) YieldBackoff::nap(now - begin);
     }
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "palmette/node/giving_way.hpp"
+#include "palmette/node/yield_backoff.hpp"
 
 namespace palmette::runtime {
 
@@ -37,7 +37,7 @@ class Waiting {
 
     bool polls_;
     std::vector<MPI_Status> statuses_;  ///< only they tell which error it was
-    GivingWay way_;
+    YieldBackoff way_;
 };
 
 }  // namespace palmette::runtime

@@ -8,7 +8,7 @@
 
 namespace palmette::topology {
 
-/// Keeps its rooms between calls.
+/// Reuses its work buffers between calls.
 class GraphBisection {
   public:
     explicit GraphBisection(std::int32_t nodes);

@@ -1,4 +1,4 @@
-// The MPI's own reduction beside palmette's, for its time only.
+// Shadow run of the MPI's own reduction on a copy, for its time only.
 #pragma once
 
 #include <mpi.h>
@@ -12,16 +12,16 @@ namespace palmette::runtime {
 
 /// Where bits depend on who adds up, whose turn a call is must not show in its result. So palmette does the call, and
 /// the MPI does the same on a copy.
-class MpiBeside {
+class ShadowReduction {
   public:
     /// The same on all ranks. Not for operations and types of the program's own, whose functions would be called more
     /// often, nor for long vectors, whose copies take memory.
     static bool can_do(select::Function function, const Operation& operation, std::int64_t block_bytes, int ranks);
 
     /// `work` has its plan and outlives this. Copies an input that the call will overwrite.
-    explicit MpiBeside(const Work& work);
+    explicit ShadowReduction(const Work& work);
     /// Collective over the communicator's hidden one: whether all ranks have got the memory.
-    bool has_room_everywhere() const;
+    bool has_memory_everywhere() const;
     /// Collective, on the hidden communicator. Returns an MPI code.
     int run();
 

@@ -1,4 +1,4 @@
-#include "palmette/node/patience.hpp"
+#include "palmette/node/spin_wait.hpp"
 
 #include <gtest/gtest.h>
 #include <time.h>
@@ -24,11 +24,11 @@ struct Paused {
     int progress = 0;  ///< of them asked for progress
 };
 
-Paused pause_for(Patience& patience, milliseconds length) {
+Paused pause_for(SpinWait& spin_wait, milliseconds length) {
     Paused out;
-    patience.fresh();
+    spin_wait.fresh();
     for (const auto end = Clock::now() + length; Clock::now() < end; ++out.pauses)
-        out.progress += patience.pause() ? 1 : 0;
+        out.progress += spin_wait.pause() ? 1 : 0;
     return out;
 }
 
@@ -38,49 +38,49 @@ double processor_s() {
     return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-TEST(Patience, gives_the_core_away_in_a_long_wait) {
+TEST(SpinWait, gives_the_core_away_in_a_long_wait) {
     for (const int cores : {1, 2}) {
-        Patience patience(2, cores);
+        SpinWait spin_wait(2, cores);
         const double before = processor_s();
-        pause_for(patience, milliseconds(300));
+        pause_for(spin_wait, milliseconds(300));
         EXPECT_LT(processor_s() - before, 0.15) << cores << " cores for 2 ranks";
     }
 }
 
-TEST(Patience, does_not_sleep_in_a_short_wait_on_a_core_of_its_own) {
+TEST(SpinWait, does_not_sleep_in_a_short_wait_on_a_core_of_its_own) {
     // Others may use the machine: one undisturbed millisecond of many is enough.
     int most = 0;
     for (int i = 0; i < 200 && most <= 100; ++i) {
-        Patience patience(1, 1);
-        most = std::max(most, pause_for(patience, milliseconds(1)).pauses);
+        SpinWait spin_wait(1, 1);
+        most = std::max(most, pause_for(spin_wait, milliseconds(1)).pauses);
     }
     EXPECT_GT(most, 100) << "with naps of 50 us there would be twenty";
 }
 
-TEST(Patience, asks_for_progress_all_along) {
+TEST(SpinWait, asks_for_progress_all_along) {
     for (const int cores : {1, 2}) {
-        Patience patience(2, cores);
-        const Paused paused = pause_for(patience, milliseconds(200));
+        SpinWait spin_wait(2, cores);
+        const Paused paused = pause_for(spin_wait, milliseconds(200));
         EXPECT_GE(paused.progress, (paused.pauses - 64) / 64) << cores << " cores for 2 ranks";
         EXPECT_GE(paused.progress, 1);
     }
 }
 
-TEST(Patience, does_not_ask_for_progress_each_time_it_spins) {
-    Patience patience(1, 1);
-    patience.fresh();
+TEST(SpinWait, does_not_ask_for_progress_each_time_it_spins) {
+    SpinWait spin_wait(1, 1);
+    spin_wait.fresh();
     int progress = 0;
-    for (int i = 0; i < 200; ++i) progress += patience.pause() ? 1 : 0;
+    for (int i = 0; i < 200; ++i) progress += spin_wait.pause() ? 1 : 0;
     EXPECT_GE(progress, 1);
     EXPECT_LE(progress, 10);
 }
 
-TEST(Patience, knows_that_ranks_share_cores_when_they_outnumber_them) {
-    EXPECT_TRUE(Patience(16, 2).crowded());
-    EXPECT_FALSE(Patience(2, 2).crowded());
+TEST(SpinWait, knows_that_ranks_share_cores_when_they_outnumber_them) {
+    EXPECT_TRUE(SpinWait(16, 2).crowded());
+    EXPECT_FALSE(SpinWait(2, 2).crowded());
 }
 
-TEST(Patience, takes_sixteen_processes_on_few_cores_through_two_thousand_barriers) {
+TEST(SpinWait, takes_sixteen_processes_on_few_cores_through_two_thousand_barriers) {
     const int members = 16;
     const int rounds = 2000;
     const auto segment = test::make_segment(members);
@@ -89,12 +89,12 @@ TEST(Patience, takes_sixteen_processes_on_few_cores_through_two_thousand_barrier
         const auto node = test::join(segment, me);
         ASSERT_TRUE(node);
         // It isn't told that the ranks outnumber the cores.
-        Patience patience(members, members);
+        SpinWait spin_wait(members, members);
         for (std::int64_t round = 0; round < rounds; ++round) {
-            test::begin(*node, patience);
+            test::begin(*node, spin_wait);
             node->expose_inline(0, &round, sizeof round);
             for (int peer = 0; peer < members; ++peer) {
-                const Exposure& exposure = test::wait_for(*node, patience, peer, 0);
+                const Exposure& exposure = test::wait_for(*node, spin_wait, peer, 0);
                 ASSERT_EQ(std::memcmp(node->direct(peer, exposure), &round, sizeof round), 0);
             }
             node->end();

@@ -1,4 +1,4 @@
-// Giving the core to others: what a yield tells of them, and how long to sleep.
+// Yield and back off: detects oversubscription from how long sched_yield takes, and says how long to sleep.
 #pragma once
 
 #include <chrono>
@@ -6,7 +6,7 @@
 namespace palmette::runtime {
 
 /// Learns from yields whether others want this core: one that takes long shows that somebody had it meanwhile.
-class GivingWay {
+class YieldBackoff {
   public:
     using Clock = std::chrono::steady_clock;
 

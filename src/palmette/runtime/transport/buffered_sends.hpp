@@ -1,4 +1,4 @@
-// Short messages that are sent from a copy, so that nobody waits for an acknowledgement.
+// Buffered eager sends: local completion without the transport's acknowledgement.
 #pragma once
 
 #include <mpi.h>
@@ -12,10 +12,10 @@ namespace palmette::runtime {
 /// MPICH over libfabric's tcp completes a send of more than some hundred bytes only when the receiver has acknowledged
 /// it: on a link of 5 ms a sender waits 10 ms for a message that arrived after 5. A copy lets the program go on. One
 /// thread at a time; all of it is local.
-class Outbox {
+class BufferedSends {
   public:
     /// The one of this process.
-    static Outbox& instance();
+    static BufferedSends& instance();
 
     static constexpr std::int64_t longest = 4096;  ///< bytes
 

@@ -1,4 +1,4 @@
-// Block lengths that a rank had to be told.
+// Counts of relayed blocks, exchanged before a v-collective.
 #pragma once
 
 #include <cstdint>
@@ -9,20 +9,20 @@ namespace palmette::runtime {
 
 class Work;
 
-/// Lengths for the few blocks that pass through this rank or are its own, by key (Layout::SomeLengths).
-class SomeLengths {
+/// Lengths for the few blocks that pass through this rank or are its own, by key (Layout::RelayedCounts).
+class RelayedCounts {
   public:
     void set(std::int64_t key, std::int64_t bytes);
     /// The rank's own block of a gatherv or scatterv.
     void add_own(const Work& work);
-    const Layout::SomeLengths& sorted() const { return entries_; }
+    const Layout::RelayedCounts& sorted() const { return entries_; }
 
   private:
-    Layout::SomeLengths entries_;
+    Layout::RelayedCounts entries_;
 };
 
 /// In gatherv, scatterv and alltoallv a rank knows only its own lengths. Where blocks are stored and forwarded, their
 /// lengths go the same way first: the plan itself is run on blocks of eight bytes. Collective. Returns an MPI code.
-int learn_lengths(Work& work, SomeLengths& some);
+int exchange_counts(Work& work, RelayedCounts& some);
 
 }  // namespace palmette::runtime

@@ -1,4 +1,4 @@
-#include "palmette/runtime/state/some_lengths.hpp"
+#include "palmette/runtime/state/relayed_counts.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -10,7 +10,7 @@ namespace palmette::runtime {
 
 using plan::Collective;
 
-void SomeLengths::set(std::int64_t key, std::int64_t bytes) {
+void RelayedCounts::set(std::int64_t key, std::int64_t bytes) {
     const auto at = std::lower_bound(entries_.begin(), entries_.end(), key,
                                      [](const auto& entry, std::int64_t k) { return entry.first < k; });
     if (at != entries_.end() && at->first == key)
@@ -19,7 +19,7 @@ void SomeLengths::set(std::int64_t key, std::int64_t bytes) {
         entries_.insert(at, {key, bytes});
 }
 
-void SomeLengths::add_own(const Work& work) {
+void RelayedCounts::add_own(const Work& work) {
     const int rank = work.state->rank();
     const bool in_send = work.in_place == Work::InPlace::own_block_of_send;
     const bool in_recv = work.in_place == Work::InPlace::own_block_of_recv;
@@ -30,10 +30,10 @@ void SomeLengths::add_own(const Work& work) {
 namespace {
 
 /// What a rank tells of its blocks, and what it is told of those that it gets.
-struct Told {
+struct ExchangedCounts {
     std::vector<std::int64_t> send, recv;
 
-    explicit Told(const Work& work) {
+    explicit ExchangedCounts(const Work& work) {
         const auto ranks = static_cast<std::size_t>(work.state->size());
         const int rank = work.state->rank();
         const bool root = rank == work.plan->key.root;
@@ -55,14 +55,14 @@ struct Told {
 
 }  // namespace
 
-int learn_lengths(Work& work, SomeLengths& some) {
+int exchange_counts(Work& work, RelayedCounts& some) {
     constexpr std::int64_t word = sizeof(std::int64_t);
     const CachedPlan& plan = *work.plan;
     Layout layout;
     layout.uniform_bytes = word;
     layout.transports = &work.state->executor().transports();
     const BoundProgram bound = bind(plan.collective, plan.program, *plan.job, layout);
-    Told told(work);
+    ExchangedCounts told(work);
     MpiExecutor& executor = work.state->executor();
     Environment environment = work.environment(executor);
     environment.bases = {reinterpret_cast<char*>(told.send.data()), reinterpret_cast<char*>(told.recv.data())};

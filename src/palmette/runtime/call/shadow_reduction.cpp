@@ -1,4 +1,4 @@
-#include "palmette/runtime/call/mpi_beside.hpp"
+#include "palmette/runtime/call/shadow_reduction.hpp"
 #include "palmette/base/never_destroyed.hpp"
 
 #include <algorithm>
@@ -10,10 +10,10 @@ namespace {
 using select::Function;
 
 /// Kept between calls, as the caller keeps its own: neither then pays for new pages.
-struct Rooms {
+struct Buffers {
     std::vector<char> input, result;
 };
-Rooms& rooms() { return base::per_thread<Rooms, MpiBeside>(); }
+Buffers& buffers() { return base::per_thread<Buffers, ShadowReduction>(); }
 
 bool is_in_blocks(Function function) {
     return function == Function::reduce_scatter || function == Function::reduce_scatter_block;
@@ -21,23 +21,23 @@ bool is_in_blocks(Function function) {
 
 }  // namespace
 
-bool MpiBeside::can_do(Function function, const Operation& operation, std::int64_t block_bytes, int ranks) {
+bool ShadowReduction::can_do(Function function, const Operation& operation, std::int64_t block_bytes, int ranks) {
     const std::int64_t blocks = is_in_blocks(function) ? ranks : 1;
     return operation.kernel() != nullptr && operation.layout().dense() && block_bytes <= most_bytes / blocks;
 }
 
-MpiBeside::MpiBeside(const Work& work)
+ShadowReduction::ShadowReduction(const Work& work)
     : work_(work), like_(work.in_place == Work::InPlace::all_of_recv ? work.recv : work.send), input_(like_.buffer()) {
     try {
         if (work.in_place != Work::InPlace::no) {
             const char* from = static_cast<const char*>(input_);
-            rooms().input.assign(from, from + like_.total());
-            input_ = rooms().input.data();
+            buffers().input.assign(from, from + like_.total());
+            input_ = buffers().input.data();
         }
         // Some MPIs want an address also where there is no result.
         const auto result_bytes = static_cast<std::size_t>(std::max<std::int64_t>(work.recv.total(), 1));
-        if (rooms().result.size() < result_bytes) rooms().result.resize(result_bytes);
-        result_ = rooms().result.data();
+        if (buffers().result.size() < result_bytes) buffers().result.resize(result_bytes);
+        result_ = buffers().result.data();
         if (work.plan->key.function == Function::reduce_scatter)
             for (int r = 0; r < work.state->size(); ++r) counts_.push_back(static_cast<int>(like_.count(r)));
     } catch (const std::bad_alloc&) {
@@ -45,12 +45,12 @@ MpiBeside::MpiBeside(const Work& work)
     }
 }
 
-bool MpiBeside::has_room_everywhere() const {
+bool ShadowReduction::has_memory_everywhere() const {
     int all = has_room_ ? 1 : 0;
     return PMPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, work_.state->hidden()) == MPI_SUCCESS && all == 1;
 }
 
-int MpiBeside::run() {
+int ShadowReduction::run() {
     const int count = static_cast<int>(like_.count());
     MPI_Datatype type = like_.type();
     MPI_Op op = work_.operation->handle();

@@ -1,10 +1,10 @@
-#include "palmette/collectives/trees/scratch_room.hpp"
+#include "palmette/collectives/trees/scratch_buffer.hpp"
 
 #include <algorithm>
 
 namespace palmette::collectives {
 
-void ScratchRoom::reserve(plan::ProgramBuilder& builder) {
+void ScratchBuffer::reserve(plan::ProgramBuilder& builder) {
     for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
         auto& list = layers_[layer];
         std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.first < b.first; });

@@ -1,16 +1,16 @@
-#include "palmette/runtime/transport/outbox.hpp"
+#include "palmette/runtime/transport/buffered_sends.hpp"
 
 #include <cstring>
 
 namespace palmette::runtime {
 
-Outbox& Outbox::instance() {
+BufferedSends& BufferedSends::instance() {
     // Never destroyed: messages may be on their way until MPI_Finalize.
-    static Outbox* outbox = new Outbox;
-    return *outbox;
+    static BufferedSends* buffered_sends = new BufferedSends;
+    return *buffered_sends;
 }
 
-bool Outbox::send(const char* data, int count, int peer, int tag, MPI_Comm comm, int& error) {
+bool BufferedSends::send(const char* data, int count, int peer, int tag, MPI_Comm comm, int& error) {
     if (room_.empty()) {
         room_.resize(places * static_cast<std::size_t>(longest));
         requests_.fill(MPI_REQUEST_NULL);
@@ -29,7 +29,7 @@ bool Outbox::send(const char* data, int count, int peer, int tag, MPI_Comm comm,
     return true;
 }
 
-void Outbox::drain() {
+void BufferedSends::drain() {
     if (!room_.empty()) PMPI_Waitall(static_cast<int>(places), requests_.data(), MPI_STATUSES_IGNORE);
 }
 

@@ -1,4 +1,4 @@
-#include "palmette/node/giving_way.hpp"
+#include "palmette/node/yield_backoff.hpp"
 
 #include <sched.h>
 
@@ -18,7 +18,7 @@ constexpr microseconds longest_nap{200};
 
 }  // namespace
 
-GivingWay::Clock::time_point GivingWay::yield() {
+YieldBackoff::Clock::time_point YieldBackoff::yield() {
     const Clock::time_point before = Clock::now();
     sched_yield();
     const Clock::time_point after = Clock::now();
@@ -29,7 +29,7 @@ GivingWay::Clock::time_point GivingWay::yield() {
     return after;
 }
 
-void GivingWay::nap(Clock::duration waited) {
+void YieldBackoff::nap(Clock::duration waited) {
     const auto share = std::chrono::duration_cast<microseconds>(waited) / 8;
     std::this_thread::sleep_for(std::clamp(share, shortest_nap, longest_nap));
 }

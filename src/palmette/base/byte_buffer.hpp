@@ -8,7 +8,7 @@ namespace palmette::base {
 
 /// A vector of bytes sets them all when it grows, which costs as much as a copy of them and takes their memory at once;
 /// this one leaves them as they come.
-class ByteRoom {
+class ByteBuffer {
   public:
     char* data() { return bytes_.get(); }
     const char* data() const { return bytes_.get(); }

@@ -8,7 +8,7 @@
 namespace palmette::collectives {
 
 /// The same blocks may be asked for several times, by slices or chunks that share them; `reserve` names each once.
-class ScratchRoom {
+class ScratchBuffer {
   public:
     void need(plan::Buffer layer, const plan::Blocks& blocks) {
         if (layers_.size() <= plan::layer_of(layer)) layers_.resize(plan::layer_of(layer) + 1);

@@ -1,9 +1,9 @@
-// How a rank waits for a flag in shared memory.
+// Spin, then yield, then sleep: how a rank polls a flag in shared memory.
 #pragma once
 
 #include <cstdint>
 
-#include "palmette/node/giving_way.hpp"
+#include "palmette/node/yield_backoff.hpp"
 
 namespace palmette::runtime {
 
@@ -20,12 +20,12 @@ inline void relax() {
 /// found out by the way: besides the counts, a yield that takes long shows that others want this core. Keep one per
 /// communicator, so that what it learned is kept.
 ///
-///     patience.fresh();
-///     while (!flag()) if (patience.pause()) let_mpi_progress();
-class Patience {
+///     spin_wait.fresh();
+///     while (!flag()) if (spin_wait.pause()) let_mpi_progress();
+class SpinWait {
   public:
     /// `ranks` of the job on this node, and the `cores` that any of them may run on.
-    Patience(int ranks, int cores) : enough_cores_(ranks <= cores) {}
+    SpinWait(int ranks, int cores) : enough_cores_(ranks <= cores) {}
 
     /// A new wait begins. (Left out, the next wait counts as part of the last one and sleeps sooner.)
     void fresh() { polls_ = yields_ = 0; }
@@ -49,10 +49,10 @@ class Patience {
     bool give_way();
 
     bool enough_cores_;
-    GivingWay way_;
-    std::uint32_t polls_ = 0;               ///< in vain, in this wait
-    std::uint32_t yields_ = 0;              ///< in this wait
-    GivingWay::Clock::time_point begin_{};  ///< of this wait's first yield
+    YieldBackoff way_;
+    std::uint32_t polls_ = 0;                  ///< in vain, in this wait
+    std::uint32_t yields_ = 0;                 ///< in this wait
+    YieldBackoff::Clock::time_point begin_{};  ///< of this wait's first yield
 };
 
 }  // namespace palmette::runtime
