@@ -80,14 +80,6 @@ function(_palmette_as_preload target exports)
   install(TARGETS ${target} LIBRARY DESTINATION palmette/lib COMPONENT python)
 endfunction()
 
-# The same sources are compiled once for each ABI, and most of that time is their headers': several are compiled as one, but not
-# while someone changes them one by one (dev).
-function(_palmette_batched target)
-  if(NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
-  endif()
-endfunction()
-
 include(PalmetteMatrix)
 
 function(_palmette_preload abi include_dir definitions)
@@ -110,7 +102,6 @@ function(_palmette_preload abi include_dir definitions)
     add_library(palmette_runtime_${abi} STATIC ${_runtime_sources})
     target_link_libraries(palmette_runtime_${abi} PUBLIC palmette_mpi_${abi} palmette_execute)
     add_dependencies(palmette_runtime_${abi} palmette_symbols_${abi} palmette_generated)
-    _palmette_batched(palmette_runtime_${abi})
     add_library(palmette::runtime_${abi} ALIAS palmette_runtime_${abi})
   endif()
   if(NOT _interpose_sources)
@@ -127,7 +118,6 @@ function(_palmette_preload abi include_dir definitions)
     target_link_libraries(palmette_interpose_${abi} PUBLIC palmette_runtime_${abi})
   endif()
   add_dependencies(palmette_interpose_${abi} palmette_symbols_${abi} palmette_generated)
-  _palmette_batched(palmette_interpose_${abi})
 
   set(_exports "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/interpose/exports.map")
   if(NOT EXISTS "${_exports}")
