@@ -35,8 +35,8 @@ include("${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/interpose/generate.cmake")
 add_library(palmette_smpi STATIC EXCLUDE_FROM_ALL ${_interpose_sources} ${PALMETTE_INTERPOSE_GENERATED})
 target_link_libraries(palmette_smpi PUBLIC palmette_runtime_smpi)
 add_dependencies(palmette_smpi palmette_generated)
-# Most of the time goes into headers: several sources are compiled as one. Not for the real MPIs, whose tiny calls took 5 % longer
-# so (docs/decisions/0018); simulated time doesn't depend on it.
+# Most of the time goes into headers: several sources are compiled as one. Not for the real MPIs, whose tiny calls took
+# 5 % longer so (docs/decisions/0018); simulated time doesn't depend on it.
 set_target_properties(palmette_runtime_smpi palmette_smpi PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
 
 set(_simbench "${CMAKE_CURRENT_SOURCE_DIR}/src/programs/simbench")

@@ -6,8 +6,8 @@
 For each such row of src/palmette/select/built_in.json jobs are looked for that the row answers for: two and four ranks of
 this machine where it is for one node, else an emulated cluster (LABS) with ranks in their order or scattered. There
 `palmette bench` compares the MPI alone with what the table would take if it left nothing to the MPI, at both ends of the
-row's sizes and between. The ratio is the largest, since that is why a row is there. Samples are kept in --store. Rows whose
-reason isn't a time (ranks that don't know the sizes, operations that keep the order of ranks, nonblocking calls) get none.
+row's sizes and between. The ratio is the largest, since that is why a row is there. Samples are kept in --store. Rows
+whose source is `reason` get none: no time decided.
 A ratio that isn't above 1 tells that a row had better go.
 """
 
@@ -57,12 +57,12 @@ class Try:
     """Empty: this machine."""
     placement: str
     ranks: int
+    blocking: bool
 
 
 def is_timed(row: dict[str, Any]) -> bool:
     """Whether a time is the reason of a row that leaves calls to the MPI."""
-    because = ("nonblocking", "keeps the order", "don't know the sizes")
-    return row["algorithm"] == "mpi" and not any(word in row["why"] for word in because)
+    return row["algorithm"] == "mpi" and row["source"] != "reason"
 
 
 def sizes_of(row: dict[str, Any]) -> list[int]:
@@ -89,19 +89,28 @@ def found_for(index: int, row: dict[str, Any], jobs: Jobs) -> list[Try]:
                 for size in sizes_of(row)
                 if _core.Table.built_in()
                 .choose(
-                    row["function"], job, 0, 0 if row["function"] == "barrier" else size, mpi=mpi, crowded=ranks > CORES
+                    row["function"],
+                    job,
+                    0,
+                    0 if row["function"] == "barrier" else size,
+                    mpi=mpi,
+                    crowded=ranks > CORES,
+                    blocking=row.get("blocking", True),
                 )
                 .reason.startswith((f"table row {index}:", f"table row {index} "))
             )
             if decided:
-                found.append(Try(index, row["function"], decided, mpi, lab, placement, ranks))
+                blocking = row.get("blocking", True)
+                found.append(Try(index, row["function"], decided, mpi, lab, placement, ranks, blocking))
                 break
     return found
 
 
 def palmettes_choice(one: Try, size: int, job: _core.Job, without: _core.Table) -> str:
     """What palmette would take if no row left anything to the MPI."""
-    choice = without.choose(one.function, job, 0, size, mpi=one.mpi, crowded=one.ranks > CORES).algorithm
+    choice = without.choose(
+        one.function, job, 0, size, mpi=one.mpi, crowded=one.ranks > CORES, blocking=one.blocking
+    ).algorithm
     if choice is not None:
         return choice
     (cell,) = cells_of([one.function], [size], 0)
@@ -112,7 +121,7 @@ def measured(one: Try, size: int, algorithm: str, options: argparse.Namespace, l
     """The cell of `palmette bench` for the algorithm beside the MPI alone."""
     place = ["--lab-name", lab_name, "--placement", one.placement] if one.lab else ["-n", str(one.ranks)]
     words = [
-        str(Path(sys.executable).with_name("palmette")), "bench", one.function, "--sizes", str(size), "--json",
+        str(Path(sys.executable).with_name("palmette")), "bench", one.function if one.blocking else f"i{one.function}", "--sizes", str(size), "--json",
         "--mpi", one.mpi, "--seconds", str(options.seconds), "--store", str(options.store), *place,
         "--env", f"PALMETTE_{one.function.upper()}={algorithm}", "--min-iterations", "15",
     ]  # fmt: skip

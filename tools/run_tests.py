@@ -2,7 +2,8 @@
 
 Usage: run_tests.py [cpp] [quiet] [jobs] [long] [-- PYTEST-ARGUMENTS]      default: all but long
 
-`cpp` and `quiet` only reckon, so they take all processors; `jobs`, one after the other, runs MPI jobs, networks and services.
+`cpp` and `quiet` only reckon, so they take all processors; `jobs`, one after the other, runs MPI jobs, networks and
+services.
 `long` is what make test leaves out: sweeps, soaks, suites of other projects, and rivals' simulated times anew.
 
 Each part ends with its time, and before the last line stand the slowest tests.

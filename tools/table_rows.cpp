@@ -67,7 +67,8 @@ int main(int count, char** words) {
                "namespace {\n\nconstexpr StoredRow rows[] = {\n";
         for (const Row& row : table.rows()) write(out, row);
         out << "};\n\nconstexpr StoredSource sources[] = {\n";
-        for (const auto& [name, text] : table.sources()) out << "    {" << quoted(name) << ", " << quoted(text) << "},\n";
+        for (const auto& [name, text] : table.sources())
+            out << "    {" << quoted(name) << ", " << quoted(text) << "},\n";
         out << "};\n\n}  // namespace\n\nconst StoredRow* const stored_rows = rows;\nconst std::size_t "
                "stored_row_count = "
             << table.rows().size()

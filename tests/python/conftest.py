@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what starts MPI jobs, networks or services: one at a time; all else may run side by side (tools/run_tests.py)."""
+    """Mark what starts MPI jobs, networks or services: tools/run_tests.py runs all else side by side."""
     for item in items:
         if any(item.get_closest_marker(name) for name in ("mpi", "root")):
             item.add_marker("jobs")

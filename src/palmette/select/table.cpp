@@ -321,7 +321,8 @@ Choice Table::choose(Function function, const Job& job, const plan::Request& req
 }
 
 std::string Table::reason_of(std::size_t row) const {
-    const auto& [why, ratio] = std::pair(rows_[row].why, rows_[row].mpi_ratio);
+    const std::string& why = rows_[row].why;
+    const double ratio = rows_[row].mpi_ratio;
     std::string loss;
     if (ratio > 0) {
         std::array<char, 80> text{};

@@ -1,6 +1,7 @@
 """The lab measured: calibration finds the rates and the delay that it was made with, ping-pong its leaves.
 
-What comes out depends on how busy the machine is: `make test` asks for figures of each kind, `make test-long` for right ones.
+What comes out depends on how busy the machine is: `make test` asks for figures of each kind, `make test-long` for
+right ones.
 """
 
 from __future__ import annotations

@@ -208,7 +208,7 @@ def _installed(variant: str, directory: Path) -> Mpi:
 
 
 LOGIC = ("check", "comparison", "control", "left_to_mpi", "matrix", "reorder", "run", "told_once")
-"""Modules about what is decided, counted and told, which is the same code under every MPI. Bytes are compared on all."""
+"""Modules about what is decided, counted and told: the same code under every MPI. Bytes are compared on all."""
 
 
 @pytest.hookimpl(tryfirst=True)
