@@ -120,8 +120,9 @@ def palmettes_choice(one: Try, size: int, job: _core.Job, without: _core.Table) 
 def measured(one: Try, size: int, algorithm: str, options: argparse.Namespace, lab_name: str) -> dict[str, Any]:
     """The cell of `palmette bench` for the algorithm beside the MPI alone."""
     place = ["--lab-name", lab_name, "--placement", one.placement] if one.lab else ["-n", str(one.ranks)]
+    name = one.function if one.blocking else f"i{one.function}"
     words = [
-        str(Path(sys.executable).with_name("palmette")), "bench", one.function if one.blocking else f"i{one.function}", "--sizes", str(size), "--json",
+        str(Path(sys.executable).with_name("palmette")), "bench", name, "--sizes", str(size), "--json",
         "--mpi", one.mpi, "--seconds", str(options.seconds), "--store", str(options.store), *place,
         "--env", f"PALMETTE_{one.function.upper()}={algorithm}", "--min-iterations", "15",
     ]  # fmt: skip

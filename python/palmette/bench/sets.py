@@ -7,7 +7,7 @@ from typing import Any
 
 from palmette.bench.results import Run
 from palmette.bench.rivals import PRESETS
-from palmette.bench.settings import BLOCKING, NONBLOCKING
+from palmette.bench.settings import BLOCKING
 from palmette.bench.targets import Outcome, Target, outcomes
 
 LAB = "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core"
@@ -114,7 +114,7 @@ SETS: dict[str, BenchSet] = {
             name="nonblocking",
             sentence="Nonblocking calls on the lab: time, and how much of it computation hides.",
             settings={
-                "collectives": NONBLOCKING,
+                "collectives": ("iallgather", "ibcast", "iallreduce", "ialltoall"),
                 "sizes": (K, 16 * K, 64 * K),
                 "placements": ("random:1",),
             },

@@ -30,7 +30,7 @@ BLOCKING = (
     "scan",
     "exscan",
 )
-NONBLOCKING = ("iallgather", "ibcast", "iallreduce", "ialltoall")
+NONBLOCKING = ("iallgather", "ibcast", "iallreduce", "ialltoall", "ireduce", "ibarrier", "iscan", "iexscan")
 COLLECTIVES = BLOCKING + NONBLOCKING
 """The rows of src/programs/collbench/collectives.h; a test compares."""
 
@@ -103,7 +103,9 @@ class Settings:
     @property
     def cells(self) -> tuple[tuple[str, int], ...]:
         """Collective and size of the cells that one job measures; a barrier has size 0."""
-        return tuple((name, size) for name in self.collectives for size in ((0,) if name == "barrier" else self.sizes))
+        return tuple(
+            (name, size) for name in self.collectives for size in ((0,) if name.endswith("barrier") else self.sizes)
+        )
 
     @property
     def cells_per_job(self) -> int:

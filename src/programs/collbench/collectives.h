@@ -75,7 +75,12 @@ struct work {
         (SEND_EVEN, RECV_EVEN, ALL, request))                                                                \
     ROW(ibcast, Ibcast, NOTHING, AT_ROOT, BLOCK, EVERYWHERE, MOVE, EVEN, (RECV_EVEN, w->root, ALL, request)) \
     ROW(iallreduce, Iallreduce, BLOCK, EVERYWHERE, BLOCK, EVERYWHERE, SUM, EVEN, (ADD_UP, ALL, request))     \
-    ROW(ialltoall, Ialltoall, BLOCKS, EVERYWHERE, BLOCKS, EVERYWHERE, MOVE, EVEN, (SEND_EVEN, RECV_EVEN, ALL, request))
+    ROW(ialltoall, Ialltoall, BLOCKS, EVERYWHERE, BLOCKS, EVERYWHERE, MOVE, EVEN,                            \
+        (SEND_EVEN, RECV_EVEN, ALL, request))                                                                \
+    ROW(ireduce, Ireduce, BLOCK, EVERYWHERE, BLOCK, AT_ROOT, SUM, EVEN, (ADD_UP, w->root, ALL, request))     \
+    ROW(ibarrier, Ibarrier, NOTHING, EVERYWHERE, NOTHING, EVERYWHERE, MOVE, EVEN, (ALL, request))            \
+    ROW(iscan, Iscan, BLOCK, EVERYWHERE, BLOCK, EVERYWHERE, SUM_TO, EVEN, (ADD_UP, ALL, request))            \
+    ROW(iexscan, Iexscan, BLOCK, EVERYWHERE, BLOCK, EVERYWHERE, SUM_BEFORE, EVEN, (ADD_UP, ALL, request))
 
 struct collective {
     const char* name;

@@ -29,6 +29,13 @@ TEST(BuiltIn, every_row_says_where_it_comes_from) {
         EXPECT_THAT(sources, testing::Contains(testing::Pair(row.source, testing::Not(testing::IsEmpty())))) << row.why;
 }
 
+TEST(BuiltIn, every_row_that_leaves_calls_to_the_mpi_for_their_time_tells_the_loss) {
+    for (const Row& row : Table::built_in().rows()) {
+        const bool is_timed = !row.algorithm && !row.by_model && row.source != "reason";
+        EXPECT_EQ(row.mpi_ratio > 1, is_timed) << name_of(row.function) << ": " << row.why;
+    }
+}
+
 TEST(BuiltIn, a_source_must_be_one_of_the_tables) {
     try {
         (void)table_with(R"({"function": "bcast", "algorithm": "linear", "source": "nowhere"})");
