@@ -244,7 +244,7 @@ def look(one: Drawn, place: LabPlace, store: TuningStore, seconds: float, table:
 def chosen_before(one: Drawn, topology: Path | None, hosts: Sequence[str], table: Path | None) -> str:
     """Return what the table takes for a cell."""
     rules = _core.Table.from_file(table) if table else _core.Table.built_in()
-    return present_choice_on(rules, job_on(topology, hosts)[1], one.cell, one.mpi, crowded=False)
+    return present_choice_on(rules, job_on(topology, hosts)[1], one.cell, one.mpi, oversubscribed=False)
 
 
 def rows_of(wanted: Sequence[Drawn], store: TuningStore, table: Path | None, topology: Path | None) -> list[Quality]:

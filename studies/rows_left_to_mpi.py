@@ -94,7 +94,7 @@ def found_for(index: int, row: dict[str, Any], jobs: Jobs) -> list[Try]:
                     0,
                     0 if row["function"] == "barrier" else size,
                     mpi=mpi,
-                    crowded=ranks > CORES,
+                    oversubscribed=ranks > CORES,
                     blocking=row.get("blocking", True),
                 )
                 .reason.startswith((f"table row {index}:", f"table row {index} "))
@@ -109,7 +109,7 @@ def found_for(index: int, row: dict[str, Any], jobs: Jobs) -> list[Try]:
 def palmettes_choice(one: Try, size: int, job: _core.Job, without: _core.Table) -> str:
     """What palmette would take if no row left anything to the MPI."""
     choice = without.choose(
-        one.function, job, 0, size, mpi=one.mpi, crowded=one.ranks > CORES, blocking=one.blocking
+        one.function, job, 0, size, mpi=one.mpi, oversubscribed=one.ranks > CORES, blocking=one.blocking
     ).algorithm
     if choice is not None:
         return choice

@@ -37,7 +37,8 @@ void write(std::ostream& out, const Row& row) {
     out << ", " << choice(row.even_switches);
     for (const double value : {row.min_latency_s, row.max_latency_s, row.min_load}) out << ", " << number(value);
     out << ", " << quoted(row.mpi);
-    for (const std::optional<bool>& value : {row.scattered, row.crowded, row.blocking}) out << ", " << choice(value);
+    for (const std::optional<bool>& value : {row.scattered, row.oversubscribed, row.blocking})
+        out << ", " << choice(value);
     out << ", "
         << quoted(row.algorithm  ? row.algorithm->text()
                   : row.by_model ? "model"

@@ -1,7 +1,7 @@
 // Communicators of all kinds: made and freed by the thousand, many alive at once, reordered, inter-communicators, and
 // receives of the user's that would take any message.
 //
-//     communicators [--cycles N] [--alive N] [--patience SECONDS]
+//     communicators [--cycles N] [--alive N] [--timeout SECONDS]
 
 #include <mpi.h>
 
@@ -17,9 +17,9 @@ namespace {
 int world_size = 0;
 
 /// A library that duplicates a communicator for each call: handles come back, and with them another order of ranks.
-void make_and_free(long cycles, unsigned patience, Outcome& outcome) {
+void make_and_free(long cycles, unsigned timeout_s, Outcome& outcome) {
     for (long i = 0; i < cycles; ++i) {
-        watch(patience);
+        watch(timeout_s);
         std::snprintf(doing, sizeof doing, "cycle %ld of making, using and freeing a communicator", i);
         MPI_Comm comm = MPI_COMM_NULL;
         const int forward = i % 2 == 0 ? world_rank : -world_rank;
@@ -54,10 +54,10 @@ void make_and_free(long cycles, unsigned patience, Outcome& outcome) {
 }
 
 /// Most programs could have 2,000 communicators on MPICH; half of the ids for hidden ones would leave 1,000.
-void many_alive(long wanted, unsigned patience, Outcome& outcome) {
+void many_alive(long wanted, unsigned timeout_s, Outcome& outcome) {
     std::vector<MPI_Comm> comms;
     for (long i = 0; i < wanted; ++i) {
-        watch(patience);
+        watch(timeout_s);
         std::snprintf(doing, sizeof doing, "communicator %ld of %ld alive at once", i, wanted);
         MPI_Comm comm = MPI_COMM_NULL;
         MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -259,19 +259,19 @@ int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
     MPI_Comm_size(MPI_COMM_WORLD, &world_size);
-    const auto patience = static_cast<unsigned>(option(argc, argv, "--patience", 60));
+    const auto timeout_s = static_cast<unsigned>(option(argc, argv, "--timeout", 60));
     Outcome outcome;
-    watch(patience);
+    watch(timeout_s);
     std::snprintf(doing, sizeof doing, "communicators of all kinds");
     kinds(outcome);
     std::snprintf(doing, sizeof doing, "inter-communicators");
     between_groups(outcome);
     std::snprintf(doing, sizeof doing, "receives for anything");
     if (world_size > 1) wildcards(outcome);
-    make_and_free(option(argc, argv, "--cycles", 3000), patience, outcome);
-    many_alive(option(argc, argv, "--alive", 100), patience, outcome);
+    make_and_free(option(argc, argv, "--cycles", 3000), timeout_s, outcome);
+    many_alive(option(argc, argv, "--alive", 100), timeout_s, outcome);
     std::snprintf(doing, sizeof doing, "MPI_Finalize");
-    watch(patience);
+    watch(timeout_s);
     const int status = outcome.close(MPI_COMM_WORLD);
     MPI_Finalize();
     return status;

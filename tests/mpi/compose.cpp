@@ -2,7 +2,7 @@
 // uneven counts, many under way at once, must give what the MPI's collectives give; what can't be is an error on all
 // ranks. Status 77 without palmette.
 //
-//     compose [--rounds N] [--every 1] [--patience SECONDS]
+//     compose [--rounds N] [--every 1] [--timeout SECONDS]
 //
 // With --every, each composition runs on communicators of 1 rank to all, once with equal counts and once with counts of
 // each rank's own.
@@ -250,11 +250,11 @@ Case random_case(Rng& shared, int size, MPI_Op maps) {
 }
 
 /// Every composition on the first 1, 2, ... ranks, at all of which the hierarchy, the root and the method are others.
-void every_size(Outcome& outcome, MPI_Op maps, unsigned patience) {
+void every_size(Outcome& outcome, MPI_Op maps, unsigned timeout_s) {
     int world = 1;
     MPI_Comm_size(MPI_COMM_WORLD, &world);
     for (int size = 1; size <= world; ++size) {
-        watch(patience);
+        watch(timeout_s);
         MPI_Comm comm = MPI_COMM_NULL;
         MPI_Comm_split(MPI_COMM_WORLD, world_rank < size ? 0 : MPI_UNDEFINED, world_rank, &comm);
         if (comm == MPI_COMM_NULL) continue;
@@ -325,7 +325,7 @@ void errors(MPI_Comm comm, Outcome& outcome) {
 int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
-    const auto patience = static_cast<unsigned>(option(argc, argv, "--patience", 90));
+    const auto timeout_s = static_cast<unsigned>(option(argc, argv, "--timeout", 90));
     if (!palmette_plan_make) {
         MPI_Finalize();
         return 77;
@@ -337,7 +337,7 @@ int main(int argc, char** argv) {
     MPI_Comm half = MPI_COMM_NULL;
     MPI_Comm_split(MPI_COMM_WORLD, world_rank % 2, -world_rank, &half);
     for (long round = 0; round < rounds; ++round) {
-        watch(patience);
+        watch(timeout_s);
         for (MPI_Comm comm : {MPI_COMM_WORLD, half}) {
             int size = 1;
             MPI_Comm_size(comm, &size);
@@ -367,8 +367,8 @@ int main(int argc, char** argv) {
             }
         }
     }
-    if (option(argc, argv, "--every", 0) != 0) every_size(outcome, maps, patience);
-    watch(patience);
+    if (option(argc, argv, "--every", 0) != 0) every_size(outcome, maps, timeout_s);
+    watch(timeout_s);
     std::snprintf(doing, sizeof doing, "errors");
     errors(MPI_COMM_WORLD, outcome);
     MPI_Comm_free(&half);

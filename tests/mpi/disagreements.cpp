@@ -3,7 +3,7 @@
 // ("expect: ..."). Without the check these calls hang or give wrong data, so the program is run with it only. At least
 // 4 ranks.
 //
-//     disagreements [--fatal 1] [--patience SECONDS]
+//     disagreements [--fatal 1] [--timeout SECONDS]
 // With --fatal the first mistake meets MPI_ERRORS_ARE_FATAL: the program must end.
 
 #include <mpi.h>
@@ -143,7 +143,7 @@ int main(int argc, char** argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
     int size = 0;
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    const auto patience = static_cast<unsigned>(option(argc, argv, "--patience", 20));
+    const auto timeout_s = static_cast<unsigned>(option(argc, argv, "--timeout", 20));
     if (size < 4) {
         if (world_rank == 0) std::fprintf(stderr, "disagreements: %d ranks are too few, start it on 4 or more\n", size);
         MPI_Finalize();
@@ -160,7 +160,7 @@ int main(int argc, char** argv) {
     for (Mistake& one : unrooted(comm, room)) all.push_back(std::move(one));
     Outcome outcome;
     for (const Mistake& mistake : all) {
-        watch(patience);
+        watch(timeout_s);
         std::snprintf(doing, sizeof doing, "%s where %s", mistake.function.c_str(), mistake.expected.c_str());
         if (world_rank == 0) {
             std::printf("expect: %s: %s\n", mistake.function.c_str(), mistake.expected.c_str());

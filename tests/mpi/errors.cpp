@@ -1,7 +1,7 @@
 // Wrong arguments: the same error class as without a preload, told to the user's own error handler, once, with the
 // user's communicator; and collectives go on working afterwards.
 //
-//     errors [--patience SECONDS]
+//     errors [--timeout SECONDS]
 
 #include <mpi.h>
 
@@ -126,7 +126,7 @@ void try_all(MPI_Comm comm, const char* handler, bool counted, Outcome& outcome)
 int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
-    watch(static_cast<unsigned>(option(argc, argv, "--patience", 60)));
+    watch(static_cast<unsigned>(option(argc, argv, "--timeout", 60)));
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     Outcome outcome;

@@ -1,7 +1,7 @@
 // The functions with MPI_Count: the same results as by PMPI_, and, where told so, a broadcast of more bytes than an int
 // counts. Status 77 where the MPI has none.
 //
-//     large_counts [--bytes N] [--patience SECONDS]
+//     large_counts [--bytes N] [--timeout SECONDS]
 
 #include <mpi.h>
 
@@ -135,7 +135,7 @@ int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
 #if MPI_VERSION >= 4
-    watch(static_cast<unsigned>(option(argc, argv, "--patience", 60)));
+    watch(static_cast<unsigned>(option(argc, argv, "--timeout", 60)));
     Outcome outcome;
     if (const long bytes = option(argc, argv, "--bytes", 0); bytes > 0)
         broadcast(outcome, bytes);

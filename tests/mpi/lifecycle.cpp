@@ -1,7 +1,7 @@
 // What may be called before MPI_Init and after MPI_Finalize, and collectives in callbacks that run inside MPI_Finalize.
 // Every rank prints its closing line: after MPI_Finalize they can't add up.
 //
-//     lifecycle [--patience SECONDS]
+//     lifecycle [--timeout SECONDS]
 
 #include <mpi.h>
 
@@ -48,7 +48,7 @@ void check_callable(const char* when) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    watch(static_cast<unsigned>(option(argc, argv, "--patience", 60)));
+    watch(static_cast<unsigned>(option(argc, argv, "--timeout", 60)));
     check_callable("before MPI_Init");
     int provided = -1;
     MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);

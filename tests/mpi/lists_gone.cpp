@@ -2,7 +2,7 @@
 // when the operation is made. Status 77 where
 // the MPI has none.
 //
-//     lists_gone [--patience SECONDS]
+//     lists_gone [--timeout SECONDS]
 
 #include <mpi.h>
 
@@ -111,7 +111,7 @@ int main(int argc, char** argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
 #ifdef TEST_HAS_PERSISTENT
-    watch(static_cast<unsigned>(option(argc, argv, "--patience", 60)));
+    watch(static_cast<unsigned>(option(argc, argv, "--timeout", 60)));
     Outcome outcome;
     run(MPI_COMM_WORLD, outcome);
     const int status = outcome.close(MPI_COMM_WORLD);

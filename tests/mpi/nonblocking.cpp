@@ -1,7 +1,7 @@
 // Nonblocking collectives, several at a time on several communicators, among ordinary messages in the same arrays of
 // requests, completed in every way that there is, with other calls in between: the results must be those of PMPI_.
 //
-//     nonblocking [--seed N] [--first N] [--cases N] [--patience SECONDS] [--free-communicator 0]
+//     nonblocking [--seed N] [--first N] [--cases N] [--timeout SECONDS] [--free-communicator 0]
 
 #include <mpi.h>
 #include <unistd.h>
@@ -266,8 +266,8 @@ int main(int argc, char** argv) {
     const auto seed = static_cast<std::uint64_t>(option(argc, argv, "--seed", 1));
     const long first = option(argc, argv, "--first", 0);
     const long cases = option(argc, argv, "--cases", 60);
-    const auto patience = static_cast<unsigned>(option(argc, argv, "--patience", 60));
-    watch(patience);
+    const auto timeout_s = static_cast<unsigned>(option(argc, argv, "--timeout", 60));
+    watch(timeout_s);
     std::vector<Place> places{{"world", MPI_COMM_WORLD}};
     MPI_Comm comm = MPI_COMM_NULL;
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
@@ -283,10 +283,10 @@ int main(int argc, char** argv) {
     }
     Outcome outcome;
     for (long number = first; number < first + cases; ++number) {
-        watch(patience);
+        watch(timeout_s);
         run_case(seed, number, places, outcome);
     }
-    watch(patience);
+    watch(timeout_s);
     crossed_waits(outcome);
     freed_at_once(outcome, option(argc, argv, "--free-communicator", 1) != 0);
     for (std::size_t i = 1; i < places.size(); ++i) MPI_Comm_free(&places[i].comm);

@@ -1,7 +1,7 @@
 // Arguments that are wrong at one rank alone: it gets the error of the MPI, and nobody waits for it; collectives go on
 // working afterwards.
 //
-//     one_wrong [--patience SECONDS]
+//     one_wrong [--timeout SECONDS]
 
 #include <mpi.h>
 
@@ -220,10 +220,10 @@ int main(int argc, char** argv) {
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     Outcome outcome;
     for (const Case& one : cases()) {
-        watch(static_cast<unsigned>(option(argc, argv, "--patience", 30)));
+        watch(static_cast<unsigned>(option(argc, argv, "--timeout", 30)));
         run(one, outcome);
     }
-    watch(static_cast<unsigned>(option(argc, argv, "--patience", 30)));
+    watch(static_cast<unsigned>(option(argc, argv, "--timeout", 30)));
     run_persistent(outcome);
     const int status = outcome.close(MPI_COMM_WORLD);
     MPI_Finalize();

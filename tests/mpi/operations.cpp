@@ -1,7 +1,7 @@
 // What palmette makes of operations and datatypes, against the MPI's own MPI_Reduce_local, byte for byte: every
 // predefined operation on every predefined type, user-defined operations on derived types, and what must be refused.
 //
-//     operations [--seed N] [--rounds N] [--measure 1] [--patience SECONDS]
+//     operations [--seed N] [--rounds N] [--measure 1] [--timeout SECONDS]
 // Each rank does the same on other data. With --measure rank 0 prints what a lookup costs and what the kernels reach.
 
 #include <mpi.h>
@@ -308,7 +308,7 @@ int main(int argc, char** argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
-    watch(static_cast<unsigned>(option(argc, argv, "--patience", 100)));
+    watch(static_cast<unsigned>(option(argc, argv, "--timeout", 100)));
     if (option(argc, argv, "--measure", 0) != 0 && world_rank == 0) measure();
 
     Outcome outcome;

@@ -1,7 +1,7 @@
 // Persistent collectives: several, started again and again in an order of each rank's own, alone and among ordinary
 // persistent and nonblocking requests; the results must be those of PMPI_. Status 77 where the MPI has none.
 //
-//     persistent [--seed N] [--rounds N] [--patience SECONDS]
+//     persistent [--seed N] [--rounds N] [--timeout SECONDS]
 
 #include <mpi.h>
 
@@ -113,10 +113,10 @@ int main(int argc, char** argv) {
 #endif
     const auto seed = static_cast<std::uint64_t>(option(argc, argv, "--seed", 1));
     const auto rounds = static_cast<int>(option(argc, argv, "--rounds", 6));
-    const auto patience = static_cast<unsigned>(option(argc, argv, "--patience", 60));
+    const auto timeout_s = static_cast<unsigned>(option(argc, argv, "--timeout", 60));
     Outcome outcome;
     for (std::uint64_t set = 0; set < 6; ++set) {
-        watch(patience);
+        watch(timeout_s);
         MPI_Comm comm = MPI_COMM_WORLD;
         if (set % 3 == 2) MPI_Comm_split(MPI_COMM_WORLD, 0, -world_rank, &comm);
         int value = 0;

@@ -1,7 +1,7 @@
 // Every blocking collective with random arguments through MPI_ and through PMPI_: every byte of every buffer must be
 // what it has to be, those between and around the data included.
 //
-//     random_arguments [--seed N] [--first N] [--cases N] [--patience SECONDS] [--alone 1] [--moving-only 1]
+//     random_arguments [--seed N] [--first N] [--cases N] [--timeout SECONDS] [--alone 1] [--moving-only 1]
 //
 // A failure names its seed and case: `--seed S --first C --cases 1` does this one alone, on as many ranks and with the
 // same settings. With --alone PMPI_'s collectives aren't called: what must come is known without them, and types may
@@ -26,7 +26,7 @@ int main(int argc, char** argv) {
     const auto seed = static_cast<std::uint64_t>(option(argc, argv, "--seed", 1));
     const long first = option(argc, argv, "--first", 0);
     const long cases = option(argc, argv, "--cases", 200);
-    const auto patience = static_cast<unsigned>(option(argc, argv, "--patience", 60));
+    const auto timeout_s = static_cast<unsigned>(option(argc, argv, "--timeout", 60));
     const bool alone = option(argc, argv, "--alone", 0) != 0;
     const int functions =
         option(argc, argv, "--moving-only", 0) != 0 ? static_cast<int>(Function::reduce) : function_count;
@@ -42,7 +42,7 @@ int main(int argc, char** argv) {
     Outcome outcome;
     Outcome rival("only the MPI is wrong");
     for (long number = first; number < first + cases; ++number) {
-        watch(patience);
+        watch(timeout_s);
         Rng choice(seed, static_cast<std::uint64_t>(number), 1U << 20);
         // Half of the cases on the world: most programs use nothing else.
         const Communicator& where = choice.one_in(2) ? all[0] : choice.pick(all);
@@ -66,7 +66,7 @@ int main(int argc, char** argv) {
         }
     }
     std::snprintf(doing, sizeof doing, "freeing communicators and MPI_Finalize");
-    watch(patience);
+    watch(timeout_s);
     outcome.check(calls_with_another_type == 0, "operations were called %ld times with another type",
                   calls_with_another_type);
     free_own_operations(operations.own);

@@ -2,7 +2,7 @@
 // ranks, the same when the call is made again, also on a duplicate of the communicator, and close to what the MPI
 // finds. Rank 0 prints a digest of all results, so that runs can be compared.
 //
-//     reproducible [--seed N] [--cases N] [--patience SECONDS]
+//     reproducible [--seed N] [--cases N] [--timeout SECONDS]
 
 #include <mpi.h>
 
@@ -161,13 +161,13 @@ int main(int argc, char** argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
     const auto seed = static_cast<std::uint64_t>(option(argc, argv, "--seed", 1));
     const long cases = option(argc, argv, "--cases", 100);
-    const auto patience = static_cast<unsigned>(option(argc, argv, "--patience", 60));
+    const auto timeout_s = static_cast<unsigned>(option(argc, argv, "--timeout", 60));
     MPI_Comm dup = MPI_COMM_NULL;
     MPI_Comm_dup(MPI_COMM_WORLD, &dup);
     Outcome outcome;
     std::uint64_t digest = 0;
     for (long number = 0; number < cases; ++number) {
-        watch(patience);
+        watch(timeout_s);
         digest = digest * 31 + Case(seed, number, MPI_COMM_WORLD, dup).run(outcome);
     }
     MPI_Comm_free(&dup);

@@ -2,7 +2,7 @@
 // sessions one after the other; then, with --world, in MPI_Init's world with a session beside it. Every rank prints its
 // closing line. Status 77 when the MPI has no sessions.
 //
-//     sessions [--sessions N] [--world 1] [--patience SECONDS]
+//     sessions [--sessions N] [--world 1] [--timeout SECONDS]
 
 #include <mpi.h>
 
@@ -38,7 +38,7 @@ void one_session(int number, Outcome& outcome) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    watch(static_cast<unsigned>(option(argc, argv, "--patience", 60)));
+    watch(static_cast<unsigned>(option(argc, argv, "--timeout", 60)));
     Outcome outcome;
     const long sessions = option(argc, argv, "--sessions", 1);
     for (long s = 1; s <= sessions; ++s) one_session(static_cast<int>(s), outcome);

@@ -1,7 +1,7 @@
 // MPI_THREAD_MULTIPLE: threads that run collectives at the same time, each on communicators of its own, which it also
 // duplicates and frees.
 //
-//     threads [--threads N] [--rounds N] [--patience SECONDS]
+//     threads [--threads N] [--rounds N] [--timeout SECONDS]
 // Status 77 when the MPI gives less than MPI_THREAD_MULTIPLE.
 
 #include <mpi.h>
@@ -40,7 +40,7 @@ int main(int argc, char** argv) {
     }
     const auto threads = static_cast<std::size_t>(option(argc, argv, "--threads", 4));
     const long rounds = option(argc, argv, "--rounds", 40);
-    watch(static_cast<unsigned>(option(argc, argv, "--patience", 60)));
+    watch(static_cast<unsigned>(option(argc, argv, "--timeout", 60)));
     std::snprintf(doing, sizeof doing, "%zu threads, %ld rounds", threads, rounds);
 
     std::vector<MPI_Comm> comms(threads, MPI_COMM_NULL);

@@ -57,7 +57,7 @@ def _one_line_errors() -> Iterator[None]:
 @click.option("--root", type=Whole(0), default=0, show_default=True, help="The root rank.")
 @click.option("--table", metavar="FILE", help="Decision table. [default: PALMETTE_TABLE, or the built-in one]")
 @click.option("--ordered", is_flag=True, help="The operation isn't commutative.")
-@click.option("--crowded", is_flag=True, help="Ranks outnumber the cores of a node.")
+@click.option("--oversubscribed", is_flag=True, help="Ranks outnumber the cores of a node.")
 @click.option("--rows", "all_rows", is_flag=True, help="Show each row of the table that doesn't match, and why.")
 @click.option("--no-model", is_flag=True, help="Predict nothing: faster on large jobs.")
 @click.option(
@@ -82,7 +82,7 @@ def command(
     root: int,
     table: str | None,
     ordered: bool,
-    crowded: bool,
+    oversubscribed: bool,
     all_rows: bool,
     no_model: bool,
     store: Path,
@@ -103,7 +103,7 @@ def command(
             _explain_report(report, rules, path or BUILT_IN, not no_model, as_json)
             return
         settings = values()
-        asked = _asked(collective, size, _job(topology, machine, placement, ranks), mpi, root, ordered, crowded)
+        asked = _asked(collective, size, _job(topology, machine, placement, ranks), mpi, root, ordered, oversubscribed)
         asked = replace(asked, shared_memory=_is_on("shared", settings), reproducible=_is_on("reproducible", settings))
         name = path or BUILT_IN
         on = _is_on("enable", settings)
@@ -132,7 +132,13 @@ def _job(topology: str | None, machine: str | None, placement: str, ranks: int |
 
 
 def _asked(
-    collective: str | None, size: str | None, job: _core.Job, mpi: str | None, root: int, ordered: bool, crowded: bool
+    collective: str | None,
+    size: str | None,
+    job: _core.Job,
+    mpi: str | None,
+    root: int,
+    ordered: bool,
+    oversubscribed: bool,
 ) -> Asked:
     if collective is None:
         raise CliError("no collective given, such as allreduce 64K; or --report FILE for the report of a run")
@@ -151,7 +157,7 @@ def _asked(
     given = -1 if sizes_unknown(function) else parsed
     found = mpi_install.find_all() if mpi is None else []
     name_of_mpi = mpi or (found[0].name if found else "")
-    return Asked(function, given, root, job, name_of_mpi, crowded, blocking, ordered)
+    return Asked(function, given, root, job, name_of_mpi, oversubscribed, blocking, ordered)
 
 
 def _is_on(key: str, settings: Sequence[Value]) -> bool:

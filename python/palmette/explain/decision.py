@@ -24,7 +24,7 @@ class Asked:
     root: int
     job: _core.Job
     mpi: str = ""
-    crowded: bool = False
+    oversubscribed: bool = False
     blocking: bool = True
     ordered: bool = False
     shared_memory: bool = True
@@ -125,7 +125,7 @@ def _why_not(asked: Asked, spec: str, setting: str) -> str | None:
 def _details(asked: Asked) -> _ChoiceDetails:
     return {
         "mpi": asked.mpi,
-        "crowded": asked.crowded,
+        "oversubscribed": asked.oversubscribed,
         "blocking": asked.blocking,
         "ordered": asked.ordered,
         "shared_memory": asked.shared_memory and not asked.in_rank_order,
@@ -134,7 +134,7 @@ def _details(asked: Asked) -> _ChoiceDetails:
 
 class _ChoiceDetails(TypedDict):
     mpi: str
-    crowded: bool
+    oversubscribed: bool
     blocking: bool
     ordered: bool
     shared_memory: bool
@@ -163,7 +163,7 @@ def limits_of(row: _core.TableRow) -> str:
     for value, yes, no in (
         (row.even_switches, "switches with about as many ranks each", "switches of very different numbers of ranks"),
         (row.scattered, "scattered ranks", "ranks in topology order"),
-        (row.crowded, "crowded nodes", "a core for each rank"),
+        (row.oversubscribed, "oversubscribed nodes", "a core for each rank"),
         (row.blocking, "blocking", "nonblocking"),
     ):
         parts.append("" if value is None else yes if value else no)

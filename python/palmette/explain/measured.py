@@ -14,7 +14,7 @@ NEAR = 2
 
 
 @dataclass(frozen=True)
-class Figure:
+class MeasuredTime:
     """The median of a candidate (`table`: what the table chose then, `mpi`: the MPI alone), with where and when."""
 
     spec: str
@@ -26,7 +26,7 @@ class Figure:
     started: str
 
 
-def figures(asked: Asked, store: Path) -> list[Figure]:
+def figures(asked: Asked, store: Path) -> list[MeasuredTime]:
     """Return what the newest tuning of this function, MPI, number of ranks and about this size measured, fastest first.
 
     Nothing where there is no store. Raises TuneError for a file that is none.
@@ -39,11 +39,11 @@ def figures(asked: Asked, store: Path) -> list[Figure]:
         return []
     nearest = min({one.cell.size_bytes for one in found}, key=lambda size: abs(size - asked.size_bytes))
     newest = max(one.started for one in found if one.cell.size_bytes == nearest)
-    best: dict[str, Figure] = {}
+    best: dict[str, MeasuredTime] = {}
     for one in found:
         if one.cell.size_bytes != nearest or one.started != newest or one.measured.spec in best:
             continue
-        best[one.measured.spec] = Figure(
+        best[one.measured.spec] = MeasuredTime(
             one.measured.spec, typical_s(one.measured), len(one.measured.time_s), nearest, one.mpi, one.placement,
             one.started,
         )  # fmt: skip

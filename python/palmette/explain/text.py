@@ -10,7 +10,7 @@ from itertools import zip_longest
 from palmette import _core
 from palmette.explain.costs import Cost
 from palmette.explain.decision import NONE, OFF, Asked, Decision, RowLook
-from palmette.explain.measured import Figure
+from palmette.explain.measured import MeasuredTime
 from palmette.explain.report import Explained
 from palmette.plan.request import details_of
 from palmette.tune.rows import duration
@@ -145,7 +145,7 @@ def _multiple(multiple: float | None) -> str:
     return f"{multiple:.2f}x" if multiple < 100 else f"{multiple:.0f}x"
 
 
-def figure_lines(figures: Sequence[Figure], store: str) -> list[str]:
+def figure_lines(figures: Sequence[MeasuredTime], store: str) -> list[str]:
     """Return measured medians as a table."""
     if not figures:
         return []

@@ -140,8 +140,8 @@ class ByLauncher:
     def waiting(self) -> list[str]:
         """Ranks of several hosts have no clock in common."""
         one_host = len(set(self.hosts())) == 1
-        crowded = one_host and len(self.hosts()) > len(os.sched_getaffinity(0))
-        return ["--clock", "shared" if one_host else "barrier", "--wait", "sleep" if crowded else "spin"]
+        oversubscribed = one_host and len(self.hosts()) > len(os.sched_getaffinity(0))
+        return ["--clock", "shared" if one_host else "barrier", "--wait", "sleep" if oversubscribed else "spin"]
 
 
 def measure(runner: Runner, forms: Sequence[Form], sizes: Sequence[int], settings: Settings) -> list[Measured]:

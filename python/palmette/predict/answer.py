@@ -125,8 +125,8 @@ def answer_json(question: Question, cells: Sequence[Cell]) -> dict[str, Any]:
         "ranks": question.job.size,
         "root": question.root,
         "rests_on": [
-            {"what": one.what, "value": one.value, "unit": one.unit, "basis": one.basis}
-            for one in _core.Costs.of(question.job).grounds(question.job)
+            {"what": one.what, "value": one.value, "unit": one.unit, "provenance": one.provenance}
+            for one in _core.Costs.of(question.job).assumptions(question.job)
         ],
         "cells": [_cell_json(cell, index in best) for index, cell in enumerate(cells)],
     }

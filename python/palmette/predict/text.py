@@ -12,9 +12,9 @@ from palmette import _core
 from palmette.predict.answer import SIDE_BY_SIDE, Cell, Question, fastest
 from palmette.units import plural, rate_text
 
-BASES = (
+PROVENANCES = (
     ("calibrated", "measured"),
-    ("typed", "told by the topology"),
+    ("given", "told by the topology"),
     ("assumed", "assumed, `palmette calibrate` measures them"),
 )
 
@@ -31,15 +31,15 @@ def answer_lines(question: Question, cells: Sequence[Cell], placement: str) -> l
     for collective, found in groupby(cells, key=lambda cell: cell.collective):
         lines += [*_head(question, collective, placement), *_table(list(found), best), ""]
     lines += ["*: the fastest. >: what the built-in table takes.", ""]
-    return lines + ground_lines(question.job)
+    return lines + assumption_lines(question.job)
 
 
-def ground_lines(job: _core.Job) -> list[str]:
+def assumption_lines(job: _core.Job) -> list[str]:
     """Return which figures were measured, which are somebody's word, and which are round figures of palmette's."""
-    grounds = _core.Costs.of(job).grounds(job)
+    assumptions = _core.Costs.of(job).assumptions(job)
     lines = []
-    for basis, phrase in BASES:
-        own = [f"{one.what} {_figure(one)}" for one in grounds if one.basis == basis]
+    for provenance, phrase in PROVENANCES:
+        own = [f"{one.what} {_figure(one)}" for one in assumptions if one.provenance == provenance]
         if own:
             lines += click.wrap_text(
                 f"{phrase}: {', '.join(own)}", width=80, subsequent_indent="  ", preserve_paragraphs=False
@@ -47,7 +47,7 @@ def ground_lines(job: _core.Job) -> list[str]:
     return lines
 
 
-def _figure(one: _core.Ground) -> str:
+def _figure(one: _core.CostAssumption) -> str:
     return _core.format_duration(one.value) if one.unit == "s" else rate_text(one.value)
 
 

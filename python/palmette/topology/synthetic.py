@@ -64,7 +64,7 @@ def discover_synthetic(argument: str | None) -> Found:
     insides: dict[str, list[InsideGroup]] = {}
     _grow(root, specs, split, 0, insides)
     levels = [
-        Level(spec.name, spec.latency_s, source="typed" if spec.latency_s is not None else None) for spec in specs
+        Level(spec.name, spec.latency_s, source="given" if spec.latency_s is not None else None) for spec in specs
     ]
     found.machine = Machine(levels, root, insides)
     hosts = sum(1 for _ in root.hosts())

@@ -45,7 +45,7 @@ class SitePlan:
     mpi: str
     machine: _core.Machine | None
     job: _core.Job
-    crowded: bool | None
+    oversubscribed: bool | None
     predict: Predict
     questions: list[Question] = field(default_factory=list)
     forecasts: dict[Cell, list[Forecast]] = field(default_factory=dict)
@@ -92,8 +92,8 @@ def plan_site(site: Site, cells: Sequence[Cell], table: Path | None, seconds: fl
     if too_high is not None:
         raise TuneError(f"root {too_high.root} is outside of a job of {job.size} ranks; take 0 to {job.size - 1}")
     fullest = max(Counter(hosts).values())
-    crowded = fullest > (cpu_count() or 1) if site.hosts is not None else None
-    plan = SitePlan(site, mpi, machine, job, crowded, predictor(job))
+    oversubscribed = fullest > (cpu_count() or 1) if site.hosts is not None else None
+    plan = SitePlan(site, mpi, machine, job, oversubscribed, predictor(job))
     rules = _core.Table.from_file(table) if table is not None else _core.Table.built_in()
     share = seconds * SEARCH_SHARE / max(1, len(cells))
     overhead = _OVERHEAD_S[site.spins]
@@ -164,13 +164,13 @@ def job_on(topology: Path | None, hosts: Sequence[str]) -> tuple[_core.Machine |
 
 def present_choice(table: _core.Table, plan: SitePlan, cell: Cell) -> str:
     """Return what the table takes for a cell of a site: a specification, or mpi."""
-    return present_choice_on(table, plan.job, cell, plan.mpi, crowded=bool(plan.crowded))
+    return present_choice_on(table, plan.job, cell, plan.mpi, oversubscribed=bool(plan.oversubscribed))
 
 
-def present_choice_on(table: _core.Table, job: _core.Job, cell: Cell, mpi: str, *, crowded: bool) -> str:
+def present_choice_on(table: _core.Table, job: _core.Job, cell: Cell, mpi: str, *, oversubscribed: bool) -> str:
     """Return what the table takes for a cell on a job: a specification, or mpi."""
     size = -1 if sizes_unknown(cell.function) else cell.size_bytes
-    choice = table.choose(cell.function, job, cell.root, size, mpi=mpi, crowded=crowded)
+    choice = table.choose(cell.function, job, cell.root, size, mpi=mpi, oversubscribed=oversubscribed)
     return choice.algorithm or "mpi"
 
 

@@ -19,11 +19,11 @@ TUNED = "tuned "
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a row is limited to: where it was measured. `crowded`: more ranks than cores on some host; None: unknown."""
+    """What a row is limited to: where it was measured. `oversubscribed`: more ranks than cores on some host; None: unknown."""
 
     mpi: str
     scattered: bool
-    crowded: bool | None
+    oversubscribed: bool | None
     date: str
     place: str
 
@@ -113,8 +113,8 @@ def _row(function: str, run: Sequence[Decided], around: Surroundings, sizes: Map
     if around.mpi:
         row["mpi"] = around.mpi
     row["scattered"] = around.scattered
-    if around.crowded is not None:
-        row["crowded"] = around.crowded
+    if around.oversubscribed is not None:
+        row["oversubscribed"] = around.oversubscribed
     row["blocking"] = True
     row["algorithm"] = run[0].verdict.spec
     row["why"] = f"{TUNED}{around.date} on {around.place}: " + "; ".join(map(_figures, _shown(run)))
@@ -159,7 +159,7 @@ def _is_tuned(row: Mapping[str, Any]) -> bool:
 
 
 def _covers(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
-    if any(new.get(key) != old.get(key) for key in ("function", "mpi", "scattered", "crowded", "blocking")):
+    if any(new.get(key) != old.get(key) for key in ("function", "mpi", "scattered", "oversubscribed", "blocking")):
         return False
     return all(
         _limit(new, f"min_{what}", 0) <= _limit(old, f"min_{what}", 0)

@@ -83,7 +83,7 @@ class Session:
         around = Surroundings(
             plan.mpi,
             _core.is_scattered(plan.job),
-            plan.crowded,
+            plan.oversubscribed,
             datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
             f"{plan.job.size} ranks, {own_range(plan.job).min_nodes} nodes",
         )

@@ -17,20 +17,20 @@ namespace palmette::bindings {
 namespace nb = nanobind;
 using namespace nb::literals;
 using collectives::Spec;
+using model::CostAssumption;
 using model::Costs;
-using model::Ground;
 using model::LevelPart;
 using model::Prediction;
 using topology::Job;
 
 void register_predict(nb::module_& m) {
-    nb::class_<Ground>(m, "Ground", "One figure that a prediction rests on.")
-        .def_ro("what", &Ground::what, "Such as 'latency of leaf'.")
-        .def_ro("value", &Ground::value)
-        .def_ro("unit", &Ground::unit, "'s' or 'bytes/s'.")
+    nb::class_<CostAssumption>(m, "CostAssumption", "One figure that a prediction rests on.")
+        .def_ro("what", &CostAssumption::what, "Such as 'latency of leaf'.")
+        .def_ro("value", &CostAssumption::value)
+        .def_ro("unit", &CostAssumption::unit, "'s' or 'bytes/s'.")
         .def_prop_ro(
-            "basis", [](const Ground& self) { return model::name_of(self.basis); },
-            "'calibrated', 'typed' or 'assumed'.");
+            "provenance", [](const CostAssumption& self) { return model::name_of(self.provenance); },
+            "'calibrated', 'given' or 'assumed'.");
 
     nb::class_<LevelPart>(m, "LevelPart", "What the messages of one level add to a predicted time.")
         .def_ro("level", &LevelPart::level, "Name of the level, or 'ranks side by side'.")
@@ -52,7 +52,7 @@ void register_predict(nb::module_& m) {
     nb::class_<Costs>(m, "Costs", "What a prediction reckons with.")
         .def_static("of", &Costs::of, "job"_a, "What is known of a job, and round figures where nothing is.")
         .def_rw("eager_bytes", &Costs::eager_bytes, "Longer messages wait for their receiver.")
-        .def("grounds", [](const Costs& self, const Job& job) { return model::grounds(job, self); }, "job"_a);
+        .def("assumptions", [](const Costs& self, const Job& job) { return model::assumptions(job, self); }, "job"_a);
 
     m.def(
         "predict",

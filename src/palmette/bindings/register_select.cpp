@@ -35,11 +35,12 @@ struct Asked {
 };
 
 Asked asked(const Job& job, std::string_view function, std::int32_t root, std::int64_t block_bytes, std::string mpi,
-            bool crowded, bool blocking, bool ordered, bool shared_memory) {
+            bool oversubscribed, bool blocking, bool ordered, bool shared_memory) {
     if (root < 0 || root >= job.size()) base::fail("root ", root, " is outside of a job of ", job.size(), " ranks");
     const select::Function found = select::function_named(function);
-    Asked out{
-        found, {select::collective_of(found), plan::Rank{root}, block_bytes}, {std::move(mpi), crowded, blocking}};
+    Asked out{found,
+              {select::collective_of(found), plan::Rank{root}, block_bytes},
+              {std::move(mpi), oversubscribed, blocking}};
     out.request.ordered = ordered;
     out.request.shared_memory = blocking && shared_memory;
     return out;
@@ -70,7 +71,8 @@ void register_select(nb::module_& m) {
         .def_ro("max_latency_s", &Row::max_latency_s, "The same; infinite: any, also where it isn't known.")
         .def_ro("min_load", &Row::min_load, "Above 0: of the fullest link, the share that other traffic takes.")
         .def_ro("scattered", &Row::scattered, "Set: rank order and topology order must differ (True) or agree (False).")
-        .def_ro("crowded", &Row::crowded, "Set: ranks must outnumber cores on some node (True) or on none (False).")
+        .def_ro("oversubscribed", &Row::oversubscribed,
+                "Set: ranks must outnumber cores on some node (True) or on none (False).")
         .def_ro("blocking", &Row::blocking, "Set: for blocking calls only (True), or for all others (False).")
         .def_prop_ro(
             "algorithm",
@@ -104,13 +106,13 @@ void register_select(nb::module_& m) {
         .def(
             "choose",
             [](const Table& self, std::string_view function, const Job& job, std::int32_t root,
-               std::int64_t block_bytes, std::string mpi, bool crowded, bool blocking, bool ordered,
+               std::int64_t block_bytes, std::string mpi, bool oversubscribed, bool blocking, bool ordered,
                bool shared_memory) {
-                const Asked a =
-                    asked(job, function, root, block_bytes, std::move(mpi), crowded, blocking, ordered, shared_memory);
+                const Asked a = asked(job, function, root, block_bytes, std::move(mpi), oversubscribed, blocking,
+                                      ordered, shared_memory);
                 return self.choose(a.function, job, a.request, a.surroundings);
             },
-            "function"_a, "job"_a, "root"_a = 0, "block_bytes"_a = -1, "mpi"_a = "", "crowded"_a = false,
+            "function"_a, "job"_a, "root"_a = 0, "block_bytes"_a = -1, "mpi"_a = "", "oversubscribed"_a = false,
             "blocking"_a = true, "ordered"_a = false, "shared_memory"_a = true,
             "The first row that matches and whose algorithm serves the job; block_bytes -1: unknown; mpi: mpich, "
             "openmpi or impi; ordered: the operation isn't commutative; shared_memory: ranks of a node "
@@ -118,16 +120,16 @@ void register_select(nb::module_& m) {
         .def(
             "looks",
             [](const Table& self, std::string_view function, const Job& job, std::int32_t root,
-               std::int64_t block_bytes, std::string mpi, bool crowded, bool blocking, bool ordered,
+               std::int64_t block_bytes, std::string mpi, bool oversubscribed, bool blocking, bool ordered,
                bool shared_memory) {
-                const Asked a =
-                    asked(job, function, root, block_bytes, std::move(mpi), crowded, blocking, ordered, shared_memory);
+                const Asked a = asked(job, function, root, block_bytes, std::move(mpi), oversubscribed, blocking,
+                                      ordered, shared_memory);
                 std::vector<std::tuple<std::size_t, std::string, bool>> out;
                 for (select::Look& look : select::looks(self, a.function, job, a.request, a.surroundings))
                     out.emplace_back(look.row, std::move(look.why_not), look.measurable);
                 return out;
             },
-            "function"_a, "job"_a, "root"_a = 0, "block_bytes"_a = -1, "mpi"_a = "", "crowded"_a = false,
+            "function"_a, "job"_a, "root"_a = 0, "block_bytes"_a = -1, "mpi"_a = "", "oversubscribed"_a = false,
             "blocking"_a = true, "ordered"_a = false, "shared_memory"_a = true,
             "(row, why it doesn't match, whether that is about links, of which a measurement might tell something "
             "else) "

@@ -145,12 +145,12 @@ void register_costs(nb::module_& m) {
         .def_ro("together_bytes_per_s", &LevelCosts::together_bytes_per_s,
                 "Inside of nodes: what all messages of one node carry at the same time.")
         .def_prop_ro(
-            "source", [](const LevelCosts& self) { return name_of(self.source); }, "unknown, typed or calibrated.");
+            "source", [](const LevelCosts& self) { return name_of(self.source); }, "unknown, given or calibrated.");
     nb::class_<MemoryCosts>(m, "MemoryCosts", "One rank in its own memory; 0: unknown.")
         .def_ro("copy_bytes_per_s", &MemoryCosts::copy_bytes_per_s)
         .def_ro("reduce_bytes_per_s", &MemoryCosts::reduce_bytes_per_s)
         .def_prop_ro(
-            "source", [](const MemoryCosts& self) { return name_of(self.source); }, "unknown, typed or calibrated.");
+            "source", [](const MemoryCosts& self) { return name_of(self.source); }, "unknown, given or calibrated.");
 }
 
 void register_job(nb::module_& m) {

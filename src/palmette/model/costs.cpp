@@ -11,9 +11,9 @@ using topology::CostSource;
 using topology::Job;
 using topology::LevelCosts;
 
-Figure figure(double known, CostSource source, double otherwise) {
-    if (known <= 0) return {otherwise, Basis::assumed};
-    return {known, source == CostSource::calibrated ? Basis::calibrated : Basis::typed};
+CostValue figure(double known, CostSource source, double otherwise) {
+    if (known <= 0) return {otherwise, Provenance::assumed};
+    return {known, source == CostSource::calibrated ? Provenance::calibrated : Provenance::given};
 }
 
 bool any_capacity(const Job& job) {
@@ -33,13 +33,13 @@ MessageCosts message_costs(const LevelCosts& known, double latency_s, double ove
 
 }  // namespace
 
-const char* name_of(Basis basis) {
-    switch (basis) {
-        case Basis::calibrated:
+const char* name_of(Provenance provenance) {
+    switch (provenance) {
+        case Provenance::calibrated:
             return "calibrated";
-        case Basis::typed:
-            return "typed";
-        case Basis::assumed:
+        case Provenance::given:
+            return "given";
+        case Provenance::assumed:
             return "assumed";
     }
     return "assumed";
@@ -80,30 +80,30 @@ double Costs::edge_bytes_per_s(const Job& job, std::size_t level, std::int32_t g
     return job.levels()[level].name == "node" ? unknown_node_edge_bytes_per_s : 0;
 }
 
-std::vector<Ground> grounds(const Job& job, const Costs& costs) {
-    std::vector<Ground> out;
+std::vector<CostAssumption> assumptions(const Job& job, const Costs& costs) {
+    std::vector<CostAssumption> out;
     for (std::size_t l = 0; l < costs.levels.size(); ++l) {
         const bool inside = l == job.levels().size();
         if (inside && job.levels().back().groups.all_single()) break;
         const std::string name = inside ? "ranks side by side" : job.levels()[l].name;
         const MessageCosts& message = costs.levels[l];
-        out.push_back({base::cat("latency of ", name), message.latency_s.value, "s", message.latency_s.basis});
-        out.push_back({base::cat("overhead of ", name), message.overhead_s.value, "s", message.overhead_s.basis});
+        out.push_back({base::cat("latency of ", name), message.latency_s.value, "s", message.latency_s.provenance});
+        out.push_back({base::cat("overhead of ", name), message.overhead_s.value, "s", message.overhead_s.provenance});
         if (message.together_bytes_per_s > 0)
-            out.push_back(
-                {base::cat("all streams of ", name), message.together_bytes_per_s, "bytes/s", message.latency_s.basis});
+            out.push_back({base::cat("all streams of ", name), message.together_bytes_per_s, "bytes/s",
+                           message.latency_s.provenance});
         if (message.stream_bytes_per_s.value > 0)
             out.push_back({base::cat("stream of ", name), message.stream_bytes_per_s.value, "bytes/s",
-                           message.stream_bytes_per_s.basis});
+                           message.stream_bytes_per_s.provenance});
         if (inside) break;
         const double known = job.levels()[l].slowest_edge_bytes_per_s;
         const double edge = known > 0 ? known : costs.edge_bytes_per_s(job, l, 0);
         if (edge > 0)
-            out.push_back(
-                {base::cat("slowest edge of ", name), edge, "bytes/s", known > 0 ? Basis::typed : Basis::assumed});
+            out.push_back({base::cat("slowest edge of ", name), edge, "bytes/s",
+                           known > 0 ? Provenance::given : Provenance::assumed});
     }
-    out.push_back({"copying", costs.copy_bytes_per_s.value, "bytes/s", costs.copy_bytes_per_s.basis});
-    out.push_back({"reducing", costs.reduce_bytes_per_s.value, "bytes/s", costs.reduce_bytes_per_s.basis});
+    out.push_back({"copying", costs.copy_bytes_per_s.value, "bytes/s", costs.copy_bytes_per_s.provenance});
+    out.push_back({"reducing", costs.reduce_bytes_per_s.value, "bytes/s", costs.reduce_bytes_per_s.provenance});
     return out;
 }
 

@@ -10,19 +10,19 @@
 namespace palmette::model {
 
 /// Who says so. An edge of unknown capacity is taken as `assumed` too.
-enum class Basis : std::uint8_t { calibrated, typed, assumed };
-const char* name_of(Basis basis);
+enum class Provenance : std::uint8_t { calibrated, given, assumed };
+const char* name_of(Provenance provenance);
 
-struct Figure {
+struct CostValue {
     double value = 0;
-    Basis basis = Basis::assumed;
+    Provenance provenance = Provenance::assumed;
 };
 
 /// Of messages between ranks that a level is the outermost to tell apart.
 struct MessageCosts {
-    Figure latency_s;           ///< one way, tiny, both overheads included
-    Figure overhead_s;          ///< of one rank, at either end
-    Figure stream_bytes_per_s;  ///< of one pair alone; 0: as much as the edges on the way let through
+    CostValue latency_s;           ///< one way, tiny, both overheads included
+    CostValue overhead_s;          ///< of one rank, at either end
+    CostValue stream_bytes_per_s;  ///< of one pair alone; 0: as much as the edges on the way let through
 
     /// Inside of nodes: what all messages of one node carry at the same time; 0: nothing is known of that.
     double together_bytes_per_s = 0;
@@ -68,8 +68,8 @@ inline double eager_copy_s(double bytes, double bytes_per_s) {
 /// All costs of a job. Depends on the job alone, so all ranks have the same.
 struct Costs {
     std::vector<MessageCosts> levels;  ///< as in the job, and behind them ranks that no level tells apart
-    Figure copy_bytes_per_s;
-    Figure reduce_bytes_per_s;
+    CostValue copy_bytes_per_s;
+    CostValue reduce_bytes_per_s;
     std::int64_t eager_bytes = assumed::eager_bytes;
     /// Of short messages to other nodes, at each end; 0: they aren't copied.
     double eager_copy_bytes_per_s = assumed::eager_copy_bytes_per_s;
@@ -87,15 +87,15 @@ struct Costs {
 };
 
 /// One line of what a prediction rests on.
-struct Ground {
+struct CostAssumption {
     std::string what;  ///< "latency of leaf"
     double value = 0;
     std::string unit;  ///< "s" or "bytes/s"
-    Basis basis = Basis::assumed;
+    Provenance provenance = Provenance::assumed;
 };
 
 /// Every figure of `costs` that `job` can need, outermost level first, and the capacities of edges (the smallest of
 /// each level).
-std::vector<Ground> grounds(const topology::Job& job, const Costs& costs);
+std::vector<CostAssumption> assumptions(const topology::Job& job, const Costs& costs);
 
 }  // namespace palmette::model

@@ -34,22 +34,22 @@ class SpinWait {
     /// progress.
     bool pause() {
         ++polls_;
-        if (way_.crowded() || !enough_cores_ || polls_ % spins_between_yields == 0) return give_way();
+        if (backoff_.oversubscribed() || !enough_cores_ || polls_ % spins_between_yields == 0) return yield_or_sleep();
         relax();
         return polls_ % spins_between_progress == 0;
     }
 
     /// Whether ranks share cores, as far as it has been seen lately.
-    [[nodiscard]] bool crowded() const { return !enough_cores_ || way_.crowded(); }
+    [[nodiscard]] bool oversubscribed() const { return !enough_cores_ || backoff_.oversubscribed(); }
 
   private:
     static constexpr std::uint32_t spins_between_yields = 256;
     static constexpr std::uint32_t spins_between_progress = 64;
 
-    bool give_way();
+    bool yield_or_sleep();
 
     bool enough_cores_;
-    YieldBackoff way_;
+    YieldBackoff backoff_;
     std::uint32_t polls_ = 0;                  ///< in vain, in this wait
     std::uint32_t yields_ = 0;                 ///< in this wait
     YieldBackoff::Clock::time_point begin_{};  ///< of this wait's first yield

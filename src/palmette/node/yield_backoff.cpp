@@ -12,9 +12,9 @@ using std::chrono::microseconds;
 
 /// A yield to nobody returns within a microsecond; one that took this long gave the core to somebody.
 constexpr microseconds long_yield{10};
-constexpr int stays_crowded = 64;
-constexpr microseconds shortest_nap{50};
-constexpr microseconds longest_nap{200};
+constexpr int yields_until_free = 64;
+constexpr microseconds shortest_sleep{50};
+constexpr microseconds longest_sleep{200};
 
 }  // namespace
 
@@ -23,15 +23,15 @@ YieldBackoff::Clock::time_point YieldBackoff::yield() {
     sched_yield();
     const Clock::time_point after = Clock::now();
     if (after - before >= long_yield)
-        crowded_ = stays_crowded;
-    else if (crowded_ > 0)
-        --crowded_;
+        oversubscribed_ = yields_until_free;
+    else if (oversubscribed_ > 0)
+        --oversubscribed_;
     return after;
 }
 
-void YieldBackoff::nap(Clock::duration waited) {
+void YieldBackoff::sleep(Clock::duration waited) {
     const auto share = std::chrono::duration_cast<microseconds>(waited) / 8;
-    std::this_thread::sleep_for(std::clamp(share, shortest_nap, longest_nap));
+    std::this_thread::sleep_for(std::clamp(share, shortest_sleep, longest_sleep));
 }
 
 }  // namespace palmette::runtime

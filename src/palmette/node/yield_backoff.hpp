@@ -13,14 +13,14 @@ class YieldBackoff {
     /// Yields. Returns when that was over.
     Clock::time_point yield();
 
-    /// Sleeps for a share of the time that was `waited`: the longer it has taken, the less a longer nap adds.
-    static void nap(Clock::duration waited);
+    /// Sleeps for a share of the time that was `waited`: the longer it has taken, the less a longer sleep adds.
+    static void sleep(Clock::duration waited);
 
     /// Whether others lately wanted this core.
-    [[nodiscard]] bool crowded() const { return crowded_ > 0; }
+    [[nodiscard]] bool oversubscribed() const { return oversubscribed_ > 0; }
 
   private:
-    int crowded_ = 0;  ///< so many quiet yields until we believe that the core is ours again
+    int oversubscribed_ = 0;  ///< so many quiet yields until we believe that the core is ours again
 };
 
 }  // namespace palmette::runtime

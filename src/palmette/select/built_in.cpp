@@ -22,7 +22,7 @@ Row unpacked(const StoredRow& stored) {
     row.min_load = stored.min_load;
     row.mpi = stored.mpi;
     row.scattered = stored.scattered;
-    row.crowded = stored.crowded;
+    row.oversubscribed = stored.oversubscribed;
     row.blocking = stored.blocking;
     row.by_model = stored.algorithm == "model";
     if (!row.by_model && stored.algorithm != "mpi") row.algorithm = Spec::parse(stored.algorithm);

@@ -139,8 +139,8 @@ bool pipelined(const Spec& spec) {
 
 bool may_be_pipelined(const topology::Job& job, const model::Costs& costs) {
     if (job.nodes().groups.count() == 1) return true;
-    const model::Figure& latency = costs.levels.front().latency_s;
-    if (latency.basis != model::Basis::assumed) return latency.value > fast_s;
+    const model::CostValue& latency = costs.levels.front().latency_s;
+    if (latency.provenance != model::Provenance::assumed) return latency.value > fast_s;
     // Nobody says how fast messages are: what their links carry is a hint.
     const double link = job.nodes().slowest_edge_bytes_per_s;
     return link > 0 && link < slow_link_bytes_per_s;

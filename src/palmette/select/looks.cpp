@@ -58,8 +58,8 @@ std::string failing_limit(const Row& row, const Job& job, std::int64_t bytes, co
         return cat("for links of which other traffic takes ", 100 * row.min_load, " % and more, here it is ",
                    std::lround(100 * heaviest_load(job)), " %");
     }
-    if (row.crowded && *row.crowded != around.crowded)
-        return *row.crowded ? "for nodes with more ranks than cores" : "for nodes with a core for each rank";
+    if (row.oversubscribed && *row.oversubscribed != around.oversubscribed)
+        return *row.oversubscribed ? "for nodes with more ranks than cores" : "for nodes with a core for each rank";
     if (row.blocking && *row.blocking != around.blocking)
         return *row.blocking ? "for blocking calls" : "for nonblocking and persistent calls";
     if (row.scattered && *row.scattered != is_scattered(job))

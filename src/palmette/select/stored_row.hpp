@@ -18,7 +18,7 @@ struct StoredRow {
     std::optional<bool> even_switches;
     double min_latency_s, max_latency_s, min_load;
     std::string_view mpi;
-    std::optional<bool> scattered, crowded, blocking;
+    std::optional<bool> scattered, oversubscribed, blocking;
     std::string_view algorithm;  ///< "mpi", "model", or the text of a Spec
     double mpi_ratio;
     std::string_view why;

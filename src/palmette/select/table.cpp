@@ -84,8 +84,8 @@ Row read_row(const Json& json, const std::string& where) {
                 fail(at, ": expected mpich, openmpi or impi, found '", row.mpi, "'");
         } else if (key == "scattered") {
             row.scattered = value.boolean(at);
-        } else if (key == "crowded") {
-            row.crowded = value.boolean(at);
+        } else if (key == "oversubscribed") {
+            row.oversubscribed = value.boolean(at);
         } else if (key == "blocking") {
             row.blocking = value.boolean(at);
         } else if (key == "algorithm") {
@@ -98,11 +98,13 @@ Row read_row(const Json& json, const std::string& where) {
             row.why = value.string(at);
         } else if (key == "source") {
             row.source = value.string(at);
+        } else if (key == "crowded") {
+            fail(at, ": this key is \"oversubscribed\" now");
         } else {
             fail(at,
                  ": unknown key; there are function, min_bytes, max_bytes, min_ranks, max_ranks, min_nodes, max_nodes, "
                  "min_switches, max_switches, even_switches, min_latency, max_latency, min_load, mpi, scattered, "
-                 "crowded, blocking, algorithm, mpi_ratio, why and source");
+                 "oversubscribed, blocking, algorithm, mpi_ratio, why and source");
         }
     }
     if (!has_function) fail(where, ".function: missing");
@@ -142,7 +144,8 @@ bool matches_but_for_size(const Row& row, Function function, const Job& job, con
         return false;
     if (!fits_switches(row, job)) return false;
     if (row.even_switches && *row.even_switches != has_even_switches(job)) return false;
-    if ((row.crowded && *row.crowded != around.crowded) || (row.blocking && *row.blocking != around.blocking))
+    if ((row.oversubscribed && *row.oversubscribed != around.oversubscribed) ||
+        (row.blocking && *row.blocking != around.blocking))
         return false;
     if (!fits_latency(row, job)) return false;
     if (row.min_load > 0 && heaviest_load(job) < row.min_load) return false;
@@ -287,7 +290,7 @@ Json Table::to_json() const {
         if (row.min_load > 0) item.set("min_load", row.min_load);
         if (!row.mpi.empty()) item.set("mpi", row.mpi);
         if (row.scattered) item.set("scattered", *row.scattered);
-        if (row.crowded) item.set("crowded", *row.crowded);
+        if (row.oversubscribed) item.set("oversubscribed", *row.oversubscribed);
         if (row.blocking) item.set("blocking", *row.blocking);
         item.set("algorithm", row.algorithm ? row.algorithm->text() : row.by_model ? "model" : "mpi");
         if (row.mpi_ratio > 0) item.set("mpi_ratio", row.mpi_ratio);

@@ -66,11 +66,11 @@ struct Row {
         std::numeric_limits<double>::infinity();  ///< the same; finite: matches only where it is known
     double min_load = 0;  ///< above 0: of the fullest link, the share that other traffic takes, where it is known
     std::string mpi;      ///< the MPI underneath: mpich, openmpi or impi; empty: any
-    std::optional<bool> scattered;  ///< set: rank order and topology order must differ (true) or agree (false)
-    std::optional<bool> crowded;    ///< set: the ranks of some node outnumber its cores (true) or of none (false)
-    std::optional<bool> blocking;   ///< set: only for blocking (true) or nonblocking and persistent calls (false)
-    std::optional<Spec> algorithm;  ///< absent: leave the call to the MPI, or by_model
-    bool by_model = false;          ///< take the candidate that the model holds fastest; needs known sizes
+    std::optional<bool> scattered;       ///< set: rank order and topology order must differ (true) or agree (false)
+    std::optional<bool> oversubscribed;  ///< set: the ranks of some node outnumber its cores (true) or of none (false)
+    std::optional<bool> blocking;        ///< set: only for blocking (true) or nonblocking and persistent calls (false)
+    std::optional<Spec> algorithm;       ///< absent: leave the call to the MPI, or by_model
+    bool by_model = false;               ///< take the candidate that the model holds fastest; needs known sizes
     /// Of a call left to the MPI: palmette's time over the MPI's, the largest that was measured; 0: none was.
     double mpi_ratio = 0;
     std::string why;     ///< one sentence for people
@@ -93,7 +93,7 @@ bool fits_latency(const Row& row, const Job& job);
 /// What a choice may look at besides job and request.
 struct Surroundings {
     std::string mpi;  ///< as in Row, empty where it is not known; rows that ask for one then don't match
-    bool crowded = false;
+    bool oversubscribed = false;
     bool blocking = true;
 };
 

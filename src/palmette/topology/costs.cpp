@@ -24,8 +24,8 @@ double figure(const Json& object, const char* name, const std::string& where) {
 
 CostSource source_of(const Json& object, const std::string& where) {
     const Json* source = object.find("source");
-    if (!source || source->kind() == Json::Kind::null) return CostSource::typed;
-    return source->string(where + ".source") == "calibrated" ? CostSource::calibrated : CostSource::typed;
+    if (!source || source->kind() == Json::Kind::null) return CostSource::given;
+    return source->string(where + ".source") == "calibrated" ? CostSource::calibrated : CostSource::given;
 }
 
 void put(Json& object, const char* name, double value) {
@@ -38,8 +38,8 @@ const char* name_of(CostSource source) {
     switch (source) {
         case CostSource::unknown:
             return "unknown";
-        case CostSource::typed:
-            return "typed";
+        case CostSource::given:
+            return "given";
         case CostSource::calibrated:
             return "calibrated";
     }

@@ -9,7 +9,7 @@
 namespace palmette::topology {
 
 /// Where a figure comes from: nobody knows it, somebody wrote it down, or `palmette calibrate` measured it.
-enum class CostSource : std::uint8_t { unknown, typed, calibrated };
+enum class CostSource : std::uint8_t { unknown, given, calibrated };
 const char* name_of(CostSource source);
 
 /// A message that leaves a group of one level and stays inside of the parent group.

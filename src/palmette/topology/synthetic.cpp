@@ -35,7 +35,7 @@ class SyntheticReader {
         }
         if (host == items_.size()) items_[--host].name = "node";
         for (const Item& item : items_) {
-            const CostSource source = item.latency_s > 0 ? CostSource::typed : CostSource::unknown;
+            const CostSource source = item.latency_s > 0 ? CostSource::given : CostSource::unknown;
             LevelCosts costs;
             costs.latency_s = item.latency_s;
             costs.source = source;

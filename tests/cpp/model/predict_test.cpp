@@ -111,18 +111,18 @@ TEST(Predict, a_hundred_thousand_ranks_are_not_too_many_for_a_tree) {
 
 TEST(Costs, every_figure_says_where_it_comes_from) {
     const Job job = test::job_on("2leaf@50MB/s~20us:4node:2core");
-    const auto found = grounds(job, Costs::of(job));
-    const auto basis = [&](std::string_view what) {
-        for (const Ground& ground : found)
-            if (ground.what == what) return std::string(name_of(ground.basis));
+    const auto found = assumptions(job, Costs::of(job));
+    const auto provenance = [&](std::string_view what) {
+        for (const CostAssumption& assumption : found)
+            if (assumption.what == what) return std::string(name_of(assumption.provenance));
         return std::string("not there");
     };
-    EXPECT_EQ(basis("latency of leaf"), "typed");
-    EXPECT_EQ(basis("overhead of leaf"), "assumed");
-    EXPECT_EQ(basis("latency of node"), "assumed");
-    EXPECT_EQ(basis("slowest edge of leaf"), "typed");
-    EXPECT_EQ(basis("stream of ranks side by side"), "assumed");
-    EXPECT_EQ(basis("copying"), "assumed");
+    EXPECT_EQ(provenance("latency of leaf"), "given");
+    EXPECT_EQ(provenance("overhead of leaf"), "assumed");
+    EXPECT_EQ(provenance("latency of node"), "assumed");
+    EXPECT_EQ(provenance("slowest edge of leaf"), "given");
+    EXPECT_EQ(provenance("stream of ranks side by side"), "assumed");
+    EXPECT_EQ(provenance("copying"), "assumed");
 }
 
 TEST(Costs, nothing_known_gives_outer_levels_more_latency_and_adapters_a_limit) {

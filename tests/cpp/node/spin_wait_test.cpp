@@ -76,8 +76,8 @@ TEST(SpinWait, does_not_ask_for_progress_each_time_it_spins) {
 }
 
 TEST(SpinWait, knows_that_ranks_share_cores_when_they_outnumber_them) {
-    EXPECT_TRUE(SpinWait(16, 2).crowded());
-    EXPECT_FALSE(SpinWait(2, 2).crowded());
+    EXPECT_TRUE(SpinWait(16, 2).oversubscribed());
+    EXPECT_FALSE(SpinWait(2, 2).oversubscribed());
 }
 
 TEST(SpinWait, takes_sixteen_processes_on_few_cores_through_two_thousand_barriers) {

@@ -184,8 +184,8 @@ TEST(ByModel, cells_without_a_row_stay_with_the_mpi_unless_the_machine_was_measu
     };
     const Table table = table_with("");
     const plan::Request request = request_of(Collective::bcast, 1024);
-    EXPECT_FALSE(table.choose(Function::bcast, job_with("typed"), request).algorithm);
-    EXPECT_TRUE(table.always_mpi(Function::bcast, job_with("typed"), {}));
+    EXPECT_FALSE(table.choose(Function::bcast, job_with("given"), request).algorithm);
+    EXPECT_TRUE(table.always_mpi(Function::bcast, job_with("given"), {}));
     EXPECT_TRUE(table.choose(Function::bcast, job_with("calibrated"), request).algorithm);
     EXPECT_FALSE(table.always_mpi(Function::bcast, job_with("calibrated"), {}));
 }

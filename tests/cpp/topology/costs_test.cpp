@@ -30,7 +30,7 @@ TEST(Costs, levels_keep_their_figures_and_who_says_so) {
     const Job job = whole_job();
     ASSERT_EQ(job.levels().size(), 3U);
     EXPECT_EQ(job.levels()[0].costs, (LevelCosts{3e-6, 1e-7, 8e9, CostSource::calibrated}));
-    EXPECT_EQ(job.levels()[1].costs, (LevelCosts{2e-6, 0, 0, CostSource::typed}));
+    EXPECT_EQ(job.levels()[1].costs, (LevelCosts{2e-6, 0, 0, CostSource::given}));
     EXPECT_DOUBLE_EQ(job.inside().together_bytes_per_s, 2e10) << "two cores of a socket";
     EXPECT_EQ(job.memory(), (MemoryCosts{9e9, 5e9, CostSource::calibrated}));
 }

@@ -108,13 +108,13 @@ def test_with_load_what_lacks_is_other_traffic(lab_topology: Topology, invented:
 
 def test_what_was_not_measured_is_kept(lab_topology: Topology, invented: Invented) -> None:
     levels = {level.name: level for level in lab_topology.machine.levels}
-    levels["leaf"].latency_s, levels["leaf"].source = 7e-3, "typed"
+    levels["leaf"].latency_s, levels["leaf"].source = 7e-3, "given"
     old = Calibration(
         "2026-01-01T00:00:00Z", "MPICH 4", {"palmette": "0"}, 4, 4, {"leaf": LevelFit(samples=5, pairs=1)}
     )
     lab_topology.machine.calibration = old
     written(lab_topology, invented(lab_topology, ["h0", "h0", "h1", "h1", "h2"]))
-    assert (levels["leaf"].latency_s, levels["leaf"].source, levels["leaf"].overhead_s) == (7e-3, "typed", None)
+    assert (levels["leaf"].latency_s, levels["leaf"].source, levels["leaf"].overhead_s) == (7e-3, "given", None)
     assert levels["node"].source == "calibrated"
     record = lab_topology.machine.calibration
     assert record is not None and record.levels["leaf"].samples == 5 and record.ranks == 5

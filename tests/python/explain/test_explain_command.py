@@ -113,7 +113,7 @@ def test_the_looks_agree_with_the_choice_everywhere() -> None:
         )
         choice = table.choose(
             asked.function, _core.Job.flat(asked.job.size) if by_rank else asked.job, 0, asked.size_bytes,
-            mpi=asked.mpi, crowded=asked.crowded, blocking=asked.blocking, ordered=asked.ordered,
+            mpi=asked.mpi, oversubscribed=asked.oversubscribed, blocking=asked.blocking, ordered=asked.ordered,
             shared_memory=asked.shared_memory and not by_rank,
         )  # fmt: skip
         decision = decide(asked, table, "it")

@@ -59,7 +59,7 @@ LINES = [
     "compose --list",
     f"explain allreduce 64K {ON} --table table.json --rows",
     f"explain bcast 1K {TOPOLOGY} --placement cyclic --ranks 4 --mpi mpich --json",
-    f"explain gather 1K {ON} --store runs.sqlite --crowded --ordered --no-model",
+    f"explain gather 1K {ON} --store runs.sqlite --oversubscribed --ordered --no-model",
     "explain --report report.json --json",
     "run --report out.json --topology topology.json --print @MPIEXEC@ -n 4 ./a.out",
     "run --force gather=linear --table table.json --matrix run.out @MPIEXEC@ -n 2 -hosts a,b ./a.out : -n 2 ./a.out",

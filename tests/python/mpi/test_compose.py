@@ -29,7 +29,7 @@ def test_compositions_give_what_the_mpis_collectives_give(mpi: Mpi, cluster: Clu
 
 @pytest.mark.slow
 def test_every_composition_is_right_on_1_to_24_ranks(mpi: Mpi, cluster: Cluster) -> None:
-    ran = mpi.run(24, "compose", "--rounds", 0, "--every", 1, "--patience", 110, settings=cluster.settings(24))
+    ran = mpi.run(24, "compose", "--rounds", 0, "--every", 1, "--timeout", 110, settings=cluster.settings(24))
     ran.assert_right()
     (cases, _), *_ = ran.closing_lines()
     assert cases >= 24 * 11 * 2, "on rank 0, which is in all communicators"

@@ -43,7 +43,7 @@ def test_a_broadcast_of_more_bytes_than_an_int_counts(mpi: Mpi, cluster: Cluster
     if LARGE_BYTES <= 2**31:
         pytest.skip("needs memory and time: set PALMETTE_TEST_LARGE_BYTES to more than 2147483648")
     ran = mpi.run(
-        2, "large_counts", "--bytes", LARGE_BYTES, "--patience", 400,
+        2, "large_counts", "--bytes", LARGE_BYTES, "--timeout", 400,
         settings={**TREES, **cluster.settings(2)}, timeout_s=500,
     )  # fmt: skip
     if ran.status == 77:

@@ -99,7 +99,7 @@ def test_nothing_outlives_the_mpi_of_its_session(mpi_called: Callable[[str], Mpi
     settings = {**LEVEL_BY_LEVEL, **pretended(2, "01"), "PALMETTE_VERBOSE": "2"}
     for last in (False, False, True):
         # MPICH 5.0 hangs in about one of a hundred second starts, also without palmette.
-        ran = mpi.run(2, "sessions", "--sessions", 3, "--world", 1, "--patience", 20, settings=settings)
+        ran = mpi.run(2, "sessions", "--sessions", 3, "--world", 1, "--timeout", 20, settings=settings)
         if ran.status == 0 or last:
             break
     ran.assert_right(lines=2)

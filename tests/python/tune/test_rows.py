@@ -32,7 +32,7 @@ def test_sizes_with_the_same_choice_are_one_row() -> None:
     (row,) = rows(decided("allreduce", 64, "direct"), decided("allreduce", 1024, "direct"))
     assert (row["min_bytes"], row["max_bytes"], row["algorithm"]) == (64, 1024, "direct")
     assert (row["min_ranks"], row["max_ranks"], row["min_nodes"], row["max_nodes"]) == (8, 32, 4, 16)
-    assert (row["mpi"], row["scattered"], row["crowded"], row["blocking"]) == ("mpich", True, False, True)
+    assert (row["mpi"], row["scattered"], row["oversubscribed"], row["blocking"]) == ("mpich", True, False, True)
 
 
 def test_two_choices_meet_at_the_geometric_mean_without_a_gap() -> None:

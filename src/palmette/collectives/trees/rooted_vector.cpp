@@ -5,7 +5,7 @@
 
 #include "palmette/base/error.hpp"
 #include "palmette/collectives/trees/bine.hpp"
-#include "palmette/collectives/trees/earliest_tree.hpp"
+#include "palmette/collectives/trees/earliest_arrival_tree.hpp"
 #include "palmette/collectives/trees/laned_tree.hpp"
 #include "palmette/collectives/trees/send_window.hpp"
 
@@ -201,7 +201,7 @@ RootedTree earliest_vector_tree(const Job& job, Rank rank, const Request& reques
     EarliestForm form = earliest_form(spec);
     form.to_root = request.collective == plan::Collective::reduce;
     form.bytes = request.block_bytes / tree.parts;
-    tree.neighbours = EarliestTree(job, job.position_of(request.root), form).of(tree.self);
+    tree.neighbours = EarliestArrivalTree(job, job.position_of(request.root), form).of(tree.self);
     return tree;
 }
 
@@ -246,7 +246,7 @@ std::optional<std::string> refuse_earliest_vector(const Job& job, const Request&
     spec.size("segment", 0);
     earliest_form(spec);
     if (request.ordered) return "a tree that grows as it is quickest doesn't combine in the order of ranks";
-    return EarliestTree::refuse(job);
+    return EarliestArrivalTree::refuse(job);
 }
 
 std::uint16_t whole_rounds(std::int64_t slices, std::int64_t trees) {

@@ -214,7 +214,7 @@ void Player::pull(std::uint32_t step, double now) {
     // A reader that is there first is told after the latency; one that comes late may still be ahead of the news.
     const double told = times_.mark[expose] + costs_of(played).latency_s.value;
     if (told > now) times_.cause[step] = expose;
-    const Figure& rate = played.kind == StepKind::pull ? costs_.copy_bytes_per_s : costs_.reduce_bytes_per_s;
+    const CostValue& rate = played.kind == StepKind::pull ? costs_.copy_bytes_per_s : costs_.reduce_bytes_per_s;
     const double end = work(step, std::max(now, told), played.bytes / rate.value);
     complete(step, end);
     PlayedStep& exposed = steps_[expose];

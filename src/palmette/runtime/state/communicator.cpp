@@ -169,7 +169,7 @@ select::Choice Communicator::choose(const CachedPlan& plan, const plan::Request&
     if (const auto& forced = settings.forced[static_cast<std::size_t>(plan.key.function)])
         return {forced->algorithm, "forced by " + forced->source};
     return settings.table.choose(plan.key.function, *plan.job, request,
-                                 {settings.mpi, settings.crowded, plan.key.blocking});
+                                 {settings.mpi, settings.oversubscribed, plan.key.blocking});
 }
 
 void Communicator::fill(CachedPlan& plan, const Settings& settings) {
@@ -300,7 +300,7 @@ Communicator::Left Communicator::left_on(const topology::Job& job, const Setting
             const auto& forced = settings.forced[f];
             // Reductions may be planned for another order of ranks, on which other rows match.
             if (!forced && plan::is_reduction(select::collective_of(function)) && scattered) continue;
-            const select::Surroundings around{settings.mpi, settings.crowded, blocking};
+            const select::Surroundings around{settings.mpi, settings.oversubscribed, blocking};
             const std::size_t b = blocking ? 1 : 0;
             if (forced) {
                 if (!forced->algorithm)

@@ -54,7 +54,7 @@ Process& Process::instance() {
     return *process;
 }
 
-bool Process::crowded() const {
+bool Process::oversubscribed() const {
     // Simulated hosts have a core for each rank, whatever the machine has that simulates them.
     if (!world_ || settings_.mpi == "smpi") return false;
     int rank = 0;
@@ -150,8 +150,8 @@ void Process::meet_world(bool one_node) {
             if (world_rank_ == 0) std::fprintf(stderr, "palmette: %s\n", found_job.note.c_str());
         }
         world_ = std::move(found_job.job);
-        settings_.crowded = !all_true(apart_, !crowded()).value_or(true);
-        ranks_are_oversubscribed.store(settings_.crowded, std::memory_order_relaxed);
+        settings_.oversubscribed = !all_true(apart_, !oversubscribed()).value_or(true);
+        ranks_are_oversubscribed.store(settings_.oversubscribed, std::memory_order_relaxed);
     } catch (const std::exception& problem) {
         report_.note(problem.what());
     }
@@ -194,7 +194,7 @@ bool Process::may_serve_nonblocking() const {
         const auto& forced = settings_.forced[f];
         if (forced ? forced->algorithm.has_value()
                    : !settings_.table.always_mpi(static_cast<select::Function>(f), *world_,
-                                                 {settings_.mpi, settings_.crowded, false}))
+                                                 {settings_.mpi, settings_.oversubscribed, false}))
             return true;
     }
     return false;

@@ -110,7 +110,7 @@ class Process {
     bool may_serve_nonblocking() const;
     std::unique_ptr<Communicator> make_communicator(MPI_Comm comm);
     MPI_Comm make_hidden(MPI_Comm comm) const;
-    bool crowded() const;
+    bool oversubscribed() const;
     /// What is known of a communicator's ranks: the same for the next one of the same ranks.
     struct Place {
         std::vector<topology::Rank> members;     ///< in the world; empty: only this communicator's

@@ -63,9 +63,9 @@ int Waiting::poll(int count, MPI_Request* requests, int* finished_count, int* fi
         const int error = test(count, requests, finished_count, finished);
         if (error != MPI_SUCCESS || *finished_count > 0) return error;
         if (has_outstanding()) progress_background();
-        if (!way_.crowded() && round % tests_between_yields != 0) continue;
-        const Clock::time_point now = way_.yield();
-        if (way_.crowded() || now - begin >= spin_alone) YieldBackoff::nap(now - begin);
+        if (!backoff_.oversubscribed() && round % tests_between_yields != 0) continue;
+        const Clock::time_point now = backoff_.yield();
+        if (backoff_.oversubscribed() || now - begin >= spin_alone) YieldBackoff::sleep(now - begin);
     }
 }
 

@@ -37,7 +37,7 @@ class Waiting {
 
     bool polls_;
     std::vector<MPI_Status> statuses_;  ///< only they tell which error it was
-    YieldBackoff way_;
+    YieldBackoff backoff_;
 };
 
 }  // namespace palmette::runtime

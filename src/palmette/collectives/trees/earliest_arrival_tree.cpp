@@ -1,4 +1,4 @@
-#include "palmette/collectives/trees/earliest_tree.hpp"
+#include "palmette/collectives/trees/earliest_arrival_tree.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -45,9 +45,9 @@ MessageTimes times_of(const topology::LevelCosts& costs, double bytes, double li
 }  // namespace
 
 /// The broadcast between nodes.
-class EarliestTree::Play {
+class EarliestArrivalTree::Play {
   public:
-    explicit Play(EarliestTree& tree)
+    explicit Play(EarliestArrivalTree& tree)
         : tree_(tree),
           levels_(tree.job_.levels()),
           node_level_(*tree.job_.find_level("node")),
@@ -137,7 +137,7 @@ class EarliestTree::Play {
         return std::nullopt;
     }
 
-    EarliestTree& tree_;
+    EarliestArrivalTree& tree_;
     const std::vector<topology::JobLevel>& levels_;
     std::size_t node_level_;
     const topology::Partition& nodes_;
@@ -148,26 +148,28 @@ class EarliestTree::Play {
     std::priority_queue<Free, std::vector<Free>, std::greater<>> free_;
 };
 
-EarliestTree::EarliestTree(const Job& job, Position root, const EarliestForm& form)
+EarliestArrivalTree::EarliestArrivalTree(const Job& job, Position root, const EarliestForm& form)
     : job_(job), root_(root), form_(form), nodes_(static_cast<std::size_t>(job.nodes().groups.count())) {
     Play(*this).run();
 }
 
-double EarliestTree::busy_s(const MessageTimes& cost) const { return cost.busy_s + (form_.to_root ? cost.link_s : 0); }
+double EarliestArrivalTree::busy_s(const MessageTimes& cost) const {
+    return cost.busy_s + (form_.to_root ? cost.link_s : 0);
+}
 
-MessageTimes EarliestTree::times_inside() const {
+MessageTimes EarliestArrivalTree::times_inside() const {
     const topology::LevelCosts& costs = costs_inside(job_);
     return times_of(costs, static_cast<double>(form_.bytes), costs.together_bytes_per_s);
 }
 
-Position EarliestTree::position_of(std::int32_t node, Member member) const {
+Position EarliestArrivalTree::position_of(std::int32_t node, Member member) const {
     const topology::Partition& nodes = job_.nodes().groups;
     const std::int32_t first = nodes.first(node);
     const std::int32_t hears = nodes.group_of(root_.value) == node ? root_.value - first : 0;
     return {first + (hears + member) % nodes.size_of(node)};
 }
 
-std::vector<EarliestTree::Member> EarliestTree::parents_inside(std::int32_t node) const {
+std::vector<EarliestArrivalTree::Member> EarliestArrivalTree::parents_inside(std::int32_t node) const {
     const NodeState& state = nodes_[static_cast<std::size_t>(node)];
     const std::int32_t size = job_.nodes().groups.size_of(node);
     const MessageTimes cost = times_inside();
@@ -190,7 +192,7 @@ std::vector<EarliestTree::Member> EarliestTree::parents_inside(std::int32_t node
     return parents;
 }
 
-TreeNeighbours EarliestTree::of(Position position) const {
+TreeNeighbours EarliestArrivalTree::of(Position position) const {
     const topology::Partition& nodes = job_.nodes().groups;
     const std::int32_t node = nodes.group_of(position.value);
     const NodeState& state = nodes_[static_cast<std::size_t>(node)];
@@ -214,7 +216,7 @@ TreeNeighbours EarliestTree::of(Position position) const {
     return out;
 }
 
-std::optional<std::string> EarliestTree::refuse(const Job& job) {
+std::optional<std::string> EarliestArrivalTree::refuse(const Job& job) {
     const std::size_t node_level = *job.find_level("node");
     const topology::Partition& nodes = job.nodes().groups;
     if (nodes.count() > most_nodes)

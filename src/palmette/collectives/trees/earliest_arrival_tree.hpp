@@ -15,7 +15,7 @@ struct MessageTimes {
     double busy_s = 0, link_s = 0, after_s = 0;
 };
 
-/// How an EarliestTree grows.
+/// How an EarliestArrivalTree grows.
 struct EarliestForm {
     /// Ranks of its node that a node's first one tells before any other node: from then on they tell other nodes as
     /// well.
@@ -39,11 +39,11 @@ struct EarliestForm {
 ///   two nodes of three ranks, no helpers        0        what 0 tells first is farthest; 1 and 2 hear while 3 waits
 ///                                             3  1  2
 ///                                            4 5
-class EarliestTree {
+class EarliestArrivalTree {
   public:
     /// Time and memory: nodes times helpers. `job` must outlive the tree. All levels down to nodes have latencies and
     /// overheads.
-    EarliestTree(const Job& job, Position root, const EarliestForm& form);
+    EarliestArrivalTree(const Job& job, Position root, const EarliestForm& form);
 
     /// Parent and children of one position, children in the order in which they are told. No blocks. Time: its node's
     /// ranks.

@@ -1,4 +1,4 @@
-#include "palmette/collectives/trees/earliest_tree.hpp"
+#include "palmette/collectives/trees/earliest_arrival_tree.hpp"
 
 #include <gmock/gmock.h>
 
@@ -45,13 +45,13 @@ Job postal_job(std::int32_t nodes) {
     return test::costed_job(R"({"name":"node","latency_s":3e-6,"overhead_s":1e-6})", "", nodes, 1);
 }
 
-TEST(EarliestTree, is_one_tree_for_every_root_with_and_without_helpers) {
+TEST(EarliestArrivalTree, is_one_tree_for_every_root_with_and_without_helpers) {
     for (std::int32_t p = 1; p <= 33; ++p) {
         const Job job = uneven_job(p);
         for (std::int32_t root = 0; root < p; ++root)
             for (const bool groups_first : {false, true})
                 for (const std::int32_t helpers : {0, 1, 2, 9}) {
-                    const EarliestTree tree(job, {root}, {helpers, groups_first, true, 512});
+                    const EarliestArrivalTree tree(job, {root}, {helpers, groups_first, true, 512});
                     for (std::int32_t at = 0; at < p; ++at) {
                         const TreeNeighbours near = tree.of({at});
                         ASSERT_EQ(near.parent.has_value(), at != root);
@@ -65,7 +65,7 @@ TEST(EarliestTree, is_one_tree_for_every_root_with_and_without_helpers) {
     }
 }
 
-TEST(EarliestTree, makes_right_plans) {
+TEST(EarliestArrivalTree, makes_right_plans) {
     for (const std::int32_t p : {1, 2, 3, 8, 17, 33})
         for (const Collective collective : {Collective::bcast, Collective::reduce})
             for (const char* text :
@@ -81,7 +81,7 @@ TEST(EarliestTree, makes_right_plans) {
 
 /// When the last one hears, in microseconds, where each message keeps its sender for one and arrives after three.
 int last_to_hear_us(const Job& job) {
-    const EarliestTree tree(job, {0}, {});
+    const EarliestArrivalTree tree(job, {0}, {});
     std::map<std::int32_t, int> heard_us{{0, 0}};
     std::vector<std::int32_t> order{0};
     int last = 0;
@@ -96,7 +96,7 @@ int last_to_hear_us(const Job& job) {
     return last;
 }
 
-TEST(EarliestTree, reaches_all_as_soon_as_the_postal_model_allows_where_latencies_are_equal) {
+TEST(EarliestArrivalTree, reaches_all_as_soon_as_the_postal_model_allows_where_latencies_are_equal) {
     std::vector<std::int32_t> reached{1, 1, 1};  // N(t) = N(t - 1) + N(t - 3)
     while (reached.back() < 200) reached.push_back(reached.back() + reached[reached.size() - 3]);
     for (const std::int32_t nodes : {1, 2, 3, 4, 5, 13, 33, 64, 150}) {
@@ -106,24 +106,24 @@ TEST(EarliestTree, reaches_all_as_soon_as_the_postal_model_allows_where_latencie
     }
 }
 
-TEST(EarliestTree, tells_near_nodes_first_or_a_node_of_each_group) {
+TEST(EarliestArrivalTree, tells_near_nodes_first_or_a_node_of_each_group) {
     const Job job = uneven_job(33);
     const topology::Partition& leaves = job.levels()[*job.find_level("leaf")].groups;
     const auto first_told = [&](bool groups_first) {
-        const TreeNeighbours near = EarliestTree(job, {0}, {0, groups_first, false, 8}).of({0});
+        const TreeNeighbours near = EarliestArrivalTree(job, {0}, {0, groups_first, false, 8}).of({0});
         return leaves.group_of(near.children.front().peer.value);
     };
     EXPECT_EQ(first_told(false), leaves.group_of(0));
     EXPECT_NE(first_told(true), leaves.group_of(0));
 }
 
-TEST(EarliestTree, lets_helpers_tell_other_nodes) {
+TEST(EarliestArrivalTree, lets_helpers_tell_other_nodes) {
     const Job job = test::costed_job(
         R"({"name":"node","latency_s":3e-6,"overhead_s":1e-6},{"name":"core","latency_s":4e-7,"overhead_s":1e-7})", "",
         9, 4);
     const auto nodes_told = [&](std::int32_t helpers, std::int32_t position) {
         int told = 0;
-        for (const TreeLink& child : EarliestTree(job, {0}, {helpers, false, false, 8}).of({position}).children)
+        for (const TreeLink& child : EarliestArrivalTree(job, {0}, {helpers, false, false, 8}).of({position}).children)
             told += child.peer.value >= 4 ? 1 : 0;
         return told;
     };
@@ -134,7 +134,7 @@ TEST(EarliestTree, lets_helpers_tell_other_nodes) {
     EXPECT_EQ(nodes_told(2, 3), 0);
 }
 
-TEST(EarliestTree, refuses_what_it_knows_no_costs_of_and_orders) {
+TEST(EarliestArrivalTree, refuses_what_it_knows_no_costs_of_and_orders) {
     const auto refusal = [](const Job& job, const char* text, bool ordered) {
         Request request{Collective::reduce, Rank{0}, 64};
         request.ordered = ordered;
