@@ -11,3 +11,10 @@ if(PALMETTE_SANITIZE)
     "-fsanitize=${PALMETTE_SANITIZE}" -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(palmette_flags INTERFACE "-fsanitize=${PALMETTE_SANITIZE}")
 endif()
+
+# Headers of the standard library take more time to compile than most sources: read once for a target, or for those that
+# share its flags. ccache needs -fpch-preprocess and CCACHE_SLOPPINESS (tools/build.sh) for that.
+set(PALMETTE_STANDARD_HEADERS <algorithm> <array> <map> <memory> <optional> <string> <string_view> <vector>)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(palmette_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>)
+endif()

@@ -1,19 +1,18 @@
-"""How good the table's choices are: searches over all candidates of randomly drawn cells on a lab, against what the table
-chooses.
+"""Quality of the decision table's choices: exhaustive searches on randomly drawn cells of a lab, against the table.
 
-    .venv/bin/python studies/choice_quality.py --store quality.sqlite                   # 20 cells in 20 minutes at most
-    .venv/bin/python studies/choice_quality.py --draw 5 --budget-min 5 --seed 7         # other cells
-    .venv/bin/python studies/choice_quality.py --sizes 64-256K                          # any sizes between, not five of them
-    .venv/bin/python studies/choice_quality.py --cells allreduce:64K,bcast:1K           # these, at every placement and MPI
-    .venv/bin/python studies/choice_quality.py --traffic alltoall:half:64K              # beside background traffic
+    .venv/bin/python studies/choice_quality.py --store quality.sqlite              # 20 cells in 20 minutes at most
+    .venv/bin/python studies/choice_quality.py --draw 5 --budget-min 5 --seed 7    # other cells
+    .venv/bin/python studies/choice_quality.py --sizes 64-256K                     # any sizes between, not five
+    .venv/bin/python studies/choice_quality.py --cells allreduce:64K,bcast:1K      # these, at every placement and MPI
+    .venv/bin/python studies/choice_quality.py --traffic alltoall:half:64K         # under background traffic
 
 Cells are drawn from collective x size x placement x MPI; the same seed draws the same ones. In each, all specifications
 that serve the job are measured in turns in one job, the present choice and the MPI alone among them (the program of
-`palmette tune`, hopeless ones given up early; fastest by the model first, as many as the cell's share of the time allows,
-and the output says how many that were). Then the best five and the present choice are measured once more with fresh samples
-in the same rounds: the best of many is the luckiest of many, too. A choice is good when its median is at most 10 % above
-that of the best. The target is 9 of 10 cells. What the store holds already isn't measured again, so that a run that was cut
-short goes on. Wants a machine that does nothing else.
+`palmette tune`, slow ones dropped early; fastest by the model first, as many as the cell's share of the time allows,
+and the output says how many that were). Then the best five and the present choice are measured once more with fresh
+samples in the same rounds, against selection bias. A choice is good when its median is at most 10 % above that of the
+best. The target is 9 of 10 cells. Cells in the store aren't measured again, so that an interrupted run can be resumed.
+Wants an otherwise idle machine.
 """
 
 from __future__ import annotations
@@ -56,15 +55,15 @@ from palmette.tune.store import TuneJob, TuningStore, open_tunings
 FUNCTIONS = "gather,scatter,allgather,bcast,reduce,allreduce,reduce_scatter_block,alltoall,barrier,scan,exscan"
 SIZES = "64,1K,16K,64K,256K"
 DRAWN_SIZES = 40
-"""Sizes that a range stands for."""
+"""Number of sizes drawn from a range."""
 SEARCH, CONFIRM = "search quality", "confirm quality"
 SEARCH_SHARE = 0.7
 START_S = 3.0
-"""What a job takes before it measures."""
+"""Startup time of a job."""
 AGREE_S = 5e-3
-"""What agreeing on a common start costs a call where ranks outnumber cores."""
+"""Overhead per call of agreeing on a common start, oversubscribed."""
 WATCH_S = 1.0
-"""For so long traffic is watched before anything is measured beside it."""
+"""Duration for which traffic is measured alone, before anything is measured under it."""
 GOOD = 1.10
 TARGET = 0.9
 FINALISTS = 5
@@ -88,7 +87,7 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Quality:
-    """How far the present choice is from the best of a cell; seconds. `measured` of `candidates` specifications were searched.
+    """Distance of the present choice from the best of a cell; seconds. `measured` of `candidates` specifications.
 
     `bound_s`: the physical limit, None where there is none.
     """
@@ -117,7 +116,7 @@ class Quality:
 
     @property
     def multiple(self) -> float | None:
-        """Time of the choice in physical limits."""
+        """Time of the choice as a multiple of the physical bound."""
         return self.present_s / self.bound_s if self.bound_s else None
 
 
@@ -131,7 +130,7 @@ class Lines(Watcher):
 
 
 def drawn(options: argparse.Namespace) -> list[Drawn]:
-    """Return the cells to look at: those that are named, or a random draw, in the order of MPIs and placements."""
+    """Return the cells to evaluate: those that are named, or a random draw, in the order of MPIs and placements."""
     loaded = LOADED if options.traffic else ""
     places = [(mpi, where + loaded) for mpi, where in product(options.mpi.split(","), options.placement.split(","))]
     if options.cells:
@@ -145,7 +144,7 @@ def drawn(options: argparse.Namespace) -> list[Drawn]:
 
 
 def sizes_of(text: str, draw: random.Random) -> list[int]:
-    """Return the sizes of a list, or, for LOW-HIGH, some between them: multiples of 8, small ones as likely as large ones."""
+    """Return the sizes of a list, or, for LOW-HIGH, log-uniform ones between them, multiples of 8."""
     low, dash, high = text.partition("-")
     if not dash:
         return [_core.parse_size(word) for word in text.split(",")]
@@ -166,7 +165,7 @@ def quality(
     others = [one for one in ranked(result) if one.spec not in (TABLE, MPI)]
     if present is None or not (others or measured):
         return None
-    # Where none is left to confirm, the search gave all of them up beside the present choice.
+    # Where none is left to confirm, the search dropped all of them against the present choice.
     present_s, best_s, best = typical_s(present), typical_s(present), before
     if others and typical_s(others[0]) < present_s:
         best_s, best = typical_s(others[0]), others[0].spec
@@ -187,13 +186,15 @@ def searched(site: PlaceSite, cell: Cell, before: str, seconds: float, how: How)
         found.pop()
     parts = [found[i : i + MOST_AT_ONCE] for i in range(0, len(found), MOST_AT_ONCE)]
     return [
-        measure(site, [Question(cell, {one.spec: one.seconds for one in part})], seconds / len(parts), how, SEARCH, Lines())
+        measure(
+            site, [Question(cell, {one.spec: one.seconds for one in part})], seconds / len(parts), how, SEARCH, Lines()
+        )
         for part in parts
     ]  # fmt: skip
 
 
 class LoadedLab(LabPlace):
-    """A lab beside whose jobs traffic runs: its topology tells what that takes of each link."""
+    """A lab with background traffic: its topology holds the traffic's load of each link."""
 
     def __init__(self, lab: Lab, topology_path: Path) -> None:
         super().__init__(lab)
@@ -207,7 +208,7 @@ class LoadedLab(LabPlace):
 
 @contextmanager
 def place_of(lab: Lab, traffic: str | None) -> Iterator[LabPlace]:
-    """Return the lab, quiet or with traffic until the context ends; palmette is told what that takes while it is alone."""
+    """Return the lab, quiet or with traffic until the context ends; its topology has the load of the traffic alone."""
     if traffic is None:
         yield LabPlace(lab)
         return
@@ -221,8 +222,8 @@ def place_of(lab: Lab, traffic: str | None) -> Iterator[LabPlace]:
         yield LoadedLab(lab, path)
 
 
-def look(one: Drawn, place: LabPlace, store: TuningStore, seconds: float, table: Path | None) -> None:
-    """Search a cell and confirm what came out; both are stored."""
+def evaluate(one: Drawn, place: LabPlace, store: TuningStore, seconds: float, table: Path | None) -> None:
+    """Search a cell and confirm the best; both are stored."""
     site = PlaceSite(place, mpi_install.find(one.mpi), one.placement.removesuffix(LOADED))
     site.placement = one.placement
     how = How(table)
@@ -242,7 +243,7 @@ def look(one: Drawn, place: LabPlace, store: TuningStore, seconds: float, table:
 
 
 def chosen_before(one: Drawn, topology: Path | None, hosts: Sequence[str], table: Path | None) -> str:
-    """Return what the table takes for a cell."""
+    """Return the table's choice for a cell."""
     rules = _core.Table.from_file(table) if table else _core.Table.built_in()
     return present_choice_on(rules, job_on(topology, hosts)[1], one.cell, one.mpi, oversubscribed=False)
 
@@ -288,13 +289,13 @@ def lines_of(rows: Sequence[Quality], wanted: int) -> list[str]:
     lines.append(f"{good} of {len(rows)} cells within 10 % of the best (target {TARGET:.0%})")
     if len(rows) < wanted:
         lines.append(
-            f"{wanted - len(rows)} more cells wait for their turn: run it again with the same --store and --seed"
+            f"{wanted - len(rows)} more cells are not measured yet: run it again with the same --store and --seed"
         )
     return lines
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Search, compare, tell."""
+    """Search, compare, report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cells", help="allreduce:64K,bcast:1K instead of a draw")
     parser.add_argument("--draw", type=int, default=20, help="cells (20)")
@@ -326,7 +327,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 seconds = (ends - time.monotonic()) / (len(left) - number)
                 if seconds < 2 * START_S:
                     break
-                look(one, place, store, seconds, options.table)
+                evaluate(one, place, store, seconds, options.table)
             rows = rows_of(wanted, store, options.table, place.topology_path)
     except (BenchError, TuneError, LabError, mpi_install.MpiNotFoundError, _core.Error) as error:
         print(f"choice_quality: {error}", file=sys.stderr)

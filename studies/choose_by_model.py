@@ -1,11 +1,11 @@
-"""What a choice by the model costs beside the plan that it chooses.
+"""Overhead of a choice by the model, against that of making the chosen plan.
 
 Usage: choose_by_model.py [--json]
 
 On several machines, for every collective and some sizes: the time in which the model chooses among its candidates,
 and the time in which a rank makes its program of the chosen algorithm. A run does both once for each kind of call. All
-ranks choose alike and make programs of their own, for the longest of which a call waits: of 16 ranks, from the first to
-the last, the longest counts. All times are medians of 21, taken in turns.
+ranks choose alike and make their own programs; a call waits for the slowest: of 16 ranks, from the first to the last,
+the slowest counts. All times are medians of 21, taken in turns.
 """
 
 from __future__ import annotations

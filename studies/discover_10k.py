@@ -38,7 +38,7 @@ def _run(arguments: list[str]) -> tuple[float, int]:
 
 
 def main() -> int:
-    """Measure and print; exit status 1 when a limit is broken."""
+    """Measure and print; exit status 1 when a limit is exceeded."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     options = parser.parse_args()

@@ -1,6 +1,6 @@
-/* What an MPI program does around its collectives, timed by the slowest rank; for studies/outside_collectives.py.
+/* Time of MPI operations other than collectives on the slowest rank; for studies/outside_collectives.py.
  *
- *     outside_collectives communicators|duplicates|types|broadcasts|calls COUNT     prints microseconds for one
+ *     outside_collectives communicators|duplicates|types|broadcasts|calls COUNT     prints microseconds per operation
  *     outside_collectives start                                          MPI_Init and MPI_Finalize only
  */
 #include <mpi.h>

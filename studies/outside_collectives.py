@@ -1,10 +1,10 @@
-"""What palmette costs outside of collectives: starting, communicators, datatypes, passing through; each beside the MPI alone.
+"""Overhead of palmette outside of collectives: startup, communicators, datatypes, calls passed through.
 
     python studies/outside_collectives.py [--pairs 15] [--mpi mpich,openmpi,impi] [--json]
 
-Two ranks on this machine, by turns with and without palmette, default settings. Of each pair of runs the difference and the
-ratio count; medians with 95 % intervals of a bootstrap over the pairs. `start` is the whole command, `palmette run
-mpiexec ...` against `mpiexec ...`; the rest is timed inside of the program, its launch by `palmette run` left out.
+Two ranks on this machine, alternately with and without palmette, default settings. Evaluated are the difference and the
+ratio of each pair of runs: medians with 95 % bootstrap intervals over the pairs. `start` is the whole command,
+`palmette run mpiexec ...` against `mpiexec ...`; the rest is timed inside of the program, without its launch.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from palmette.mpi.install import Installation, MpiNotFoundError, find
 
 SOURCE = Path(__file__).with_suffix(".c")
 KINDS = {"start": 0, "communicators": 1000, "duplicates": 1000, "types": 20000, "broadcasts": 20000, "calls": 2000000}
-"""What is timed, and how many of it in one run."""
+"""The timed operations, and the number of each in one run."""
 UNIT = {"start": "ms", "communicators": "us", "duplicates": "us", "types": "us", "broadcasts": "us", "calls": "ns"}
 SCALE = {"ms": 1e3, "us": 1.0, "ns": 1e3}
 MEANING = {
@@ -47,7 +47,7 @@ POLITE = {
 
 @dataclass(frozen=True)
 class Row:
-    """One comparison: medians alone and with palmette, their difference and ratio with 95 % intervals, and all samples."""
+    """One comparison: medians alone and with palmette, difference and ratio with 95 % intervals, and all samples."""
 
     mpi: str
     kind: str
@@ -73,7 +73,7 @@ def compiled(mpi: Installation, folder: Path) -> Path:
 
 
 def run(mpi: Installation, program: Path, kind: str, with_palmette: bool) -> float:
-    """Return what one took, in the kind's unit."""
+    """Return the time of one operation, in the kind's unit."""
     palmette = [str(Path(sys.executable).with_name("palmette")), "run"] if with_palmette else []
     options = ["--oversubscribe", "--bind-to", "none"] if mpi.name == "openmpi" else []
     if mpi.name == "openmpi" and os.geteuid() == 0:
@@ -96,7 +96,7 @@ def interval(values: list[float]) -> tuple[float, float]:
 
 
 def compare(mpi: Installation, program: Path, kind: str, pairs: int) -> Row:
-    """Run `pairs` pairs, each in an order of its own, after one that doesn't count."""
+    """Run `pairs` pairs, in alternating order, after a warm-up pair."""
     samples: list[tuple[float, float]] = []
     for number in range(pairs + 1):
         first = run(mpi, program, kind, number % 2 == 1)

@@ -1,12 +1,12 @@
-"""How near predicted times come to measured ones, from the runs that `palmette bench` has stored.
+"""Accuracy of predicted times against the measured ones of stored runs of `palmette bench`.
 
     palmette bench gather --sizes 16K,64K,256K --env PALMETTE_GATHER=linear         # and once for each other algorithm
     python studies/predict_against_measured.py runs.sqlite --min-size 16K
 
-Every cell that palmette served is predicted on the job's own hosts with the topology that the run stored (or --topology,
-a calibrated one). Told are the median of the relative errors, and how often of two algorithms of the same cell whose
-measured times differ by over 15 % the prediction names the faster one. The exit status is 1 where the median is over
---target, 2 for bad input.
+Every cell that palmette served is predicted on the job's own hosts with the topology that the run stored (or that of
+--topology, a calibrated one). Reported are the median of the relative errors, and how often, of two algorithms of the
+same cell whose measured times differ by over 15 %, the faster one is predicted to be faster. The exit status is 1 where
+the median is over --target, 2 for bad input.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from palmette.bench.store import open_store
 from palmette.measure.errors import BenchError
 
 APART = 1.15
-"""Measured times that differ by less are no ranking."""
+"""Measured times that differ by less aren't ranked."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def cells_of(run: Run, topology: str | None, min_size: int) -> Iterable[Cell]:
         if job is None or row.algorithm is None or row.wrong or row.size_bytes < min_size:
             continue
         if row.collective not in _core.collectives() or row.algorithm == "mpi":
-            continue  # v forms have lengths of their own, nonblocking calls a computation beside them
+            continue  # v forms have lengths of their own, nonblocking calls overlap a computation
         cell = next(one for one in job.cells if (one.collective, one.size_bytes) == (row.collective, row.size_bytes))
         made = _core.Job.on_hosts(machine, job.hosts)
         costs = _core.Costs.of(made)

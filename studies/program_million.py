@@ -35,12 +35,12 @@ LIMIT_S = 0.050
 
 
 def measure(tree: tuple[int, int, int], collective: str, algorithm: str, which: str) -> dict[str, Any]:
-    """Make one rank's program and say how long it took and what it holds."""
+    """Make one rank's program; return its time and size."""
     leaves, nodes, cores = tree
     job = _core.Job.regular([("leaf", leaves), ("node", nodes), ("core", cores)])
     rank = cores * nodes if which == "leader" else cores * nodes + 1
     small = _core.Job.regular([("leaf", 2), ("node", 2), ("core", cores)])
-    _core.make_program(small, 1, collective, algorithm, 0, 1024)  # brings the code itself into memory
+    _core.make_program(small, 1, collective, algorithm, 0, 1024)  # loads the code itself into memory
     before = resident_peak(reset=True)
     program = _core.make_program(job, rank, collective, algorithm, 0, 1024)
     growth = resident_peak() - before

@@ -1,13 +1,14 @@
-"""Where does palmette lose? Clusters, placements, collectives and sizes drawn at random, simulated beside SimGrid's selectors.
+"""Finds cells where palmette is slower: random clusters, placements, collectives, sizes, against SimGrid's selectors.
 
     python studies/random_clusters.py --draw 40 --seed 1 --write cells.jsonl --write-results clusters.md
-    python studies/random_clusters.py --draw 40 --seed 1 --env PALMETTE_TABLE=other.json   # the same ones, another table
+    python studies/random_clusters.py --draw 40 --seed 1 --env PALMETTE_TABLE=other.json   # another table
 
-Rows of the table were found on a few machines and a few sizes; this looks between them. The same seed draws the same
-clusters: switches (even and uneven), nodes, ranks a node, a job on part of it, links and what their uplinks have,
-placement, and sizes spread evenly on a logarithmic scale. A line for each cell that is slower than the best rival by more than
-5 %, then a table by collective. A rival that ends before the physical bound (some of SimGrid's do for a few bytes) is left out.
-Simulations tell what the model can see (docs/guide/simulate.md). The exit status is 1 where any cell is slower.
+Rows of the table were found on a few machines and a few sizes; this tests the space between them. The same seed draws
+the same clusters: switches (even and uneven), nodes, ranks a node, a job on part of it, links and uplink capacities,
+placement, and sizes spread evenly on a logarithmic scale. Prints a line for each cell that is slower than the best
+rival by more than 5 %, then a table by collective. A rival that ends before the physical bound (some of SimGrid's do
+for a few bytes) is left out. Simulations show only what is modelled (docs/guide/simulate.md). The exit status is 1
+where any cell is slower.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ COLLECTIVES = ("gather", "scatter", "bcast", "reduce", "allreduce", "allgather",
 VALUES = parameters.read()
 BLOCKS_OF_ALL = ("allgather", "alltoall")
 MOST_BYTES_OF_ALL = 16 << 20
-"""What all ranks get in an allgather or all-to-all, at most: more takes the simulator minutes."""
+"""Upper bound on the data of all ranks in an allgather or all-to-all: more takes the simulator minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,8 @@ def compared(smpirun: str, drawn: Drawn, options: argparse.Namespace) -> Sequenc
         job = make_job(prepared(from_spec(drawn.spec), VALUES), drawn.placement, drawn.ranks)
         asked = Asked(
             [job], [drawn.collective], sorted(set(drawn.sizes)), options.rivals.split(","),
-            cpu_limit_s=options.cpu_limit, parallel=options.parallel, store=Kept(Path(options.keep)) if options.keep else None,
+            cpu_limit_s=options.cpu_limit, parallel=options.parallel,
+            store=Kept(Path(options.keep)) if options.keep else None,
             environment=dict(one.split("=", 1) for one in options.env),
         )  # fmt: skip
         found = compare(smpirun, asked, VALUES, lambda _: None)
@@ -103,7 +105,7 @@ def compared(smpirun: str, drawn: Drawn, options: argparse.Namespace) -> Sequenc
 
 
 def honest(cell: Cell) -> Cell:
-    """Return the cell without rivals that are faster than anything can be."""
+    """Return the cell without rivals that are faster than the physical bound."""
     return replace(
         cell, rivals_s={name: time for name, time in cell.rivals_s.items() if time >= 0.99 * cell.bound.seconds}
     )
@@ -121,25 +123,26 @@ def table_of(cells: Sequence[Cell]) -> list[str]:
 
 
 def page_of(drawn: Sequence[Drawn], cells: Sequence[Cell], slower: Sequence[str], version: str, command: str) -> str:
-    """What came out, for docs/results. `version`: SimGrid's."""
+    """The results page, for docs/results. `version`: SimGrid's."""
     clusters = list(dict.fromkeys((one.spec, one.ranks, one.placement) for one in drawn))
     return "\n".join(
         [
             "# Clusters drawn at random, simulated", "",
-            f"{len(clusters)} clusters with a job each, any sizes between 4 B and 256 KB (less where all have blocks for all);"
-            " palmette's time over that of the",
+            f"{len(clusters)} clusters with a job each, any sizes between 4 B and 256 KB (less where all have blocks"
+            " for all); palmette's time over that of the",
             f"best of SimGrid's selectors. SimGrid {version}; [how it is simulated](../guide/simulate.md). Made by", "",
             f"    {command}", "",
-            *table_of(cells), "", "## Slower by more than 5 %", "", *(f"- {line}" for line in slower), "", "## Clusters", "",
+            *table_of(cells), "",
+            "## Slower by more than 5 %", "", *(f"- {line}" for line in slower), "", "## Clusters", "",
             *(f"- `{spec}`, {ranks} ranks, {placement}" for spec, ranks, placement in clusters), "",
         ]
     )  # fmt: skip
 
 
 def main() -> int:
-    """Draw, simulate, tell what lost; status 1 where anything did."""
+    """Draw, simulate, report slower cells; status 1 where there are any."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--draw", type=int, default=10, help="so many clusters (10)")
+    parser.add_argument("--draw", type=int, default=10, help="number of clusters (10)")
     parser.add_argument("--seed", type=int, default=1, help="which ones (1)")
     parser.add_argument(
         "--collectives", default=",".join(COLLECTIVES), help="with commas; all that SimGrid's selectors know"
@@ -150,9 +153,7 @@ def main() -> int:
     parser.add_argument("--cpu-limit", type=int, default=60, help="seconds of CPU for a simulation (60)")
     parser.add_argument("--parallel", type=int, default=1, help="simulations at once (1)")
     parser.add_argument("--env", action="append", default=[], metavar="K=V", help="a variable of palmette's")
-    parser.add_argument(
-        "--keep", metavar="FOLDER", help="keep simulations there, so that the same ones aren't done again"
-    )
+    parser.add_argument("--keep", metavar="FOLDER", help="cache simulations there")
     parser.add_argument("--write", metavar="FILE", help="append a JSON line for each cell")
     parser.add_argument("--write-results", metavar="FILE", help="write what came out as Markdown")
     options = parser.parse_args()

@@ -1,14 +1,15 @@
-"""Where does palmette lose on emulated clusters? Labs drawn at random, each beside the MPI underneath.
+"""Finds cells where palmette is slower on emulated clusters: random labs, each against the MPI underneath.
 
     .venv/bin/python studies/random_labs.py --draw 4 --seed 1                        # some 8 minutes
     .venv/bin/python studies/random_labs.py --draw 8 --mpi mpich,openmpi,impi --write-results labs.md
     .venv/bin/python studies/random_labs.py --lab 6leaf@50Mbit/s:2node@100Mbit/s:1core --collectives bcast,reduce
 
-Rows of the table were measured on a few labs and a few sizes; this looks between them, as random_clusters.py does for fast
-networks in simulation. The same seed draws the same labs: switches (even and uneven), hosts, ranks a host, the rate of the
-uplinks, and sizes spread evenly on a logarithmic scale. A line for each cell whose verdict is `slower` or whose ratio is over
-1.05, then a table by collective. Wants root, and a machine that does nothing else; short cells (--seconds) tell little singly.
-The exit status is 1 where a verdict is `slower`, and 2 where cells are missing or wrong, which is said.
+Rows of the table were measured on a few labs and a few sizes; this tests the space between them, as random_clusters.py
+does for fast networks in simulation. The same seed draws the same labs: switches (even and uneven), hosts, ranks a
+host, the rate of the uplinks, and sizes spread evenly on a logarithmic scale. Prints a line for each cell whose verdict
+is `slower` or whose ratio is over 1.05, then a table by collective. Wants root, and an otherwise idle machine; a single
+short cell (--seconds) has little significance. The exit status is 1 where a verdict is `slower`, and 2 where cells are
+missing or wrong, which is reported.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from palmette.bench.text import size_text, time_text
 
 COLLECTIVES = "bcast,reduce,allreduce,allgather,gather,scatter,reduce_scatter_block,alltoall,scan"
 MOST_RANKS = 18
-"""More on two cores measure who gets the core."""
+"""With more ranks on two cores the scheduler is measured."""
 BETWEEN = (64, 65536)
 NEAR = 1.05
 
@@ -76,7 +77,7 @@ def draw(seed: int, count: int) -> Iterator[str]:
 
 
 def sizes_of(seed: int, count: int) -> list[int]:
-    """Return `count` sizes: multiples of 8, small ones as likely as large ones, one from each of as many equal ranges."""
+    """Return `count` sizes, multiples of 8: one from each of as many ranges of equal width on a logarithmic scale."""
     chance = random.Random(seed)  # noqa: S311
     low, high = (math.log(end) for end in BETWEEN)
     step = (high - low) / count
@@ -84,12 +85,14 @@ def sizes_of(seed: int, count: int) -> list[int]:
 
 
 def measured(lab: str, sizes: Sequence[int], options: argparse.Namespace) -> tuple[list[Cell], str]:
-    """Return the cells of a lab that have a ratio, and what went wrong: cells that are wrong or missing."""
+    """Return the cells of a lab that have a ratio, and a report of wrong or missing cells."""
     with tempfile.TemporaryDirectory(prefix="palmette-labs-") as folder:
         command = [
-            str(Path(sys.executable).with_name("palmette")), "bench", options.collectives, "--lab", lab, "--mpi", options.mpi,
+            str(Path(sys.executable).with_name("palmette")), "bench", options.collectives,
+            "--lab", lab, "--mpi", options.mpi,
             "--sizes", ",".join(map(str, sizes)), "--placement", options.placement, "--seconds", str(options.seconds),
-            "--store", str(Path(folder) / "runs.sqlite"), "--json", *(word for one in options.env for word in ("--env", one)),
+            "--store", str(Path(folder) / "runs.sqlite"), "--json",
+            *(word for one in options.env for word in ("--env", one)),
         ]  # fmt: skip
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     try:
@@ -100,21 +103,23 @@ def measured(lab: str, sizes: Sequence[int], options: argparse.Namespace) -> tup
 
 
 def taken(lab: str, all_rows: Sequence[dict[str, Any]], expected: int) -> tuple[list[Cell], str]:
-    """Return what `palmette bench --json` tells of one placement's cells: those with a ratio, and what is wrong with the rest."""
+    """Return one placement's cells of `palmette bench --json` with a ratio, and what is wrong with the rest."""
     rows = [row for row in all_rows if row["ratio"] and not row["wrong"]]
     cells = [
         Cell(
-            lab, row["mpi"], row["collective"], row["size_bytes"], row["alone"]["median_s"], row["palmette"]["median_s"],
+            lab, row["mpi"], row["collective"], row["size_bytes"],
+            row["alone"]["median_s"], row["palmette"]["median_s"],
             row["ratio"], row["verdict"], row["algorithm"],
         )
         for row in rows
     ]  # fmt: skip
-    told = [f"{row['collective']} of {row['size_bytes']} bytes is wrong" for row in all_rows if row["wrong"]]
-    if len(cells) + len(told) < expected:
-        told.append(
-            f"{expected - len(cells) - len(told)} of {expected} cells weren't measured, or have too few pairs for a ratio"
+    wrong = [f"{row['collective']} of {row['size_bytes']} bytes is wrong" for row in all_rows if row["wrong"]]
+    if len(cells) + len(wrong) < expected:
+        wrong.append(
+            f"{expected - len(cells) - len(wrong)} of {expected} cells weren't measured, or have too few pairs for a"
+            " ratio"
         )
-    return cells, "; ".join(told)
+    return cells, "; ".join(wrong)
 
 
 def table_of(cells: Sequence[Cell]) -> list[str]:
@@ -130,7 +135,8 @@ def table_of(cells: Sequence[Cell]) -> list[str]:
         ]
         ratios = [cell.ratio for cell in some]
         lines.append(
-            f"| {name} | {len(some)} | {' | '.join(map(str, counts))} | {max(ratios):.2f} | {geometric_mean(ratios):.2f} |"
+            f"| {name} | {len(some)} | {' | '.join(map(str, counts))} | {max(ratios):.2f} |"
+            f" {geometric_mean(ratios):.2f} |"
         )
     return lines
 
@@ -138,12 +144,12 @@ def table_of(cells: Sequence[Cell]) -> list[str]:
 def page_of(
     labs: Sequence[str], sizes: Sequence[int], cells: Sequence[Cell], troubles: Sequence[str], command: str
 ) -> str:
-    """What came out, for docs/results."""
+    """The results page, for docs/results."""
     high = sorted((cell for cell in cells if is_high(cell)), key=lambda cell: -cell.ratio)
     return "\n".join(
         [
             "# Labs drawn at random", "",
-            f"{len(labs)} emulated clusters, {', '.join(size_text(size) for size in sizes)}; palmette's time over that of the",
+            f"{len(labs)} emulated clusters, {', '.join(map(size_text, sizes))}; palmette's time over that of the",
             "MPI underneath. [How it is measured](../guide/bench.md). Made by", "", f"    {command}", "",
             *table_of(cells), "", "## Slower, or a ratio over 1.05", "", *(f"- {cell.line}" for cell in high), "",
             *(["## Missing or wrong", "", *(f"- {line}" for line in troubles), ""] if troubles else []),
@@ -153,7 +159,7 @@ def page_of(
 
 
 def is_high(cell: Cell) -> bool:
-    """Whether people want to read of it."""
+    """Whether the cell is listed as slower or nearly so."""
     return cell.verdict == "slower" or cell.ratio > NEAR
 
 
@@ -165,9 +171,9 @@ def positive(text: str) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Draw, measure, tell what lost; status 1 where a verdict is `slower`, 2 where cells are missing or wrong."""
+    """Draw, measure, report slower cells; status 1 where a verdict is `slower`, 2 where cells are missing or wrong."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--draw", type=positive, default=4, help="so many labs (4)")
+    parser.add_argument("--draw", type=positive, default=4, help="number of labs (4)")
     parser.add_argument("--seed", type=int, default=1, help="which ones, and which sizes (1)")
     parser.add_argument("--lab", action="append", default=[], metavar="SPEC", help="this one instead; repeatable")
     parser.add_argument("--collectives", default=COLLECTIVES)

@@ -1,17 +1,17 @@
-"""Whether predictions rank algorithms as measurements do, where these differ by over 15 %.
+"""Rank agreement of predicted and measured times, for algorithms that differ by over 15 %.
 
     .venv/bin/python studies/rank_against_measured.py --budget-min 10 --store rank.sqlite          # 12 minutes at most
     .venv/bin/python studies/rank_against_measured.py --evaluate --store rank.sqlite [--topology calibrated.json]
 
-The first line measures on a lab of 8 hosts with 2 ranks each: for each MPI, placement, collective and size some algorithms
-that differ (the best of each family by the model, up to four times as slow as the best), in turns in one job, by the program
-of `palmette tune`, which forces one after the other on communicators of its own. It wants a machine that does nothing else.
-What the store holds already isn't measured again, so that a run that was cut short goes on.
+The first line measures on a lab of 8 hosts with 2 ranks each: for each MPI, placement, collective and size some
+algorithms that differ (the best of each family by the model, up to four times as slow as the best), in turns in one
+job, by the program of `palmette tune`, which forces each on a communicator of its own. It wants an otherwise idle
+machine. Cells in the store aren't measured again, so that an interrupted run can be resumed.
 
-The verdict counts the pairs of algorithms of a cell whose medians differ by over 15 %, and how many of them were predicted
-in this order; a pair in which the faster one didn't win by more than chance (sign test, 5 %) is told apart. Beside it stands
-how far the predicted times are from the measured medians. Predictions are those that were made before measuring, or with
---topology new ones. The exit status is 1 below --target, 2 for bad input.
+The verdict counts the pairs of algorithms of a cell whose medians differ by over 15 %, and how many of them were
+predicted in this order; pairs whose difference isn't significant (sign test, 5 %) are counted separately. The errors of
+the predicted times against the measured medians are reported, too. Predictions are those that were made before
+measuring, or with --topology new ones. The exit status is 1 below --target, 2 for bad input.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ STEP = "rank"
 FUNCTIONS = "gather,scatter,allgather,bcast,reduce,allreduce,reduce_scatter_block,alltoall"
 HOW = How(min_rounds=5, max_rounds=8, keep_all=True)
 NEAR = 0.25
-"""A prediction that is no farther off is near."""
+"""Upper bound on the error of a prediction that counts as near."""
 CALLS = 5 + HOW.max_rounds
-"""Of each algorithm: checked and warmed up, then in turns."""
+"""Calls of each algorithm: checks and warm-up, then in turns."""
 JOB_S = 10.0
-"""What a job takes beside its cells: to start, and for the calls that are under way at its end."""
+"""Time of a job in addition to its cells: to start, and for the outstanding calls at its end."""
 
 
 class Lines(Watcher):
@@ -78,7 +78,7 @@ def questions_at(site: PlaceSite, cells: Sequence[Cell], seconds: float, most: i
 def measure_all(options: argparse.Namespace, store: TuningStore) -> None:
     """Measure what the store lacks, a job for each MPI and placement, within the budget."""
     cells = cells_of(options.collectives.split(","), [_core.parse_size(one) for one in options.sizes.split(",")], 0)
-    cells.sort(key=lambda cell: cell.size_bytes)  # what small ones leave goes to large ones
+    cells.sort(key=lambda cell: cell.size_bytes)  # time left by small ones goes to large ones
     there = {(job.mpi, job.placement, result.cell) for job in store.jobs(STEP) for result in job.results}
     places = [(mpi, placement) for mpi in options.mpi.split(",") for placement in options.placement.split(",")]
     left = {place: [cell for cell in cells if (*place, cell) not in there] for place in places}
@@ -157,7 +157,7 @@ def lines_of(pairs: Sequence[Pair], errors: Sequence[float]) -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, compare, tell."""
+    """Measure, compare, report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--store", type=Path, default=Path("rank.sqlite"))
     parser.add_argument("--evaluate", action="store_true", help="measure nothing, judge what the store holds")
@@ -184,8 +184,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     sure = [pair for pair in pairs if pair.sure]
     if not sure:
-        print(f"rank_against_measured: {options.store} holds no two algorithms of one cell that are surely over 15 % apart; "
-              "run it without --evaluate", file=sys.stderr)  # fmt: skip
+        print(f"rank_against_measured: {options.store} holds no two algorithms of one cell that are surely over 15 % "
+              "apart; run it without --evaluate", file=sys.stderr)  # fmt: skip
         return 2
     right = sum(pair.right for pair in sure)
     if options.json:

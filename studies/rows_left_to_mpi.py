@@ -1,14 +1,13 @@
-"""What would palmette take where the built-in table leaves calls to the MPI? Fills in the `mpi_ratio` of those rows.
+"""Measures palmette's best alternative for rows of the built-in table that leave calls to the MPI: their `mpi_ratio`.
 
     .venv/bin/python studies/rows_left_to_mpi.py --write          # some 10 minutes, as root, on a quiet machine
-    .venv/bin/python studies/rows_left_to_mpi.py --rows 0,9,13    # these, and only say what comes out
+    .venv/bin/python studies/rows_left_to_mpi.py --rows 0,9,13    # these, without writing
 
-For each such row of src/palmette/select/built_in.json jobs are looked for that the row answers for: two and four ranks of
-this machine where it is for one node, else an emulated cluster (LABS) with ranks in their order or scattered. There
-`palmette bench` compares the MPI alone with what the table would take if it left nothing to the MPI, at both ends of the
-row's sizes and between. The ratio is the largest, since that is why a row is there. Samples are kept in --store. Rows
-whose source is `reason` get none: no time decided.
-A ratio that isn't above 1 tells that a row had better go.
+For each such row of src/palmette/select/built_in.json, jobs that it matches are searched for: two and four ranks of
+this machine for a row on one node, else an emulated cluster (LABS) with ranks in their order or scattered. There
+`palmette bench` compares the MPI alone with the table's choice if it left nothing to the MPI, at both ends of the row's
+sizes and between. The ratio is the largest one, since that justifies the row. Samples are kept in --store. Rows whose
+source is `reason` get none: they aren't based on times. A row whose ratio isn't above 1 should be removed.
 """
 
 from __future__ import annotations
@@ -107,7 +106,7 @@ def found_for(index: int, row: dict[str, Any], jobs: Jobs) -> list[Try]:
 
 
 def palmettes_choice(one: Try, size: int, job: _core.Job, without: _core.Table) -> str:
-    """What palmette would take if no row left anything to the MPI."""
+    """Palmette's choice if no row left anything to the MPI."""
     choice = without.choose(
         one.function, job, 0, size, mpi=one.mpi, oversubscribed=one.ranks > CORES, blocking=one.blocking
     ).algorithm
@@ -118,7 +117,7 @@ def palmettes_choice(one: Try, size: int, job: _core.Job, without: _core.Table) 
 
 
 def measured(one: Try, size: int, algorithm: str, options: argparse.Namespace, lab_name: str) -> dict[str, Any]:
-    """The cell of `palmette bench` for the algorithm beside the MPI alone."""
+    """The cell of `palmette bench` for the algorithm against the MPI alone."""
     place = ["--lab-name", lab_name, "--placement", one.placement] if one.lab else ["-n", str(one.ranks)]
     name = one.function if one.blocking else f"i{one.function}"
     words = [
@@ -134,7 +133,7 @@ def measured(one: Try, size: int, algorithm: str, options: argparse.Namespace, l
 
 
 def main() -> int:
-    """Measure, tell, and write."""
+    """Measure, report, and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", help="0,9,13: only these")
     parser.add_argument("--seconds", type=float, default=1.0, help="a cell (1)")

@@ -1,9 +1,9 @@
-"""Time of what palmette reckons about large jobs, each beside the time that it may take.
+"""Time of palmette's computations for large jobs, each with its limit.
 
     python studies/scale.py [--json]
 
-Flow simulations of 1,024 and 16,384 ranks, bounds of a million ranks, and the programs of a composition, each in a process
-of its own. Seconds are the process's own, the least of three where they are few. Exits with 1 when a limit is broken.
+Flow simulations of 1,024 and 16,384 ranks, bounds of a million ranks, and the programs of a composition, each in a
+process of its own. Seconds are CPU time, the least of three for short ones. Exits with 1 when a limit is exceeded.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MILLION = "1024leaf@100GB/s:64node@25GB/s:16core"
 
 @dataclass(frozen=True)
 class Case:
-    """Something to reckon, and the seconds that it may take."""
+    """A computation and its limit in seconds."""
 
     kind: str
     machine: str
@@ -35,7 +35,7 @@ class Case:
     limit_s: float
 
     def __str__(self) -> str:
-        """Return what is reckoned, in one line."""
+        """Return the computation in one line."""
         ranks = 16 if self.kind == "compose" else _core.Job(_core.Machine.synthetic(self.machine), self.placement).size
         return f"{self.kind} {self.collective} {self.algorithm} {ranks:,} {self.placement}".replace("  ", " ")
 
@@ -55,8 +55,8 @@ CASES = (
 )
 
 
-def reckon(case: Case) -> float:
-    """Do what the case says once; return the processor's seconds."""
+def compute(case: Case) -> float:
+    """Run the case once; return its CPU seconds."""
     if case.kind == "compose":
         composition = _core.named_composition(case.collective, 16, 4096)
         job = _core.hierarchy_job(case.machine, 16)
@@ -87,8 +87,8 @@ def main() -> int:
     options = parser.parse_args()
     if options.case is not None:
         case = CASES[options.case]
-        first = reckon(case)
-        print(min(first, *(reckon(case) for _ in range(2))) if first < 1 else first)
+        first = compute(case)
+        print(min(first, *(compute(case) for _ in range(2))) if first < 1 else first)
         return 0
     results = []
     for index, case in enumerate(CASES):

@@ -1,8 +1,7 @@
-// How to bring data from one process of a node to another: copied into the shared ring and out again, in batches of 16,
-// 32 or 64 KiB that overlap, or read once with process_vm_readv. With both processes on cores of their own, and on one
-// core.
+// Intra-node copy benchmark: double copy through the shared ring in pipelined batches of 16, 32 or 64 KiB, against
+// single copy with process_vm_readv (CMA), between two processes on a core each or on a common core.
 //
-// A transfer counts until the sender knows that it may use its buffer again.
+// A transfer ends when the sender knows that its buffer may be reused.
 
 #include <sched.h>
 #include <sys/wait.h>
@@ -19,8 +18,8 @@
 #include <string>
 #include <vector>
 
-#include "palmette/node/patience.hpp"
 #include "palmette/node/shared_node.hpp"
+#include "palmette/node/spin_wait.hpp"
 
 namespace {
 
@@ -43,9 +42,9 @@ void pin(int core) {
 class Transfer {
   public:
     Transfer(std::unique_ptr<SharedNode> node, int cores)
-        : node_(std::move(node)), patience_(2, cores), buffer_(largest, 'x') {}
+        : node_(std::move(node)), spin_wait_(2, cores), buffer_(largest, 'x') {}
 
-    /// Median time in microseconds, on the sender.
+    /// Median time of a transfer in microseconds, on the sender.
     template <class Once>
     double measure(Once once) {
         once();
@@ -65,9 +64,9 @@ class Transfer {
             const std::int64_t bytes = std::min(batch, size - at);
             begin(sends() ? bytes : 0);
             if (sends()) {
-                char* room = node_->room(bytes);
-                std::memcpy(room, buffer_.data() + at, static_cast<std::size_t>(bytes));
-                node_->expose_room(0, room, bytes);
+                char* slot = node_->ring_slot(bytes);
+                std::memcpy(slot, buffer_.data() + at, static_cast<std::size_t>(bytes));
+                node_->expose_slot(0, slot, bytes);
             } else {
                 receive(at);
             }
@@ -85,8 +84,8 @@ class Transfer {
         begin(0);
         if (sends()) {
             node_->expose_address(0, buffer_.data(), size);
-            patience_.fresh();
-            while (!node_->read_by(0, 1)) patience_.pause();
+            spin_wait_.reset();
+            while (!node_->read_by(0, 1)) spin_wait_.pause();
         } else {
             receive(0);
             node_->release(0, 0);
@@ -98,13 +97,13 @@ class Transfer {
 
   private:
     void begin(std::int64_t ring_bytes) {
-        patience_.fresh();
-        while (!node_->begin(ring_bytes)) patience_.pause();
+        spin_wait_.reset();
+        while (!node_->begin(ring_bytes)) spin_wait_.pause();
     }
     const Exposure& wait_for(int member, unsigned tag) {
-        patience_.fresh();
+        spin_wait_.reset();
         const Exposure* exposure = nullptr;
-        while (!(exposure = node_->look(member, tag))) patience_.pause();
+        while (!(exposure = node_->find_exposure(member, tag))) spin_wait_.pause();
         return *exposure;
     }
     void receive(std::int64_t at) {
@@ -114,7 +113,7 @@ class Transfer {
     }
 
     std::unique_ptr<SharedNode> node_;
-    Patience patience_;
+    SpinWait spin_wait_;
     std::vector<char> buffer_;
 };
 

@@ -1,11 +1,11 @@
-"""Gather and scatter on the gather paper's test bed, simulated: many random placements, uplinks at full, half, quarter share.
+"""Simulated gather and scatter on the gather paper's test bed: random placements, full, half and quarter uplinks.
 
     python studies/simulated_placements.py --keep simulations --write docs/results/placements.md
 
-As in Kandalla, Subramoni, Vishnu, Panda, IPDPS workshops 2010, section 6: 296 ranks, quiet and with the other half of the
-places in an all-to-all; block and cyclic placement, too. The gain is 1 - palmette / best rival. The page says first what holds
-of the paper's claims, then the tables. The exit status is 1 where palmette is slower than the best rival by more than 5 % in
-any quiet cell.
+As in Kandalla, Subramoni, Vishnu, Panda, IPDPS workshops 2010, section 6: 296 ranks, quiet and with the other half of
+the places in an all-to-all; block and cyclic placement, too. The gain is 1 - palmette / best rival. The page states
+first which of the paper's claims hold, then the tables. The exit status is 1 where palmette is slower than the best
+rival by more than 5 % in any quiet cell.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from palmette.simulate.watch import watched
 SHARES = (1.0, 0.5, 0.25)
 COLLECTIVES = ("gather", "scatter")
 FLAT = "ompi_basic_linear"
-"""All send to the root, or the root to all: what beside the traffic is compared with, too."""
+"""The flat algorithm (linear), a further rival under traffic."""
 VALUES = parameters.read()
 
 
@@ -56,7 +56,7 @@ Times = dict[tuple[str, float, str, str, str, int], float]
 
 
 def cases_of(options: argparse.Namespace) -> Iterator[Case]:
-    """All of them: quiet ones, the large size, and those beside the traffic with the same ones quiet."""
+    """All of them: quiet ones, the large size, and those under traffic with the same ones quiet."""
     rivals = options.rivals.split(",")
     drawn = [f"random:{seed}" for seed in range(1, options.placements + 1)]
     few = ["block", "cyclic", *drawn[: options.loaded_placements]] if options.loaded_placements else []
@@ -85,9 +85,9 @@ def bed_of(share: float) -> Cluster:
 
 
 @cache
-def job_of(placement: str, share: float, beside: Background | None) -> Job:
-    """Return where ranks sit, and what runs beside them."""
-    return make_job(bed_of(share), placement, None, beside)
+def job_of(placement: str, share: float, traffic: Background | None) -> Job:
+    """Return the placement of the ranks, with the background traffic."""
+    return make_job(bed_of(share), placement, None, traffic)
 
 
 def times_of(cases: Sequence[Case], options: argparse.Namespace) -> tuple[Times, list[str]]:
@@ -95,15 +95,15 @@ def times_of(cases: Sequence[Case], options: argparse.Namespace) -> tuple[Times,
     smpirun = simgrid.find_smpirun()
     store = Kept(Path(options.keep)) if options.keep else None
     ended = itertools.count(1)
-    # Before the others, which are told what it takes of the links.
-    beside = {
+    # First, since palmette gets its load of the links in the other simulations.
+    backgrounds = {
         share: watched(smpirun, bed_of(share), background_of(bed_of(share), Traffic.parse(options.traffic)), VALUES,
                        cpu_limit_s=options.cpu_limit, store=store)
         for share in sorted({case.share for case in cases if case.traffic})
     }  # fmt: skip
 
     def one(case: Case) -> Outcome:
-        job = job_of(case.placement, case.share, beside[case.share] if case.traffic else None)
+        job = job_of(case.placement, case.share, backgrounds[case.share] if case.traffic else None)
         found = simulate(smpirun, job, VALUES, case.contender, case.collective, case.sizes,
                          cpu_limit_s=options.cpu_limit, store=store)  # fmt: skip
         print(f"\r\x1b[K{next(ended)} of {len(cases)}: {job.placement}, share {case.share:g}, {case.collective},"
@@ -135,7 +135,7 @@ def times_of(cases: Sequence[Case], options: argparse.Namespace) -> tuple[Times,
 
 
 class Found:
-    """What came out, and what follows from it."""
+    """The results and their evaluation."""
 
     def __init__(self, times: Times, options: argparse.Namespace) -> None:
         """Keep the times."""
@@ -164,7 +164,7 @@ class Found:
         return found
 
     def slowdowns(self, share: float, collective: str, contender: str, size: int) -> list[float]:
-        """How many times longer it takes beside the traffic, on each placement."""
+        """The slowdown under traffic, on each placement."""
         return [
             seconds / self.times["", s, placement, c, who, n]
             for (t, s, placement, c, who, n), seconds in self.times.items()
@@ -174,7 +174,7 @@ class Found:
 
 
 def slower(gains: dict[tuple[str, int], float]) -> int:
-    """In how many palmette is slower by more than the margin."""
+    """The number of cells in which palmette is slower by more than the margin."""
     return sum(gain < 1 - WITHIN for gain in gains.values())
 
 
@@ -182,8 +182,9 @@ def page(found: Found, troubles: Sequence[str], options: argparse.Namespace) -> 
     """The page in Markdown."""
     quiet, loaded, large = (sizes_of(text) for text in (options.sizes, options.loaded_sizes, options.large))
     yield from (f"# Gather and scatter on {options.placements} random placements, simulated", "")
-    yield "The test bed of Kandalla, Subramoni, Vishnu, Panda (IPDPS workshops 2010): 296 ranks on 4 nodes of 16 and 29 of 8,"
-    yield "behind two switches. Quiet, over whole, half and quarter uplinks, and beside an all-to-all of half of all places."
+    yield "The test bed of Kandalla, Subramoni, Vishnu, Panda (IPDPS workshops 2010): 296 ranks on 4 nodes of 16 and 29"
+    yield "of 8, behind two switches. Quiet, over whole, half and quarter uplinks, and under an all-to-all of half of"
+    yield "all places."
     yield f"Rivals: SimGrid {simgrid.VERSION}'s {', '.join(found.rivals)}."
     yield "[How it is simulated](../guide/simulate.md), with the reasons for what doesn't hold."
     yield "The gain is 1 - palmette / best rival. Made by"
@@ -202,15 +203,15 @@ def page(found: Found, troubles: Sequence[str], options: argparse.Namespace) -> 
             size_text(size): [_cell(found, collective, way, size) for way in ways] for size in quiet + large
         })  # fmt: skip
     if options.loaded_placements:
-        yield from ("", f"## Beside {options.traffic}", "")
-        yield f"Block, cyclic and {options.loaded_placements} random placements. Palmette, which is told what the traffic"
-        yield f"alone takes of each link: its median gain over {' and '.join(found.rivals)} (the least) and over {FLAT};"
-        yield "how many times longer than quiet each takes, geometric mean."
+        yield from ("", f"## Under {options.traffic}", "")
+        yield f"Block, cyclic and {options.loaded_placements} random placements. Palmette, which knows the traffic's"
+        yield f"load of each link: its median gain over {' and '.join(found.rivals)} (the least) and over {FLAT};"
+        yield "the slowdown of each against quiet, geometric mean."
         names = [PALMETTE, *found.rivals, FLAT]
         for collective in COLLECTIVES:
             yield from _table(collective, ["over the rivals", f"over {FLAT}", *(f"{name}, times" for name in names)], {
                 f"{size_text(size)}, share {share:g}": [
-                    *_beside(found, share, collective, size),
+                    *_loaded_row(found, share, collective, size),
                     *(_times(found.slowdowns(share, collective, who, size)) for who in names),
                 ]
                 for size in loaded for share in SHARES
@@ -220,13 +221,16 @@ def page(found: Found, troubles: Sequence[str], options: argparse.Namespace) -> 
 
 
 def claims(found: Found, sizes: Sequence[int], loaded: Sequence[int]) -> Iterator[str]:
-    """What holds of the paper's claims, in figures."""
+    """Which of the paper's claims hold, with values."""
     for traffic, how, measured in (("", "quiet", sizes), (found.traffic, "loaded", loaded)):
         both = [found.gains(traffic, share, collective, measured) for share in SHARES for collective in COLLECTIVES]
         if not all(both):
             continue
         cells, losses, least = sum(map(len, both)), sum(map(slower, both)), min(min(gains.values()) for gains in both)
-        yield f"- *Loses nowhere*, {how}. Of {cells} cells {losses} are slower by more than 5 %; least gain: {_percent(least)}."
+        yield (
+            f"- *Loses nowhere*, {how}. Of {cells} cells {losses} are slower by more than 5 %;"
+            f" least gain: {_percent(least)}."
+        )
         for share, collective, size in itertools.product(SHARES, COLLECTIVES, measured):
             gains = found.gains(traffic, share, collective, (size,))
             if slower(gains):
@@ -238,7 +242,8 @@ def claims(found: Found, sizes: Sequence[int], loaded: Sequence[int]) -> Iterato
         grows = medians == sorted(medians) and medians[-1] > medians[0] + WITHIN - 1
         verdict = "It does" if grows else "It does not by 5 % and more"
         yield f"- *The median gain grows as the uplink's share falls*, {collective}. {verdict}: {_shares(medians)}."
-        yield f"- *At least half at best*, {collective}. The best gain is {_shares([max(gains) for gains in all_gains])}."
+        best = _shares([max(gains) for gains in all_gains])
+        yield f"- *At least half at best*, {collective}. The best gain is {best}."
     for collective in COLLECTIVES:
         ratios = {
             who: [
@@ -275,7 +280,7 @@ def _cell(found: Found, collective: str, way: tuple[str, float], size: int) -> s
     return "-" if own is None or gain is None else f"{time_text(own)} {_percent(gain)}"
 
 
-def _beside(found: Found, share: float, collective: str, size: int) -> Iterator[str]:
+def _loaded_row(found: Found, share: float, collective: str, size: int) -> Iterator[str]:
     for rivals in ((), (FLAT,)):
         gains = list(found.gains(found.traffic, share, collective, (size,), rivals).values())
         yield f"{_percent(statistics.median(gains))} ({_percent(min(gains))})" if gains else "-"
@@ -297,7 +302,7 @@ def main() -> int:
     """Run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--placements", type=int, default=30)
-    parser.add_argument("--loaded-placements", type=int, default=4, help="beside the traffic; 0: quiet only")
+    parser.add_argument("--loaded-placements", type=int, default=4, help="under traffic; 0: quiet only")
     parser.add_argument("--sizes", default="8,64,1024,8192,65536", help="bytes, with commas")
     parser.add_argument("--loaded-sizes", default="64,1024,8192")
     parser.add_argument("--large", default="1048576", help="on block, cyclic and the first random placement")

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Configures and builds a preset quietly: its warnings and errors show, and one line at the end.
-# For `release` the package in python/ gets what was compiled. With PALMETTE_WERROR=ON in the environment warnings are errors.
+# For `release` the results are installed into the package in python/. With PALMETTE_WERROR=ON in the environment
+# warnings are errors.
 #
 # Usage: build.sh PRESET [JOBS] [TARGET...]      default: all; palmette_tests: the C++ tests
 set -euo pipefail
@@ -12,9 +13,10 @@ targets=("${@:3}")
 export PATH="$PWD/.venv/bin:$PATH"
 dir=build/$preset
 log=$dir/configure.log
-# What was compiled once, in this clone or another one, isn't compiled again. Relative paths make clones alike.
+# ccache shares results between clones, for which paths are relative.
 if command -v ccache >/dev/null; then
   export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
+  export CCACHE_SLOPPINESS=pch_defines,time_macros  # else nothing that uses a precompiled header is cached
 fi
 
 wants_tests() { [[ " ${targets[*]} " == *" palmette_tests "* ]]; }
@@ -29,7 +31,7 @@ stale() {
 mkdir -p "$dir"
 if stale; then
   options=()
-  # What an MPI left behind that isn't there any more would still be found.
+  # Libraries for an MPI that was removed would still be found.
   installs && rm -rf python/palmette/lib
   [ .mpi/.stamp -nt "$log" ] && options=(-U 'PALMETTE_MPI_*')
   [ -n "${PALMETTE_WERROR:-}" ] && options+=("-DPALMETTE_WERROR=$PALMETTE_WERROR")
@@ -44,15 +46,19 @@ if stale; then
     echo "build: GoogleTest is missing, the C++ tests are skipped: apt-get install libgtest-dev libgmock-dev"
   fi
 fi
-# On a terminal ninja shows one line that counts; elsewhere one line says that something long is under way.
+# On a terminal ninja shows a counter; elsewhere one line announces a long build.
 quiet=--quiet
 [ -t 1 ] && quiet=
 [ "${targets[0]}" = all ] && what=$preset || what="$preset, ${targets[*]}"
 echo "build: $what (some minutes the first time)"
 if [ -z "$quiet" ]; then
-  cmake --build "$dir" --parallel "$jobs" --target "${targets[@]}" || { echo "build: $preset failed, see above" >&2; exit 1; }
+  cmake --build "$dir" --parallel "$jobs" --target "${targets[@]}" || {
+    echo "build: $preset failed, see above" >&2
+    exit 1
+  }
 else
-  cmake --build "$dir" --parallel "$jobs" --target "${targets[@]}" -- --quiet 2>&1 | { grep -vE '^(-- |The following files were|  [+-]/)' || true; } || {
+  noise='^(-- |The following files were|  [+-]/)'
+  cmake --build "$dir" --parallel "$jobs" --target "${targets[@]}" -- --quiet 2>&1 | { grep -vE "$noise" || true; } || {
     echo "build: $preset failed, see above" >&2
     exit 1
   }

@@ -1,8 +1,8 @@
-"""Check that every relative link of the Markdown files leads somewhere, headings included.
+"""Check that the target of every relative link in the Markdown files exists, anchors of headings included.
 
 Usage: check_links.py
 
-Exits with 1 and one line a broken link: file, line, target.
+Prints a line for each broken link (file, line, target) and exits with 1.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def documents() -> list[Path]:
 
 
 def blank(match: re.Match[str]) -> str:
-    """Return as many newlines as the match holds, so that line numbers stay right."""
+    """Return as many newlines as the match holds, so that line numbers stay correct."""
     return "\n" * match[0].count("\n")
 
 

@@ -1,8 +1,8 @@
-"""Write the Fortran entry points of the preload library, for MPIs whose Fortran layer goes past the C functions MPI_X.
+"""Write the Fortran entry points of the preload library, for MPIs whose Fortran layer bypasses the C functions MPI_X.
 
 Usage: generate_fortran.py FUNCTIONS FILE ABI COMPILER [-I... -D...]
 
-Where Fortran's calls end up, read from the libraries (docs/guide/run.md):
+The C functions that Fortran's calls reach, determined from the libraries (docs/guide/run.md):
 
     ompi    Open MPI calls PMPI_X for mpif.h, use mpi and use mpi_f08: every function has all its Fortran names here
     mpich   MPICH calls MPI_X, which the C wrappers see, but for use mpi_f08 functions without a choice buffer: PMPI_X
@@ -43,7 +43,7 @@ FROM_ONE = {"index": "1", "indx": "1", "array_of_indices": "*outcount"}
 
 
 WEIGHTS = ("weights", "sourceweights", "destweights")
-"""Lists for which MPI_UNWEIGHTED or MPI_WEIGHTS_EMPTY may stand."""
+"""Lists that may be MPI_UNWEIGHTED or MPI_WEIGHTS_EMPTY."""
 
 
 def has_choice_buffer(prototype: Prototype) -> bool:
@@ -52,7 +52,7 @@ def has_choice_buffer(prototype: Prototype) -> bool:
 
 
 def can_be_called(prototype: Prototype) -> bool:
-    """Return whether Fortran's arguments can become C's: not large counts, nor lists of types that outlive the call."""
+    """Return whether Fortran's arguments convert to C's: not large counts, nor lists of types that outlive the call."""
     types = [p.type for p in prototype.parameters]
     lasting = "MPI_Request*" in types and "const MPI_Datatype*" in types
     return not lasting and not any(

@@ -2,10 +2,10 @@
 
 Usage: generate_matrix.py FUNCTIONS DIRECTORY ABI COMPILER [-I... -D...]
 
-For each function in the list that mpi.h declares, DIRECTORY/palmette/matrix/wrappers.hpp declares `on_MPI_X`, what the
-program's calls come to, and `next::MPI_X`, which calls whatever comes after this library (the preload library, another
-tool or the MPI); DIRECTORY/matrix_wrappers.cpp defines both, with `MPI_X` and its Fortran names (generate_fortran.py).
-`on_MPI_X` is written by hand for hooks.
+For each function in the list that mpi.h declares, DIRECTORY/palmette/matrix/wrappers.hpp declares `on_MPI_X`, the
+handler of the program's calls, and `next::MPI_X`, which calls whatever comes after this library (the preload library,
+another tool or the MPI); DIRECTORY/matrix_wrappers.cpp defines both, with `MPI_X` and its Fortran names
+(generate_fortran.py). `on_MPI_X` is written by hand for hooks.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def read_kinds(path: Path) -> dict[str, str]:
 
 
 def counted(prototype: Prototype, kind: str) -> str:
-    """Return the statement that counts a call that went well."""
+    """Return the statement that counts a successful call."""
     names = [p.name for p in prototype.parameters]
     request = "*request, " if "lasting" in kind else ""
     counters = "Counters::instance()"

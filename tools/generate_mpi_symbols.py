@@ -1,11 +1,11 @@
-"""Write the table through which the preload library calls the MPI that the process brought along.
+"""Write the function table through which the preload library calls the process's MPI.
 
 Usage: generate_mpi_symbols.py DIRECTORY COMPILER [-I... -D...]
 
-A program may open its MPI late and in a scope of its own (Python modules do), where the dynamic loader finds nothing for
-us, neither functions nor the constants that are variables (`ompi_mpi_comm_world`). So nothing is left to the loader:
+A program may dlopen its MPI late and with RTLD_LOCAL (Python modules do), where the dynamic loader resolves none of our
+symbols, neither functions nor the constants that are variables (`ompi_mpi_comm_world`). Both are resolved explicitly:
 
-    DIRECTORY/palmette_mpi_symbols.h  included before everything else: PMPI_X and such constants become entries of a table
+    DIRECTORY/palmette_mpi_symbols.h  included first: PMPI_X and such constants become entries of a table
     DIRECTORY/mpi_symbols.cpp         the table, and the names by which palmette/mpi/library.cpp fills it
 
 MPI_ functions get no entry: a call of one from within the preload library would be counted as the program's, so it must
@@ -30,7 +30,8 @@ OPTIONAL = {
     "PMPIX_Comm_revoke": "MPI_Comm",
     "PMPIX_Comm_is_revoked": "MPI_Comm, int*",
 }
-"""Functions of newer MPIs and of extensions, with their parameters: the program's library may have what this mpi.h lacks."""
+"""Functions of newer MPIs and of extensions, with their parameters: the program's library may have them, though this
+mpi.h doesn't."""
 MACRO = re.compile(r"^#define (\w+)", re.MULTILINE)
 
 
@@ -70,7 +71,7 @@ def header(names: list[str], optional: list[str]) -> str:
 {declared}
 namespace palmette::mpi {{
 
-/// Where the symbols of the process's MPI are; null before it is found, and for those that it lacks.
+/// Addresses of the symbols of the process's MPI; null before it is found, and for symbols that it lacks.
 struct Table {{
 {members}
 }};

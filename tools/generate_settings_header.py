@@ -27,13 +27,13 @@ inline constexpr std::array<Setting, {count}> all = {{{{
 {rows}
 }}}};
 
-/// Names that palmette's own programs hand to each other begin so.
+/// Prefixes of internal variables, which palmette's own programs pass to each other.
 inline constexpr std::array<std::string_view, {prefix_count}> internal_prefixes = {{{prefixes}}};
 
 struct Renamed {{
   std::string_view old_name, name;
 }};
-/// Names of settings that have another one now.
+/// Former names of settings.
 inline constexpr std::array<Renamed, {renamed_count}> renamed = {{{{{renamed}}}}};
 
 {names}

@@ -2,10 +2,10 @@
 
 Usage: generate_wrappers.py FUNCTIONS DIRECTORY COMPILER [-I... -D...]
 
-For each function in the list that mpi.h declares, DIRECTORY/palmette/interpose/wrappers.hpp declares `on_MPI_X`, what the
-program's calls come to, and `next::MPI_X`, which calls whatever comes after this library (another tool or the MPI);
-DIRECTORY/wrappers.cpp exports the MPI_X that calls the former where the process's MPI has this ABI. `on_MPI_X` is written
-by hand for hooks, and here for the forms of a collective.
+For each function in the list that mpi.h declares, DIRECTORY/palmette/interpose/wrappers.hpp declares `on_MPI_X`, the
+handler of the program's calls, and `next::MPI_X`, which calls whatever comes after this library (another tool or the
+MPI); DIRECTORY/wrappers.cpp exports the MPI_X that calls the former where the process's MPI has this ABI. `on_MPI_X` is
+written by hand for hooks, and generated here for the forms of a collective.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ ARGUMENTS = {
     "Scan": "sendbuf recvbuf count datatype op comm",
     "Exscan": "sendbuf recvbuf count datatype op comm",
 }
-"""The arguments of each collective. What a name says is the same everywhere; the headers of MPIs have others."""
+"""The parameters of each collective by uniform names; the headers of MPIs have different ones."""
 AFTER = {"blocking": "", "nonblocking": " request", "persistent": " info request"}
 """What follows them in each form."""
 
@@ -82,7 +82,7 @@ def side(names: set[str], way: str, displacements: str) -> str:
         return f"runtime::Side::typed({buffer}, {way}counts, {displacements}, {way}types)"
     if f"{way}counts" in names:
         return f"runtime::Side::listed({buffer}, {way}counts, {displacements or 'runtime::Counts()'}, {type_name})"
-    # Those of a reduction that stand once are the receiving side's.
+    # Parameters of a reduction that occur once belong to the receiving side.
     count = next(name for name in (f"{way}count", "count", "recvcount", "") if name in names or not name)
     return f"runtime::Side::alike({buffer}, {count or '0'}, {type_name})"
 
@@ -101,7 +101,7 @@ def call_arguments(prototype: Prototype, collective: str, kind: str) -> str:
 
 
 def served_body(prototype: Prototype, collective: str, kind: str) -> str:
-    """Return the body of a collective's `on_MPI_X`: served where palmette can, otherwise what comes next does it."""
+    """Return the body of a collective's `on_MPI_X`: served by palmette where possible, otherwise by what comes next."""
     arguments = call_arguments(prototype, collective, kind)
     before = measured = ""
     serve = f"runtime::start_{kind}({arguments}, request)"
@@ -135,8 +135,8 @@ BLOCK_ARGUMENTS = {
     "Scan": ("", "count", "datatype"),
     "Exscan": ("", "count", "datatype"),
 }
-"""What says how long the block of a collective is: the buffer that may be MPI_IN_PLACE, which makes the others void; the
-count or counts; the type. Collectives without it have no block whose length all ranks know."""
+"""The parameters that define the block length of a collective: the buffer that may be MPI_IN_PLACE, which makes the
+others void; the count or counts; the type. Other collectives have no block whose length all ranks know."""
 
 
 def bypassed(collective: str) -> str:

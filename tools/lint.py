@@ -1,7 +1,7 @@
 """Check the sources: ruff, mypy --strict, clang-format, the layers.
 
 Usage: lint.py                    check everything, change nothing
-       lint.py --fix FILE...      rewrite the named files only; others may be at work on the rest
+       lint.py --fix FILE...      rewrite the named files only; others may be editing the rest
 
 Exits with 1 when a check found something. A tool that is not installed is named, and is no failure.
 """
@@ -28,7 +28,7 @@ def tool(name: str) -> str | None:
 
 
 def run(label: str, command: list[str]) -> bool:
-    """Run a check, show what it says when it fails, and return whether it passed."""
+    """Run a check, show its output when it fails, and return whether it passed."""
     program = tool(command[0])
     if program is None:
         print(f"{label}: not checked, {command[0]} is not installed")

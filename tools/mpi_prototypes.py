@@ -1,4 +1,4 @@
-"""Prototypes of MPI functions, from an MPI's own mpi.h, and the list of those that the preload library takes over."""
+"""Prototypes of MPI functions, from an MPI's own mpi.h, and the list of those that the preload library wraps."""
 
 from __future__ import annotations
 

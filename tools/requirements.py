@@ -1,6 +1,6 @@
-"""Print the requirements that pyproject.toml declares: the package's own and those of the extra `dev`, one a word.
+"""Print the requirements that pyproject.toml declares: the package's own and those of its extras, one a word.
 
-Reads the two lists itself, for Python 3.10 has no TOML reader and this runs before anything is installed.
+Reads the lists itself, for Python 3.10 has no TOML reader and this runs before anything is installed.
 """
 
 import re
@@ -19,9 +19,10 @@ def requirements(text: str, name: str) -> list[str]:
 
 
 def main() -> int:
-    """Print both lists on one line."""
+    """Print all lists on one line."""
     text = (Path(__file__).parent.parent / "pyproject.toml").read_text(encoding="utf-8")
-    print(" ".join(requirements(text, "dependencies") + requirements(text, "dev")))
+    lists = [requirements(text, name) for name in ("dependencies", "map", "calibrate", "dev")]
+    print(" ".join(word for words in lists for word in words))
     return 0
 
 

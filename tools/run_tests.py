@@ -2,11 +2,11 @@
 
 Usage: run_tests.py [cpp] [quiet] [jobs] [long] [-- PYTEST-ARGUMENTS]      default: all but long
 
-`cpp` and `quiet` only reckon, so they take all processors; `jobs`, one after the other, runs MPI jobs, networks and
-services.
-`long` is what make test leaves out: sweeps, soaks, suites of other projects, and rivals' simulated times anew.
+`cpp` and `quiet` only compute, so they run in parallel on all processors; `jobs`, in sequence, runs MPI jobs, networks
+and services.
+`long` is what make test leaves out: sweeps, soaks, suites of other projects, and new simulations of the rivals.
 
-Each part ends with its time, and before the last line stand the slowest tests.
+Each part ends with its time; the slowest tests are listed before the last line.
 Exits with 1 when a test failed, a runner died, or no test ran.
 """
 
@@ -29,7 +29,7 @@ PYTHON_TESTS = ROOT / "tests" / "python"
 SIMULATED = PYTHON_TESTS / "simulate"
 PARTS = ("cpp", "quiet", "jobs")
 LONG = "long"
-# Each C++ executable runs in so many parts: one of them takes most of the time, and would leave processors idle.
+# Shards of each C++ executable: one executable takes most of the time, and would leave processors idle.
 SHARDS = 16
 SLOWEST = 30
 
@@ -42,7 +42,7 @@ class Count:
     failed: int = 0
     skipped: int = 0
     seconds: list[tuple[float, str]] = field(default_factory=list)
-    """What each test took, and its name."""
+    """Seconds and name of each test."""
 
     def __add__(self, other: Count) -> Count:
         """Return the sums."""
@@ -147,7 +147,7 @@ def run_part(part: str, extra: list[str], folder: Path) -> Count:
     if part == "cpp":
         return run_cpp(folder)
     if part == "quiet":
-        # Simulations first: the last ones to end are then short tests, and no processor waits for the other.
+        # Simulations first, so that short tests come last and balance the load of the processors.
         places = [str(SIMULATED), str(PYTHON_TESTS)]
         side_by_side = ["-n", str(os.cpu_count() or 1), "--dist=worksteal"]
         return run_pytest(part, [*side_by_side, "-m", "not long and not jobs", *places, *extra], folder)

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that tests and the lab use, where that is possible. Never fails the build: what is
-# missing is said in one line, and what needs it is skipped with a reason.
+# missing is reported in one line, and what needs it is skipped with a reason.
 #
 # Usage: setup_debian.sh [PACKAGE...]      default: everything that tests and the lab use
 set -u
 
 packages=("$@")
 if [ ${#packages[@]} -eq 0 ]; then
-  # ccache: a second build is short. libgtest-dev, libgmock-dev: C++ tests. iproute2: the lab. hwloc: the inside of hosts. The rest: ibnetdiscover against a simulated fabric.
+  # ccache: fast rebuilds. libgtest-dev, libgmock-dev: C++ tests. iproute2: the lab. hwloc: the inside of hosts. The
+  # rest: ibnetdiscover against a simulated fabric.
   packages=(ccache libgtest-dev libgmock-dev iproute2 infiniband-diags ibsim-utils opensm hwloc libhwloc-dev)
 fi
 
@@ -34,7 +35,7 @@ echo "setup: Debian packages ${missing[*]}"
 apt_log=$(mktemp)
 trap 'rm -f "$apt_log"' EXIT
 apt-get update -q >"$apt_log" 2>&1 || true
-# One by one when together fails, so that one unknown package doesn't cost the others.
+# One by one when all together fails, so that one unknown package doesn't prevent the others.
 if ! apt-get install -q -y --no-install-recommends "${missing[@]}" >>"$apt_log" 2>&1; then
   for package in "${missing[@]}"; do
     apt-get install -q -y --no-install-recommends "$package" >>"$apt_log" 2>&1 \

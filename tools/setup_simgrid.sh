@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs SimGrid (Debian's libsimgrid-dev, as root) and builds what `palmette simulate` runs: a build of the runtime for
-# SimGrid's MPI. Never fails where SimGrid can't be had: one line says so, and what needs it is skipped with a reason.
+# Installs SimGrid (Debian's libsimgrid-dev, as root) and builds what `palmette simulate` runs: a build of the runtime
+# for SimGrid's MPI. Doesn't fail where SimGrid is unavailable: that is reported in one line, and what needs it is
+# skipped with a reason.
 #
 # Usage: setup_simgrid.sh [JOBS]      after `make build`
 set -euo pipefail

@@ -1,20 +1,24 @@
 #!/usr/bin/env bash
 # Unpacks UCC into .mpi/ucc, for the tests that let it read what `palmette export` writes: Debian's packages of release
-# forky, with the C library that they need, into a prefix of their own. Nothing is installed. Never fails: where UCC can't
-# be had one line says so, and its tests are skipped with a reason.
+# forky, with the C library that they need, into a prefix of their own. Nothing is installed. Never fails: where UCC is
+# unavailable, that is reported in one line, and its tests are skipped with a reason.
 #
 # Usage: setup_ucc.sh
 set -u
 cd "$(dirname "$0")/.."
+skip() {
+  echo "setup: UCC isn't there, its tests are skipped ($1)"
+  exit 0
+}
 release=forky
 packages=(libucc1 libucc-dev libucx0 libibverbs1 libnl-3-200 libnl-route-3-200 libc6 libgcc-s1)
 [ "$(cat .mpi/ucc/.installed 2>/dev/null)" = "$release ${packages[*]}" ] && exit 0
 for tool in apt-get dpkg-deb; do
-  command -v "$tool" >/dev/null || { echo "setup: UCC isn't there, its tests are skipped ($tool is missing: this is no Debian)"; exit 0; }
+  command -v "$tool" >/dev/null || skip "$tool is missing: this is no Debian"
 done
 # Where this machine's own packages come from.
 mirror=$(apt-get indextargets --format '$(SITE)' | grep -m1 '/debian/\?$')
-[ -n "$mirror" ] || { echo "setup: UCC isn't there, its tests are skipped (apt knows no mirror of Debian: apt-get update)"; exit 0; }
+[ -n "$mirror" ] || skip "apt knows no mirror of Debian: apt-get update"
 echo "setup: UCC into .mpi/ucc"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -26,15 +30,13 @@ options=(-q -o "Dir::State=$work/state" -o "Dir::State::status=$work/status" -o 
   -o Acquire::Languages=none -o APT::Sandbox::User="$(id -un)")
 fetch() { apt-get "${options[@]}" update && cd "$work/debs" && apt-get "${options[@]}" download "${packages[@]}"; }
 if ! (fetch) >"$work/log" 2>&1 || grep -q '^E:' "$work/log"; then
-  echo "setup: UCC isn't there, its tests are skipped (again: tools/setup_ucc.sh): $(grep -m1 '^[EW]:' "$work/log" || tail -n 1 "$work/log")"
-  exit 0
+  skip "$(grep -m1 '^[EW]:' "$work/log" || tail -n 1 "$work/log"); again: tools/setup_ucc.sh"
 fi
 rm -rf .mpi/ucc
 mkdir -p .mpi/ucc
 for package in "$work"/debs/*.deb; do
   dpkg-deb -x "$package" .mpi/ucc && continue
   rm -rf .mpi/ucc
-  echo "setup: UCC isn't there, its tests are skipped (again: tools/setup_ucc.sh): $(basename "$package") can't be unpacked"
-  exit 0
+  skip "$(basename "$package") can't be unpacked; again: tools/setup_ucc.sh"
 done
 echo "$release ${packages[*]}" >.mpi/ucc/.installed

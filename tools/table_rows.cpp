@@ -1,11 +1,12 @@
-// Writes the rows of a decision table as C++: table_rows TABLE_JSON OUTPUT_CPP. Run by the build; a wrong row ends it,
-// named.
+// Writes the rows of a decision table as C++: table_rows TABLE_JSON OUTPUT_CPP. Run by the build, which an invalid row
+// fails with a message.
 #include <cmath>
 #include <cstdio>
 #include <exception>
 #include <fstream>
 #include <string>
 
+#include "palmette/base/hash.hpp"
 #include "palmette/base/json.hpp"
 #include "palmette/select/table.hpp"
 
@@ -46,10 +47,9 @@ void write(std::ostream& out, const Row& row) {
         << ", " << number(row.mpi_ratio) << ", " << quoted(row.why) << ", " << quoted(row.source) << "},\n";
 }
 
-/// FNV-1a.
 std::uint64_t digest_of(const std::string& text) {
-    std::uint64_t hash = 0xcbf29ce484222325u;
-    for (const char one : text) hash = (hash ^ static_cast<unsigned char>(one)) * 0x100000001b3u;
+    std::uint64_t hash = palmette::base::fnv1a_start;
+    palmette::base::hash_append(hash, text);
     return hash;
 }
 

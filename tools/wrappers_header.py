@@ -1,4 +1,4 @@
-"""What the wrappers of every preloaded library declare, and how each finds what comes after its library."""
+"""The common header of a preload library's wrappers, and the lookup of the next definition of a function."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mpi_prototypes import Prototype
 
 
 def header(prototypes: list[Prototype], tool: str, layer: str) -> str:
-    """Return the text of wrappers.hpp, in the namespace of a layer; `tool` is the path of what makes it."""
+    """Return the text of wrappers.hpp, in the namespace of a layer; `tool` is the path of its generator."""
     hooks = "\n".join(f"int on_{p.name}({p.declared});" for p in prototypes)
     finders = "\n".join(f"int find_{p.name}({p.declared});" for p in prototypes)
     following = "\n".join(
@@ -24,7 +24,7 @@ def header(prototypes: list[Prototype], tool: str, layer: str) -> str:
 
 namespace palmette::{layer} {{
 
-// What the program's calls come to.
+// Handlers of the program's calls.
 {hooks}
 
 // What comes after this library: another preloaded one, a tool, or the MPI.
@@ -38,7 +38,7 @@ namespace next {{
 
 
 def finder(p: Prototype) -> str:
-    """Return the definition of what finds the next one at the first call, and calls it."""
+    """Return the definition of the function that resolves the next definition at the first call, and calls it."""
     find = ", ".join([f'"{p.name}"', f"&P{p.name}", *(q.name for q in p.parameters)])
     return f"int next::find_{p.name}({p.declared}) {{\n    return {p.name}.find_and_call({find});\n}}\n"
 

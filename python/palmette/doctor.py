@@ -1,4 +1,4 @@
-"""What palmette finds on this machine: MPIs, preload libraries, and what else its commands need."""
+"""`palmette doctor`: the MPIs, preload libraries and other prerequisites on this machine."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LAB_HELPERS = (
     "palmette-lab-enter",
     "palmette-lab-rsh",
     "palmette-lab-delay-switch",
-    "libpalmette_nap.so",
+    "libpalmette_yield_sleep.so",
 )
 
 
@@ -42,7 +42,7 @@ class FoundMpi:
 
 @dataclass(frozen=True)
 class Check:
-    """A thing that is there or not, and a sentence about it."""
+    """A prerequisite that is available or not, with a sentence about it."""
 
     name: str
     ok: bool
@@ -51,7 +51,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Findings:
-    """All that was found. `mistakes` are settings that won't do what they say."""
+    """All that was found. `mistakes` are settings that have no effect or an invalid value."""
 
     mpis: list[FoundMpi]
     preloads: list[Check]
@@ -60,7 +60,7 @@ class Findings:
 
     @property
     def can_run(self) -> bool:
-        """Whether `palmette run` can serve any program, with the settings as they are."""
+        """Whether `palmette run` can serve any program with the current settings."""
         return any(check.ok for check in self.preloads) and not self.mistakes
 
     def to_json(self) -> dict[str, object]:
@@ -69,7 +69,7 @@ class Findings:
 
 
 def examine(environment: Mapping[str, str] | None = None, libraries: Path = LIBRARIES) -> Findings:
-    """Look at everything; nothing is changed, and nothing is started but launchers with `--version`."""
+    """Check everything; nothing is changed, and nothing is started but launchers with `--version`."""
     environment = os.environ if environment is None else environment
     return Findings(
         mpis=[_mpi(name) for name in NAMES],
@@ -95,7 +95,7 @@ def _mpi(name: str) -> FoundMpi:
 
 
 def _abis(found: Installation) -> tuple[Abi, ...]:
-    """Return the ABIs for which the MPI brings a library; of one that the system's loader finds, its own."""
+    """Return the ABIs for which the MPI has a library; its native one where the system's loader finds the library."""
     if found.library_dir is None:
         return ("ompi",) if found.name == "openmpi" else ("mpich",)
     return tuple(abi for abi, soname in SONAMES.items() if (found.library_dir / soname).exists())
@@ -130,7 +130,7 @@ def _topology(environment: Mapping[str, str]) -> Check:
 
 
 def _hwloc(environment: Mapping[str, str]) -> Check:
-    """Try what the preload library tries."""
+    """Load hwloc as the preload library does."""
     for library in filter(None, (environment.get("PALMETTE_HWLOC"), "libhwloc.so.15")):
         try:
             version = int(ctypes.CDLL(library).hwloc_get_api_version())

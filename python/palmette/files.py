@@ -1,7 +1,7 @@
-"""Files: written so that nobody ever sees half of one, and those of others read so that nothing in them harms.
+"""File access: atomic replacement when writing, and defensive reading of untrusted input.
 
-A file is written beside the old one, and takes its place in one step. Whatever is read may be a pipe
-(`palmette show <(ssh ...)`), but none that nothing writes to, no device, and nothing larger than MOST_BYTES.
+A file is written to a temporary one in the same folder, which is renamed over the old one. Input may be a pipe
+(`palmette show <(ssh ...)`), but not one without a writer, no device, and nothing larger than MOST_BYTES.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from pathlib import Path
 from typing import IO, Any, TextIO
 
 MOST_BYTES = 1 << 28
-"""Larger files are no input of ours: listings of the largest fabrics are a tenth of it."""
+"""Larger input is refused: listings of the largest fabrics are a tenth of it."""
 PIPE_WAIT_S = 1.0
-"""How long a named pipe may have no writer."""
+"""Timeout for a named pipe without a writer."""
 
 
 @contextmanager
 def replaced(path: str | Path) -> Iterator[TextIO]:
-    """A stream to write `path` with, UTF-8: the old file stays as it is until everything is written, or for good.
+    """A UTF-8 stream that replaces `path` atomically: the old file is intact until everything is written.
 
-    A link is followed, and the mode of the old file kept. What is no file (a pipe, /dev/stdout) is written to as it is.
+    A link is followed, and the mode of the old file kept. What is no file (a pipe, /dev/stdout) is written to directly.
     Raises OSError where that can't be done; the old file is then intact.
     """
-    # As it is named: /dev/stdout leads to a pipe whose own path can't be opened.
+    # Not resolved: /dev/stdout leads to a pipe whose own path can't be opened.
     given = Path(path)
     if given.exists() and not given.is_file() and not given.is_dir():
         with given.open("w", encoding="utf-8") as stream:
@@ -57,7 +57,7 @@ def replaced(path: str | Path) -> Iterator[TextIO]:
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write a file in one step. Raises OSError; the old file is then intact."""
+    """Write a file atomically. Raises OSError; the old file is then intact."""
     with replaced(path) as stream:
         stream.write(text)
 
@@ -69,7 +69,7 @@ def open_input(path: str | Path) -> IO[bytes]:
     within PIPE_WAIT_S, and for more than MOST_BYTES.
     """
     given = str(path)
-    # Opening a pipe that nothing writes to would wait for ever.
+    # A blocking open of a pipe without a writer would hang.
     handle = os.open(given, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         status = os.fstat(handle)
@@ -92,7 +92,7 @@ def open_input(path: str | Path) -> IO[bytes]:
 
 
 def read_bytes(path: str | Path) -> bytes:
-    """Return what is in a file or comes out of a pipe. Raises OSError as `open_input` does."""
+    """Return the contents of a file or a pipe. Raises OSError as `open_input` does."""
     with open_input(path) as stream:
         data = stream.read(MOST_BYTES + 1)
     if len(data) > MOST_BYTES:
@@ -101,7 +101,7 @@ def read_bytes(path: str | Path) -> bytes:
 
 
 def read_text(path: str | Path) -> str:
-    """Return a text in UTF-8, without a mark of byte order and with lines that end in a line feed.
+    """Return UTF-8 text without a byte order mark, line ends normalised to line feeds.
 
     Raises OSError as `open_input` does, and UnicodeDecodeError.
     """
@@ -114,7 +114,7 @@ def _too_large(path: str) -> OSError:
 
 
 def parse_json(text: str) -> Any:
-    """Return what JSON text says. Raises json.JSONDecodeError, also where it is nested too deeply to be read."""
+    """Parse JSON text. Raises json.JSONDecodeError, also where it is nested too deeply to be read."""
     try:
         return json.loads(text)
     except RecursionError:
@@ -122,7 +122,7 @@ def parse_json(text: str) -> Any:
 
 
 def is_file(path: str | Path) -> bool:
-    """Whether a word that may be something else names a file: False also for what can be no path at all."""
+    """Whether a word names a file; False also for what can't be a path."""
     try:
         return Path(path).is_file()
     except (OSError, ValueError):

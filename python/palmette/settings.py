@@ -1,7 +1,7 @@
-"""The settings, each declared once in settings.json.
+"""The settings (PALMETTE_* environment variables), each declared once in settings.json.
 
-The preload library, the command line and the documentation all derive from that file: CMake makes a C++ header of it
-(`palmette/interpose/settings_list.hpp`), and this module reads it for Python.
+The preload library, the command line and the documentation all derive from that file: CMake generates a C++ header
+from it (`palmette/interpose/settings_list.hpp`), and this module reads it for Python.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def find(key: str) -> Setting:
 
 
 class Value(NamedTuple):
-    """A setting with the text that is in force and where it comes from."""
+    """A setting with its effective text and where that comes from."""
 
     setting: Setting
     text: str
@@ -126,9 +126,9 @@ def renamed() -> dict[str, str]:
 
 
 def unknown(environment: Mapping[str, str] | None = None) -> list[str]:
-    """Return the PALMETTE_ variables of `environment` that no declaration knows, sorted: mostly misspelt names.
+    """Return the undeclared PALMETTE_ variables of `environment`, sorted: mostly misspelt names.
 
-    Variables that our own programs hand to each other (`internal_prefixes` of settings.json) are left out.
+    Variables that our own programs pass to each other (`internal_prefixes` of settings.json) are left out.
     """
     environment = os.environ if environment is None else environment
     known = {setting.name for setting in declared()}

@@ -1,4 +1,4 @@
-"""Numbers for people: rates with decimal prefixes."""
+"""Formatting of numbers: rates with decimal prefixes, plurals."""
 
 from __future__ import annotations
 

@@ -1,13 +1,12 @@
 /* palmette-lab-delay-switch DELAY_US INTERFACE...
  *
- * An Ethernet switch in user space that holds every frame for DELAY_US: it stands in for a bridge where a lab wants a
- * far spine and the kernel has no netem. Frames are read and written whole (GSO frames too, with their virtio header),
- * so that its cost goes with frames and not with packets.
+ * A user-space Ethernet switch that delays every frame by DELAY_US: replaces a bridge where a lab needs a high-latency
+ * spine and the kernel has no netem. Frames are read and written whole (GSO frames too, with their virtio header), so
+ * that its CPU cost is per frame and not per packet.
  *
- * A frame is due DELAY_US after the kernel's receive time stamp. So it is enough to look at the ports when the first
- * held frame is due: whatever came meanwhile is due later still. The process sleeps otherwise, and a few frames that
- * are due within the slack share one wake-up. Goes to the background once all ports are open, and runs until it is
- * killed. */
+ * A frame is due DELAY_US after the kernel's receive time stamp. So polling the ports when the first held frame is due
+ * is enough: all frames that arrived meanwhile are due later. The process sleeps otherwise, and frames that are due
+ * within the slack share one wake-up. Goes to the background once all ports are open, and runs until it is killed. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -99,7 +98,7 @@ static int open_port(const char *interface) {
     return fd;
 }
 
-/* Seconds since the kernel received the message: between 0 and `limit_s`, whatever the clock on the wall did. */
+/* Seconds since the kernel received the message: clamped to 0 to `limit_s`, in case the wall clock was adjusted. */
 static double age_of(struct msghdr *message, double limit_s) {
     for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
         if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_TIMESTAMPNS) continue;
@@ -111,7 +110,7 @@ static double age_of(struct msghdr *message, double limit_s) {
     return 0;
 }
 
-/* Takes everything that waits at a port into its queue; a full queue drops, as a switch would. */
+/* Receives all pending frames of a port into its queue; a full queue drops frames, as a switch does. */
 static void take_in(int index, double delay_s) {
     static unsigned char buffer[max_frame_bytes];
     struct port *port = &ports[index];
@@ -136,7 +135,7 @@ static void take_in(int index, double delay_s) {
     }
 }
 
-/* A send that fails is a frame dropped at a full output queue: TCP copes. */
+/* A failed send is a frame dropped at a full output queue: TCP retransmits. */
 static void put(int to, const struct frame *frame) {
     if (send(ports[to].fd, frame->data, frame->size, MSG_DONTWAIT) < 0) return;
 }
@@ -195,7 +194,7 @@ int main(int argc, char **argv) {
         perror("cannot go to the background");
         return 1;
     }
-    /* Being late adds to the delay of every frame, so go before the ranks where that is allowed. */
+    /* Lateness adds to the delay of every frame, so run at a higher priority than the ranks where permitted. */
     const struct sched_param priority = {.sched_priority = 5};
     sched_setscheduler(0, SCHED_FIFO, &priority);
     prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);

@@ -1,8 +1,8 @@
 /* palmette-lab-enter PID COMMAND [ARGUMENT...]
  *
  * Runs COMMAND in the namespaces of PID (a lab's keeper), passes signals on to it and returns its exit status. COMMAND
- * is killed when this process is, and this process when its parent is: a launcher started in a lab can't outlive who
- * asked. */
+ * is killed when this process is, and this process when its parent is: a launcher started in a lab can't outlive its
+ * requester. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <signal.h>

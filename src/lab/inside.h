@@ -11,8 +11,7 @@ int enter_namespaces(pid_t target);
 /* fork() whose child is killed when the caller's thread ends: nothing outlives its launcher. */
 pid_t fork_bound_to_me(void);
 
-/* Waits for CHILD; returns its exit status as a shell would say it (128 + signal). Collects other children on the
- * way. */
+/* Waits for CHILD; returns its exit status as a shell would say it (128 + signal). Also reaps other children. */
 int wait_for(pid_t child);
 
 #endif

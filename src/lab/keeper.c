@@ -42,7 +42,7 @@ static void fail(const char *what, int status) {
 /* fork() whose child starts in new namespaces; the caller stays in its own. */
 static pid_t fork_into_new_namespaces(void) { return (pid_t)syscall(SYS_clone, all_namespaces | SIGCHLD, 0, 0, 0, 0); }
 
-/* Gives the calling process, which is alone in new namespaces, the looks of a host. */
+/* Sets up the calling process, alone in new namespaces, as a host: name, mounts and boot id. */
 static void become_host(const char *name, const char *directory) {
     char path[4096];
     if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) fail("cannot make mounts private", exit_refused);
@@ -53,7 +53,7 @@ static void become_host(const char *name, const char *directory) {
     snprintf(path, sizeof path, "%s/etc_hosts", directory);
     if (mount(path, "/etc/hosts", NULL, MS_BIND, NULL) < 0) fail("cannot bind /etc/hosts", exit_failed);
     snprintf(path, sizeof path, "%s/boot_id.%s", directory, name);
-    /* Some libraries take two processes with the same boot id for neighbours in one memory. */
+    /* Some libraries assume that two processes with the same boot id share memory. */
     if (access(path, R_OK) == 0 && mount(path, boot_id_path, NULL, MS_BIND, NULL) < 0)
         fail("cannot bind the boot id", exit_failed);
 }
@@ -64,7 +64,7 @@ static void detach_standard_streams(void) {
     if (null > 2) close(null);
 }
 
-/* The life of a host's init: collect the dead until the keeper goes. */
+/* Main loop of a host's init: reaps children until the keeper ends. */
 static void idle_as_host(void) {
     detach_standard_streams();
     signal(SIGCHLD, SIG_IGN);
@@ -86,7 +86,7 @@ static pid_t start_host(const char *name, const char *directory) {
         idle_as_host();
     }
     close(ready[1]);
-    if (read(ready[0], &byte, 1) != 1) { /* the child has said why */
+    if (read(ready[0], &byte, 1) != 1) { /* the child has reported why */
         int status = 0;
         waitpid(child, &status, 0);
         _exit(WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : exit_failed);
@@ -97,7 +97,7 @@ static pid_t start_host(const char *name, const char *directory) {
 
 static double seconds_now(void) {
     struct timespec t;
-    clock_gettime(CLOCK_BOOTTIME, &t); /* counts suspended time too: a lifetime is one on the wall */
+    clock_gettime(CLOCK_BOOTTIME, &t); /* includes suspended time: a lifetime is wall-clock time */
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
@@ -106,7 +106,7 @@ static void keep(double lifetime_s) {
     const double end = seconds_now() + lifetime_s;
     struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
     for (double left = lifetime_s; left > 0; left = end - seconds_now()) {
-        /* The ceiling keeps the product below INT_MAX; the loop comes round again. */
+        /* The upper bound keeps the product below INT_MAX; the loop repeats. */
         const int wait_ms = (int)((left < 3600 ? left : 3600) * 1e3) + 1;
         if (poll(&input, 1, wait_ms) <= 0) continue;
         char byte = 0;

@@ -1,11 +1,11 @@
 /* palmette-lab-links SECONDS PERIOD_US LOG INTERFACE...
  *
- * Writes down, every PERIOD_US microseconds, what has gone over the interfaces of this network namespace so far. Each
- * row of the file LOG is binary numbers of 64 bits: the time (CLOCK_MONOTONIC, a double, seconds), then for each
- * interface in the order given the bytes received and the bytes sent, frames counted.
+ * Logs the byte counters of the interfaces of this network namespace every PERIOD_US microseconds. Each row of the file
+ * LOG consists of 64-bit binary numbers: the time (CLOCK_MONOTONIC, a double, seconds), then for each interface in the
+ * order given the bytes received and the bytes sent, frames counted.
  *
  * Prints "ready" before the first row. Ends after SECONDS or at SIGTERM, with all rows written; status 1: the counters
- * can't be read or the file can't be written. It sleeps between its looks: the cores belong to those who are measured.
+ * can't be read or the file can't be written. It sleeps between samples, to leave the cores to the measured ranks.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -35,7 +35,7 @@ static int fail(const char *what) {
     return 1;
 }
 
-/* All of /proc/net/dev, of which the kernel hands out about a page at a time. Returns its length; 0 or less where it
+/* Reads all of /proc/net/dev, which the kernel returns about a page at a time. Returns its length; 0 or less where it
  * can't be read. */
 static ssize_t read_all(int source, char *text) {
     ssize_t length = 0;
@@ -49,7 +49,7 @@ static ssize_t read_all(int source, char *text) {
     return length;
 }
 
-/* Take both counters of each interface from the text of /proc/net/dev. Returns how many interfaces were found. */
+/* Parses both counters of each interface from the text of /proc/net/dev. Returns how many interfaces were found. */
 static int parse(const char *text, char **names, int count, uint64_t *counters) {
     int found = 0;
     for (const char *line = text; line && *line; line = strchr(line, '\n')) {
@@ -60,7 +60,7 @@ static int parse(const char *text, char **names, int count, uint64_t *counters) 
         for (int i = 0; i < count; ++i) {
             if (strlen(names[i]) != (size_t)(colon - line) || strncmp(names[i], line, (size_t)(colon - line)) != 0)
                 continue;
-            /* Eight numbers of what was received, then those of what was sent. */
+            /* Eight receive counters, then the transmit counters. */
             if (sscanf(colon + 1, "%" SCNu64 " %*s %*s %*s %*s %*s %*s %*s %" SCNu64, &counters[2 * i],
                        &counters[2 * i + 1]) == 2)
                 ++found;
@@ -115,7 +115,7 @@ int main(int argc, char **argv) {
         next.tv_nsec += period_us * 1000;
         next.tv_sec += next.tv_nsec / 1000000000;
         next.tv_nsec %= 1000000000;
-        /* Never catch up on looks that were missed. */
+        /* Missed samples are skipped, not caught up on. */
         if (seconds_of(next) < time_s) next = now;
         clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &next, NULL);
     }

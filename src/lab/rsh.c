@@ -1,8 +1,7 @@
 /* palmette-lab-rsh [OPTIONS] HOST COMMAND...
  *
- * Stands in for ssh inside a lab: runs COMMAND (joined by blanks, read by /bin/sh, as ssh does) on HOST, which is a
- * name or an address of the table that PALMETTE_LAB_TABLE names (lines "ADDRESS NAME PID"; PID as the login host sees
- * it).
+ * Replaces ssh inside a lab: runs COMMAND (joined by blanks, read by /bin/sh, as ssh does) on HOST, which is a name or
+ * an address of the table that PALMETTE_LAB_TABLE names (lines "ADDRESS NAME PID"; PID as the login host sees it).
  *
  * Each call is a container of its own on the host, a nested PID namespace with its own /proc and /dev/shm: when this
  * process ends, for whatever reason, everything that it started on the host is gone, daemons included.
@@ -68,7 +67,7 @@ static char *join(char **words, int count) {
     return text;
 }
 
-/* Init of the call: the host's looks on the PIDs of this call alone. */
+/* Init of the call: the host's view, restricted to the PIDs of this call. */
 static int run_contained(const char *command) {
     /* The host's boot id lies under the /proc that the next mount covers. */
     const int boot_id = open(boot_id_path, O_PATH | O_CLOEXEC);

@@ -2,12 +2,12 @@
  *
  * One process of a background all-to-all: process ME (from 0) of as many as there are addresses, each listening on PORT
  * plus its number. In every round it sends BYTES to each other process, one after the other, and receives as much from
- * each; the next round begins when that is done. Little is under way at a time: what waits in the queues of a full link
- * would hold up everybody else's messages for longer than on any real network. COUNTERS is a file of one 64-bit number
- * a process: bytes that were sent to it so far, for whoever measures.
+ * each; the next round begins when that is done. Few bytes are in flight at a time: deep queues at a saturated link
+ * would delay all other messages for longer than on any real network (bufferbloat). COUNTERS is a file of one 64-bit
+ * number per process: bytes that were sent to it so far, for measurements.
  *
- * Prints "ready" when all connections stand. Ends after SECONDS, at SIGTERM, or when another process ends; status 1: it
- * could not begin. One thread that sleeps in poll(): the cores belong to those who are measured. */
+ * Prints "ready" when all connections are established. Ends after SECONDS, at SIGTERM, or when another process ends;
+ * status 1: it could not begin. One thread that sleeps in poll(), to leave the cores to the measured ranks. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -25,7 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST = 1024, CHUNK = 64 << 10, UNDER_WAY = 16 << 10, PATIENCE_S = 20 };
+enum { MOST = 1024, CHUNK = 64 << 10, SOCKET_BUFFER = 16 << 10, CONNECT_TIMEOUT_S = 20 };
 
 static volatile sig_atomic_t ended;
 static int processes, me;
@@ -55,9 +55,9 @@ static struct sockaddr_in address_of(const char *text, int port) {
     return address;
 }
 
-/* Before a connection is made, or taken from a listener: it keeps what it began with. */
-static void keep_short(int s) {
-    const int bytes = UNDER_WAY;
+/* Must be set before connect or on the listener: buffer sizes are fixed when the connection is established. */
+static void limit_buffers(int s) {
+    const int bytes = SOCKET_BUFFER;
     setsockopt(s, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
     setsockopt(s, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
 }
@@ -67,19 +67,19 @@ static int listen_at(int port) {
     struct sockaddr_in here = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     if (listener < 0) return -1;
     setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    keep_short(listener);
+    limit_buffers(listener);
     if (bind(listener, (struct sockaddr *)&here, sizeof here) < 0 || listen(listener, MOST) < 0) return -1;
     return listener;
 }
 
-/* Connect to process `peer`, which may not listen yet, and say who is calling. */
-static int call(const char *host, int port, double until_s) {
+/* Connects to a process, which may not listen yet, and sends this process's number. */
+static int connect_to(const char *host, int port, double until_s) {
     while (!ended && now_s() < until_s) {
         const int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         const struct sockaddr_in there = address_of(host, port);
         const uint32_t name = htonl((uint32_t)me);
         if (s < 0) return -1;
-        keep_short(s);
+        limit_buffers(s);
         if (connect(s, (const struct sockaddr *)&there, sizeof there) == 0 &&
             send(s, &name, sizeof name, MSG_NOSIGNAL) == sizeof name)
             return s;
@@ -90,8 +90,8 @@ static int call(const char *host, int port, double until_s) {
     return -1;
 }
 
-/* Take the calls of all processes with higher numbers. */
-static int answer_all(int listener, double until_s) {
+/* Accepts connections of all processes with higher numbers. */
+static int accept_all(int listener, double until_s) {
     for (int missing = processes - 1 - me; missing > 0; --missing) {
         struct pollfd waiting = {.fd = listener, .events = POLLIN};
         if (poll(&waiting, 1, (int)((until_s - now_s()) * 1000)) <= 0) return errno = ETIMEDOUT, -1;
@@ -105,8 +105,8 @@ static int answer_all(int listener, double until_s) {
     return 0;
 }
 
-/* Send what `peer` may get in this round. Returns -1 when it is gone. */
-static int give(int peer, uint64_t limit, const char *data) {
+/* Sends to `peer` up to the limit of this round, without blocking. Returns -1 when it is gone. */
+static int send_some(int peer, uint64_t limit, const char *data) {
     while (sent[peer] < limit) {
         const uint64_t left = limit - sent[peer];
         const ssize_t n = send(sockets[peer], data, left < CHUNK ? (size_t)left : CHUNK, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -116,7 +116,7 @@ static int give(int peer, uint64_t limit, const char *data) {
     return 0;
 }
 
-static int take(int peer, char *data) {
+static int receive_some(int peer, char *data) {
     for (;;) {
         const ssize_t n = recv(sockets[peer], data, CHUNK, MSG_DONTWAIT);
         if (n == 0) return -1;
@@ -130,7 +130,7 @@ static void exchange(uint64_t bytes, double until_s) {
     static char data[CHUNK];
     struct pollfd waiting[MOST];
     uint64_t limit = bytes;
-    int step = 1; /* sends to the process so much further */
+    int step = 1; /* distance of the current target */
     while (!ended && now_s() < until_s) {
         const int target = (me + step) % processes;
         if (step < processes && sent[target] >= limit) {
@@ -151,8 +151,8 @@ static void exchange(uint64_t bytes, double until_s) {
         if (poll(waiting, (nfds_t)processes, 200) < 0 && errno != EINTR) return;
         for (int peer = 0; peer < processes; ++peer) {
             if (peer == me || waiting[peer].revents == 0) continue;
-            if ((waiting[peer].revents & POLLOUT) && give(peer, limit, data) < 0) return;
-            if ((waiting[peer].revents & (POLLIN | POLLHUP | POLLERR)) && take(peer, data) < 0) return;
+            if ((waiting[peer].revents & POLLOUT) && send_some(peer, limit, data) < 0) return;
+            if ((waiting[peer].revents & (POLLIN | POLLHUP | POLLERR)) && receive_some(peer, data) < 0) return;
         }
     }
 }
@@ -175,18 +175,19 @@ int main(int argc, char **argv) {
     signal(SIGTERM, end);
     signal(SIGINT, end);
     const int counters = open(argv[5], O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    const size_t room = (size_t)processes * sizeof *sent;
-    if (counters < 0 || ftruncate(counters, (off_t)room) < 0) return fail(argv[5]);
-    sent = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_SHARED, counters, 0);
+    const size_t length = (size_t)processes * sizeof *sent;
+    if (counters < 0 || ftruncate(counters, (off_t)length) < 0) return fail(argv[5]);
+    sent = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, counters, 0);
     if (sent == MAP_FAILED) return fail(argv[5]);
 
-    const double until_s = now_s() + PATIENCE_S;
+    const double until_s = now_s() + CONNECT_TIMEOUT_S;
     const int listener = listen_at(port + me), on = 1;
     if (listener < 0) return fail("cannot listen");
     for (int peer = 0; peer < processes; ++peer) sockets[peer] = -1;
     for (int peer = 0; peer < me; ++peer)
-        if ((sockets[peer] = call(argv[6 + peer], port + peer, until_s)) < 0) return fail("cannot reach a process");
-    if (answer_all(listener, until_s) < 0) return fail("not all processes called");
+        if ((sockets[peer] = connect_to(argv[6 + peer], port + peer, until_s)) < 0)
+            return fail("cannot reach a process");
+    if (accept_all(listener, until_s) < 0) return fail("not all processes called");
     for (int peer = 0; peer < processes; ++peer)
         if (peer != me) setsockopt(sockets[peer], IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     puts("ready");

@@ -1,9 +1,9 @@
-/* collbench: the time of collectives under the MPI alone and under whatever is preloaded, in turns in one job.
+/* collbench: measures collectives under the MPI alone and under a preloaded library, interleaved in one job.
  *
  * A plain MPI program that knows nothing of palmette: it calls each collective as PMPI_X, which no preloaded library
  * changes, and as MPI_X. Without a preload both are the same, and so must be the times. The time of a call is that of
- * the last rank to finish, counted from a start that all ranks share. Every result is checked byte for byte before and
- * after the timing. The output is described in docs/guide/bench.md. */
+ * the last rank to finish, from a common start. Every result is verified byte for byte before and after the timing. The
+ * output is described in docs/guide/bench.md. */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <stdbool.h>
@@ -22,8 +22,8 @@
 
 static const char *const variant_names[] = {"the MPI alone", "the preloaded MPI"};
 
-/* Times of one cell, an entry a pair, by variant; seconds. Rank 0's count. `start_s`: by CLOCK_MONOTONIC, where all
- * share it. */
+/* Times of one cell, one entry per pair, by variant; seconds. Valid on rank 0. `start_s`: by CLOCK_MONOTONIC, where it
+ * is common to all ranks. */
 struct samples {
     double *time_s[2], *late_s[2], *start_s[2];
     bool *palmette_first;
@@ -31,10 +31,10 @@ struct samples {
 
 /* --- one cell --- */
 
-/* Even a cell that ran into its limit has so many. */
+/* Minimum number of pairs, even of a cell that ran into its time limit. */
 enum { fewest_pairs = 3 };
 
-/* Call both variants once. Returns false when rank 0 wants no more; else rank 0 has the slowest rank's times by
+/* Calls both variants once. Returns false when rank 0 ends the cell; else rank 0 gets the slowest rank's times by
  * variant. */
 static bool time_pair(const struct collective *c, const struct work *w, struct timing *t, bool palmette_first,
                       bool more, struct call worst[2]) {
@@ -83,11 +83,11 @@ static void put_cell(FILE *out, const struct collective *c, const struct work *w
     fflush(out);
 }
 
-/* The overlap of a cell that was measured by itself before. Collective. */
+/* The overlap of a cell whose times without computation were measured before. Collective. */
 static struct overlap overlap_of(const struct collective *c, const struct work *w, struct timing *t,
                                  const struct samples *s, int pairs, double seconds) {
     double by_itself_s[2] = {0, 0};
-    double *sorted = room((size_t)pairs, sizeof(double));
+    double *sorted = allocate((size_t)pairs, sizeof(double));
     for (int v = ALONE; v <= PALMETTE && my_rank == 0; ++v) {
         memcpy(sorted, s->time_s[v], (size_t)pairs * sizeof(double));
         by_itself_s[v] = median_of(sorted, pairs);
@@ -96,7 +96,7 @@ static struct overlap overlap_of(const struct collective *c, const struct work *
     return measure_overlap(c, w, t, by_itself_s, seconds);
 }
 
-/* Measure one cell and write it. Returns on how many ranks a result was wrong, summed over the checks. */
+/* Measures one cell and writes it. Returns the number of ranks with wrong results, summed over the checks. */
 static int run_cell(FILE *out, const struct options *o, const struct collective *c, size_t size, struct timing *t,
                     struct samples *s, uint64_t *random) {
     struct work w = make_work(c, size, o->root);
@@ -105,14 +105,14 @@ static int run_cell(FILE *out, const struct options *o, const struct collective 
     struct call worst[2];
     const double warm_s = now_s();
     for (int i = 0; i < o->how.warmup; ++i) {
-        /* Rank 0 decides here, too: one pair at least, and no more than a quarter of a limited time. */
+        /* Rank 0 decides here, too: at least one pair, and at most a quarter of the time limit. */
         const bool more = i == 0 || o->limit_s <= 0 || now_s() - warm_s < o->limit_s / 4;
         if (!time_pair(c, &w, t, i % 2, more, worst)) break;
     }
     const double begin_s = now_s();
     int pairs = 0;
     for (int good = 0;; ++pairs) {
-        /* Rank 0 decides. Where ranks keep starting late, it gives up after four times as many pairs as asked for. */
+        /* Rank 0 decides. Where ranks keep starting late, it stops after four times the requested number of pairs. */
         const bool at_limit = o->limit_s > 0 && pairs >= fewest_pairs && now_s() - warm_s > o->limit_s;
         const bool short_of_pairs = !at_limit && good < o->min_pairs && pairs < 4 * (double)o->min_pairs;
         const bool more = pairs < o->max_pairs && (short_of_pairs || (!at_limit && now_s() - begin_s < o->how.seconds));
@@ -136,7 +136,7 @@ static int run_cell(FILE *out, const struct options *o, const struct collective 
     return wrong[ALONE] + wrong[PALMETTE];
 }
 
-/* Say what is wrong with the command line, on rank 0, and end all ranks with status 2 (0 after --help and --list). */
+/* Reports a command line error on rank 0 and ends all ranks with status 2 (0 after --help and --list). */
 static void explain_and_end(const char *wrong, const char *at, bool list) {
     if (my_rank == 0 && wrong && *wrong)
         fprintf(stderr, "collbench: '%s': %s\n", at, wrong);
@@ -168,11 +168,11 @@ int main(int argc, char **argv) {
     FILE *out = open_output(&o.how);
     put_job(out, "collbench", o.how.shared_clock, o.how.seed);
     struct timing timing = timing_of(&o.how);
-    struct samples samples = {.palmette_first = room((size_t)o.max_pairs, sizeof(bool))};
+    struct samples samples = {.palmette_first = allocate((size_t)o.max_pairs, sizeof(bool))};
     for (int v = ALONE; v <= PALMETTE; ++v) {
-        samples.time_s[v] = room((size_t)o.max_pairs, sizeof(double));
-        samples.late_s[v] = room((size_t)o.max_pairs, sizeof(double));
-        samples.start_s[v] = room((size_t)o.max_pairs, sizeof(double));
+        samples.time_s[v] = allocate((size_t)o.max_pairs, sizeof(double));
+        samples.late_s[v] = allocate((size_t)o.max_pairs, sizeof(double));
+        samples.start_s[v] = allocate((size_t)o.max_pairs, sizeof(double));
     }
     uint64_t random = o.how.seed;
     int wrong_ranks = 0;

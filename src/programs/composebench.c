@@ -1,7 +1,7 @@
-/* composebench: the time of composed plans beside the MPI's own collectives, in turns in one job, from a common start.
+/* composebench: compares composed plans with the MPI's own collectives, interleaved in one job, from a common start.
  *
  * An MPI program that `palmette bench compose` starts under palmette's preload, whose functions palmette.h declares. A
- * round calls the MPI's collective as PMPI_X and each factoring once, in an order drawn anew; every result is checked
+ * round calls the MPI's collective as PMPI_X and each factoring once, in a new random order; every result is verified
  * byte for byte before and after the timing. docs/guide/compose.md says what is reported. */
 #define _GNU_SOURCE
 #include <mpi.h>
@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define PROGRAM "composebench"
-/* What collbench has for other variants isn't called. */
+/* Unused functions of collbench's headers. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-function"
 #include "collbench/cell.h"
@@ -42,7 +42,7 @@ static struct call time_one(const struct collective *c, const struct work *w, co
 }
 
 static double median_of(const struct candidate *one) {
-    double *sorted = room((size_t)one->count, sizeof *sorted);
+    double *sorted = allocate((size_t)one->count, sizeof *sorted);
     memcpy(sorted, one->time_s, (size_t)one->count * sizeof *sorted);
     sort(sorted, one->count);
     const double median = one->count ? middle(sorted, one->count) : 0;
@@ -50,7 +50,7 @@ static double median_of(const struct candidate *one) {
     return median;
 }
 
-/* Rank 0 leaves out what is far behind; the MPI always stays. Collective. */
+/* Rank 0 drops factorings that are far behind; the MPI is never dropped. Collective. */
 static void drop_slow(struct candidate *all, int count, double ratio) {
     int dropped[MOST_VARIANTS] = {0};
     if (my_rank == 0) {
@@ -71,7 +71,7 @@ static void measure_rounds(const struct options *o, const struct collective *c, 
         int more = round < o->max_rounds && (round < o->min_rounds || now_s() - begin_s < o->how.seconds);
         PMPI_Bcast(&more, 1, MPI_INT, 0, MPI_COMM_WORLD);
         if (!more) break;
-        /* All ranks draw the same order: they start from the same seed. */
+        /* All ranks draw the same order: the seed is the same. */
         int order[MOST_VARIANTS];
         for (int i = 0; i < count; ++i) order[i] = i;
         for (int i = count - 1; i > 0; --i) {
@@ -110,7 +110,7 @@ static void put_cell(FILE *out, const struct compose_cell *cell, const char *col
     fflush(out);
 }
 
-/* Collective. Returns the status of the program: 1 for wrong results, 2 where a plan can't be made. */
+/* Collective. Returns the exit status: 1 for wrong results, 2 where plan creation fails. */
 static int run_cell(FILE *out, const struct options *o, const struct compose_cell *cell, struct timing *t,
                     uint64_t *random) {
     const struct named *n = find_named(cell->name);
@@ -135,8 +135,8 @@ static int run_cell(FILE *out, const struct options *o, const struct compose_cel
     if (complaint && my_rank == 0)
         fprintf(stderr, PROGRAM ": %s with '%s': %s\n", cell->name, all[made - 1].name, complaint);
     for (int i = 0; i < count; ++i) {
-        all[i].time_s = room((size_t)o->max_rounds, sizeof(double));
-        all[i].late_s = room((size_t)o->max_rounds, sizeof(double));
+        all[i].time_s = allocate((size_t)o->max_rounds, sizeof(double));
+        all[i].late_s = allocate((size_t)o->max_rounds, sizeof(double));
     }
     for (int time = 0; time < 2 && status < 2; ++time) {
         for (int i = 0; i < count; ++i) {
@@ -155,7 +155,7 @@ static int run_cell(FILE *out, const struct options *o, const struct compose_cel
     return status;
 }
 
-/* What the first plan on a communicator costs once, so that no cell pays for it. Collective. */
+/* Pays the one-time cost of the first plan on a communicator outside of the cells. Collective. */
 static void prepare_communicator(void) {
     const int64_t count = 1;
     palmette_composition *none = NULL;
@@ -170,7 +170,7 @@ int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &my_rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    struct options *o = room(1, sizeof *o);
+    struct options *o = allocate(1, sizeof *o);
     const char *at = "", *wrong = parse_options(o, argc, argv, &at);
     if (!wrong && o->root >= ranks) at = "--root", wrong = "no such rank in this job";
     if (!wrong && !palmette_plan_make) at = PROGRAM, wrong = "palmette isn't loaded; start it under palmette run";

@@ -1,4 +1,4 @@
-/* Text in JSON. */
+/* JSON string output. */
 #ifndef JSON_TEXT_H
 #define JSON_TEXT_H
 

@@ -1,10 +1,10 @@
-/* patternbench: the time of patterns of messages, by MPI's point to point, put, shared memory or single copy, in steps
- * and side by side.
+/* patternbench: measures communication patterns, by MPI point-to-point, MPI put, shared memory or single copy (CMA), in
+ * sequential steps and concurrently.
  *
- * A plain MPI program that `palmette bench pattern` starts (docs/guide/patterns.md); all calls are PMPI_, so that a
- * preloaded library changes nothing. What is sent comes from a file (patternbench/messages.h). All ranks start at a
- * common time, with their receives posted; the time of a class of messages is that of the last of them to arrive. Every
- * byte is checked before and after the timing.
+ * A plain MPI program that `palmette bench pattern` starts (docs/guide/patterns.md); all calls are PMPI_, so that they
+ * bypass preloaded libraries. The messages are read from a file (patternbench/messages.h). All ranks start at a common
+ * time, with their receives posted; the time of a class of messages is the arrival of its last one. Every byte is
+ * verified before and after the timing.
  *
  * The patterns are those of Hidayetoglu et al., "CommBench: Micro-benchmarking hierarchical networks with multi-GPU,
  * multi-NIC nodes", ICS 2024; how they are timed and what is reported is not. */
@@ -16,7 +16,7 @@
 #include <string.h>
 
 #define PROGRAM "patternbench"
-/* The collectives in there are for other programs. */
+/* The collectives in there are unused here. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-function"
 #include "collbench/cell.h"
@@ -28,11 +28,11 @@
 #include "patternbench/messages.h"
 #include "patternbench/options.h"
 
-/* Times of all calls. Rank 0 has those of the slowest rank; each rank those of its own messages. */
+/* Times of all calls: of the slowest rank on rank 0, and of its own messages on each rank. */
 struct samples {
-    int calls, kept; /* kept: of each message at most so many */
+    int calls, kept; /* kept: maximum number per message */
     double *time_s, *late_s;
-    double *classes_s; /* by call and class: when the last message arrived; then when the first rank began */
+    double *classes_s; /* by call and class: last arrival; then the start of the first rank */
     float *messages_s; /* by own message and call */
 };
 
@@ -69,7 +69,7 @@ static void free_exchange(struct exchange *e) {
     free(e->requests), free(e->completed), free(e->arrived_s), free(e->entered_s);
 }
 
-/* One call whose bytes are compared. Returns on how many ranks something is wrong; the first says what. Collective. */
+/* One verified call. Returns the number of ranks with wrong bytes; the first reports them. Collective. */
 static int check_exchange(struct exchange *e, size_t bytes, size_t sent) {
     memset(e->memory, UNTOUCHED, bytes);
     for (size_t i = 0; i < sent; ++i) e->memory[i] = byte_of(my_rank, 0, i);
@@ -91,7 +91,7 @@ static int check_exchange(struct exchange *e, size_t bytes, size_t sent) {
     return wrong;
 }
 
-/* Class times of the call at hand: arrivals count from the common start. Collective. */
+/* Class times of the current call: arrivals from the common start. Collective. */
 static void reduce_classes(const struct exchange *e, double start_s, double *mine, double *all) {
     const int classes = e->pattern->classes;
     for (int c = 0; c < classes; ++c) mine[c] = 0, mine[classes + c] = -1e30;
@@ -99,7 +99,7 @@ static void reduce_classes(const struct exchange *e, double start_s, double *min
         const struct message *m = &e->pattern->own[i];
         const double arrived_s = e->arrived_s[i] - start_s, begun_s = e->entered_s[m->step] - start_s;
         if (m->target == my_rank && arrived_s > mine[m->class]) mine[m->class] = arrived_s;
-        /* The least, as the most of what is negative. */
+        /* The minimum, as the maximum of negated values. */
         if (-begun_s > mine[classes + m->class]) mine[classes + m->class] = -begun_s;
     }
     PMPI_Allreduce(mine, all, 2 * classes, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
@@ -107,7 +107,7 @@ static void reduce_classes(const struct exchange *e, double start_s, double *min
 
 static void time_calls(const struct options *o, struct exchange *e, struct timing *t, struct samples *s) {
     const int classes = e->pattern->classes, own = e->pattern->own_count;
-    double *mine = room(2 * (size_t)classes, sizeof *mine), *all = room(2 * (size_t)classes, sizeof *all);
+    double *mine = allocate(2 * (size_t)classes, sizeof *mine), *all = allocate(2 * (size_t)classes, sizeof *all);
     double begin_s = now_s();
     for (int call = -o->how.warmup;; ++call) {
         if (call == 0) begin_s = now_s();
@@ -125,12 +125,12 @@ static void time_calls(const struct options *o, struct exchange *e, struct timin
         for (int i = 0; i < own && call < s->kept; ++i) {
             const struct message *m = &e->pattern->own[i];
             if (m->target != my_rank) continue;
-            /* A message of a later step may be here before its receiver comes to that step. */
+            /* A message of a later step may arrive before its receiver enters that step. */
             const double begun_s = m->step == 0 ? 0 : -all[classes + m->class];
             s->messages_s[(size_t)i * (size_t)s->kept + (size_t)call] = (float)(e->arrived_s[i] - t->start_s - begun_s);
         }
     }
-    /* The receives of the call that never came. */
+    /* Cancels the receives posted for a call that did not take place. */
     for (int i = 0; i < own; ++i)
         if (*receiving(e, i) != MPI_REQUEST_NULL) {
             PMPI_Cancel(receiving(e, i));
@@ -151,7 +151,7 @@ static void put_samples(FILE *out, const struct pattern *p, const struct samples
     put_times(out, "time_s", s->time_s, s->calls);
     put_times(out, "late_s", s->late_s, s->calls);
     fputs(",\"classes\":[", out);
-    double *list = room((size_t)s->calls, sizeof *list);
+    double *list = allocate((size_t)s->calls, sizeof *list);
     for (int c = 0; c < p->classes; ++c) {
         fprintf(out, "%s{\"class\":%d", c ? "," : "", c);
         for (int begin = 0; begin < 2; ++begin) {
@@ -169,13 +169,13 @@ static void put_samples(FILE *out, const struct pattern *p, const struct samples
     fflush(out);
 }
 
-/* The median time of each message, from the common start or from when the first rank came to its step. Collective. */
+/* The median time of each message, from the common start or from the first rank's entry into its step. Collective. */
 static void put_messages(FILE *out, const struct pattern *p, const struct samples *s) {
     struct median {
         int number;
         float time_s;
     };
-    struct median *mine = room((size_t)p->own_count, sizeof *mine);
+    struct median *mine = allocate((size_t)p->own_count, sizeof *mine);
     int count = 0, calls = s->calls < s->kept ? s->calls : s->kept;
     for (int i = 0; i < p->own_count && calls > 0; ++i) {
         if (p->own[i].target != my_rank) continue;
@@ -183,10 +183,10 @@ static void put_messages(FILE *out, const struct pattern *p, const struct sample
         qsort(times, (size_t)calls, sizeof *times, compare_floats);
         mine[count++] = (struct median){p->own[i].number, times[calls / 2]};
     }
-    int *counts = room((size_t)ranks, sizeof *counts), *offsets = room((size_t)ranks + 1, sizeof *offsets);
+    int *counts = allocate((size_t)ranks, sizeof *counts), *offsets = allocate((size_t)ranks + 1, sizeof *offsets);
     PMPI_Gather(&count, 1, MPI_INT, counts, 1, MPI_INT, 0, MPI_COMM_WORLD);
     for (int r = 0; r < ranks; ++r) offsets[r + 1] = offsets[r] + counts[r];
-    struct median *all = room((size_t)offsets[ranks], sizeof *all);
+    struct median *all = allocate((size_t)offsets[ranks], sizeof *all);
     MPI_Datatype type;
     PMPI_Type_contiguous((int)sizeof *all, MPI_BYTE, &type);
     PMPI_Type_commit(&type);
@@ -209,13 +209,13 @@ static int measure(FILE *out, const struct options *o, struct pattern *p) {
     struct exchange e = {.pattern = p,
                          .rank = my_rank,
                          .spin = o->how.spin,
-                         .memory = room(bytes + 1, 1),
-                         .out = room(own, sizeof *e.out),
-                         .in = room(own, sizeof *e.in),
-                         .requests = room(2 * own, sizeof *e.requests),
-                         .completed = room(2 * own, sizeof *e.completed),
-                         .arrived_s = room(own, sizeof *e.arrived_s),
-                         .entered_s = room((size_t)p->steps, sizeof *e.entered_s)};
+                         .memory = allocate(bytes + 1, 1),
+                         .out = allocate(own, sizeof *e.out),
+                         .in = allocate(own, sizeof *e.in),
+                         .requests = allocate(2 * own, sizeof *e.requests),
+                         .completed = allocate(2 * own, sizeof *e.completed),
+                         .arrived_s = allocate(own, sizeof *e.arrived_s),
+                         .entered_s = allocate((size_t)p->steps, sizeof *e.entered_s)};
     struct node node = {MPI_COMM_NULL, MPI_WIN_NULL, false};
     const char *complaint = make_slots(p, my_rank, e.memory, &node, e.out, e.in);
     int mine = complaint ? my_rank : ranks, first = ranks;
@@ -229,10 +229,10 @@ static int measure(FILE *out, const struct options *o, struct pattern *p) {
         struct samples s = {.kept = own == 0                                ? o->max_calls
                                     : (int)(MOST_KEPT / own) < o->max_calls ? (int)(MOST_KEPT / own)
                                                                             : o->max_calls};
-        s.time_s = room((size_t)o->max_calls, sizeof *s.time_s);
-        s.late_s = room((size_t)o->max_calls, sizeof *s.late_s);
-        s.classes_s = room(my_rank == 0 ? 2 * (size_t)p->classes * (size_t)o->max_calls : 1, sizeof *s.classes_s);
-        s.messages_s = room(own * (size_t)s.kept, sizeof *s.messages_s);
+        s.time_s = allocate((size_t)o->max_calls, sizeof *s.time_s);
+        s.late_s = allocate((size_t)o->max_calls, sizeof *s.late_s);
+        s.classes_s = allocate(my_rank == 0 ? 2 * (size_t)p->classes * (size_t)o->max_calls : 1, sizeof *s.classes_s);
+        s.messages_s = allocate(own * (size_t)s.kept, sizeof *s.messages_s);
         time_calls(o, &e, &t, &s);
         wrong += check_exchange(&e, bytes, sent);
         if (out) put_samples(out, p, &s, wrong);

@@ -1,5 +1,5 @@
-/* What all programs share: who this rank is, an end with a message, and memory. A program defines PROGRAM, its name,
- * before it includes this. */
+/* Shared by all benchmark programs: rank and size, abort with a message, and checked allocation. A program defines
+ * PROGRAM, its name, before it includes this. */
 #ifndef PROGRAM_H
 #define PROGRAM_H
 
@@ -21,7 +21,7 @@ static void stop(const char* form, ...) {
     exit(2);
 }
 
-static void* room(size_t count, size_t bytes) {
+static void* allocate(size_t count, size_t bytes) {
     void* memory = calloc(count ? count : 1, bytes);
     if (!memory) stop("no memory for %zu bytes; take smaller sizes or fewer ranks", count * bytes);
     return memory;

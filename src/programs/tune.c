@@ -1,9 +1,9 @@
-/* tune: algorithms of palmette beside each other, and beside the MPI alone, in turns in one job.
+/* tune: compares algorithms of palmette with each other and with the MPI alone, interleaved in one job.
  *
  * For each candidate of a cell the program forces the algorithm (palmette_force, found in the preloaded library),
- * duplicates the world and calls the collective there: the plan is made then and kept. Rounds go over all candidates
- * that are left in random order; the time of a call is that of the last rank to finish, counted from a start that all
- * share. Every candidate's result is checked byte for byte before and after. Those that are far behind are given up.
+ * duplicates the world and calls the collective there, which creates and caches the plan. Each round calls all
+ * remaining candidates in random order; the time of a call is that of the last rank to finish, from a common start.
+ * Every candidate's result is verified byte for byte before and after. Candidates that are far behind are dropped.
  * docs/guide/tune.md describes the output. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -25,7 +25,7 @@
 static int (*force)(const char *function, const char *spec);
 static long long (*served_calls)(const char *function);
 
-/* POSIX lets data pointers from dlsym be functions; ISO C wants to be asked nicely. */
+/* POSIX allows function pointers from dlsym; ISO C needs this cast. */
 static void find_control(void) {
     *(void **)&force = dlsym(RTLD_DEFAULT, "palmette_force");
     *(void **)&served_calls = dlsym(RTLD_DEFAULT, "palmette_served_calls");
@@ -36,7 +36,7 @@ static void find_control(void) {
 
 static enum variant variant_of(const struct candidate *c) { return c->is_mpi ? ALONE : PALMETTE; }
 
-/* The slowest rank's time of one call; on rank 0. Collective. */
+/* The slowest rank's time of one call, on rank 0. Collective. */
 static struct call time_call(const struct collective *c, struct work *w, const struct candidate *candidate,
                              struct timing *t) {
     w->comm = candidate->comm;
@@ -53,15 +53,15 @@ static int check_candidate(const struct collective *c, struct work *w, const str
     return check(c, w, variant_of(candidate), candidate->text, o->how.shared_clock);
 }
 
-/* Make a communicator on which the candidate is what is called. Collective. */
+/* Creates a communicator on which the candidate is selected. Collective. */
 static void open_candidate(struct candidate *candidate, const struct collective *c, char *text, int max_rounds) {
     *candidate = (struct candidate){.text = text, .comm = MPI_COMM_WORLD};
     candidate->is_mpi = strcmp(text, "mpi") == 0;
     candidate->is_table = strcmp(text, "table") == 0;
     candidate->active = true;
     if (my_rank == 0) {
-        candidate->time_s = room((size_t)max_rounds, sizeof(double));
-        candidate->late_s = room((size_t)max_rounds, sizeof(double));
+        candidate->time_s = allocate((size_t)max_rounds, sizeof(double));
+        candidate->late_s = allocate((size_t)max_rounds, sizeof(double));
     }
     if (candidate->is_mpi) return;
     if (!force)
@@ -74,25 +74,25 @@ static void open_candidate(struct candidate *candidate, const struct collective 
         PMPI_Comm_dup(MPI_COMM_WORLD, &candidate->comm);
 }
 
-/* Whether a call took so long that its candidate is hopeless; rank 0 decides, by the fastest of the other candidates'
- * calls. Collective. */
-static bool is_hopeless(const struct candidate *candidate, double time_s, double best_s) {
-    int hopeless = my_rank == 0 && !candidate->is_table && time_s > 8 * best_s && time_s > 20e-3;
-    PMPI_Bcast(&hopeless, 1, MPI_INT, 0, MPI_COMM_WORLD);
-    return hopeless;
+/* Whether a candidate is to be dropped after one slow call; rank 0 decides, by the fastest call of the other
+ * candidates. Collective. */
+static bool is_too_slow(const struct candidate *candidate, double time_s, double best_s) {
+    int too_slow = my_rank == 0 && !candidate->is_table && time_s > 8 * best_s && time_s > 20e-3;
+    PMPI_Bcast(&too_slow, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    return too_slow;
 }
 
-/* Call the candidate for the first time, see who serves it, and check the result. In a first call the plan is made and
- * perhaps memory shared: it takes a second one to give a candidate up. Collective. */
+/* First calls of a candidate: finds out whether palmette serves it, and verifies the result. The first call may create
+ * the plan and shared memory: only a second one can drop a candidate. Collective. */
 static void warm_up(struct candidate *candidate, const struct collective *c, struct work *w, struct timing *t,
                     const struct options *o, double *best_s) {
     const long long before = candidate->is_mpi ? 0 : served_calls(c->name);
     double time_s = time_call(c, w, candidate, t).time_s;
     candidate->served = !candidate->is_mpi && served_calls(c->name) > before;
-    bool go_on = !is_hopeless(candidate, time_s, *best_s);
+    bool go_on = !is_too_slow(candidate, time_s, *best_s);
     if (!go_on) {
         time_s = time_call(c, w, candidate, t).time_s;
-        go_on = !is_hopeless(candidate, time_s, *best_s);
+        go_on = !is_too_slow(candidate, time_s, *best_s);
     }
     if (my_rank == 0 && time_s < *best_s) *best_s = time_s;
     if (!go_on) candidate->refused = "its first calls took 8 times as long as another's";
@@ -132,7 +132,7 @@ static void put_cell(FILE *out, const struct cell *cell, const struct candidate 
 
 /* --- a cell --- */
 
-/* Tell all ranks who is still in. Returns whether there is one more round: rank 0 decides. */
+/* Broadcasts the active candidates. Returns whether there is one more round, as rank 0 decides. */
 static bool agree_on_round(struct candidate *field, int count, bool more) {
     char states[MOST_CANDIDATES + 1];
     for (int i = 0; i < count; ++i) states[i] = field[i].active;
@@ -142,15 +142,15 @@ static bool agree_on_round(struct candidate *field, int count, bool more) {
     return states[count];
 }
 
-/* Measure a cell until `end_s`, but for the shortest of measurements, and write it. Returns on how many ranks a result
- * was wrong, summed over the checks. */
+/* Measures a cell until `end_s`, or at least minimally, and writes it. Returns the number of ranks with wrong results,
+ * summed over the checks. */
 static int run_cell(FILE *out, const struct options *o, struct cell *cell, struct timing *t, double end_s,
                     uint64_t *random) {
     const struct collective *c = cell->collective;
     const double begin_s = now_s();
     struct work w = make_work(c, cell->size, cell->root);
-    struct candidate *field = room((size_t)cell->count, sizeof *field);
-    double best_s = 1e9, *scratch = room((size_t)o->max_rounds, sizeof(double));
+    struct candidate *field = allocate((size_t)cell->count, sizeof *field);
+    double best_s = 1e9, *scratch = allocate((size_t)o->max_rounds, sizeof(double));
     for (int i = 0; i < cell->count; ++i) {
         open_candidate(&field[i], c, cell->candidates[i], o->max_rounds);
         int late = my_rank == 0 && i > 2 && now_s() - begin_s > 0.5 * (end_s - begin_s);
@@ -214,7 +214,7 @@ int main(int argc, char **argv) {
     struct timing timing = timing_of(&o.how);
     uint64_t random = o.how.seed;
     for (int i = 0; i < count; ++i) {
-        /* What is left, shared out evenly among the cells that are left. Rank 0's clock counts. */
+        /* The remaining time is divided evenly among the remaining cells. Rank 0's clock counts. */
         const double left_s = o.how.seconds - (now_s() - begin_s);
         int go_on = i == 0 || left_s > 0;
         PMPI_Bcast(&go_on, 1, MPI_INT, 0, MPI_COMM_WORLD);

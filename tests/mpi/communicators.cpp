@@ -53,7 +53,7 @@ void make_and_free(long cycles, unsigned timeout_s, Outcome& outcome) {
     }
 }
 
-/// Most programs could have 2,000 communicators on MPICH; half of the ids for hidden ones would leave 1,000.
+/// Most programs could have 2,000 communicators on MPICH; half of the ids for shadow ones would leave 1,000.
 void many_alive(long wanted, unsigned timeout_s, Outcome& outcome) {
     std::vector<MPI_Comm> comms;
     for (long i = 0; i < wanted; ++i) {

@@ -30,7 +30,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_configure() -> None:
-    """Let the commands that tests interrupt be interrupted: background jobs of a shell inherit that SIGINT is ignored."""
+    """Let the commands that tests interrupt be interrupted: background jobs of a shell inherit that SIGINT is
+    ignored."""
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 import threading
 from pathlib import Path
 
@@ -101,11 +102,29 @@ def test_a_fault_of_ours_is_told_in_two_lines_with_its_details_in_a_file(
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     assert main(["plan", "gather"]) == fault.STATUS == 70
     first, second = capsys.readouterr().err.splitlines()
-    assert first == "palmette plan: a fault of palmette itself (ZeroDivisionError), not of what it was given"
+    assert first == "palmette plan: internal error of palmette (ZeroDivisionError), not caused by its input"
     (file,) = tmp_path.glob("palmette-fault-*.txt")
     assert str(file) in second
     details = file.read_text()
     assert "a thing that cannot be" in details and "['plan', 'gather']" in details and "Traceback" in details
+
+
+def test_a_missing_optional_package_is_named_with_the_extra_that_brings_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "pymetis", None)
+    words = ["map", "--pattern", "ring", "--machine", "2leaf:2node:2core", "--method", "partition"]
+    assert main(words) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1 and "needs pymetis" in err and "palmette[map]" in err
+
+
+def test_mapping_by_the_best_method_goes_on_without_metis(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("palmette.map.methods.is_available", lambda: False)
+    assert main(["map", "--pattern", "stencil:4x2", "--machine", "2leaf:2node:2core"]) == 0
+    assert "partition was not tried" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -184,6 +185,33 @@ def test_no_include_or_import_points_up() -> None:
     assert (ROOT / "src" / "palmette" / "base").is_dir(), "the sources have moved; correct ROOT"
     found = violations(ROOT)
     assert not found, "\n" + "\n".join(map(str, found))
+
+
+def test_no_room_of_python_imports_another_in_a_circle() -> None:
+    sources = ROOT / "python"
+    needs: dict[str, set[str]] = {}
+    for file in sources.rglob("*.py"):
+        room = file.relative_to(sources / "palmette").with_suffix("").parts[0]
+        package = ".".join(file.relative_to(sources).parts[:-1])
+        for _, module in imported(ast.parse(file.read_text(encoding="utf-8")), package):
+            parts = module.split(".")
+            if parts[0] == "palmette" and len(parts) > 1 and parts[1] not in (room, "_core", "__version__"):
+                needs.setdefault(room, set()).add(parts[1])
+    TopologicalSorter(needs).prepare()  # raises CycleError, which names the circle
+
+
+LONGEST = 500
+SOURCES = ("src", "python/palmette", "tools", "studies", "tests")
+
+
+def test_no_source_is_long_without_a_reason() -> None:
+    for top in SOURCES:
+        for file in (ROOT / top).rglob("*"):
+            if file.suffix not in (".cpp", ".hpp", ".c", ".h", ".py", ".sh") or not file.is_file():
+                continue
+            lines = file.read_text(encoding="utf-8").splitlines()
+            reason = any("Long because" in line for line in lines[:12])
+            assert len(lines) <= LONGEST or reason, f"{file.relative_to(ROOT)} has {len(lines)} lines: split it"
 
 
 def make_tree(root: Path, files: dict[str, str]) -> Path:

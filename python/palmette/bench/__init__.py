@@ -1,7 +1,7 @@
-"""The benchmark: collectives under the MPI alone and with palmette, in turns in one job.
+"""`palmette bench`: paired measurements of collectives under the MPI alone and with palmette, interleaved in one job.
 
-`settings` says what to measure, `places` where, `runner` does it, `statistics` and `evaluate` say what came out, `store` keeps
-it. docs/guide/bench.md explains the method and the rules.
+`settings` holds what to measure, `jobs` the order of jobs, `runner` executes them, `evaluate` reduces samples to rows,
+`store` keeps them in SQLite. docs/guide/bench.md explains the method and the rules.
 """
 
 from __future__ import annotations

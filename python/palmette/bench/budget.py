@@ -1,8 +1,8 @@
-"""How long a benchmark takes, and how it is made to fit in a given time.
+"""Time budget of a benchmark: estimating its duration, and fitting cells into a given time.
 
-What a cell costs isn't known before; its physical bound is. An MPI by itself takes a few bounds, and a call of a lab
-no less than some milliseconds. The budget goes to all cells alike; those that are dear even with the fewest pairs get
-those, and those for which even that is too much are left for a larger budget.
+A cell's run time isn't known in advance, but its physical bound is: an MPI by itself takes a few times the bound, and a
+call on a lab at least some milliseconds. The budget is shared evenly by all cells. Cells that are expensive even with
+the minimum number of pairs get that minimum; the most expensive are left out where even that exceeds the budget.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from palmette.bench.jobs import CellName, Planned
 from palmette.bench.settings import Settings
 
 MULTIPLE = 3.5
-"""Bounds that a call takes, the MPI alone and palmette in the mean."""
+"""Estimated time of a call as a multiple of its bound, mean of the MPI alone and palmette."""
 
-_NEAR = ("gather", "gatherv", "scatter", "scatterv", "alltoall", "alltoallv", "alltoallw", "ialltoall")
-_NEAR_MULTIPLE = 1.7
-"""The same where an MPI by itself is not far from the bound."""
+_NEAR_BOUND = ("gather", "gatherv", "scatter", "scatterv", "alltoall", "alltoallv", "alltoallw", "ialltoall")
+_NEAR_BOUND_MULTIPLE = 1.7
+"""The same for collectives in which an MPI by itself is close to the bound."""
 
 SHORTEST_CALL_S = 8e-3
-"""A call on a lab with what ranks agree on around it."""
+"""Shortest time of a call on a lab, with the agreement on its start."""
 
 SHORTEST_LOADED_CALL_S = 0.15
-"""The same under traffic, where the news of a start takes its time and starts are further ahead."""
+"""The same under traffic, where agreeing on a start takes longer and starts are scheduled further ahead."""
 
 FEWEST_CALLS = 12
-"""Of a cell that runs into its limit: two checks of each variant before and after, a pair that warms up, three that count."""
+"""Of a cell at its time limit: two checks of each variant before and after, a warm-up pair, three counted pairs."""
 
 JOB_S = 4.0
-"""Starting and ending a job."""
+"""Overhead of starting and ending a job."""
 
 _PLAIN_CALLS = 4
-"""Checks before and after, beside the time that a cell is given."""
+"""Checks before and after, in addition to the time that a cell is given."""
 
 Bounds = Callable[[Planned, CellName], float]
 """The physical bound of a cell in seconds, 0 where nothing is known."""
@@ -41,7 +41,7 @@ Bounds = Callable[[Planned, CellName], float]
 
 @dataclass(frozen=True)
 class Fitted:
-    """The jobs with their cells and limits, the time they should take, and how many cells were left out."""
+    """The jobs with their cells and limits, their estimated time, and the cells that were left out."""
 
     jobs: list[Planned]
     expected_s: float
@@ -49,7 +49,7 @@ class Fitted:
 
 
 def expected_seconds(jobs: Sequence[Planned], settings: Settings, bounds: Bounds) -> float:
-    """Return about how long jobs take without a budget."""
+    """Return the estimated duration of jobs without a budget."""
     total = 0.0
     for job in jobs:
         share = 0.2 if job.kind == "floor" else 1.0
@@ -62,7 +62,7 @@ def expected_seconds(jobs: Sequence[Planned], settings: Settings, bounds: Bounds
 
 
 def cheapest_seconds(jobs: Sequence[Planned], settings: Settings, bounds: Bounds) -> float:
-    """Return about how long the cheapest collective and size takes in all jobs that measure it, with the fewest pairs."""
+    """Return the estimated time of the cheapest collective and size in all its jobs, with the minimum of pairs."""
     needs: dict[CellName, float] = {}
     for job in jobs:
         for cell in _cells(job, settings):
@@ -71,24 +71,26 @@ def cheapest_seconds(jobs: Sequence[Planned], settings: Settings, bounds: Bounds
 
 
 def fit(jobs: Sequence[Planned], settings: Settings, bounds: Bounds, budget_s: float) -> Fitted:
-    """Return jobs that take about `budget_s` seconds: the dearest cells are left out when even the fewest pairs don't fit."""
+    """Return jobs that take about `budget_s` seconds; the most expensive cells are left out where even their minimum
+    number of pairs doesn't fit.
+    """
     least: dict[tuple[int, CellName], float] = {}
     for number, job in enumerate(jobs):
         for cell in _cells(job, settings):
             least[number, cell] = FEWEST_CALLS * _call_s(job, cell, bounds)
-    # All jobs of a cell stay or go together: MPIs are held against each other.
+    # A cell is kept or dropped in all jobs at once, as MPIs are compared with each other.
     cost: dict[CellName, float] = {}
     for (_, cell), seconds in least.items():
         cost[cell] = cost.get(cell, 0.0) + seconds
     dearest = sorted(cost, key=lambda cell: (-cost[cell], -cell[1]))
     dropped: set[CellName] = set()
-    room = budget_s - JOB_S * len(jobs)
+    available_s = budget_s - JOB_S * len(jobs)
     for cell in dearest:
-        if sum(seconds for (_, name), seconds in least.items() if name not in dropped) <= room:
+        if sum(seconds for (_, name), seconds in least.items() if name not in dropped) <= available_s:
             break
         dropped.add(cell)
     kept = {key: seconds for key, seconds in least.items() if key[1] not in dropped}
-    limit = _limit(list(kept.values()), room, settings.seconds + settings.seconds / 4)
+    limit = _limit(list(kept.values()), available_s, settings.seconds + settings.seconds / 4)
     fitted = []
     for number, job in enumerate(jobs):
         cells = tuple(cell for cell in _cells(job, settings) if (number, cell) in kept)
@@ -100,7 +102,7 @@ def fit(jobs: Sequence[Planned], settings: Settings, bounds: Bounds, budget_s: f
 
 
 class Keeper:
-    """Keeps a running benchmark within its budget: before each job what is left is fitted again, at the pace so far."""
+    """Keeps a running benchmark within its budget: refits the remaining jobs before each job, at the measured pace."""
 
     def __init__(self, settings: Settings, bounds: Bounds, budget_s: float, now: Callable[[], float]) -> None:
         self._settings = settings
@@ -110,12 +112,12 @@ class Keeper:
         self._began_s = now()
         self._expected_s = 0.0
         self.left_out: list[tuple[Planned, CellName]] = []
-        """Cells that were given up on the way."""
+        """Cells that were dropped during the run."""
 
     def __call__(self, left: Sequence[Planned]) -> list[Planned]:
-        """Return the jobs that are left, the next one first, with new limits."""
+        """Return the remaining jobs, the next one first, with new limits."""
         spent = self._now() - self._began_s
-        # A single short job tells little.
+        # A single short job is too small a sample of the pace.
         pace = min(4.0, max(0.5, spent / self._expected_s)) if self._expected_s > JOB_S else 1.0
         fitted = fit(
             left, self._settings, lambda job, cell: pace * self._bounds(job, cell), max(0.0, self._budget_s - spent)
@@ -132,12 +134,12 @@ class Keeper:
         return fitted.jobs
 
 
-def _limit(least: Sequence[float], room: float, most: float) -> float:
-    """The time that each cell may take so that all together fill the room; a dear cell takes its least anyway."""
+def _limit(least: Sequence[float], available_s: float, most: float) -> float:
+    """The time limit of a cell with which all together use the available time; a cell takes its minimum in any case."""
     low, high = 0.0, most
     for _ in range(40):
         middle = (low + high) / 2
-        if sum(max(seconds, middle) for seconds in least) > room:
+        if sum(max(seconds, middle) for seconds in least) > available_s:
             high = middle
         else:
             low = middle
@@ -151,8 +153,8 @@ def _cells(job: Planned, settings: Settings) -> Sequence[CellName]:
 
 
 def _call_s(job: Planned, cell: CellName, bounds: Bounds) -> float:
-    # Traffic that takes half of each link.
-    factor = (_NEAR_MULTIPLE if cell[0] in _NEAR else MULTIPLE) * (2 if job.loaded else 1)
+    # Background traffic is assumed to take half of each link.
+    factor = (_NEAR_BOUND_MULTIPLE if cell[0] in _NEAR_BOUND else MULTIPLE) * (2 if job.loaded else 1)
     return max(SHORTEST_LOADED_CALL_S if job.loaded else SHORTEST_CALL_S, factor * bounds(job, cell))
 
 

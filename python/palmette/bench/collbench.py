@@ -1,4 +1,4 @@
-"""Reading what the program collbench writes."""
+"""Parsing the output of the measuring program collbench (JSON lines)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Output(job_output.Output):
     passes: list[PassThrough] = field(default_factory=list)
 
     def take(self, event: dict[str, Any]) -> None:
-        """Add what a line says."""
+        """Add the event of one line."""
         super().take(event)
         if event["event"] == "cell":
             self.cells.append(_cell(event))
@@ -28,7 +28,7 @@ class Output(job_output.Output):
 
 
 def read_output(path: Path) -> Output:
-    """Read the output of a job as far as it is. Raises BenchError for a line that isn't collbench's."""
+    """Read the output that a job has written so far. Raises BenchError for a line that isn't collbench's."""
     return job_output.read_into(Output(), path, "collbench", BenchError)
 
 

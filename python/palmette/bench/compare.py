@@ -1,4 +1,4 @@
-"""Comparing two stored runs: what became faster or slower since."""
+"""Comparing two stored runs: which cells became faster or slower, with the MPI alone as the control."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from palmette.measure.statistics import Ratio, Summary, Times, compare_groups, s
 class Change:
     """A cell that both runs have.
 
-    `palmette` is the time with palmette in the second run over that in the first. `alone` is the same for the MPI alone: the
-    control. When the control isn't `same`, the machine or the MPI has changed, and `palmette` tells nothing by itself.
+    `palmette` is the time with palmette in the second run over that in the first. `alone` is the same for the MPI
+    alone: the control. When the control isn't `same`, the machine or the MPI has changed, and `palmette` by itself is
+    inconclusive.
     """
 
     mpi: str
@@ -31,7 +32,7 @@ class Change:
     alone: Ratio
 
     def to_json(self) -> dict[str, Any]:
-        """Return the change as JSON knows it."""
+        """Return the change as JSON values."""
         return {
             "mpi": self.mpi,
             "placement": self.placement,
@@ -59,7 +60,7 @@ def compare_runs(first: Run, second: Run) -> list[Change]:
 
 
 def differences(first: Run, second: Run) -> list[str]:
-    """Return what differs between the runs beside the code, a line each: the control can't tell all of it."""
+    """Return the differences between the runs other than the code, a line each: the control doesn't show them all."""
     lines = []
     if first.place != second.place:
         lines.append(f"place: {first.place} | {second.place}")

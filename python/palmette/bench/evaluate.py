@@ -1,4 +1,4 @@
-"""From raw samples to what is told: a row for each MPI, placement, collective and size."""
+"""From raw samples to results: a row of medians, ratios and verdicts per MPI, placement, collective and size."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from palmette.measure.statistics import Ratio, Summary, Times, compare_pairs, in
 TRUSTED_FROM_S = 10e-3
 TRUSTED_ABOVE_FLOOR = 5.0
 
-MOST_BESIDE = 2.0
-"""A bound beside traffic counts up to so many times the bound of the empty network."""
+MAX_LOADED_BOUND = 2.0
+"""A loaded bound is used up to this multiple of the bound of the empty network."""
 
 Key = tuple[str, str, str, int]
 """MPI, placement (with LOADED where traffic ran), collective, bytes."""
@@ -30,10 +30,10 @@ class Row:
 
     `placement` ends in LOADED where background traffic ran. `floor_*_s`: medians with the lab's rates off.
     `left_out`: pairs that started too late, of `pairs`. `wrong`: a result was wrong, alone or with palmette, and the
-    times mean nothing. `algorithm`: what palmette took, where it reported it. `hidden_alone`, `hidden_palmette`: of
-    nonblocking calls, the share of their time that a computation hid. `alone_beside`, `palmette_beside`: under background
-    traffic, the median of each call's time over its own bound (beside_traffic.py). `simulated`: `alone` is the best
-    rival's time, which is called `rival`, and times are exact.
+    times are meaningless. `algorithm`: what palmette took, where it reported it. `hidden_alone`, `hidden_palmette`: of
+    nonblocking calls, the share of their time that was overlapped with computation. `alone_loaded_multiple`,
+    `palmette_loaded_multiple`: under background traffic, the median of each call's time over its loaded bound
+    (loaded_bounds.py). `simulated`: `alone` is the best rival's time, which is called `rival`, and times are exact.
     """
 
     mpi: str
@@ -55,8 +55,8 @@ class Row:
     hidden_palmette: float | None = None
     simulated: bool = False
     rival: str | None = None
-    alone_beside: float | None = None
-    palmette_beside: float | None = None
+    alone_loaded_multiple: float | None = None
+    palmette_loaded_multiple: float | None = None
 
     @property
     def loaded(self) -> bool:
@@ -65,30 +65,31 @@ class Row:
 
     @property
     def alone_multiple(self) -> float | None:
-        """Time of the MPI alone in physical bounds; under traffic see `in_bounds`."""
-        return self.in_bounds(self.alone, self.alone_beside)
+        """Time of the MPI alone as a multiple of the physical bound; under traffic see `in_bounds`."""
+        return self.in_bounds(self.alone, self.alone_loaded_multiple)
 
     @property
     def palmette_multiple(self) -> float | None:
-        """Time with palmette in physical bounds; under traffic see `in_bounds`."""
-        return self.in_bounds(self.palmette, self.palmette_beside)
+        """Time with palmette as a multiple of the physical bound; under traffic see `in_bounds`."""
+        return self.in_bounds(self.palmette, self.palmette_loaded_multiple)
 
-    def in_bounds(self, times: Summary, beside: float | None) -> float | None:
-        """Return the median in bounds beside the traffic, or of the empty network where the links were mostly the traffic's.
+    def in_bounds(self, times: Summary, loaded: float | None) -> float | None:
+        """Return the median as a multiple of the loaded bound, or of the empty network's bound where most of the bytes
+        on the links were the traffic's.
 
-        A call that takes long lets the traffic fill the links: that they were full says something of a call only as long as
-        it had to move half of what they carried.
+        A long call lets the traffic fill the links, so full links justify a call's time only as long as the call had to
+        move at least half of the bytes that they carried.
         """
         if self.bound is None:
             return None
         empty = times.median_s / self.bound.seconds
-        return beside if beside is not None and empty <= MOST_BESIDE * beside else empty
+        return loaded if loaded is not None and empty <= MAX_LOADED_BOUND * loaded else empty
 
     @property
     def trusted(self) -> bool:
-        """Whether the links and not the machine under them set both times: 10 ms at least, and 5 times the floor.
+        """Whether both times are bound by the emulated links, not by the machine: at least 10 ms and 5 times the floor.
 
-        A floor that wasn't measured doesn't count. Simulated links always set the time.
+        A floor that wasn't measured doesn't count. Simulated times are always bound by the links.
         """
         return self.simulated or all(
             time >= TRUSTED_FROM_S and (floor is None or time >= TRUSTED_ABOVE_FLOOR * floor)
@@ -99,7 +100,7 @@ class Row:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return the row as JSON knows it."""
+        """Return the row as JSON values."""
         return {
             "mpi": self.mpi,
             "mpi_version": self.mpi_version,
@@ -117,8 +118,8 @@ class Row:
             "bound_reason": self.bound.reason if self.bound else None,
             "alone_multiple": self.alone_multiple,
             "palmette_multiple": self.palmette_multiple,
-            "alone_beside_traffic": self.alone_beside,
-            "palmette_beside_traffic": self.palmette_beside,
+            "alone_beside_traffic": self.alone_loaded_multiple,
+            "palmette_beside_traffic": self.palmette_loaded_multiple,
             "floor_alone_s": self.floor_alone_s,
             "floor_palmette_s": self.floor_palmette_s,
             "trusted": self.trusted,
@@ -141,13 +142,13 @@ def _summary(summary: Summary) -> dict[str, Any]:
 
 
 def evaluate(run: Run) -> list[Row]:
-    """Return the rows of a run: MPIs and placements, and collectives, in the order in which they were first measured."""
+    """Return the rows of a run: MPIs and placements, and collectives, in the order of their first measurement."""
     measured, floors = group(run.jobs, "measure"), group(run.jobs, "floor")
     return [_row(key, measured[key], [cell for _, cell in floors.get(key, [])]) for key in in_order(measured)]
 
 
 def in_order(keys: Iterable[Key]) -> list[Key]:
-    """Return keys so that those of an MPI and placement stand together, also where a run was gone on with later."""
+    """Return keys grouped by MPI and placement, also where a run was resumed later."""
     keys = list(keys)
     series = {name: number for number, name in enumerate(dict.fromkeys(key[:2] for key in keys))}
     collectives = {name: number for number, name in enumerate(dict.fromkeys(key[2] for key in keys))}
@@ -177,8 +178,8 @@ def _in_time(cell: Cell) -> npt.NDArray[np.bool_]:
     return good & in_time(palmette, np.array(cell.palmette_late_s))
 
 
-def _beside(cells: Sequence[Cell], *, palmette: bool) -> float | None:
-    """The median time in bounds beside the traffic, of the pairs in time (of all, where none was); None: no such bounds."""
+def _loaded_multiple(cells: Sequence[Cell], *, palmette: bool) -> float | None:
+    """The median time in loaded bounds, over the pairs in time (over all, where none was); None: no bounds."""
     multiples: list[float] = []
     good = [_in_time(cell) for cell in cells]
     any_good = any(one.any() for one in good)
@@ -200,7 +201,7 @@ def _row(key: Key, found: list[tuple[Job, Cell]], floor: list[Cell]) -> Row:
     total = sum(len(cell.alone_s) for _, cell in found)
     usable = sum(alone.size for alone, _ in pairs)
     if usable == 0:
-        # Nothing started in time: show the times as they are, and judge nothing.
+        # No pair started in time: show the times as they are, without a verdict.
         shown = [(np.array(cell.alone_s), np.array(cell.palmette_s)) for _, cell in found]
     else:
         shown = pairs
@@ -223,8 +224,8 @@ def _row(key: Key, found: list[tuple[Job, Cell]], floor: list[Cell]) -> Row:
         algorithm=algorithm_of(job, cell),
         hidden_alone=_median([[one.overlap.alone] for _, one in found if one.overlap]),
         hidden_palmette=_median([[one.overlap.palmette] for _, one in found if one.overlap]),
-        alone_beside=_beside([one for _, one in found], palmette=False),
-        palmette_beside=_beside([one for _, one in found], palmette=True),
+        alone_loaded_multiple=_loaded_multiple([one for _, one in found], palmette=False),
+        palmette_loaded_multiple=_loaded_multiple([one for _, one in found], palmette=True),
     )
 
 
@@ -234,7 +235,9 @@ def _median(samples: list[list[float]]) -> float | None:
 
 
 def algorithm_of(job: Job, cell: Cell) -> str | None:
-    """Return what the preload says that it took for this collective and size: several, where calls differ; `mpi` for none."""
+    """Return the algorithm of this collective and size by the preload's report: several where calls differ, `mpi` for
+    none.
+    """
     if job.report is None:
         return None
     sizes = cell.block_bytes or [cell.size_bytes]
@@ -251,6 +254,6 @@ def algorithm_of(job: Job, cell: Cell) -> str | None:
 
 
 def _is_of(call: Mapping[str, Any], least: int, most: int) -> bool:
-    """Whether a row of the report is of blocks between these lengths. Where ranks don't know each other's it has none (-1)."""
+    """Whether a row of the report covers blocks of these lengths; -1 where ranks don't know each other's lengths."""
     longest = int(call.get("max_bytes", -1))
     return longest < 0 or (int(call.get("min_bytes", 0)) <= most and longest >= least)

@@ -1,4 +1,4 @@
-"""The jobs of a benchmark: in which order, and which cells each has left to measure."""
+"""The jobs of a benchmark: their order, and the cells that each has yet to measure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CellName = tuple[str, int]
 
 @dataclass(frozen=True)
 class Planned:
-    """A job to do. `cells`: these only; None: all of the settings. `limit_s`: a cell ends after so long."""
+    """A job to run. `cells`: these only; None: all of the settings. `limit_s`: time limit of a cell."""
 
     mpi: Installation
     placement: str
@@ -47,8 +47,8 @@ class Planned:
 
 
 def plan_jobs(settings: Settings) -> list[Planned]:
-    """Return the jobs in the order in which they are done: repetitions outermost, so that drift hits all MPIs alike; a loaded
-    job follows its quiet one.
+    """Return the jobs in order of execution: repetitions outermost, so that drift affects all MPIs alike; a loaded job
+    follows its quiet one.
 
     Raises MpiNotFoundError.
     """

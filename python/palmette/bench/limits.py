@@ -22,7 +22,7 @@ _SHARED = {
 
 
 def bounded_as(collective: str) -> str:
-    """Return the collective of the core whose bound holds for a row of collbench: `ialltoall` and `alltoallv` -> `alltoall`."""
+    """Return the core's collective whose bound holds for a row of collbench: `ialltoall`, `alltoallv` -> `alltoall`."""
     blocking = collective.removeprefix("i") if collective in NONBLOCKING else collective
     return _SHARED.get(blocking, blocking)
 

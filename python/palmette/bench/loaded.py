@@ -1,4 +1,4 @@
-"""Quiet and loaded beside each other: what background traffic costs, and what palmette makes of it."""
+"""Tables of quiet and loaded results side by side: the cost of background traffic with and without palmette."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _time(seconds: float) -> str:
 
 
 def load_lines(run: Run) -> list[str]:
-    """What the links carried under traffic, one line an edge above the hosts and one for all hosts."""
+    """Link utilisation under traffic, one line per edge above the hosts and one for all hosts."""
     loads = mean_loads(run)
     if not loads:
         return []

@@ -1,4 +1,4 @@
-"""What background traffic takes of each link, and a topology that says so."""
+"""Load of each link by background traffic, and a topology.json that has it as `load`."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import numpy as np
 
 from palmette.bench.results import EdgeLoad, Run
 
-_MOST_TOLD = 0.99
-"""A topology knows loads below 1."""
+_MAX_LOAD = 0.99
+"""A topology takes loads below 1."""
 
 
 @dataclass(frozen=True)
 class MeanLoad:
-    """The load of an edge over all loaded jobs, and how far single jobs were from it."""
+    """The load of an edge, mean over the loaded jobs, and the number of these jobs."""
 
     edge: EdgeLoad
     jobs: int
 
     def to_json(self) -> dict[str, Any]:
-        """Return the load as JSON knows it."""
+        """Return the load as JSON values."""
         edge = self.edge
         return {
             "name": edge.name, "level": edge.level, "up": edge.up, "down": edge.down,
@@ -31,7 +31,7 @@ class MeanLoad:
 
 
 def mean_loads(run: Run) -> list[MeanLoad]:
-    """Return the mean load of each edge over the loaded jobs; nothing without any."""
+    """Return the mean load of each edge over the loaded jobs; empty without any."""
     by_edge: dict[tuple[str, str], list[EdgeLoad]] = {}
     for job in run.jobs:
         for edge in job.load:
@@ -44,8 +44,8 @@ def mean_loads(run: Run) -> list[MeanLoad]:
 
 
 def with_loads(topology: dict[str, Any], loads: Iterable[EdgeLoad]) -> dict[str, Any]:
-    """Return a topology.json whose tree nodes say, as `load`, what other traffic takes of the edge to their parent."""
-    shares = {load.name: round(min(load.share, _MOST_TOLD), 4) for load in loads}
+    """Return a topology.json whose tree nodes have, as `load`, the share that other traffic takes of their uplink."""
+    shares = {load.name: round(min(load.share, _MAX_LOAD), 4) for load in loads}
 
     def copy(node: dict[str, Any]) -> dict[str, Any]:
         made = {key: value for key, value in node.items() if key not in ("children", "load")}

@@ -1,4 +1,4 @@
-"""What a call costs more through palmette that palmette leaves to the MPI."""
+"""Interposition overhead: additional latency of calls that palmette passes through to the MPI."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from palmette.bench.results import Job, PassThrough
 
 @dataclass(frozen=True)
 class PassCost:
-    """Nanoseconds a call. `more_ns`: what palmette's loop of a pair took more, the median over the pairs.
+    """Nanoseconds per call. `more_ns`: the additional time of palmette's loop of a pair, the median over the pairs.
 
     `low_ns` and `high_ns`: its quartiles.
     """
@@ -28,7 +28,7 @@ class PassCost:
     high_ns: float
 
     def to_json(self) -> dict[str, Any]:
-        """Return the cost as JSON knows it."""
+        """Return the cost as JSON values."""
         return dict(vars(self))
 
 

@@ -1,4 +1,4 @@
-"""What a benchmark brings: runs of jobs of cells of samples. Times are seconds."""
+"""Data model of benchmark results: a run has jobs, a job has cells, a cell has samples. Times are seconds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Kind = Literal["measure", "floor", "pass_through", "rival"]
 cells. rival: an MPI with settings of its own, without palmette."""
 
 LOADED = " loaded"
-"""Follows the placement where background traffic ran."""
+"""Suffix of the placement where background traffic ran."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Limit:
 
 @dataclass(frozen=True)
 class Overlap:
-    """How much of a nonblocking call's own time was hidden behind a computation of `computed_s` seconds, 0 to 1."""
+    """Share of a nonblocking call's time, 0 to 1, that was overlapped with a computation of `computed_s` seconds."""
 
     computed_s: float
     alone: float
@@ -31,12 +31,12 @@ class Overlap:
 
 
 OwnBytes = dict[str, tuple[float, float]]
-"""Bytes, frames counted, that a call sends over the link of each group, out of it and into it."""
+"""Bytes, frame headers included, that a call sends over the link of each group, out of it and into it."""
 
 
 @dataclass(frozen=True)
-class Own:
-    """What calls of a cell send over each link, under the MPI alone and with palmette, and which algorithm that took."""
+class OwnTraffic:
+    """Bytes that calls of a cell send over each link, under the MPI alone and with palmette, and its algorithm."""
 
     alone: OwnBytes
     palmette: OwnBytes
@@ -45,9 +45,10 @@ class Own:
 
 @dataclass(frozen=True)
 class PassThrough:
-    """A call in loops of `calls` calls, in turns as the MPI alone and through palmette, which leaves it to the MPI.
+    """A call that palmette leaves to the MPI, timed in alternating loops of `calls` calls: the MPI alone, and through
+    palmette.
 
-    The lists have one entry a pair of loops: nanoseconds a call on rank 0. `where`: communicator and size.
+    The lists have one entry per pair of loops: nanoseconds per call on rank 0. `where`: communicator and size.
     """
 
     function: str
@@ -59,10 +60,10 @@ class PassThrough:
 
 @dataclass(frozen=True)
 class EdgeLoad:
-    """How full the link between a group and its parent was, as shares of its capacity, out of the group and into it.
+    """Utilisation of the link between a group and its parent, as shares of its capacity, out of the group and into it.
 
-    `up`, `down`: everything on it, by the counters of its interface. `traffic_up`, `traffic_down`: what the
-    background processes sent over it, by their own counters.
+    `up`, `down`: all traffic, by the counters of its interface. `traffic_up`, `traffic_down`: that of the background
+    processes, by their own counters.
     """
 
     name: str
@@ -74,7 +75,7 @@ class EdgeLoad:
 
     @property
     def share(self) -> float:
-        """What the traffic took of the fuller direction, 0 to 1."""
+        """Load by the background traffic in the fuller direction, 0 to 1."""
         return min(1.0, max(self.traffic_up, self.traffic_down))
 
 
@@ -82,12 +83,12 @@ class EdgeLoad:
 class Cell:
     """The samples of one collective and size in one job.
 
-    The lists have one entry a pair: the time of the call under the MPI alone and with palmette, from the common start to the
-    last rank's end; how late the latest rank started; and whether palmette's call came first. `wrong_*`: on how many ranks a
-    result was wrong, summed over the checks. `block_bytes`, where blocks differ: by rank, or by sender and receiver.
-    `*_start_s`: the common starts by CLOCK_MONOTONIC, empty where ranks don't share it; not kept in the store.
-    `*_bound_s`: beside background traffic, each call's own bound (beside_traffic.py); else empty. `own`: of a quiet cell
-    whose loaded one comes next, what its calls send over the links; not kept in the store either.
+    The lists have one entry per pair: the time of the call under the MPI alone and with palmette, from the common start
+    to the last rank's end; how late the latest rank started; and whether palmette's call came first. `wrong_*`: number
+    of ranks with a wrong result, summed over the checks. `block_bytes`, where blocks differ: by rank, or by sender and
+    receiver. `*_start_s`: the common starts by CLOCK_MONOTONIC, empty where ranks don't share it; not stored.
+    `*_bound_s`: under background traffic, each call's loaded bound (loaded_bounds.py); else empty. `own`: of a quiet
+    cell whose loaded one comes next, the bytes that its calls send over the links; not stored either.
     """
 
     collective: str
@@ -108,17 +109,16 @@ class Cell:
     palmette_start_s: list[float] = field(default_factory=list, compare=False)
     alone_bound_s: list[float | None] = field(default_factory=list)
     palmette_bound_s: list[float | None] = field(default_factory=list)
-    own: Own | None = field(default=None, compare=False)
+    own: OwnTraffic | None = field(default=None, compare=False)
 
 
 @dataclass
 class Job:
     """One mpiexec: an MPI (or a rival) and a placement, all collectives and sizes.
 
-    `hosts` by rank, as the ranks say. `error` is one line when the job failed; the cells that it finished are kept.
-    `palmette_ranks`: on how many ranks the preload was loaded. `report` is what it wrote at the end
-    (PALMETTE_REPORT). `traffic`: what ran in the background, and `load` what that did to the links while the job
-    measured.
+    `hosts` by rank, as the ranks report them. `error` is one line when the job failed; the cells that it finished are
+    kept. `palmette_ranks`: on how many ranks the preload was loaded. `report` is what it wrote at the end
+    (PALMETTE_REPORT). `traffic`: what ran in the background, and `load` the link utilisation while the job measured.
     """
 
     mpi: str
@@ -144,7 +144,7 @@ class Job:
 
 @dataclass
 class Run:
-    """A whole benchmark. `started` is UTC, ISO 8601; `topology` is the topology.json; `id` is None until it is stored."""
+    """One benchmark. `started` is UTC, ISO 8601; `topology` is the topology.json; `id` is None until it is stored."""
 
     started: str
     machine: dict[str, Any]

@@ -1,4 +1,4 @@
-"""Rivals: an MPI with settings of its own, measured beside the others in jobs without palmette."""
+"""Rivals: an MPI with settings of its own, measured alongside the others in jobs without palmette."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from palmette.mpi import install as mpi_install
 
 @dataclass(frozen=True)
 class Rival:
-    """`env` is set in the ranks. `coordinates`: they also get MPICH's coordinates file of their placement. `collectives`: those
-    that differ from the MPI's own; empty: all.
+    """`env` is set in the ranks. `coordinates`: they also get MPICH's coordinates file of their placement.
+    `collectives`: those that differ from the MPI's own; empty: all.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Rival:
 PRESETS = {
     rival.name: rival
     for rival in (
-        # The only MPI that makes trees by switches, once somebody tells it where ranks are. Sums commute.
+        # The only MPI with switch-aware trees, which need the coordinates of ranks. Sums commute.
         Rival("mpich-topology", "mpich", trees(commutative=True), coordinates=True, collectives=tuple(TREES)),
     )
 }

@@ -1,4 +1,4 @@
-"""Doing a benchmark: one job for each MPI, placement and repetition, then its bounds."""
+"""Running a benchmark: one job per MPI, placement and repetition, then the bounds of its cells."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from palmette import _core
-from palmette.bench.beside_traffic import LOOK_S, count_own, put_bounds
 from palmette.bench.collbench import Output, read_output
 from palmette.bench.evaluate import algorithm_of
 from palmette.bench.jobs import Planned, plan_jobs
 from palmette.bench.limits import limits
+from palmette.bench.loaded_bounds import COUNTER_PERIOD_S, count_own_bytes, set_loaded_bounds
 from palmette.bench.loads import with_loads
 from palmette.bench.results import EdgeLoad, Job, Kind, Run
 from palmette.bench.settings import Settings
@@ -27,18 +27,18 @@ from palmette.files import parse_json
 from palmette.lab.link_log import LinkLog
 from palmette.lab.running import TIMED_OUT
 from palmette.measure.errors import BenchError
-from palmette.measure.job_output import peeking, telling_line, watched
+from palmette.measure.job_output import error_line, watched, while_polling
 from palmette.measure.machine import describe_machine
 from palmette.measure.places import LabPlace, Place, program, read_topology
 from palmette.mpi.abi import Abi, abi_of_launcher, preload_library
 from palmette.mpi.install import Installation
 
 _ALONE_S = 1.0
-"""For so long the traffic is watched before a job starts beside it."""
+"""The background traffic is measured for this long before a job starts under it."""
 
 
 class Watcher:
-    """Is told how a benchmark goes on; this one keeps silent."""
+    """Progress callbacks of a benchmark; these do nothing."""
 
     def job_starts(self, job: Planned, number: int, jobs: int) -> None:
         """Job `number` of `jobs` (from 0) starts."""
@@ -71,15 +71,15 @@ def measure(
     run: Run | None = None,
     keeper: Callable[[Sequence[Planned]], Sequence[Planned]] | None = None,
 ) -> Run:
-    """Do all jobs and return the run. `jobs` and `run`: do these, and add them to that run. `keeper` is given what is
-    left before each job, and says what to do of it.
+    """Run all jobs and return the run. `jobs` and `run`: run these, and add them to that run. Before each job `keeper`
+    gets the remaining jobs and returns those to run.
 
-    `keep` is called after each job, so that an interrupted run loses only the job at hand. A job that fails is kept with its
-    error, and the next ones are done. Raises BenchError, LabError, PlacementError, RunError, TopologyError.
+    `keep` is called after each job, so that an interrupted run loses only the current job. A failed job is kept with
+    its error, and the next ones run. Raises BenchError, LabError, PlacementError, RunError, TopologyError.
     """
     watcher = watcher or Watcher()
     jobs = plan_jobs(settings) if jobs is None else jobs
-    for planned in jobs:  # what must fail shall fail before anything is measured
+    for planned in jobs:  # fail before anything is measured
         _preload(planned, settings)
         place.place(planned.placement, settings.ppn, settings.ranks)
         _check_rival(planned, place)
@@ -122,7 +122,7 @@ def _check_rival(planned: Planned, place: Place) -> None:
 
 
 def _lab_for_traffic(planned: Planned, place: Place) -> LabPlace | None:
-    """The lab that background traffic runs on; None where there is to be none. Raises BenchError."""
+    """The lab that background traffic runs on; None without traffic. Raises BenchError."""
     if not planned.loaded:
         return None
     if not isinstance(place, LabPlace):
@@ -156,12 +156,12 @@ def _do(planned: Planned, settings: Settings, place: Place, run: Run, watcher: W
             )
         argv = [str(program(str(_abi(mpi)))), *arguments]
         with (
-            _traffic(planned, settings, place, samples, job) as beside,
+            _traffic(planned, settings, place, samples, job) as traffic,
             watched(samples, watcher.cells_done),
             _rates(place, planned.kind),
         ):
-            if beside.alone and topology is not None:
-                env["PALMETTE_TOPOLOGY"] = str(_write_loaded(topology, beside.alone, Path(folder)))
+            if traffic.alone and topology is not None:
+                env["PALMETTE_TOPOLOGY"] = str(_write_loaded(topology, traffic.alone, Path(folder)))
             done = place.run(mpi, hosts, argv, {**env, **settings.env}, settings.job_timeout_s)
         output = read_output(samples)
         job.report = _read_report(report)
@@ -174,16 +174,16 @@ def _do(planned: Planned, settings: Settings, place: Place, run: Run, watcher: W
     if topology is not None and output.hosts:
         for cell, limit in zip(job.cells, limits(topology, hosts, job.cells), strict=True):
             cell.bound = limit
-        if beside.log is not None:
-            _put_bounds(job, run, beside.log)
+        if traffic.log is not None:
+            _set_loaded_bounds(job, run, traffic.log)
     return job
 
 
 @dataclass
-class _Beside:
-    """A job's background traffic: what it takes of each link while it is alone.
+class _TrafficRecord:
+    """A job's background traffic. `alone`: its load of each link before the job starts.
 
-    `log`: when the job is over, what went over the links; also of a quiet job whose loaded one comes next.
+    `log`: once the job is over, the bytes over the links; also of a quiet job whose loaded one comes next.
     """
 
     alone: list[EdgeLoad] = field(default_factory=list)
@@ -191,52 +191,52 @@ class _Beside:
 
 
 @contextmanager
-def _traffic(planned: Planned, settings: Settings, place: Place, samples: Path, job: Job) -> Iterator[_Beside]:
-    """Let the background traffic run, and write down what it did to the links from the job's first word on.
+def _traffic(planned: Planned, settings: Settings, place: Place, samples: Path, job: Job) -> Iterator[_TrafficRecord]:
+    """Run the background traffic, and record the link utilisation from the job's first output on.
 
-    What it takes of each link while it is alone is known at once, so that palmette can be told; nothing without traffic.
+    Its load of each link by itself is known before the job starts, so that palmette can use it; empty without traffic.
     """
     if settings.traffic is None or not isinstance(place, LabPlace) or planned.kind not in ("measure", "rival"):
-        yield _Beside()
+        yield _TrafficRecord()
         return
-    beside = _Beside()
-    with place.lab.logging_links(LOOK_S) as read_links:
+    record = _TrafficRecord()
+    with place.lab.logging_links(COUNTER_PERIOD_S) as read_links:
         if planned.loaded:
             with _background(Traffic.parse(settings.traffic), place, samples, job) as alone:
-                beside.alone = alone
-                yield beside
+                record.alone = alone
+                yield record
         else:
-            yield beside
-        beside.log = read_links()
+            yield record
+        record.log = read_links()
 
 
 @contextmanager
 def _background(traffic: Traffic, place: LabPlace, samples: Path, job: Job) -> Iterator[list[EdgeLoad]]:
-    """Yield what the traffic takes of each link while it is alone; in the end the job has what it took beside it."""
+    """Yield the traffic's load of each link by itself; at the end `job.load` is set to the load during the job."""
     job.traffic = traffic.text
     with background(place.lab, traffic) as running:
         first = [running.snapshot()]
         time.sleep(_ALONE_S)
         alone = running.load(first[0], running.snapshot())
 
-        def look() -> bool:
+        def snapshot_at_start() -> bool:
             has_begun = samples.exists() and samples.stat().st_size > 0
             if has_begun:
                 first[0] = running.snapshot()
             return has_begun
 
-        with peeking(look):
+        with while_polling(snapshot_at_start):
             yield alone
             job.load = running.load(first[0], running.snapshot())
             if not running.is_alive():
                 job.error = "the background traffic ended before the job did"
 
 
-def _put_bounds(job: Job, run: Run, log: LinkLog) -> None:
-    """Count what the calls of a quiet job send over the links; give those of a loaded one their bounds beside the traffic."""
+def _set_loaded_bounds(job: Job, run: Run, log: LinkLog) -> None:
+    """Count the bytes that a quiet job's calls send over the links; set the loaded bounds of a loaded job's calls."""
     if job.traffic is None:
         for cell in job.cells:
-            cell.own = count_own(cell, algorithm_of(job, cell), log)
+            cell.own = count_own_bytes(cell, algorithm_of(job, cell), log)
         return
     quiet = {
         (cell.collective, cell.size_bytes): cell.own
@@ -245,7 +245,7 @@ def _put_bounds(job: Job, run: Run, log: LinkLog) -> None:
         for cell in other.cells
     }
     on = _core.Job.on_hosts(_core.Machine.from_json(run.topology or {}), job.hosts)
-    put_bounds(
+    set_loaded_bounds(
         on,
         job.cells,
         log,
@@ -255,14 +255,14 @@ def _put_bounds(job: Job, run: Run, log: LinkLog) -> None:
 
 
 def _write_loaded(topology: dict[str, Any], alone: Sequence[EdgeLoad], folder: Path) -> Path:
-    """Write the topology with what the traffic takes of each link, as `palmette bench --write-load` does."""
+    """Write the topology with the traffic's load of each link, as `palmette bench --write-load` does."""
     path = folder / "loaded.json"
     path.write_text(json.dumps(with_loads(topology, alone)), encoding="utf-8")
     return path
 
 
 def _write_table_of_the_mpis_own(folder: Path) -> Path:
-    """Write a decision table that leaves to the MPI what collbench calls with --pass-through."""
+    """Write a decision table that leaves to the MPI the collectives that collbench calls with --pass-through."""
     rows = [{"function": name, "algorithm": "mpi"} for name in ("barrier", "bcast", "allreduce")]
     path = folder / "table.json"
     path.write_text(json.dumps({"format": "palmette-table", "version": 1, "rows": rows}), encoding="utf-8")
@@ -279,7 +279,7 @@ def _rates(place: Place, kind: Kind) -> Iterator[None]:
 
 
 def _read_report(path: Path) -> dict[str, Any] | None:
-    """Return the preload's report; None where it wrote none or not to its end."""
+    """Return the preload's report; None where it is missing or truncated."""
     try:
         report = parse_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -293,13 +293,14 @@ def _complaint(
     """Return what is wrong with a finished job in one line, or None."""
     wrong = [f"{c.collective} {c.size_bytes}" for c in output.cells if c.wrong_alone or c.wrong_palmette]
     if wrong:
-        return f"wrong results in {', '.join(wrong[:4])}{' and more' if len(wrong) > 4 else ''}: {telling_line(done)}"
+        return f"wrong results in {', '.join(wrong[:4])}{' and more' if len(wrong) > 4 else ''}: {error_line(done)}"
     if done.returncode == TIMED_OUT and not output.ended:
         return f"ended at its time limit of {settings.job_timeout_s:.0f} s after {len(output.cells)} cells"
     if done.returncode != 0 or not output.ended:
-        return f"mpiexec ended with status {done.returncode} after {len(output.cells)} cells: {telling_line(done)}"
+        return f"mpiexec ended with status {done.returncode} after {len(output.cells)} cells: {error_line(done)}"
     if settings.preload and output.palmette_ranks < len(hosts):
-        return f"the preload was loaded on {output.palmette_ranks} of {len(hosts)} ranks only; the launcher drops LD_PRELOAD"
+        loaded = f"{output.palmette_ranks} of {len(hosts)}"
+        return f"the preload was loaded on {loaded} ranks only; the launcher drops LD_PRELOAD"
     named = [host for host in hosts if host != "localhost"]
     if named and [host.split(".")[0] for host in output.hosts] != [host.split(".")[0] for host in hosts]:
         return "the ranks are not on the hosts that the placement says; the launcher placed them otherwise"
@@ -307,7 +308,7 @@ def _complaint(
 
 
 def _not_passed_through(job: Job) -> str | None:
-    """Return why loops of calls that should have been left to the MPI measured something else, or None."""
+    """Return why loops of calls that should have been passed through measured something else, or None."""
     if job.kind != "pass_through" or job.report is None:
         return None
     notes = [str(note) for note in job.report.get("notes", []) if str(note).startswith("PALMETTE_TABLE")]
@@ -315,5 +316,6 @@ def _not_passed_through(job: Job) -> str | None:
         return f"the preload doesn't take the table that leaves calls to the MPI: {notes[0]}; build it again"
     served = sorted({str(call.get("function")) for call in job.report.get("calls", [])})
     if served:
-        return f"palmette served {', '.join(served)}, against the table; unset what forces algorithms (PALMETTE_BCAST, ...)"
+        names = ", ".join(served)
+        return f"palmette served {names}, against the table; unset what forces algorithms (PALMETTE_BCAST, ...)"
     return None

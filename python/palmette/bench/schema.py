@@ -1,4 +1,4 @@
-"""The tables of runs.sqlite, and how older files become such ones."""
+"""The SQL schema of runs.sqlite, and the migration of older files."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ CREATE TABLE jobs (
   seconds REAL NOT NULL,
   error TEXT,                       -- one line; NULL: none
   report TEXT,                      -- JSON: what the preload reported
-  traffic TEXT,                     -- what ran in the background; NULL: nothing
-  load TEXT                         -- JSON: what that did to the links
+  traffic TEXT,                     -- background traffic; NULL: none
+  load TEXT                         -- JSON: utilisation of the links
 ) STRICT;
 CREATE INDEX jobs_of_run ON jobs(run_id);
 """
@@ -50,8 +50,8 @@ CREATE TABLE runs (
   kernel TEXT NOT NULL,
   palmette_version TEXT NOT NULL,
   git_commit TEXT,                  -- of the checkout that palmette was used from; + when files differed
-  place TEXT NOT NULL,              -- what the ranks ran on, for people
-  details TEXT NOT NULL,            -- JSON: all that is known of the machine
+  place TEXT NOT NULL,              -- description of where the ranks ran
+  details TEXT NOT NULL,            -- JSON: full description of the machine
   settings TEXT NOT NULL,           -- JSON
   topology TEXT                     -- topology.json
 ) STRICT;
@@ -68,7 +68,7 @@ CREATE TABLE cells (
   window_s REAL NOT NULL,
   bound_s REAL,                     -- physical bound; NULL: unknown
   bound_reason TEXT,
-  overlap TEXT,                     -- JSON: computed_s, and the hidden shares alone and palmette; NULL: blocking
+  overlap TEXT,                     -- JSON: computed_s, and the overlapped shares alone and palmette; NULL: blocking
   UNIQUE (job_id, collective, size_bytes)
 ) STRICT;
 CREATE TABLE samples (
@@ -79,7 +79,7 @@ CREATE TABLE samples (
   palmette_s REAL NOT NULL,
   alone_late_s REAL NOT NULL,       -- how late the latest rank started
   palmette_late_s REAL NOT NULL,
-  alone_bound_s REAL,               -- under traffic: the bound of this call beside it; NULL: unknown, or no traffic
+  alone_bound_s REAL,               -- loaded bound of this call; NULL: unknown, or no traffic
   palmette_bound_s REAL,
   PRIMARY KEY (cell_id, pair)
 ) STRICT, WITHOUT ROWID;
@@ -90,31 +90,32 @@ ALTER TABLE jobs RENAME TO jobs_old;
 DROP INDEX jobs_of_run;
 {_JOBS}
 INSERT INTO jobs (id, run_id, mpi, mpi_version, placement, repeat, kind, hosts, palmette_ranks, seconds, error, report)
-  SELECT id, run_id, mpi, mpi_version, placement, repeat, kind, hosts, palmette_ranks, seconds, error, report FROM jobs_old;
+  SELECT id, run_id, mpi, mpi_version, placement, repeat, kind, hosts, palmette_ranks, seconds, error, report
+    FROM jobs_old;
 DROP TABLE jobs_old;
 """  # noqa: S608 - texts of this file
 
-_BOUNDS_BESIDE = """
+_LOADED_BOUNDS = """
 ALTER TABLE samples ADD COLUMN alone_bound_s REAL;
 ALTER TABLE samples ADD COLUMN palmette_bound_s REAL;
 """
 
 _UPDATES = {
-    1: f"{_JOBS_ANEW} ALTER TABLE cells ADD COLUMN overlap TEXT; {_PASSES} {_BOUNDS_BESIDE}",
-    2: f"{_JOBS_ANEW} {_BOUNDS_BESIDE}",
-    3: _BOUNDS_BESIDE,
+    1: f"{_JOBS_ANEW} ALTER TABLE cells ADD COLUMN overlap TEXT; {_PASSES} {_LOADED_BOUNDS}",
+    2: f"{_JOBS_ANEW} {_LOADED_BOUNDS}",
+    3: _LOADED_BOUNDS,
 }
-"""What makes a file of an older version one of this version."""
+"""Migrations to this version, by the version of the file."""
 
 
 def prepare(connection: sqlite3.Connection, path: Path) -> None:
-    """Make the tables of a new file, bring one of an older version up to date. Raises BenchError for other versions."""
+    """Create the tables of a new file, or migrate an older version. Raises BenchError for other versions."""
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     if tables == 0:
         connection.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
     elif version in _UPDATES:
-        # Foreign keys are off still; other tables shall go on naming `jobs`, not the table that it is put away as.
+        # Foreign keys are still off; references of other tables must keep naming `jobs`, not the renamed table.
         connection.execute("PRAGMA legacy_alter_table = ON")
         connection.executescript(f"BEGIN; {_UPDATES[version]} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
         connection.execute("PRAGMA legacy_alter_table = OFF")

@@ -1,4 +1,4 @@
-"""Named sets: what to measure, where, and what must come out of it. One command makes each table."""
+"""Named benchmark sets: what to measure, where, and the targets to meet. One command makes each table."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from palmette.bench.settings import BLOCKING
 from palmette.bench.targets import Outcome, Target, outcomes
 
 LAB = "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core"
-"""8 hosts of 2 ranks behind 3 leaf switches: uplinks are the narrow part, and groups are uneven."""
+"""8 hosts of 2 ranks behind 3 leaf switches: uplinks are the bottleneck, and groups are uneven."""
 
 K = 1024
 
 
 @dataclass(frozen=True)
 class BenchSet:
-    """A benchmark by name. `settings` are fields of Settings; all MPIs that are installed take part.
+    """A benchmark by name. `settings` are fields of Settings; all installed MPIs are measured.
 
-    `lab` and `spine_delay_s` name an emulated cluster, `local_ranks` ranks of this machine. `beside`: show the MPIs beside
-    each other and not one after the other.
+    `lab` and `spine_delay_s` name an emulated cluster, `local_ranks` ranks of this machine. `side_by_side`: show the
+    MPIs side by side and not one after the other.
     """
 
     name: str
@@ -31,11 +31,11 @@ class BenchSet:
     lab: str | None = None
     spine_delay_s: float | None = None
     local_ranks: int | None = None
-    beside: bool = False
+    side_by_side: bool = False
 
 
 _PEERS = ("bcast", "reduce", "allreduce", "reduce_scatter", "reduce_scatter_block")
-"""What no switch combines or copies: without that, 1.5 bounds are what links allow in practice."""
+"""Collectives that in-network reduction or multicast would help: without it, links allow 1.5 bounds in practice."""
 
 _OTHERS = tuple(name for name in BLOCKING if name not in _PEERS and name != "barrier")
 _SCATTERED = ("random:1",)
@@ -89,7 +89,7 @@ SETS: dict[str, BenchSet] = {
             targets=(Target("fastest", 1.05), Target("alone", 1.05)),
             lab=LAB,
             spine_delay_s=5e-3,
-            beside=True,
+            side_by_side=True,
         ),
         BenchSet(
             name="one-node",
@@ -108,7 +108,7 @@ SETS: dict[str, BenchSet] = {
                 Target("pass_through", 15.0),
             ),
             local_ranks=2,
-            beside=True,
+            side_by_side=True,
         ),
         BenchSet(
             name="nonblocking",
@@ -147,6 +147,6 @@ SETS: dict[str, BenchSet] = {
 
 
 def outcomes_of(run: Run) -> list[Outcome]:
-    """Return what came out for the targets of the run's set; nothing without a set."""
+    """Return the outcomes for the targets of the run's set; empty without a set."""
     named_set = SETS.get(run.settings.get("named_set") or "")
     return outcomes(run, named_set.targets) if named_set else []

@@ -1,4 +1,4 @@
-"""What a benchmark measures."""
+"""Settings of a benchmark: collectives, sizes, placements, MPIs and times."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ BLOCKING = (
 )
 NONBLOCKING = ("iallgather", "ibcast", "iallreduce", "ialltoall", "ireduce", "ibarrier", "iscan", "iexscan")
 COLLECTIVES = BLOCKING + NONBLOCKING
-"""The rows of src/programs/collbench/collectives.h; a test compares."""
+"""The rows of src/programs/collbench/collectives.h; a test compares them."""
 
 GROUPS = {"all": COLLECTIVES, "blocking": BLOCKING, "nonblocking": NONBLOCKING}
-"""What may stand for several collectives."""
+"""Names that stand for several collectives."""
 
 SLEEP_WINDOW_US, SPIN_WINDOW_US = 2000, 200
-"""From agreeing on a start to the start, at least: time enough for the news to reach ranks that have to be woken up."""
+"""Minimum time from agreeing on a start to the start: enough for the agreement to reach ranks that sleep."""
 PASS_THROUGH_ROUNDS = 50
 
 DEFAULT_SIZES = (64, 1024, 16384, 65536, 262144)
@@ -46,14 +46,14 @@ DEFAULT_SIZES = (64, 1024, 16384, 65536, 262144)
 
 @dataclass(frozen=True)
 class Settings:
-    """Cells are the product of collectives, sizes, placements and MPIs; each job measures all cells of an MPI and a placement.
+    """Cells are the product of collectives, sizes, placements and MPIs; a job measures those of an MPI and placement.
 
     `env` is set in the ranks. `ppn` and `ranks`: None takes the machine's slots, all of them. `floor`: measure once
-    more with the lab's rates off. `preload`: False compares the MPI with itself. `pass_through`: measure what a call
-    costs that palmette leaves to the MPI, after the cells. `rivals` are measured beside the MPIs. `traffic`: measure
-    everything once more with that in the background (palmette.bench.traffic). `budget_s`: what the whole run may
-    take, else `seconds` a cell. `named_set`: the set that these settings come from (palmette.bench.sets). A barrier
-    has no size, and one cell.
+    more with the lab's rates off. `preload`: False compares the MPI with itself. `pass_through`: measure the overhead
+    of calls that palmette leaves to the MPI, after the cells. `rivals` are measured alongside the MPIs. `traffic`:
+    measure everything once more under that background traffic (palmette.bench.traffic). `budget_s`: time limit of the
+    whole run, else `seconds` per cell. `named_set`: the set that these settings come from (palmette.bench.sets). A
+    barrier has no size, and one cell.
     """
 
     collectives: tuple[str, ...] = ("gather", "scatter", "allgather")
@@ -109,12 +109,12 @@ class Settings:
 
     @property
     def cells_per_job(self) -> int:
-        """How many these are."""
+        """Number of these cells."""
         return len(self.cells)
 
     @property
     def job_timeout_s(self) -> float:
-        """When a job that doesn't end is ended: far beyond what its cells should take, unless given."""
+        """Timeout of a job: by default far above the expected time of its cells."""
         return self.timeout_s or 120 + self.cells_per_job * (60 + 10 * self.seconds)
 
     def program_arguments(
@@ -128,7 +128,7 @@ class Settings:
     ) -> list[str]:
         """Return the arguments of collbench; a floor takes a fifth of the time.
 
-        `cells`: these only. `limit_s`: a cell ends after so long, even with too few pairs.
+        `cells`: these only. `limit_s`: time limit of a cell, even with too few pairs.
         """
         seconds = self.seconds / 5 if floor else self.seconds
         if limit_s is not None:
@@ -152,7 +152,7 @@ class Settings:
         ]
 
     def pass_through_arguments(self, output: str) -> list[str]:
-        """Return the arguments of collbench for the cost of calls that are passed through."""
+        """Return the arguments of collbench for the overhead of calls that are passed through."""
         rounds = str(PASS_THROUGH_ROUNDS)
         return [
             "--pass-through",
@@ -162,7 +162,7 @@ class Settings:
         ]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the settings as JSON knows them."""
+        """Return the settings as JSON values."""
         return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
 
 

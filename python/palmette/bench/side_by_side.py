@@ -1,7 +1,7 @@
-"""Several MPIs beside each other: how fast palmette is against the fastest of them.
+"""Several MPIs side by side: palmette's speed relative to the fastest of them.
 
-Within one job an MPI alone and with palmette are called in turns. Jobs of different MPIs take turns as well, a round of each
-(`--repeat`); the time that counts is the median over the rounds of each round's median.
+Within one job, calls of the MPI alone and with palmette alternate. Jobs of different MPIs alternate as well, a round of
+each (`--repeat`); a time is the median over the rounds of each round's median.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from palmette.bench.results import Cell, Run
 
 
 @dataclass(frozen=True)
-class Beside:
+class SideCell:
     """One collective and size at one placement: seconds by MPI, of those that measured it with right results.
 
-    `rivals_s`: of rivals, which are told beside them and are not among those that palmette's speed is held against.
-    `bound_s`: the physical limit, None where the wiring isn't known.
+    `rivals_s`: of rivals, which are listed separately and don't count as the fastest MPI that palmette's speed is
+    relative to. `bound_s`: the physical bound, None where the wiring isn't known.
     """
 
     placement: str
@@ -35,7 +35,7 @@ class Beside:
 
     @property
     def multiple(self) -> float | None:
-        """Time with palmette under its best MPI, in physical limits."""
+        """Time with palmette under its best MPI, as a multiple of the physical bound."""
         return min(self.palmette_s.values()) / self.bound_s if self.bound_s else None
 
     @property
@@ -44,7 +44,7 @@ class Beside:
         return min(self.alone_s, key=lambda mpi: self.alone_s[mpi])
 
     def speed(self, mpi: str) -> float:
-        """How fast palmette is under one MPI, in speeds of the fastest MPI alone: 1 is as fast, 2 twice as fast."""
+        """Speed of palmette under one MPI relative to the fastest MPI alone: 1 is as fast, 2 twice as fast."""
         return self.alone_s[self.fastest] / self.palmette_s[mpi]
 
     @property
@@ -53,11 +53,11 @@ class Beside:
         return max(self.speed(mpi) for mpi in self.palmette_s)
 
     def speed_to_rival(self, rival: str) -> float:
-        """How fast palmette is under its best MPI, in speeds of a rival."""
+        """Speed of palmette under its best MPI relative to a rival."""
         return self.rivals_s[rival] / min(self.palmette_s.values())
 
     def to_json(self) -> dict[str, Any]:
-        """Return the cell as JSON knows it."""
+        """Return the cell as JSON values."""
         return {
             "placement": self.placement,
             "collective": self.collective,
@@ -85,11 +85,11 @@ class MeanSpeed:
     collective: str
     by_mpi: dict[str, float]
     best: float
-    lowest: Beside
+    lowest: SideCell
     to_rivals: dict[str, float] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the means as JSON knows them."""
+        """Return the means as JSON values."""
         return {
             "placement": self.placement,
             "collective": self.collective,
@@ -100,7 +100,7 @@ class MeanSpeed:
         }
 
 
-def side_by_side(run: Run) -> list[Beside]:
+def side_cells(run: Run) -> list[SideCell]:
     """Return the cells that two MPIs or more have measured, rivals among them, in the order of placement, collective
     and size.
     """
@@ -122,7 +122,7 @@ def side_by_side(run: Run) -> list[Beside]:
     placements = {name: number for number, name in enumerate(dict.fromkeys(key[0] for key in found))}
     collectives = {name: number for number, name in enumerate(dict.fromkeys(key[1] for key in found))}
     return [
-        Beside(*key, *times, rivals.get(key, {}), bounds.get(key))
+        SideCell(*key, *times, rivals.get(key, {}), bounds.get(key))
         for key, times in sorted(
             found.items(), key=lambda one: (placements[one[0][0]], collectives[one[0][1]], one[0][2])
         )
@@ -134,14 +134,14 @@ def _median_of_rounds(cells: Iterable[Cell]) -> tuple[float, float]:
     rounds = []
     for cell in cells:
         alone, palmette = usable_pairs(cell)
-        if alone.size == 0:  # nothing started in time: the times as they are
+        if alone.size == 0:  # no pair started in time: use all
             alone, palmette = np.array(cell.alone_s), np.array(cell.palmette_s)
         rounds.append((np.median(alone), np.median(palmette)))
     alone_s, palmette_s = np.median(np.array(rounds), axis=0)
     return float(alone_s), float(palmette_s)
 
 
-def mean_speeds(cells: Sequence[Beside]) -> list[MeanSpeed]:
+def mean_speeds(cells: Sequence[SideCell]) -> list[MeanSpeed]:
     """Return the geometric means by placement and collective, in the order of the cells."""
     result = []
     for placement, collective in dict.fromkeys((cell.placement, cell.collective) for cell in cells):

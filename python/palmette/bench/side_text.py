@@ -1,4 +1,4 @@
-"""The tables that show MPIs beside each other, targets, and what passing a call through costs: lines of 80 columns."""
+"""Text tables of MPIs side by side, targets, and pass-through overhead: lines of 80 columns."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from palmette.bench.pass_through import PassCost
-from palmette.bench.side_by_side import Beside, MeanSpeed
+from palmette.bench.side_by_side import MeanSpeed, SideCell
 from palmette.bench.targets import Outcome, Target, Value
 from palmette.bench.text import MPI_NAMES, short, size_text
 
@@ -25,7 +25,7 @@ def micros_text(seconds: float) -> str:
     return f"{micros:.{digits}f}"
 
 
-def side_lines(cells: Sequence[Beside], means: Sequence[MeanSpeed]) -> list[str]:
+def side_lines(cells: Sequence[SideCell], means: Sequence[MeanSpeed]) -> list[str]:
     """One table for each placement and collective: times by MPI and rival, and palmette's speed to the fastest MPI."""
     if not cells:
         return []
@@ -43,7 +43,7 @@ def side_lines(cells: Sequence[Beside], means: Sequence[MeanSpeed]) -> list[str]
     return lines
 
 
-def _without_rivals(cells: Sequence[Beside], mean: MeanSpeed) -> list[str]:
+def _without_rivals(cells: Sequence[SideCell], mean: MeanSpeed) -> list[str]:
     mpis = list(dict.fromkeys(mpi for cell in cells for mpi in cell.alone_s))
     bounded = any(cell.multiple is not None for cell in cells)
     width, speed = _TIME * len(mpis), _NARROW if bounded else _SPEED
@@ -63,9 +63,9 @@ def _without_rivals(cells: Sequence[Beside], mean: MeanSpeed) -> list[str]:
     return lines
 
 
-def _with_rivals(cells: Sequence[Beside], mean: MeanSpeed, rivals: Sequence[str]) -> list[str]:
-    """Rivals take the room of palmette's times under each MPI: the best of them, its speed to the fastest MPI and to
-    each rival.
+def _with_rivals(cells: Sequence[SideCell], mean: MeanSpeed, rivals: Sequence[str]) -> list[str]:
+    """Rivals take the columns of palmette's times under each MPI: only palmette's best time is shown, with its speed
+    relative to the fastest MPI and to each rival.
     """
     mpis = list(dict.fromkeys(mpi for cell in cells for mpi in cell.alone_s))
     lines = [f"{'size':<5}" + "".join(f"{_SHORT.get(mpi, mpi):>{_TIME}}" for mpi in mpis)]
@@ -101,23 +101,23 @@ def _nick_width(rival: str) -> int:
     return len(_nick(rival)) + 5
 
 
-def _alone(cell: Beside, mpi: str) -> str:
+def _alone(cell: SideCell, mpi: str) -> str:
     mark = "*" if mpi == cell.fastest else " "
     return _right(micros_text(cell.alone_s[mpi]) + mark if mpi in cell.alone_s else "- ", _TIME)
 
 
-def _speed_of(cell: Beside, mpi: str, width: int) -> str:
+def _speed_of(cell: SideCell, mpi: str, width: int) -> str:
     return _right(f"{cell.speed(mpi):.2f}" if mpi in cell.palmette_s else "-", width)
 
 
-def _multiple(cell: Beside) -> str:
+def _multiple(cell: SideCell) -> str:
     if cell.multiple is None:
         return _right("-", _BOUND)
     return _right(f"{cell.multiple:.2f}" if cell.multiple < 99.95 else f"{cell.multiple:.0f}", _BOUND)
 
 
 def mean_lines(means: Sequence[MeanSpeed]) -> list[str]:
-    """One line a collective: the geometric means by MPI, the best, and the slowest size; to rivals, where there are any."""
+    """One line per collective: the geometric means by MPI, the best, the slowest size, and relative to rivals."""
     if not means:
         return []
     mpis = list(dict.fromkeys(mpi for mean in means for mpi in mean.by_mpi))
@@ -135,16 +135,16 @@ def mean_lines(means: Sequence[MeanSpeed]) -> list[str]:
         others = "".join(
             _right(f"{mean.to_rivals[one]:.2f}" if one in mean.to_rivals else "-", _SPEED) for one in rivals
         )
-        # With rivals there is no room to say at which size.
-        told = mean.lowest.size_bytes and not rivals
-        at = f" at {size_text(mean.lowest.size_bytes).removesuffix(' B')}" if told else ""
+        # With rivals the line is too short for the size.
+        show_size = mean.lowest.size_bytes and not rivals
+        at = f" at {size_text(mean.lowest.size_bytes).removesuffix(' B')}" if show_size else ""
         head = f"{name[: width - 1]:<{width}}{speeds}{mean.best:>{_SPEED}.2f}{others}"
         lines.append(f"{head}  {mean.lowest.best_speed:.2f}{at}")
     return lines
 
 
 def pass_lines(costs: Sequence[PassCost]) -> list[str]:
-    """One line for each call and MPI: nanoseconds as PMPI_X and as MPI_X, and the difference with its quartiles."""
+    """One line per call and MPI: nanoseconds as PMPI_X and as MPI_X, and the difference with its quartiles."""
     if not costs:
         return []
     lines = ["a call that palmette leaves to the MPI, ns", f"{'':<38}  PMPI_X   MPI_X  difference (quartiles)"]
@@ -161,7 +161,7 @@ def _nanos(value: float, sign: str = "") -> str:
 
 
 def target_lines(found: Sequence[Outcome]) -> list[str]:
-    """Two lines a target and more: the limit and whether it is met; then the worst cell of each MPI."""
+    """At least two lines per target: the limit and whether it is met; then the worst cell of each MPI."""
     lines: list[str] = []
     for outcome in found:
         limit = f"at {'least' if outcome.target.kind == 'mean_speed' else 'most'} {outcome.target.limit:g}"
@@ -179,14 +179,14 @@ def target_lines(found: Sequence[Outcome]) -> list[str]:
 
 
 def worst_texts(outcome: Outcome) -> list[str]:
-    """`MPICH 1.12! (bcast 64K)` for each MPI, and what came out with the best MPI of each cell."""
+    """`MPICH 1.12! (bcast 64K)` for each MPI, and the outcome with the best MPI of each cell."""
     found = [(MPI_NAMES.get(mpi, mpi), worst) for mpi, worst in outcome.worst.items()]
     found += [("best MPI", outcome.best)] if outcome.best else []
     return [f"{name} {_value_text(outcome.target, value)} ({value.cell})" for name, value in found]
 
 
 def _value_text(target: Target, value: Value) -> str:
-    """The value, with an exclamation mark where it misses the limit, and a question mark where it seems to."""
+    """The value, with an exclamation mark for a certain miss of the limit, a question mark for an uncertain one."""
     text = f"{value.value:.1f}" if target.kind == "pass_through" else f"{value.value:.2f}"
     return text if target.is_met(value.value) else f"{text}{'!' if value.certain else '?'}"
 

@@ -21,7 +21,7 @@ class Store(SqliteFile):
     """An open runs.sqlite."""
 
     def add(self, run: Run, job: Job) -> None:
-        """Add a finished job, and its run when it isn't there yet; sets `run.id`. All or nothing."""
+        """Add a finished job, and its run when it isn't there yet, in one transaction; sets `run.id`."""
         with self._db:
             if run.id is None:
                 run.id = self._add_run(run)
@@ -34,7 +34,8 @@ class Store(SqliteFile):
             machine["commit"], run.place, json.dumps(machine), json.dumps(run.settings), _json(run.topology),
         )  # fmt: skip
         return self._insert(
-            "runs (started, machine, cpu, cores, kernel, palmette_version, git_commit, place, details, settings, topology)",
+            "runs (started, machine, cpu, cores, kernel, palmette_version, git_commit, place, details, settings,"
+            " topology)",
             row,
         )
 
@@ -153,7 +154,7 @@ class Store(SqliteFile):
 
 
 def _bounds(pairs: Sequence[sqlite3.Row], column: str) -> list[float | None]:
-    """What stands in the column; nothing where no call has a bound of its own."""
+    """The values of the column; empty where no call has a loaded bound."""
     found = [pair[column] for pair in pairs]
     return found if any(bound is not None for bound in found) else []
 
@@ -164,6 +165,6 @@ def _json(value: object) -> str | None:
 
 @contextmanager
 def open_store(path: Path, *, create: bool) -> Iterator[Store]:
-    """Open `path`, made anew where `create` says so. Raises BenchError for a file that is no store of this version."""
+    """Open `path`; `create` makes a missing one. Raises BenchError for a file that is no store of this version."""
     with open_file(path, prepare, create=create, command="palmette bench", error_type=BenchError) as connection:
         yield Store(connection, path)

@@ -1,4 +1,4 @@
-"""What a set of measurements must reach, and whether it did."""
+"""Performance targets of a benchmark set, and whether a run meets them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Literal
 from palmette.bench.evaluate import Row, evaluate
 from palmette.bench.pass_through import PassCost, pass_costs
 from palmette.bench.results import LOADED, Run
-from palmette.bench.side_by_side import Beside, MeanSpeed, mean_speeds, side_by_side
+from palmette.bench.side_by_side import MeanSpeed, SideCell, mean_speeds, side_cells
 from palmette.bench.text import size_text
 
 Kind = Literal["bound", "alone", "fastest", "mean_speed", "pass_through", "gain_or_bound"]
@@ -18,16 +18,17 @@ Kind = Literal["bound", "alone", "fastest", "mean_speed", "pass_through", "gain_
 
 @dataclass(frozen=True)
 class Target:
-    """A limit for each MPI that palmette runs on. Without collectives or sizes it is about all of them.
+    """A limit for each MPI that palmette runs on. Without collectives or sizes it applies to all of them.
 
-    bound         time with palmette in physical bounds, at most
+    bound         time with palmette as a multiple of the physical bound, at most
     alone         time with palmette over that of the MPI alone, at most
     fastest       time with palmette over that of the fastest MPI alone, at most
     mean_speed    geometric mean over sizes of the fastest MPI's time over that with palmette, at least
-    pass_through  nanoseconds that a call left to the MPI costs more, at most
-    gain_or_bound time with palmette in physical bounds, at most; or `gain` times faster than the fastest MPI alone
+    pass_through  overhead in nanoseconds of a call that is passed through, at most
+    gain_or_bound time with palmette as a multiple of the physical bound, at most; or `gain` times faster than the
+                  fastest MPI alone
 
-    `placements` without LOADED; where traffic ran they count as well. `min_bytes` leaves out smaller sizes, and barriers.
+    `placements` are given without LOADED, and include loaded cells. `min_bytes` excludes smaller sizes, and barriers.
     """
 
     kind: Kind
@@ -63,7 +64,7 @@ class Target:
         return value >= self.limit if self.kind == "mean_speed" else value <= self.limit
 
     def takes(self, collective: str, size_bytes: int | None = None, placement: str | None = None) -> bool:
-        """Whether the target is about that collective, size and placement."""
+        """Whether the target applies to that collective, size and placement."""
         if self.placements and placement is not None and placement.removesuffix(LOADED) not in self.placements:
             return False
         named = not self.collectives or collective in self.collectives
@@ -74,14 +75,14 @@ class Target:
 
 @dataclass(frozen=True)
 class Value:
-    """What was measured for a target in one cell. `certain`: False where noise allows the other side of the limit as well."""
+    """The value of one cell for a target. `certain`: False where noise allows the other side of the limit as well."""
 
     value: float
     cell: str
     certain: bool = True
 
     def to_json(self) -> dict[str, Any]:
-        """Return the value as JSON knows it; infinite for a wrong result, which is null."""
+        """Return JSON values; an infinite value (a wrong result) becomes null."""
         return {"value": self.value if math.isfinite(self.value) else None, "cell": self.cell, "certain": self.certain}
 
 
@@ -90,10 +91,10 @@ Answer = Literal["met", "missed", "undecided", "not measured"]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came out for one target: the worst value of each MPI. MPIs without such cells are missing.
+    """The outcome for one target: the worst value of each MPI. MPIs without such cells are missing.
 
-    `best`: the same under the MPI on which palmette is the fastest in each cell, where MPIs stand beside each other; it is
-    told, and decides nothing. `missed`: the certain and uncertain misses of each MPI, of so many cells in `cells`.
+    `best`: the same under the MPI on which palmette is the fastest in each cell, where MPIs are compared side by side;
+    informative only. `missed`: the certain and uncertain misses of each MPI, out of its number of cells in `cells`.
     """
 
     target: Target
@@ -113,7 +114,7 @@ class Outcome:
         return "undecided" if beyond else "met"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the outcome as JSON knows it."""
+        """Return the outcome as JSON values."""
         return {
             "target": self.target.text,
             "limit": self.target.limit,
@@ -127,8 +128,8 @@ class Outcome:
 
 
 def outcomes(run: Run, targets: Sequence[Target]) -> list[Outcome]:
-    """Return what came out for each target, in their order."""
-    rows, cells, costs = evaluate(run), side_by_side(run), pass_costs(run.jobs)
+    """Return the outcome for each target, in their order."""
+    rows, cells, costs = evaluate(run), side_cells(run), pass_costs(run.jobs)
     means = mean_speeds(cells)
     result = []
     for target in targets:
@@ -148,11 +149,11 @@ _BEST = "best"
 def _values(
     target: Target,
     rows: Sequence[Row],
-    cells: Sequence[Beside],
+    cells: Sequence[SideCell],
     means: Sequence[MeanSpeed],
     costs: Sequence[PassCost],
 ) -> list[tuple[str, Value]]:
-    """MPI and value of all that a target is about. A wrong result counts as infinitely slow."""
+    """MPI and value of all cells that a target applies to. A wrong result counts as infinitely slow."""
     where = _where_of(rows)
     if target.kind == "pass_through":
         return [
@@ -189,7 +190,7 @@ def _values(
 
 
 def _gain_or_bound(target: Target, row: Row, fastest: dict[tuple[str, str, int], float], where: Where) -> Value:
-    """The time in bounds, or the limit where the cell is fast enough beside the other MPIs: a cell needs one of both."""
+    """The multiple of the bound, at most the limit where the gain over the fastest MPI is met: one of both suffices."""
     cell = _cell(row.collective, row.size_bytes, where(row.placement))
     if row.wrong:
         return Value(math.inf, cell)
@@ -214,7 +215,7 @@ def _of_row(kind: Kind, row: Row, where: Where) -> Value | None:
 
 
 def _worst(target: Target, values: Sequence[tuple[str, Value]]) -> dict[str, Value]:
-    """Certain misses are worse than others."""
+    """The worst value of each MPI; certain misses rank below all others."""
 
     def badness(value: Value) -> tuple[bool, float]:
         beyond = value.certain and not target.is_met(value.value)
@@ -232,7 +233,7 @@ def _cell(collective: str, size_bytes: int, where: str) -> str:
 
 
 Where = Callable[[str], str]
-"""What a cell's name says of its placement: nothing where all cells have the same, so that lines stay short."""
+"""Suffix of a cell's name for its placement: empty where all cells have the same, so that lines stay short."""
 
 
 def _where_of(rows: Sequence[Row]) -> Where:

@@ -1,4 +1,4 @@
-"""The tables of a benchmark, 80 columns wide, and the words that they are made of."""
+"""Text tables of a benchmark, 80 columns wide, and their formatting helpers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def ratio_text(ratio: Ratio) -> str:
 
 
 def multiple_text(row: Row) -> str:
-    """`1.04x`: palmette's time in bounds; in brackets where the links may not have set it."""
+    """`1.04x`: palmette's multiple of the bound; in brackets where the time may not be bound by the links."""
     multiple = row.palmette_multiple
     if multiple is None:
         return "-"
@@ -101,7 +101,7 @@ def short(collective: str) -> str:
 
 
 def summary_lines(run: Run, rows: Sequence[Row]) -> list[str]:
-    """Return what stands below the tables: counts of verdicts, how to read them, what went wrong."""
+    """Return the lines below the tables: counts of verdicts, a legend, failures."""
     counts = Counter(row.ratio.verdict for row in rows if not row.wrong)
     lines = []
     if rows:
@@ -109,12 +109,11 @@ def summary_lines(run: Run, rows: Sequence[Row]) -> list[str]:
         lines.append("±: half the distance of the quartiles. ratio: palmette / MPI alone.")
     if any(row.bound for row in rows):
         lines.append("bound: time in physical bounds; in brackets where it is under 10 ms, or under 5")
-        lines.append(
-            f"times what it is with the link rates off{'' if run.settings.get('floor') else ' (not measured: --floor)'}."
-        )
-    if any(row.palmette_beside is not None for row in rows):
-        lines.append("loaded: bounds beside what the traffic moved over the links meanwhile, up to")
-        lines.append("twice the bound of the empty network; beyond that, in bounds of that one.")
+        floor = "" if run.settings.get("floor") else " (not measured: --floor)"
+        lines.append(f"times what it is with the link rates off{floor}.")
+    if any(row.palmette_loaded_multiple is not None for row in rows):
+        lines.append("loaded: the bound includes what the traffic moved over the links, up to twice")
+        lines.append("the bound of the empty network; beyond that, it is that one.")
     lines += _hidden_lines(rows)
     if not run.settings.get("preload", True):
         lines.append("No preload: both columns are the MPI alone, and every verdict should be `same`.")
@@ -127,7 +126,7 @@ def summary_lines(run: Run, rows: Sequence[Row]) -> list[str]:
 
 
 def hidden_text(row: Row) -> str:
-    """`0 % → 52 %`: the share of a nonblocking call's time that computation hid, alone and with palmette; else nothing."""
+    """`0 % → 52 %`: overlapped share of a nonblocking call's time, alone and with palmette; else empty."""
     if row.hidden_alone is None or row.hidden_palmette is None:
         return ""
     return f"{100 * row.hidden_alone:.0f} % → {100 * row.hidden_palmette:.0f} %"

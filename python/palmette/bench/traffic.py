@@ -1,8 +1,8 @@
-"""Background traffic on a lab: an all-to-all of processes beside the job's ranks, and what it does to the links.
+"""Background traffic on a lab: an all-to-all of extra processes concurrent with the job, and its load of the links.
 
-As in the gather paper's second experiment (Kandalla et al., 2010): half of the processes of every switch exchange all
-with all, without end, while the collectives are measured. Here they are extra processes, small programs of one thread
-that sleep in poll(): the links are what they take, not the cores.
+As in the gather paper's second experiment (Kandalla et al., 2010), half of the processes of every switch run an endless
+all-to-all while the collectives are measured. Here they are additional single-threaded processes that block in poll(),
+so that they load the links and not the cores.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ DEFAULT_BYTES = 64 << 10
 _PORT = 34000
 _BEGIN_S = 30.0
 _LONGEST_S = 7200.0
-"""They end by themselves then, whatever happens to who started them."""
+"""Lifetime of the processes, even where their parent dies."""
 
 _SETTLE_S = 0.5
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """`alltoall[:half|:all][:SIZE]`: processes for half of the places (or all), SIZE bytes for each other in a round."""
+    """`alltoall[:half|:all][:SIZE]`: processes for half of the slots (or all), SIZE bytes for each other in a round."""
 
     half: bool
     size_bytes: int
 
     @staticmethod
     def parse(text: str) -> Traffic:
-        """Return what the text says; without more it is half, 64K. Raises BenchError."""
+        """Parse the text; the defaults are half and 64K. Raises BenchError."""
         words = text.split(":")
         half, size = True, DEFAULT_BYTES
         rest = words[1:]
@@ -62,7 +62,9 @@ class Traffic:
 
 
 def hosts_of_processes(tree: TreeNode, slots: dict[str, int], traffic: Traffic) -> list[str]:
-    """Return the host of each background process: half of the places below every switch (rounded up), spread over its hosts."""
+    """Return the host of each background process: half of the slots below every switch, rounded up, round-robin over
+    its hosts.
+    """
     found: list[str] = []
     for switch in tree.walk():
         hosts = [child.name for child in switch.children if child.level == "node"]
@@ -74,7 +76,7 @@ def hosts_of_processes(tree: TreeNode, slots: dict[str, int], traffic: Traffic) 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Counters at one time: bytes over each edge, out and in, and bytes that each process sent to each other."""
+    """Counters at one time: bytes over each edge, out and in, and bytes sent by each process to each other."""
 
     time_s: float
     edges: dict[str, tuple[int, int]]
@@ -105,14 +107,14 @@ class Background:
         return Snapshot(time.monotonic(), self._lab.link_bytes(), sent)
 
     def load(self, before: Snapshot, after: Snapshot) -> list[EdgeLoad]:
-        """Return how full each link with a capacity was between two snapshots, outermost first."""
+        """Return the utilisation of each link with a capacity between two snapshots, outermost first."""
         seconds = after.time_s - before.time_s
         loads = []
         for group in list(self._lab.tree.walk())[1:]:
             if not group.up_bytes_per_s or seconds <= 0:
                 continue
             below = {host.name for host in group.hosts()}
-            # What all that was sent in that time would fill if nothing else were on the link.
+            # Bytes that the link can carry in that time.
             full = seconds * group.up_bytes_per_s
             up, down = (now - then for now, then in zip(after.edges[group.name], before.edges[group.name], strict=True))
             traffic_up = traffic_down = 0
@@ -130,12 +132,12 @@ class Background:
 
 @contextlib.contextmanager
 def background(lab: Lab, traffic: Traffic) -> Iterator[Background]:
-    """Start the traffic, wait until it flows, and end it afterwards. Raises BenchError when it doesn't come up, LabError."""
+    """Start the traffic, wait until it flows, end it afterwards. Raises LabError; BenchError if it doesn't start."""
     slots = {host.name: host.slots for host in lab.state.hosts}
     hosts = hosts_of_processes(lab.tree, slots, traffic)
     if len(hosts) < 2:
         raise BenchError(
-            f"traffic {traffic.text} needs two processes, and the lab has room for {len(hosts)}; take :all"
+            f"traffic {traffic.text} needs two processes, and the lab has slots for {len(hosts)}; take :all"
         )
     addresses = {host.name: host.address for host in lab.state.hosts}
     program = str(helpers.helper("palmette-lab-traffic"))
@@ -154,7 +156,7 @@ def background(lab: Lab, traffic: Traffic) -> Iterator[Background]:
 
 
 def _wait_until_ready(processes: Sequence[subprocess.Popen[str]], traffic: Traffic) -> None:
-    """Each prints one line when its connections stand, or ends; their own patience ends before ours."""
+    """Each prints one line once its connections are established, or exits; their own timeout is shorter than ours."""
     for process in processes:
-        if (what := helpers.complaint(process)) is not None:
-            raise BenchError(f"traffic {traffic.text} doesn't come up: {what}; look at `palmette lab status`")
+        if (error := helpers.wait_until_ready(process)) is not None:
+            raise BenchError(f"traffic {traffic.text} doesn't start: {error}; look at `palmette lab status`")

@@ -1,1 +1,1 @@
-"""The physical limit of a collective, for people: the table behind it, and what sets it."""
+"""Text and JSON of the physical lower bound of a collective: its terms, and which of them decides."""

@@ -1,4 +1,4 @@
-"""What sets a bound, as a phrase."""
+"""The deciding term of a physical bound, as a phrase."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def reason(bound: _core.Bound) -> str:
     if bound.kind == "latency":
         return f"latency of level {bound.level}"
     if bound.kind == "rounds":
-        return "messages that wait for each other until all have heard"
+        return "rounds of dependent messages until all ranks are informed"
     if bound.kind == "copy":
         return f"{bound.bytes} bytes that a rank copies at {rate}"
     if bound.kind == "reduce":

@@ -1,4 +1,4 @@
-"""The table behind a bound: every level's slowest edge and all its edges together, latencies, memory."""
+"""The terms of a physical bound: per level the slowest edge and all edges together; latencies, rounds, memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from palmette.units import rate_text
 
 
 def terms_json(terms: _core.BoundTerms, in_network: bool = False) -> dict[str, Any]:
-    """Return the limit asked for and all terms with the names of levels and groups; None stands for what isn't known."""
+    """Return the requested limit and all terms with the names of levels and groups; None: unknown."""
     decides = terms.limit_in_network if in_network else terms.limit
     return {
         "seconds": decides.seconds if decides.seconds > 0 else None,
@@ -35,7 +35,7 @@ def terms_json(terms: _core.BoundTerms, in_network: bool = False) -> dict[str, A
 
 
 def limit_json(bound: _core.Bound) -> dict[str, Any] | None:
-    """Return a limit with what sets it, None where nothing is known."""
+    """Return a limit with its deciding term, None where nothing is known."""
     if bound.seconds <= 0:
         return None
     return {
@@ -51,7 +51,7 @@ def limit_json(bound: _core.Bound) -> dict[str, Any] | None:
 
 
 def edge_json(edge: _core.EdgeTerm) -> dict[str, Any]:
-    """Return one edge: what must cross it, and how long that takes."""
+    """Return one edge: the bytes that must cross it, and their time."""
     return {
         "group": edge.name or edge.group,
         "bytes_out": edge.bytes_out,
@@ -82,7 +82,7 @@ def _memory_json(term: _core.MemoryTerm) -> dict[str, Any]:
 
 
 def limit_lines(terms: _core.BoundTerms) -> list[str]:
-    """Both limits with what sets them, one above the other."""
+    """Both limits with their deciding terms, one above the other."""
     lines = []
     for bound, what in (
         (terms.limit, "bound"),
@@ -97,7 +97,7 @@ def limit_lines(terms: _core.BoundTerms) -> list[str]:
 
 
 def size_lines(terms_of: Mapping[int, _core.BoundTerms], in_network: bool) -> list[str]:
-    """A row a size: the limit and what sets it."""
+    """A row per size: the limit and its deciding term."""
     rows: list[Sequence[str]] = [("size", "bound", "set by")]
     for size_bytes, terms in terms_of.items():
         limit = terms.limit_in_network if in_network else terms.limit
@@ -120,7 +120,7 @@ def _nothing_moves(terms: _core.BoundTerms) -> bool:
 
 
 def level_lines(terms: _core.BoundTerms) -> list[str]:
-    """A row a level: the slowest edge, all edges together, the latency."""
+    """A row per level: the slowest edge, all edges together, the latency."""
     rows: list[Sequence[str]] = [
         ("", "slowest", "bytes", "bytes", "", "", "all to-", "", ""),
         ("level", "edge", "out", "in", "capacity", "takes", "gether", "take", "latency"),
@@ -144,7 +144,7 @@ def level_lines(terms: _core.BoundTerms) -> list[str]:
         )
     lines = aligned(rows, left=(0, 1))
     if any(level.latency_s and not level.crossed for level in terms.levels):
-        lines.append("* nobody needs to hear of anybody across this level")
+        lines.append("* no rank needs information from across this level")
     return lines
 
 
@@ -166,18 +166,18 @@ def edge_lines(edges: Iterable[_core.EdgeTerm], level: str) -> list[str]:
 
 
 def other_lines(terms: _core.BoundTerms) -> list[str]:
-    """Rounds and memory, where they say something."""
+    """The terms of rounds and memory, where they apply."""
     lines = []
     rounds = terms.rounds
     if rounds.spread_s > 0 and rounds.spread_s >= rounds.seconds:
         lines.append(
-            f"rounds: {_core.format_duration(rounds.spread_s)} until {rounds.members:,} have heard, "
-            "each telling others one after the other"
+            f"rounds: {_core.format_duration(rounds.spread_s)} until {rounds.members:,} are informed, "
+            "each sending to others one after the other"
         )
     elif rounds.seconds > 0:
         lines.append(
-            f"rounds: {rounds.rounds} of {_core.format_duration(rounds.latency_s)} until {rounds.members:,} have heard, "
-            f"each telling {rounds.at_once:,} at once: {_core.format_duration(rounds.seconds)}"
+            f"rounds: {rounds.rounds} of {_core.format_duration(rounds.latency_s)} until {rounds.members:,} are "
+            f"informed, each sending {rounds.at_once:,} at once: {_core.format_duration(rounds.seconds)}"
         )
     for term, what in (
         (terms.copy, "copied by a rank from its own block"),

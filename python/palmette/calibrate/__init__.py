@@ -1,1 +1,1 @@
-"""Measuring what a machine's messages cost, per level of its tree, with few experiments on a running job."""
+"""`palmette calibrate`: LogP-like cost parameters of each level of the machine tree, from few experiments on a job."""

@@ -1,8 +1,7 @@
-"""An estimate out of repeated measurements, and how sure it is.
+"""Estimates from repeated measurements, with their confidence intervals.
 
 The error is relative: half of the 95 % confidence interval (Student's t) of the mean of the repetitions, as a share
-of it. A repetition's own figure is a median of many samples, so that a disturbance of the machine counts once and
-not by its size.
+of it. The value of a repetition is a median of many samples, so that outliers don't distort it.
 """
 
 from __future__ import annotations
@@ -12,27 +11,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.special import stdtrit
 
 CONFIDENCE = 0.95
 FEWEST = 3
-"""Repetitions before an error is believed."""
+"""Minimum number of repetitions for a meaningful error."""
 
 
 @dataclass
 class Estimate:
-    """The repetitions of one figure."""
+    """The repetitions of one value."""
 
     values: list[float] = field(default_factory=list)
 
     def add(self, value: float) -> None:
-        """Add the figure of one repetition; what is no number (nothing came through) is left out."""
+        """Add the value of one repetition; NaN and infinity (nothing was transferred) are ignored."""
         if math.isfinite(value):
             self.values.append(value)
 
     @property
     def mean(self) -> float:
-        """The figure; NaN without repetitions."""
+        """The estimated value; NaN without repetitions."""
         return float(np.mean(self.values)) if self.values else math.nan
 
     @property
@@ -47,10 +45,12 @@ def relative_error(values: Sequence[float]) -> float:
     mean = float(np.mean(values)) if count else 0.0
     if count < 2 or mean == 0:
         return math.inf
+    from scipy.special import stdtrit  # an optional dependency, and slow to load
+
     quantile = float(stdtrit(count - 1, (1 + CONFIDENCE) / 2))
     return abs(quantile * float(np.std(values, ddof=1)) / math.sqrt(count) / mean)
 
 
 def median(values: Sequence[float]) -> float:
-    """Return the median; NaN of nothing."""
+    """Return the median; NaN without values."""
     return float(np.median(values)) if len(values) else math.nan

@@ -1,8 +1,8 @@
-"""Where the ranks of a job sit in a machine's tree, and which of them to measure for each level.
+"""Placement of a job's ranks in the machine tree, and the choice of rank pairs and flows to measure for each level.
 
 A pair is of level L when L is the outermost level at which its ranks are in different groups: its messages leave a
-group of L and stay in the parent group. A level may be missing on a path; then the next group inwards stands for it,
-as in the core's jobs.
+group of L and stay in the parent group. A level may be missing on a path; then the next group inwards substitutes for
+it, as in the core's jobs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from palmette.measure.session import JobLine, Pair
 from palmette.topology.model import InsideGroup, Machine, TreeNode
 
 MOST_PAIRS = 3
-"""Pairs of ranks that stand for a level."""
+"""Pairs of ranks that are measured as representatives of a level."""
 MOST_CLASSES = 3
 """Kinds of edges of a level (by their known capacity) that are measured."""
 MOST_FLOWS = 32
@@ -24,10 +24,10 @@ MOST_FLOWS = 32
 
 @dataclass(frozen=True)
 class EdgePlan:
-    """An edge whose sharing is measured: that of the group `node`, for all of `alike`.
+    """An edge on which contention is measured: that of the group `node`, as the representative of all of `alike`.
 
-    `flows[i]` goes from a rank inside to one outside; the first k of them are k flows that share nothing else where
-    that can be. Where `alike` is empty, they go between ranks of the host `node` and share its memory.
+    `flows[i]` goes from a rank inside to one outside; the first k of them are k flows that share only this edge where
+    possible. Where `alike` is empty, they go between ranks of the host `node` and share its memory.
     """
 
     node: TreeNode
@@ -37,9 +37,9 @@ class EdgePlan:
 
 @dataclass(frozen=True)
 class LevelPlan:
-    """What is measured of a level. `name` is None for ranks of one host that no level tells apart.
+    """What is measured of a level. `name` is None for ranks of one host that no level separates.
 
-    `why_not` says why nothing can be measured here.
+    `why_not`: the reason why nothing can be measured here.
     """
 
     name: str | None
@@ -49,10 +49,10 @@ class LevelPlan:
 
 
 class Layout:
-    """The ranks of a job in a machine. `paths[rank]` has a number for the rank's group at each level, outermost first."""
+    """The ranks of a job in a machine. `paths[rank]`: the number of the rank's group at each level, outermost first."""
 
     def __init__(self, machine: Machine, job: JobLine, file: str) -> None:
-        """Seat the ranks of `job`; `file` stands for the machine in errors. Raises CalibrateError."""
+        """Assign the ranks of `job` to slots; `file` names the machine in errors. Raises CalibrateError."""
         self.machine = machine
         self.levels = [level.name for level in machine.levels]
         self._place = {name: index for index, name in enumerate(self.levels)}
@@ -63,13 +63,13 @@ class Layout:
             for rank, names in enumerate(zip(job.processors, job.hosts, strict=True))
         ]
         self.paths: list[tuple[int, ...]] = []
-        seats: dict[str, _Seats] = {}
+        free: dict[str, _FreeSlots] = {}
         for host, socket in zip(self.nodes, job.sockets, strict=True):
-            if host.name not in seats:
+            if host.name not in free:
                 slots = list(self._slots(machine.insides.get(host.inside or "", [])))
-                seats[host.name] = _Seats(slots, self._place.get("socket", self._place.get("package")))
+                free[host.name] = _FreeSlots(slots, self._place.get("socket", self._place.get("package")))
             path = [*tree_paths[host.name][1]]
-            for level, number in seats[host.name].take(socket).items():
+            for level, number in free[host.name].take(socket).items():
                 path[level] = number
             self.paths.append(_filled(path))
 
@@ -78,12 +78,12 @@ class Layout:
         """Size of the job."""
         return len(self.paths)
 
-    def parting(self, a: int, b: int) -> int | None:
-        """Return the index of the level of a pair of ranks, None where no level tells them apart."""
+    def separating_level(self, a: int, b: int) -> int | None:
+        """Return the index of the outermost level that separates a pair of ranks, None where none does."""
         return next((i for i, (x, y) in enumerate(zip(self.paths[a], self.paths[b], strict=True)) if x != y), None)
 
     def plan(self) -> list[LevelPlan]:
-        """Return what to measure of each level, outermost first, then of ranks that no level tells apart."""
+        """Return what to measure of each level, outermost first, then of ranks that no level separates."""
         plans = [self._plan_level(index) for index in range(len(self.levels))]
         same: dict[tuple[int, ...], list[int]] = {}
         for rank, path in enumerate(self.paths):
@@ -107,9 +107,9 @@ class Layout:
         return LevelPlan(name, _pairs_of(split), list(self._edges(index)))
 
     def _edges(self, index: int | None) -> Iterator[EdgePlan]:
-        """Yield the edges of a level to measure: of each kind the one that the most flows can share.
+        """Yield the edges of a level to measure: for each capacity the one that the most flows can share.
 
-        Inside of a node there are no edges: the host with the most pairs that part at this level stands for its memory.
+        Inside of a node there are no edges: the memory of the host with the most pairs of this level is measured.
         """
         if index is None or index > self._place["node"]:
             inner = [EdgePlan(host, [], self._flows_inside(host, index)[:MOST_FLOWS]) for host in self.hosts()]
@@ -126,10 +126,10 @@ class Layout:
         for nodes in sorted(kinds.values(), key=len, reverse=True)[:MOST_CLASSES]:
             best: EdgePlan | None = None
             for node in nodes:
-                ranks = _by_turns([inside.get(host.name, []) for host in node.hosts()])
+                ranks = _interleaved([inside.get(host.name, []) for host in node.hosts()])
                 siblings = [child for child in parents[id(node)].children if child is not node]
-                others = [_by_turns([inside.get(host.name, []) for host in child.hosts()]) for child in siblings]
-                flows = list(zip(ranks, _by_turns(others), strict=False))[:MOST_FLOWS]
+                others = [_interleaved([inside.get(host.name, []) for host in child.hosts()]) for child in siblings]
+                flows = list(zip(ranks, _interleaved(others), strict=False))[:MOST_FLOWS]
                 if flows and (best is None or len(flows) > len(best.flows)):
                     best = EdgePlan(node, nodes, flows)
             if best is not None:
@@ -144,7 +144,7 @@ class Layout:
         return [rank for rank, on in enumerate(self.nodes) if on is host]
 
     def _flows_inside(self, host: TreeNode, index: int | None) -> list[Pair]:
-        """Return pairs of the host's ranks that part at a level (None: at none), no rank in two of them."""
+        """Return disjoint pairs of the host's ranks that are separated at a level (None: at none)."""
         parents: dict[tuple[int, ...], dict[int, list[int]]] = {}
         for rank in self.ranks_on(host):
             path = self.paths[rank]
@@ -154,7 +154,7 @@ class Layout:
         for children in parents.values():
             groups = list(children.values())
             half = len(groups) // 2
-            flows += zip(_by_turns(groups[:half]), _by_turns(groups[half:]), strict=False)
+            flows += zip(_interleaved(groups[:half]), _interleaved(groups[half:]), strict=False)
         return flows
 
     def _tree_paths(
@@ -171,7 +171,7 @@ class Layout:
             stack.extend((child, path) for child in reversed(group.children))
 
     def _slots(self, groups: Sequence[InsideGroup]) -> Iterator[dict[int, int]]:
-        """Yield the groups of each slot of a host, by level."""
+        """Yield the group number by level of each slot of a host."""
         if not groups:
             yield {}
         for group in groups:
@@ -181,10 +181,10 @@ class Layout:
                     yield {self._place[group.level]: number, **slot}
 
 
-class _Seats:
-    """The slots of one host, each a group's number by level, given to its ranks in their order.
+class _FreeSlots:
+    """The slots of one host, each a group number by level, assigned to its ranks in their order.
 
-    A rank that is bound to a socket gets a slot there as long as there is one; more ranks than slots begin again.
+    A rank that is bound to a socket gets a slot there while one is free; slots are reused where ranks outnumber them.
     """
 
     def __init__(self, slots: list[dict[int, int]], socket_level: int | None) -> None:
@@ -207,7 +207,7 @@ def _host_of(
     known: Mapping[str, tuple[TreeNode, list[int | None]]],
     file: str,
 ) -> TreeNode:
-    """Return the host of a rank: by its names as they are, then up to the first dot."""
+    """Return the host of a rank: by its full names, then by the names up to the first dot."""
     short = {name.split(".")[0]: node for name, (node, _) in reversed(list(known.items()))}
     for name in names:
         if name in known:
@@ -222,7 +222,7 @@ def _host_of(
 
 
 def _filled(path: Sequence[int | None]) -> tuple[int, ...]:
-    """Return a path in which the next group inwards stands for a missing level; below the last one, that group itself."""
+    """Return a path in which the next group inwards substitutes for a missing level; below the last one, that group."""
     filled: list[int] = []
     last = next((number for number in reversed(path) if number is not None), -1)
     for number in reversed(path):
@@ -231,20 +231,20 @@ def _filled(path: Sequence[int | None]) -> tuple[int, ...]:
     return tuple(reversed(filled))
 
 
-def _by_turns(groups: Sequence[Sequence[int]]) -> list[int]:
-    """Return the members of all groups, one of each in turn."""
+def _interleaved(groups: Sequence[Sequence[int]]) -> list[int]:
+    """Return the members of all groups, round-robin over the groups."""
     longest = max(map(len, groups), default=0)
     return [group[turn] for turn in range(longest) for group in groups if turn < len(group)]
 
 
 def _pairs_of(parents: Sequence[Sequence[Sequence[int]]]) -> list[Pair]:
-    """Return pairs of ranks of different groups with one parent, no group twice, spread over parents and groups."""
+    """Return pairs of ranks in different groups of one parent, each group in at most one, spread over all of them."""
     pairs: list[Pair] = []
     turn = 0
     while len(pairs) < MOST_PAIRS:
         more = [groups for groups in parents if len(groups) >= 2 * (turn + 1)]
         for groups in more:
-            # The first with the one in the middle, and so on: neighbours may be nearer to each other than most are.
+            # The first with the one in the middle, and so on: adjacent groups may be closer to each other than most.
             a, b = groups[turn], groups[turn + len(groups) // 2]
             pairs.append((a[0], b[0]))
         turn += 1

@@ -1,4 +1,4 @@
-"""Measuring a machine on a running job: rounds over all steps, until each is sure or the time is up."""
+"""The measurement loop on a running job: rounds over all steps, until each has converged or the budget is used up."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_MEMORIES = 2
 class Effort:
     """When to stop: at a relative error of `target` everywhere, or after `budget_s` (and FEWEST rounds in any case).
 
-    `at_once`: pairs that share no link may be measured at the same time; not where they share processors.
+    `at_once`: pairs that share no link may be measured concurrently; not where they share processors.
     """
 
     target: float = 0.05
@@ -30,7 +30,7 @@ class Effort:
 
 @dataclass
 class LevelSteps:
-    """The steps of one level, in the order in which they need each other; none where it can't be measured."""
+    """The steps of one level, in dependency order; none where it can't be measured."""
 
     plan: LevelPlan
     latency: LatencyStep | None = None
@@ -46,7 +46,7 @@ class LevelSteps:
 
 @dataclass
 class Measured:
-    """All steps of a machine, as far as they got. `seconds` is what it took, `rounds` how often it went over all.
+    """All steps of a machine with their results so far. `seconds`: duration; `rounds`: number of rounds over all steps.
 
     `node_memory`: where a host has several ranks.
     """
@@ -71,7 +71,7 @@ class Measured:
 
 
 class Watcher:
-    """Is told how a calibration goes on; this one keeps silent."""
+    """Progress callbacks of a calibration; these do nothing."""
 
     def starts(self, measured: Measured) -> None:
         """All is planned, nothing is measured yet."""
@@ -80,13 +80,13 @@ class Watcher:
         """A repetition of `step` starts."""
 
     def round_ends(self, measured: Measured) -> None:
-        """A round over all steps that aren't sure is over."""
+        """A round over all steps that haven't converged is over."""
 
 
 def plan_steps(layout: Layout, effort: Effort) -> Measured:
     """Return the steps for the ranks of a job. Raises CalibrateError when no level can be measured at all."""
     if layout.ranks < 2:
-        raise CalibrateError("a job of 1 rank has nobody to send to; give it two ranks at least")
+        raise CalibrateError("a job of 1 rank has no peer to send to; give it two ranks at least")
     levels = [_level_steps(plan, effort) for plan in layout.plan()]
     if not any(level.steps for level in levels):
         raise CalibrateError("no level of the topology has two ranks to measure; run more ranks, on more hosts")
@@ -107,7 +107,7 @@ def _level_steps(plan: LevelPlan, effort: Effort) -> LevelSteps:
 
 
 def measure(measured: Measured, asker: Asker, watcher: Watcher | None = None) -> None:
-    """Repeat the steps that aren't sure yet, all in turns so that a drift of the machine hits all alike.
+    """Repeat the steps that haven't converged, interleaved, so that drift of the machine affects all alike.
 
     Raises CalibrateError when the job fails.
     """

@@ -1,4 +1,4 @@
-"""How ranks of one node share its memory: what 1, 2, 4, ... of them copy at the same time."""
+"""Memory bandwidth contention on a node: the aggregate copy rate of 1, 2, 4, ... concurrent ranks."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from palmette.measure.session import Asker
 
 @dataclass
 class NodeMemoryStep(SharingStep):
-    """What 1, 2, 4, ... ranks of a host copied together.
+    """The aggregate copy rate of 1, 2, 4, ... ranks of a host.
 
-    Each rank copies in memory of its own; what they share are caches, memory channels and, where there are more
-    ranks than processors, those.
+    Each rank copies within its own memory; they share caches, memory channels and, where oversubscribed, processors.
     """
 
     host: str
@@ -28,5 +27,5 @@ class NodeMemoryStep(SharingStep):
         for count in flow_counts(len(self.ranks)):
             pairs = [(rank, rank) for rank in self.ranks[:count]]
             copied = [of_rank[0] for of_rank in asker.ask("memory", (MEMORY_BLOCK, MEMORY_S), pairs, 4 * MEMORY_S)]
-            if all(copied):  # a rank that was not given a processor in that time tells nothing
+            if all(copied):  # invalid where a rank was not scheduled in that time
                 self.rates.setdefault(count, []).append(sum(copied))

@@ -1,9 +1,10 @@
-"""How flows share an edge: k flows at once move k times what one moves, until the edge is full.
+"""Contention model of an edge: k concurrent flows have k times the rate of one, until they saturate the edge.
 
-    bytes per second of all together = min(k * stream, capacity)
+    aggregate bytes per second = min(k * stream, capacity)
 
-The two lines meet between two of the numbers of flows that were tried; each meeting point is tried, and the one with
-the least squares of the logarithms is taken. A meeting point behind the last number means that the flows didn't fill the edge.
+The breakpoint of this piecewise linear model lies between two of the measured flow counts; each is tried, and the one
+with the least squares of the logarithms is taken. A breakpoint after the last count means that the flows didn't
+saturate the edge.
 """
 
 from __future__ import annotations
@@ -16,16 +17,15 @@ import numpy as np
 
 from palmette.calibrate.estimate import relative_error
 
-NEARER = 0.7
-"""A model with one more line must leave less than this share of the squares to be believed."""
-ADDS_LITTLE = 1.25
-"""An edge is full when twice the flows bring less than this times as much; with k flows of the stream's rate they'd
-bring twice."""
+SIMPLER_MODEL = 0.7
+"""The model with the earliest breakpoint is taken unless the best one leaves less than this share of its squares."""
+SATURATED_GAIN = 1.25
+"""An edge is saturated when twice the flows gain less than this factor; unsaturated flows would gain 2."""
 
 
 @dataclass(frozen=True)
 class Fit:
-    """What an edge carries. `filled`: a capacity; else the most that was seen. `error` is relative, 95 %."""
+    """The rate of an edge. `filled`: saturated, so its capacity; else the highest rate measured. `error`: relative."""
 
     bytes_per_s: float
     error: float
@@ -33,7 +33,7 @@ class Fit:
 
 
 def fit(rates: Mapping[int, Sequence[float]]) -> Fit:
-    """Return the capacity that fits `rates`, by number of flows the repetitions' bytes per second of all flows together.
+    """Return the capacity that fits `rates`: by number of flows, the aggregate bytes per second of each repetition.
 
     Raises ValueError without any.
     """
@@ -42,9 +42,9 @@ def fit(rates: Mapping[int, Sequence[float]]) -> Fit:
         raise ValueError("no rates to fit")
     models = sorted(_models(counts, rates))
     squares, full_from = models[0]
-    # Fewer points on the rising line say the same with fewer figures.
+    # Prefer the model with fewer points on the rising line.
     for other, start in sorted(models, key=lambda model: model[1]):
-        if other * NEARER <= squares:
+        if other * SIMPLER_MODEL <= squares:
             squares, full_from = other, start
             break
     on_edge = [value for k in counts[full_from:] for value in rates[k]]
@@ -55,7 +55,7 @@ def fit(rates: Mapping[int, Sequence[float]]) -> Fit:
 
 
 def _models(counts: Sequence[int], rates: Mapping[int, Sequence[float]]) -> Iterator[tuple[float, int]]:
-    """Yield the squares that each model leaves, and the index of the first number of flows that fills the edge in it."""
+    """Yield the residual squares of each model, and the index of its first flow count that saturates the edge."""
     for start in range(len(counts) + 1):
         rising = [math.log(value / k) for k in counts[:start] for value in rates[k]]
         level = [math.log(value) for k in counts[start:] for value in rates[k]]
@@ -64,11 +64,11 @@ def _models(counts: Sequence[int], rates: Mapping[int, Sequence[float]]) -> Iter
 
 
 def _is_full(counts: Sequence[int], rates: Mapping[int, Sequence[float]], full_from: int) -> bool:
-    """Whether the edge is seen to be full: more flows brought little more, or the last ones far less than they'd move alone."""
+    """Whether the edge is saturated: more flows gained little, or the last ones got far less than they'd move alone."""
     last = counts[-1]
     together = float(np.mean(rates[last]))
     if full_from < len(counts) - 1:
         before = counts[full_from]
-        return together < ADDS_LITTLE * float(np.mean(rates[before])) or last < 2 * before
+        return together < SATURATED_GAIN * float(np.mean(rates[before])) or last < 2 * before
     rising = float(np.mean([value / k for k in counts[:full_from] for value in rates[k]]))
-    return together < rising * last / ADDS_LITTLE
+    return together < rising * last / SATURATED_GAIN

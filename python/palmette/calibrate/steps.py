@@ -1,7 +1,7 @@
-"""The measurements, each a step that is repeated until its figures are sure.
+"""The measurements: latency, overhead and gap, stream rate, contention, memory; each a step repeated until convergence.
 
-A repetition adds one figure for each pair (the median of its samples) or each number of flows. It learns from the
-repetitions before how many samples take how long.
+A repetition adds one value per pair (the median of its samples) or per number of flows. It derives the number of
+samples from the times of earlier repetitions.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from palmette.calibrate.sharing import Fit, fit
 from palmette.measure.session import Asker, Pair
 
 ROUND_S = 0.15
-"""About what one repetition of one pair takes."""
+"""Approximate time of one repetition of one pair."""
 TINY_BYTES = 1
 BURST = 32
 PILOT_BYTES = 64 << 10
 SMALLEST_MESSAGE, LARGEST_MESSAGE = 64 << 10, 4 << 20
 MESSAGE_S = 5e-3
-"""Messages of a stream are as long as this takes: far more than what one costs, far less than the measurement."""
-WARM_S = 0.15
-"""Flows pass this long before they count, until queues on the way are as full as they get."""
+"""Transfer time of a stream's message: far above its overhead, far below the measurement."""
+WARMUP_S = 0.15
+"""Flows run this long before they are timed, until queues on the path have reached a steady state."""
 MEMORY_BLOCK = 256 << 10
 MEMORY_S = 0.05
 
@@ -41,14 +41,14 @@ class Step(Protocol):
 
     @property
     def error(self) -> float:
-        """The largest relative error of its figures; infinite before there is one."""
+        """The largest relative error of its values; infinite before there is one."""
         ...
 
 
-def _asked(
+def _measured(
     asker: Asker, what: str, numbers: Sequence[float], pairs: Sequence[Pair], seconds: float, at_once: bool
 ) -> Iterator[list[float]]:
-    """Yield the figures of each pair, of all at the same time or of one after the other."""
+    """Yield the values of each pair, measured concurrently or one after the other."""
     for some in [pairs] if at_once else [[pair] for pair in pairs]:
         yield from asker.ask(what, numbers, some, seconds)
 
@@ -59,7 +59,7 @@ def _whole(value: float, low: int, high: int) -> int:
 
 @dataclass
 class LatencyStep:
-    """Half of a round trip of a tiny message, each pair for itself."""
+    """Half of the round trip time of a tiny message, per pair."""
 
     level: LevelPlan
     at_once: bool
@@ -70,13 +70,13 @@ class LatencyStep:
         self.label = f"latency {self.level.name or 'on one host'}"
 
     def repeat(self, asker: Asker) -> None:
-        """Ping-pong for a while with each pair; the first time only to learn how long that takes."""
+        """Ping-pong with each pair; the first time with a pilot run that determines the number of trips."""
         known = self.latency.mean
         if math.isnan(known):
-            pilot = _asked(asker, "pingpong", (TINY_BYTES, 5), self.level.pairs, 1, self.at_once)
+            pilot = _measured(asker, "pingpong", (TINY_BYTES, 5), self.level.pairs, 1, self.at_once)
             known = max(median(half_s) for half_s in pilot)
         trips = _whole(ROUND_S / (2 * known), 10, 1000)
-        asked = _asked(asker, "pingpong", (TINY_BYTES, trips), self.level.pairs, 2 * known * trips, self.at_once)
+        asked = _measured(asker, "pingpong", (TINY_BYTES, trips), self.level.pairs, 2 * known * trips, self.at_once)
         for half_s in asked:
             self.latency.add(median(half_s))
             self.samples += len(half_s)
@@ -88,9 +88,9 @@ class LatencyStep:
 
 @dataclass
 class OverheadStep:
-    """How long the ends are busy with a tiny message: in the send, and in the receive of one that has come.
+    """Overhead o of a tiny message: the time in its send, and in the receive of one that has already arrived.
 
-    And the gap: how far apart messages come that are sent back to back.
+    Also the gap g: the interval between arrivals of messages that are sent back to back.
     """
 
     level: LevelPlan
@@ -110,7 +110,7 @@ class OverheadStep:
         wait_s = 4 * latency_s + 200e-6  # a round trip, and as much again
         count = _whole(ROUND_S / wait_s, 10, 400)
         numbers = (TINY_BYTES, count, wait_s)
-        for times in _asked(asker, "overhead", numbers, self.level.pairs, count * wait_s, self.at_once):
+        for times in _measured(asker, "overhead", numbers, self.level.pairs, count * wait_s, self.at_once):
             send, receive = median(times[:count]), median(times[count:])
             self.send.add(send)
             self.receive.add(receive)
@@ -118,7 +118,7 @@ class OverheadStep:
         trips = _whole(ROUND_S / 2 / (4 * latency_s), 5, 100)
         timed: list[list[float]] = []
         for messages in (1, 1 + BURST):
-            asked = _asked(
+            asked = _measured(
                 asker, "burst", (TINY_BYTES, messages, trips), self.level.pairs, 4 * latency_s * trips, self.at_once
             )
             timed.append([median(times) for times in asked])
@@ -132,7 +132,7 @@ class OverheadStep:
 
 @dataclass
 class StreamStep:
-    """Bytes per second of large messages, each pair for itself."""
+    """Bytes per second of large messages, per pair."""
 
     level: LevelPlan
     at_once: bool
@@ -143,12 +143,12 @@ class StreamStep:
         self.label = f"stream {self.level.name or 'on one host'}"
 
     def repeat(self, asker: Asker) -> None:
-        """Stream for a while with each pair."""
+        """Stream large messages with each pair."""
         if not self.message_bytes:
-            pilot = _asked(asker, "pingpong", (PILOT_BYTES, 3), self.level.pairs, 1, self.at_once)
+            pilot = _measured(asker, "pingpong", (PILOT_BYTES, 3), self.level.pairs, 1, self.at_once)
             self.message_bytes = message_bytes(PILOT_BYTES / min(median(half_s) for half_s in pilot))
-        numbers = (self.message_bytes, WARM_S, ROUND_S)
-        for rates in _asked(asker, "stream", numbers, self.level.pairs, WARM_S + ROUND_S, self.at_once):
+        numbers = (self.message_bytes, WARMUP_S, ROUND_S)
+        for rates in _measured(asker, "stream", numbers, self.level.pairs, WARMUP_S + ROUND_S, self.at_once):
             self.stream.add(rates[0])
 
     @property
@@ -164,24 +164,26 @@ def message_bytes(bytes_per_s: float) -> int:
 
 @dataclass(kw_only=True)
 class SharingStep:
-    """What 1, 2, 4, ... users of something carry together; `rates`: by their number the repetitions' bytes per second."""
+    """Aggregate rate of 1, 2, 4, ... users of a shared resource; `rates`: by their number, bytes per second of each
+    repetition.
+    """
 
     rates: dict[int, list[float]] = field(default_factory=dict)
 
     @property
     def fit(self) -> Fit:
-        """What is shared carries so much. Raises ValueError before there is a figure."""
+        """Capacity of the shared resource. Raises ValueError before there is a value."""
         return fit(self.rates)
 
     @property
     def error(self) -> float:
-        """Relative, 95 %; infinite before there is a figure."""
+        """Relative, 95 %; infinite before there is a value."""
         return self.fit.error if self.rates else math.inf
 
 
 @dataclass
 class SharedStep(SharingStep):
-    """What 1, 2, 4, ... flows at once move over one edge, and as many in both directions."""
+    """Aggregate rate of 1, 2, 4, ... concurrent flows over one edge, and of as many in both directions."""
 
     level: LevelPlan
     edge: EdgePlan
@@ -202,10 +204,10 @@ class SharedStep(SharingStep):
             self.both_ways.append(self._together(asker, size, [*there, *((b, a) for a, b in back)]))
 
     def _together(self, asker: Asker, size: int, flows: Sequence[Pair]) -> float:
-        # Each flow gets its share only: the time for enough messages grows with their number.
+        # Each flow gets only its share: the time for enough messages grows with their number.
         slow = len(flows) * size / max(self.stream.stream.mean, 1)
         seconds = max(ROUND_S, min(8 * slow, 4.0))
-        return sum(rate[0] for rate in asker.ask("stream", (size, WARM_S, seconds), flows, WARM_S + seconds))
+        return sum(rate[0] for rate in asker.ask("stream", (size, WARMUP_S, seconds), flows, WARMUP_S + seconds))
 
 
 def flow_counts(most: int) -> list[int]:
@@ -216,7 +218,7 @@ def flow_counts(most: int) -> list[int]:
 
 @dataclass
 class MemoryStep:
-    """What one rank copies and reduces in its own memory, on a few hosts."""
+    """Copy and reduction rates of one rank in its own memory, on a few hosts."""
 
     ranks: Sequence[int]
     at_once: bool
@@ -229,7 +231,7 @@ class MemoryStep:
     def repeat(self, asker: Asker) -> None:
         """Measure both on each of the ranks."""
         pairs = [(rank, rank) for rank in self.ranks]
-        for copied, reduced in _asked(asker, "memory", (MEMORY_BLOCK, MEMORY_S), pairs, 4 * MEMORY_S, self.at_once):
+        for copied, reduced in _measured(asker, "memory", (MEMORY_BLOCK, MEMORY_S), pairs, 4 * MEMORY_S, self.at_once):
             self.copy.add(copied or math.nan)
             self.reduce.add(reduced or math.nan)
 

@@ -1,4 +1,4 @@
-"""A calibration as a table of 80 columns, and as JSON."""
+"""Output of a calibration: a table of 80 columns, and JSON."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ SAME_HOST = "same host"
 
 
 def plan_line(measured: Measured) -> str:
-    """Return what is going to be measured and how long that takes at most, in one line."""
+    """Return what is going to be measured and the maximum duration, in one line."""
     levels = sum(bool(level.steps) for level in measured.levels)
     pairs = sum(len(level.plan.pairs) for level in measured.levels if level.steps)
     edges = sum(len(level.shared) for level in measured.levels)
     effort = measured.effort
     return (
         f"{plural(levels, 'level')} by {plural(pairs, 'pair')} of ranks, {plural(edges, 'shared edge')}, memory:"
-        f" until all is known within {effort.target:.1%} (95 %), for {effort.budget_s:.0f} s at most, {FEWEST} rounds at least"
+        f" until all is known within {effort.target:.1%} (95 %), for {effort.budget_s:.0f} s at most,"
+        f" {FEWEST} rounds at least"
     )
 
 
@@ -71,7 +72,7 @@ def _shared_cells(fit: Any) -> list[str]:
 
 
 def memory_line(measured: Measured) -> str:
-    """Return what one rank moves in its own memory."""
+    """Return the copy and reduction rates of one rank in its own memory."""
 
     def text(estimate: Estimate) -> str:
         return f"{rate_text(estimate.mean)} {error_text(estimate.error)}" if estimate.values else "not measured"
@@ -80,12 +81,12 @@ def memory_line(measured: Measured) -> str:
 
 
 def node_memory_line(measured: Measured) -> str | None:
-    """Return what ranks of one node copy at the same time; None where no node has several."""
+    """Return the aggregate copy rate of concurrent ranks of one node; None where no node has several."""
     together = measured.node_memory
     if together is None or not together.rates:
         return None
     fit, most = together.fit, max(together.rates)
-    full = ", which fills it" if fit.filled else ""
+    full = ", which saturates it" if fit.filled else ""
     rate = Estimate(together.rates[most]).mean
     return (
         f"memory of {together.host}: {most} ranks at once copy {rate_text(rate)} {error_text(fit.error)} together{full}"
@@ -93,7 +94,7 @@ def node_memory_line(measured: Measured) -> str | None:
 
 
 def notes(measured: Measured) -> list[str]:
-    """Return what wasn't measured, and what isn't sure."""
+    """Return what wasn't measured, and what hasn't converged."""
     lines = [f"{level.plan.name}: {level.plan.why_not}" for level in measured.levels if level.plan.why_not]
     unsure = [step for step in measured.steps if step.error > measured.effort.target]
     if unsure:
@@ -106,7 +107,7 @@ def notes(measured: Measured) -> list[str]:
 
 
 def to_json(measured: Measured, topology: Topology, remarks: list[str], output: str) -> dict[str, Any]:
-    """Return the result for programs."""
+    """Return the result as JSON values."""
     machine = topology.to_json()["machine"]
     return {
         "output": output,

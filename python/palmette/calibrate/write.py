@@ -1,4 +1,4 @@
-"""From measurements to topology.json: what was measured replaces what stood there, all else stays."""
+"""Writing calibrated costs into topology.json: measured values replace former ones, all else is kept."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ AGREES = 0.1
 
 @dataclass
 class Written:
-    """What became of the capacities: sentences for people, about edges whose known capacity was wrong or stayed unknown."""
+    """Number of capacities and loads written; `remarks`: edges whose known capacity was wrong or is still unknown."""
 
     capacities: int = 0
     loads: int = 0
@@ -35,7 +35,7 @@ class Written:
 
 
 def calibration_of(measured: Measured, job: JobLine, layout: Layout) -> Calibration:
-    """Return the record of a calibration that is over."""
+    """Return the record of a finished calibration: provenance and errors."""
     calibration = Calibration(
         date=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         mpi=job.mpi,
@@ -59,10 +59,10 @@ def calibration_of(measured: Measured, job: JobLine, layout: Layout) -> Calibrat
 
 
 def write_into(topology: Topology, measured: Measured, calibration: Calibration, *, loads: bool = False) -> Written:
-    """Put the costs into `topology`, and the record of how they came about.
+    """Write the costs and their provenance into `topology`.
 
-    A level that wasn't measured keeps its costs, and its record of an older calibration. With `loads` a capacity
-    that is lower than known is the load of other traffic; otherwise the known one was wrong.
+    A level that wasn't measured keeps its costs, and its record of an older calibration. With `loads`, a capacity below
+    the known one is attributed to the load of other traffic; otherwise the known one is replaced.
     """
     machine = topology.machine
     written = Written()
@@ -81,7 +81,7 @@ def write_into(topology: Topology, measured: Measured, calibration: Calibration,
             elif step.fit.filled:  # a node's memory: no edge of the tree
                 target.together_bytes_per_s = _rounded(step.fit.bytes_per_s)
     memory = measured.memory
-    machine.memory = Memory(_figure(memory.copy), _figure(memory.reduce), CALIBRATED)
+    machine.memory = Memory(_mean(memory.copy), _mean(memory.reduce), CALIBRATED)
     if machine.calibration is not None:
         old = machine.calibration
         known = {level.name for level in machine.levels}
@@ -95,8 +95,8 @@ def write_into(topology: Topology, measured: Measured, calibration: Calibration,
 def costs_of(level: LevelSteps) -> tuple[float, float, float]:
     """Return latency, overhead and stream rate of a level that was measured.
 
-    The overheads of both ends are part of the latency: where a slow scheduler makes the ends look busier than that,
-    they fill it.
+    The overheads of both ends are part of the latency: where a slow scheduler inflates them beyond that, they are
+    capped at half of it.
     """
     assert level.latency is not None and level.overhead is not None and level.stream is not None
     latency_s = level.latency.latency.mean
@@ -114,7 +114,7 @@ def _put_costs(target: Level | HostCosts, level: LevelSteps) -> None:
 
 
 def _put_capacity(step: SharedStep, written: Written, *, loads: bool) -> None:
-    """Write the capacity of an edge to all edges of its kind, by the rule of docs/guide/calibrate.md."""
+    """Write the capacity of an edge to all edges of the same known capacity, by the rule of docs/guide/calibrate.md."""
     fit, edge = step.fit, step.edge
     known = edge.node.up_bytes_per_s
     what = f"{plural(len(edge.alike), 'edge')} like {edge.node.name}'s"
@@ -122,7 +122,7 @@ def _put_capacity(step: SharedStep, written: Written, *, loads: bool) -> None:
         if known is None:
             flows = plural(max(step.rates), "flow")
             written.remarks.append(
-                f"{what}: {flows} didn't fill them; at least {rate_text(fit.bytes_per_s)}, capacity unknown"
+                f"{what}: {flows} didn't saturate them; at least {rate_text(fit.bytes_per_s)}, capacity unknown"
             )
         return
     if known is not None and agrees(known, fit):
@@ -162,9 +162,9 @@ def _level_fit(level: LevelSteps) -> LevelFit:
         stream_error=_error(level.stream.stream),
         samples=level.latency.samples,
         pairs=len(level.plan.pairs),
-        send_overhead_s=_figure(level.overhead.send),
-        receive_overhead_s=_figure(level.overhead.receive),
-        gap_s=_figure(level.overhead.gap),
+        send_overhead_s=_mean(level.overhead.send),
+        receive_overhead_s=_mean(level.overhead.receive),
+        gap_s=_mean(level.overhead.gap),
         shared=list(_shared(level)),
     )
 
@@ -186,16 +186,16 @@ def _shared_fit(edge: str, fit: Fit, rates: Mapping[int, list[float]]) -> Shared
     )
 
 
-def _figure(estimate: Estimate) -> float | None:
+def _mean(estimate: Estimate) -> float | None:
     return _rounded(estimate.mean) if estimate.values else None
 
 
-def _error(figure: Estimate | Fit) -> float | None:
-    """None where it is unknown: one repetition says nothing."""
-    error = figure.error
+def _error(value: Estimate | Fit) -> float | None:
+    """None where it is unknown: one repetition has no error."""
+    error = value.error
     return _rounded(error) if math.isfinite(error) else None
 
 
 def _rounded(value: float) -> float:
-    """Four digits are more than any of it is worth."""
+    """Round to four significant digits, more than the measurement's accuracy."""
     return float(f"{value:.4g}")

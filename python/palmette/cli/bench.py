@@ -24,7 +24,7 @@ from palmette.bench.traffic import Traffic
 from palmette.cli import installations
 from palmette.cli.bench_place import DEFAULT_LAB as DEFAULT_LAB
 from palmette.cli.bench_place import Where
-from palmette.cli.bench_plan import RunPlan, plan_run, say_left_out, write_load
+from palmette.cli.bench_plan import RunPlan, plan_run, report_left_out, write_load
 from palmette.cli.bench_progress import BenchProgress
 from palmette.cli.bench_show import show_run as show_run
 from palmette.cli.common import CliError, Whole, assignment, console, emit_json, errors, json_option
@@ -42,7 +42,7 @@ from palmette.topology.placement import PlacementError
 
 @contextmanager
 def one_line_errors() -> Iterator[None]:
-    """Turn the errors of all that a benchmark stands on into the command line's."""
+    """Convert the errors of a benchmark's layers to CliError."""
     try:
         yield
     except (
@@ -84,24 +84,24 @@ def one_line_errors() -> Iterator[None]:
 @click.option("--root", type=Whole(0), default=0, show_default=True, help="Root of the collectives.")
 @click.option("--env", "assignments", multiple=True, metavar="K=V", help="Set a variable in the ranks (repeatable).")
 @click.option("--repeat", type=Whole(1), default=1, show_default=True, help="Jobs for each MPI and placement.")
-@click.option("--seconds", type=click.FloatRange(0), default=2.0, show_default=True, help="Time a cell.")
-@click.option("--min-iterations", type=Whole(1), default=8, show_default=True, help="Pairs a cell, at least.")
+@click.option("--seconds", type=click.FloatRange(0), default=2.0, show_default=True, help="Time per cell.")
+@click.option("--min-iterations", type=Whole(1), default=8, show_default=True, help="Pairs per cell, at least.")
 @click.option("--max-iterations", type=Whole(1), default=1000, show_default=True, help="At most.")
-@click.option("--floor", is_flag=True, help="Measure with the lab's rates off, too: what the links don't set.")
-@click.option("--pass-through", is_flag=True, help="Measure, too, what a call costs that palmette leaves to the MPI.")
-@click.option("--side-by-side", is_flag=True, help="Show the MPIs beside each other, against the fastest of them.")
-@click.option("--rival", "rivals", multiple=True, metavar="NAME", help="mpich-topology, or NAME:MPI[:K=V,...], beside.")
-@click.option("--traffic", metavar="KIND", help="Once more under it: alltoall[:half|:all][:SIZE].")
+@click.option("--floor", is_flag=True, help="Also measure with the lab's rate limits off: the lower bound.")
+@click.option("--pass-through", is_flag=True, help="Also measure the overhead of calls left to the MPI.")
+@click.option("--side-by-side", is_flag=True, help="Compare the MPIs side by side, against the fastest.")
+@click.option("--rival", "rivals", multiple=True, metavar="NAME", help="And mpich-topology, or NAME:MPI[:K=V,...].")
+@click.option("--traffic", metavar="KIND", help="Also measure under load: alltoall[:half|:all][:SIZE].")
 @click.option(
     "--write-load",
     "write_load_to",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="topology.json with what the traffic takes of each link.",
+    help="Write topology.json with the traffic's load of each link.",
 )
 @click.option("--budget", callback=duration, metavar="TIME", help="Fit everything in this time: 900s, 15min, 2h.")
-@click.option("--resume", is_flag=True, help="Go on with the last run of the same settings and commit.")
-@click.option("--no-preload", is_flag=True, help="Compare the MPI with itself: what the noise makes of it.")
+@click.option("--resume", is_flag=True, help="Resume the last run of the same settings and commit.")
+@click.option("--no-preload", is_flag=True, help="Compare the MPI with itself: the noise level.")
 @click.option("--timeout", callback=duration, metavar="TIME", help="End a job after this time. [default: by its cells]")
 @click.option(
     "--store",
@@ -160,9 +160,9 @@ def command(
 ) -> None:
     """Measure collectives under the MPI alone and with palmette.
 
-    COLLECTIVES are separated by commas; all, blocking and nonblocking stand for several. Both are called in turns in one
-    job; results are checked; all ranks start at a common time. A set names all at once, and its targets; what else is
-    given wins over it. docs/guide/bench.md says how verdicts come about.
+    COLLECTIVES are separated by commas; all, blocking and nonblocking stand for several. Calls with and without
+    palmette alternate in one job; results are checked; all ranks start at a common time. A set defines all options and
+    its targets; options that are given override it. docs/guide/bench.md describes the verdicts.
 
     `palmette bench pattern` measures messages between groups of ranks, `palmette bench compose` composed plans.
     """
@@ -211,14 +211,14 @@ def command(
         with where.place(local=local) as place, open_store(store, create=True) as kept:
             plan = plan_run(settings, place, kept, resume=resume)
             run = run_with_progress(settings, place, kept, plan)
-            say_left_out(plan)
+            report_left_out(plan)
         rows = evaluate(run)
         if page is not None:
             write_page(page, run, rows)
         if write_load_to is not None:
             write_load(write_load_to, run)
-    beside = side_by_side or bool(named_set and named_set.beside)
-    show_run(run, rows, store, page, as_json=as_json, beside=beside)
+    side_by_side = side_by_side or bool(named_set and named_set.side_by_side)
+    show_run(run, rows, store, page, as_json=as_json, side_by_side=side_by_side)
     counted = rows if fail_if_any_slower else [row for row in rows if row.trusted] if fail_if_slower else []
     _set_status(run, counted, outcomes_of(run) if fail_if_missed else [])
 
@@ -230,11 +230,11 @@ _PARAMETERS = {
     "env": "assignments",
     "budget_s": "budget",
 }
-"""Fields of Settings whose option is called otherwise."""
+"""Fields of Settings whose option has another name."""
 
 
 def _is_given(context: click.Context, field: str) -> bool:
-    """Whether the command line says what a field of Settings is."""
+    """Whether a field of Settings was given on the command line."""
     source = context.get_parameter_source(_PARAMETERS.get(field, field))
     return source is click.core.ParameterSource.COMMANDLINE
 

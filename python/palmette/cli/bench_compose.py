@@ -1,4 +1,4 @@
-"""`palmette bench compose`: composed plans beside the MPI's own collectives, and their tuning."""
+"""`palmette bench compose`: composed plans against the MPI's own collectives, and their tuning."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ EXAMPLE = "palmette bench compose broadcast,reduce --sizes 1M --placement random
 )
 @click.option("--tune", is_flag=True, help="Measure what the model finds best, and name the fastest.")
 @click.option(
-    "--budget", default="1min", show_default=True, callback=duration, metavar="TIME", help="What tuning may take."
+    "--budget", default="1min", show_default=True, callback=duration, metavar="TIME", help="Time limit of tuning."
 )
-@click.option("--placement", "placements", default="block", show_default=True, help="Placements, with commas between.")
+@click.option("--placement", "placements", default="block", show_default=True, help="Placements, separated by commas.")
 @click.option("--mpi", "mpis", help="mpich, openmpi, impi, or `all`. [default: the first that is installed]")
 @click.option("--lab", "lab_spec", metavar="SPEC", help="Build this emulated cluster.")
 @click.option("--lab-name", metavar="NAME", help="Use the lab of that name that is up.")
@@ -77,11 +77,11 @@ def command(
     picture: Path | None,
     as_json: bool,
 ) -> None:
-    """Measure composed plans beside the MPI's own collectives.
+    """Measure composed plans against the MPI's own collectives.
 
-    COMPOSITIONS are names of `palmette compose --list`, with commas between. Without --factoring the four of `palmette
-    compose --auto` are measured: direct, hierarchical, striped, pipelined. Beside the times stands what does not depend on
-    load: messages, bytes between groups, scratch of a rank, stages.
+    COMPOSITIONS are names of `palmette compose --list`, separated by commas. Without --factoring the four of `palmette
+    compose --auto` are measured: direct, hierarchical, striped, pipelined. The output adds metrics that do not depend
+    on load: messages, bytes between groups, scratch of a rank, stages.
     """
     names = split(compositions)
     for name in names:
@@ -109,7 +109,7 @@ def command(
                     share_s = budget / (len(jobs) * cells)
                     asked, settings = choose_seconds(asked, settings, share_s)
                 label = f"{mpi.name} {mpi.version}" + (f", {placement}" if not local else "")
-                with errors.status(f"{label}: {sum(len(one.variants) for one in asked)} plans beside the MPI"):
+                with errors.status(f"{label}: {sum(len(one.variants) for one in asked)} plans against the MPI"):
                     measured = measure(place, mpi, placement, asked, settings, ppn=ppn, ranks=ranks)
                 results += [(label, cell) for cell in measured]
     if picture is not None:
@@ -152,7 +152,7 @@ def _asked(
     fixed: tuple[Named, ...],
     tune: bool,
 ) -> list[Asked]:
-    """What to measure beside the MPI: the given factorings, those of --auto, or candidates for tuning."""
+    """What to measure against the MPI: the given factorings, those of --auto, or candidates for tuning."""
     job, _ = job_on(place, placement, ppn, ranks)
     if root >= job.size:
         raise CliError(f"--root {root}: the job has {job.size} ranks only")
@@ -169,7 +169,7 @@ def _asked(
                     variants = _different(
                         [Named(one.name, one.factoring) for one in ablation(composition, job, status.update)]
                     )
-                for variant in variants:  # what must fail shall fail before anything is started
+                for variant in variants:  # fail before anything is started
                     _core_check(variant, composition, job)
                 asked.append(Asked(name, size, variants))
     return asked
@@ -183,7 +183,7 @@ def _core_check(variant: Named, composition: Composition, job: _core.Job) -> Non
 
 
 def _different(variants: list[Named]) -> tuple[Named, ...]:
-    """Leave out what is the same as what stands before it: a step of the ablation that gained nothing."""
+    """Leave out variants equal to the preceding one: steps of the ablation that changed nothing."""
     kept: list[Named] = []
     for variant in variants:
         if all(variant.factoring != other.factoring for other in kept):

@@ -1,4 +1,4 @@
-"""Where `palmette bench` runs: a lab that it makes or that is up, or ranks of this machine."""
+"""Where `palmette bench` runs: a new or an existing lab, or local ranks."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Where:
                 raise CliError("--spine-delay is set when a lab is made; leave it out with --lab-name")
             yield LabPlace(Lab.attach(self.lab_name))
         else:
-            # A name of its own: somebody's lab may be up.
+            # A unique name: a lab of the default name may be up.
             name = free_lab_name("bench")
             with Lab.up(self.lab_spec or DEFAULT_LAB, name=name, spine_delay_s=self.spine_delay_s) as lab:
                 yield LabPlace(lab)

@@ -1,4 +1,4 @@
-"""What `palmette bench` does before it measures: what is left to do, how long it takes, and what fits in a budget."""
+"""Planning a benchmark run: the cells left after --resume, the expected duration, and what fits the time budget."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from palmette.cli.common import CliError, errors, write_file
 from palmette.measure.machine import describe_machine
 from palmette.measure.places import Place
 
-_SAID_FROM_S = 60.0
-"""Shorter ones begin without a word."""
+_ESTIMATE_FROM_S = 60.0
+"""Shorter runs start without an estimate."""
 
 _MAY_DIFFER = (
     "budget_s",
@@ -37,12 +37,12 @@ _MAY_DIFFER = (
     "collectives",
     "rivals",
 )
-"""Settings that a run may be gone on with when they have changed: they say which cells, or how long, and not what a cell is."""
+"""Settings that may change when a run is resumed: they select cells or durations, and don't change what a cell is."""
 
 
 @dataclass(frozen=True)
 class RunPlan:
-    """The jobs to do, the run to add them to (None: a new one), and what keeps them within a budget (None: there is none)."""
+    """The jobs to do, the run that they extend (None: a new one), and what enforces the budget (None: no budget)."""
 
     jobs: list[Planned]
     before: Run | None
@@ -52,7 +52,7 @@ class RunPlan:
 def plan_run(settings: Settings, place: Place, store: Store, *, resume: bool) -> RunPlan:
     """Return what to do; says how long it takes on standard error.
 
-    Raises CliError when `resume` finds nothing to go on with or nothing left, and what plan_jobs raises.
+    Raises CliError when `resume` finds no run or no cell left, and what plan_jobs raises.
     """
     jobs = plan_jobs(settings)
     before = _run_to_resume(settings, place, store) if resume else None
@@ -60,36 +60,37 @@ def plan_run(settings: Settings, place: Place, store: Store, *, resume: bool) ->
         total = _count(jobs, settings)
         jobs = without_done(jobs, settings, before)
         left = _count(jobs, settings)
-        _say(f"going on with run {before.id}: {total - left} of {total} cells are there")
+        _say(f"resuming run {before.id}: {total - left} of {total} cells are done")
         if not jobs:
             raise CliError(f"run {before.id} has all cells already; `palmette report {before.id}` shows it")
     bounds = _Bounds(settings, place)
     if settings.budget_s is None:
         seconds = expected_seconds(jobs, settings, bounds)
-        if seconds >= _SAID_FROM_S:
+        if seconds >= _ESTIMATE_FROM_S:
             _say(f"{len(jobs)} jobs, {duration_text(seconds)}")
         return RunPlan(jobs, before, None)
     fitted = fit(jobs, settings, bounds, settings.budget_s)
     if not any(job.cells for job in fitted.jobs) and settings.collectives:
         raise CliError(
-            f"--budget {settings.budget_s:g}s is too short for any cell of {len(jobs)} jobs, of which the cheapest needs"
-            f" {duration_text(cheapest_seconds(jobs, settings, bounds))}; give more, or fewer placements and MPIs"
+            f"--budget {settings.budget_s:g}s is too short for any cell of {len(jobs)} jobs, of which the cheapest"
+            f" needs {duration_text(cheapest_seconds(jobs, settings, bounds))}; give more, or fewer placements and MPIs"
         )
     limit = next((job.limit_s for job in fitted.jobs if job.limit_s is not None), None)
     each = f", up to {limit:g} s a cell" if limit is not None else ""
     _say(f"{len(fitted.jobs)} jobs, {duration_text(fitted.expected_s)}{each}")
     if fitted.left_out:
         _say(
-            f"too dear for the budget: {_cell_words([cell for _, cell in fitted.left_out])}; --resume with more measures them"
+            f"over the budget, skipped: {_cell_words([cell for _, cell in fitted.left_out])};"
+            " --resume with more measures them"
         )
     return RunPlan(fitted.jobs, before, Keeper(settings, bounds, settings.budget_s, time.monotonic))
 
 
-def say_left_out(plan: RunPlan) -> None:
-    """Say which cells were given up on the way to stay within the budget."""
+def report_left_out(plan: RunPlan) -> None:
+    """Report the cells that were skipped during the run to stay within the budget."""
     if plan.keeper is not None and plan.keeper.left_out:
         words = _cell_words([cell for _, cell in plan.keeper.left_out])
-        _say(f"given up for the budget in some jobs: {words}; --resume with more measures them")
+        _say(f"skipped in some jobs to stay within the budget: {words}; --resume with more measures them")
 
 
 def _count(jobs: Sequence[Planned], settings: Settings) -> int:
@@ -151,7 +152,7 @@ def _run_to_resume(settings: Settings, place: Place, store: Store) -> Run:
                     "measure anew without --resume"
                 )
             return run
-    raise CliError(f"{store.path} holds no run of these settings to go on with; leave --resume out to begin one")
+    raise CliError(f"{store.path} holds no run of these settings to resume; leave --resume out to begin one")
 
 
 def _plain(value: object) -> object:
@@ -160,7 +161,7 @@ def _plain(value: object) -> object:
 
 
 def write_load(path: Path, run: Run) -> None:
-    """Write the run's topology with what traffic took of each link. Raises CliError."""
+    """Write the run's topology with the traffic's load of each link. Raises CliError."""
     loads = mean_loads(run)
     if run.topology is None or not loads:
         raise CliError("no loaded job came to its end, so no load was measured; see the failures above", status=1)

@@ -42,7 +42,7 @@ class BenchProgress(Bar, Watcher):
         self.move(self._before + cells)
 
     def job_ends(self, job: Job) -> None:
-        """Say that the job is over, and what went wrong."""
+        """Report that the job is over, and its error."""
         if job.error or not self.is_shown:
             outcome = job.error or f"{len(job.cells)} cells in {job.seconds:.0f} s"
             self._console.print(f"{self._label}: {outcome}", markup=False)

@@ -13,26 +13,26 @@ from palmette.bench.loads import mean_loads
 from palmette.bench.pass_through import pass_costs
 from palmette.bench.results import Run
 from palmette.bench.sets import outcomes_of
-from palmette.bench.side_by_side import mean_speeds, side_by_side
+from palmette.bench.side_by_side import mean_speeds, side_cells
 from palmette.bench.side_text import mean_lines, pass_lines, side_lines, target_lines
 from palmette.bench.text import summary_lines, tables
 from palmette.cli.common import console, emit_json
 
 
 def show_run(
-    run: Run, rows: Sequence[Row], store: Path, page: Path | None, *, as_json: bool, beside: bool = False
+    run: Run, rows: Sequence[Row], store: Path, page: Path | None, *, as_json: bool, side_by_side: bool = False
 ) -> None:
-    """Print the tables, or the JSON. `beside`: the MPIs beside each other and not one after the other."""
+    """Print the tables, or the JSON. `side_by_side`: compare the MPIs in one table, not one table per MPI."""
     if as_json:
         emit_json(run_json(run, rows, store, page))
         return
-    cells = side_by_side(run)
+    cells = side_cells(run)
     means = mean_speeds(cells)
     console.print(
         f"{run.place}; {run.machine['cpu']}, {run.machine['cores']} cores; palmette {run.machine['palmette']}"
     )
     pairs = pairs_of(rows)
-    if beside and cells:
+    if side_by_side and cells:
         _print_lines(side_lines(cells, means))
     elif pairs:
         _print_lines(loaded_lines(pairs))
@@ -40,7 +40,7 @@ def show_run(
         for table in tables(rows):
             console.print()
             console.print(table)
-    if beside and cells and pairs:
+    if side_by_side and cells and pairs:
         _print_lines(loaded_lines(pairs))
     blocks = (load_lines(run), mean_lines(means), pass_lines(pass_costs(run.jobs)), target_lines(outcomes_of(run)))
     for lines in blocks:
@@ -60,7 +60,7 @@ def _print_lines(lines: Sequence[str]) -> None:
 
 def run_json(run: Run, rows: Sequence[Row], store: Path, page: Path | None) -> dict[str, Any]:
     """Return all that is known of a run but its samples."""
-    cells = side_by_side(run)
+    cells = side_cells(run)
     return {
         "run": run.id,
         "store": str(store),

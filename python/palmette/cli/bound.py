@@ -30,7 +30,7 @@ MOST_LINES = 64
     help="Bytes that one rank contributes or gets, or sends to each other; else of the vector. Several: a row each.",
 )
 @click.option(
-    "--in-network", is_flag=True, help="Switches reduce and multicast: this limit decides, the other stands below."
+    "--in-network", is_flag=True, help="Switches reduce and multicast: show this bound, the other one below it."
 )
 @click.option(
     "--ports",
@@ -43,7 +43,7 @@ MOST_LINES = 64
     "--at-once",
     type=Whole(1),
     metavar="K",
-    help="Messages that a rank has under way at once; default: what follows from overheads.",
+    help="Messages that a rank has in flight at once; default: derived from overheads.",
 )
 @shared_option
 @click.option("--edges", "edges_of", metavar="LEVEL", help="Show every edge of LEVEL.")
@@ -61,8 +61,8 @@ def command(
 ) -> None:
     """Show the time that no plan and no library can go below.
 
-    COLLECTIVE is gather, scatter, allgather, bcast, reduce, allreduce, reduce_scatter, alltoall, barrier, scan or exscan.
-    reduce_scatter_block and the v and w forms stand for these, with blocks of equal length.
+    COLLECTIVE is gather, scatter, allgather, bcast, reduce, allreduce, reduce_scatter, alltoall, barrier, scan or
+    exscan. reduce_scatter_block and the v and w forms stand for these, with blocks of equal length.
     """
     try:
         job = where.job(EXAMPLE)

@@ -1,4 +1,4 @@
-"""`palmette calibrate`: what a machine's messages cost, measured on a running job, into topology.json."""
+"""`palmette calibrate`: measure latency, overhead and rates of each level in a job; write them to topology.json."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _percent(context: click.Context, parameter: click.Parameter, value: str) -> 
 )
 @click.option("--budget", default="60s", show_default=True, callback=duration, metavar="TIME", help="Stop after this.")
 @click.option("--one-at-a-time", is_flag=True, help="Never measure two pairs at once. [default on labs]")
-@click.option("--load", "loads", is_flag=True, help="What links lack is other traffic's: write loads.")
+@click.option("--load", "loads", is_flag=True, help="Attribute missing bandwidth to other traffic: write loads.")
 @json_option
 @click.argument("command_line", nargs=-1, type=click.UNPROCESSED, metavar="[LAUNCHER [OPTIONS]...]")
 def command(
@@ -86,9 +86,9 @@ def command(
     """Measure what messages cost on each level of a machine.
 
     LAUNCHER is the line that starts your jobs, without the program: mpiexec -n 64.
-    A few pairs of ranks stand for each level of the topology: latency, overhead,
-    stream rate, and what flows share on an edge. The costs are written into the
-    topology with their errors; the file is replaced at the end, whole, or not.
+    A few pairs of ranks represent each level of the topology: latency, overhead,
+    stream rate, and the capacity that flows share on an edge. Costs and their
+    errors are written into the topology; the file is replaced atomically.
     """
     asked = Asked(Where(lab_spec, lab_name, spine_delay, local_ranks), command_line, mpi, abi, placement, ppn, ranks)
     with one_line_errors(), asked.job() as (job, place_topology):
@@ -121,7 +121,8 @@ def _read(source: Path | None, *, local: bool) -> tuple[Topology, str]:
         return topology_file.load(source), str(source)
     if not local:
         raise CliError(
-            "no topology of these hosts; name it with --topology FILE, or find one: palmette discover --from measurement"
+            "no topology of these hosts; name it with --topology FILE, or find one: "
+            "palmette discover --from measurement"
         )
     try:
         return discover([("hwloc", None)]), "this machine's topology"
@@ -143,7 +144,7 @@ def _output(output: Path | None, topology: Path | None, of_lab: Path | None) -> 
 def _calibrate(
     topology: Topology, name: str, job: JobCommand, effort: Effort, *, loads: bool
 ) -> tuple[Measured, list[str]]:
-    """Measure, and put what was found into `topology`. Raises CalibrateError."""
+    """Measure, and put the results into `topology`. Raises CalibrateError."""
     with running(job) as session, CalibrateProgress(errors) as progress:
         layout = Layout(topology.machine, session.job, name)
         measured = plan_steps(layout, effort)

@@ -1,5 +1,5 @@
-"""Which job measures: a lab's, local ranks', or one by a launcher's line. For `palmette calibrate` and `discover
---from measurement`.
+"""Where a measuring job runs: a lab, local ranks, or a launcher line of the user's. For `palmette calibrate` and
+`discover --from measurement`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from palmette.topology.placement import PlacementError
 
 @contextmanager
 def one_line_errors() -> Iterator[None]:
-    """Turn the errors of all that a measurement stands on into the command line's."""
+    """Convert the errors of a measurement's layers to CliError."""
     try:
         yield
     except (
@@ -37,7 +37,7 @@ def one_line_errors() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Asked:
-    """What the command line says of the job."""
+    """The job as the command line defines it."""
 
     where: Where
     command_line: Sequence[str]
@@ -69,10 +69,10 @@ class Asked:
             yield on_place(place, mpi, self.placement, self.ppn, self.ranks), place.topology_path
 
     def _places(self) -> str:
-        """The other places that the command knows."""
+        """The other places that the command accepts, as text."""
         known = {name for option in click.get_current_context().command.params for name in option.opts}
-        told = ("--lab-name NAME", "--lab SPEC", "--local RANKS")
-        places = [place for place in told if place.split(" ")[0] in known]
+        hints = ("--lab-name NAME", "--lab SPEC", "--local RANKS")
+        places = [place for place in hints if place.split(" ")[0] in known]
         return "".join(f", {place}" for place in places[:-1]) + f" or {places[-1]}"
 
     def _names_place(self) -> bool:

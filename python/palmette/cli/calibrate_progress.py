@@ -11,14 +11,14 @@ from palmette.cli.progress import Bar
 
 
 class CalibrateProgress(Bar, Watcher):
-    """A bar over the figures that are sure on a terminal; elsewhere a line for each round."""
+    """A bar over the converged measurements on a terminal; elsewhere a line for each round."""
 
     def __init__(self, console: Any) -> None:
-        super().__init__("{task.completed}/{task.total} sure")
+        super().__init__("{task.completed}/{task.total} converged")
         self._console = console
 
     def starts(self, measured: Measured) -> None:
-        """Say what is going to be done, and how long at most."""
+        """Report what will be measured, and the time limit."""
         self._console.print(plan_line(measured), markup=False)
 
     def step_starts(self, measured: Measured, step: Step) -> None:
@@ -26,9 +26,10 @@ class CalibrateProgress(Bar, Watcher):
         self.move(len(measured.sure), len(measured.steps), step.label)
 
     def round_ends(self, measured: Measured) -> None:
-        """Say how far it is."""
+        """Report the progress."""
         if not self.is_shown:
             self._console.print(
-                f"round {measured.rounds}: {len(measured.sure)} of {len(measured.steps)} sure, {measured.seconds:.0f} s",
+                f"round {measured.rounds}: {len(measured.sure)} of {len(measured.steps)} converged,"
+                f" {measured.seconds:.0f} s",
                 markup=False,
             )

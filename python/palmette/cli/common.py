@@ -53,10 +53,10 @@ errors: Any = _LazyConsole(stderr=True)
 
 
 class CliError(click.ClickException):
-    """Bad input or a missing thing, told in one line: `palmette COMMAND: what, where; what to do next`.
+    """Bad input or a missing resource, reported in one line: `palmette COMMAND: what, where; what to do next`.
 
     The message says what, where and what to do; the prefix is added here. The exit status is 2 unless `status` says
-    otherwise (1: the command ran, and its answer is bad news).
+    otherwise (1: the command ran, and its result is negative).
     """
 
     def __init__(self, message: str, *, status: int = 2) -> None:
@@ -82,7 +82,7 @@ class Whole(click.IntRange):
 
 
 class Folder(click.Path):
-    """A folder to write into, as a Path. The empty word is refused: it would be the present folder, unasked."""
+    """A folder to write into, as a Path. An empty name is refused: it would mean the current folder."""
 
     def __init__(self) -> None:
         super().__init__(file_okay=False, path_type=Path)

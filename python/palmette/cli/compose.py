@@ -55,7 +55,7 @@ EXAMPLE = "palmette compose allreduce --hierarchy 2:4"
     help="Parts over ranks of a node, or one for each NIC.",
 )
 @click.option("--pipeline", type=Whole(1, 512), default=1, show_default=True, help="Parts one after the other.")
-@click.option("--landings", type=Whole(1), default=4, show_default=True, help="Partial results held at once.")
+@click.option("--landings", type=Whole(1), default=4, show_default=True, help="Partial results buffered at once.")
 @click.option("--size", default="1K", show_default=True, metavar="BYTES", help="Of a block, or of the vector.")
 @root_option
 @ordered_option
@@ -103,7 +103,7 @@ def command(what: str | None, listed: bool, cflags: bool, libs: str | None, as_j
 
 @dataclass(frozen=True)
 class _Asked:
-    """The question, and what was tried for it."""
+    """The request, and the variants compared for it."""
 
     composition: Composition
     job: _core.Job
@@ -180,18 +180,18 @@ def _ask(
 
 
 def _stripes(text: str, topology: str | None, job: _core.Job) -> int:
-    """A number, or the adapters that each of the job's hosts has at least."""
+    """A number, or the fewest adapters of any of the job's hosts."""
     if text != "nics":
         if not text.isdecimal() or int(text) < 1:
             raise CliError(f"--stripes {text}: expected a number of 1 or more, or nics")
         return int(text)
     if topology is None:
-        raise CliError("--stripes nics needs --topology, whose fabric tells the adapters of each host; give both")
+        raise CliError("--stripes nics needs --topology, whose fabric lists the adapters of each host; give both")
     fabric = load(topology).fabric
     adapters = {host.name: len(host.adapters) for host in fabric.hosts} if fabric is not None else {}
     counts = [adapters.get(name, 0) for name in set(job.hosts)]
     if min(counts) == 0:
-        raise CliError(f"--stripes nics: {topology} tells no adapters of some hosts; give a number instead")
+        raise CliError(f"--stripes nics: {topology} lists no adapters of some hosts; give a number instead")
     return min(counts)
 
 
@@ -201,7 +201,7 @@ def _element(size_bytes: int) -> int:
 
 
 def _ranks_of(hierarchy: str) -> int | None:
-    """Ranks that a hierarchy makes, where it can be read; else the core complains about it later."""
+    """Number of ranks of a hierarchy, 1 where it can't be parsed: the core reports the error later."""
     groups = 1
     for level in hierarchy.split(":"):
         try:

@@ -1,4 +1,4 @@
-"""`palmette demo`: the main job on this machine, in a few minutes."""
+"""`palmette demo`: topology, benchmark and report page on this machine, in a few minutes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ PLACEMENT = "random:1"
 @click.option("--local", is_flag=True, help="Local ranks, also where a cluster could be emulated.")
 @json_option
 def command(folder: Path, mpi: str | None, local: bool, as_json: bool) -> None:
-    """Show the main job on this machine.
+    """Run a demonstration on this machine.
 
     Emulates a cluster of 8 hosts behind 3 leaf switches (as root; else takes local ranks), writes down how it is wired,
     runs a benchmark program with and without palmette on scattered ranks, and leaves a page.

@@ -124,18 +124,18 @@ def _measure(asked: Asked) -> Found:
     """Run the job and group its hosts. Raises CliError, DiscoverError."""
     from palmette.discover.measurement import discover_measurement  # SciPy takes longer to load than a file to read
 
-    told = time.monotonic()
+    reported = time.monotonic()
 
-    def tell(pairs: int, hosts: int) -> None:
-        nonlocal told
-        if time.monotonic() - told > PROGRESS_S:
-            told = time.monotonic()
-            click.echo(f"palmette discover: {hosts} hosts, {pairs} pairs asked so far", err=True)
+    def report(pairs: int, hosts: int) -> None:
+        nonlocal reported
+        if time.monotonic() - reported > PROGRESS_S:
+            reported = time.monotonic()
+            click.echo(f"palmette discover: {hosts} hosts, {pairs} pairs measured so far", err=True)
 
     with one_line_errors(), asked.job() as (job, _):
         click.echo(f"palmette discover: {job.description}", err=True)
         with running(job) as session:
-            return discover_measurement(session, session.job, tell)
+            return discover_measurement(session, session.job, report)
 
 
 def _split(source: str) -> tuple[str, str | None]:

@@ -1,4 +1,4 @@
-"""Options that are times."""
+"""Durations as options: 5ms, 90s, 15min, 2h."""
 
 from __future__ import annotations
 

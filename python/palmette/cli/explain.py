@@ -1,4 +1,4 @@
-"""`palmette explain`: which row of the table or which setting decides a call, what else there is, and how to take it."""
+"""`palmette explain`: which row of the decision table or which setting decides a call, and the alternatives."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from palmette.explain.costs import Cost, bound_of, costs
 from palmette.explain.decision import Asked, Decision, decide, switched_off
 from palmette.explain.measured import figures
 from palmette.explain.report import ReportError, explain, read_report
-from palmette.explain.text import cost_lines, decision_lines, figure_lines, force_lines, report_lines
+from palmette.explain.text import cost_lines, decision_lines, force_lines, measured_lines, report_lines
 from palmette.mpi import install as mpi_install
 from palmette.settings import SettingError, Value, values
 from palmette.tune.candidates import sizes_unknown
@@ -89,12 +89,12 @@ def command(
     report: Path | None,
     as_json: bool,
 ) -> None:
-    """Say why a call of COLLECTIVE with SIZE bytes is done as it is.
+    """Explain which algorithm a call of COLLECTIVE with SIZE bytes gets, and why.
 
-    Which row of the decision table or which setting decides, why no row before it, what the runners-up would cost,
-    what was measured, and how to take another. COLLECTIVE is an MPI function such as allreduce, alltoallv or ibcast;
-    SIZE is bytes of a block, or of the vector. With --report the rows of a run's report are explained (palmette run
-    --report run.json).
+    Which row of the decision table or which setting decides, why no earlier row matches, the predicted times of the
+    runners-up, measured times, and how to select another algorithm. COLLECTIVE is an MPI function such as allreduce,
+    alltoallv or ibcast; SIZE is bytes of a block, or of the vector. With --report the rows of a run's report are
+    explained (palmette run --report run.json).
     """
     path = table or os.environ.get("PALMETTE_TABLE") or None
     with _one_line_errors():
@@ -115,7 +115,7 @@ def command(
         return
     other = next((one.spec for one in known if one.spec != decision.algorithm), None)
     lines = decision_lines(decision, all_rows) + cost_lines(known, decision)
-    lines += figure_lines(measured, str(store)) + force_lines(decision, other)
+    lines += measured_lines(measured, str(store)) + force_lines(decision, other)
     click.echo("\n".join(lines))
 
 

@@ -1,4 +1,4 @@
-"""`palmette export`: what palmette knows, as files of MPI libraries that run without it."""
+"""`palmette export`: the decision table as tuning files of MPI libraries, for runs without palmette."""
 
 from __future__ import annotations
 
@@ -50,10 +50,11 @@ def command(
     output: Path | None,
     as_json: bool,
 ) -> None:
-    """Write what the decision table knows as tuning files of MPI libraries.
+    """Write the decision table as tuning files of MPI libraries.
 
-    For those who can't preload. Each algorithm becomes the nearest one that the library has; where there is none its default
-    stays, and is told. Without -o the files are printed. docs/guide/export.md says what each form holds.
+    For systems where nothing can be preloaded. Each algorithm is mapped to the closest one of the library; where there
+    is none, the library's default stays, and this is reported. Without -o the files are printed. docs/guide/export.md
+    describes the contents of each form.
     """
     try:
         job = _job(topology, machine, placement, hosts, ranks)

@@ -1,4 +1,4 @@
-"""The boundary at the top: whatever no command has foreseen is told in two lines, its details in a file."""
+"""The last-resort exception handler: an internal error is reported in two lines, its traceback in a file."""
 
 from __future__ import annotations
 
@@ -11,17 +11,24 @@ from collections.abc import Sequence
 from pathlib import Path
 
 STATUS = 70
-"""The exit status of a fault of palmette's own (EX_SOFTWARE of sysexits.h)."""
+"""The exit status of an internal error (EX_SOFTWARE of sysexits.h)."""
+EXTRAS = {"pymetis": "map", "scipy": "calibrate"}
+"""Packages that a few commands need, and the extra of palmette that brings each."""
 
 
-def tell(error: BaseException, words: Sequence[str]) -> int:
-    """Tell of a fault on standard error, write its details to a file, and return the exit status.
+def report(error: BaseException, words: Sequence[str]) -> int:
+    """Report an internal error on standard error, write its traceback to a file, and return the exit status.
 
-    Never raises: where no file can be written, the last line of the details is told instead.
+    Never raises: where no file can be written, the innermost frame of the traceback is printed instead.
     """
     command = " ".join(["palmette", *words[:1]])
+    missing = (error.name or "").split(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+    if missing in EXTRAS:
+        advice = f"pip install {missing}, or palmette with its extra: pip install 'palmette[{EXTRAS[missing]}]'"
+        print(f"{command}: this needs {missing}, which isn't installed; {advice}", file=sys.stderr)
+        return 2
     kind = type(error).__name__
-    print(f"{command}: a fault of palmette itself ({kind}), not of what it was given", file=sys.stderr)
+    print(f"{command}: internal error of palmette ({kind}), not caused by its input", file=sys.stderr)
     if isinstance(error, MemoryError):
         print("there is too little memory for this; try a smaller machine or fewer ranks", file=sys.stderr)
         return STATUS
@@ -30,7 +37,7 @@ def tell(error: BaseException, words: Sequence[str]) -> int:
         with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.write(f"palmette {_version()}, Python {platform.python_version()}, {platform.platform()}\n")
             file.write(f"arguments: {list(words)!r}\n\n")
-            # Deep recursion repeats itself.
+            # Deep recursion repeats its frames.
             file.write("".join(traceback.format_exception(type(error), error, error.__traceback__, limit=-60)))
         print(f"please report it with {path} and the input that led here", file=sys.stderr)
     except OSError:

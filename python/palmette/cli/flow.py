@@ -1,4 +1,4 @@
-"""`palmette flow`: play a plan over the links of a machine, quiet and under other traffic."""
+"""`palmette flow`: flow simulation of a plan on a machine's links, without and with background traffic."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ Progress = Callable[[int, int], None]
 @click.option(
     "--traffic",
     metavar="PATTERN",
-    help="Beside it, play it under alltoall[:half|SHARE][:SIZE][@RATE]: an all-to-all of half of the processes of each "
-    "group of the outermost level, in messages of SIZE, each process at RATE or as fast as links go.",
+    help="Also simulate it under alltoall[:half|SHARE][:SIZE][@RATE]: an all-to-all of half of the processes of each "
+    "group of the outermost level, in messages of SIZE, each process at RATE or as fast as links allow.",
 )
 @click.option(
     "--seed",
@@ -71,10 +71,10 @@ def command(
     over_time: bool,
     as_json: bool,
 ) -> None:
-    """Play the plan of a COLLECTIVE over the links of a machine and tell how long it takes.
+    """Simulate the plan of a COLLECTIVE on the links of a machine and report its time.
 
-    Messages share links fairly, and ranks do one thing at a time. COLLECTIVE is gather, scatter, allgather, bcast,
-    reduce, allreduce, reduce_scatter, alltoall, barrier, scan or exscan.
+    Messages share links by max-min fairness, and ranks execute one step at a time. COLLECTIVE is gather, scatter,
+    allgather, bcast, reduce, allreduce, reduce_scatter, alltoall, barrier, scan or exscan.
     """
     if over_time and not as_json:
         raise CliError("--over-time adds to what --json prints; give both, or --svg FILE for a picture")
@@ -129,8 +129,8 @@ def _plan(
     about = about_steps(job, collective, chosen.algorithm, root, block_bytes, details)
     if about > MOST_STEPS:
         raise CliError(
-            f"the plan of all {job.size:,} ranks has about {about:,.0f} steps, too many to hold at once; play fewer "
-            "ranks with --ranks, or another algorithm with --algorithm"
+            f"the plan of all {job.size:,} ranks has about {about:,.0f} steps, too many to hold at once; simulate "
+            "fewer ranks with --ranks, or another algorithm with --algorithm"
         )
     return _core.Plan(job, collective, chosen.algorithm, root, block_bytes, **details)
 
@@ -148,12 +148,12 @@ def _progress(label: str) -> Iterator[Progress | None]:
         if bar.is_shown:
             yield lambda done, total: bar.move(done, total)
             return
-    told = 0
+    reported = 0
 
-    def tell(done: int, total: int) -> None:
-        nonlocal told
-        if total and done * 10 // total > told:
-            told = done * 10 // total
+    def report(done: int, total: int) -> None:
+        nonlocal reported
+        if total and done * 10 // total > reported:
+            reported = done * 10 // total
             click.echo(f"palmette flow: {label}, {done:,} of {total:,} messages", err=True)
 
-    yield tell
+    yield report

@@ -1,4 +1,4 @@
-"""The commands together, as the command line's library wants them."""
+"""The click group of all commands, which imports a command's module on first use."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def cli() -> None:
 
 
 def run_group(words: Sequence[str]) -> int:
-    """Run a command line and return the exit status: 2 for bad input, told in one line on standard error."""
+    """Run a command line and return the exit status: 2 for bad input, reported in one line on standard error."""
     try:
         status = cli.main(args=list(words), prog_name="palmette", standalone_mode=False)
     except click.UsageError as error:

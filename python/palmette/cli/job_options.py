@@ -43,11 +43,11 @@ shared_option = click.option(
 
 
 OTHER_FORMS = ("reduce_scatter_block", "gatherv", "scatterv", "allgatherv", "alltoallv", "alltoallw")
-"""What stands for a collective that plans are made for, with blocks of equal length."""
+"""MPI functions that are planned as another collective, with blocks of equal length."""
 
 
 def planned_as(name: str) -> str:
-    """Return the collective whose plans `name` has; a line on standard error where that isn't its own. Raises CliError."""
+    """Return the collective that `name` is planned as; reported on standard error where it differs. Raises CliError."""
     planned = _core.collectives()
     if name in planned:
         return name
@@ -75,7 +75,7 @@ def placement_option(help_text: str = PLACEMENT_FORMS) -> Callable[[Command], Co
 
 @dataclass(frozen=True)
 class JobOptions:
-    """What the command line says of a job."""
+    """A job as the command line defines it."""
 
     machine: str | None
     topology: str | None

@@ -65,8 +65,8 @@ def command() -> None:
 def up(spec: str, name: str, spine_delay: float | None, lifetime: float, as_json: bool) -> None:
     """Build the cluster SPEC, like 3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core.
 
-    SPEC may be a topology.json too. Rates of SPEC are link rates with frames counted; the topology.json that is written
-    tells what TCP can carry of them.
+    SPEC may be a topology.json too. Rates of SPEC are link rates including frame headers; the topology.json that is
+    written holds the TCP goodput.
     """
     with _errors_in_one_line():
         lab = Lab.up(spec, name=name, spine_delay_s=spine_delay, lifetime_s=lifetime, detach=True)
@@ -86,7 +86,7 @@ def down(name: str, everything: bool, as_json: bool) -> None:
     names = state.known_labs() if everything else [name]
     with _errors_in_one_line():
         check_can_build()
-        ended = [one for one in names if build.take_down(one)]
+        ended = [one for one in names if build.tear_down(one)]
     if as_json:
         emit_json({"down": ended})
     elif ended:
@@ -122,7 +122,7 @@ def run(
 ) -> None:
     """Run an MPI program on the cluster.
 
-    The exit status is mpiexec's, or 124 at the time limit. With --json the output is captured and told at the end.
+    The exit status is mpiexec's, or 124 at the time limit. With --json the output is captured and printed at the end.
     """
     env = dict(_assignment(text) for text in assignments)
     with _errors_in_one_line():
@@ -199,7 +199,7 @@ def status(name: str, as_json: bool) -> None:
 
 
 def _describe(lab: Lab) -> dict[str, object]:
-    """Return what `--json` tells of a lab."""
+    """Return what `--json` prints of a lab."""
     known = lab.state
     return {
         "name": known.name,

@@ -14,10 +14,10 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "plan": ("palmette.cli.plan", "command", "Make, verify, count and draw the plan of a collective."),
     "predict": ("palmette.cli.predict", "command", "Predict the time of algorithms, and what it goes into."),
     "bound": ("palmette.cli.bound", "command", "The time that no plan and no library can go below."),
-    "flow": ("palmette.cli.flow", "command", "Play a plan over the links of a machine."),
+    "flow": ("palmette.cli.flow", "command", "Run a flow simulation of a plan on a machine's links."),
     "map": ("palmette.cli.map", "command", "Find a rank order for a pattern of messages."),
     "compose": ("palmette.cli.compose", "command", "Factor communication made of multicasts and reductions."),
-    "explain": ("palmette.cli.explain", "command", "Say why a collective is done as it is, and what else there is."),
+    "explain": ("palmette.cli.explain", "command", "Explain which algorithm a call gets, why, and the alternatives."),
     "run": ("palmette.cli.run", "command", "Run an MPI program with faster collectives."),
     "bench": ("palmette.cli.bench", "command", "Measure collectives with and without palmette."),
     "tune": ("palmette.cli.tune", "command", "Find the fastest algorithms here; write a decision table."),
@@ -25,7 +25,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "lab": ("palmette.cli.lab", "command", "Emulate a cluster on this machine."),
     "export": ("palmette.cli.export", "command", "Write tuning files for MPI libraries without palmette."),
     "report": ("palmette.cli.report", "command", "Write stored benchmark runs as a page."),
-    "demo": ("palmette.cli.demo", "command", "Show the main job on this machine."),
+    "demo": ("palmette.cli.demo", "command", "Run a demonstration on this machine."),
     "doctor": ("palmette.cli.doctor", "command", "Say what palmette finds on this machine."),
     "settings": ("palmette.cli.settings", "command", "List the PALMETTE_ variables and their values."),
 }
@@ -35,7 +35,7 @@ UNDER: dict[tuple[str, str], tuple[str, str]] = {
     ("bench", "pattern"): ("palmette.cli.bench_pattern", "command"),
     ("bench", "compose"): ("palmette.cli.bench_compose", "command"),
 }
-"""Commands that stand under another one's name: what they are given has nothing in common with it."""
+"""Subcommands of two words: their arguments have nothing in common with those of the first word's command."""
 
 
 def loaded(module: str, attribute: str) -> Any:
@@ -46,7 +46,7 @@ def loaded(module: str, attribute: str) -> Any:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit status.
 
-    2 for bad input, told in one line on standard error; 130 after Ctrl-C; 70 for a fault of palmette's own;
+    2 for bad input, reported in one line on standard error; 130 after Ctrl-C; 70 for an internal error;
     otherwise what the command says.
     """
     words = sys.argv[1:] if arguments is None else list(arguments)
@@ -64,13 +64,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("palmette: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # The reader of a pipe went away (`palmette show ... | head`): not an error of ours.
+        # The reader closed the pipe (`palmette show ... | head`): not an error.
         sys.stderr.close()
         return 0
     except Exception as error:
-        from palmette.cli.fault import tell
+        from palmette.cli.fault import report
 
-        return tell(error, words)
+        return report(error, words)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""`palmette map`: a rank order for a pattern of messages, and what the links carry with it."""
+"""`palmette map`: process mapping, a rank order for a communication pattern, and the resulting link loads."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ MOST_RANKS = 200_000
     "--matrix",
     "matrix_file",
     metavar="FILE",
-    help="Instead: what rank i sends rank j. Of `palmette run --matrix`, Open MPI's monitoring (PREFIX.0.prof), rows of "
+    help="Or a communication matrix: of `palmette run --matrix`, Open MPI's monitoring (PREFIX.0.prof), rows of "
     "numbers, or JSON.",
 )
 @machine_option
 @topology_option
-@click.option("--distances", metavar="FILE", help="Or how far ranks are from each other, rows of numbers.")
-@placement_option(f"Which seats there are: {PLACEMENT_FORMS}")
+@click.option("--distances", metavar="FILE", help="Or a matrix of distances between ranks, rows of numbers.")
+@placement_option(f"The slots to map to: {PLACEMENT_FORMS}")
 @ranks_option
 @click.option("--size", default="1K", show_default=True, metavar="BYTES", help="Of one block of the pattern.")
 @click.option("--method", default="auto", show_default=True, metavar="NAME", help="How; --list shows the methods.")
@@ -78,10 +78,10 @@ def command(
     listed: bool,
     as_json: bool,
 ) -> None:
-    """Find out which rank should sit where, for a pattern of messages.
+    """Map ranks to slots for a communication pattern.
 
-    The placement says which seats there are; the order says which rank takes which. Of a recorded run it is the run's
-    own unless given. With --distances the order alone is printed: entry r is the place of rank r.
+    The placement defines the slots; the order assigns ranks to them. The default for a recorded run is the run's own
+    placement. With --distances the order alone is printed: entry r is the place of rank r.
     """
     if listed:
         _list(as_json)
@@ -191,7 +191,7 @@ def _by_distance(
 
     distances = read_matrix(file)
     if ranks is not None and ranks != len(distances):
-        raise CliError(f"{file} tells the distances of {len(distances)} ranks, not {ranks}; leave --ranks out")
+        raise CliError(f"{file} holds the distances of {len(distances)} ranks, not {ranks}; leave --ranks out")
     if matrix_file is not None:
         pattern = _traffic(matrix_file, len(distances)).pattern
     else:
@@ -234,6 +234,7 @@ def _on_job(seats: _Seats, method: str, files: list[_File], picture: str | None,
     job, pattern, placement = seats.job, seats.pattern, seats.placed
     before = count_traffic(job, pattern, range(job.size))
     mapped = map_on_job(job, pattern, method)
+    notes = [*seats.notes, *([mapped.note] if mapped.note else [])]
     for file in files:
         write_file(file.path, WRITERS[file.kind].text(job, mapped.order), "--write")
     if picture is not None:
@@ -242,7 +243,7 @@ def _on_job(seats: _Seats, method: str, files: list[_File], picture: str | None,
         document = json_of(job, pattern, placement, before, mapped)
         document["files"] = {file.kind: str(file.path) for file in files}
         document["svg"] = picture
-        document["notes"] = list(seats.notes)
+        document["notes"] = notes
         emit_json(document)
         return
     lines = lines_of(job, pattern, placement, before, mapped)
@@ -251,7 +252,7 @@ def _on_job(seats: _Seats, method: str, files: list[_File], picture: str | None,
         lines += ["", f"wrote {file.path}; use it so:", f"  {usage}"]
     if picture is not None:
         lines += ["", f"wrote {picture}"]
-    for note in seats.notes:
+    for note in notes:
         lines += ["", *textwrap.wrap(f"note: {note}", 80, subsequent_indent="  ")]
     click.echo("\n".join(lines))
 

@@ -107,7 +107,7 @@ def command(
 
 @dataclass(frozen=True)
 class _Asked:
-    """The question: which collective on which job, with which algorithm."""
+    """The request: which collective on which job, with which algorithm."""
 
     collective: str
     job: _core.Job
@@ -119,7 +119,7 @@ class _Asked:
 
     @property
     def details(self) -> Details:
-        """What the core wants to know besides."""
+        """The core's further parameters."""
         return details_of(self.collective, ordered=self.ordered, shared_memory=self.shared)
 
 
@@ -130,8 +130,8 @@ def _check_size(asked: _Asked) -> None:
     )
     if about > MOST_STEPS:
         raise CliError(
-            f"the plan of all {asked.job.size:,} ranks has about {about:,.0f} steps, too many to hold at once; look at one "
-            "rank with --rank, or at fewer ranks with --ranks"
+            f"the plan of all {asked.job.size:,} ranks has about {about:,.0f} steps, too many to hold at once; show "
+            "one rank with --rank, or at fewer ranks with --ranks"
         )
 
 

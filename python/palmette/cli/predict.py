@@ -1,4 +1,4 @@
-"""`palmette predict`: what algorithms of a collective would take on a machine."""
+"""`palmette predict`: predicted times of a collective's algorithms on a machine."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def command(
 ) -> None:
     """Predict what COLLECTIVES take, by size and algorithm, and the share of each level.
 
-    Names with commas between, or `all`; reduce_scatter_block and the v and w forms stand for the others, with blocks of
+    Names separated by commas, or `all`; reduce_scatter_block and the v and w forms stand for the others, with blocks of
     equal length.
 
-    The plan of every algorithm is played with the latencies, rates and capacities that the topology tells; what it
-    doesn't tell is assumed, and the last lines say so. The fastest has a star, what the built-in table takes a `>`.
+    The plan of every algorithm is simulated with the latencies, rates and capacities of the topology; missing ones are
+    assumed, as the last lines report. The fastest has a star, what the built-in table takes a `>`.
     """
     try:
         asked = _question(collectives, where.job(EXAMPLE), sizes, algorithms, where.root, shared)
@@ -75,6 +75,7 @@ def _question(
     for spec in algorithms:
         if not any(spec in asked.named(name) for name in names):
             raise CliError(
-                f"algorithm '{spec}' belongs to none of {', '.join(names)}; `palmette plan {names[0]} --list` shows them"
+                f"algorithm '{spec}' belongs to none of {', '.join(names)}; "
+                f"`palmette plan {names[0]} --list` shows them"
             )
     return asked

@@ -14,17 +14,17 @@ Shown = TypeVar("Shown", bound="Bar")
 
 
 class Bar:
-    """A bar on standard error with a name and figures, from `with` on until its end; nothing where that is no terminal."""
+    """A progress bar on standard error with a name and counters, for the length of `with`; none without a terminal."""
 
-    def __init__(self, figures: str, total: int | None = None, name: str = "starting") -> None:
-        """`figures`: what stands behind the bar, such as "{task.completed}/{task.total} cells"."""
-        self._figures = figures
+    def __init__(self, counters: str, total: int | None = None, name: str = "starting") -> None:
+        """`counters`: the text behind the bar, such as "{task.completed}/{task.total} cells"."""
+        self._counters = counters
         self._total, self._name = total, name
         self._bars: Progress | None = None
 
     def __enter__(self: Shown) -> Shown:
         if sys.stderr.isatty():
-            columns = (TextColumn("{task.description}"), BarColumn(), TextColumn(self._figures), TimeElapsedColumn())
+            columns = (TextColumn("{task.description}"), BarColumn(), TextColumn(self._counters), TimeElapsedColumn())
             self._bars = Progress(*columns, console=make_console(stderr=True), transient=True)
             self._bars.start()
             self._task = self._bars.add_task(self._name, total=self._total)

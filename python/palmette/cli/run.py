@@ -13,7 +13,7 @@ from palmette.run import RunError
 
 
 class _RunCommand(click.Command):
-    """Lets --report stand with or without a file, though a command line follows it."""
+    """Accepts --report with or without a file, though a command line follows it."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Join `--report` and a file that ends in .json; a lone `--report` asks for the page."""

@@ -1,7 +1,7 @@
-"""The options of `palmette run`: declared once, for the command line's library and for a reader that does without it.
+"""The options of `palmette run`: declared once, for click and for a parser that works without it.
 
-Loading that library takes longer than all that `palmette run` does before a job begins, so it is only loaded for help,
-for JSON and to tell mistakes.
+Loading click takes longer than all that `palmette run` does before a job begins, so it is only loaded for help, JSON
+and error messages.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from palmette.mpi.abi import ABIS
 
 
 class Option(NamedTuple):
-    """One option: what it is called, its parameter, and what stands behind it.
+    """One option: its names, its parameter, its value and its help.
 
     `report` is a value that may be left out: the next word is its own only if it ends in .json.
     """
@@ -34,14 +34,14 @@ OPTIONS: tuple[Option, ...] = (
         "Print a page at the end: what was served and how; or write it as JSON.", "[FILE.json]",
     ),
     Option(
-        ("--matrix",), "matrix", "path", "Write who sent how much to whom, point to point, for palmette map.", "FILE"
+        ("--matrix",), "matrix", "path", "Write the point-to-point communication matrix, for palmette map.", "FILE"
     ),
     Option(
         ("--force",), "force", "repeated",
         "Always take this algorithm: gather=linear. Repeatable.", "COLLECTIVE=SPEC",
     ),
     Option(("--off",), "off", "flag", "Preload, but pass all calls through: for comparisons."),
-    Option(("-v", "--verbose"), "verbose", "count", "Tell choices and fallbacks; twice: every call."),
+    Option(("-v", "--verbose"), "verbose", "count", "Report choices and fallbacks; twice: every call."),
     Option(("--abi",), "abi", "value", "Don't look into the program: its MPI has this ABI.", allowed=ABIS),
     Option(("--print",), "only_print", "flag", "Print the command line instead of running it."),
     Option(("--json",), "as_json", "flag", "Print the result as JSON."),
@@ -54,7 +54,7 @@ _BY_WORD = {word: option for option in OPTIONS for word in option.words}
 def read_options(words: Sequence[str]) -> tuple[dict[str, Any], tuple[str, ...]] | None:
     """Return the parameters with their values, and the command behind the options.
 
-    None where a mistake is to be told, or help is asked for: all that isn't plain.
+    None where click is needed: for help, JSON or an error message.
     """
     values: dict[str, Any] = {option.parameter: _default(option) for option in OPTIONS}
     at = 0

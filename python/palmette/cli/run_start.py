@@ -1,4 +1,4 @@
-"""What `palmette run` does: from its options to the launcher in this process's place."""
+"""`palmette run`: from its options to the exec of the launcher."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from palmette.run import Choices, Prepared, RunError, prepare, variables
 
 
 def start(words: Sequence[str]) -> int | None:
-    """Run what stands behind `palmette run` and return the exit status where the launcher couldn't take over.
+    """Run the words behind `palmette run` and return the exit status where nothing was executed.
 
-    None where the words ask for help, for JSON, or hold a mistake in an option: others do that.
+    None where the words ask for help or JSON, or have an invalid option: click handles these.
     """
     read = read_options(words)
     if read is None or read[0]["as_json"]:
@@ -55,7 +55,7 @@ def execute(prepared: Prepared, *, verbose: int, only_print: bool) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     environment = {**os.environ, **prepared.environment}
-    # In our place: exit status, signals and the terminal are the launcher's without anything in between.
+    # exec, not a child: exit status, signals and the terminal are the launcher's own.
     try:
         try:
             os.execvpe(prepared.command[0], prepared.command, environment)  # noqa: S606

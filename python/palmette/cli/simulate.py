@@ -46,7 +46,7 @@ MOST_RANKS = 16_384
 @click.option("--topology", metavar="FILE", help="A topology.json instead, or what ibnetdiscover wrote.")
 @click.option("--platform", metavar="NAME", help="A platform that palmette brings: see --list.")
 @click.option("--ranks", type=Whole(2, MOST_RANKS), help="Number of ranks; default: all places.")
-@click.option("--ppn", type=Whole(1), default=1, show_default=True, help="Places a host, where the machine tells none.")
+@click.option("--ppn", type=Whole(1), default=1, show_default=True, help="Places a host, if the machine has none.")
 @click.option("--placement", default="block", show_default=True, metavar="FORM,...",
               help="block, cyclic, random:SEED or a file with one host a line; several with commas.")  # fmt: skip
 @click.option("--collectives", default="gather,allgather,allreduce", show_default=True, metavar="NAME,...")
@@ -56,19 +56,19 @@ MOST_RANKS = 16_384
               help="SimGrid's selectors, or single algorithms of its MPI.")  # fmt: skip
 @click.option("--uplink-share", type=click.FloatRange(0, 1, min_open=True), default=1.0, show_default=True,
               help="Share of the switches' uplinks that there is.")  # fmt: skip
-@click.option("--traffic", metavar="FORM", help="Once more beside it: alltoall[:half|:all][:SIZE].")
+@click.option("--traffic", metavar="FORM", help="Also simulate under load: alltoall[:half|:all][:SIZE].")
 @click.option("--env", "assignments", multiple=True, metavar="K=V",
               help="Set a variable of palmette's: PALMETTE_GATHER=linear (repeatable).")  # fmt: skip
 @click.option("--parameters", type=click.Path(), help="Another file of the simulator's parameters.")
 @click.option("--cpu-limit", type=Whole(1), default=120, show_default=True, metavar="SECONDS",
-              help="Of CPU for each contender and collective, and for each size of which all ranks together have more than"
-              " 256 MB.")  # fmt: skip
+              help="Of CPU for each contender and collective, and for each size of which all ranks together have more"
+              " than 256 MB.")  # fmt: skip
 @click.option("--no-checks", is_flag=True, help="Don't compare the results byte for byte.")
 @click.option(
     "--set",
     "set_name",
     metavar="NAME",
-    help="Everything by one word, see --list; collectives, placements, sizes, rivals and --cpu-limit can be given.",
+    help="A named comparison, see --list; collectives, placements, sizes, rivals and --cpu-limit can be overridden.",
 )
 @click.option("--keep", metavar="FOLDER", help="Keep each simulation there, and take from there those done before.")
 @click.option("--write-results", metavar="FILE", help="Write the tables as a Markdown page.")
@@ -103,8 +103,8 @@ def command(
 ) -> None:
     """Run palmette and its rivals on a cluster that SimGrid simulates.
 
-    The library that runs under MPI programs runs there as it is, without the memory that ranks of a host share. Times are
-    simulated: two runs give the same ones, to the last digit.
+    The preload library runs there unmodified, but without shared memory between ranks of a host. Times are simulated
+    and deterministic: two runs give the same ones, to the last digit.
     """
     if listed:
         _list(as_json)
@@ -118,13 +118,13 @@ def command(
         notes = notes_on(read_cluster)
         if write_platform is not None:
             _write(write_platform, platform_xml(cluster.topology, values, cluster.mesh))
-            _tell_written(write_platform, cluster, notes, as_json)
+            _report_written(write_platform, cluster, notes, as_json)
             return
         smpirun = simgrid.find_smpirun()
         _check_folder(write_results)
-        beside = [None, background_of(cluster, Traffic.parse(traffic))] if traffic is not None else [None]
+        backgrounds = [None, background_of(cluster, Traffic.parse(traffic))] if traffic is not None else [None]
         forms = named.placements if named else _forms(placement)
-        jobs = [make_job(cluster, form, ranks, other) for form in forms for other in beside]
+        jobs = [make_job(cluster, form, ranks, other) for form in forms for other in backgrounds]
         _check_ranks(jobs, root)
         names = list(named.sizes_of) if named else _names(collectives)
         asked = Asked(
@@ -165,7 +165,7 @@ def command(
 
 
 def _named(name: str) -> SimulatedSet:
-    """The set with what was given instead of its own."""
+    """The set with its values overridden by the options that were given."""
     whole = set_named(name)
     collectives = _given("collectives") or list(whole.sizes_of)
     sizes = _sizes(",".join(_given("sizes")), collectives) if _given("sizes") else []
@@ -178,7 +178,7 @@ def _named(name: str) -> SimulatedSet:
 
 
 def _forms(text: str) -> list[str]:
-    """Placements, each once; hosts=A,B,... has commas of its own and stands alone."""
+    """Placements, each once; hosts=A,B,... contains commas and can't be combined with others."""
     if text.strip().startswith("hosts="):
         return [text.strip()]
     forms = list(dict.fromkeys(form.strip() for form in text.split(",") if form.strip()))
@@ -223,13 +223,13 @@ def _ranks_text(jobs: Sequence[Job]) -> str:
 
 
 def _check_folder(file: str | None) -> None:
-    """Before hours of simulation, not after."""
+    """Checked before hours of simulation, not after."""
     if file is not None and (not Path(file).parent.is_dir() or Path(file).is_dir()):
         raise SimulateError(f"can't write {file}: it is a folder, or in none that there is; choose another file")
 
 
 def _given(option: str) -> list[str]:
-    """Return the words of an option that was given, nothing where it stands at its default."""
+    """Return the words of an option that was given, empty where it has its default."""
     context = click.get_current_context()
     if context.get_parameter_source(option) is not ParameterSource.COMMANDLINE:
         return []
@@ -308,7 +308,7 @@ def _run(smpirun: str, asked: Asked, values: Parameters) -> Compared:
 
     if threading.current_thread() is not threading.main_thread():
         return compare(smpirun, asked, values, done)
-    # Who ends this program in another way than with Ctrl-C ends its simulations, too.
+    # SIGTERM, like Ctrl-C, ends the simulations, too.
     before = signal.signal(signal.SIGTERM, _interrupt)
     try:
         return compare(smpirun, asked, values, done)
@@ -345,7 +345,7 @@ def _write(path: str, text: str) -> None:
         raise SimulateError(f"can't write {path}: {error.strerror}; choose another file") from None
 
 
-def _tell_written(path: str, cluster: Cluster, notes: Sequence[str], as_json: bool) -> None:
+def _report_written(path: str, cluster: Cluster, notes: Sequence[str], as_json: bool) -> None:
     if as_json:
         emit_json({"wrote": path, "hosts": len(cluster.hosts), "notes": list(notes)})
         return

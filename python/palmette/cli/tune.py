@@ -71,7 +71,7 @@ def _budget(context: click.Context, parameter: click.Parameter, value: str) -> f
 @click.option(
     "--topology", type=click.Path(path_type=Path), metavar="FILE", help="topology.json behind a launcher line."
 )
-@click.option("--abi", type=click.Choice(ABIS), help="ABI of the MPI behind a launcher line, where it doesn't tell.")
+@click.option("--abi", type=click.Choice(ABIS), help="ABI of the MPI of a launcher line, if undetected.")
 @click.option("--candidates", type=Whole(3, 100), default=MOST_CANDIDATES, show_default=True, help="A cell, at most.")
 @click.option(
     "--table", type=click.Path(path_type=Path), metavar="FILE", help="Improve this. [default: output, or built-in]"
@@ -110,9 +110,9 @@ def command(
     """Find the fastest algorithms here, and write them as a decision table.
 
     COLLECTIVES are separated by commas (default: all). Where: a lab, local ranks, or behind -- the launcher line that
-    you would write before a program: its ranks are tuned. The model says what is worth measuring, measuring decides,
-    in the given budget. The table is for `palmette run --table` or PALMETTE_TABLE; docs/guide/tune.md says how it
-    comes about.
+    you would write before a program: its ranks are tuned. The model preselects candidates, measurements decide, within
+    the given budget. The table is for `palmette run --table` or PALMETTE_TABLE; docs/guide/tune.md describes the
+    procedure.
     """
     functions, line = _split(words)
     base = table if table is not None else output if output.is_file() else None
@@ -141,7 +141,7 @@ def command(
 
 
 def _split(words: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
-    """Return collectives and the launcher line: what stands behind `--`, which click has taken away."""
+    """Return collectives and the launcher line, the words behind `--`, which click has removed."""
     names = set(BLOCKING) | {"all", "blocking"}
     first = words[0] if words else ""
     named = bool(first) and any(word in names for word in split(first))

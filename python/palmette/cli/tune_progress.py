@@ -25,7 +25,7 @@ class TuneProgress(Bar, Watcher):
         self.move(cells)
 
     def job_ends(self, label: str, job: TuneJob) -> None:
-        """Say that the job is over, and what went wrong."""
+        """Report that the job is over, and its error."""
         samples = sum(len(one.time_s) for result in job.results for one in result.candidates)
         outcome = f"{len(job.results)} cells, {samples} calls in {job.seconds:.0f} s"
         self._console.print(f"{label}: {outcome}{f'; {job.error}' if job.error else ''}", markup=False)

@@ -57,7 +57,7 @@ def result_lines(outcome: Outcome, output: Path, store: Path) -> list[str]:
 
 
 def bound_s(plan: SitePlan, one: Decided) -> float | None:
-    """Return the physical limit of a cell, None where the wiring isn't known or ranks alone know their sizes."""
+    """Return the physical limit of a cell, None where the topology is unknown or only ranks know their sizes."""
     cell = one.verdict.cell
     if plan.machine is None or sizes_unknown(cell.function):
         return None
@@ -78,14 +78,14 @@ def _verdict_lines(plan: SitePlan, found: Sequence[Decided]) -> list[str]:
         times = verdict.time_s / limit if limit and verdict.time_s else None
         multiple = "" if times is None else f"{times:.2f}" if times < 99.95 else f"{times:.0f}"
         taken = f"{taken:>8}" + (f" {multiple:>5}" if bounded else "")
-        said = says[verdict.outcome] + ("" if one.confirmed or verdict.outcome != "better" else ", seen once")
+        said = says[verdict.outcome] + ("" if one.confirmed or verdict.outcome != "better" else ", not confirmed")
         lines.append(f"  {verdict.cell.function + size:<24} {present:>8} {mpi:>9} {taken}  {said}")
         lines.append(f"      {verdict.spec if verdict.outcome == 'better' else one.before}")
     return lines
 
 
 def result_json(outcome: Outcome, output: Path, store: Path) -> dict[str, Any]:
-    """Return all that came out as JSON knows it."""
+    """Return the outcome as a JSON object."""
     return {
         "table": str(output) if outcome.rows else None,
         "store": str(store),

@@ -1,4 +1,4 @@
-"""Communication composed of multicasts, reductions and fences, factored over the machine.
+"""Compositions: collective communication as multicasts, reductions and fences, factored over the machine's hierarchy.
 
 >>> from palmette.compose import Composition
 >>> c = Composition(24, bytes=1 << 20)

@@ -1,8 +1,8 @@
-"""The ablation: the same composition direct, by levels, striped and pipelined.
+"""The ablation of a composition: factored direct, hierarchical, striped and pipelined, with automatic parameters.
 
-Shape, radix and depth come from the closed formulas where these hold: one multicast or reduction at a time over equal
-links of known latency and capacity. Else the model decides among plans. Where nothing is known of the links, bytes and
-messages do, and only measuring (`palmette bench compose --tune`) says more.
+Shape, radix and depth come from closed formulas where these hold: one multicast or reduction at a time over equal links
+of known latency and capacity. Otherwise the model ranks candidate plans. Where nothing is known of the links, bytes and
+messages decide, and only measurements (`palmette bench compose --tune`) can improve on that.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SHAPES = ("direct", "tree.2", "ring")
 RADICES = (2, 3, 4, 6, 8)
 DEPTHS = (2, 4, 8, 16, 32, 64)
 MOST_STEPS = 400_000
-"""Plans of more steps are not tried: their pipelines wouldn't pay for their messages anyway."""
+"""Plans of more steps are not tried: their pipelining wouldn't amortise the overhead of their messages."""
 
 Basis = Literal["closed formula", "model", "bytes and messages"]
 
@@ -32,7 +32,7 @@ class Variant:
     name: str
     factoring: Factoring
     basis: Basis
-    """What it was chosen by."""
+    """The criterion of the choice."""
     seconds: float | None
     """Predicted; None where nothing is known of the machine's links."""
     messages: int
@@ -43,17 +43,17 @@ class Variant:
     bound_s: float | None
 
     @property
-    def figure(self) -> tuple[float, int, int]:
-        """What is to be as small as possible."""
+    def cost(self) -> tuple[float, int, int]:
+        """The objective to minimise: predicted time, then bytes and messages of the outermost level."""
         return (self.seconds or 0.0, self.outer_bytes, self.outer_messages)
 
 
 class Explorer:
-    """Factorings of a composition on a job, each looked at once."""
+    """Factorings of a composition on a job; evaluations are cached."""
 
-    def __init__(self, composition: Composition, job: _core.Job, tell: Callable[[str], None] | None = None) -> None:
-        """`tell` hears what is tried."""
-        self.composition, self.job, self._tell = composition, job, tell
+    def __init__(self, composition: Composition, job: _core.Job, progress: Callable[[str], None] | None = None) -> None:
+        """`progress` is called with each factoring that is tried."""
+        self.composition, self.job, self._progress = composition, job, progress
         self.bound_s = bound_s(composition, job)
         self.depth = len(_core.hierarchy_levels(job))
         self.link = equal_links(composition, job)
@@ -62,15 +62,15 @@ class Explorer:
         self._ranks_of_a_node = max(node.sizes) if node is not None else 1
         self._seen: dict[Factoring, Variant | None] = {}
 
-    def look(self, factoring: Factoring) -> Variant | None:
-        """Return what a factoring comes to; None where its plan is too long. Raises `_core.Error`."""
+    def evaluate(self, factoring: Factoring) -> Variant | None:
+        """Return the variant of a factoring; None where its plan is too long. Raises `_core.Error`."""
         if factoring not in self._seen:
-            if self._tell is not None:
-                self._tell(factoring.text())
-            self._seen[factoring] = self._look(factoring)
+            if self._progress is not None:
+                self._progress(factoring.text())
+            self._seen[factoring] = self._evaluate(factoring)
         return self._seen[factoring]
 
-    def _look(self, factoring: Factoring) -> Variant | None:
+    def _evaluate(self, factoring: Factoring) -> Variant | None:
         plan = factoring.plan(self.composition, self.job)
         if sum(plan.step_counts.values()) > MOST_STEPS:
             return None
@@ -81,19 +81,19 @@ class Explorer:
             counted.longest_chain, max(plan.scratch_bytes), self.bound_s,
         )  # fmt: skip
 
-    def known(self, factorings: Iterable[Factoring]) -> list[Variant]:
-        """Look at all of them, and leave out those that are too long."""
-        return [variant for factoring in factorings if (variant := self.look(factoring)) is not None]
+    def evaluate_all(self, factorings: Iterable[Factoring]) -> list[Variant]:
+        """Evaluate all of them, and drop those that are too long."""
+        return [variant for factoring in factorings if (variant := self.evaluate(factoring)) is not None]
 
     def shapes(self) -> Iterator[Factoring]:
-        """Every method at each level, through all ranks or one."""
+        """Every method at each level, with all ranks as lanes or one."""
         choices = [f"{shape}{lanes}" for shape in SHAPES for lanes in ("", "/1")]
         # The innermost level has single ranks: lanes make no difference there.
         for methods in itertools.product(*[choices] * (self.depth - 1), SHAPES):
             yield Factoring(methods=methods)
 
     def radices(self, base: Factoring) -> Iterator[Factoring]:
-        """The same with other radices of its trees, one level at a time."""
+        """The base factoring with other tree radices, one level at a time."""
         for level, method in enumerate(base.methods):
             shape, slash, lanes = method.partition("/")
             if shape.startswith("tree"):
@@ -102,17 +102,17 @@ class Explorer:
                     yield base.with_(methods=(*base.methods[:level], changed, *base.methods[level + 1 :]))
 
     def rings(self) -> Iterator[Factoring]:
-        """Rings between groups, which are the best for deep pipelines."""
+        """Rings between groups, the best shape for deep pipelines."""
         for outer in ("ring", "ring/1"):
             for inner in SHAPES:
                 yield Factoring(methods=(*[outer] * (self.depth - 1), inner))
 
     def stripes(self) -> list[int]:
-        """Numbers of stripes that a node has ranks for."""
+        """Numbers of stripes, up to the ranks of a node."""
         return [count for count in (2, 4, 8, 16) if count <= self._ranks_of_a_node]
 
     def depths(self) -> list[int]:
-        """Depths worth trying: powers of two, and what the formula of the ring says for the outermost level."""
+        """Pipeline depths to try: powers of two, and the ring formula's optimum for the outermost level."""
         largest = self.largest_bytes
         known = [one for one in self.job.levels if one.count > 2 and one.latency_s > 0 and max(one.up_bytes_per_s) > 0]
         exact = [_core.best_depth(one.count, largest, one.latency_s, max(one.up_bytes_per_s)) for one in known[:1]]
@@ -127,7 +127,7 @@ class Explorer:
 
 @dataclass(frozen=True)
 class Link:
-    """What every rank's link is like where all are alike."""
+    """Latency and capacity of every rank's link where all are equal."""
 
     participants: int
     bytes: int
@@ -135,7 +135,7 @@ class Link:
     bytes_per_s: float
 
     def depth(self) -> int:
-        """Return the ring's best depth, next to sqrt(d (n - 2) / (f a))."""
+        """Return the ring's optimal depth, close to sqrt(d (n - 2) / (f a))."""
         return _core.best_depth(self.participants, self.bytes, self.latency_s, self.bytes_per_s)
 
     def best_flat(self) -> str:
@@ -149,10 +149,10 @@ class Link:
 
 
 def equal_links(composition: Composition, job: _core.Job) -> Link | None:
-    """Return the link that the closed formulas go by; None where they don't hold.
+    """Return the link parameters for the closed formulas; None where these don't hold.
 
-    They do for primitives of all ranks, one a phase, where each rank has a link of its own to one switch, all with the
-    same capacity, and their latency is known.
+    They hold for primitives over all ranks, one per phase, where each rank has a link of its own to one switch, all of
+    the same capacity and of known latency.
     """
     if len(_core.hierarchy_levels(job)) != 1 or job.size < 3 or not job.levels:
         return None
@@ -174,34 +174,34 @@ def equal_links(composition: Composition, job: _core.Job) -> Link | None:
 
 
 def links_are_known(job: _core.Job) -> bool:
-    """Whether the model has anything of the machine's to go by."""
+    """Whether the machine has any latency or capacity for the model."""
     return any(level.latency_s > 0 or max(level.up_bytes_per_s, default=0) > 0 for level in job.levels)
 
 
-def ablation(composition: Composition, job: _core.Job, tell: Callable[[str], None] | None = None) -> list[Variant]:
-    """Return the best variant of each kind, in the order in which one adds to the other.
+def ablation(composition: Composition, job: _core.Job, progress: Callable[[str], None] | None = None) -> list[Variant]:
+    """Return the best variant of each kind; each kind adds one optimisation to the one before.
 
-    Direct: every rank for itself, no levels. Hierarchical: the best shape and number of lanes for each level. Striped:
-    that with the best number of stripes. Pipelined: that with the best depth. A step that doesn't gain is kept as it
-    was. `tell` hears what is tried. Raises `_core.Error`.
+    Direct: no levels. Hierarchical: the best shape and number of lanes for each level. Striped: that with the best
+    number of stripes. Pipelined: that with the best depth. A kind without a gain repeats the variant before it.
+    `progress` is called with each factoring that is tried. Raises `_core.Error`.
     """
-    explorer = Explorer(composition, job, tell)
-    direct = _best("direct", explorer.known([Factoring(hierarchy=str(job.size))]), None)
+    explorer = Explorer(composition, job, progress)
+    direct = _best("direct", explorer.evaluate_all([Factoring(hierarchy=str(job.size))]), None)
     if explorer.link is not None:
         return [direct, *_by_formula(explorer, explorer.link, direct)]
-    hierarchical = _best("hierarchical", explorer.known(explorer.shapes()), None)
-    hierarchical = _best("hierarchical", explorer.known(explorer.radices(hierarchical.factoring)), hierarchical)
+    hierarchical = _best("hierarchical", explorer.evaluate_all(explorer.shapes()), None)
+    hierarchical = _best("hierarchical", explorer.evaluate_all(explorer.radices(hierarchical.factoring)), hierarchical)
     striped = _best(
         "striped",
-        explorer.known(hierarchical.factoring.with_(stripes=count) for count in explorer.stripes()),
+        explorer.evaluate_all(hierarchical.factoring.with_(stripes=count) for count in explorer.stripes()),
         hierarchical,
     )
-    # Another shape may be the best one for a pipeline.
+    # The best shape may differ with pipelining.
     bases = dict.fromkeys(
         [striped.factoring]
         + [ring.with_(stripes=count) for ring in explorer.rings() for count in {1, striped.factoring.stripes}]
     )
-    piped = explorer.known(base.with_(pipeline=parts) for base in bases for parts in explorer.depths())
+    piped = explorer.evaluate_all(base.with_(pipeline=parts) for base in bases for parts in explorer.depths())
     return [direct, hierarchical, striped, _best("pipelined", piped, striped)]
 
 
@@ -214,14 +214,14 @@ def _by_formula(explorer: Explorer, link: Link, direct: Variant) -> list[Variant
         ("striped", Factoring(methods=(link.best_flat(),))),
         ("pipelined", Factoring(methods=("ring",), pipeline=link.depth())),
     ):
-        known = [replace(variant, basis="closed formula") for variant in explorer.known([factoring])]
+        known = [replace(variant, basis="closed formula") for variant in explorer.evaluate_all([factoring])]
         before = _best(name, known, before)
         found.append(before)
     return found
 
 
 def _best(name: str, found: list[Variant], before: Variant | None) -> Variant:
-    best = min([*found, *([before] if before is not None else [])], key=lambda variant: variant.figure)
+    best = min([*found, *([before] if before is not None else [])], key=lambda variant: variant.cost)
     return replace(best, name=name)
 
 

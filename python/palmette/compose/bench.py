@@ -1,4 +1,4 @@
-"""Composed plans beside the MPI's own collectives in one job: the program composebench, and the figures that need no clock."""
+"""`palmette bench compose`: composed plans against the MPI's collectives in one job (composebench), and plan counts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from palmette.compose.errors import ComposeError
 from palmette.compose.factoring import Factoring, outer_traffic
 from palmette.compose.text import stages_json
 from palmette.lab.running import TIMED_OUT
-from palmette.measure.job_output import telling_line
+from palmette.measure.job_output import error_line
 from palmette.measure.places import Place, read_topology
 from palmette.measure.statistics import Ratio, Summary, Times, compare_groups, in_time, summarize
 from palmette.mpi.abi import Abi, abi_of_launcher, measuring_program, preload_library
@@ -38,13 +38,13 @@ COLLECTIVES = {
     "allreduce": "allreduce",
     "allreduce_reduce_broadcast": "allreduce",
 }
-"""The collective that each composition stands for, whose bound holds for it."""
+"""The collective that each composition implements, whose bound holds for it."""
 REDUCES = ("reduce", "reduce_scatter_gather", "reduce_scatter", "allreduce", "allreduce_reduce_broadcast")
 
 
 @dataclass(frozen=True)
 class Named:
-    """A factoring with a word for it, such as `striped`."""
+    """A factoring with a name such as `striped`."""
 
     name: str
     factoring: Factoring
@@ -53,7 +53,7 @@ class Named:
 
 @dataclass(frozen=True)
 class Asked:
-    """One composition and size, and the factorings to measure beside the MPI's collective."""
+    """One composition and size, and the factorings to measure against the MPI's collective."""
 
     composition: str
     size_bytes: int
@@ -62,20 +62,20 @@ class Asked:
 
 @dataclass(frozen=True)
 class Settings:
-    """How long is measured."""
+    """Durations and limits of the measurement."""
 
     seconds: float = 2.0
     min_rounds: int = 5
     max_rounds: int = 200
     root: int = 0
     drop: float = 0.0
-    """What is slower than the fastest by more isn't measured on after three rounds; 0: nothing is left out."""
+    """Variants slower than the fastest by more than this factor are dropped after three rounds; 0: none are."""
     timeout_s: float | None = None
 
 
 @dataclass(frozen=True)
-class Figures:
-    """What does not depend on load."""
+class PlanCounts:
+    """Counts of a plan, which don't depend on the load of the machine."""
 
     messages: int
     outer_level: str
@@ -97,7 +97,7 @@ class Row:
     """To the MPI; None for the MPI itself."""
     made_s: float
     dropped: bool
-    figures: Figures | None
+    counts: PlanCounts | None
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class Cell:
 
 def composition_of(name: str, ranks: int, size_bytes: int, root: int) -> Composition:
     """Return the composition that composebench makes. Raises `_core.Error`."""
-    # Sums are of numbers of 4 bytes; what is only moved may be cut anywhere.
+    # Sums are of 4-byte numbers; data that is only moved may be cut at any byte.
     element = 4 if name in REDUCES else 1
     return named(name, ranks, size_bytes, element_bytes=element, **({"root": root} if root else {}))
 
@@ -132,15 +132,15 @@ def job_on(place: Place, placement: str, ppn: int | None, ranks: int | None) -> 
     return _core.Job.on_hosts(_core.Machine.from_json(document), hosts), hosts
 
 
-def figures(composition: Composition, factoring: Factoring, job: _core.Job) -> Figures:
-    """Return the counts of a plan, which is verified. Raises `_core.Error`, ComposeError where it is wrong."""
+def plan_counts(composition: Composition, factoring: Factoring, job: _core.Job) -> PlanCounts:
+    """Verify a plan and return its counts. Raises `_core.Error`, ComposeError where it is wrong."""
     plan = factoring.plan(composition, job)
     complaint = plan.verify()
     if complaint is not None:
         raise ComposeError(f"{composition.name} with {factoring.text()} is wrong: {complaint}")
     counted = plan.count()
     level, messages, size = outer_traffic(plan)
-    return Figures(
+    return PlanCounts(
         counted.messages,
         level,
         messages,
@@ -203,9 +203,9 @@ def _events(path: Path, done: subprocess.CompletedProcess[str], cells: int) -> l
     if done.returncode == TIMED_OUT:
         raise ComposeError(f"the job was ended at its time limit after {finished} of {cells} compositions; take fewer")
     if done.returncode == 1 and finished == cells:
-        raise ComposeError(f"a wrong result: {telling_line(done)}")
+        raise ComposeError(f"a wrong result: {error_line(done)}")
     if done.returncode != 0 or finished < cells:
-        raise ComposeError(f"mpiexec ended with status {done.returncode}: {telling_line(done)}")
+        raise ComposeError(f"mpiexec ended with status {done.returncode}: {error_line(done)}")
     return events
 
 
@@ -226,14 +226,14 @@ def _cell(asked: Asked, event: dict[str, Any], job: _core.Job, root: int) -> Cel
                 ratio,
                 float(entry["made_s"]),
                 bool(entry["dropped"]),
-                figures(composition, variant.factoring, job) if variant else None,
+                plan_counts(composition, variant.factoring, job) if variant else None,
             )
         )
     return Cell(asked.composition, asked.size_bytes, job.size, bound.seconds or None, tuple(rows))
 
 
 def _times(entry: dict[str, Any]) -> Times:
-    """The calls that started in time on all ranks; all of them where none did."""
+    """The times of calls that started in time on all ranks; of all where none did."""
     times, late = np.array(entry["time_s"]), np.array(entry["late_s"])
     good = in_time(times, late)
     return times[good] if good.any() else times

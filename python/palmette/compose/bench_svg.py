@@ -1,4 +1,4 @@
-"""Measured compositions as bars: each variant's time beside the MPI's, and the bound as a line."""
+"""Bar chart (SVG) of measured compositions: the time of the MPI and of each variant, and the bound as a line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ROW, _HEAD = 24.0, 52.0
 
 
 def svg(results: Sequence[tuple[str, Cell]]) -> str:
-    """Return the picture of (where, cell) each; bars of one cell share a scale."""
+    """Return the chart for pairs (where, cell); bars of one cell share a scale."""
     width = _LEFT + _BARS + _RIGHT
     parts: list[str] = []
     y = 16.0

@@ -1,4 +1,4 @@
-"""Measured compositions as lines and as JSON."""
+"""Output of measured compositions: text tables and JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WIDTH = 80
 
 
 def cell_lines(cell: Cell, where: str, fastest: int | None = None) -> list[str]:
-    """Return the table of one composition and size: times, and what does not depend on load.
+    """Return the table of one composition and size: times, and the counts of its plan.
 
     `fastest`: only so many variants, the fastest first.
     """
@@ -24,8 +24,8 @@ def cell_lines(cell: Cell, where: str, fastest: int | None = None) -> list[str]:
         shown = (shown[0], *sorted(shown[1:], key=lambda row: row.time.median_s)[:fastest])
     bound = f"; bound {_core.format_duration(cell.bound_s)}" if cell.bound_s else ""
     lines = _wrap(f"{cell.composition}, {bytes_text(cell.size_bytes)}, {cell.ranks} ranks; {where}{bound}")
-    outer = next((row.figures.outer_level for row in cell.rows if row.figures), "node")
-    # Narrow names, so that a table of long figures stays within 80 columns.
+    outer = next((row.counts.outer_level for row in cell.rows if row.counts), "node")
+    # Short headings, so that a table of large numbers stays within 80 columns.
     across = plural(2, outer).removeprefix("2 ")
     rows: list[tuple[str, ...]] = [("", "time", "x bound", "x MPI", "messages", across, "scratch", "stages")]
     rows += [_cells(row, cell.bound_s) for row in shown]
@@ -44,28 +44,28 @@ def cell_lines(cell: Cell, where: str, fastest: int | None = None) -> list[str]:
     if len(shown) < len(cell.rows):
         lines.append(f"  and {plural(len(cell.rows) - len(shown), 'slower candidate')}; --json has all")
     if any(row.dropped for row in shown):
-        lines.append("* too slow to be measured on after three rounds")
+        lines.append("* too slow: dropped after three rounds")
     return lines
 
 
 def _cells(row: Row, bound_s: float | None) -> tuple[str, ...]:
     seconds = row.time.median_s
     multiple = f"{seconds / bound_s:.2f}" if bound_s else "-"
-    figures = row.figures
+    counts = row.counts
     return (
         row.name,
         _core.format_duration(seconds) + ("*" if row.dropped else ""),
         multiple,
         f"{row.ratio.value:.2f}" if row.ratio else "-",
-        f"{figures.messages:,}" if figures else "-",
-        f"{bytes_text(figures.outer_bytes)} in {figures.outer_messages:,}" if figures else "-",
-        bytes_text(figures.scratch_bytes) if figures else "-",
-        f"{figures.stages}" if figures else "-",
+        f"{counts.messages:,}" if counts else "-",
+        f"{bytes_text(counts.outer_bytes)} in {counts.outer_messages:,}" if counts else "-",
+        bytes_text(counts.scratch_bytes) if counts else "-",
+        f"{counts.stages}" if counts else "-",
     )
 
 
 def cell_json(cell: Cell, where: str) -> dict[str, Any]:
-    """Return all that the table says, and the intervals."""
+    """Return the contents of the table, and the confidence intervals."""
     return {
         "where": where,
         "composition": cell.composition,
@@ -82,7 +82,7 @@ def cell_json(cell: Cell, where: str) -> dict[str, Any]:
                 "ratio": asdict(row.ratio) if row.ratio else None,
                 "made_s": row.made_s,
                 "dropped": row.dropped,
-                "figures": asdict(row.figures) if row.figures else None,
+                "figures": asdict(row.counts) if row.counts else None,
             }
             for row in cell.rows
         ],

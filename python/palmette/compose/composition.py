@@ -1,4 +1,4 @@
-"""Compositions as people write them in Python: buffers by name, regions by index."""
+"""Python interface to compositions: buffers by name, regions of blocks by index."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Region:
 
 @dataclass(frozen=True)
 class Buffer:
-    """A buffer that every rank has, with the blocks in it that the rank touches. `x[3]` and `x[0:4]` are regions."""
+    """A buffer on every rank, which holds the blocks that the rank accesses. `x[3]` and `x[0:4]` are regions."""
 
     name: str
     blocks: int
@@ -42,11 +42,11 @@ class Buffer:
 
 
 class Composition:
-    """Multicasts, reductions and fences over some ranks, and the plans that come out of them.
+    """Multicasts, reductions and fences over a number of ranks, and the plans made from them.
 
-    `bytes` is the length of every block, or a list with one for each; with `vector=True` all blocks together have so
-    many bytes, cut as evenly as elements of `element_bytes` bytes allow. A block has one length wherever it lies, and
-    the blocks that a rank touches in a buffer lie there in ascending order without gaps.
+    `bytes` is the length of every block, or a list with one for each; with `vector=True` it is the length of all blocks
+    together, cut as evenly as elements of `element_bytes` bytes allow. A block has the same length in every buffer, and
+    the blocks that a rank accesses in a buffer are stored there in ascending order without gaps.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Composition:
         vector: bool = False,
         element_bytes: int = 1,
     ) -> None:
-        """Raises `palmette._core.Error` on numbers that can't be."""
+        """Raises `palmette._core.Error` on invalid numbers."""
         self.core = _core.Composition(
             ranks, bytes if isinstance(bytes, int) else list(bytes), blocks, vector, element_bytes
         )
@@ -80,12 +80,12 @@ class Composition:
         return self.core.ranks
 
     def buffer(self, name: str) -> Buffer:
-        """Return the buffer of that name; it is made at the first call."""
+        """Return the buffer of that name; the first call creates it."""
         self.core.buffer(name)
         return Buffer(name, self.core.blocks)
 
     def multicast(self, root: int, to: Ranks, region: Region, into: Buffer) -> None:
-        """Bring `root`'s region into the same blocks of buffer `into` of all ranks `to`. Raises `_core.Error`."""
+        """Copy `root`'s region to the same blocks of buffer `into` of all ranks `to`. Raises `_core.Error`."""
         self.core.multicast(root, _ranks(to), region.buffer.name, region.first, region.count, into.name)
 
     def reduce(
@@ -98,9 +98,9 @@ class Composition:
         *,
         commutative: bool = True,
     ) -> None:
-        """Combine the region of all `sources`, in the order of ranks, into buffer `into` of `root`.
+        """Reduce the region of all `sources`, in rank order, into buffer `into` of `root`.
 
-        An operation is known by its name here; a run is given MPI's for each name. Raises `_core.Error`.
+        Operations are named here; at run time each name is bound to an MPI operation. Raises `_core.Error`.
         """
         key = (operation, commutative)
         if key not in self._operations:
@@ -110,11 +110,11 @@ class Composition:
         )
 
     def fence(self) -> None:
-        """End a phase: what comes later sees what came before, block by block."""
+        """End a phase: later primitives see the results of earlier ones, with dependencies tracked per block."""
         self.core.fence()
 
     def hold(self, rank: int, region: Region) -> None:
-        """Say that a rank's buffer has room for a region even where no primitive touches it."""
+        """Declare that a rank's buffer contains a region even where no primitive accesses it."""
         self.core.hold(rank, region.buffer.name, region.first, region.count)
 
     def factor(
@@ -129,9 +129,10 @@ class Composition:
     ) -> _core.Plan:
         """Return the plan of all ranks over the levels of `job`, or over an explicit `hierarchy`.
 
-        `hierarchy=[3, 8]` means 3 groups of 8 ranks, `[2, [4, 3]]` a group of 4 and one of 3; without a job it also says
-        where ranks sit. `methods`: `direct`, `tree.K` or `ring`, with `/LANES` where fewer than all ranks of a group
-        talk with other groups; one for all levels or one for each, the outermost first. Raises `_core.Error`.
+        `hierarchy=[3, 8]` means 3 groups of 8 ranks, `[2, [4, 3]]` a group of 4 and one of 3; without a job it is also
+        the placement of ranks. `methods`: `direct`, `tree.K` or `ring`, with `/LANES` where fewer than all ranks of a
+        group communicate with other groups; one for all levels or one for each, the outermost first. Raises
+        `_core.Error`.
         """
         return self.core.factor(*self._place(job, hierarchy), methods_list(methods), stripes, pipeline, landings)
 

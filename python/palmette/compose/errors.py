@@ -1,5 +1,5 @@
-"""What goes wrong when a composition is read."""
+"""The exception of invalid compositions and factorings."""
 
 
 class ComposeError(ValueError):
-    """A composition that can't be: the text says what, where, and what to do."""
+    """An invalid composition or a failure to run it: the text says what, where, and what to do."""

@@ -1,4 +1,4 @@
-"""How a composition is carried out, and what the plan that comes out is like."""
+"""Factorings: hierarchy, methods, stripes and pipeline depth of a composition; bound and traffic of its plan."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Factoring:
     """The parameters of `Composition.factor`."""
 
     hierarchy: str | None = None
-    """Groups of positions in place of the machine's levels."""
+    """Groups of positions that replace the machine's levels."""
     methods: tuple[str, ...] = ("direct",)
     stripes: int = 1
     pipeline: int = 1
@@ -33,7 +33,7 @@ class Factoring:
         )
 
     def text(self) -> str:
-        """Return options that make this factoring again: `--method ring,tree.2 --stripes 4`."""
+        """Return the command-line options of this factoring: `--method ring,tree.2 --stripes 4`."""
         parts = [f"--hierarchy {self.hierarchy}"] if self.hierarchy else []
         parts.append(f"--method {','.join(self.methods)}")
         parts += [f"--stripes {self.stripes}"] if self.stripes > 1 else []
@@ -41,14 +41,16 @@ class Factoring:
         return " ".join(parts)
 
     def runtime_text(self) -> str:
-        """Return this factoring as `palmette_plan_make` of palmette.h takes it: `method=ring,tree.2 stripes=4`."""
+        """Return the form that `palmette_plan_make` of palmette.h parses: `method=ring,tree.2 stripes=4`."""
         parts = [f"hierarchy={self.hierarchy}"] if self.hierarchy else []
         parts += [f"method={','.join(self.methods)}", f"stripes={self.stripes}"]
         return " ".join([*parts, f"pipeline={self.pipeline}", f"landings={self.landings}"])
 
     @classmethod
     def parse(cls, text: str) -> Factoring:
-        """Read `hierarchy=3:8 method=ring,tree.2 stripes=4 pipeline=16 landings=2`, each or none. Raises ComposeError."""
+        """Parse `hierarchy=3:8 method=ring,tree.2 stripes=4 pipeline=16 landings=2`, all optional. Raises
+        ComposeError.
+        """
         values: dict[str, Any] = {}
         for word in text.split():
             key, _, value = word.partition("=")
@@ -70,9 +72,9 @@ class Factoring:
 
 
 def bound_s(composition: Composition, job: _core.Job) -> float | None:
-    """Seconds below which no plan for this composition can stay: bytes over capacity of the worst edge; None: unknown.
+    """Lower bound on the time of any plan for this composition: bytes over capacity of the worst edge; None: unknown.
 
-    It holds for the composition as it is written: another one for the same purpose may need less.
+    It holds for the composition as written: another one for the same collective may need less.
     """
     worst = 0.0
     for level, groups in zip(job.levels, composition.core.crossing(job), strict=True):

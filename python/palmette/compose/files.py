@@ -1,4 +1,4 @@
-"""Compositions in files: JSON, or Python that defines `composition(ranks, bytes)`."""
+"""Reading compositions from files: JSON, or Python that defines `composition(ranks, bytes)`."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _from_python(path: Path, ranks: int | None, bytes: int) -> Composition:
 
 
 def from_json(document: Any, where: str, ranks: int | None = None) -> Composition:
-    """Make a composition of a parsed document; `where` names it in errors. Raises ComposeError."""
+    """Make a composition from a parsed document; `where` names it in errors. Raises ComposeError."""
     _keys(document, _KEYS, where)
     for key in ("ranks", "bytes", "phases"):
         if key not in document:

@@ -1,4 +1,4 @@
-"""The C functions of palmette.h, as ctypes sees them."""
+"""ctypes bindings of the C functions of palmette.h."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def library() -> ctypes.CDLL:
     if not files:
         raise ComposeError("this process has no MPI loaded; import mpi4py.MPI first")
     file = files[0]
-    # Intel's file may be called libmpi.so alone, as Open MPI's.
+    # Intel MPI's file may be called libmpi.so only, as Open MPI's.
     is_open_mpi = "Open MPI" in mpi().Get_library_version()
     abi = "abi" if Path(file).name.startswith("libmpi_abi") else "ompi" if is_open_mpi else "mpich"
     path = LIBRARIES / f"libpalmette_{abi}.so"
     if not path.is_file():
         raise ComposeError(f"{path.name} isn't built, which {file} needs; point the build at this MPI")
-    # mpi4py keeps the MPI's symbols to itself; the library takes them from all.
+    # mpi4py loads the MPI with RTLD_LOCAL; the library resolves its symbols globally.
     ctypes.CDLL(file, mode=ctypes.RTLD_GLOBAL)
     return _declared(ctypes.CDLL(str(path)))
 
@@ -73,18 +73,18 @@ def _declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
 
 
 def _handle_type(name: str) -> Any:
-    """MPI's handles are int or pointers."""
+    """The ctypes type of an MPI handle: int or pointer, by its size."""
     module = mpi()
     return ctypes.c_int if module._sizeof(getattr(module, name)) == ctypes.sizeof(ctypes.c_int) else ctypes.c_void_p
 
 
 def handle_of(thing: Any) -> int:
-    """Return the MPI handle of an object of mpi4py's."""
+    """Return the MPI handle of an mpi4py object."""
     return int(mpi()._handleof(thing))
 
 
 def call(name: str, *arguments: Any) -> None:
-    """Call a function of palmette.h. Raises ComposeError with what it says."""
+    """Call a function of palmette.h. Raises ComposeError with the text of `palmette_error`."""
     loaded = library()
     if getattr(loaded, f"palmette_{name}")(*arguments) != 0:
         raise ComposeError(loaded.palmette_error().decode())

@@ -1,4 +1,4 @@
-"""What C and C++ programs include and link to compose communication themselves."""
+"""Headers and libraries for C and C++ programs that use the composition API (palmette.h)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compositions that run, on communicators of mpi4py's and arrays of NumPy's."""
+"""Running composed plans on mpi4py communicators and NumPy arrays."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ Array = NDArray[Any]
 class RunningPlan:
     """A plan on a communicator; `bind` gives it buffers.
 
-    Collective: all ranks bring the same composition and factoring. `datatype` is a predefined one of mpi4py's, such as
-    `MPI.DOUBLE`, whose elements the composition's `element_bytes` are; `operations` gives an operation of MPI's for each
-    name. Raises ComposeError on all ranks where one of them has a reason to.
+    Collective: all ranks pass the same composition and factoring. `datatype` is a predefined mpi4py datatype, such as
+    `MPI.DOUBLE`, whose extent is the composition's `element_bytes`; `operations` maps each name to an MPI operation.
+    Raises ComposeError on all ranks where it fails on any.
     """
 
     def __init__(
@@ -46,35 +46,35 @@ class RunningPlan:
             library().palmette_composition_free(made)
 
     def bytes_of(self, buffer: str) -> int:
-        """Return how many bytes this rank has in a buffer."""
+        """Return the size of this rank's buffer."""
         size = ctypes.c_int64()
         call("plan_buffer_bytes", self._plan, self.buffers.index(buffer), ctypes.byref(size))
         return size.value
 
     @property
     def scratch_bytes(self) -> int:
-        """Bytes of scratch of this rank, for each bound run."""
+        """Bytes of scratch of this rank per bound run."""
         size = ctypes.c_int64()
         call("plan_scratch_bytes", self._plan, ctypes.byref(size))
         return size.value
 
     @property
     def single_copies(self) -> int:
-        """How many of this rank's messages are read in the sender's memory."""
+        """Number of this rank's messages that are read directly from the sender's memory (single copy)."""
         count = ctypes.c_int64()
         call("plan_single_copies", self._plan, ctypes.byref(count))
         return count.value
 
     def bind(self, **arrays: Array) -> Run:
-        """Return a run on these arrays, which must be contiguous and stay where they are.
+        """Return a run on these arrays, which must be contiguous and must not be moved during its lifetime.
 
-        Local, but in the same order on all ranks. A buffer in which this rank has nothing may be left out. Raises
+        Local, but in the same order on all ranks. A buffer that is empty on this rank may be left out. Raises
         ComposeError.
         """
         return Run(self, arrays)
 
     def free(self) -> None:
-        """Forget the plan; its runs keep what they need."""
+        """Release the plan; its runs remain valid."""
         if self._plan:
             library().palmette_plan_free(self._plan)
             self._plan = ctypes.c_void_p()
@@ -89,7 +89,7 @@ class RunningPlan:
 
 
 class Run:
-    """A plan with its buffers. Any number may be under way at once."""
+    """A plan bound to its buffers. Any number of runs may be in flight."""
 
     def __init__(self, plan: RunningPlan, arrays: Mapping[str, Array]) -> None:
         unknown = sorted(set(arrays) - set(plan.buffers))
@@ -113,21 +113,21 @@ class Run:
         call("bind", plan._plan, addresses, len(plan.buffers), ctypes.byref(self._run))
 
     def start(self) -> None:
-        """Begin. Raises ComposeError where it is under way."""
+        """Start the run. Raises ComposeError where it is still in flight."""
         call("start", self._run)
 
     def test(self) -> bool:
-        """Let all runs go on, and return whether this one is over. Raises ComposeError on an error of the MPI's."""
+        """Progress all runs, and return whether this one has completed. Raises ComposeError on an MPI error."""
         done = ctypes.c_int()
         call("test", self._run, ctypes.byref(done))
         return done.value != 0
 
     def wait(self) -> None:
-        """Return when it is over. Raises ComposeError on an error of the MPI's."""
+        """Wait for completion. Raises ComposeError on an MPI error."""
         call("wait", self._run)
 
     def free(self) -> None:
-        """Wait for it and forget it. In the same order on all ranks."""
+        """Wait for completion and release the run. In the same order on all ranks."""
         if self._run:
             library().palmette_run_free(self._run)
             self._run = ctypes.c_void_p()
@@ -142,7 +142,7 @@ class Run:
 
 
 def _compose(composition: Composition, datatype: Any, operations: Mapping[str, Any]) -> ctypes.c_void_p:
-    """Say the composition once more, in C. The caller frees it."""
+    """Rebuild the composition through the C API. The caller frees it."""
     core = composition.core
     lower, extent = datatype.Get_extent()
     if (lower, extent) != (0, core.element_bytes):

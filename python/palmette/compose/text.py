@@ -1,4 +1,4 @@
-"""A composition and its plan as lines and as JSON."""
+"""Output of a composition and its plan: text and JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST_PRIMITIVES = 12
 
 
 def primitive_lines(composition: Composition) -> list[str]:
-    """One line a primitive, with fences between phases; the middle of a long list is left out."""
+    """One line per primitive, with fences between phases; the middle of a long list is omitted."""
     lines: list[str] = []
     phase = 0
     shown: Counter[int] = Counter()
@@ -26,13 +26,12 @@ def primitive_lines(composition: Composition) -> list[str]:
             lines.append("  fence")
             phase = at
         shown[at] += 1
-        # Primitives of a phase are alike as a rule: its beginning and its last one tell the rest.
+        # Primitives of a phase are mostly alike: the first ones and the last are enough.
         if totals[at] > MOST_PRIMITIVES and 4 < shown[at] < totals[at]:
             if shown[at] == 5:
                 lines.append(f"  ... {totals[at] - 5} like these")
             continue
-        everybody = len(others) == composition.ranks
-        ranks = "all" if everybody else numbers_text(others)
+        ranks = "all" if len(others) == composition.ranks else numbers_text(others)
         region = f"{source}[{first}]" if count == 1 else f"{source}[{first}:{first + count}]"
         lines.append(
             f"  multicast {root} to {ranks}: {region} into {target}"
@@ -52,7 +51,7 @@ def lengths_text(composition: Composition) -> str:
 
 
 def stage_lines(plan: _core.Plan) -> list[str]:
-    """A table of stages: messages, bytes, the longest chain up to there."""
+    """A table of stages: messages, bytes, and times (position on the longest chain)."""
     rows = [("stage", "messages", "bytes", "times")]
     for entry in stages_json(plan):
         first, last = entry["first_time"], entry["last_time"]
@@ -67,7 +66,7 @@ def stage_lines(plan: _core.Plan) -> list[str]:
 
 
 def stages_json(plan: _core.Plan) -> list[dict[str, Any]]:
-    """Messages, bytes and times (counted in messages that wait for each other, from 1) of each stage."""
+    """Messages, bytes and times (length of the chain of dependent messages, from 1) of each stage."""
     stages: dict[str, dict[str, Any]] = {}
     for message in plan.messages():
         entry = stages.setdefault(
@@ -87,7 +86,7 @@ def stages_json(plan: _core.Plan) -> list[dict[str, Any]]:
 
 
 def _stage_order(plan: _core.Plan) -> list[str]:
-    """All stages, each rank's in the order in which it comes to them."""
+    """All stages, in each rank's order of execution."""
     order: list[str] = []
     for rank in range(plan.job.size):
         place = 0
@@ -101,7 +100,7 @@ def _stage_order(plan: _core.Plan) -> list[str]:
 
 
 def scratch_line(plan: _core.Plan) -> str:
-    """How much scratch ranks need."""
+    """Scratch bytes per rank."""
     scratch = plan.scratch_bytes
     low, high = min(scratch), max(scratch)
     if high == 0:

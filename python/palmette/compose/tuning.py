@@ -1,4 +1,4 @@
-"""Tuning of a composed plan: the candidates that the model finds best, and how many of them a budget has time for."""
+"""Tuning of composed plans: the best candidates by the model, and how many of them fit in a time budget."""
 
 from __future__ import annotations
 
@@ -12,37 +12,39 @@ from palmette.compose.bench import Asked, Named, Settings
 from palmette.compose.composition import Composition
 
 MOST = 32
-"""Candidates, before the budget is looked at."""
+"""Maximum number of candidates, before the budget is applied."""
 BEST_SHAPES = 6
 DROP = 1.5
-"""Candidates that take longer than the best one by more are not measured on after three rounds."""
+"""Candidates slower than the best one by more than this factor are dropped after three rounds."""
 _CALLS = 2 + 3 + 2
-"""A candidate is called so often at least: warm-up, rounds, checks."""
+"""Minimum number of calls of a candidate: warm-up, rounds, checks."""
 _START_S = 4.0
 _UNKNOWN_S = 0.1
-"""A call where the model has no opinion."""
+"""Assumed time of a call without a prediction."""
 FEWEST = 2
 
 
 def candidates(
-    composition: Composition, job: _core.Job, tell: Callable[[str], None] | None = None
+    composition: Composition, job: _core.Job, progress: Callable[[str], None] | None = None
 ) -> tuple[Named, ...]:
-    """Return what is worth measuring, the best by the model first. Raises `_core.Error`."""
-    explorer = Explorer(composition, job, tell)
-    shapes = sorted(explorer.known(explorer.shapes()), key=lambda one: one.figure)[:BEST_SHAPES]
-    rings = explorer.known(explorer.rings())
+    """Return the candidates to measure, the best by the model first. Raises `_core.Error`."""
+    explorer = Explorer(composition, job, progress)
+    shapes = sorted(explorer.evaluate_all(explorer.shapes()), key=lambda one: one.cost)[:BEST_SHAPES]
+    rings = explorer.evaluate_all(explorer.rings())
     bases = dict.fromkeys(one.factoring for one in [*shapes, *rings])
-    tried = explorer.known(
+    tried = explorer.evaluate_all(
         base.with_(stripes=stripes, pipeline=parts)
         for base, stripes, parts in itertools.product(bases, (1, *explorer.stripes()), (1, *explorer.depths()))
     )
-    found = sorted({one.factoring: one for one in [*shapes, *tried]}.values(), key=lambda one: one.figure)[:MOST]
+    found = sorted({one.factoring: one for one in [*shapes, *tried]}.values(), key=lambda one: one.cost)[:MOST]
     return tuple(Named(f"candidate {number}", one.factoring, one.seconds) for number, one in enumerate(found, start=1))
 
 
 def choose_seconds(asked: Sequence[Asked], settings: Settings, share_s: float) -> tuple[list[Asked], Settings]:
-    """Return what fits when each composition has `share_s` seconds: as many candidates, the best by the model first, as
-    can be called a few times each in half of it, but two at least. The other half goes to those that are not dropped.
+    """Return the candidates and settings for a budget of `share_s` seconds per composition.
+
+    These are as many candidates, the best by the model first, as can be called a few times each in half of it, but at
+    least two. The other half is for those that are not dropped.
     """
     usable_s = max(share_s - _START_S / max(len(asked), 1), 1.0)
     shorter = []

@@ -1,4 +1,4 @@
-"""From a raw fabric to switches, adapters and the cables that count; everything else is told and left out."""
+"""Cleaning a raw InfiniBand fabric: keeps switches, host adapters and their cables; reports what is left out."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ LOCALHOST = "adapters named localhost"
 
 @dataclass(slots=True)
 class CleanFabric:
-    """Switches and adapters by GUID, the cables between two switches and those to adapters.
+    """Switches and adapters by GUID, the cables between switches (trunks) and those to adapters.
 
-    An adapter cable has the adapter as `a`. `hosts` maps names to adapters; `unnamed` adapters name no host, but
-    their switches serve hosts all the same. `cabled_hosts` are pairs of adapters linked without a switch.
+    An adapter cable has the adapter as `a`. `hosts` maps names to adapters; `unnamed` adapters have no host name, but
+    their switches still count as serving hosts. `cabled_hosts` are pairs of adapters linked without a switch.
     """
 
     switches: dict[int, Device] = field(default_factory=dict)
@@ -33,12 +33,12 @@ class CleanFabric:
 
 
 def clean(raw: RawFabric, found: Found) -> CleanFabric:
-    """Sorts the devices of `raw` out; counts with reasons go to `found`."""
+    """Classifies the devices of `raw`; counts of what is left out, with reasons, go to `found`."""
     cables, disagreements = raw.cables()
     if disagreements:
         ends = (raw.devices[guid] for cable in disagreements for guid in (cable.a, cable.b))
         found.warn(
-            f"{len(disagreements)} cable(s) whose two ends tell different rates; the slower one is kept; at "
+            f"{len(disagreements)} cable(s) whose two ends report different rates; the slower one is kept; at "
             f"{some_names(device.description or device.id for device in ends)}"
         )
     cables = _drop_self_loops(raw, cables, found)
@@ -67,7 +67,7 @@ def clean(raw: RawFabric, found: Found) -> CleanFabric:
         linked.update((cable.a, cable.b))
     _sort_devices(raw, result, engines, linked, found)
     without_rate = sum(cable.bytes_per_s is None for cable in cables)
-    found.leave_out(without_rate, "link rates", "the listing tells no width or speed; their capacity stays unknown")
+    found.leave_out(without_rate, "link rates", "the listing has no width or speed; their capacity stays unknown")
     return result
 
 
@@ -79,9 +79,9 @@ def _drop_self_loops(raw: RawFabric, cables: list[Cable], found: Found) -> list[
 
 
 def _is_extender(device: Device, cables: list[Cable], raw: RawFabric) -> bool:
-    """A two-port device that calls itself a switch: a longer cable, and no level of its own.
+    """A two-port device that reports itself as a switch: part of a cable, and no level of its own.
 
-    -p tells no number of ports; there both of its two ports must lead to switches.
+    -p has no number of ports; there both of its two ports must lead to switches.
     """
     if device.kind != SWITCH or len(cables) > 2:
         return False
@@ -120,7 +120,7 @@ def _splice_extenders(raw: RawFabric, cables: list[Cable], found: Found) -> list
 
 
 def _sort_devices(raw: RawFabric, result: CleanFabric, engines: set[int], linked: set[int], found: Found) -> None:
-    lonely = 0
+    unlinked = 0
     routers = 0
     for guid, device in sorted(raw.devices.items()):
         if device.kind == SWITCH:
@@ -131,9 +131,9 @@ def _sort_devices(raw: RawFabric, result: CleanFabric, engines: set[int], linked
             if guid in linked:
                 result.adapters[guid] = device
             else:
-                lonely += 1
+                unlinked += 1
     found.leave_out(routers, "routers", "they join fabrics and hold no ranks")
-    found.leave_out(lonely, "adapters without a link", "nothing is at their other end")
+    found.leave_out(unlinked, "adapters without a link", "nothing is at their other end")
     found.leave_out(len(engines), "aggregation nodes", "no hosts; their switches are marked as able to reduce")
     _name_hosts(result, found)
     counts = Counter(switch_name(device.description) for device in result.switches.values())
@@ -143,7 +143,7 @@ def _sort_devices(raw: RawFabric, result: CleanFabric, engines: set[int], linked
 
 
 def _name_hosts(result: CleanFabric, found: Found) -> None:
-    """Joins adapters to hosts by name; an unnamed one goes to the only host that its card (system GUID) serves."""
+    """Assigns adapters to hosts by name; an unnamed one to the only host of its card (system GUID)."""
     names = {guid: host_of(device.description) for guid, device in result.adapters.items()}
     by_card: dict[int, set[str]] = defaultdict(set)
     for guid, device in result.adapters.items():
@@ -165,5 +165,5 @@ def _name_hosts(result: CleanFabric, found: Found) -> None:
             f"{len(joined)} adapter(s) without a host's name joined to the host of the same card: {some_names(joined)}"
         )
     localhost = sum(result.adapters[guid].description.lower().startswith("localhost") for guid in result.unnamed)
-    found.leave_out(len(result.unnamed) - localhost, UNNAMED, "hosts that can't be told apart by name hold no ranks")
+    found.leave_out(len(result.unnamed) - localhost, UNNAMED, "hosts that names can't distinguish hold no ranks")
     found.leave_out(localhost, LOCALHOST, "every host calls itself that until it has a name")

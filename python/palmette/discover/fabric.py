@@ -1,4 +1,4 @@
-"""A fabric as a listing tells it: devices keyed by GUID and the ends of their cables, noise included."""
+"""A raw fabric as listed by ibnetdiscover: devices keyed by GUID and the ends of their cables, uncleaned."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class Device:
 
     @property
     def description(self) -> str:
-        """What the device says of itself, unless only its peers know a name for it.
+        """The device's own node description, unless only its peers have a host name for it.
 
         A node-name map renames switches and peers but never an adapter's own header, so that a map can name an
-        adapter that can't name itself.
+        adapter whose own description has no host name.
         """
         if self.kind == ADAPTER and host_of(self.name) is None and host_of(self.peer_name) is not None:
             return self.peer_name
@@ -40,7 +40,7 @@ class Device:
 
 @dataclass(slots=True)
 class Cable:
-    """One cable between two ports; speed None: not told or not known."""
+    """One cable between two ports; speed None: missing or unknown."""
 
     a: int
     b: int
@@ -64,7 +64,7 @@ class RawFabric:
     unlinked_ports: set[tuple[int, int]] = field(default_factory=set)
 
     def device(self, kind: str, guid: int) -> Device:
-        """The device with this GUID, made when it is met for the first time."""
+        """The device with this GUID, created at its first occurrence."""
         found = self.devices.get(guid)
         if found is None:
             found = self.devices[guid] = Device(kind, guid)
@@ -82,7 +82,7 @@ class RawFabric:
     def cables(self) -> tuple[list[Cable], list[Cable]]:
         """Every cable once, and those whose two ends disagree on width or speed (the slower one is kept).
 
-        A cable is known by the pair of its ports, whichever of its ends was listed.
+        A cable is identified by the pair of its ports, whichever of its ends was listed.
         """
         cables: list[Cable] = []
         disagreements: list[Cable] = []

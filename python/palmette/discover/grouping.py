@@ -1,4 +1,4 @@
-"""Trees that are told as named groups (Slurm's switches and blocks), as machines."""
+"""From named groups (Slurm's switches with their children) to a machine tree."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from palmette.topology.names import natural_key
 
 @dataclass(slots=True)
 class Group:
-    """A switch as a file tells it: hosts and other switches below it, and the line."""
+    """A switch as listed in a file: hosts and other switches below it, and the line number."""
 
     name: str
     hosts: list[str] = field(default_factory=list)
@@ -22,7 +22,7 @@ class Group:
 
 
 def machine_of_groups(groups: dict[str, Group], found: Found) -> Machine:
-    """The machine of a set of switches that name what is below them.
+    """The machine of a set of switches that list their children.
 
     A level is a switch's height above hosts: 1 leaf, 2 pod, 3 tier3. Upper switches that list the same children are
     rails of one group. Raises DiscoverError for a switch below itself and for a file without hosts.
@@ -39,13 +39,13 @@ def machine_of_groups(groups: dict[str, Group], found: Found) -> Machine:
                 several.add(child)
     if several:
         found.warn(
-            f"{len(several)} switch(es) stand below several switches; each is kept below the first of the lowest: "
+            f"{len(several)} switch(es) are below several switches; each is kept below the first of the lowest: "
             f"{some_names(several)}"
         )
     homes, repeated = _homes(groups, heights)
     if repeated:
         found.warn(
-            f"{len(repeated)} host(s) are listed at several switches; each stands at the lowest, first listed: "
+            f"{len(repeated)} host(s) are listed at several switches; each is kept at the lowest, first listed: "
             f"{some_names(repeated)}"
         )
     if not homes:
@@ -54,7 +54,7 @@ def machine_of_groups(groups: dict[str, Group], found: Found) -> Machine:
     for host, home in homes.items():
         at.setdefault(home, []).append(host)
     nodes = {name: _node(group, heights[name], at.get(name, [])) for name, group in groups.items()}
-    # Lowest first, so that a switch without hosts below is gone before its parent is looked at.
+    # Lowest first, so that a switch without hosts below is removed before its parent is processed.
     empty = 0
     for name in sorted(groups, key=lambda name: (heights[name], natural_key(name))):
         below = [nodes[child] for child in groups[name].below if parent[child] == name and nodes[child].children]
@@ -98,7 +98,7 @@ def _drop_unknown(groups: dict[str, Group], found: Found) -> None:
 
 
 def _drop_upward(groups: dict[str, Group], found: Found) -> None:
-    """Some files list each link at both of its ends: then what is nearer to hosts is below."""
+    """Some files list each link at both of its ends: then the end closer to hosts is below."""
     both = [
         (name, child)
         for name, group in groups.items()
@@ -131,7 +131,7 @@ def _drop_upward(groups: dict[str, Group], found: Found) -> None:
         if here < there:
             groups[name].below.remove(child)
     found.warn(
-        f"{len(both) // 2} link(s) between switches are listed at both ends; what is nearer to hosts is below: "
+        f"{len(both) // 2} link(s) between switches are listed at both ends; the one closer to hosts is below: "
         f"{some_names(name for name, _ in both)}"
     )
 
@@ -187,7 +187,7 @@ def _join_rails(groups: dict[str, Group], found: Found) -> dict[str, Group]:
 
 
 def _homes(groups: dict[str, Group], heights: dict[str, int]) -> tuple[dict[str, str], set[str]]:
-    """The lowest switch of every host, and the hosts that several of its height list.
+    """The lowest switch of every host, and the hosts that several switches of that height list.
 
     `scontrol show topology` lists hosts at every switch above them too.
     """

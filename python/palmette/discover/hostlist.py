@@ -9,7 +9,7 @@ from ClusterShell.NodeSet import NodeSet, NodeSetException  # type: ignore[impor
 from palmette.topology.found import DiscoverError
 
 MOST_HOSTS = 1 << 18
-"""A list that stands for more is taken for a slip: no cluster has so many, and its names would take gigabytes."""
+"""A longer list is taken for a mistake: no cluster has so many hosts, and their names would take gigabytes."""
 
 _ITEM = re.compile(r"(?:[^,\[]|\[[^\]]*\]?)+")
 _RANGES = re.compile(r"\[([^\]]*)\]")
@@ -18,7 +18,7 @@ _MOST_DIGITS = 18
 
 
 def count(text: str) -> int:
-    """How many names a host list stands for at most, without making them; in time linear in the text."""
+    """Upper bound on the number of names in a host list, without expanding it; linear time in the text."""
     total = 0
     for item in _ITEM.findall(text):
         names = 1
@@ -39,7 +39,7 @@ def _width(text: str) -> int:
 
 
 def expand(text: str, place: str) -> list[str]:
-    """The names that a host list stands for, each once, in natural order.
+    """Expand a host list: its names, each once, in natural order.
 
     place: file and line for the error. Raises DiscoverError for unbalanced brackets and bad ranges.
     """

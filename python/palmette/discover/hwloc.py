@@ -1,4 +1,4 @@
-"""The source `hwloc`: the inside of this node, by libhwloc, lstopo or /sys, or an XML file from any node."""
+"""The source `hwloc`: intra-node topology of this node, by libhwloc, lstopo or /sys, or of any node by an XML file."""
 
 from __future__ import annotations
 
@@ -22,17 +22,15 @@ LIBRARY = "libhwloc.so.15"
 
 
 def discover_hwloc(argument: str | None) -> Found:
-    """The inside of a node. argument: an XML file or `-`; None for this node.
+    """The intra-node topology. argument: an XML file or `-`; None for this node.
 
-    Raises DiscoverError for an unreadable file, or when this node can't be looked at in any way.
+    Raises DiscoverError for an unreadable file, or when no method works on this node.
     """
     if argument is not None:
         found = Found(Source("hwloc", "standard input" if argument == "-" else argument))
         read_hwloc_xml(read_text(argument), found)
         if found.inside is not None and found.inside.host is None:
-            found.warn(
-                "it tells no host's name, so that no rank is found there; export it with lstopo on the node itself"
-            )
+            found.warn("it has no host name, so that no rank is found there; export it with lstopo on the node itself")
         return found
     problems = []
     for path in _libraries():
@@ -65,7 +63,7 @@ def _this_node(text: str, via: str) -> Found:
 
 
 def _libraries() -> Iterator[str]:
-    """Where libhwloc may be: the path in PALMETTE_HWLOC, the system's, the one beside an Open MPI from a wheel."""
+    """Candidate paths of libhwloc: PALMETTE_HWLOC, the system's, the one bundled with an Open MPI from a wheel."""
     asked = os.environ.get("PALMETTE_HWLOC")
     if asked:
         if not Path(asked).exists():
@@ -84,7 +82,7 @@ def _libraries() -> Iterator[str]:
 
 
 def _export(path: str) -> str:
-    """This node's XML by libhwloc. OSError when the library or a call fails, AttributeError when a function lacks."""
+    """This node's XML by libhwloc. OSError when the library or a call fails, AttributeError for a missing function."""
     library = ctypes.CDLL(path)
     library.hwloc_topology_init.argtypes = [ctypes.POINTER(ctypes.c_void_p)]
     for name in ("hwloc_topology_load", "hwloc_topology_destroy"):

@@ -1,4 +1,4 @@
-"""Reads hwloc's XML, versions 1 to 3: which processors form sockets, NUMA nodes, L3 caches and cores."""
+"""Parser of hwloc's XML, versions 1 to 3: the cpusets of sockets, NUMA nodes, L3 caches and cores."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LEVELS = {"Package": "socket", "Socket": "socket", "NUMANode": "numa", "L3Cache
 
 
 def read_hwloc_xml(text: str, found: Found) -> None:
-    """Puts the inside of the machine that `text` describes into `found`; DiscoverError when it is no hwloc XML."""
+    """Stores the intra-node topology that `text` describes in `found`; DiscoverError when it is no hwloc XML."""
     name = found.source.path or "hwloc"
     try:
         # DTDs with entities can blow up a parser; hwloc's has none.
@@ -36,7 +36,7 @@ def read_hwloc_xml(text: str, found: Found) -> None:
         if allowed and kind == "PU" and not mask & allowed:
             continue
         threads += kind == "PU"
-        # A group of packages: a drawer or a board. Groups inside of one are what hwloc makes of dies and clusters.
+        # A group of packages: a drawer or a board. Groups inside of a package are hwloc's dies and clusters.
         outer += kind == "Group" and any(child.get("type") in ("Package", "Socket") for child in element.iter("object"))
         mask = mask & allowed if allowed else mask
         level = _LEVELS.get(kind)
@@ -69,13 +69,13 @@ def read_hwloc_xml(text: str, found: Found) -> None:
 
 
 def _allowed(root: ElementTree.Element) -> int:
-    """The processors that may be used; 0 where nothing says so."""
+    """The mask of allowed processors; 0 where the XML has none."""
     machine = root.find("object")
     return _mask(machine.get("allowed_cpuset", "")) if machine is not None else 0
 
 
 def _mask(text: str) -> int:
-    """`0x000000ff,0x0000ffff` as a number; 32 bits a part, the highest first. An endless set counts as none."""
+    """`0x000000ff,0x0000ffff` as a number; 32 bits per part, the highest first. An infinite set counts as empty."""
     mask = 0
     for part in text.split(","):
         try:

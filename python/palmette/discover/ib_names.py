@@ -1,10 +1,10 @@
-"""Names of InfiniBand devices: which host an adapter belongs to, how a switch is called."""
+"""Parsing InfiniBand node descriptions: the host of an adapter, the name of a switch, SHARP aggregation nodes."""
 
 from __future__ import annotations
 
 import re
 
-# Descriptions that adapters carry before (or without) a host's name: part numbers, product names, drivers.
+# Descriptions that adapters have before (or without) a host name: part numbers, product names, drivers.
 _NO_HOST = re.compile(
     r"""^(?: $
         | MT\d{3,} \b
@@ -20,7 +20,7 @@ _MANAGED_SWITCH = re.compile(r"^MF0;([^:;]+):([^/]*)/?(.*)$")
 
 
 def host_of(description: str) -> str | None:
-    """The host that an adapter's description names: its first word, or None when it names none."""
+    """The host name in an adapter's description: its first word, or None when it has none."""
     text = description.strip().strip("'\"").strip()
     if _NO_HOST.match(text):
         return None
@@ -35,7 +35,7 @@ def is_aggregation_node(description: str) -> bool:
 def switch_name(description: str) -> str:
     """A switch's name without the decoration of managed switches (`MF0;NAME:MODEL/U1`).
 
-    Chips of one director share NAME; their place in it stays, so that they differ.
+    Chips of one director switch share NAME; their unit is kept to distinguish them.
     """
     text = description.strip().strip("'\"").strip()
     managed = _MANAGED_SWITCH.match(text)

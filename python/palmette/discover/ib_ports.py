@@ -1,4 +1,4 @@
-"""The -p dialect of ibnetdiscover: one line per port, linked or not."""
+"""Parser of ibnetdiscover -p: one line per port, linked or not."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _KINDS = {"CA": ADAPTER, "SW": SWITCH, "RT": ROUTER}
 
 
 def read_port_line(line: str, fabric: RawFabric) -> bool:
-    """Takes one line of -p into `fabric`; False when it is none.
+    """Parses one line of -p into `fabric`; False when it is none.
 
-    The GUID of an adapter's line is the port's, so that a host with two ports shows as two adapters of one name.
+    The GUID of an adapter's line is the port's, so that a host with two ports appears as two adapters of one name.
     """
     if line[:2] not in _KINDS:
         return False

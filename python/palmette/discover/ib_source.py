@@ -1,4 +1,4 @@
-"""The source `ibnetdiscover`: a file, standard input, or the tool itself."""
+"""The source `ibnetdiscover`: an InfiniBand fabric from a file, standard input, or the tool's output."""
 
 from __future__ import annotations
 
@@ -87,14 +87,14 @@ def _found(lines: Iterable[str], found: Found) -> Found:
 
 
 def _name_by_guid(fabric: CleanFabric, found: Found) -> None:
-    """Makes each card a host under its GUID, where no adapter at all names one: the wiring is still worth having."""
+    """Makes each card a host named by its GUID, where no adapter has a host name: the wiring is still useful."""
     for guid in fabric.unnamed:
         device = fabric.adapters[guid]
         card = f"H-{device.system_guid:016x}" if device.system_guid is not None else device.id
         fabric.hosts.setdefault(card, []).append(guid)
     found.left_out = [item for item in found.left_out if item.what not in (UNNAMED, LOCALHOST)]
     found.warn(
-        f"none of {len(fabric.unnamed)} adapters tells a host's name; hosts are called by GUID and match no rank: set node "
+        f"none of {len(fabric.unnamed)} adapters has a host name; hosts are called by GUID and match no rank: set node "
         "descriptions (rdma-ndd) or pass --node-name-map to ibnetdiscover"
     )
 
@@ -119,7 +119,7 @@ def _fabric(clean_fabric: CleanFabric, tier: dict[int, int]) -> Fabric:
 
 
 def _links(clean_fabric: CleanFabric, end_name: dict[int, str]) -> list[FabricLink]:
-    """Parallel cables of one width and speed as one link, the switch before the host."""
+    """Aggregates parallel cables of one width and speed into one link, the switch before the host."""
     parallel: dict[tuple[str, str, int | None, str | None], list[Cable]] = defaultdict(list)
     for cable in clean_fabric.host_cables:
         parallel[(end_name[cable.b], end_name[cable.a], cable.width, cable.speed)].append(cable)

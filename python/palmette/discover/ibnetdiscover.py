@@ -1,7 +1,7 @@
-"""Reads listings of ibnetdiscover: plain, -g, -s, -f, -p, and ibdiagnet's dialect of it.
+"""Parser of ibnetdiscover listings: plain, -g, -s, -f, -p, and ibdiagnet's dialect of it.
 
-One pass over the lines, nothing but the fabric is kept. A record is a switch, channel adapter (Ca) or router (Rt)
-with one line per linked port; -p has one line per port instead (ib_ports). Lines that fit nothing cost a warning.
+Single pass over the lines; only the fabric is kept in memory. A record is a switch, channel adapter (Ca) or router (Rt)
+with one line per linked port; -p has one line per port instead (ib_ports). Lines that match nothing cause a warning.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _QUOTED = re.compile(r'"(.*)"')
 _RATE = re.compile(r"\b(\d+)x\s*([A-Z][A-Z0-9]*|\?+|\d+(?:\.\d+)?)")
 _GUID_LINE = re.compile(r"(switchguid|caguid|rtguid)=(?:0x)?([0-9a-fA-F]+)(?:\((?:0x)?([0-9a-fA-F]+)\))?")
 _ATTRIBUTE = re.compile(r"(vendid|devid|sysimgguid)\s*=\s*(\S*)")
-# Group headings of -g and the progress of -s.
+# Group headings of -g and progress lines of -s.
 _HEADING = re.compile(
     r"(Chassis \d|Non-Chassis Nodes|Spine \d|Line \d|DR path |Slot \d|.*-> (new|known) )", re.IGNORECASE
 )
@@ -68,7 +68,7 @@ class _Parser:
                 self._link(number, link)
                 return
         elif first == "#":
-            # ibdiagnet says so in its first line; the records tell for themselves else.
+            # ibdiagnet names itself in its first line; otherwise the records show the dialect.
             self.dialect = self.dialect or ("ibdiagnet" if "IBDIAG" in line else "")
             return
         elif first in "SCR":
@@ -93,11 +93,11 @@ class _Parser:
         self._unreadable(number, line)
 
     def _attribute(self, line: str) -> bool:
-        """vendid, devid and the GUID lines, which stand before a record's header."""
+        """vendid, devid and the GUID lines, which precede a record's header."""
         guid = _GUID_LINE.match(line)
         if guid is not None:
-            # The record's owner, if its header is damaged. ibdiagnet tells the system here, which the boards of a
-            # director have in common, and the switch behind it in brackets; ibnetdiscover the switch, and its port 0.
+            # The record's owner, if its header is damaged. ibdiagnet has the system GUID here, which the boards of a
+            # director share, and the switch's in brackets; ibnetdiscover the switch's, and that of its port 0.
             own = guid[3] if guid[3] is not None and self.dialect == "ibdiagnet" else guid[2]
             if own != guid[2] and self.system_guid is None:
                 self.system_guid = int(guid[2], 16)
@@ -121,7 +121,7 @@ class _Parser:
         return True
 
     def _owner(self) -> Device | None:
-        """The device whose record this is."""
+        """The device of the current record."""
         if self.current is None and self.announced is not None:
             self.current = self.fabric.device(*self.announced)
             self.current.system_guid = self.system_guid or self.current.system_guid

@@ -1,7 +1,7 @@
-"""Which leaf switches serve the same hosts, and to which group of leaves a host belongs.
+"""Multi-rail leaf groups: leaf switches that serve the same hosts, and the group of each host.
 
-With several rails a host hangs at one leaf per rail, and all hosts of a rack or scalable unit share one set of leaves.
-That set is the group; a few hosts with cables elsewhere don't merge two leaves (docs/decisions/0003).
+With several rails a host is connected to one leaf per rail, and all hosts of a rack or scalable unit share one set of
+leaves. That set is the group; a few hosts with cables elsewhere don't merge two leaves (docs/decisions/0003).
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from itertools import combinations
 from palmette.discover.tiers import Groups
 
 
-def beside_the_tree(
+def off_tree_leaves(
     host_switches: Mapping[str, Mapping[int, float]], leaves: set[int], trunks: Collection[tuple[int, int]]
 ) -> set[int]:
-    """The leaves that tell nothing of where hosts stand: each serves hosts that other leaves keep apart.
+    """The leaves that carry no locality information: each serves hosts that other leaves separate.
 
-    Such a switch is a storage or management network of its own, or a rail whose switches are larger than another
-    one's. More than half of its hosts hang at smaller leaves as well, which have most of their hosts there, few in
-    common, and a way to each other without it.
+    Such a switch belongs to a separate storage or management network, or to a rail with larger switches than another
+    one. More than half of its hosts are also connected to smaller leaves, which share most of their hosts with it, few
+    with each other, and have a path to each other without it.
     """
     hosts_at: dict[int, set[str]] = {leaf: set() for leaf in leaves}
     for host, switches in host_switches.items():
@@ -58,8 +58,8 @@ def _connected(a: int, b: int, without: int, trunks: Collection[tuple[int, int]]
 def leaf_groups(host_switches: Mapping[str, Mapping[int, float]], leaves: set[int]) -> dict[int, int]:
     """The group of every leaf, named by its smallest GUID.
 
-    host_switches: for each host its switches and the capacity towards each. Two leaves are one group when at least
-    half of the hosts of either one hang at the other too.
+    host_switches: for each host its switches and the capacity towards each. Two leaves are in one group when at least
+    half of the hosts of each are connected to the other too.
     """
     hosts_at: Counter[int] = Counter()
     shared: Counter[tuple[int, int]] = Counter()
@@ -76,10 +76,10 @@ def leaf_groups(host_switches: Mapping[str, Mapping[int, float]], leaves: set[in
 
 
 def home_of(switches: Mapping[int, float], group_of: Mapping[int, int], order: Mapping[int, int]) -> tuple[int, bool]:
-    """The switch (a group's name for a leaf) that a host stands under, and whether it has cables elsewhere too.
+    """The switch (for a leaf, its group) that a host is placed under, and whether it has cables elsewhere too.
 
-    The place with most capacity wins, a leaf before an upper switch, then the first in `order`, which tells each
-    place's number in an order that doesn't depend on GUIDs.
+    The place with most capacity wins, a leaf before an upper switch, then the first in `order`, which ranks the places
+    independently of GUIDs.
     """
     capacity: dict[int, float] = {}
     cables_at_leaf: dict[int, bool] = {}

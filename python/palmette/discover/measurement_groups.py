@@ -1,14 +1,13 @@
-"""Groups of hosts that are near each other, from the distances of few pairs.
+"""Hierarchical clustering of hosts by message times (distances), from few measured pairs.
 
-Few pairs: a host (a landmark) is measured against all others, whose distances fall apart into classes at gaps. The
-nearest class may be its group, a farther one is a union of groups; each is looked at the same way by a landmark of
-its own, until a few landmarks in a row see no gap. So the pairs grow with hosts times groups for each level, not
+Sampling: a host (a landmark) is measured against all others, whose distances are split into classes at gaps. The
+nearest class may be its group, a farther one is a union of groups; each is sampled recursively by a landmark of its
+own, until several landmarks in a row find no gap. So the number of pairs grows with hosts times groups per level, not
 with the square of the hosts.
 
-Groups: single linkage over the pairs that were measured, by the minimum spanning tree (Gower and Ross, Minimum
-spanning trees and single linkage cluster analysis, 1969). The heights at which groups join fall apart at gaps again:
-these are the levels. Distances of a tree obey d(x, z) <= max(d(x, y), d(y, z)), which is why pairs that nobody
-measured are not missed.
+Groups: single linkage over the measured pairs, by the minimum spanning tree (Gower and Ross, Minimum spanning trees and
+single linkage cluster analysis, 1969). The merge heights are split at gaps again: these are the levels. Distances in a
+tree are ultrametric, d(x, z) <= max(d(x, y), d(y, z)), so unmeasured pairs aren't needed.
 """
 
 from __future__ import annotations
@@ -24,17 +23,17 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
 SMALLEST_GAP = 1.15
-"""Distances that differ by less are of one class, however quiet the machine."""
-NOISES = 4.0
-"""A gap is wider than this many times the noise of distances of about that length."""
+"""Distances whose ratio is smaller are of one class, however quiet the machine."""
+GAP_PER_NOISE = 4.0
+"""A gap exceeds this multiple of the noise of distances of similar length."""
 LEAST_NOISE = 0.01
-"""No distance is taken to be surer."""
-ABOUT, FEWEST_ABOUT = 2.0, 5
-"""Distances within this factor are of about the same length; with fewer of them the noise of all counts as well."""
+"""Lower bound on the assumed noise of a distance."""
+SIMILAR, FEWEST_SIMILAR = 2.0, 5
+"""Distances within this factor are of similar length; with fewer of them the noise of all distances is used as well."""
 PASSES = 2
-"""Each distance is measured so often, and the shortest counts: a disturbance only lengthens."""
+"""Measurements of each distance, of which the minimum is used: disturbances only lengthen."""
 EPOCHS = 4
-"""So often what the groups stand on is measured again later: a disturbance may last longer than all passes."""
+"""Later remeasurements of the pairs that the groups are based on: a disturbance may outlast all passes."""
 
 Measure = Callable[[int, Sequence[int]], Sequence[float]]
 """Measures one host against others; returns their distances."""
@@ -42,9 +41,9 @@ Measure = Callable[[int, Sequence[int]], Sequence[float]]
 
 @dataclass(frozen=True)
 class Level:
-    """A partition of the hosts: `group_of[host]`, and the median distance of hosts of different groups in one parent group.
+    """A partition of the hosts: `group_of[host]`, and the median distance between groups of one parent group.
 
-    `noise` is the relative spread of one distance of about that length.
+    `noise` is the relative spread of one distance of similar length.
     """
 
     group_of: list[int]
@@ -54,10 +53,9 @@ class Level:
 
 @dataclass(frozen=True)
 class Groups:
-    """Levels, outermost first; the last has each host alone in a group. `pairs` were measured of `all_pairs`.
+    """Levels, outermost first; in the last each host is a group of its own. `pairs` of `all_pairs` were measured.
 
-    `noise` is the relative spread of a distance where that is largest, `gap` the ratio from which distances were
-    told apart there.
+    `noise` is the largest relative spread of a distance, `gap` the ratio from which distances were separated there.
     """
 
     levels: list[Level]
@@ -68,12 +66,12 @@ class Groups:
 
     @property
     def pairs(self) -> int:
-        """How many pairs were measured."""
+        """Number of measured pairs."""
         return len(self.distances.of_pair)
 
     @property
-    def sureness(self) -> float:
-        """How many times the noise the least step from level to level is; 0 for one level."""
+    def separation(self) -> float:
+        """The smallest step between adjacent levels as a multiple of the noise; 0 for one level."""
         steps = [
             math.log(outer.distance / inner.distance) / max(outer.noise, inner.noise, LEAST_NOISE)
             for outer, inner in itertools.pairwise(self.levels)
@@ -82,7 +80,7 @@ class Groups:
 
 
 class Distances:
-    """The pairs that were measured so far."""
+    """The measured pairs and their distances; measures missing ones on demand."""
 
     def __init__(self, measure: Measure) -> None:
         self._measure = measure
@@ -91,7 +89,7 @@ class Distances:
         self._changes: list[float] = []
 
     def row(self, centre: int, others: Sequence[int]) -> npt.NDArray[np.float64]:
-        """Return the distances of `centre` from `others`, measured where they aren't known."""
+        """Return the distances of `centre` from `others`, measuring missing ones."""
         unknown = [other for other in others if _pair(centre, other) not in self.of_pair]
         if unknown:
             passes = [np.asarray(self._measure(centre, unknown), float) for _ in range(PASSES)]
@@ -103,7 +101,7 @@ class Distances:
         return np.array([self.of_pair[_pair(centre, other)] for other in others])
 
     def measure_again(self, pairs: Sequence[tuple[int, int]]) -> None:
-        """Measure pairs once more that are known."""
+        """Measure known pairs once more, keeping the minimum."""
         rows: dict[int, list[int]] = {}
         for centre, other in pairs:
             rows.setdefault(centre, []).append(other)
@@ -115,20 +113,20 @@ class Distances:
                 self._lengths.append(self.of_pair[pair])
 
     def noise(self, length: float) -> float:
-        """The relative spread of one measurement of about that length: short times are disturbed more than long ones.
+        """The relative spread of one measurement of similar length: short times are disturbed more than long ones.
 
-        From the differences of the passes, robust against single outliers.
+        A robust estimate (MAD) from the differences between passes.
         """
         changes, lengths = np.array(self._changes), np.array(self._lengths)
-        about = changes[(lengths > length / ABOUT) & (lengths < length * ABOUT)]
+        similar = changes[(lengths > length / SIMILAR) & (lengths < length * SIMILAR)]
         spreads = [
-            np.median(some) for some in (about, changes[: None if len(about) < FEWEST_ABOUT else 0]) if len(some)
+            np.median(some) for some in (similar, changes[: None if len(similar) < FEWEST_SIMILAR else 0]) if len(some)
         ]
         return float(1.4826 * max(spreads, default=0.0) / math.sqrt(2))
 
     def gap(self, length: float) -> float:
-        """The ratio from which a distance is of another class than `length`."""
-        return max(SMALLEST_GAP, math.exp(NOISES * self.noise(length)))
+        """The ratio from which a distance is in another class than `length`."""
+        return max(SMALLEST_GAP, math.exp(GAP_PER_NOISE * self.noise(length)))
 
 
 def _pair(a: int, b: int) -> tuple[int, int]:
@@ -136,7 +134,7 @@ def _pair(a: int, b: int) -> tuple[int, int]:
 
 
 def find_groups(hosts: int, measure: Measure, seed: int = 1) -> Groups:
-    """Return the levels of `hosts` hosts, numbered from 0. Raises ValueError for fewer than 2 or a distance that is none."""
+    """Return the levels of hosts numbered from 0. Raises ValueError for fewer than 2 or an invalid distance."""
     if hosts < 2:
         raise ValueError(f"{hosts} hosts have no distances")
     distances = Distances(measure)
@@ -152,11 +150,11 @@ def find_groups(hosts: int, measure: Measure, seed: int = 1) -> Groups:
 
 
 def _sample(distances: Distances, hosts: int, random: np.random.Generator) -> None:
-    """Measure until every part was seen without a gap by several landmarks of its own."""
+    """Measure until several landmarks of every part find no gap in it."""
     parts = [list(range(hosts))]
     while parts:
         part = parts.pop()
-        # A host that is alone in its group sees all others equally far: it takes another's view to part those.
+        # To a host that is alone in its group all others are equally far: other landmarks must separate those.
         landmarks = 3 + math.ceil(math.log2(len(part))) if len(part) > 1 else 0
         for landmark in map(int, random.permutation(part)[:landmarks]):
             others = [host for host in part if host != landmark]
@@ -198,7 +196,7 @@ def _levels(distances: Distances, hosts: int) -> list[Level]:
 
 
 def with_distances(partitions: Sequence[Sequence[int]], distances: Distances) -> list[Level]:
-    """Return partitions, outermost first, with the distances of their levels; pairs are measured where none is known."""
+    """Return partitions, outermost first, with the distances of their levels; measures a pair where none is known."""
     levels = []
     outer = np.zeros(len(partitions[-1]), int)
     for partition in partitions:
@@ -215,7 +213,7 @@ def with_distances(partitions: Sequence[Sequence[int]], distances: Distances) ->
 
 
 def _between(inner: npt.NDArray[np.int_], outer: npt.NDArray[np.int_], distances: Distances) -> npt.NDArray[np.float64]:
-    """The distances known of hosts in different groups of `inner` and the same one of `outer`."""
+    """The known distances between hosts in different groups of `inner` and the same one of `outer`."""
     pairs = np.array(list(distances.of_pair))
     between = (inner[pairs[:, 0]] != inner[pairs[:, 1]]) & (outer[pairs[:, 0]] == outer[pairs[:, 1]])
     return np.array(list(distances.of_pair.values()), float)[np.flatnonzero(between)]
@@ -231,7 +229,7 @@ def _some_pairs(inner: npt.NDArray[np.int_], outer: npt.NDArray[np.int_]) -> tup
 
 
 def joined(some: Groups, others: Groups) -> list[list[int]]:
-    """Return the partitions of both, outermost first. Raises ValueError where groups of the one cross groups of the other."""
+    """Return the partitions of both, outermost first. Raises ValueError where they aren't nested."""
     partitions = {tuple(_numbered(level.group_of)) for groups in (some, others) for level in groups.levels}
     ranked = sorted(partitions, key=lambda one: (len(set(one)), one))
     for outer, inner in itertools.pairwise(ranked):
@@ -241,6 +239,6 @@ def joined(some: Groups, others: Groups) -> list[list[int]]:
 
 
 def _numbered(group_of: Sequence[int]) -> list[int]:
-    """The same groups, numbered in the order in which they appear."""
+    """The same groups, renumbered by first occurrence."""
     numbers: dict[int, int] = {}
     return [numbers.setdefault(group, len(numbers)) for group in group_of]

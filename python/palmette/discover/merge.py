@@ -1,8 +1,8 @@
-"""Several sources as one topology: the fabric from one, the inside of its nodes from another.
+"""Merging several sources into one topology: the fabric from one, the intra-node topology from another.
 
-The first source with a tree of hosts gives the tree. A later one fills in capacities and the fabric section where the
-first has none; hosts that only one of them knows are told. Insides go to the hosts that they name, and the first
-inside to all hosts that have none.
+The first source with a tree of hosts provides the tree. Later ones fill in missing capacities and the fabric section;
+hosts that only one of them has are reported. Intra-node topologies (insides) go to the hosts that they name, and the
+first one to all hosts without.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from palmette.topology.model import Level, Machine, Topology, TreeNode
 
 
 def merge(founds: Sequence[Found], name: str) -> Topology:
-    """One topology out of what the sources told, in their order. Raises DiscoverError when none tells a host."""
+    """Merge the sources' findings in their order. Raises DiscoverError when none has a host."""
     trees = [found for found in founds if found.machine is not None and not _only_inside(found, founds)]
     if trees:
         base = trees[0]
@@ -40,7 +40,7 @@ def merge(founds: Sequence[Found], name: str) -> Topology:
 
 
 def _only_inside(found: Found, founds: Sequence[Found]) -> bool:
-    """A synthetic machine of one host beside another tree is meant as that tree's inside."""
+    """A synthetic machine of one host, next to another tree, is meant as the inside of that tree's hosts."""
     return found.inside is not None and any(
         other is not found and other.machine is not None and other.inside is None for other in founds
     )
@@ -50,7 +50,7 @@ def _host_alone(founds: Sequence[Found]) -> Found:
     """The machine of hosts that only have an inside."""
     insides = [found for found in founds if found.inside is not None]
     if not insides:
-        raise DiscoverError("no source tells any host; add one, for instance --from hwloc")
+        raise DiscoverError("no source has any host; add one, for instance --from hwloc")
     root = TreeNode("machine")
     for found in insides:
         assert found.inside is not None
@@ -126,7 +126,7 @@ def _add_insides(machine: Machine, founds: Sequence[Found]) -> None:
 
 
 def _order_inside_levels(machine: Machine) -> None:
-    """Levels below `node` in an order in which every inside is nested."""
+    """Sorts the levels below `node` so that every inside is nested in that order."""
     at = next(index for index, level in enumerate(machine.levels) if level.name == "node") + 1
     known = ["socket", "numa", "l3", "core"]
     inner = machine.levels[at:]

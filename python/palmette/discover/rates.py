@@ -1,7 +1,7 @@
 """Effective data rates of InfiniBand links, after line encoding.
 
 Source: InfiniBand Architecture Specification, volume 2: 8b/10b up to QDR, 64b/66b for FDR10 to EDR; from HDR
-on the nominal rate is what is left after forward error correction.
+on the nominal rate already excludes forward error correction.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _BY_SIGNALLING = {
 
 
 def speed_name(text: str) -> str | None:
-    """The name of a speed as ibnetdiscover prints it; None for `???` and names that are not known."""
+    """The name of a speed as ibnetdiscover prints it; None for `???` and unknown names."""
     name = text.strip().upper()
     if name in LANE_GBIT_PER_S:
         return name

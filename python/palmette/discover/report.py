@@ -1,4 +1,4 @@
-"""What discovery found and left out, on one screen."""
+"""One-screen summary of a discovery: sources, levels, fabric, what was left out, warnings."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def summary(topology: Topology, output: str | None) -> list[str]:
 
 
 def _warning_lines(topology: Topology) -> list[str]:
-    """What is doubtful, in at most MOST_WARNING_LINES lines."""
+    """The warnings, in at most MOST_WARNING_LINES lines."""
     lines: list[str] = []
     for number, note in enumerate(topology.warnings):
         place = f"line {note.line}: " if note.line is not None else ""

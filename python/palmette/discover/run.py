@@ -1,4 +1,4 @@
-"""The kinds of source by name, and one call that runs several and merges them."""
+"""Registry of topology sources by name, and the call that reads several and merges them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from palmette.topology.synthetic import discover_synthetic
 
 
 def _no_job(argument: str | None) -> Found:
-    """Measuring needs a job, which `discover` gets the outcome of."""
+    """Measuring needs a job; its result is passed to `discover` as `ready`."""
     raise DiscoverError(
         "measurement takes no file but a job: give the line that starts yours, without a program, after all options"
         " (mpiexec -n 64), or --lab-name NAME"
@@ -36,10 +36,10 @@ KINDS: dict[str, tuple[Callable[[str | None], Found], str]] = {
 def discover(
     sources: Sequence[tuple[str, str | None]], name: str | None = None, ready: Mapping[str, Found] | None = None
 ) -> Topology:
-    """The topology that the sources tell together; each is (kind, argument or None). `ready` holds what was found
-    already, by kind.
+    """The merged topology of the sources; each is (kind, argument or None). `ready` has results that exist already,
+    by kind.
 
-    Raises DiscoverError for an unknown kind, unreadable input, or when no source tells a host.
+    Raises DiscoverError for an unknown kind, unreadable input, or when no source has a host.
     """
     if not sources:
         raise DiscoverError("no source; for instance --from ibnetdiscover FILE")

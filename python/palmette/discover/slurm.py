@@ -102,7 +102,7 @@ def _read_conf(text: str, found: Found) -> None:
 
 
 def _give_all(switches: dict[str, Group], of_all: list[str], found: Found) -> None:
-    """Nodes=ALL: every node of the cluster, which other lines must name, or Slurm itself."""
+    """Nodes=ALL: every node of the cluster, as named by the other lines, or else by sinfo."""
     if not of_all:
         return
     hosts = list(dict.fromkeys(host for group in switches.values() for host in group.hosts)) or _hosts_of_this_cluster()

@@ -18,10 +18,10 @@ class Block:
 
 
 def machine_of_blocks(blocks: list[Block], sizes: list[int], found: Found) -> Machine:
-    """The machine of blocks in their order in the file.
+    """The machine of blocks in file order.
 
-    sizes: BlockSizes, the base size first; each further size aggregates size / base neighbouring blocks as a level
-    `block<size>`. A size that aggregates everything, or isn't a power of two times the base, makes no level.
+    sizes: BlockSizes, the base size first; each further size aggregates size / base adjacent blocks to a level
+    `block<size>`. A size that aggregates everything, or isn't a power of two times the base, gives no level.
     """
     seen: set[str] = set()
     repeated: set[str] = set()

@@ -1,6 +1,6 @@
-"""The source `env`: where Slurm says that a task's host is, SLURM_TOPOLOGY_ADDR and SLURM_TOPOLOGY_ADDR_PATTERN.
+"""The source `env`: the switch path of a task's host in SLURM_TOPOLOGY_ADDR and SLURM_TOPOLOGY_ADDR_PATTERN.
 
-Each task sees only its own host's path. A file with one `ADDR PATTERN` line per host tells the whole job:
+Each task sees only its own host's path. A file with one `ADDR PATTERN` line per host covers the whole job:
 
     srun --ntasks-per-node=1 sh -c 'echo $SLURM_TOPOLOGY_ADDR $SLURM_TOPOLOGY_ADDR_PATTERN' > addr.txt
 """
@@ -20,7 +20,7 @@ from palmette.topology.names import natural_key
 
 _EVERYBODY = (
     "srun --ntasks-per-node=1 sh -c 'echo $SLURM_TOPOLOGY_ADDR $SLURM_TOPOLOGY_ADDR_PATTERN' > addr.txt "
-    "and --from env addr.txt tell all"
+    "and --from env addr.txt give all"
 )
 # A period between names; those inside brackets belong to a host list.
 _KIND = re.compile(r"[A-Za-z_][\w-]{0,31}")
@@ -30,7 +30,7 @@ _PERIOD = re.compile(r"\.(?![^\[]*\])")
 def discover_env(argument: str | None, environment: Mapping[str, str] | None = None) -> Found:
     """The hosts of a job and the switches above them.
 
-    argument: a file of `ADDR PATTERN` lines, `-`, or None for the environment. Raises DiscoverError when neither tells
+    argument: a file of `ADDR PATTERN` lines, `-`, or None for the environment. Raises DiscoverError when neither has
     a topology.
     """
     if argument is not None:
@@ -66,7 +66,7 @@ def discover_env(argument: str | None, environment: Mapping[str, str] | None = N
     others = [host for host in expand(env.get("SLURM_JOB_NODELIST", ""), "SLURM_JOB_NODELIST") if host != own]
     if others:
         found.warn(
-            f"{len(others)} host(s) of the job stand below the root ({some_names(others)}): "
+            f"{len(others)} host(s) of the job are put below the root ({some_names(others)}): "
             f"only {own}'s switches are known; {_EVERYBODY}"
         )
     found.machine = _machine({own: path[:-1]}, others)
@@ -75,9 +75,9 @@ def discover_env(argument: str | None, environment: Mapping[str, str] | None = N
 
 
 def _path(address: str, pattern: str) -> list[tuple[str, str]] | None:
-    """(kind, name) of the parts of an address, outermost first and the host last; None when they don't fit.
+    """(kind, name) of the parts of an address, outermost first and the host last; None when they don't match.
 
-    Host names may hold periods: what is left over belongs to the last part.
+    Host names may contain periods: the remainder belongs to the last part.
     """
     kinds = pattern.split(".") if pattern else ["node"]
     names = _PERIOD.split(address, maxsplit=len(kinds) - 1)

@@ -1,4 +1,4 @@
-"""Slurm's topology.yaml: a list of topologies, each tree, block or flat."""
+"""Parser of Slurm's topology.yaml: a list of topologies, each tree, block or flat."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from palmette.topology.found import DiscoverError, Found
 
 
 def read_yaml(text: str, found: Found) -> None:
-    """Puts the machine of topology.yaml into `found`: the topology with cluster_default, else the first with a shape.
+    """Stores the machine of topology.yaml in `found`: the topology with cluster_default, else the first tree or block.
 
     Raises DiscoverError when it can't be read or has neither tree nor block.
     """

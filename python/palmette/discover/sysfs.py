@@ -1,4 +1,4 @@
-"""The inside of this node from /sys, for machines without hwloc."""
+"""Intra-node topology of this node from /sys, for machines without hwloc."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from palmette.topology.found import DiscoverError, Found, Inside
 
 
 def read_sysfs(root: Path, found: Found) -> None:
-    """Puts the inside of this node into `found`. root: /sys/devices/system, or a copy of it.
+    """Stores the intra-node topology in `found`. root: /sys/devices/system, or a copy of it.
 
-    Raises DiscoverError when there are no processors to be seen.
+    Raises DiscoverError when no processors are visible.
     """
     members: dict[tuple[str, str], int] = defaultdict(int)
     for cpu in root.glob("cpu/cpu[0-9]*"):
@@ -36,7 +36,7 @@ def read_sysfs(root: Path, found: Found) -> None:
     for (level, _), mask in members.items():
         sets[level].append(mask)
     if not sets["core"]:
-        raise DiscoverError(f"no processors to be seen, {root}; give an hwloc XML file: --from hwloc FILE")
+        raise DiscoverError(f"no processors visible, {root}; give an hwloc XML file: --from hwloc FILE")
     groups, crossing = nested_groups(sets)
     found.inside = Inside(groups, platform.node())
     found.source.detail = f"{inside_name(groups)}, {len(sets['core'])} cores"

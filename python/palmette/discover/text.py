@@ -1,4 +1,4 @@
-"""Opening text inputs that people hand around: marks of byte order, foreign line ends, stray bytes."""
+"""Robust opening of text input: byte order marks, UTF-16, foreign line ends, invalid bytes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from palmette.topology.found import DiscoverError
 def open_text(path: str) -> IO[str]:
     """Opens a file for reading lines; DiscoverError when that can't be done.
 
-    Bytes that are no UTF-8 are replaced: one stray byte in a description must not cost the fabric.
+    Invalid UTF-8 is replaced: one stray byte in a description must not make the fabric unreadable.
     """
     try:
         raw = open_input(path)
@@ -46,7 +46,7 @@ def standard_input() -> IO[str]:
 
 
 def exists(path: str | Path) -> bool:
-    """Whether a path is a file that can be asked for."""
+    """Whether a path is an accessible file."""
     try:
         return Path(path).is_file()
     except OSError:

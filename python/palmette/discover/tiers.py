@@ -1,8 +1,8 @@
-"""The tier of every switch: its distance from hosts. Tier 1 serves hosts.
+"""The tier of every switch: its distance from hosts. Tier 1 (leaf) serves hosts.
 
-A switch far up often serves a host or two (subnet manager, storage, log-in); taken as a leaf it would pull the whole
-fabric down to one tier. So the distance is first taken from the switches that serve many hosts, and a switch with few
-hosts is a leaf only if it doesn't join parts of the fabric that are apart without it (docs/decisions/0003).
+An upper switch often serves a host or two (subnet manager, storage, log-in); taken as a leaf it would collapse the
+whole fabric to one tier. So distances are first computed from the switches that serve many hosts, and a switch with few
+hosts is a leaf only if it doesn't connect parts of the fabric that are separate without it (docs/decisions/0003).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ FEW = 2
 
 
 class Groups:
-    """Disjoint sets with path halving; the smallest member stands for a set, so that order doesn't matter."""
+    """Union-find with path halving; the smallest member represents a set, so that the result is order-independent."""
 
     def __init__(self, members: Iterable[int]) -> None:
         self._parent = {member: member for member in members}
@@ -46,7 +46,7 @@ def neighbours(trunks: Iterable[tuple[int, int]]) -> dict[int, set[int]]:
 def tiers(served: Mapping[int, int], near: Mapping[int, set[int]]) -> dict[int, int]:
     """Tier by switch, for all that reach a host.
 
-    served: how many adapters hang at a switch, for those that serve any. near: adjacent switches.
+    served: number of adapters at a switch, for those that serve any. near: adjacent switches.
     """
     if not served:
         return {}
@@ -77,7 +77,7 @@ def _distances(starts: Iterable[int], near: Mapping[int, set[int]]) -> dict[int,
 
 
 def _joins(switch: int, far: int, distance: Mapping[int, int], near: Mapping[int, set[int]]) -> bool:
-    """Whether the switches nearer to hosts fall into parts that this switch brings together."""
+    """Whether this switch connects separate parts of the fabric made of the switches closer to hosts."""
     lower = Groups(other for other, d in distance.items() if d < far)
     for other, d in distance.items():
         for third in near.get(other, ()) if d < far else ():

@@ -1,7 +1,7 @@
-"""From a clean fabric to the tree of the machine: hosts, leaves, pods, up to the root.
+"""From a clean fabric to the machine tree: hosts, leaves, pods, up to the root.
 
-A group of tier k is a connected part of the fabric when only switches up to tier k are looked at. Such parts are
-nested by themselves, in regular and irregular fabrics; where a tier groups nothing, it makes no level
+A group of tier k is a connected component of the fabric restricted to switches up to tier k. Such components are always
+nested, in regular and irregular fabrics; a tier that groups nothing gives no level
 (docs/decisions/0003-fabric-to-tree.md).
 """
 
@@ -12,13 +12,11 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from palmette.discover.clean import CleanFabric
-from palmette.discover.leaf_groups import beside_the_tree, home_of, leaf_groups
+from palmette.discover.leaf_groups import home_of, leaf_groups, off_tree_leaves
 from palmette.discover.tiers import Groups, neighbours, tiers
 from palmette.topology.found import Found, some_names
 from palmette.topology.model import Level, Machine, TreeNode
 from palmette.topology.names import natural_key
-
-"""A warning names so many switches or hosts."""
 
 
 @dataclass(slots=True)
@@ -30,12 +28,12 @@ class FabricTree:
 
 
 def tier_name(tier: int) -> str:
-    """The name of the level made by switches of this tier."""
+    """The level name of switches of this tier."""
     return {1: "leaf", 2: "pod"}.get(tier, f"tier{tier}")
 
 
 def build_tree(fabric: CleanFabric, found: Found) -> FabricTree:
-    """The machine tree of a fabric; what had to be decided goes to `found`."""
+    """The machine tree of a fabric; ambiguities that had to be resolved are reported to `found`."""
     served: dict[int, int] = defaultdict(int)
     for cable in fabric.host_cables:
         served[cable.b] += 1
@@ -54,32 +52,32 @@ class _Builder:
         self.top = max(tier.values(), default=1)
         leaves = {switch for switch, number in tier.items() if number == 1}
         everything, _ = self._host_rates(frozenset())
-        beside = beside_the_tree(everything, leaves, [(cable.a, cable.b) for cable in fabric.trunks])
-        self.host_switches, self.host_rate = self._host_rates(beside)
-        # Hosts that hang nowhere else stand there all the same.
-        self.beside = beside - {switch for switches in self.host_switches.values() for switch in switches}
-        self.trunks = [cable for cable in fabric.trunks if not self.beside & {cable.a, cable.b}]
-        self._tell_beside(beside)
-        self.group_of = leaf_groups(self.host_switches, leaves - self.beside)
+        off_tree = off_tree_leaves(everything, leaves, [(cable.a, cable.b) for cable in fabric.trunks])
+        self.host_switches, self.host_rate = self._host_rates(off_tree)
+        # Hosts without another switch are still placed there.
+        self.off_tree = off_tree - {switch for switches in self.host_switches.values() for switch in switches}
+        self.trunks = [cable for cable in fabric.trunks if not self.off_tree & {cable.a, cable.b}]
+        self._warn_off_tree(off_tree)
+        self.group_of = leaf_groups(self.host_switches, leaves - self.off_tree)
 
-    def _tell_beside(self, beside: Collection[int]) -> None:
-        if not beside:
+    def _warn_off_tree(self, off_tree: Collection[int]) -> None:
+        if not off_tree:
             return
         self.found.warn(
-            f"{len(beside)} switch(es) serve hosts of several leaves, as a storage or management network or another rail "
-            f"does; their cables to those hosts are left out of the tree: "
-            f"{some_names(self.fabric.names[guid] for guid in beside)}"
+            f"{len(off_tree)} switch(es) serve hosts of several leaves, as a storage or management network or another "
+            f"rail does; their cables to those hosts are left out of the tree: "
+            f"{some_names(self.fabric.names[guid] for guid in off_tree)}"
         )
 
-    def _host_rates(self, beside: Collection[int]) -> tuple[dict[str, dict[int, float]], dict[str, float | None]]:
-        """Each host's switches with the capacity towards them, and the sum; without `beside` where there are others."""
+    def _host_rates(self, off_tree: Collection[int]) -> tuple[dict[str, dict[int, float]], dict[str, float | None]]:
+        """Each host's switches with the capacity towards them, and the sum; `off_tree` only where it has no others."""
         owner = {adapter: name for name, adapters in self.fabric.hosts.items() for adapter in adapters}
         switches: dict[str, dict[int, float]] = {name: {} for name in self.fabric.hosts}
         rate: dict[str, float | None] = dict.fromkeys(self.fabric.hosts, 0.0)
-        elsewhere = {owner[cable.a] for cable in self.fabric.host_cables if cable.a in owner and cable.b not in beside}
+        in_tree = {owner[cable.a] for cable in self.fabric.host_cables if cable.a in owner and cable.b not in off_tree}
         for cable in self.fabric.host_cables:
             name = owner.get(cable.a)
-            if name is None or (cable.b in beside and name in elsewhere):
+            if name is None or (cable.b in off_tree and name in in_tree):
                 continue
             speed = cable.bytes_per_s
             switches[name][cable.b] = switches[name].get(cable.b, 0.0) + (speed or 0.0)
@@ -91,7 +89,7 @@ class _Builder:
         partitions = self._partitions()
         ups = [self._capacity_leaving(part) for part in partitions]
         members = [self._members(part) for part in partitions]
-        # groups[g] is the subtree of group g of the partition at hand.
+        # groups[g] is the subtree of group g of the current partition.
         groups = self._leaves(ups[0], members[0])
         above = self._hosts_above()
         for number in range(1, len(partitions)):
@@ -103,7 +101,7 @@ class _Builder:
         return Machine([*levels, Level("node")], root)
 
     def _partitions(self) -> list[dict[int, int]]:
-        """Partition 0 has the groups of leaves (upper switches alone); partition k joins what tiers up to k join."""
+        """Partition 0 has the leaf groups (upper switches are singletons); partition k joins switches up to tier k."""
         groups = Groups(self.tier)
         for leaf, group in self.group_of.items():
             groups.join(leaf, group)
@@ -117,7 +115,7 @@ class _Builder:
         return partitions
 
     def _capacity_leaving(self, part: dict[int, int]) -> dict[int, float | None]:
-        """Sum of the cables that leave each group; None when a rate among them is unknown or there is none."""
+        """Sum of the rates of cables that leave each group; None where one is unknown; missing where there is none."""
         total: dict[int, float | None] = {}
         for cable in self.trunks:
             a, b = part.get(cable.a), part.get(cable.b)
@@ -152,8 +150,8 @@ class _Builder:
             (at if self.tier[place] == 1 else self.above)[place].append(name)
         if elsewhere:
             self.found.warn(
-                f"{len(elsewhere)} host(s) hang at leaves of several groups; each stands under the one with most "
-                f"capacity: {some_names(elsewhere)}"
+                f"{len(elsewhere)} host(s) are connected to leaves of several groups; each is placed under the one "
+                f"with most capacity: {some_names(elsewhere)}"
             )
         empty = 0
         groups = {}
@@ -167,11 +165,11 @@ class _Builder:
             leaf.switches = [self.fabric.switches[guid].id for guid in rails]
             leaf.children = [self._host(host) for host in sorted(at[group], key=natural_key)]
             groups[group] = leaf
-        self.found.leave_out(empty, "leaf groups", "no host with a name hangs there")
+        self.found.leave_out(empty, "leaf groups", "no host with a name is connected there")
         return groups
 
     def _order_of_places(self) -> dict[int, int]:
-        """Places in the order of their first hosts, then of their numbers of hosts: the same whatever the GUIDs are."""
+        """Ranks of places, by first host, then by number of hosts: independent of GUIDs."""
         hosts: dict[int, list[str]] = defaultdict(list)
         for name, switches in self.host_switches.items():
             for switch in switches:
@@ -185,7 +183,8 @@ class _Builder:
         if count:
             names = some_names(name for names in self.above.values() for name in names)
             self.found.warn(
-                f"{count} host(s) hang at switches above the leaves and stand beside the groups there: {names}"
+                f"{count} host(s) are connected to switches above the leaves and placed next to the groups there: "
+                f"{names}"
             )
         return {place: [self._host(name) for name in names] for place, names in self.above.items()}
 
@@ -201,14 +200,14 @@ class _Builder:
         members: dict[int, list[int]],
         above: dict[int, list[TreeNode]],
     ) -> dict[int, TreeNode]:
-        """Groups of tier `number` around `groups`; a group of one child is that child."""
+        """Merges `groups` into groups of tier `number`; a group of one child is replaced by that child."""
         children: dict[int, list[TreeNode]] = defaultdict(list)
         for place, group in groups.items():
             children[part[place]].append(group)
         for switch, hosts in above.items():
             if self.tier[switch] == number:
                 children[part[switch]].extend(hosts)
-        # Leaves that are cabled to each other, without a switch above them.
+        # Leaves that are linked directly, without a switch above them.
         level = "cabled" if number == 1 else tier_name(number)
         merged: dict[int, TreeNode] = {}
         fresh = []
@@ -256,7 +255,7 @@ class _Builder:
                 f"{some_names(next(iter(top.hosts())).name for top in tops + bare[:1])}"
             )
         for index, top in enumerate(tops, 1):
-            # Parts may be of different height: each is an island, whatever its own top tier.
+            # Parts may differ in height: each is an island, whatever its own top tier.
             if top.level not in ("leaf", "node"):
                 top.name, top.level = f"island{index}", "island"
         bare.sort(key=_order)
@@ -264,7 +263,7 @@ class _Builder:
 
 
 def _order(node: TreeNode) -> tuple[tuple[int, int, str], ...]:
-    """Natural order of the names; a group without a name goes by its first host or leaf."""
+    """Natural order of the names; a group without a name is sorted by its first host or leaf."""
     while not node.name and node.children:
         node = node.children[0]
     return natural_key(node.name)

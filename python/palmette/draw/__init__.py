@@ -1,1 +1,1 @@
-"""What all pictures share: how an SVG document begins, its text, its colours."""
+"""Shared SVG elements of all pictures: document header, text, colours."""

@@ -1,13 +1,13 @@
-"""The beginning and the text of an SVG document, and the colours that mean the same in all of them."""
+"""SVG document header and text elements, and the common colours."""
 
 from __future__ import annotations
 
 from xml.sax.saxutils import escape
 
 INK, MUTED = "#1f2a44", "#5b6578"
-"""Of text: what is said, and what goes with it."""
+"""Text colours: primary and secondary."""
 BLUE, GRAY, RED = "#2274a5", "#9aa5b8", "#d1495b"
-"""Palmette's own, what it is compared with, and limits."""
+"""Palmette's results, those that it is compared with, and limits."""
 _FONT = "Inter, 'DejaVu Sans', Helvetica, Arial, sans-serif"
 
 

@@ -1,6 +1,5 @@
-"""Explaining choices: which row of the table decides and why not another, what the runners-up would cost, and what
-was measured.
+"""`palmette explain`: the provenance of an algorithm choice: deciding table row, predicted costs, measured times.
 
-`decision` asks the table, `costs` the model, `measured` the stores of `palmette tune`, `text` says it, and `report`
-explains the rows of a run's report.
+`decision` evaluates the decision table, `costs` the model, `measured` reads the stores of `palmette tune`, `text`
+formats the output, and `report` explains the rows of a run's report.
 """

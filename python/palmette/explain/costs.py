@@ -1,4 +1,4 @@
-"""What the choice and its runners-up should cost by the model."""
+"""Predicted times of the chosen algorithm and its runners-up, by the cost model."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from palmette.tune.forecast import Prediction, played, prediction_of
 from palmette.tune.results import Cell
 
 MOST_STEPS = 1_000_000
-"""Plans of more steps than that, of all ranks together, aren't played: seconds each."""
+"""Plans with more steps, over all ranks, aren't simulated, as that takes seconds each."""
 MOST_TIMES = 100
-"""What should take so many times as long as the best isn't shown."""
+"""Algorithms predicted slower than the best by more than this factor aren't shown."""
 
 
 @dataclass(frozen=True)
 class Cost:
     """Predicted time of an algorithm; `multiple` of the bound where there is one; `shares` by level where known.
 
-    `played`: the whole plan was played; otherwise a formula says so, which knows less.
+    `played`: the whole plan was simulated; otherwise the time comes from a closed formula, which is less accurate.
     """
 
     spec: str
@@ -32,10 +32,9 @@ class Cost:
 
 
 def costs(asked: Asked, taken: str, most: int = 5) -> list[Cost]:
-    """Return what is taken and the best others by the model, fastest first: `most` in all, one a family of algorithms.
+    """Return the chosen algorithm and the best others by the model, fastest first: `most` in all, one per family.
 
-    Nothing without bytes, where the sizes aren't known, or where the plan is for ranks in their own order, whose places it
-    doesn't know.
+    Empty without bytes, where the sizes aren't known, or where the plan uses rank order, which ignores the placement.
     Raises _core.Error.
     """
     if taken == NONE or asked.size_bytes < 0 or sizes_unknown(asked.function) or asked.in_rank_order:
@@ -69,7 +68,7 @@ def costs(asked: Asked, taken: str, most: int = 5) -> list[Cost]:
 
 
 def _played(asked: Asked, cell: Cell, spec: str) -> Prediction | None:
-    """By playing the plan; None where it's too large, or the job refuses it."""
+    """Prediction by simulating the plan; None where it is too large, or can't be made for the job."""
     collective = _core.collective_of(cell.function)
     details = details_of(collective, ordered=asked.ordered, shared_memory="shared" in spec)
     try:

@@ -1,4 +1,4 @@
-"""What decides a call: a setting, or a row of the table; and what kept the rows before it from matching."""
+"""What decides the algorithm of a call: a setting, or a row of the decision table; and why earlier rows don't match."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SINGULAR = {" ranks": " rank", " nodes": " node", " switches": " switch"}
 
 @dataclass(frozen=True)
 class Asked:
-    """A call as the run time sees it: MPI function (`allreduce`), bytes of a block or vector (-1: unknown), root, job."""
+    """A call as the runtime sees it: MPI function (`allreduce`), bytes of block or vector (-1: unknown), root, job."""
 
     function: str
     size_bytes: int
@@ -32,15 +32,15 @@ class Asked:
 
     @property
     def in_rank_order(self) -> bool:
-        """Whether it is planned for ranks in their own order, of whose places nothing is known then: sums that must not
-        depend on places, and operations that aren't commutative where places aren't in that order.
+        """Whether the plan uses rank order and ignores the placement: reproducible reductions, and noncommutative
+        operations over scattered ranks.
         """
         ordered = self.ordered and _core.is_scattered(self.job)
         return _core.is_reduction(_core.collective_of(self.function)) and (ordered or self.reproducible)
 
     @property
     def planned_job(self) -> _core.Job:
-        """The job that the run time plans for."""
+        """The job that the runtime plans for."""
         return _core.Job.flat(self.job.size) if self.in_rank_order else self.job
 
     @property
@@ -50,10 +50,10 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class RowLook:
+class RowCheck:
     """A row of the table, and why it doesn't match; empty: it decides.
 
-    `measurable`: that is about links, of which a measurement might tell something else.
+    `measurable`: the reason is a property of links, which a measurement might change.
     """
 
     number: int
@@ -66,9 +66,10 @@ class RowLook:
 
 @dataclass(frozen=True)
 class Decision:
-    """What is taken, `mpi` for the MPI's own; `forced_by` a setting, `row` of the table, or neither where no row fits.
+    """The chosen algorithm, `mpi` for the MPI's own; `forced_by` a setting, `row` of the table, or neither where no row
+    matches.
 
-    `reason` is the table's own word, as the report of a run has it. `refused`: what a setting asks for and can't serve.
+    `reason` is the table's, as in the report of a run. `refused`: the algorithm of a setting that can't serve the call.
     """
 
     asked: Asked
@@ -76,28 +77,28 @@ class Decision:
     algorithm: str
     reason: str
     forced_by: str | None
-    row: RowLook | None
-    passed_over: list[RowLook]
+    row: RowCheck | None
+    passed_over: list[RowCheck]
     refused: str | None = None
 
 
 NONE = "none"
-"""What a call without bytes is served by: it sends nothing, and no table is asked."""
+"""The algorithm of a call without bytes: it sends nothing, and the table isn't consulted."""
 OFF = "PALMETTE_ENABLE"
 """The setting that leaves every call to the MPI."""
 
 
 def decide(asked: Asked, table: _core.Table, table_name: str, forced: Mapping[str, str] | None = None) -> Decision:
-    """Return what decides a call under a table; `forced` maps functions to what settings force.
+    """Return the decision for a call under a table; `forced` maps functions to algorithms that settings force.
 
-    Raises _core.Error, for an algorithm that a setting forces and that there isn't, too.
+    Raises _core.Error, also for an unknown algorithm in a setting.
     """
     if asked.size_bytes == 0 and asked.function != "barrier" and (forced or {}).get(asked.function) != "mpi":
         return Decision(asked, table_name, NONE, "nothing to move", None, None, [])
-    looks = look_through(asked, table)
+    checks = check_rows(asked, table)
     choice = table.choose(asked.function, asked.planned_job, asked.root, asked.size_bytes, **_details(asked))
-    row = next((look for look in looks if not look.why_not), None)
-    before = [look for look in looks if look.why_not]
+    row = next((check for check in checks if not check.why_not), None)
+    before = [check for check in checks if check.why_not]
     taken = (forced or {}).get(asked.function)
     if not taken:
         return Decision(asked, table_name, choice.algorithm or "mpi", choice.reason, None, row, before)
@@ -109,7 +110,7 @@ def decide(asked: Asked, table: _core.Table, table_name: str, forced: Mapping[st
 
 
 def switched_off(asked: Asked, table_name: str) -> Decision:
-    """Return that every call is the MPI's."""
+    """Return the decision that leaves every call to the MPI."""
     return Decision(asked, table_name, "mpi", f"switched off by {OFF}=0", OFF, None, [])
 
 
@@ -140,18 +141,20 @@ class _ChoiceDetails(TypedDict):
     shared_memory: bool
 
 
-def look_through(asked: Asked, table: _core.Table) -> list[RowLook]:
+def check_rows(asked: Asked, table: _core.Table) -> list[RowCheck]:
     """Return the function's rows up to the one that decides."""
-    found = table.looks(asked.function, asked.planned_job, asked.root, asked.size_bytes, **_details(asked))
+    found = table.match_rows(asked.function, asked.planned_job, asked.root, asked.size_bytes, **_details(asked))
     rows = table.rows
     return [
-        RowLook(number, limits_of(rows[number]), rows[number].algorithm or "mpi", rows[number].why, why_not, measurable)
+        RowCheck(
+            number, limits_of(rows[number]), rows[number].algorithm or "mpi", rows[number].why, why_not, measurable
+        )
         for number, why_not, measurable in found
     ]
 
 
 def limits_of(row: _core.TableRow) -> str:
-    """Return what a row asks for: `up to 4K, 2 to 256 nodes, impi`; `always` for nothing."""
+    """Return the conditions of a row: `up to 4K, 2 to 256 nodes, impi`; `always` for none."""
     parts = [_range(row.min_bytes, row.max_bytes, 0, _ANY_BYTES, "", _core.format_size)]
     parts.append(_range(row.min_ranks, row.max_ranks, 2, _ANY, " ranks", str))
     parts.append(_range(row.min_nodes, row.max_nodes, 1, _ANY, " nodes", str))

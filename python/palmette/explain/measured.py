@@ -1,4 +1,4 @@
-"""What was measured of a call: in the store of `palmette tune`."""
+"""Measured times of a call's algorithms, from the store of `palmette tune`."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from palmette.tune.decide import typical_s
 from palmette.tune.store import Found, open_tunings
 
 NEAR = 2
-"""Sizes that are at most so many times larger or smaller count as the same."""
+"""Sizes that differ by at most this factor count as the same."""
 
 
 @dataclass(frozen=True)
 class MeasuredTime:
-    """The median of a candidate (`table`: what the table chose then, `mpi`: the MPI alone), with where and when."""
+    """The median time of a candidate (`table`: the table's choice then, `mpi`: the MPI alone), with its provenance."""
 
     spec: str
     seconds: float
@@ -27,9 +27,9 @@ class MeasuredTime:
 
 
 def figures(asked: Asked, store: Path) -> list[MeasuredTime]:
-    """Return what the newest tuning of this function, MPI, number of ranks and about this size measured, fastest first.
+    """Return the times of the newest tuning of this function, MPI, number of ranks and similar size, fastest first.
 
-    Nothing where there is no store. Raises TuneError for a file that is none.
+    Empty where there is no store. Raises TuneError for a file that is none.
     """
     if not store.is_file():
         return []
@@ -47,7 +47,7 @@ def figures(asked: Asked, store: Path) -> list[MeasuredTime]:
             one.measured.spec, typical_s(one.measured), len(one.measured.time_s), nearest, one.mpi, one.placement,
             one.started,
         )  # fmt: skip
-    return sorted(best.values(), key=lambda figure: figure.seconds)
+    return sorted(best.values(), key=lambda time: time.seconds)
 
 
 def _is_like(one: Found, asked: Asked) -> bool:

@@ -1,4 +1,4 @@
-"""Explaining the report of a run: for each of its rows what decided."""
+"""Explaining a run's report: the deciding table row of each entry, its multiple of the bound and predicted costs."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from palmette.files import parse_json, read_text
 _ROW = re.compile(
     r"(?:(?:up to|from|\d)[^:;]*: )?table row (\d+)(?:: (.*?))?(?:; (?:table row|the model gives it) .*)?$"
 )
-"""What decided, perhaps after the sizes that it decided for: the first row where there are several."""
+"""Pattern of the reason: the deciding row, optionally after its sizes; the first row where there are several."""
 
 
 class ReportError(Exception):
-    """A report can't be explained; one line that says what, where and what to do next."""
+    """A report can't be explained; one line with what, where and what to do next."""
 
 
 @dataclass(frozen=True)
 class Explained:
-    """Calls of one kind. `algorithm`: mpi where the MPI did them. `row`, `limits`: of the table, where a row decided."""
+    """Calls of one kind. `algorithm`: mpi where left to the MPI. `row`, `limits`: of the table, where a row decided."""
 
     function: str
     size: str
@@ -36,17 +36,17 @@ class Explained:
     mean_s: float | None
     bound_s: float | None = None
     multiple: float | None = None
-    """The mean in bounds, where each call has one."""
+    """The mean as a multiple of the bound, where each call has one."""
     predicted: tuple[Cost, ...] = ()
-    """What is taken and the best others by the model, of calls of `predicted_bytes` by all ranks, root 0."""
+    """The chosen algorithm and the best others by the model, for calls of `predicted_bytes` by all ranks, root 0."""
     predicted_bytes: int | None = None
-    """The calls' size. Of calls of several sizes the middle of the smallest and the largest, as a report tells no others."""
+    """The calls' size; for several sizes the mean of the smallest and the largest, as a report has no others."""
     compared: Comparison | None = None
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Pairs of calls, one by palmette and one by the MPI, of these and other sizes of their class: medians."""
+    """Median times of paired calls, one by palmette and one by the MPI, over the sizes of a class."""
 
     pairs: int
     ours_s: float
@@ -69,10 +69,10 @@ def read_report(path: Path) -> dict[str, Any]:
 def explain(
     report: dict[str, Any], table: _core.Table, name: str, model: bool = False
 ) -> tuple[list[Explained], list[str]]:
-    """Return what decided for each row of a report, served ones first, and notes about what can't be said.
+    """Return the explanation of each row of a report, served ones first, and notes about what can't be explained.
 
-    A row's number is looked up in the table; where that says something else the run had another table. `model`: tell what
-    others would cost, too.
+    A row's number is looked up in the table; where that row differs, the run had another table. `model`: also predict
+    the times of other algorithms.
     """
     notes: dict[str, None] = {}
     found = []
@@ -99,7 +99,7 @@ def explain(
 
 
 def _job(report: dict[str, Any]) -> _core.Job | None:
-    """The places of all ranks as the run knew them; None where the report doesn't tell."""
+    """The placement of all ranks as recorded by the run; None where the report has none."""
     try:
         return _core.Job.from_json(report["job"])
     except (KeyError, _core.Error):
@@ -107,7 +107,7 @@ def _job(report: dict[str, Any]) -> _core.Job | None:
 
 
 def _asked(job: _core.Job, call: dict[str, Any]) -> Asked | None:
-    """A call by all ranks of the size in the middle of a row's; None where that isn't known."""
+    """A call by all ranks with the mean of a row's smallest and largest size; None where that isn't known."""
     smallest, largest = int(call["min_bytes"]), int(call["max_bytes"])
     if smallest < 0 or largest < 0:
         return None
@@ -125,7 +125,7 @@ def _limit(call: dict[str, Any]) -> tuple[float | None, float | None]:
 def _compared(report: dict[str, Any], call: dict[str, Any]) -> Comparison | None:
     for row in report.get("compared", []):
         same = row["function"] == call["function"] and row["algorithm"] == call["algorithm"]
-        # A class of sizes ends at its largest.
+        # A size class is identified by its largest size.
         if same and int(row["pairs"]) > 0 and call["max_bytes"] <= row["max_bytes"] < 2 * max(call["max_bytes"], 1):
             return Comparison(int(row["pairs"]), float(row["ours_seconds"]), float(row["mpi_seconds"]))
     return None

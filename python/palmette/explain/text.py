@@ -1,4 +1,4 @@
-"""An explanation in lines of 80 columns."""
+"""Text output of `palmette explain`, in lines of 80 columns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import zip_longest
 
 from palmette import _core
 from palmette.explain.costs import Cost
-from palmette.explain.decision import NONE, OFF, Asked, Decision, RowLook
+from palmette.explain.decision import NONE, OFF, Asked, Decision, RowCheck
 from palmette.explain.measured import MeasuredTime
 from palmette.explain.report import Explained
 from palmette.plan.request import details_of
@@ -18,31 +18,31 @@ from palmette.units import plural
 
 WIDTH = 80
 WORTH_TUNING = 1.5
-"""Where the model holds another algorithm so many times faster than what is taken, that is said."""
+"""Factor by which another algorithm must be predicted faster than the chosen one to recommend tuning."""
 
 
 FEW_ROWS = 3
-"""So many rows that don't match are shown without being asked for."""
+"""Number of rows that don't match which are shown by default."""
 
 
 def decision_lines(decision: Decision, all_rows: bool = False) -> list[str]:
-    """Return who decided and what, and why not the rows before: all of them, or those that a measurement might let in."""
+    """Return the decision and why the rows before don't match: all of them, or those that a measurement may change."""
     asked = decision.asked
     lines = _wrapped("", f"{_question(decision)}: {_named(decision.algorithm)}")
     if asked.in_rank_order:
         lines += _wrapped(
-            "", "planned for ranks in their own order, as sums must come out so: where they sit is left out"
+            "", "planned in rank order, as the reduction's result depends on it: the placement is ignored"
         )
     if decision.algorithm == NONE:
-        return lines + _wrapped("", "nothing to move: it returns at once, and no table is asked")
+        return lines + _wrapped("", "nothing to move: it returns at once, and the table isn't consulted")
     if decision.forced_by == OFF:
-        return lines + _wrapped("", f"switched off by {OFF}=0; the table isn't asked")
+        return lines + _wrapped("", f"switched off by {OFF}=0; the table isn't consulted")
     if decision.refused is not None:
         return lines + _wrapped(
             "", f"{decision.forced_by}={decision.refused} can't serve it: {decision.reason}; so the call is the MPI's"
         )
     if decision.forced_by is not None:
-        lines += _wrapped("", f"forced by {decision.forced_by}={decision.algorithm}; the table isn't asked")
+        lines += _wrapped("", f"forced by {decision.forced_by}={decision.algorithm}; the table isn't consulted")
         if decision.row is not None:
             lines += _wrapped(
                 "", f"without it: row {decision.row.number} of {decision.table}, {decision.row.algorithm}"
@@ -50,7 +50,7 @@ def decision_lines(decision: Decision, all_rows: bool = False) -> list[str]:
         return lines
     if decision.row is None:
         taken = "so the call is the MPI's" if decision.algorithm == "mpi" else "so the model decides"
-        lines += _wrapped("", f"no row of {decision.table} fits, {taken}")
+        lines += _wrapped("", f"no row of {decision.table} matches, {taken}")
         lines += _wrapped(
             "  ",
             decision.reason
@@ -61,22 +61,22 @@ def decision_lines(decision: Decision, all_rows: bool = False) -> list[str]:
         row = decision.row
         lines += _wrapped("", f"decided by row {row.number} of {decision.table} ({row.limits})")
         # A row may leave the choice to the model: then the reason has the predicted time.
-        said = decision.reason.partition(": ")[2] if decision.algorithm != row.algorithm else row.why
-        lines += _wrapped("  ", said) if said else []
+        reason = decision.reason.partition(": ")[2] if decision.algorithm != row.algorithm else row.why
+        lines += _wrapped("  ", reason) if reason else []
     if decision.passed_over:
         lines += ["", *_passed_over(decision.passed_over, asked.function, all_rows)]
     return lines
 
 
-def _passed_over(looks: Sequence[RowLook], function: str, all_rows: bool) -> list[str]:
-    if all_rows or len(looks) <= FEW_ROWS:
-        shown = list(looks)
+def _passed_over(checks: Sequence[RowCheck], function: str, all_rows: bool) -> list[str]:
+    if all_rows or len(checks) <= FEW_ROWS:
+        shown = list(checks)
         lines = [f"Rows for {function} before it:"]
     else:
-        shown = [look for look in looks if look.measurable]
+        shown = [check for check in checks if check.measurable]
         some = ", among them" if shown else ""
-        lines = _wrapped("", f"{len(looks)} rows for {function} before it don't match (--rows shows why){some}")
-    return lines + [line for look in shown for line in _look(look)]
+        lines = _wrapped("", f"{len(checks)} rows for {function} before it don't match (--rows shows why){some}")
+    return lines + [line for check in shown for line in _check_lines(check)]
 
 
 def _question(decision: Decision) -> str:
@@ -89,8 +89,8 @@ def _question(decision: Decision) -> str:
     return f"{kind}{asked.function}{size}, {where}, {order}{f', {asked.mpi}' if asked.mpi else ''}"
 
 
-def _look(look: RowLook) -> list[str]:
-    return _wrapped("  ", f"row {look.number}, {look.algorithm}: {look.why_not}")
+def _check_lines(check: RowCheck) -> list[str]:
+    return _wrapped("  ", f"row {check.number}, {check.algorithm}: {check.why_not}")
 
 
 def _named(algorithm: str) -> str:
@@ -115,22 +115,22 @@ def cost_lines(costs: Sequence[Cost], decision: Decision) -> list[str]:
         lines += _wrapped(" " * len(head), f"time on {shares}") if shares else []
     if not all(one.played for one in costs):
         lines += _wrapped(
-            "", "~: by a formula, as the plan is too large to be played; what links share it doesn't know"
+            "", "~: by a closed formula, as the plan is too large to be simulated; it ignores contention on links"
         )
     mine = next((one for one in costs if one.spec == taken), None)
     if mine is None and taken == "mpi":
-        lines += _wrapped("", "What the MPI's own takes isn't predicted: `palmette tune` measures it.")
+        lines += _wrapped("", "The MPI's own time isn't predicted: `palmette tune` measures it.")
     elif mine is not None and mine.seconds > WORTH_TUNING * costs[0].seconds:
         lines += _wrapped(
             "",
-            f"The model holds another one {mine.seconds / costs[0].seconds:.1f} times faster than what is taken. Rows"
-            " were measured, on other machines; `palmette tune` measures here.",
+            f"The model predicts another one {mine.seconds / costs[0].seconds:.1f} times faster than the chosen one."
+            " Rows were measured, on other machines; `palmette tune` measures here.",
         )
     return lines
 
 
 def _parts(spec: str, indent: int) -> list[str]:
-    """Return a specification in lines that break behind commas."""
+    """Return a specification in lines that break after commas."""
     parts = [""]
     for word in re.split(r"(?<=,)", spec):
         if parts[-1] and indent + len(parts[-1]) + len(word) > WIDTH:
@@ -145,7 +145,7 @@ def _multiple(multiple: float | None) -> str:
     return f"{multiple:.2f}x" if multiple < 100 else f"{multiple:.0f}x"
 
 
-def figure_lines(figures: Sequence[MeasuredTime], store: str) -> list[str]:
+def measured_lines(figures: Sequence[MeasuredTime], store: str) -> list[str]:
     """Return measured medians as a table."""
     if not figures:
         return []
@@ -155,13 +155,13 @@ def figure_lines(figures: Sequence[MeasuredTime], store: str) -> list[str]:
     lines = ["", *_wrapped("", head)]
     names = {"table": "what the table chose then", "mpi": "the MPI alone"}
     for one in figures[:8]:
-        said = f"{names.get(one.spec, one.spec)} ({plural(one.rounds, 'round')})"
-        lines += _wrapped(f"    {duration(one.seconds):>9}  ", said, " " * 15)
+        what = f"{names.get(one.spec, one.spec)} ({plural(one.rounds, 'round')})"
+        lines += _wrapped(f"    {duration(one.seconds):>9}  ", what, " " * 15)
     return lines
 
 
 def force_lines(decision: Decision, other: str | None) -> list[str]:
-    """Return how another algorithm is forced."""
+    """Return how to force another algorithm."""
     asked = decision.asked
     function = asked.function
     spec = other or (_first_that_serves(asked) if decision.algorithm == "mpi" else "mpi")
@@ -199,8 +199,8 @@ def report_lines(rows: Sequence[Explained], notes: Sequence[str]) -> list[str]:
         if one.multiple is not None and one.bound_s is not None:
             lines += _wrapped("  ", f"{one.multiple:.2f} times the physical bound of {duration(one.bound_s)}")
         if one.predicted:
-            said = ", ".join(f"{duration(cost.seconds)} {_taken(cost, one)}" for cost in one.predicted)
-            lines += _wrapped("  ", f"by the model{_middle(one)}: {said}")
+            times = ", ".join(f"{duration(cost.seconds)} {_taken(cost, one)}" for cost in one.predicted)
+            lines += _wrapped("  ", f"by the model{_middle(one)}: {times}")
         if one.compared is not None:
             lines += _wrapped(
                 "  ",
@@ -212,7 +212,7 @@ def report_lines(rows: Sequence[Explained], notes: Sequence[str]) -> list[str]:
         lines += [""]
         if any(one.multiple is not None or one.predicted for one in rows):
             lines += _wrapped(
-                "", "Bounds and the model's times are of a call by all ranks, root 0; the mean has waiting in it."
+                "", "Bounds and the model's times are of a call by all ranks, root 0; the mean includes waiting."
             )
         lines += [f"What others cost: palmette explain {function} SIZE --topology FILE"]
         lines += [f"To take another: palmette run --force {function}=ALGORITHM mpiexec ..."]
@@ -221,7 +221,7 @@ def report_lines(rows: Sequence[Explained], notes: Sequence[str]) -> list[str]:
 
 
 def _middle(one: Explained) -> str:
-    """The size that the model was asked for, where that isn't the size of all calls."""
+    """The size of the prediction, where that isn't the size of all calls."""
     size = _core.format_size(one.predicted_bytes) if one.predicted_bytes is not None else one.size
     return "" if size == one.size else f" at {size}, the middle of these sizes"
 

@@ -1,6 +1,6 @@
-"""What palmette knows, written for MPI libraries that run without it: `palmette export`.
+"""`palmette export`: palmette's choices as tuning files of other MPI libraries, for runs without palmette.
 
-`decisions` asks the decision table what it takes for each function and size on one job. A `match` of each library
-turns an algorithm into the nearest one that the library has, or says why there is none; a writer for each kind of file
-puts them down. A library's own default stays wherever nothing is near.
+`decisions` evaluates the decision table for each function and size on one job. A `match` per library maps an algorithm
+to the library's nearest one, or gives the reason why there is none; a writer per file format writes the rules. A
+library's own default is kept wherever nothing is near.
 """

@@ -1,4 +1,4 @@
-"""MPICH's coordinates file: where each rank of MPI_COMM_WORLD sits, for its topology-aware trees."""
+"""MPICH's coordinates file: the placement of each rank of MPI_COMM_WORLD, for its topology-aware trees."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from palmette import _core
 def coordinates_text(job: _core.Job, order: list[int] | None = None) -> str:
     """Return the file's text: a line that MPICH skips, then `rank: group switch port` for each rank.
 
-    The switch is the innermost group of hosts (the leaf switch), the group the one around it; where the job tells
-    fewer levels apart there is one group, or one switch, for all. The port numbers the ranks below their switch in
-    topology order, so that ranks of a host are next to each other. `order[r]` is the place of rank r; None: as placed.
+    The switch is the innermost group of hosts (the leaf switch), the group its parent; where the job has fewer levels
+    there is one group, or one switch, for all. The port numbers the ranks below their switch in topology order, so that
+    ranks of a host are adjacent. `order[r]` is the place of rank r; None: as placed.
     """
     outer = job.levels[: next(i for i, level in enumerate(job.levels) if level.name == "node")]
     switch = outer[-1] if outer else None

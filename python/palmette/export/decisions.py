@@ -1,4 +1,4 @@
-"""What the decision table takes on one job, as ranges of sizes."""
+"""The decision table's choices for one job, as size ranges per function."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ FUNCTIONS = (
     "gather", "scatter", "allgather", "allgatherv", "bcast", "reduce", "allreduce", "reduce_scatter",
     "reduce_scatter_block", "alltoall", "alltoallv", "barrier", "scan", "exscan",
 )  # fmt: skip
-"""What the libraries can be told about: gatherv, scatterv and alltoallw have one algorithm nearly everywhere."""
+"""Functions that libraries can be tuned for: gatherv, scatterv and alltoallw have one algorithm nearly everywhere."""
 
 WITHOUT_SIZE = ("barrier", "alltoallv")
-"""One range for everything: a barrier has no size, and ranks don't know each other's lengths."""
+"""Functions with one range for all sizes: a barrier has none, and ranks don't know each other's lengths."""
 
 _LARGEST_BITS = 24
-"""Sizes are looked at up to 16 MiB; what is chosen there holds beyond."""
+"""Sizes are sampled up to 16 MiB; the choice there holds beyond."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Spec:
 
     @staticmethod
     def parse(text: str) -> Spec:
-        """Take a text apart that the core has checked before."""
+        """Parse a text that the core has validated."""
         name, _, rest = text.partition(":")
         words = (word.partition("=") for word in rest.split(",") if word)
         return Spec(name, {key: value for key, _, value in words})
@@ -46,10 +46,10 @@ class Spec:
 
 @dataclass(frozen=True)
 class Decision:
-    """What serves a function for blocks from `min_bytes` on, up to `max_bytes` (None: without end).
+    """The algorithm of a function for blocks from `min_bytes` to `max_bytes` (None: unlimited).
 
-    Sizes are palmette's: what a rank contributes or gets, or sends to each other; of bcast, reduce, allreduce and scans the
-    vector. `spec` None: the table leaves it to the MPI.
+    Sizes are palmette's: bytes that a rank contributes or receives, or sends to each other; of bcast, reduce, allreduce
+    and scans the vector. `spec` None: the table leaves it to the MPI.
     """
 
     function: str
@@ -62,7 +62,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class Place:
-    """What of a job the matches look at. `scattered`: ranks are not numbered in topology order."""
+    """Properties of a job that matching depends on. `scattered`: ranks are not numbered in topology order."""
 
     ranks: int
     nodes: int
@@ -71,7 +71,7 @@ class Place:
 
     @property
     def power_of_two(self) -> bool:
-        """Whether the number of ranks is one."""
+        """Whether the number of ranks is a power of two."""
         return self.ranks & (self.ranks - 1) == 0
 
     @property
@@ -81,7 +81,7 @@ class Place:
 
 
 def place_of(job: _core.Job) -> Place:
-    """Return the place that a job makes."""
+    """Return the placement properties of a job."""
     counts: dict[str, int] = {}
     for rank in range(job.size):
         host = job.host_of(rank)
@@ -90,9 +90,9 @@ def place_of(job: _core.Job) -> Place:
 
 
 def decide(table: _core.Table, job: _core.Job, mpi: str, functions: Sequence[str] = FUNCTIONS) -> list[Decision]:
-    """Return what `table` takes for blocking calls under `mpi` on `job`, by function and rising size.
+    """Return the choices of `table` for blocking calls under `mpi` on `job`, by function and increasing size.
 
-    Where the table's rows end, and at powers of two, the choice is asked for anew. Operations commute. Raises _core.Error.
+    The table is evaluated at the size limits of its rows and at powers of two. Operations commute. Raises _core.Error.
     """
     found: list[Decision] = []
     for function in functions:
@@ -113,7 +113,7 @@ def decide(table: _core.Table, job: _core.Job, mpi: str, functions: Sequence[str
 
 
 def _starts(table: _core.Table, function: str) -> list[int]:
-    """Sizes at which the table may change its mind, from 0 on."""
+    """Sizes at which the choice may change, from 0 on."""
     starts = {0, *(1 << bit for bit in range(_LARGEST_BITS + 1))}
     for row in table.rows:
         if row.function == function:

@@ -1,4 +1,4 @@
-"""Making exports: which forms there are, and what each needs."""
+"""Making exports: the file formats, and what each needs."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ def make_exports(
 ) -> list[Export]:
     """Return one export for each form, for jobs placed like `job`.
 
-    `commutative`: all operations of the program commute, so that algorithms may be told that a library takes for any
-    operation. Raises MpiNotFoundError and NoDefaultsError where MPICH's own tuning is needed and can't be read, and
-    _core.Error.
+    `commutative`: all operations of the program commute, so that algorithms may be exported that are wrong for others
+    and that the library would use for any. Raises MpiNotFoundError and NoDefaultsError where MPICH's own tuning is
+    needed and can't be read, and _core.Error.
     """
     exports = [_make(form, table, job, commutative) for form in forms]
     if place_of(job).scattered:
         for export in exports:
-            if any("order of ranks" in line.match.remark for line in export.told):
+            if any("order of ranks" in line.match.remark for line in export.mapped):
                 export.notes.append(_SCATTERED)
     return exports
 
 
 _SCATTERED = (
-    "Ranks are not numbered in the order of hosts, and these libraries go by numbers: a rank order from `palmette map`"
-    " brings more than the choice of algorithms."
+    "Ranks are not numbered in the order of hosts, and these libraries use rank order: a rank order from `palmette map`"
+    " gains more than the choice of algorithms."
 )
 
 
@@ -47,7 +47,7 @@ def _make(form: str, table: _core.Table, job: _core.Job, commutative: bool) -> E
         return export_coordinates(job, commutative=commutative)
     if form == "mpich-tuning":
         defaults = read_defaults(mpi_install.find("mpich"))
-        # What an algorithm needs of the operation stands in the file as a condition.
+        # Requirements on the operation are written into the file as conditions.
         lines = match_all(decide(table, job, "mpich"), mpich_match.match, place, commutative=True)
         return tuning(lines, place, defaults, coordinates_text(job), commutative=commutative)
     decisions = decide(table, job, "openmpi")

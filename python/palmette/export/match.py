@@ -1,4 +1,4 @@
-"""The nearest algorithm of a library, and what one export consists of."""
+"""Data model of exports: the match of an algorithm with a library's nearest one, lines, and exported files."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from palmette.units import plural
 
 @dataclass(frozen=True)
 class Match:
-    """What a library has for an algorithm. `name` None: nothing near, and `remark` says why.
+    """A library's nearest algorithm. `name` None: there is none, for the reason in `remark`.
 
-    `parameters` are the library's. `remark`: how it differs, empty where it is the same. `commutative`: results are right only
-    for operations that commute, and the library doesn't look.
+    `parameters` are the library's. `remark`: how it differs, empty where it is the same. `commutative`: results are
+    right only for operations that commute, and the library doesn't check.
     """
 
     name: str | None
@@ -26,7 +26,7 @@ class Match:
 
 
 def nothing(remark: str) -> Match:
-    """Return a match that leaves the library's default."""
+    """Return a match that keeps the library's default."""
     return Match(None, {}, remark)
 
 
@@ -34,23 +34,23 @@ IN_RANK_ORDER = "in the order of ranks, whatever link that crosses"
 
 
 def order_remark(place: Place) -> str:
-    """What to say of an algorithm that goes by the numbers of ranks; nothing where these are in topology order."""
+    """The remark on an algorithm that uses rank order; empty where this is topology order."""
     return "in the order of ranks, which isn't that of hosts here" if place.scattered else ""
 
 
 Matcher = Callable[[str, Spec, Place], Match]
-"""(function, algorithm, place) -> what the library has."""
+"""(function, algorithm, place) -> the library's nearest algorithm."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """One range of sizes of one function: what palmette takes, and what the library was told."""
+    """One range of sizes of one function: palmette's choice, and what is exported for it."""
 
     decision: Decision
     match: Match
 
     def to_json(self) -> dict[str, Any]:
-        """Return the line as JSON knows it."""
+        """Return the line as JSON values."""
         return {
             "function": self.decision.function,
             "min_bytes": self.decision.min_bytes,
@@ -65,9 +65,9 @@ class Line:
 
 @dataclass(frozen=True)
 class Export:
-    """One kind of file: `files` by name, the variables that make a library use them, and what became of each decision.
+    """One export: `files` by name, the environment variables that make a library use them, and each decision's match.
 
-    A value of `variables` that is the name of a file stands for its path.
+    A value of `variables` that is the name of a file is replaced by its path.
     """
 
     form: str
@@ -78,12 +78,12 @@ class Export:
     notes: list[str] = field(default_factory=list)
 
     def environment(self, folder: Path) -> dict[str, str]:
-        """Return the variables for files that lie in `folder`."""
+        """Return the variables for files in `folder`."""
         return {name: str(folder / value) if value in self.files else value for name, value in self.variables.items()}
 
     @property
-    def told(self) -> list[Line]:
-        """The lines that the library was told about."""
+    def mapped(self) -> list[Line]:
+        """The lines that have a match."""
         return [line for line in self.lines if line.match.name is not None]
 
 
@@ -91,16 +91,16 @@ UNSAFE = "only for operations that commute, which the library doesn't check: --c
 
 
 def match_all(decisions: Sequence[Decision], matcher: Matcher, place: Place, *, commutative: bool) -> list[Line]:
-    """Return the lines of a library; neighbours that come out the same are joined.
+    """Return the lines of a library, one per decision.
 
-    `commutative`: the program's operations all commute, so that what the library doesn't check may be taken.
+    `commutative`: the program's operations all commute, so that matches may be used that the library doesn't check.
     """
     lines: list[Line] = []
     for decision in decisions:
         if decision.spec is None:
             match = nothing("palmette leaves it to the MPI, too")
         elif decision.spec.name == "shared":
-            match = nothing("in a node's memory: the library's own way")
+            match = nothing("in shared memory: the library's own algorithm")
         else:
             match = matcher(decision.function, decision.spec, place)
         if match.name is not None and match.commutative and not commutative:
@@ -110,5 +110,5 @@ def match_all(decisions: Sequence[Decision], matcher: Matcher, place: Place, *, 
 
 
 def scope(place: Place) -> str:
-    """Return for which communicators rules are written."""
+    """Return the communicators that rules apply to."""
     return f"communicators of {plural(place.ranks, 'rank')}"

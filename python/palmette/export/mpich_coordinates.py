@@ -1,4 +1,4 @@
-"""MPICH's coordinates file as an export, and the variables that make its trees by switches use it."""
+"""Export of MPICH's coordinates file, with the variables that enable its topology-aware trees (trees by switches)."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ TREES: dict[str, dict[str, str]] = {
         "MPIR_CVAR_ALLREDUCE_TREE_TYPE": "topology_aware",
     },
 }
-"""What makes MPICH take its trees by switches: flat, without the composition of nodes and network. Reduce has one only
-as a nonblocking call, which the program's own MPI_Ireduce then is, too."""
+"""Variables that select MPICH's trees by switches: flat, without the composition of intra- and inter-node parts. Reduce
+has one only as a nonblocking algorithm, which the program's own MPI_Ireduce then uses, too."""
 
 UNORDERED = ("allreduce",)
-"""MPICH 5.0 combines in the order of the tree there, also for operations that don't commute: wrong results."""
+"""MPICH 5.0 combines in tree order there, also for operations that don't commute: wrong results."""
 
 
 def trees(*, commutative: bool) -> dict[str, str]:
-    """Return the variables for all functions that have such a tree; those with wrong results only where they can't be."""
+    """Return the variables of all functions with such a tree; of UNORDERED ones only where all operations commute."""
     found: dict[str, str] = {}
     for function, variables in TREES.items():
         if commutative or function not in UNORDERED:
@@ -43,12 +43,12 @@ def trees(*, commutative: bool) -> dict[str, str]:
 
 
 def export_coordinates(job: _core.Job, *, commutative: bool = False) -> Export:
-    """Return the file, with the variables that make MPICH's trees by switches use it for calls of every size."""
+    """Return the file, with the variables that select MPICH's trees by switches for calls of every size."""
     variables = {"MPIR_CVAR_COORDINATES_FILE": COORDINATES, **trees(commutative=commutative)}
     notes = ["These variables force the trees for every size; the files of mpich-tuning choose by size."]
     if not commutative:
         notes.append(
-            "Allreduce is left out: MPICH's tree by switches is wrong for operations that don't commute. Where all of the"
-            " program's do, --commutative takes it."
+            "Allreduce is left out: MPICH's tree by switches is wrong for operations that don't commute. Where all of"
+            " the program's do, --commutative takes it."
         )
     return Export("mpich-coordinates", "MPICH", {COORDINATES: coordinates_text(job)}, variables, [], notes)

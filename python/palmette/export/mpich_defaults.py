@@ -1,7 +1,7 @@
-"""The tuning that MPICH brings, read out of its library.
+"""MPICH's built-in tuning, extracted from its library.
 
-A tuning file takes the place of what the library has built in, for all collectives: a collective that it lacks ends
-the program. So the files that are written here start from the built-in ones, which lie in the library as JSON texts.
+A tuning file replaces the library's built-in tuning for all collectives: a collective that it lacks ends the program.
+So exported files start from the built-in ones, which the library contains as JSON texts.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _BEGIN = b'{"collective='
 
 
 class NoDefaultsError(LookupError):
-    """The library holds no tuning of the form that is known here; the message says which file was looked at."""
+    """The library has no tuning in the known form; the message names the file."""
 
 
 @dataclass(frozen=True)
 class Defaults:
-    """`algorithms`: which algorithm on a communicator. `compositions`: how nodes and network are put together (ch4)."""
+    """`algorithms`: the algorithm on a communicator. `compositions`: of intra- and inter-node parts (ch4)."""
 
     algorithms: Tree
     compositions: Tree
@@ -38,14 +38,15 @@ def read_defaults(mpich: Installation) -> Defaults:
     compositions: Tree | None = None
     for text in _texts(library.read_bytes()):
         if b"MPIDI_POSIX" in text:
-            continue  # inside of a node: left alone
+            continue  # intra-node: not changed
         if b'"composition=' in text:
             compositions = json.loads(text)
         elif b'"algorithm=MPIR_' in text:
             algorithms = json.loads(text)
     if algorithms is None or compositions is None:
         raise NoDefaultsError(
-            f"{library} holds no tuning of its own as MPICH 4 and 5 do; name the prefix of an MPICH 5 in PALMETTE_MPI_MPICH"
+            f"{library} has no built-in tuning as MPICH 4 and 5 have; name the prefix of an MPICH 5 in"
+            " PALMETTE_MPI_MPICH"
         )
     return Defaults(algorithms, compositions)
 

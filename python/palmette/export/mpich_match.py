@@ -1,7 +1,7 @@
-"""What MPICH 5 has for each of palmette's algorithms.
+"""Mapping of palmette's algorithms to those of MPICH 5.
 
-Names and parameters are those of its JSON tuning files, as its library lists them. Trees that know switches exist for
-broadcast, reduce and allreduce; files can't name them, only variables can, which then hold for all sizes.
+Names and parameters are those of its JSON tuning files, as its library lists them. Switch-aware trees exist for
+broadcast, reduce and allreduce; files can't name them, only variables can, which then apply to all sizes.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from palmette.export.decisions import Place, Spec
 from palmette.export.match import IN_RANK_ORDER, Match, nothing, order_remark
 
 BY_SWITCHES = "topology_aware tree"
-"""Stands for a tree by the groups and switches of the coordinates file."""
+"""Placeholder for a tree by the groups and switches of the coordinates file."""
 
 
 def match(function: str, spec: Spec, place: Place) -> Match:
-    """Return what MPICH has for `spec`."""
+    """Return MPICH's nearest algorithm for `spec`."""
     return _MATCHERS[function](spec, place)
 
 
 def _gather(spec: Spec, place: Place) -> Match:
-    """Of gather and scatter: ranks may disagree on MPICH's measure of their size, and one algorithm is all there is."""
+    """Of gather and scatter: there is one algorithm, and ranks may disagree on MPICH's measure of the size."""
     return nothing("MPICH has only its binomial tree for this")
 
 
@@ -48,7 +48,7 @@ def _bcast(spec: Spec, place: Place) -> Match:
     chunk = {"chunk_size": str(spec.segment)} if spec.segment else {}
     if spec.name == "by_topology":
         if spec.keys.get("top") == "chain" and chunk and not place.scattered:
-            # Ranks follow each other as hosts and switches do, so a chain by ranks leaves none twice.
+            # Ranks are in topology order, so a chain by ranks leaves each host and switch once.
             return _tree("kary", 1, chunk, "one chain through all ranks, in their order")
         return Match(BY_SWITCHES, remark="not cut into segments" if chunk else "")
     if spec.name == "linear":
@@ -89,9 +89,9 @@ def _allreduce(spec: Spec, place: Place) -> Match:
     if spec.name == "ring":
         return Match("MPIR_Allreduce_intra_ring", remark=order_remark(place))
     if spec.name == "leaders" and spec.keys.get("level", "node") == "node":
-        return nothing("MPICH's own way already: a leader on every node, and an exchange between them")
+        return nothing("MPICH's default already: a leader on every node, and an exchange between them")
     if spec.name in ("leaders", "reduce_bcast"):
-        return Match(BY_SWITCHES, remark="up and down again", commutative=True)
+        return Match(BY_SWITCHES, remark="reduce up the tree, then broadcast down", commutative=True)
     return nothing("MPICH has nothing near for this")
 
 
@@ -135,7 +135,7 @@ def _alltoallv(spec: Spec, place: Place) -> Match:
 def _barrier(spec: Spec, place: Place) -> Match:
     if spec.name == "dissemination" and "inside" not in spec.keys:
         return Match("MPIR_Barrier_intra_k_dissemination", {"k": str(spec.number("radix", 2))}, order_remark(place))
-    return nothing("MPICH's own way knows nodes, and no switches")
+    return nothing("MPICH's own algorithm is aware of nodes, not of switches")
 
 
 def _scan(spec: Spec, place: Place) -> Match:

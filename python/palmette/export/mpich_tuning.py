@@ -1,8 +1,8 @@
-"""MPICH's JSON tuning files: which algorithm (MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE), and how nodes and network are put
-together (MPIR_CVAR_CH4_COLL_SELECTION_TUNING_JSON_FILE).
+"""MPICH's JSON tuning files: algorithms (MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE), and compositions of intra- and
+inter-node parts (MPIR_CVAR_CH4_COLL_SELECTION_TUNING_JSON_FILE).
 
-A file is a decision tree that MPICH walks down: of the keys of an object the first whose condition holds. MPICH takes no
-keys that it doesn't know, but its reader skips comments: what palmette couldn't tell it stands in one at the top.
+A file is a decision tree: of the keys of an object MPICH follows the first whose condition holds. It rejects unknown
+keys, but its parser skips comments: what couldn't be exported is listed in one at the top.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ _FLAT = {
     "allreduce": "MPIDI_Allreduce_intra_composition_beta",
     "barrier": "MPIDI_Barrier_intra_composition_beta",
 }
-"""The compositions in which an algorithm gets all ranks, and not one of each node."""
+"""The flat compositions, in which an algorithm runs over all ranks and not over one of each node."""
 
 _OF_ALL_RANKS = ("allgather", "allgatherv", "reduce_scatter", "reduce_scatter_block")
-"""MPICH measures these by the bytes of all ranks together, the others by palmette's."""
+"""MPICH's size of these is the bytes of all ranks together; of the others it is palmette's."""
 
 _UNMEASURED = ("gather", "scatter", "scan", "exscan")
-"""MPICH has no size for scans and ends the program that asks for one; those of gather and scatter count elements of
-each rank's own type, so that ranks could disagree."""
+"""MPICH has no size for scans and aborts the program where a rule uses one; those of gather and scatter count elements
+of each rank's own type, so that ranks could disagree."""
 
 _REDUCTIONS = ("reduce", "allreduce", "reduce_scatter", "reduce_scatter_block")
 _HALVED = ("MPIR_Allreduce_intra_reduce_scatter_allgather", "MPIR_Reduce_intra_reduce_scatter_gather")
-"""Algorithms that cut the vector in halves: not for fewer elements than ranks, nor for a program's own operations."""
+"""Recursive halving algorithms: not for fewer elements than ranks, nor for user-defined operations."""
 
 _LONGEST = 2**31 - 1
 """MPICH reads limits as int."""
@@ -47,8 +47,8 @@ Leaf = Callable[[Line], Tree]
 def tuning(
     lines: Sequence[Line], place: Place, defaults: Defaults, coordinates: str, *, commutative: bool = False
 ) -> Export:
-    """Return the files for communicators of the job's size; others keep MPICH's own tuning, and so do calls with nothing
-    near.
+    """Return the files for communicators of the job's size; others keep MPICH's own tuning, and so do calls without a
+    match.
 
     `coordinates` is the text of the coordinates file, used where a function takes a tree by switches for all sizes.
     `commutative`: all operations of the program commute.
@@ -77,14 +77,14 @@ def tuning(
         for function in by_switches:
             variables |= TREES[function]
         notes.append(
-            "The coordinates file holds for this placement only; trees by it serve MPI_COMM_WORLD, and MPICH says nothing"
-            " where it can't use it."
+            "The coordinates file is valid for this placement only; its trees serve MPI_COMM_WORLD, and MPICH gives no"
+            " warning where it can't use it."
         )
     return Export("mpich-tuning", "MPICH", files, variables, lines, notes)
 
 
 def _without_some_trees(lines: Sequence[Line], commutative: bool) -> list[Line]:
-    """The lines without trees by switches where variables can't ask for them, or results would be wrong."""
+    """The lines without trees by switches where variables can't select them, or results would be wrong."""
     result = []
     for line in lines:
         function = line.decision.function
@@ -100,7 +100,7 @@ def _without_some_trees(lines: Sequence[Line], commutative: bool) -> list[Line]:
 
 
 def _head(lines: Sequence[Line], place: Place) -> str:
-    """A comment, which MPICH's reader of JSON skips."""
+    """A comment, which MPICH's JSON parser skips."""
     text = [f"/* written by palmette for {scope(place)}; all others have MPICH's own tuning"]
     for line in lines:
         if line.match.name is None:
@@ -113,13 +113,13 @@ def _head(lines: Sequence[Line], place: Place) -> str:
 
 
 def _with_one_rule(lines: Sequence[Line]) -> list[Line]:
-    """The lines without those of functions that MPICH can't tell sizes of, where sizes would make a difference."""
+    """The lines without those of functions that MPICH has no sizes for, where the match depends on the size."""
     result = []
     for line in lines:
         function = line.decision.function
         matches = {(one.match.name, str(one.match.parameters)) for one in lines if one.decision.function == function}
         if function in _UNMEASURED and len(matches) > 1 and line.match.name is not None:
-            line = replace(line, match=nothing(f"MPICH can't tell sizes of {function} apart"))
+            line = replace(line, match=nothing(f"MPICH can't distinguish sizes of {function}"))
         result.append(line)
     return result
 
@@ -133,7 +133,7 @@ def _composition(line: Line) -> Tree:
 
 
 def _overlay(document: Tree, function: str, lines: Sequence[Line], place: Place, leaf: Leaf) -> None:
-    """Put rules for communicators of exactly the job's size on top of a collective's tree."""
+    """Insert rules for communicators of exactly the job's size at the root of a collective's tree."""
     key = f"collective={function}"
     if key not in document:
         return
@@ -153,7 +153,7 @@ def _overlay(document: Tree, function: str, lines: Sequence[Line], place: Place,
 
 
 def _by_size(function: str, lines: Sequence[Line], place: Place, leaf: Leaf, default: Tree) -> Tree:
-    """The rules of a collective by rising size; neighbours that come out the same are one."""
+    """The rules of a collective by increasing size; adjacent equal ones are merged."""
     if function in (*WITHOUT_SIZE, *_UNMEASURED):
         return _guarded(function, lines[0], leaf, default)
     measure, factor = ("total_msg_size", place.ranks) if function in _OF_ALL_RANKS else ("avg_msg_size", 1)
@@ -171,7 +171,7 @@ def _by_size(function: str, lines: Sequence[Line], place: Place, leaf: Leaf, def
 
 
 def _guarded(function: str, line: Line, leaf: Leaf, default: Tree) -> Tree:
-    """The branch of one line with the conditions under which its algorithm is right; MPICH checks none by itself."""
+    """The branch of one line, guarded by the conditions that its algorithm requires; MPICH checks none itself."""
     if line.match.name is None:
         return default
     branch = leaf(line)

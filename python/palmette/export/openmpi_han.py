@@ -1,8 +1,8 @@
 """Open MPI's rule file of the `han` component: coll_han_dynamic_rules_filename, for version 5.0.
 
-HAN puts a collective together from two levels, inside of nodes and between them. A rule says which component serves a
-level; of the whole communicator `han` itself (with an algorithm behind `@`), or one that knows no levels: `tuned`,
-which then has the rules of its own file.
+HAN composes a collective of two levels, intra-node and inter-node. A rule selects the component of a level; for the
+whole communicator `han` itself (with an algorithm after `@`), or the flat component `tuned`, which then uses the rules
+of its own file.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from palmette.export.openmpi_tuned import RULES as TUNED_RULES
 RULES = "openmpi-han.rules"
 
 COLLECTIVES = ("allgather", "allreduce", "barrier", "bcast", "gather", "reduce", "scatter")
-"""What HAN serves; everything else goes to `tuned` anyway."""
+"""The collectives of HAN; all others are served by `tuned` anyway."""
 
 _ALGORITHMS = {
     "allgather": ("intra", "simple"),
@@ -27,19 +27,19 @@ _ALGORITHMS = {
     "reduce": ("intra", "simple"),
     "scatter": ("intra", "simple"),
 }
-"""HAN's algorithms: `intra` cuts into segments that overlap, `simple` doesn't."""
+"""HAN's algorithms: `intra` pipelines segments, `simple` doesn't."""
 
 _OF_ALL_RANKS = ("allgather", "gather", "scatter")
 
 
 def match(function: str, spec: Spec, place: Place) -> Match:
-    """Return HAN for what has leaders of nodes, and `tuned` for what hasn't."""
+    """Return HAN for algorithms with node leaders, and `tuned` for others."""
     if function not in COLLECTIVES:
         return nothing("not one of HAN's collectives")
     if not _has_node_leaders(spec):
         return Match("tuned", remark="without levels; see the tuned rules")
     if not place.even_nodes:
-        return nothing("HAN steps aside where nodes hold different numbers of ranks")
+        return nothing("HAN disables itself where nodes have different numbers of ranks")
     names = _ALGORITHMS[function]
     name = "intra" if spec.segment and "intra" in names else "simple"
     return Match("han", {"algorithm": name}, _levels(spec))
@@ -52,12 +52,12 @@ def _has_node_leaders(spec: Spec) -> bool:
 def _levels(spec: Spec) -> str:
     above = [key for key in spec.keys if key in ("leaf", "pod", "spine", "chassis")]
     if above or spec.keys.get("level", "node") != "node":
-        return "two levels, nodes and what is inside; it knows no switches"
+        return "two levels, intra- and inter-node; it is unaware of switches"
     return ""
 
 
 def han(lines: Sequence[Line], place: Place, tuned: Export) -> Export:
-    """Return HAN's rule file with the tuned one that it needs."""
+    """Return HAN's rule file with the `tuned` one that it needs."""
     functions = [
         name for name in COLLECTIVES if any(line.match.name for line in lines if line.decision.function == name)
     ]
@@ -72,7 +72,7 @@ def han(lines: Sequence[Line], place: Place, tuned: Export) -> Export:
         "OMPI_MCA_coll_tuned_use_dynamic_rules": "1",
         "OMPI_MCA_coll_tuned_dynamic_rules_filename": TUNED_RULES,
     }
-    notes = ["HAN knows nodes and no switches: what palmette does at switch level is not in these files."]
+    notes = ["HAN is aware of nodes, not of switches: what palmette does at switch level is not in these files."]
     return Export("openmpi-han", "Open MPI", files, variables, list(lines), notes)
 
 

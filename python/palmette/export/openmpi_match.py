@@ -1,6 +1,6 @@
-"""What Open MPI 5's `tuned` component has for each of palmette's algorithms.
+"""Mapping of palmette's algorithms to those of Open MPI 5's `tuned` component.
 
-A match's name is the component's, as `ompi_info --param coll tuned` lists it; its number stands in the rule files.
+A match's name is the component's, as `ompi_info --param coll tuned` lists it; rule files have its number.
 `fanout` and `segment` are the two parameters of a rule.
 """
 
@@ -30,11 +30,11 @@ NUMBERS: dict[str, dict[str, int]] = {
     "scan": {"linear": 1, "recursive_doubling": 2},
     "exscan": {"linear": 1, "recursive_doubling": 2},
 }  # fmt: skip
-"""Function -> name -> number in version 5.0; a test compares with the library."""
+"""Function -> name -> number in version 5.0; a test compares them with the library."""
 
 
 def match(function: str, spec: Spec, place: Place) -> Match:
-    """Return what `tuned` has for `spec`."""
+    """Return `tuned`'s nearest algorithm for `spec`."""
     return _MATCHERS[function](spec, place)
 
 
@@ -43,7 +43,7 @@ def _gather(spec: Spec, place: Place) -> Match:
         return Match("basic_linear")
     if spec.name in ("k_nomial", "bine") and spec.number("radix", 2) == 2:
         return Match("binomial", remark=order_remark(place))
-    return nothing("the tuned component knows no nodes or switches")
+    return nothing("the tuned component is unaware of nodes and switches")
 
 
 def _allgather(spec: Spec, place: Place) -> Match:
@@ -57,7 +57,7 @@ def _allgather(spec: Spec, place: Place) -> Match:
         return Match("bruck", remark=order_remark(place))
     if spec.name == "linear":
         return Match("linear")
-    return nothing("the tuned component knows no leaders")
+    return nothing("the tuned component has no leaders")
 
 
 def _allgatherv(spec: Spec, place: Place) -> Match:
@@ -70,7 +70,7 @@ def _bcast(spec: Spec, place: Place) -> Match:
     if spec.name == "by_topology":
         if spec.keys.get("top") == "chain" and not place.scattered:
             return Match("pipeline", segment, "one chain through all ranks, in their order")
-        return nothing("the tuned component knows no nodes or switches")
+        return nothing("the tuned component is unaware of nodes and switches")
     if spec.name == "linear":
         return Match("basic_linear")
     if spec.name == "chain":
@@ -100,7 +100,7 @@ def _reduce(spec: Spec, place: Place) -> Match:
         return Match("binomial", segment, order_remark(place), commutative=True)
     if spec.name in ("reduce_scatter_gather", "ring_gather"):
         return Match("rabenseifner", remark=order_remark(place))
-    return nothing("the tuned component knows no nodes or switches")
+    return nothing("the tuned component is unaware of nodes and switches")
 
 
 def _allreduce(spec: Spec, place: Place) -> Match:
@@ -113,7 +113,7 @@ def _allreduce(spec: Spec, place: Place) -> Match:
         if spec.segment:
             return Match("segmented_ring", _segment(spec), order_remark(place), commutative=True)
         return Match("ring", remark=order_remark(place), commutative=True)
-    return nothing("the tuned component knows no leaders")
+    return nothing("the tuned component has no leaders")
 
 
 def _reduce_scatter(spec: Spec, place: Place) -> Match:
@@ -151,7 +151,7 @@ def _barrier(spec: Spec, place: Place) -> Match:
         return Match("bruck", remark=order_remark(place))
     if spec.name == "by_topology":
         return Match("tree", remark="a binomial tree in the order of ranks")
-    return nothing("the tuned component knows no nodes or switches")
+    return nothing("the tuned component is unaware of nodes and switches")
 
 
 def _scan(spec: Spec, place: Place) -> Match:

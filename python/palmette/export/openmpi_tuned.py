@@ -1,7 +1,7 @@
 """Open MPI's rule file of the `tuned` component: coll_tuned_dynamic_rules_filename, for versions 4.1 and 5.0.
 
-Numbers with comments behind `#`: for each collective its communicator sizes, for each of those its message sizes, for
-each of those algorithm, fan-out and segment size. A rule holds from its size on, up to the next; algorithm 0 is the
+Numbers with comments after `#`: for each collective its communicator sizes, for each of those its message sizes, for
+each of those algorithm, fan-out and segment size. A rule applies from its size on, up to the next; algorithm 0 is the
 component's own decision.
 """
 
@@ -34,16 +34,17 @@ COLLECTIVES = {
 """Function -> number in rule files of Open MPI 4 and 5."""
 
 _OF_ALL_RANKS = ("allgather", "alltoall", "reduce_scatter", "reduce_scatter_block", "gather", "scatter")
-"""Measured by the bytes of a rank's blocks for all ranks together; the others by palmette's sizes."""
+"""The size of these is the bytes of a rank's blocks for all ranks together; of the others it is palmette's."""
 
 _UNMEASURED = ("scan", "exscan")
-"""Rule files aren't asked about these."""
+"""Functions that rule files have no effect on."""
 
 
 def tuned(lines: Sequence[Line], place: Place, *, without_han: bool = True) -> Export:
     """Return the rule file for communicators of the job's size.
 
-    `without_han`: the HAN component stands before `tuned` where a communicator spans nodes, so the variables take it out.
+    `without_han`: the HAN component has precedence over `tuned` where a communicator spans nodes, so the variables
+    disable it.
     """
     lines = [_unmeasured(line) for line in lines]
     functions = [
@@ -65,7 +66,7 @@ def tuned(lines: Sequence[Line], place: Place, *, without_han: bool = True) -> E
     if without_han:
         variables["OMPI_MCA_coll"] = "^han"
         notes.append(
-            "HAN stands before tuned where a communicator spans nodes: OMPI_MCA_coll=^han takes it out altogether."
+            "HAN has precedence over tuned where a communicator spans nodes: OMPI_MCA_coll=^han disables it."
             " With the files of openmpi-han both work together."
         )
     return Export("openmpi-tuned", "Open MPI", {RULES: "\n".join(out) + "\n"}, variables, list(lines), notes)
@@ -73,7 +74,7 @@ def tuned(lines: Sequence[Line], place: Place, *, without_han: bool = True) -> E
 
 def _unmeasured(line: Line) -> Line:
     if line.decision.function in _UNMEASURED and line.match.name is not None:
-        return Line(line.decision, nothing("rule files aren't asked about it"))
+        return Line(line.decision, nothing("rule files have no effect on it"))
     return line
 
 

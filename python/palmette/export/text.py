@@ -1,4 +1,4 @@
-"""What `palmette export` prints: lines of 80 columns."""
+"""Text output of `palmette export`, in lines of 80 columns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SHORT = {"reduce_scatter_block": "red_scat_blk", "reduce_scatter": "red_scatter
 
 
 def export_lines(export: Export, folder: Path | None) -> list[str]:
-    """The decisions and what the library was told, the files, and how to use them; without a folder the files' texts."""
+    """The decisions and their matches, the files, and how to use them; without a folder the files' contents."""
     lines = [f"{export.form}, for {export.library}"]
     lines += _table(export.lines)
     for note in export.notes:
@@ -31,12 +31,12 @@ def export_lines(export: Export, folder: Path | None) -> list[str]:
 
 
 def environment_lines(variables: Mapping[str, str]) -> list[str]:
-    """One `export NAME=VALUE` a variable, for a shell."""
+    """One `export NAME=VALUE` per variable, for a shell."""
     return [f"  export {name}={shlex.quote(value)}" for name, value in variables.items()]
 
 
 def _table(lines: Sequence[Line]) -> list[str]:
-    """What the library was told, a range of sizes a line; then what keeps its default, and why."""
+    """The matches, one size range per line; then the ranges that keep the default, by reason."""
     out = []
     width = max([10, *(len(_range(line)) + 1 for line in lines)])
     for line in lines:
@@ -58,7 +58,7 @@ def _table(lines: Sequence[Line]) -> list[str]:
 
 def _hanging(head: str, text: str) -> list[str]:
     indent = " " * (len(head) + 2 if head.strip() else 6)
-    # A specification may be longer than a line: it breaks behind its commas, which a vertical tab makes a place to break.
+    # A specification may be longer than a line: a vertical tab after each comma makes it a breakpoint for textwrap.
     lines = textwrap.wrap(
         re.sub(r",(?=\S)", ",\v", text),
         80,
@@ -84,7 +84,7 @@ def _range(line: Line) -> str:
 
 
 def _size(size: int) -> str:
-    """A size as it is said: 2049 is where 2K ends."""
+    """A size with its boundary: 2049 is `>2K`."""
     if size > 1024 and size % 1024 == 1:
         return f">{_core.format_size(size - 1)}"
     if size >= 1023 and size % 1024 == 1023:

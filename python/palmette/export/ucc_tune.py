@@ -1,8 +1,8 @@
 """UCC's tuning strings: UCC_TL_UCP_TUNE, UCC_CL_HIER_TUNE and UCC_CL_BASIC_TUNE.
 
-Rules joined by `#`, each `COLLECTIVE:FROM-TO:MEMORY:[RANKS]:SCORE:@ALGORITHM`; `inf` as a score wins over everything.
-Sizes are bytes as UCC measures them, the last of a range included. One rule that UCC doesn't know and it ignores the whole
-string, so that there are no rules for what has one algorithm only.
+Rules joined by `#`, each `COLLECTIVE:FROM-TO:MEMORY:[RANKS]:SCORE:@ALGORITHM`; `inf` is the highest score. Sizes are
+bytes as UCC measures them, ranges inclusive. UCC ignores the whole string if one rule is unknown to it, so there are no
+rules for collectives with a single algorithm.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from palmette.export.match import Export, Line, Match, nothing
 SETTINGS = "ucc.env"
 
 OF_ALL_RANKS = ("allgather", "allgatherv", "alltoall", "reduce_scatter")
-"""UCC measures these by the bytes of all ranks together; reduce_scatter_block by those of one."""
+"""UCC's size of these is the bytes of all ranks together; of reduce_scatter_block that of one."""
 
 _ONE = {"barrier": "knomial", "gather": "knomial"}
-"""What has one algorithm, which no rule may name."""
+"""Collectives with a single algorithm, which no rule may name."""
 
 NAMES = {"reduce_scatter_block": "reduce_scatter", "reduce_scatter": "reduce_scatterv"}
 """UCC's reduce_scatter has blocks of one length."""
@@ -28,7 +28,7 @@ _HIER = ("rab", "2step")
 
 
 def match(function: str, spec: Spec, place: Place) -> Match:
-    """Return what UCC has for `spec`: knomial trees and exchanges, rings, and two levels for some."""
+    """Return UCC's nearest algorithm for `spec`: knomial trees and exchanges, rings, and two levels for some."""
     order = "in the order of ranks, which isn't that of hosts here" if place.scattered else ""
     key = (function, spec.name)
     if function in _ONE:
@@ -38,7 +38,7 @@ def match(function: str, spec: Spec, place: Place) -> Match:
     if key in PLAIN:
         return Match(PLAIN[key], remark=order)
     if spec.name in ("leaders", "by_topology", "reduce_bcast") and function in TWO_LEVELS:
-        return Match(TWO_LEVELS[function], remark="two levels, nodes and what is inside; it knows no switches")
+        return Match(TWO_LEVELS[function], remark="two levels, intra- and inter-node; it is unaware of switches")
     return nothing("UCC has nothing near for this")
 
 
@@ -71,9 +71,9 @@ TWO_LEVELS = {"allreduce": "rab", "bcast": "2step", "reduce": "2step"}
 
 def tune(lines: Sequence[Line], place: Place) -> Export:
     """Return the strings as variables, and as a file that a shell can read."""
-    told = [line for line in lines if line.match.name is not None]
-    plain = [line for line in told if line.match.name not in _HIER]
-    levels = [line for line in told if line.match.name in _HIER]
+    mapped = [line for line in lines if line.match.name is not None]
+    plain = [line for line in mapped if line.match.name not in _HIER]
+    levels = [line for line in mapped if line.match.name in _HIER]
     variables = {"OMPI_MCA_coll_ucc_enable": "1", "OMPI_MCA_coll_ucc_priority": "100"}
     if levels:
         variables["UCC_CLS"] = "basic,hier"
@@ -81,7 +81,8 @@ def tune(lines: Sequence[Line], place: Place) -> Export:
     if plain:
         variables["UCC_TL_UCP_TUNE"] = _joined(plain, place)
     if levels and plain:
-        # What the transport is told doesn't count against the layer of two levels: that takes a score of the layer beside it.
+        # Scores of the transport layer don't compete with the hierarchical collective layer (hier): only those of the
+        # basic collective layer do.
         variables["UCC_CL_BASIC_TUNE"] = _joined(plain, place, name_algorithms=False)
     text = ["# written by palmette; read it with a shell: set -a; . ./" + SETTINGS]
     text += [
@@ -95,7 +96,7 @@ def tune(lines: Sequence[Line], place: Place) -> Export:
 
 
 def _joined(lines: Sequence[Line], place: Place, *, name_algorithms: bool = True) -> str:
-    """Return rules for `lines`; those that follow on each other with one algorithm share a rule."""
+    """Return rules for `lines`; adjacent ranges of one algorithm are merged."""
     ranges: list[tuple[str, str | None, int, int | None]] = []
     for line in lines:
         mine, end = line.decision, line.decision.max_bytes

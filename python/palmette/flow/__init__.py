@@ -1,1 +1,1 @@
-"""Simulations of plans, for people: time, how full links are, a picture of bytes over time."""
+"""Output of flow-level simulations of plans: time, link utilisation, a heat map of bytes over time."""

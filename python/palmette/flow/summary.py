@@ -1,4 +1,4 @@
-"""What a simulation says: time against the bound, how full the links of each level are, the busiest of them."""
+"""Summary of a flow simulation: time against the bound, link utilisation per level, the busiest links."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from palmette.plan.crossing import many
 from palmette.units import rate_text
 
 SHOWN = 5
-"""Links that are listed."""
+"""Number of links that are listed."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Played:
 
     @property
     def multiple(self) -> float | None:
-        """Time in physical bounds, None where nothing bounds it."""
+        """Time as a multiple of the physical bound, None where nothing bounds it."""
         return self.result.seconds / self.bound.seconds if self.bound.seconds > 0 else None
 
     @cached_property
@@ -52,14 +52,14 @@ class Played:
         return f"{'out of' if link.outwards else 'into'} {self.groups[link.level][link.group]}"
 
     def busiest(self, count: int) -> list[_core.FlowLink]:
-        """Return the links that are in use for the greatest part of the time, fullest first."""
+        """Return the links with the highest utilisation, highest first."""
         used = [link for link in self.links if link.carried_bytes > 0]
         used.sort(key=lambda link: (-round(link.utilisation, 9), link.level, link.group, not link.outwards))
         return used[:count]
 
 
 def played_json(played: Played, *, over_time: bool = False) -> dict[str, Any]:
-    """Return everything; `over_time`: with the bytes that each link carried in each interval, too."""
+    """Return all results; `over_time`: including the bytes that each link carried in each interval."""
     result = played.result
     document: dict[str, Any] = {
         "seconds": result.seconds,
@@ -100,7 +100,7 @@ def played_json(played: Played, *, over_time: bool = False) -> dict[str, Any]:
 
 
 def both_json(quiet: Played, loaded: Played | None, *, over_time: bool = False) -> dict[str, Any]:
-    """Return the quiet simulation, the loaded one beside it, and the bound."""
+    """Return the quiet simulation, the loaded one, and the bound."""
     return {
         "bound": limit_json(quiet.bound),
         "quiet": played_json(quiet, over_time=over_time),
@@ -109,7 +109,7 @@ def both_json(quiet: Played, loaded: Played | None, *, over_time: bool = False) 
 
 
 def lines(quiet: Played, loaded: Played | None) -> list[str]:
-    """The same as text: times, levels, the busiest links, what was taken as free."""
+    """The same as text: times, levels, the busiest links, unknown costs that were taken as zero."""
     both = [quiet] if loaded is None else [quiet, loaded]
     out = [*_times(both), "", *_levels(both)]
     for played in both:
@@ -149,7 +149,7 @@ def _mean(links: list[_core.FlowLink]) -> float:
 
 
 def _levels(both: list[Played]) -> list[str]:
-    """A row a level: bytes of the plan, then how full its links are on average and at most."""
+    """A row per level: bytes of the plan, then mean and maximum utilisation of its links."""
     head = ["between", "links", "bytes"]
     for played in both:
         before = f"{played.label}, " if len(both) > 1 else ""
@@ -162,7 +162,7 @@ def _levels(both: list[Played]) -> list[str]:
             row += [_percent(_mean(own)), _percent(max(link.utilisation for link in own))]
         rows.append(tuple(row))
     if len(rows) == 1:
-        return ["no capacity of any link is known, so that messages share nothing"]
+        return ["no capacity of any link is known, so there is no contention between messages"]
     return aligned(rows, left=(0,))
 
 
@@ -185,7 +185,7 @@ def _busiest(played: Played, labelled: bool) -> list[str]:
 
 
 def _unknown(job: _core.Job) -> list[str]:
-    """What the machine doesn't tell, and so took no time."""
+    """Costs that the machine lacks, which were taken as zero."""
     costs = [level.costs for level in job.levels]
     missing = [
         what

@@ -1,4 +1,4 @@
-"""Bytes and utilisation of links over time, as an SVG heat map: a row a link, time to the right, the fuller the darker."""
+"""SVG heat map of link utilisation over time: a row per link, time to the right, darker is fuller."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from palmette.flow.summary import Played
 from palmette.plan.counts import bytes_text
 
 MOST_ROWS = 24
-"""Links of one level that are drawn; of more, the busiest, and the mean of the others."""
+"""Maximum number of rows per level; of more links, the busiest are drawn, and the mean of the others."""
 COLUMNS = 128
 
 _GRID = "#d5dae3"
@@ -29,7 +29,7 @@ class _Row:
 
 
 def svg(quiet: Played, loaded: Played | None, title: str, subtitle: str) -> str:
-    """Return the picture as a complete document; loaded stands below quiet, on the same axis of time."""
+    """Return the picture as a complete document; loaded is drawn below quiet, on the same time axis."""
     both = [quiet] if loaded is None else [quiet, loaded]
     longest = max(played.result.seconds for played in both)
     parts: list[str] = []
@@ -83,7 +83,7 @@ def _panel(parts: list[str], played: Played, top: float, longest: float, *, labe
 
 
 def _rows(played: Played) -> list[tuple[str, list[_Row]]]:
-    """The links of each level; of many, the busiest in their order, then the mean of the others."""
+    """The rows of each level: its links; of too many, the busiest in their order, then the mean of the others."""
     by_level: dict[int, list[int]] = {}
     for index, link in enumerate(played.links):
         by_level.setdefault(link.level, []).append(index)
@@ -139,7 +139,7 @@ def _columns(played: Played, index: int) -> tuple[list[float], list[float]]:
 
 
 def _cells(row: _Row, y: float, span: float, seconds: float) -> list[str]:
-    """Rectangles that tell their bytes; neighbours of one colour are one."""
+    """Rectangles with their bytes as tooltips; adjacent ones of one colour are merged."""
     parts = []
     count = len(row.shares)
     width = span / count if count else 0.0
@@ -149,17 +149,17 @@ def _cells(row: _Row, y: float, span: float, seconds: float) -> list[str]:
         if index < count and colors[index] == colors[first]:
             continue
         begin, end = (_core.format_duration(seconds * edge / count) for edge in (first, index))
-        told = f"{row.label}, {begin} to {end}: {bytes_text(round(sum(row.carried[first:index])))}"
+        tooltip = f"{row.label}, {begin} to {end}: {bytes_text(round(sum(row.carried[first:index])))}"
         parts.append(
             f'<rect x="{_LEFT + first * width:.2f}" y="{y:.1f}" width="{(index - first) * width + 0.2:.2f}" '
-            f'height="{_ROW - 1:.1f}" fill="{colors[first]}"><title>{escape(told)}</title></rect>'
+            f'height="{_ROW - 1:.1f}" fill="{colors[first]}"><title>{escape(tooltip)}</title></rect>'
         )
         first = index
     return parts
 
 
 def _color(share: float) -> str:
-    """Between the colours of the scale, in 33 steps."""
+    """Interpolated colour of the scale, in 33 steps."""
     place = round(max(0.0, min(1.0, share)) * 32) / 32 * (len(_SCALE) - 1)
     low = min(int(place), len(_SCALE) - 2)
     part = place - low

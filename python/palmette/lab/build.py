@@ -1,4 +1,4 @@
-"""Taking a lab up and down: the order of steps, and what is undone when one fails."""
+"""Bringing a lab up and down: the sequence of steps, and the rollback when one fails."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from palmette.lab.spec import Spec
 from palmette.lab.topology import lab_topology, save_topology
 
 TABLE = "hosts.table"
-"""What palmette-lab-rsh reads: address, name and PID of each host."""
+"""File for palmette-lab-rsh: address, name and PID of each host."""
 
 TOPOLOGY = "topology.json"
 
@@ -34,16 +34,17 @@ _SYSCTLS = {
     "net/ipv6/conf/default/disable_ipv6": "1",
     "net/ipv4/tcp_slow_start_after_idle": "0",
     "net/ipv4/tcp_no_metrics_save": "1",
-    # Small windows: what waits shall wait in the sender, where the MPI sees it, and not in the switches.
+    # Small windows: data is queued in the sender, where the MPI sees the backpressure, and not in the switches.
     "net/ipv4/tcp_wmem": "4096 65536 262144",
     "net/ipv4/tcp_rmem": "4096 131072 262144",
 }
 
 
 def take_up(name: str, text: str, spec: Spec, lifetime_s: float, *, detach: bool) -> tuple[state.LabState, Keeper]:
-    """Make the lab called `name` of `spec`; `text` is what the user wrote for it.
+    """Bring up the lab called `name` from `spec`; `text` is the user's form of it.
 
-    Not detached, it ends with this process. Whatever goes wrong, Ctrl-C included, nothing is left behind. Raises LabError.
+    Not detached, its lifetime is that of this process. On any failure, Ctrl-C included, everything is removed. Raises
+    LabError.
     """
     check_can_build()
     directory = state.lab_directory(name)
@@ -66,7 +67,7 @@ def take_up(name: str, text: str, spec: Spec, lifetime_s: float, *, detach: bool
             _write_table(directory / TABLE, made)
             save_topology(directory / TOPOLOGY, lab_topology(name, text, spec, made.rates))
             if detach:
-                keeper.let_go()
+                keeper.detach()
         except BaseException:
             if keeper is not None:
                 keeper.kill()
@@ -76,10 +77,10 @@ def take_up(name: str, text: str, spec: Spec, lifetime_s: float, *, detach: bool
     return made, keeper
 
 
-def take_down(name: str, only: ProcessId | None = None) -> bool:
-    """End the lab called `name` and remove all that it left; returns whether there was one. Raises LabError.
+def tear_down(name: str, only: ProcessId | None = None) -> bool:
+    """End the lab called `name` and remove its files; returns whether there was one. Raises LabError.
 
-    With `only`, a lab of the same name that another keeper holds is left alone.
+    With `only`, a lab of the same name with another keeper is left alone.
     """
     directory = state.lab_directory(name)
     with state.locked():
@@ -91,9 +92,9 @@ def take_down(name: str, only: ProcessId | None = None) -> bool:
 
 
 def clean_up(directory: Path, old: state.LabState | None) -> None:
-    """End what is left of the lab in `directory`, which may be dead or half made. The caller holds the lock.
+    """End the remains of the lab in `directory`, which may be dead or partially built. The caller holds the lock.
 
-    Without a state there is no process to end: a keeper whose maker died before it wrote one has ended by itself.
+    Without a state file there is no process to end: a keeper whose parent died before writing it has exited.
     """
     if old is not None and old.boot_id == state.machine_boot_id():
         Keeper(old.keeper, {}).kill()
@@ -102,7 +103,7 @@ def clean_up(directory: Path, old: state.LabState | None) -> None:
 
 
 def set_rates(network: Network, keeper: Keeper, rates: dict[str, float | None]) -> None:
-    """Give the links their rates, in bits a second by child group; None takes the limit off."""
+    """Set the rates of links, in bits per second by child group; None removes the limit."""
     for host, lines in shaping_lines(network.edges, rates).items():
         keeper.batch(host, "tc", lines)
 
@@ -126,8 +127,8 @@ def _state(name: str, text: str, spec: Spec, network: Network, keeper: Keeper, l
 
 
 def _wire(network: Network, keeper: Keeper) -> None:
-    """Lay the cables, give addresses, start the delay switch."""
-    # -e: a kernel without IPv6 lacks the keys that would switch it off.
+    """Create the links, assign addresses, start the delay switch."""
+    # -e: a kernel without IPv6 lacks the keys that disable it.
     settings = [f"{key}={value}" for key, value in _SYSCTLS.items()]
     keeper.run(None, ["sysctl", "-q", "-e", "-w", *settings])
     host_edges = [edge for edge in network.edges if edge.lower.host is not None]
@@ -144,7 +145,7 @@ def _wire(network: Network, keeper: Keeper) -> None:
 def congestion_control() -> str:
     """Return the TCP congestion control for the lab: CUBIC, or Reno, which every kernel has.
 
-    The machine's default won't do: BBR finds its rate by pacing and probing, and underuses a link with a long queue.
+    The machine's default is unsuitable: BBR paces and probes for its rate, and underutilises a link with a long queue.
     """
     return "cubic" if "cubic" in _CONGESTION_CONTROLS.read_text(encoding="utf-8").split() else "reno"
 

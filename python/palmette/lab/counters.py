@@ -1,4 +1,4 @@
-"""How much went over each link of a lab, from the counters of its interfaces."""
+"""Bytes over each link of a lab, from interface counters."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from palmette.lab.network import Network
 
 
 def read_link_bytes(network: Network, keeper: Keeper) -> dict[str, tuple[int, int]]:
-    """Return, by child group, the bytes that left the group over its link so far, and those that came in.
+    """Return, by child group, the bytes that have left the group over its link, and those that have entered.
 
-    Of each cable the end in the keeper's namespace is read, so one look serves all. Raises LabError.
+    Of each link the end in the keeper's namespace is read, so that one command reads all. Raises LabError.
     """
     text = keeper.run(None, ["ip", "-s", "-j", "link", "show"])
     try:
@@ -26,5 +26,5 @@ def read_link_bytes(network: Network, keeper: Keeper) -> dict[str, tuple[int, in
         }
     except (ValueError, KeyError, TypeError) as error:
         raise LabError(
-            f"`ip -s -j link` doesn't tell the counters of the lab's links ({error}); update iproute2"
+            f"`ip -s -j link` doesn't print the counters of the lab's links ({error}); update iproute2"
         ) from None

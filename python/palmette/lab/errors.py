@@ -1,7 +1,7 @@
-"""The error of the lab."""
+"""The exception of the lab."""
 
 from __future__ import annotations
 
 
 class LabError(Exception):
-    """The lab can't do what it was asked for; one line that says what, where and what to do next."""
+    """A lab operation failed; one line with what, where and what to do next."""

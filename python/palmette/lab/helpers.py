@@ -1,4 +1,4 @@
-"""The compiled helpers that stand in palmette/bin: finding them, and those that run until they are ended."""
+"""The lab's compiled helper programs in palmette/bin: locating them, and starting and ending long-running ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from palmette.lab.errors import LabError
 
 
 def helper(name: str) -> Path:
-    """Return the path of a compiled helper. PALMETTE_LAB_BIN names another folder to take them from. Raises LabError."""
+    """Return the path of a compiled helper; PALMETTE_LAB_BIN names another folder. Raises LabError."""
     override = os.environ.get("PALMETTE_LAB_BIN")
     folders = [Path(override)] if override else [Path(place) / "bin" for place in palmette.__path__]
     for folder in folders:
@@ -22,15 +22,15 @@ def helper(name: str) -> Path:
 
 
 def start(command: Sequence[str]) -> subprocess.Popen[str]:
-    """Start one that prints `ready` when it is."""
+    """Start a helper that prints `ready` once initialised."""
     return subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         start_new_session=True,
     )  # fmt: skip
 
 
-def complaint(process: subprocess.Popen[str]) -> str | None:
-    """Wait until it is ready, and return nothing, or has ended, and return what it said. Its own patience bounds this."""
+def wait_until_ready(process: subprocess.Popen[str]) -> str | None:
+    """Wait until the helper is ready (returns None) or has exited (returns its error); bounded by its own timeout."""
     assert process.stdout is not None and process.stderr is not None
     if process.stdout.readline().strip() == "ready":
         return None
@@ -38,7 +38,7 @@ def complaint(process: subprocess.Popen[str]) -> str | None:
 
 
 def end(process: subprocess.Popen[str]) -> None:
-    """End one that was started; the lab's helpers pass the signal on, and what they started dies with them."""
+    """End a helper; the lab's helpers forward the signal, and their children die with them."""
     process.terminate()
     try:
         process.communicate(timeout=5)

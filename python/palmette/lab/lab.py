@@ -1,4 +1,4 @@
-"""The lab as an object: what programs use."""
+"""Class Lab, the Python interface to an emulated cluster: up, attach, run, set rates, down."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ DEFAULT_TIMEOUT_S = 600.0
 
 
 class Lab:
-    """An emulated cluster that is up. Made by `up` or found by `attach`; as a context manager it goes down at the end."""
+    """A running emulated cluster, from `up` or `attach`; as a context manager it is taken down at the end."""
 
     def __init__(self, made: state.LabState, keeper: Keeper, spec: Spec) -> None:
         self._state = made
@@ -50,11 +50,12 @@ class Lab:
         lifetime_s: float = DEFAULT_LIFETIME_S,
         detach: bool = False,
     ) -> Lab:
-        """Make a lab of `spec`: a synthetic machine whose @RATEs are link rates, frames counted, or a topology.json.
+        """Bring up a lab of `spec`: a synthetic machine whose @RATEs are link rates incl. frame headers, or a
+        topology.json.
 
-        `spine_delay_s` is how long the top switch holds each frame, one way; it overrides the latency that `spec` gives.
-        The lab ends with this process, unless `detach` is given, and after `lifetime_s` seconds anyway. Needs root.
-        Raises LabError, and then nothing is left behind.
+        `spine_delay_s` is the one-way delay of the top switch; it overrides the latency in `spec`. The lab ends with
+        this process, unless `detach` is given, and after `lifetime_s` seconds in any case. Needs root. Raises LabError,
+        after removing everything.
         """
         machine = read_spec(spec)
         if spine_delay_s is not None:
@@ -68,19 +69,19 @@ class Lab:
 
     @classmethod
     def attach(cls, name: str = DEFAULT_NAME) -> Lab:
-        """Return the lab of that name that is up. Raises LabError when there is none."""
+        """Return the running lab of that name. Raises LabError when there is none."""
         directory = state.lab_directory(name)
         found = state.read_state(directory)
         if found is None or not found.is_alive():
             raise LabError(f"the lab '{name}' is not up; start it with `palmette lab up SPEC`")
-        # The topology.json of the lab is its machine: the file that the user gave may be gone.
+        # The lab's own topology.json is used, as the user's file may no longer exist.
         machine = dataclasses.replace(read_spec(str(directory / build.TOPOLOGY)), spine_delay_s=found.spine_delay_s)
         return cls(found, Keeper(found.keeper, {host.name: host.pid for host in found.hosts}), machine)
 
     def down(self) -> None:
-        """End everything that runs in the lab and remove it. Doing it twice is fine."""
+        """End everything that runs in the lab and remove it. Idempotent."""
         self._keeper.kill()
-        build.take_down(self._state.name, only=self._state.keeper)
+        build.tear_down(self._state.name, only=self._state.keeper)
 
     def __enter__(self) -> Lab:
         return self
@@ -92,7 +93,7 @@ class Lab:
 
     @property
     def state(self) -> state.LabState:
-        """What is known of the lab: addresses, rates, times."""
+        """State of the lab: addresses, rates, times."""
         return self._state
 
     @property
@@ -106,15 +107,15 @@ class Lab:
 
     @property
     def tree(self) -> TreeNode:
-        """The machine's tree with the capacities that links have now, TCP payload."""
+        """The machine's tree with the current capacities of links, TCP payload."""
         return lab_topology(self._state.name, self._state.spec, self._spec, self._state.rates).machine.tree
 
     def link_bytes(self) -> dict[str, tuple[int, int]]:
-        """Return bytes so far over the link of each group, out of it and into it, frames counted. Raises LabError."""
+        """Return the bytes so far over the link of each group, out and in, frame headers included. Raises LabError."""
         return read_link_bytes(self._network, self._keeper)
 
     def logging_links(self, period_s: float) -> AbstractContextManager[Callable[[], LinkLog]]:
-        """Watch what goes over all links, see link_log.logging_links."""
+        """Log the bytes over all links, see link_log.logging_links."""
         return logging_links(self._network, self._keeper, period_s)
 
     @property
@@ -139,7 +140,7 @@ class Lab:
     ) -> list[str]:
         """Return the command line that runs `argv` under `mpi` with rank i on `hosts[i]`.
 
-        `env` is set in the ranks only, LD_PRELOAD included (Open MPI gets one more preload, after it). `options` go to
+        `env` is set in the ranks only, LD_PRELOAD included (for Open MPI one more preload is appended). `options` go to
         mpiexec. The command's descendants die with it, and it dies with the thread that starts it. Raises LabError,
         MpiNotFoundError.
         """
@@ -184,8 +185,8 @@ class Lab:
     ) -> subprocess.CompletedProcess[str]:
         """Run an MPI program and wait for it; its output passes through, or is captured.
 
-        The status is mpiexec's, or 124 when the run was ended at its time limit. After this, and after Ctrl-C, nothing of
-        the run is left on any host. Raises LabError, MpiNotFoundError, PlacementError.
+        The status is mpiexec's, or 124 on timeout. After this, and after Ctrl-C, no process of the run is left on any
+        host. Raises LabError, MpiNotFoundError, PlacementError.
         """
         command = self.command(mpi, self.place(placement, ppn=ppn, ranks=ranks), argv, env, options)
         return run_to_end(command, timeout_s=timeout_s, capture=capture, stdin=stdin)
@@ -197,9 +198,9 @@ class Lab:
         return self._keeper.command(host, ["env", f"TMPDIR={TMPDIR}", *argv])
 
     def set_rates(self, rates: Mapping[str, float | None]) -> None:
-        """Change link rates: bits a second, frames counted, by the name of a level (`node`, `leaf`) or of one group.
+        """Change link rates: bits per second incl. frame headers, by the name of a level (`node`, `leaf`) or a group.
 
-        None takes a limit off. The topology.json follows. Raises LabError for a name that the lab doesn't have.
+        None removes the limit. The topology.json is updated. Raises LabError for an unknown name.
         """
         changed = dict(self._state.rates)
         for key, rate in rates.items():
@@ -216,7 +217,7 @@ class Lab:
 
     @contextmanager
     def unlimited(self) -> Iterator[None]:
-        """Take all rates off for a while: a time that is not at least five times longer with them can't be trusted."""
+        """Remove all rates temporarily: only times that rates make five times longer, or more, are bound by links."""
         build.set_rates(self._network, self._keeper, {})
         try:
             yield
@@ -225,7 +226,7 @@ class Lab:
 
     @property
     def uptime_s(self) -> float:
-        """Seconds since the lab was made."""
+        """Seconds since the lab was brought up."""
         return time.time() - self._state.created_s
 
 

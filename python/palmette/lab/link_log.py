@@ -1,4 +1,4 @@
-"""What goes over each link of a lab over time, from the counters of its interfaces."""
+"""Time series of bytes over each link of a lab, sampled from interface counters."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from palmette.lab.network import Network
 Numbers = npt.NDArray[np.float64]
 
 _LONGEST_S = 7200.0
-"""The program that looks ends by itself then, whatever happens to who started it."""
+"""Lifetime of the sampling program, even where its parent dies."""
 
 
 @dataclass(frozen=True)
 class LinkLog:
-    """Bytes so far over the link of each group, out of it and into it, frames counted, at some times (CLOCK_MONOTONIC)."""
+    """Cumulative bytes over the link of each group, out and in, frame headers included, by CLOCK_MONOTONIC time."""
 
     time_s: Numbers
     out: Mapping[str, Numbers]
     into: Mapping[str, Numbers]
 
     def between(self, group: str, begin_s: Numbers, end_s: Numbers) -> tuple[Numbers, Numbers]:
-        """Return the bytes that left the group in each of these stretches of time, and those that came into it.
+        """Return the bytes that left the group in each of these intervals, and those that entered it.
 
-        NaN for stretches that aren't within the log.
+        NaN for intervals that aren't within the log.
         """
         found = []
         for counted in (self.out[group], self.into[group]):
@@ -44,7 +44,7 @@ class LinkLog:
 
 @contextmanager
 def logging_links(network: Network, keeper: Keeper, period_s: float) -> Iterator[Callable[[], LinkLog]]:
-    """Write down what goes over all links, about every `period_s` seconds; yields a function that ends it and reads it.
+    """Log the bytes over all links about every `period_s` seconds; yields a function that ends the log and reads it.
 
     Raises LabError when the counters can't be read.
     """
@@ -54,8 +54,8 @@ def logging_links(network: Network, keeper: Keeper, period_s: float) -> Iterator
         words = [f"{_LONGEST_S:g}", f"{period_s * 1e6:.0f}", str(path), *uppers]
         process = helpers.start(keeper.command(None, [str(helpers.helper("palmette-lab-links")), *words]))
         try:
-            if (what := helpers.complaint(process)) is not None:
-                raise LabError(f"the counters of the lab's links can't be watched: {what}")
+            if (error := helpers.wait_until_ready(process)) is not None:
+                raise LabError(f"the counters of the lab's links can't be sampled: {error}")
 
             def read() -> LinkLog:
                 helpers.end(process)
@@ -71,7 +71,7 @@ def _read(path: Path, groups: list[str]) -> LinkLog:
     data = path.read_bytes()
     words = np.frombuffer(data[: len(data) // (8 * width) * 8 * width], dtype=np.uint64).reshape(-1, width)
     time_s = np.ascontiguousarray(words[:, 0]).view(np.float64)
-    # What the upper end of a link receives has left the group below it.
+    # Bytes that the upper end of a link receives have left the group below it.
     out = {group: words[:, 1 + 2 * i].astype(np.float64) for i, group in enumerate(groups)}
     into = {group: words[:, 2 + 2 * i].astype(np.float64) for i, group in enumerate(groups)}
     return LinkLog(time_s, out, into)

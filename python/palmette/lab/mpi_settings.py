@@ -1,7 +1,8 @@
-"""What each MPI must be told on a lab: the network to use, and to wait politely.
+"""Settings of each MPI on a lab: the network to use, and yielding while it waits.
 
-A lab runs many ranks on few cores. An MPI that polls without giving way then measures the scheduler and not the
-network: a barrier of 16 ranks on 2 cores takes 10 to 200 times longer. Every setting gives way to what the user passes.
+A lab is oversubscribed: many ranks on few cores. With an MPI that polls without yielding, times are those of the
+scheduler and not of the network: a barrier of 16 ranks on 2 cores takes 10 to 200 times longer. The user's settings
+have precedence over all of these.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ class MpiSettings:
 
 
 def lab_settings(mpi: Installation, user: Mapping[str, str]) -> MpiSettings:
-    """Return the settings for `mpi`, with the user's variables for the ranks over them."""
+    """Return the settings for `mpi`; the user's variables for the ranks override them."""
     libraries = mpi.environment()
     ranks = {**libraries, **_RANKS[mpi.name], **user}
     if mpi.name == "openmpi":
-        # The user's preloads stand first: what they replace, they shall go on replacing.
-        preloads = [*filter(None, user.get("LD_PRELOAD", "").split(":")), str(helper("libpalmette_nap.so"))]
+        # The user's preloads come first, so that their symbols keep precedence.
+        preloads = [*filter(None, user.get("LD_PRELOAD", "").split(":")), str(helper("libpalmette_yield_sleep.so"))]
         ranks["LD_PRELOAD"] = ":".join(preloads)
     return MpiSettings(ranks, {**libraries, **_LAUNCHER[mpi.name]}, _OPTIONS[mpi.name])
 
@@ -43,7 +44,7 @@ _RANKS: dict[str, dict[str, str]] = {
         "MPIR_CVAR_CH4_NETMOD": "ofi",
         "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1",
         "MPIR_CVAR_POLLS_BEFORE_YIELD": "1",
-        # Collectives in shared memory spin without giving way.
+        # Collectives in shared memory spin without yielding.
         **{f"MPIR_CVAR_{name}_POSIX_INTRA_ALGORITHM": "mpir" for name in _POSIX_COLLECTIVES},
     },
     "impi": {
@@ -69,6 +70,6 @@ _LAUNCHER: dict[str, dict[str, str]] = {
 _OPTIONS: dict[str, list[str]] = {
     "mpich": [],
     "impi": [],
-    # PRRTE sets the variable of mpi_yield_when_idle itself, by what it thinks of the number of cores; the option wins.
+    # PRRTE sets the variable of mpi_yield_when_idle itself, by the number of cores that it detects; the option wins.
     "openmpi": ["--mca", "mpi_yield_when_idle", "1", "--prtemca", "prte_if_include", NETWORK],
 }

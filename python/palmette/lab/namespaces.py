@@ -1,4 +1,4 @@
-"""The namespaces of a lab: starting the keeper that holds them, and running commands in them."""
+"""The network namespaces of a lab: starting the keeper process that holds them, and running commands in them."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from palmette.lab.helpers import helper
 from palmette.lab.network import LOGIN, LOGIN_ADDRESS
 from palmette.lab.processes import ProcessId
 
-_COMMAND_PATIENCE_S = 60
+_COMMAND_TIMEOUT_S = 60
 
 TMPDIR = "/dev/shm/tmp"  # noqa: S108 - private to each host
-"""Where temporary files go inside: the only place, with the rest of /dev/shm, that a host has for itself."""
+"""Temporary folder of a host: /dev/shm is the only part of the file system that is private to it."""
 
 
 def check_can_build() -> None:
@@ -35,16 +35,16 @@ def check_can_build() -> None:
 class Keeper:
     """The process that holds a lab: killing it ends everything that runs in the lab.
 
-    `hosts` are the PIDs of the hosts' inits as the keeper sees them. `hold` is the pipe whose end ends the lab, too,
-    until `let_go` is called; None for a lab that somebody else started.
+    `hosts` are the PIDs of the hosts' inits in the keeper's PID namespace. `hold` is the process whose stdin pipe, when
+    closed, also ends the lab, until `detach` is called; None for a lab that another process started.
     """
 
     process: ProcessId
     hosts: Mapping[str, int]
     hold: subprocess.Popen[str] | None = None
 
-    def let_go(self) -> None:
-        """Let the lab live on when this process ends."""
+    def detach(self) -> None:
+        """Decouple the lab's lifetime from this process."""
         if self.hold is not None and self.hold.stdin is not None:
             self.hold.stdin.write("k")
             self.hold.stdin.close()
@@ -73,7 +73,7 @@ class Keeper:
             input=text,
             capture_output=True,
             text=True,
-            timeout=_COMMAND_PATIENCE_S,
+            timeout=_COMMAND_TIMEOUT_S,
             check=False,
         )
         if answer.returncode != 0:
@@ -87,7 +87,7 @@ class Keeper:
 
 
 def explain(complaint: str) -> str:
-    """Return the complaint of a tool with what it means for the user, where that isn't plain."""
+    """Return a tool's error message, with its meaning for the user where that isn't obvious."""
     if "qdisc kind is unknown" in complaint:
         return f"{complaint} (the kernel has no tbf: load the module sch_tbf)"
     if "Unknown device type" in complaint or "Operation not supported" in complaint:
@@ -96,7 +96,7 @@ def explain(complaint: str) -> str:
 
 
 def write_host_files(directory: Path, addresses: Mapping[str, str]) -> None:
-    """Write what each host shows instead of the machine's: the table of host names and a boot id of its own."""
+    """Write the files that hosts see instead of the machine's: /etc/hosts, and a boot id per host."""
     everyone = {LOGIN: LOGIN_ADDRESS, **addresses}
     lines = ["127.0.0.1 localhost", *(f"{address} {name}" for name, address in everyone.items())]
     (directory / "etc_hosts").write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -107,7 +107,7 @@ def write_host_files(directory: Path, addresses: Mapping[str, str]) -> None:
 def start_keeper(directory: Path, hosts: Sequence[str], lifetime_s: float) -> Keeper:
     """Make the namespaces of the login host and of `hosts`. Raises LabError when the kernel refuses.
 
-    The lab ends with this process until `let_go` is called, and after `lifetime_s` seconds anyway.
+    The lab ends with this process until `detach` is called, and after `lifetime_s` seconds in any case.
     """
     program = helper("palmette-lab-keeper")
     hold = subprocess.Popen(
@@ -116,7 +116,7 @@ def start_keeper(directory: Path, hosts: Sequence[str], lifetime_s: float) -> Ke
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        start_new_session=True,  # Ctrl-C is for this process, which then takes the lab down in order
+        start_new_session=True,  # Ctrl-C goes to this process only, which then shuts the lab down in order
     )
     assert hold.stdout is not None and hold.stderr is not None and hold.stdin is not None
     process: ProcessId | None = None

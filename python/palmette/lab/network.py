@@ -1,10 +1,10 @@
-"""The plan of a lab's network: which switch, cable and address stands for what. Nothing is touched here.
+"""The plan of a lab's network: bridges, veth pairs, addresses, and the `ip` batch lines. Nothing is executed here.
 
-Every group above the hosts is a bridge in the keeper's network namespace, every edge of the tree a veth pair. Its two ends
-are shaped, each in the direction that it sends to:
+Every group above the hosts is a bridge in the keeper's network namespace, every edge of the tree a veth pair. Its two
+ends are shaped, each in the direction that it sends to:
 
     host h0            keeper (login host)
-    eth0 ──────────── p0 [b1] u1 ─────────── d1 [b0]      b0: root of the tree, holds the login host's address
+    eth0 ------------ p0 [b1] u1 ----------- d1 [b0]      b0: root of the tree, holds the login host's address
     up                down    up             down
 """
 
@@ -24,7 +24,7 @@ ROOT_BRIDGE = "b0"
 
 @dataclass(frozen=True)
 class Port:
-    """One end of a cable. `host` is None in the keeper's namespace."""
+    """One end of a veth pair. `host` is None in the keeper's namespace."""
 
     host: str | None
     interface: str
@@ -32,7 +32,7 @@ class Port:
 
 @dataclass(frozen=True)
 class Edge:
-    """The link between a group and its parent. `bridge` is the parent's, or None where the delay switch takes its place."""
+    """The link between a group and its parent. `bridge` is the parent's, or None where the delay switch replaces it."""
 
     child: str
     level: str
@@ -44,7 +44,7 @@ class Edge:
 
 @dataclass(frozen=True)
 class Network:
-    """Bridges by the group that they stand for, edges in topology order, addresses by host."""
+    """Bridges by the group that they represent, edges in topology order, addresses by host."""
 
     bridges: dict[str, str]
     edges: list[Edge]
@@ -53,7 +53,7 @@ class Network:
 
     @property
     def delayed_ports(self) -> list[str]:
-        """Interfaces that the delay switch joins in place of the root's bridge."""
+        """Interfaces that the delay switch connects in place of the root's bridge."""
         return [edge.upper.interface for edge in self.edges if edge.bridge is None]
 
 
@@ -85,7 +85,7 @@ def _edges(parent: TreeNode) -> Iterator[tuple[TreeNode, TreeNode]]:
 
 
 def link_commands(network: Network, congestion_control: str) -> list[str]:
-    """Return the `ip` batch lines for the keeper's namespace: bridges, cables between them, the login host's address."""
+    """Return the `ip` batch lines for the keeper's namespace: bridges, links between them, the login host's address."""
     lines = ["link set lo up"]
     for bridge in network.bridges.values():
         lines += [f"link add {bridge} type bridge stp_state 0 mcast_snooping 0", f"link set {bridge} up"]
@@ -96,14 +96,14 @@ def link_commands(network: Network, congestion_control: str) -> list[str]:
             lines.append(f"link set {edge.lower.interface} master {network.bridges[edge.child]} up")
             lines.append(_attach(edge))
     if network.delayed_ports:
-        # The login host sits behind the delay switch as one more port of it.
+        # The login host is connected to the delay switch by an additional port.
         lines += ["link add loginport type veth peer name delayport", f"link set loginport master {ROOT_BRIDGE} up"]
         lines.append("link set delayport up")
     return lines
 
 
 def host_link_command(edge: Edge, pid: int) -> list[str]:
-    """Return the `ip` batch lines that lay the cable of the host whose init is `pid` (as the keeper sees it)."""
+    """Return the `ip` batch lines that create the link of the host with init `pid` (in the keeper's PID namespace)."""
     return [f"link add {edge.upper.interface} type veth peer name {edge.lower.interface} netns {pid}", _attach(edge)]
 
 
@@ -118,10 +118,10 @@ def host_commands(address: str, congestion_control: str) -> list[str]:
 
 
 def _route(interface: str, address: str, congestion_control: str) -> str:
-    """Return the line that gives the lab's route its TCP settings.
+    """Return the line that sets the TCP parameters of the lab's route.
 
-    Short messages shall not wait for slow start: a cluster's connections are warm. The congestion control stands at the
-    route, because the kernel lets a namespace choose by sysctl only among those that the machine has allowed.
+    Large initial windows avoid slow start for short messages: a cluster's connections are warm. The congestion control
+    is set by route, because by sysctl a namespace can choose only among those that the machine has allowed.
     """
     tcp = f"initcwnd 64 initrwnd 64 congctl {congestion_control}"
     return f"route change {NETWORK} dev {interface} src {address} {tcp}"

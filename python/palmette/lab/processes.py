@@ -1,4 +1,4 @@
-"""Processes known by PID and start time, so that a PID that was used again is not taken for the old process."""
+"""Processes identified by PID and start time, which is safe against PID reuse."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ class ProcessId:
         stat = _stat(self.pid)
         return stat is not None and stat[1] == self.started and stat[0] not in "ZX"
 
-    def kill(self, patience_s: float = 10.0) -> bool:
-        """Kill the process and wait for its end; returns whether it ended. A process that is gone already is fine."""
+    def kill(self, timeout_s: float = 10.0) -> bool:
+        """Kill the process and wait for its end; returns whether it ended. An already ended process is fine."""
         if self.is_alive():
             try:
                 os.kill(self.pid, signal.SIGKILL)
             except ProcessLookupError:
                 return True
-        end = time.monotonic() + patience_s
+        end = time.monotonic() + timeout_s
         while self.is_alive():
             if time.monotonic() > end:
                 return False

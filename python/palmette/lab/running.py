@@ -1,4 +1,4 @@
-"""Running a command to its end, or to a time limit, with all that it started gone afterwards."""
+"""Running a command to completion or timeout, with all of its descendants ended afterwards."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from types import FrameType
 from palmette.lab.errors import LabError
 
 GRACE_S = 5.0
-"""What a launcher has to end its ranks in order before it is killed, and all with it."""
+"""Grace period for a launcher to shut down its ranks before everything is killed."""
 
 TIMED_OUT = 124
-"""Exit status of a run that was ended at its time limit, as of timeout(1)."""
+"""Exit status of a run that was ended by its timeout, as of timeout(1)."""
 
 
 class _TerminatedError(BaseException):
-    """SIGTERM or SIGHUP came: the run ends as after Ctrl-C."""
+    """SIGTERM or SIGHUP was received: the run ends as after Ctrl-C."""
 
 
 def run_to_end(
     command: Sequence[str], *, timeout_s: float | None, capture: bool, stdin: int | None = subprocess.DEVNULL
 ) -> subprocess.CompletedProcess[str]:
-    """Run `command`; its output goes where this process's does, or into the result with `capture`.
+    """Run `command`; it inherits this process's output, or `capture` returns it in the result.
 
-    At the time limit the run is ended and the status is 124. Ctrl-C and SIGTERM end it too and are raised again.
+    On timeout the run is ended and the status is 124. Ctrl-C and SIGTERM end it too and are raised again.
     """
     pipe = subprocess.PIPE if capture else None
-    # In a session of its own: Ctrl-C reaches the launcher once, through us, and not all of its children at the same time.
+    # In a session of its own: Ctrl-C reaches only the launcher, through us, and not all of its children at once.
     process = subprocess.Popen(
         command, stdin=stdin, stdout=pipe, stderr=pipe, text=True, errors="replace", start_new_session=True
     )
@@ -46,7 +46,7 @@ def run_to_end(
 
 
 def check_visible(argv: Sequence[str]) -> None:
-    """Raise LabError for a program or a working directory that hosts don't see: their /dev/shm and /proc are their own."""
+    """Raise LabError for a program or working directory that hosts don't see: their /dev/shm and /proc are private."""
     for path in (Path(argv[0]), Path.cwd()):
         place = path.absolute()
         if place.is_relative_to("/dev/shm") or place.is_relative_to("/proc"):  # noqa: S108
@@ -54,15 +54,15 @@ def check_visible(argv: Sequence[str]) -> None:
 
 
 def end_run(process: subprocess.Popen[str]) -> None:
-    """End a run that was started in a session of its own: first in order, then by force; nothing that it started is left.
+    """End a run in a session of its own, with all of its descendants: first by SIGINT, then by SIGKILL.
 
     Its pipes may be read by others meanwhile.
     """
-    for number, patience_s in ((signal.SIGINT, GRACE_S), (signal.SIGKILL, None)):
+    for number, timeout_s in ((signal.SIGINT, GRACE_S), (signal.SIGKILL, None)):
         if process.poll() is None:
             process.send_signal(number)
         try:
-            process.wait(timeout=patience_s)
+            process.wait(timeout=timeout_s)
             return
         except subprocess.TimeoutExpired:
             continue
@@ -70,11 +70,11 @@ def end_run(process: subprocess.Popen[str]) -> None:
 
 def _communicate_to_end(process: subprocess.Popen[str]) -> tuple[str | None, str | None]:
     """End the run as `end_run` does, and return what it printed."""
-    for number, patience_s in ((signal.SIGINT, GRACE_S), (signal.SIGKILL, None)):
+    for number, timeout_s in ((signal.SIGINT, GRACE_S), (signal.SIGKILL, None)):
         if process.poll() is None:
             process.send_signal(number)
         try:
-            return process.communicate(timeout=patience_s)
+            return process.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired:
             continue
     raise AssertionError("unreachable: the last wait has no limit")
@@ -82,14 +82,14 @@ def _communicate_to_end(process: subprocess.Popen[str]) -> tuple[str | None, str
 
 @contextmanager
 def terminations_raised() -> Iterator[None]:
-    """Turn SIGTERM and SIGHUP into exceptions while a run is on, in the main thread."""
+    """Turn SIGTERM and SIGHUP into exceptions during a run, in the main thread."""
 
     def terminate(number: int, frame: FrameType | None) -> None:
         raise _TerminatedError(number)
 
     try:
         previous = {number: signal.signal(number, terminate) for number in (signal.SIGTERM, signal.SIGHUP)}
-    except ValueError:  # another thread than the main one: signals aren't ours to catch
+    except ValueError:  # not the main thread: no signal handlers can be set
         yield
         return
     try:

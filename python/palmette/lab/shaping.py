@@ -1,4 +1,4 @@
-"""Link rates by the token bucket filter (tbf): which qdisc stands at which end of a cable."""
+"""Traffic shaping of a lab's links by the token bucket filter (tbf): the qdisc at each end of a link."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping
 from palmette.lab.network import Edge
 
 QUEUE_BYTES = 8_000_000
-"""What waits at a full link before it drops: enough for 16 ranks that send at once, as nothing is dropped on a cluster."""
+"""Queue of a full link before it drops: enough for 16 concurrent senders, as a cluster's fabric drops nothing."""
 
 BURST_S = 100e-6
-"""How much time's worth of bytes may pass at once."""
+"""Burst size of the bucket as transfer time at the link rate."""
 
 SMALLEST_BURST_BYTES = 3200
-"""Two full frames. Larger frames (GSO) are cut up by tbf and counted with a header for each piece."""
+"""Two full frames. Larger frames (GSO) are segmented by tbf and counted with a header per segment."""
 
 
 def burst_bytes(line_bits_per_s: float) -> int:
@@ -22,7 +22,7 @@ def burst_bytes(line_bits_per_s: float) -> int:
 
 
 def qdisc_line(interface: str, line_bits_per_s: float) -> str:
-    """Return the `tc` batch line that limits what leaves through `interface`."""
+    """Return the `tc` batch line that limits the egress rate of `interface`."""
     return (
         f"qdisc replace dev {interface} root tbf rate {round(line_bits_per_s)}bit"
         f" burst {burst_bytes(line_bits_per_s)} limit {QUEUE_BYTES}"
@@ -30,9 +30,9 @@ def qdisc_line(interface: str, line_bits_per_s: float) -> str:
 
 
 def shaping_lines(edges: Iterable[Edge], rates: Mapping[str, float | None]) -> dict[str | None, list[str]]:
-    """Return the `tc` batch lines by host (None: the keeper's namespace) that give every link its rate.
+    """Return the `tc` batch lines by host (None: the keeper's namespace) that set the rate of every link.
 
-    `rates` are bits a second by child group; a group that it lacks, or has as None, loses its limit.
+    `rates` are bits per second by child group; a missing group, or None, removes the limit.
     """
     lines: dict[str | None, list[str]] = {}
     for edge in edges:

@@ -1,4 +1,4 @@
-"""The machine that a lab emulates, from the synthetic form or from a topology.json."""
+"""The machine that a lab emulates, with its link rates: from the synthetic form or a topology.json."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _DURATIONS = {"h": 3600.0, "min": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 
 class Spec:
     """A machine with the rates of its links.
 
-    `line_bits_per_s` is by child group, frames counted; None: unlimited. `spine_delay_s` is one way.
+    `line_bits_per_s` is by child group, frame headers included; None: unlimited. `spine_delay_s` is one way.
     """
 
     machine: Machine
@@ -38,19 +38,19 @@ class Spec:
         return list(self.machine.tree.hosts())
 
     def slots(self, host: TreeNode) -> int:
-        """Places for ranks on `host`."""
+        """Slots for ranks on `host`."""
         return host.slots or count_slots(self.machine.insides.get(host.inside or "", []))
 
 
 def count_slots(groups: list[InsideGroup]) -> int:
-    """Return the innermost places of a host's inside, 1 for an empty one."""
+    """Return the number of innermost slots of a host's inside, 1 for an empty one."""
     return sum(group.leaves() for group in groups) or 1
 
 
 def read_spec(text: str) -> Spec:
     """Read a synthetic machine, or the topology.json at the path `text`.
 
-    The rates of the first are link rates; the capacities of the second are payload, and links get that much more.
+    The rates of the first are link rates; the capacities of the second are payload, so link rates add the headers.
     Raises LabError.
     """
     is_file = text.endswith(".json") or Path(text).is_file()
@@ -69,7 +69,7 @@ def read_spec(text: str) -> Spec:
 
 
 def _typed_latency_s(level: Level) -> float | None:
-    """Return a latency that somebody wants; one that was measured has the cost of the MPI in it, which comes by itself."""
+    """Return a requested latency; a calibrated one includes the MPI's overhead, which the lab's MPI adds by itself."""
     return None if level.source == "calibrated" else level.latency_s
 
 

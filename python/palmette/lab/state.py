@@ -1,4 +1,4 @@
-"""What is written down of the labs that are up, one folder each, so that another process can use and end them."""
+"""On-disk state of running labs, one folder each, so that other processes can attach to and end them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ VERSION = 1
 
 
 def state_root() -> Path:
-    """Return the folder of all labs: PALMETTE_LAB_STATE, or palmette-lab in XDG_RUNTIME_DIR, /run or the temporary one."""
+    """Return the folder of all labs: PALMETTE_LAB_STATE, or palmette-lab in XDG_RUNTIME_DIR, /run or the temp one."""
     if "PALMETTE_LAB_STATE" in os.environ:
         return Path(os.environ["PALMETTE_LAB_STATE"]).absolute()
     runtime = Path(os.environ.get("XDG_RUNTIME_DIR") or "/run")
@@ -31,7 +31,7 @@ def state_root() -> Path:
 
 
 def lab_directory(name: str) -> Path:
-    """Return the folder of the lab called `name`. Raises LabError for a name that can't be a folder's."""
+    """Return the folder of the lab called `name`. Raises LabError for an invalid name."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}", name):
         raise LabError(f"'{name}' can't be the name of a lab; use up to 32 letters, digits, hyphens and underscores")
     return state_root() / name
@@ -39,7 +39,7 @@ def lab_directory(name: str) -> Path:
 
 @contextmanager
 def locked() -> Iterator[None]:
-    """Keep other processes from starting or ending a lab meanwhile."""
+    """Hold the global lock against other processes that start or end a lab."""
     root = state_root()
     root.mkdir(mode=0o755, parents=True, exist_ok=True)
     with (root / ".lock").open("w") as file:
@@ -49,7 +49,7 @@ def locked() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class HostState:
-    """A host: its address, the PID of its init (as the keeper sees it) and its slots."""
+    """A host: its address, the PID of its init (in the keeper's PID namespace) and its slots."""
 
     name: str
     address: str
@@ -59,7 +59,7 @@ class HostState:
 
 @dataclass(frozen=True)
 class LabState:
-    """All that another process needs. Times are seconds since the epoch; `rates` as the links have them now."""
+    """All that another process needs to attach. Times are seconds since the epoch; `rates`: the current link rates."""
 
     name: str
     spec: str
@@ -74,7 +74,7 @@ class LabState:
 
     @property
     def keeper(self) -> ProcessId:
-        """The process whose end takes the lab down."""
+        """The keeper process, whose end takes the lab down."""
         return ProcessId(self.keeper_pid, self.keeper_started)
 
     def is_alive(self) -> bool:
@@ -82,7 +82,7 @@ class LabState:
         return self.boot_id == machine_boot_id() and self.keeper.is_alive()
 
     def write(self, directory: Path) -> None:
-        """Write the state into `directory`, all or nothing."""
+        """Write the state into `directory`, atomically."""
         temporary = directory / "state.json.new"
         document = {"format": FORMAT, "version": VERSION, **asdict(self)}
         temporary.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
@@ -90,7 +90,7 @@ class LabState:
 
 
 def read_state(directory: Path) -> LabState | None:
-    """Return the state in `directory`, or None when there is none that makes sense (a lab that died half way up)."""
+    """Return the state in `directory`, or None when there is no valid one (a lab that died during setup)."""
     try:
         document: dict[str, Any] = json.loads((directory / "state.json").read_text(encoding="utf-8"))
         if (document.pop("format"), document.pop("version")) != (FORMAT, VERSION):
@@ -102,7 +102,7 @@ def read_state(directory: Path) -> LabState | None:
 
 
 def known_labs() -> list[str]:
-    """Return the names of all labs that left a folder, dead ones included."""
+    """Return the names of all labs that have a folder, dead ones included."""
     try:
         return sorted(entry.name for entry in state_root().iterdir() if entry.is_dir())
     except FileNotFoundError:

@@ -12,10 +12,9 @@ from palmette.topology.model import Level, Machine, Source, Topology, TreeNode
 
 
 def lab_topology(name: str, text: str, spec: Spec, rates: Mapping[str, float | None]) -> Topology:
-    """Return the topology of the lab called `name`, made from `text`, with links of `rates` bits a second by group.
+    """Return the topology of the lab called `name`, made from `text`, with links of `rates` bits per second by group.
 
-    Capacities are payload: what TCP can carry of a link whose frames are counted. So bounds made from this file can be
-    reached.
+    Capacities are TCP payload, i.e. link rates without frame headers, so that bounds from this file are attainable.
     """
     levels = [Level(level.name) for level in spec.machine.levels]
     if spec.spine_delay_s > 0:
@@ -30,7 +29,7 @@ def lab_topology(name: str, text: str, spec: Spec, rates: Mapping[str, float | N
 
 
 def save_topology(path: Path, topology: Topology) -> None:
-    """Write `topology`, all or nothing."""
+    """Write `topology` atomically."""
     topology.save(path)
 
 

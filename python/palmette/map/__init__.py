@@ -1,1 +1,1 @@
-"""Which rank should take which place: orders for a pattern of messages, and what they make the links carry."""
+"""Process mapping: rank orders for a communication pattern, and the link loads that result."""

@@ -1,4 +1,4 @@
-"""Comparing orders where places are told apart by distances alone."""
+"""Comparing rank orders where only a matrix of distances between places is known."""
 
 from __future__ import annotations
 

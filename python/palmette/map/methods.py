@@ -1,14 +1,14 @@
-"""Methods that find an order, and the choice between them."""
+"""Mapping methods, each of which computes a rank order, and the selection of the best."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from palmette import _core
 from palmette.map.errors import MapError
 from palmette.map.matrix import Matrix
-from palmette.map.partition import partition_on_job
+from palmette.map.partition import is_available, partition_on_job
 from palmette.map.pattern import HEURISTICS, Pattern
 from palmette.map.traffic import Traffic, count_traffic
 
@@ -16,8 +16,8 @@ METHODS = {
     "auto": "the best of all that apply, by the busiest link's time, then hop-bytes",
     "as_placed": "leave ranks where they are",
     "topology": "ranks in topology order: host by host, leaf by leaf",
-    "greedy": "from rank 0 on, the nearest place that is free comes next",
-    "optimal": "ring: the slowest edge is as fast as can be",
+    "greedy": "from rank 0 on, the nearest free place comes next",
+    "optimal": "ring: the slowest edge is as fast as possible (bottleneck-optimal)",
     "heuristic": "ring, recursive_doubling, gather, bcast: Mirsadeghi's heuristic for the pattern",
     "grid": "stencil: bisection of the grid along the tree, as in MPI_Cart_create",
     "bisection": "bisection of the graph of messages along the tree, as in MPI_Graph_create",
@@ -26,21 +26,23 @@ METHODS = {
 """Name -> sentence, in the order in which `auto` tries them."""
 
 MOST_REFINED = 4096
-"""Up to so many ranks, pairs are exchanged afterwards."""
+"""Up to so many ranks the order is refined by pairwise exchange."""
 
 
 @dataclass(frozen=True)
 class Mapped:
-    """An order, how it was found, and what the links carry then."""
+    """An order, the method that found it, and the resulting link loads."""
 
     order: list[int]
     method: str
     traffic: Traffic
+    note: str | None = None
+    """What was left out of the search, and why."""
 
 
 @dataclass(frozen=True)
 class MappedByDistance:
-    """An order on places that only distances tell apart."""
+    """An order of places of which only distances are known."""
 
     order: list[int]
     method: str
@@ -68,21 +70,25 @@ def map_by_distance(distances: Matrix, pattern: Pattern, method: str) -> MappedB
         *(["optimal"] if heuristic == "ring" else []),
     ]
     raise MapError(
-        f"method {method} can't map '{pattern.name}' by distances alone; take one of {', '.join(usable)}, or give the tree "
-        "with --topology or --machine"
+        f"method {method} can't map '{pattern.name}' by distances alone; take one of {', '.join(usable)}, or give the "
+        "tree with --topology or --machine"
     )
 
 
 def map_on_job(job: _core.Job, pattern: Pattern, method: str) -> Mapped:
-    """Find an order for a job's seats. Raises MapError for a method that the pattern has none of."""
+    """Find an order for a job's seats. Raises MapError for a method that doesn't apply to the pattern."""
     makers = _makers(job, pattern)
     if method == "auto":
+        note = None
+        if not is_available():
+            del makers["partition"]
+            note = "partition was not tried: pymetis isn't installed (pip install 'palmette[map]')"
         candidates = [_mapped(job, pattern, name, make) for name, make in makers.items()]
         best = candidates[0]
         for candidate in candidates[1:]:
             if _clearly_better(candidate.traffic, best.traffic):
                 best = candidate
-        return best
+        return replace(best, note=note)
     if method not in makers:
         raise MapError(f"method {method} is not for '{pattern.name}'; take one of auto, {', '.join(makers)}")
     return _mapped(job, pattern, method, makers[method])
@@ -101,7 +107,7 @@ def _makers(job: _core.Job, pattern: Pattern) -> dict[str, Callable[[], Sequence
         "greedy": lambda: _core.order_on_job("ring", job),
     }
     if pattern.name == "ring":
-        # Each group's edge is crossed once each way, which no ring can do without: the nested ring is optimal on a tree.
+        # Any ring crosses each group's edge at least once each way, and the nested one no more: optimal on a tree.
         makers["optimal"] = makers["greedy"]
     if pattern.name in HEURISTICS:
         makers["heuristic"] = lambda: _core.order_on_job(pattern.name, job)
@@ -113,7 +119,7 @@ def _makers(job: _core.Job, pattern: Pattern) -> dict[str, Callable[[], Sequence
 
 
 def _with_rest(job: _core.Job, order: list[int]) -> list[int]:
-    """Return the order with the places that the grid leaves over at its end, in topology order."""
+    """Return the order with the places that the grid doesn't use at its end, in topology order."""
     taken = set(order)
     return order + [place for place in map(job.rank_at, range(job.size)) if place not in taken]
 

@@ -1,7 +1,7 @@
-"""What Open MPI's monitoring component recorded (pml_monitoring): a file a rank, PREFIX.RANK.prof.
+"""Reader of the traffic recorded by Open MPI's pml_monitoring component: a file a rank, PREFIX.RANK.prof.
 
-The form is read off files that Open MPI 5.0.11 writes: `E FROM TO N bytes M msgs sent ...` for messages of the program,
-`I ...` for those of the library itself, then sections on one-sided communication and collectives, which are left out.
+The format was derived from files of Open MPI 5.0.11: `E FROM TO N bytes M msgs sent ...` for messages of the program,
+`I ...` for those of the library itself, then sections on one-sided communication and collectives, which are skipped.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ def is_monitored(path: str | Path) -> bool:
 
 
 def read_monitored(path: str | Path) -> Pattern:
-    """Return the messages of all ranks, whose files lie beside the named one. Raises MapError with file and line."""
+    """Return the messages of all ranks, from the files next to the named one. Raises MapError with file and line."""
     path = Path(path)
     match = _NAME.match(path.name)
     assert match is not None
     try:
-        beside = list(path.parent.iterdir())
+        listing = list(path.parent.iterdir())
     except OSError as error:
         raise MapError(f"{path.parent}: can't be read ({error.strerror}); name one of the run's .prof files") from None
     files = {
         int(other["rank"]): file
-        for file in beside
+        for file in listing
         if (other := _NAME.match(file.name)) is not None and other["prefix"] == match["prefix"]
     }
     ranks = max(files, default=-1) + 1
     missing = next((rank for rank in range(ranks) if rank not in files), None)
     if ranks == 0 or missing is not None:
         lacking = path.name if ranks == 0 else f"{match['prefix']}.{missing}.prof"
-        raise MapError(f"{path.parent}: lacks {lacking}; each rank of the run writes a file, bring them all together")
+        raise MapError(f"{path.parent}: lacks {lacking}; each rank of the run writes a file; put all of them there")
     rows = [row for rank in range(ranks) for row in _rows(files[rank], rank, ranks)]
     return pattern_of_messages(f"{match['prefix']}.*.prof", ranks, rows)
 

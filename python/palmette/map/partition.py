@@ -1,17 +1,18 @@
 """Mapping by graph partitioning: METIS splits the ranks along the tree, level by level.
 
-Groups of a level may be uneven: METIS is given the share of each. It keeps to shares only nearly, so that afterwards
-nodes that lose least move from groups with too many to groups with too few. docs/decisions/0012 says why METIS.
+Groups of a level may be uneven: METIS is given the target weight of each. Its parts only approximate these, so that a
+rebalancing step moves the vertices with the least loss from overfull groups to underfull ones. docs/decisions/0012 says
+why METIS.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 import numpy as np
 import numpy.typing as npt
-import pymetis
 
 from palmette import _core
 from palmette.map.pattern import Pattern
@@ -22,9 +23,14 @@ _LARGEST = 1_000_000
 """METIS counts weights in integers of 32 bits."""
 
 
+def is_available() -> bool:
+    """Whether METIS can be called: its Python package is an optional dependency."""
+    return find_spec("pymetis") is not None
+
+
 @dataclass(frozen=True)
 class _Graph:
-    """Neighbours of each node, both ways together: those of node i are at first[i] to first[i + 1]."""
+    """A graph in CSR form, both directions summed: the neighbours of node i are at first[i] to first[i + 1]."""
 
     first: Nodes
     to: Nodes
@@ -76,7 +82,7 @@ def _positions(levels: Sequence[_Level], begin: int, graph: _Graph) -> Nodes:
 
 
 def _part(graph: _Graph, members: Nodes, part_of: Nodes, number: Nodes) -> _Graph:
-    """Return the graph of the nodes of one part, with the edges among them. `number` is room for one number a node."""
+    """Return the graph of the nodes of one part, with the edges among them. `number` is scratch, one number a node."""
     number[members] = np.arange(len(members))
     degrees = graph.first[members + 1] - graph.first[members]
     offset = np.arange(degrees.sum()) - np.repeat(np.cumsum(degrees) - degrees, degrees)
@@ -91,6 +97,8 @@ def _split(graph: _Graph, sizes: Nodes) -> Nodes:
     """Return the part of each node, parts being exactly as large as `sizes` says."""
     if len(graph.to) == 0:
         return np.repeat(np.arange(len(sizes)), sizes)
+    import pymetis
+
     total = int(sizes.sum())
     shares = [float(size) / total for size in sizes]
     shares[-1] += 1.0 - sum(shares)
@@ -108,7 +116,7 @@ def _split(graph: _Graph, sizes: Nodes) -> Nodes:
 
 
 def _make_exact(graph: _Graph, sizes: Nodes, part_of: Nodes) -> None:
-    """Move nodes from parts with too many to parts with too few, each time the one that loses least."""
+    """Move nodes from parts with too many to parts with too few, each time the one with the least loss."""
     excess = np.bincount(part_of, minlength=len(sizes)) - sizes
     for part in np.flatnonzero(excess > 0):
         while excess[part] > 0:

@@ -1,4 +1,4 @@
-"""Patterns of messages: who sends how many bytes to whom in one use."""
+"""Communication patterns: source, target and bytes of each message of one iteration."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class Pattern:
 def parse_pattern(form: str, ranks: int, size: int) -> Pattern:
     """Return the messages of a pattern among `ranks` ranks, with blocks of `size` bytes.
 
-    ring: an allgather of one block a rank, p - 1 blocks go over each edge. recursive_doubling: the same, 2^k blocks in
-    stage k; ranks past the largest power of two hand in their block and get the result. gather: binomial, to rank 0.
-    bcast: binomial, from rank 0. stencil: one block to each neighbour in the grid, both ways.
+    ring: an allgather of one block a rank, p - 1 blocks cross each edge. recursive_doubling: the same, 2^k blocks in
+    stage k; ranks past the largest power of two send their block to a partner and receive the result. gather: binomial,
+    to rank 0. bcast: binomial, from rank 0. stencil: one block to each neighbour in the grid, both ways.
 
     Raises MapError for another form, or a grid with more cells than ranks.
     """

@@ -1,4 +1,4 @@
-"""What a run recorded of its messages (`palmette run --matrix`). docs/reference/matrix-file.md describes the file."""
+"""Reader of the communication matrix that `palmette run --matrix` records (docs/reference/matrix-file.md)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Recorded:
     hosts: tuple[str, ...] = ()
     """The host of each rank; empty: not known."""
     uncounted: tuple[str, ...] = ()
-    """Sentences on what the messages lack."""
+    """Sentences on traffic that was not recorded."""
 
 
 @dataclass
@@ -40,7 +40,7 @@ class _Read:
 
 
 def is_recorded(first_line: str) -> bool:
-    """Return whether a file that begins so is meant to be such a file, of whatever version."""
+    """Return whether a file that begins so has this format, in any version."""
     return first_line.split()[:1] == [FORMAT]
 
 
@@ -58,8 +58,8 @@ def read_recorded(path: str | Path, lines: Iterable[str]) -> Recorded:
         raise MapError(f"{path}, line {number}: ends without `ranks P`; record it again with `palmette run --matrix`")
     if len(read.hosts) not in (0, read.ranks):
         raise MapError(
-            f"{path}, line {number}: ends with the hosts of {len(read.hosts)} of {read.ranks} ranks; the file is cut short, "
-            "copy or record it again"
+            f"{path}, line {number}: ends with the hosts of {len(read.hosts)} of {read.ranks} ranks; the file is cut "
+            "short, copy or record it again"
         )
     pattern = pattern_of_messages(Path(path).name, read.ranks, read.sent)
     return Recorded(pattern, tuple(read.hosts[rank] for rank in sorted(read.hosts)), _uncounted(read))
@@ -103,7 +103,7 @@ def _read_line(read: _Read, words: list[str], where: str) -> None:
 
 
 def _number(word: str, where: str) -> int:
-    # isdigit alone takes superscripts too.
+    # isdigit alone accepts superscripts, too.
     if not (word.isascii() and word.isdigit()) or len(word) > 20:
         raise MapError(f"{where}: '{word}' is no whole number of 0 or more")
     return int(word)

@@ -1,4 +1,4 @@
-"""The traffic over each link before and after, as an SVG picture."""
+"""The load of each link before and after mapping, as an SVG picture."""
 
 from __future__ import annotations
 
@@ -101,7 +101,8 @@ def _bars(link: _Link, y: float, largest: float, timed: bool) -> list[str]:
     name = link.name if len(link.name) <= 20 else link.name[:19] + "…"
     parts = [
         elements.text(left - 12, y + 15, name, 12, elements.INK, "end"),
-        f'<line x1="{left:.1f}" y1="{y + _ROW - 1:.1f}" x2="{left + _BARS:.1f}" y2="{y + _ROW - 1:.1f}" stroke="{_GRID}"/>',
+        f'<line x1="{left:.1f}" y1="{y + _ROW - 1:.1f}" x2="{left + _BARS:.1f}" y2="{y + _ROW - 1:.1f}"'
+        f' stroke="{_GRID}"/>',
     ]
     for index, color in enumerate((_BEFORE, elements.BLUE)):
         length = link.value[index] / largest * _BARS

@@ -1,4 +1,4 @@
-"""What `palmette map` says: links before and after, as lines of at most 80 columns and as JSON."""
+"""Output of `palmette map`: link loads before and after, as lines of at most 80 columns and as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a pattern makes the links carry when ranks take given places."""
+"""Link loads of a communication pattern under a given rank order."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class LevelTraffic:
 
 @dataclass(frozen=True)
 class Busiest:
-    """The link that takes longest, or carries most bytes where no capacity is known."""
+    """The bottleneck link: the one that takes longest, or carries most bytes where no capacity is known."""
 
     level: str
     group: str
@@ -51,18 +51,18 @@ class Busiest:
 
 @dataclass(frozen=True)
 class Traffic:
-    """What all links carry."""
+    """The loads of all links."""
 
     levels: tuple[LevelTraffic, ...]
     """Down to hosts, outermost first."""
     hop_bytes: float
-    """Bytes times the edges of the tree on their way, those inside of hosts included."""
+    """Hop-bytes: bytes times the edges of the tree on their path, those inside of hosts included."""
     busiest: Busiest | None
     """None: nothing leaves a host."""
 
     @property
     def cost(self) -> tuple[float, float]:
-        """What a smaller one is better: the busiest link's time (or bytes), then hop-bytes."""
+        """The objective to minimise: the busiest link's time (or bytes), then hop-bytes."""
         if self.busiest is None:
             return 0.0, self.hop_bytes
         return (self.busiest.bytes if self.busiest.seconds is None else self.busiest.seconds), self.hop_bytes
@@ -71,8 +71,8 @@ class Traffic:
 def count_traffic(job: _core.Job, pattern: Pattern, order: Order) -> Traffic:
     """Count the bytes over every link of the job when rank r takes the place order[r].
 
-    A link of unknown capacity counts as the fastest that is known; of a loaded one counts what is left. O(messages x
-    levels).
+    A link of unknown capacity counts as the fastest known one; a loaded link with its residual capacity. O(messages
+    x levels).
     """
     positions = np.array([job.position_of(place) for place in order], dtype=np.int64)
     source, target = positions[pattern.source], positions[pattern.target]

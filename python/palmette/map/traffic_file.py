@@ -1,4 +1,4 @@
-"""Messages in a file: a matrix, a sparse one, or what a run recorded."""
+"""Communication matrices in files: dense, sparse, or recorded by a run."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ WRITERS = {
     ),
     "coordinates": Writer(
         "MPICH's topology-aware trees, with the new order",
-        # MPICH knows ranks by their numbers here: they must really sit in this order, and its trees be switched on.
+        # MPICH identifies ranks by number here: they must be placed in this order, and its trees be enabled.
         "palmette map ... --write hydra=HOSTS --write coordinates={file}\n"
         "  mpiexec $(cat HOSTS) -genv MPIR_CVAR_COORDINATES_FILE {file} -n {ranks} ./app\n"
         "  (and the MPIR_CVAR_ variables of MPICH's trees, which `palmette export --format mpich-coordinates` lists)",

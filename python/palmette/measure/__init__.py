@@ -1,1 +1,1 @@
-"""Jobs that measure, whatever for: where they run, what they write, and how samples are judged."""
+"""Measuring jobs, for benchmarks and calibration: where they run, their output, and the statistics of samples."""

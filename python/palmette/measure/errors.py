@@ -1,4 +1,4 @@
-"""What goes wrong in jobs that measure."""
+"""Errors of measuring jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs of the programs that measure, collbench and tune: what they write, also while they run, and how they end.
+"""Output of the measuring programs collbench and tune: JSON lines, read during and after the job.
 
 A program writes a file of JSON lines: one for the job, one a cell, one at the end.
 """
@@ -20,7 +20,7 @@ _PEEK_S = 0.3
 
 @dataclass
 class Output:
-    """What any of them has written so far. `ended`: to its end."""
+    """What a program has written so far. `ended`: the output is complete."""
 
     mpi_version: str = ""
     hosts: list[str] = field(default_factory=list)
@@ -69,12 +69,12 @@ def count_cells(path: Path) -> int:
 
 
 @contextmanager
-def peeking(look: Callable[[], bool]) -> Iterator[None]:
-    """Call `look` now and then while a job runs, until it says that it has seen enough."""
+def while_polling(poll: Callable[[], bool]) -> Iterator[None]:
+    """Call `poll` periodically while a job runs, until it returns True."""
     over = threading.Event()
 
     def peek() -> None:
-        while not over.wait(_PEEK_S) and not look():
+        while not over.wait(_PEEK_S) and not poll():
             pass
 
     thread = threading.Thread(target=peek, daemon=True)
@@ -88,22 +88,22 @@ def peeking(look: Callable[[], bool]) -> Iterator[None]:
 
 @contextmanager
 def watched(path: Path, cells_done: Callable[[int], None]) -> Iterator[None]:
-    """Tell `cells_done` how many cells there are while the job runs."""
+    """Call `cells_done` with the number of finished cells while the job runs."""
 
-    def look() -> bool:
+    def poll() -> bool:
         cells_done(count_cells(path))
         return False
 
-    with peeking(look):
+    with while_polling(poll):
         yield
 
 
 OURS = tuple(f"{name}:" for name in ("palmette", "collbench", "composebench", "patternbench", "tune"))
-"""How the lines of our own programs begin."""
+"""Prefixes of the lines of our own programs."""
 
 
-def telling_line(done: subprocess.CompletedProcess[str]) -> str:
-    """Return the most telling line of a job's output: the first of a program of ours, else the last."""
+def error_line(done: subprocess.CompletedProcess[str]) -> str:
+    """Return the most informative line of a job's output: the first of a program of ours, else the last."""
     lines = [line.strip() for line in f"{done.stdout}\n{done.stderr}".splitlines() if line.strip()]
     ours = [line for line in lines if line.startswith(OURS)]
     return (ours[:1] or lines[-1:] or ["no output"])[0][:300]

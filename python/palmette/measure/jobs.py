@@ -59,8 +59,8 @@ def by_launcher(
     found = identify(Path(path)) if path is not None else None
     if path is None or found is None:
         raise CalibrateError(
-            f"{words[0]}: {'no such program' if path is None else 'no launcher that palmette knows'}; give the line that"
-            " starts your jobs, without the program: mpiexec -n 64"
+            f"{words[0]}: {'no such program' if path is None else 'no launcher that palmette knows'}; give the line"
+            " that starts your jobs, without the program: mpiexec -n 64"
         )
     chosen = next((known for known in ABIS if known == abi), None) or abi_of_launcher(found.kind)
     if chosen is None:
@@ -72,13 +72,14 @@ def by_launcher(
         raise CalibrateError(str(error)) from None
     if len(line.parts) != 1 or line.parts[0].program != ours:
         raise CalibrateError(
-            f"the line names the program {line.parts[0].program}; leave it out: a program of palmette's stands in its place"
+            f"the line names the program {line.parts[0].program}; leave it out: a program of palmette's stands in its"
+            " place"
         )
     return JobCommand([*words, ours], " ".join(words), False, _with_library(Path(path), chosen, environment))
 
 
 def _with_library(launcher: Path, abi: Abi, environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment with the launcher's own MPI in LD_LIBRARY_PATH, behind what is there: a user's choice stands."""
+    """Return the environment with the launcher's own MPI at the end of LD_LIBRARY_PATH: a user's choice goes first."""
     for folder in ("lib", "lib64"):
         place = launcher.resolve().parent.parent / folder
         if (place / SONAMES[abi]).exists():

@@ -1,4 +1,4 @@
-"""What a benchmark ran on: the machine and the versions."""
+"""Provenance of a benchmark: the machine and the versions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import palmette
 
 
 def describe_machine() -> dict[str, Any]:
-    """Return name, cpu, cores, memory, kernel, system, palmette's version and its git commit (None outside of a checkout)."""
+    """Return name, cpu, cores, memory, kernel, system, palmette's version and git commit (None outside a checkout)."""
     return {
         "name": platform.node(),
         "cpu": _cpu(),

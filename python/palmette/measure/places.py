@@ -39,7 +39,7 @@ class Place(Protocol):
 
     @property
     def spins(self) -> bool:
-        """Whether there is a core for each rank, so that ranks may wait spinning."""
+        """Whether there is a core for each rank, so that ranks may spin while they wait."""
         ...
 
     def place(self, placement: str, ppn: int | None, ranks: int | None) -> list[str]:
@@ -109,7 +109,7 @@ class LabPlace:
 
 
 class LocalPlace:
-    """Ranks on this machine alone; there is nothing to place and no link to wait for."""
+    """Ranks on this machine alone; there is nothing to place and no link."""
 
     topology_path = None
 
@@ -133,14 +133,14 @@ class LocalPlace:
     def run(
         self, mpi: Installation, hosts: Sequence[str], argv: Sequence[str], env: Mapping[str, str], timeout_s: float
     ) -> subprocess.CompletedProcess[str]:
-        """Run `argv` here: with a core for each rank bound to cores, as fast as each MPI can; else with polite waiting."""
+        """Run `argv` here: ranks bound to cores and polling where each has one; oversubscribed, ranks yield."""
         return run_to_end(self.command(mpi, hosts, argv, env), timeout_s=timeout_s, capture=True)
 
     def command(
         self, mpi: Installation, hosts: Sequence[str], argv: Sequence[str], env: Mapping[str, str]
     ) -> list[str]:
         """Return the command line that runs `argv` here."""
-        settings = _BOUND if self.spins else _POLITE
+        settings = _BOUND if self.spins else _YIELDING
         job = launch.Job(argv, hosts, self.directory, {**mpi.environment(), **settings[mpi.name], **env})
         starter = launch.launcher(mpi.launcher)
         variables = {**mpi.environment(), **starter.environment(job)}
@@ -171,14 +171,14 @@ _BOUND: dict[str, dict[str, str]] = {
     "impi": {"I_MPI_PIN": "1", "I_MPI_PIN_CELL": "core", "I_MPI_PIN_DOMAIN": "core"},
     "openmpi": {},
 }
-"""Intel MPI is told by variables where its ranks go."""
+"""Intel MPI takes the binding of ranks from variables."""
 
-_POLITE: dict[str, dict[str, str]] = {
+_YIELDING: dict[str, dict[str, str]] = {
     "mpich": {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1", "MPIR_CVAR_POLLS_BEFORE_YIELD": "1"},
     "impi": {"I_MPI_WAIT_MODE": "1", "I_MPI_PIN": "0"},
     "openmpi": {"OMPI_MCA_mpi_yield_when_idle": "1"},
 }
-"""With more ranks than cores, polling without giving way measures the scheduler."""
+"""On an oversubscribed node, polling without yielding measures the scheduler."""
 
 
 def free_lab_name(wanted: str) -> str:

@@ -19,19 +19,19 @@ from typing import Any, Protocol
 from palmette.lab.running import end_run
 from palmette.measure.errors import CalibrateError
 
-START_PATIENCE_S = 120.0
-ANSWER_PATIENCE_S = 60.0
-END_PATIENCE_S = 15.0
+START_TIMEOUT_S = 120.0
+ANSWER_TIMEOUT_S = 60.0
+END_TIMEOUT_S = 15.0
 
 Pair = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class JobLine:
-    """What the job says of itself; lists have an entry a rank.
+    """The job's description of itself; lists have an entry a rank.
 
-    `processors` and `hosts` are its host's names by the MPI and the system, `sockets` the number of the socket that it is
-    bound to, -1 where it isn't.
+    `processors` and `hosts` are its host's names by the MPI and the system, `sockets` the number of the socket that it
+    is bound to, -1 where it isn't.
     """
 
     mpi: str
@@ -46,12 +46,12 @@ class JobLine:
 
 
 class Asker(Protocol):
-    """Something that does experiments."""
+    """Something that runs experiments."""
 
     def ask(
         self, what: str, numbers: Sequence[float], pairs: Sequence[Pair], seconds: float = 1.0
     ) -> list[list[float]]:
-        """Return the figures of each pair, seconds or bytes per second, by the list in src/programs/calibrate/request.h.
+        """Return the values of each pair, seconds or bytes per second, listed in src/programs/calibrate/request.h.
 
         `seconds` is about how long it takes.
         """
@@ -105,26 +105,26 @@ class Session:
         """Do an experiment. Raises CalibrateError when the job ends or doesn't answer."""
         words = [what, *(f"{number:.9g}" for number in numbers), *(f"{a}:{b}" for a, b in pairs)]
         assert self._process.stdin is not None
-        # A job that has ended is told of by its missing answer.
+        # A job that has ended is detected by its missing answer.
         with contextlib.suppress(OSError):
             self._process.stdin.write(" ".join(words) + "\n")
             self._process.stdin.flush()
-        event = self._event("answer", ANSWER_PATIENCE_S + 20 * seconds, f"'{' '.join(words[:5])}'")
-        figures = event.get("figures")
-        if not isinstance(figures, list) or len(figures) != len(pairs):
+        event = self._event("answer", ANSWER_TIMEOUT_S + 20 * seconds, f"'{' '.join(words[:5])}'")
+        values = event.get("figures")
+        if not isinstance(values, list) or len(values) != len(pairs):
             raise CalibrateError(f"an answer to '{what}' that isn't one; build the program anew with `make build`")
-        return [[float(value) for value in of_pair] for of_pair in figures]
+        return [[float(value) for value in of_pair] for of_pair in values]
 
     def _read_job(self) -> JobLine:
-        event = self._event("job", START_PATIENCE_S, "its start")
+        event = self._event("job", START_TIMEOUT_S, "its start")
         if event.get("version") != 1:
             raise CalibrateError("the program `calibrate` is of another version; run `make build`")
         processors, hosts = ([str(name) for name in event[key]] for key in ("processors", "hosts"))
         return JobLine(mpi_name(str(event["mpi"])), processors, hosts, [int(socket) for socket in event["sockets"]])
 
-    def _event(self, kind: str, patience_s: float, what: str) -> dict[str, Any]:
-        """Return the next event, passing over what isn't ours: MPIs print warnings on any stream."""
-        for line in self._next_lines(patience_s, what):
+    def _event(self, kind: str, timeout_s: float, what: str) -> dict[str, Any]:
+        """Return the next event, skipping other output: MPIs print warnings on any stream."""
+        for line in self._next_lines(timeout_s, what):
             if not line.startswith('{"event":'):
                 self._complaints.append(line.strip())
                 continue
@@ -138,16 +138,16 @@ class Session:
                 return dict(event)
         raise AssertionError("unreachable: lines end by an error")
 
-    def _next_lines(self, patience_s: float, what: str) -> Iterator[str]:
+    def _next_lines(self, timeout_s: float, what: str) -> Iterator[str]:
         while True:
             try:
-                line = self._lines.get(timeout=patience_s)
+                line = self._lines.get(timeout=timeout_s)
             except queue.Empty:
                 raise CalibrateError(
-                    f"no answer to {what} within {patience_s:.0f} s{self._complaint()}; try fewer ranks, or another MPI"
+                    f"no answer to {what} within {timeout_s:.0f} s{self._complaint()}; try fewer ranks, or another MPI"
                 ) from None
             if line is None:
-                self._threads[1].join(timeout=2)  # what it complains about may still be on its way
+                self._threads[1].join(timeout=2)  # its last messages may not have been read yet
                 status = self._process.wait()
                 raise CalibrateError(
                     f"the job ended with status {status} before {what} was answered{self._complaint()}"
@@ -155,7 +155,7 @@ class Session:
             yield line
 
     def _complaint(self) -> str:
-        """Return the most telling line that the job printed, with a colon before it."""
+        """Return the most informative line that the job printed, with a colon before it."""
         lines = [line for line in self._complaints if line]
         ours = [line for line in lines if line.startswith("calibrate:")]
         chosen = (ours or [line for line in lines if "rror" in line] or lines)[:1]
@@ -172,7 +172,7 @@ class Session:
         self._complaints.extend(line.strip() for line in self._process.stderr)
 
     def _end(self, *, in_order: bool) -> None:
-        """End the job: by its own command, or by force. The end of its input alone ends it, too, should we be killed."""
+        """End the job: by its own command, or by force. Should we be killed, the job ends at the end of its input."""
         assert self._process.stdin is not None
         with contextlib.suppress(OSError):
             if in_order:
@@ -181,7 +181,7 @@ class Session:
         try:
             if in_order:
                 with contextlib.suppress(subprocess.TimeoutExpired):
-                    self._process.wait(END_PATIENCE_S)
+                    self._process.wait(END_TIMEOUT_S)
         finally:
             end_run(self._process)
             for thread in self._threads:

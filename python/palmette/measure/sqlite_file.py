@@ -1,4 +1,4 @@
-"""What runs.sqlite and tuning.sqlite have in common: opening a file, adding rows."""
+"""Base of runs.sqlite and tuning.sqlite: opening a file, adding rows."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def open_file(
     command: str,
     error_type: type[Exception],
 ) -> Iterator[sqlite3.Connection]:
-    """Open `path`, made anew where `create` says so; `prepare` makes its tables, or looks at those that there are.
+    """Open `path`, made anew where `create` says so; `prepare` makes its tables, or checks the existing ones.
 
-    Raises `error_type` for a file that isn't there, telling that `command` writes one, and for what sqlite complains of.
+    Raises `error_type` for a missing file, with the `command` that writes one, and for errors of sqlite.
     """
     if not create and not path.is_file():
         raise error_type(f"{path}: no such file; `{command}` writes one, or name another with --store")

@@ -1,9 +1,9 @@
 """Medians, spread, and the verdict on two sets of samples.
 
-The verdict follows the confidence interval of the ratio of medians and a margin of 5 %: faster or slower only when the whole
-interval lies outside of the margin, same only when it lies inside, and ambiguous otherwise, which asks for more samples. The
-interval is the bootstrap's (Efron 1979, percentiles), 95 %; pairs are drawn whole, because a disturbance of the machine hits
-both calls of a pair, and each job's pairs by themselves.
+The verdict follows the confidence interval of the ratio of medians and a margin of 5 %: faster or slower only when the
+whole interval lies outside of the margin, same only when it lies inside, and ambiguous otherwise, which asks for more
+samples. The interval is the percentile bootstrap's (Efron 1979), 95 %; pairs are resampled whole, because noise of the
+machine affects both calls of a pair, and each job's pairs separately (stratified).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FEWEST_PAIRS = 5
 
 LATE_S = 2e-3
 LATE_SHARE = 0.1
-"""Sixteen ranks that wake on two cores at once take up to 1 ms for it; what is far beyond is a disturbance.
+"""Sixteen ranks that wake on two cores at once take up to 1 ms for it; a much later start is noise of the machine.
 
 A late start can only lengthen a sample."""
 
@@ -74,7 +74,7 @@ def judge(low: float, high: float) -> Verdict:
 
 
 def in_time(times: Times, late: Times) -> npt.NDArray[np.bool_]:
-    """Return which samples started in time on all ranks: at most 2 ms late, or 10 % of the sample where that is more."""
+    """Return which samples started in time on all ranks: at most 2 ms late, or 10 % of the sample if that is more."""
     return late <= np.maximum(LATE_S, LATE_SHARE * times)
 
 

@@ -1,4 +1,4 @@
-"""The three MPI ABIs: how a program's libraries tell its ABI, and which preload library serves it."""
+"""The three MPI ABIs: how a program's ABI is detected from its libraries, and which preload library serves it."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _OF_LAUNCHER: dict[LauncherKind, tuple[Abi, ...]] = {
 LIBRARIES = Path(__file__).resolve().parent.parent / "lib"
 """Where the build puts the preload libraries."""
 PROGRAMS = LIBRARIES.with_name("bin")
-"""Where it puts the MPI programs that measure."""
+"""Where it puts the measuring MPI programs."""
 
 
 class Evidence(NamedTuple):
-    """The ABI of a program's MPI and how it became known, as half a sentence: `app needs libmpi.so.12`.
+    """The ABI of a program's MPI and its provenance, as half a sentence: `app needs libmpi.so.12`.
 
-    Where nothing names it there are several ABIs that it may have. Their preloads are given together: each finds out in
-    the running program whether the MPI is its own, and passes every call on where it isn't.
+    Where nothing names it, several ABIs are possible. Their preloads are given together: each detects at run time
+    whether the MPI has its ABI, and passes every call through where it hasn't.
     """
 
     abis: tuple[Abi, ...]

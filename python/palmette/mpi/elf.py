@@ -1,6 +1,6 @@
-"""What an executable or a shared library says of itself: what it needs and where it looks for that."""
+"""The dynamic section of an ELF file: needed libraries and search paths."""
 
-# The reader of ELF files is imported where it is needed: starting a program that was examined before doesn't need it.
+# pyelftools is imported lazily: a program that was examined before is started without it.
 from __future__ import annotations
 
 import struct
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 MAGIC = b"\x7fELF"
 _HEADER_BYTES = 52
-"""Of a 32-bit file; the header of a 64-bit one is longer."""
+"""Size of the header of a 32-bit file; the header of a 64-bit one is longer."""
 
 
 class Binary(NamedTuple):

@@ -1,7 +1,7 @@
 """Finding the MPI installations of this machine.
 
 An MPI is looked for, in this order, at the prefix in PALMETTE_MPI_MPICH, PALMETTE_MPI_OPENMPI or PALMETTE_MPI_IMPI; in
-`.mpi/NAME` beside the virtual environment, where `make build` puts them; and behind the `mpiexec` that stands in PATH.
+`.mpi/NAME` next to the virtual environment, where `make build` puts them; and behind the `mpiexec` that stands in PATH.
 """
 
 from __future__ import annotations
@@ -73,11 +73,12 @@ def find(name: str) -> Installation:
         if found is None:
             raise MpiNotFoundError(f"{variable}={prefix}: no bin/mpiexec of {name} there; correct or unset it")
         return found
-    beside = Path(sys.prefix).parent / ".mpi" / name
-    found = _at_prefix(name, beside) or _in_path(name)
+    local = Path(sys.prefix).parent / ".mpi" / name
+    found = _at_prefix(name, local) or _in_path(name)
     if found is None:
         raise MpiNotFoundError(
-            f"{name} is neither in {beside} nor behind the mpiexec of PATH; run `make build` or set {variable} to its prefix"
+            f"{name} is neither in {local} nor behind the mpiexec of PATH; run `make build` or set {variable} to its"
+            " prefix"
         )
     return found
 
@@ -126,7 +127,7 @@ def _installation(name: str, prefix: Path, mpiexec: Path) -> Installation | None
 
 
 def _library_version(name: str, prefix: Path) -> str | None:
-    """Return Open MPI's own version: its mpiexec may be PRRTE's and tell PRRTE's."""
+    """Return Open MPI's own version: its mpiexec may be PRRTE's and print PRRTE's."""
     info = prefix / "bin" / "ompi_info"
     if name != "openmpi" or not info.is_file():
         return None

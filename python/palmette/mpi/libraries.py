@@ -1,6 +1,6 @@
-"""The shared libraries that a program will get, found as the dynamic loader finds them, without running anything.
+"""Resolves a program's shared libraries as the dynamic loader would, without running anything.
 
-Like ldd, but safe for programs that nobody trusts and for environments that differ from ours: ld.so(8) gives the order,
+Like ldd, but safe for untrusted programs and usable for other environments than ours: ld.so(8) gives the order,
 which is RPATH (where no RUNPATH is), LD_LIBRARY_PATH, RUNPATH, the cache of ldconfig, the system's folders.
 """
 
@@ -35,14 +35,14 @@ def needed_libraries(
     program: Binary,
     environment: Mapping[str, str],
     stop: Callable[[str], bool] = lambda name: False,
-    looked_at: set[Path] | None = None,
+    examined: set[Path] | None = None,
 ) -> Iterator[Needed]:
     """Yield every library that `program` needs, itself or through others, nearest first, each name once.
 
     What a library needs isn't followed when `stop(its name)` is true. Files that can't be read count as not found.
-    `looked_at` gets the path of every file that the answer depends on, also of those that aren't there.
+    `examined` gets the path of every file that the answer depends on, also of those that aren't there.
     """
-    looked_at = set() if looked_at is None else looked_at
+    examined = set() if examined is None else examined
     seen: set[str] = set()
     queue: deque[tuple[Binary, tuple[str, ...]]] = deque([(program, ())])
     while queue:
@@ -53,7 +53,7 @@ def needed_libraries(
             if name in seen:
                 continue
             seen.add(name)
-            found = _find(name, binary, rpath, environment, program.machine, looked_at)
+            found = _find(name, binary, rpath, environment, program.machine, examined)
             yield Needed(name, binary.path, found.path if found else None)
             if found is not None and not stop(name):
                 queue.append((found, rpath))
@@ -65,29 +65,29 @@ def _find(
     rpath: tuple[str, ...],
     environment: Mapping[str, str],
     machine: tuple[int, bool, str],
-    looked_at: set[Path],
+    examined: set[Path],
 ) -> Binary | None:
     if "/" in name:
-        return _fitting(Path(name), machine, looked_at)
+        return _fitting(Path(name), machine, examined)
     # An empty entry of LD_LIBRARY_PATH stands for the working directory.
     listed = environment.get("LD_LIBRARY_PATH", "")
     folders = [*rpath, *(entry or "." for entry in re.split("[:;]", listed) if listed)]
     folders += _expanded(by.runpath, by)
     for folder in folders:
-        found = _fitting(Path(folder) / name, machine, looked_at)
+        found = _fitting(Path(folder) / name, machine, examined)
         if found is not None:
             return found
-    looked_at.add(CACHE_FILE)
+    examined.add(CACHE_FILE)
     for path in (*_cache().get(name, ()), *(Path(folder) / name for folder in SYSTEM_FOLDERS)):
-        found = _fitting(path, machine, looked_at)
+        found = _fitting(path, machine, examined)
         if found is not None:
             return found
     return None
 
 
-def _fitting(path: Path, machine: tuple[int, bool, str], looked_at: set[Path]) -> Binary | None:
-    """Return the library at `path` if there is one for that machine: the loader walks past others, too."""
-    looked_at.add(path)
+def _fitting(path: Path, machine: tuple[int, bool, str], examined: set[Path]) -> Binary | None:
+    """Return the library at `path` if there is one for that machine: the loader skips others, too."""
+    examined.add(path)
     try:
         binary = read_binary(path)
     except OSError:

@@ -1,4 +1,4 @@
-"""The program of a command line: which file it is, which MPI it uses, and whether something can be preloaded into it."""
+"""The program of a command line: its file, the MPI that it is linked with, and whether it can be preloaded."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ MAX_INTERPRETERS = 4
 
 
 CLOCK_NS = 20_000_000
-"""By how much the times that a file system writes may lag behind the clock, at the most."""
+"""Upper bound on the lag of file timestamps behind the clock."""
 SHELL = Path("/bin/sh")
 """What execvp(3), and so launchers and shells, run a text with that has no `#!` line."""
-MAX_LOOKED_AT = 4096
-"""Of how many files an examination may depend to be kept."""
+MAX_EXAMINED = 4096
+"""Results that depend on more files aren't cached."""
 
 
 class Program(NamedTuple):
@@ -49,7 +49,7 @@ class Linked(NamedTuple):
     """What an ELF file is linked with, as far as it matters here.
 
     `evidence` is None without a shared MPI. `is_static`: no dynamic loader starts it, so nothing can be preloaded.
-    `holds_mpi`: an MPI is part of the file itself. `asan` is the address sanitizer's shared runtime, where it needs that.
+    `holds_mpi`: an MPI is part of the file itself. `asan` is the address sanitizer's shared runtime, None if unused.
     """
 
     evidence: Evidence | None
@@ -59,7 +59,7 @@ class Linked(NamedTuple):
 
 
 def find_program(word: str, environment: Mapping[str, str], directory: Path) -> Program:
-    """Return the program that `word` starts in `directory`. Raises RunError when there is none that can be looked into."""
+    """Return the program that `word` starts in `directory`. Raises RunError when there is none that can be read."""
     path = _locate(word, environment, directory)
     if path is None:
         raise RunError(f"{word}: no such program here; correct the name, or say --abi if it is only on the other hosts")
@@ -69,21 +69,21 @@ def find_program(word: str, environment: Mapping[str, str], directory: Path) -> 
 def linked(program: Path, environment: Mapping[str, str]) -> Linked:
     """Return what the ELF file `program` is linked with, by itself or through a library.
 
-    What was found is kept on disk, and holds as long as none of the files changes that were looked at, nor another one
-    comes to where one was looked for. Raises RunError for a program with two MPIs, or with one of an unknown ABI.
+    The result is cached on disk, and valid as long as none of the examined files changes and none appears where one
+    was searched for but missing. Raises RunError for a program with two MPIs, or with one of an unknown ABI.
     """
     key = [str(program), environment.get("LD_LIBRARY_PATH", "")]
     known = _recalled(recall("linked", key))
     if known is not None:
         return known
-    looked_at = {program}
+    examined = {program}
     begun_ns = time.time_ns()
-    found = _linked(program, environment, looked_at)
-    files = [(str(path), signature(path)) for path in looked_at]
-    # A file that changed meanwhile might have been read before.
+    found = _linked(program, environment, examined)
+    files = [(str(path), signature(path)) for path in examined]
+    # A file that has just changed might have been read before the change.
     settled = all(one is None or one[-1] < begun_ns - CLOCK_NS for _, one in files)
     # What was found in relation to the working directory holds only there.
-    if settled and len(files) <= MAX_LOOKED_AT and all(path.is_absolute() for path in looked_at):
+    if settled and len(files) <= MAX_EXAMINED and all(path.is_absolute() for path in examined):
         keep("linked", key, _to_keep(found, files))
     return found
 
@@ -99,7 +99,7 @@ def _to_keep(found: Linked, files: list[tuple[str, Signature | None]]) -> object
 
 
 def _recalled(stored: object) -> Linked | None:
-    """Return what was kept if it still holds."""
+    """Return the cached result if it is still valid."""
     if not isinstance(stored, dict):
         return None
     try:
@@ -115,7 +115,7 @@ def _recalled(stored: object) -> Linked | None:
         return None
 
 
-def _linked(program: Path, environment: Mapping[str, str], looked_at: set[Path]) -> Linked:
+def _linked(program: Path, environment: Mapping[str, str], examined: set[Path]) -> Linked:
     try:
         binary = read_binary(program)
     except OSError:  # it may be executed all the same
@@ -127,7 +127,7 @@ def _linked(program: Path, environment: Mapping[str, str], looked_at: set[Path])
     found: dict[Abi, Needed] = {}
     unknown: list[Needed] = []
     asan: Path | None = None
-    for library in needed_libraries(binary, environment, stop=is_mpi, looked_at=looked_at):
+    for library in needed_libraries(binary, environment, stop=is_mpi, examined=examined):
         abi = abi_of(library.name)
         if abi is not None:
             found.setdefault(abi, library)
@@ -148,7 +148,7 @@ def _linked(program: Path, environment: Mapping[str, str], looked_at: set[Path])
 
 
 def _mentions(path: Path, text: bytes) -> bool:
-    """Return whether the file holds `text`: MPIs do, in their messages, also where the names of functions are stripped."""
+    """Return whether the file holds `text`: an MPI does in its messages, even with its symbols stripped."""
     import mmap
 
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as contents:
@@ -173,7 +173,7 @@ def linked_itself(program: Program, environment: Mapping[str, str]) -> Linked:
 def linked_behind(
     program: Program, arguments: Sequence[str], environment: Mapping[str, str], directory: Path
 ) -> Linked | None:
-    """Return what the first program is linked with that uses MPI among the arguments of a wrapper: `numactl -m 0 ./app`.
+    """Return what the first MPI program among the arguments of a wrapper is linked with: `numactl -m 0 ./app`.
 
     None when no argument is such a program. Raises RunError as `linked` does.
     """
@@ -207,13 +207,13 @@ def _locate(word: str, environment: Mapping[str, str], directory: Path) -> Path 
     """Return the file that `word` names: a path, a command of PATH, or else a file of the working directory."""
     if not word or "\0" in word:
         return None
-    beside = directory / word
+    local = directory / word
     if "/" not in word:
         found = shutil.which(word, path=environment.get("PATH", os.defpath))
         if found is not None:
             return Path(found)
     try:
-        return beside if beside.is_file() and os.access(beside, os.X_OK) else None
+        return local if local.is_file() and os.access(local, os.X_OK) else None
     except OSError:  # a word far too long to be a file's name
         return None
 

@@ -19,7 +19,7 @@ def is_asan(library: str) -> bool:
 
 
 def knows_flag(runtime: Path) -> bool:
-    """Return whether that runtime can be told not to insist; old ones can't. False where it can't be read."""
+    """Return whether that runtime has a flag to disable this check; old ones don't. False where it can't be read."""
     try:
         return _FLAG.encode() in runtime.read_bytes()
     except OSError:
@@ -29,9 +29,9 @@ def knows_flag(runtime: Path) -> bool:
 def with_flag(present: str | None) -> str:
     """Return the value of ASAN_OPTIONS that adds the flag to the value that is there.
 
-    The order does no harm here: palmette's libraries replace none of the functions that the sanitizer does, and its
-    runtime still comes before the C library. Unlike the runtime in LD_PRELOAD, the flag leaves alone what the program
-    starts in its turn: shells and other programs that nobody built for the sanitizer.
+    The order is harmless here: palmette's libraries replace none of the functions that the sanitizer does, and its
+    runtime still comes before the C library. Unlike the runtime in LD_PRELOAD, the flag doesn't affect the program's
+    children: shells and other programs that aren't built with the sanitizer.
     """
     if not present:
         return f"{_FLAG}=0"

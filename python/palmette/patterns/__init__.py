@@ -1,4 +1,4 @@
-"""Patterns of messages between groups of ranks, and how fast they go: `palmette bench pattern`.
+"""`palmette bench pattern`: bandwidth of patterns of messages between groups of ranks.
 
 The groups, widths and directions are those of Hidayetoglu, Garcia de Gonzalo, Slaughter, Surana, Hwu, Gropp, Aiken,
 "CommBench: Micro-benchmarking hierarchical networks with multi-GPU, multi-NIC nodes", ICS 2024.

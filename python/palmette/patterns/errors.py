@@ -1,5 +1,5 @@
-"""What goes wrong with patterns."""
+"""Errors of patterns."""
 
 
 class PatternError(ValueError):
-    """A pattern that can't be, or a job that failed: the text says what, where, and what to do."""
+    """An invalid pattern, or a job that failed: the text says what, where, and what to do."""

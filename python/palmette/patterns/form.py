@@ -1,7 +1,7 @@
-"""Patterns as people write them.
+"""The notation of patterns and its parser.
 
     rail                                  the first group's ranks to those of the same number in the others
-    dense:groups=2,width=3,way=both@rma   keys, and by what the messages go
+    dense:groups=2,width=3,way=both@rma   keys, and the transport of the messages
     matrix:bytes.txt@shm/mpi              any matrix; inside of a host by shared memory, else by MPI's messages
     'rail + self'                         at the same time
     'fan then fan:way=in'                 one after the other
@@ -19,10 +19,10 @@ from palmette.patterns.errors import PatternError
 from palmette.patterns.groups import KINDS, WAYS
 
 LIBRARIES = {"mpi": 0, "rma": 1, "shm": 2, "single_copy": 3}
-"""What a part may be sent by, with the number that the program knows it by: MPI's point to point, MPI_Put, chunks
-through memory that ranks share, reading in the sender's memory."""
+"""Transports of a part, with their numbers in the program's input: MPI's point to point, MPI_Put, chunks through
+shared memory, single copy from the sender's memory."""
 NEAR = ("shm", "single_copy")
-"""Those that work on one host only."""
+"""Intra-node transports."""
 
 _KEYS = {
     **dict.fromkeys(KINDS, ("ranks", "groups", "width", "way", "size", "window", "stripes")),
@@ -40,7 +40,7 @@ class Part:
     keys: dict[str, str]
     inside: str = "mpi"
     between: str = "mpi"
-    """By what messages go between ranks of a host, and between hosts."""
+    """Transports of messages between ranks of a host, and between hosts."""
 
     def number(self, key: str, default: int | None, least: int = 1) -> int | None:
         """Return the value of a key. Raises PatternError."""
@@ -72,7 +72,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Form:
-    """A whole pattern: steps that follow each other, each with parts side by side."""
+    """A whole pattern: steps in sequence, each with concurrent parts."""
 
     text: str
     steps: tuple[tuple[Part, ...], ...]
@@ -88,7 +88,7 @@ def parse(text: str) -> Form:
 
 def _part(text: str) -> Part:
     if not text:
-        raise PatternError("a pattern is missing beside `+` or `then`; see palmette bench pattern --help")
+        raise PatternError("a pattern is missing next to `+` or `then`; see palmette bench pattern --help")
     named, _, library = text.rpartition("@") if "@" in text else (text, "", "")
     kind, _, rest = named.partition(":")
     if kind not in _KEYS:

@@ -1,13 +1,14 @@
-"""Who sends to whom: rail, fan, dense and self between groups of ranks.
+"""Source and target ranks of the patterns rail, fan, dense and self between groups of ranks.
 
 With `w` the width, from group A to group B:
 
     rail    rank i of A to rank i of B, for the first w ranks
     fan     each of the first w ranks of A to all ranks of B
     dense   each of the first w ranks of A to each of the first w ranks of B
-    self    the first w ranks of each group to themselves: what copying takes; with both ways or all ways twice at once
+    self    the first w ranks of each group to themselves: the cost of copying; with both or all ways two at once
 
-One way: from the first group to all others; in: from all others to the first; both: the two at once; all: between any two.
+one: from the first group to all others; in: from all others to the first; both: these two concurrently; all: between
+any two.
 """
 
 from __future__ import annotations

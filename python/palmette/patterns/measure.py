@@ -1,4 +1,4 @@
-"""Measuring patterns: jobs of the program patternbench on a lab, on local ranks, or by a launcher's line of the user's."""
+"""Measuring patterns: jobs of patternbench on a lab, on local ranks, or by a launcher line of the user's."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from palmette import _core
 from palmette.lab.running import TIMED_OUT, run_to_end
 from palmette.measure.errors import CalibrateError
-from palmette.measure.job_output import telling_line
+from palmette.measure.job_output import error_line
 from palmette.measure.jobs import by_launcher
 from palmette.measure.places import Place, read_topology
 from palmette.mpi.abi import Abi, abi_of_launcher, measuring_program
@@ -30,7 +30,7 @@ PROGRAM = "patternbench"
 
 @dataclass(frozen=True)
 class Settings:
-    """How long is measured."""
+    """Duration of a measurement."""
 
     seconds: float = 2.0
     min_calls: int = 10
@@ -39,7 +39,7 @@ class Settings:
     timeout_s: float | None = None
 
     def job_timeout_s(self, patterns: int) -> float:
-        """When a job that doesn't end is ended."""
+        """The time limit of a job."""
         return self.timeout_s or 120 + patterns * (60 + 10 * self.seconds)
 
 
@@ -54,7 +54,7 @@ class Runner(Protocol):
         ...
 
     def machine(self) -> _core.Machine | None:
-        """Return the machine, None where nothing is known of it."""
+        """Return the machine, None where its topology is unknown."""
         ...
 
     def run(self, arguments: Sequence[str], timeout_s: float) -> subprocess.CompletedProcess[str]:
@@ -96,7 +96,7 @@ class OnPlace:
         return self.place.run(self.mpi, self._hosts, [self._program, *arguments], {}, timeout_s)
 
     def waiting(self) -> list[str]:
-        """Ranks with a core each spin."""
+        """Ranks spin where each has a core."""
         return ["--wait", "spin" if self.place.spins else "sleep"]
 
 
@@ -138,7 +138,7 @@ class ByLauncher:
         )
 
     def waiting(self) -> list[str]:
-        """Ranks of several hosts have no clock in common."""
+        """Ranks of several hosts have no common clock."""
         one_host = len(set(self.hosts())) == 1
         oversubscribed = one_host and len(self.hosts()) > len(os.sched_getaffinity(0))
         return ["--clock", "shared" if one_host else "barrier", "--wait", "sleep" if oversubscribed else "spin"]
@@ -181,7 +181,7 @@ def _evaluated(
     made = [evaluate(*one) for one in zip(plans, [seats] * len(plans), samples, messages, strict=True)]
     wrong = [one for one in made if one.wrong_ranks]
     if wrong:
-        raise PatternError(f"'{wrong[0].plan.form.text}': wrong bytes arrived: {telling_line(done)}")
+        raise PatternError(f"'{wrong[0].plan.form.text}': wrong bytes arrived: {error_line(done)}")
     return made
 
 
@@ -197,6 +197,6 @@ def _events(path: Path, done: subprocess.CompletedProcess[str], patterns: int) -
         raise PatternError(f"the job was ended at its time limit after {finished} of {patterns} patterns")
     if done.returncode not in (0, 1) or not events or events[-1]["event"] != "end" or finished < patterns:
         raise PatternError(
-            f"mpiexec ended with status {done.returncode} after {finished} of {patterns} patterns: {telling_line(done)}"
+            f"mpiexec ended with status {done.returncode} after {finished} of {patterns} patterns: {error_line(done)}"
         )
     return events

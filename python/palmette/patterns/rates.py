@@ -20,7 +20,7 @@ WHOLE = "everything"
 
 @dataclass(frozen=True)
 class Rate:
-    """What messages of one part and level reached together: bytes over the time until the last of them was there.
+    """Aggregate bandwidth of the messages of one part and level: bytes over the time until the last one has arrived.
 
     `low_s` to `high_s`: the 95 % interval of the median, by the bootstrap.
     """
@@ -60,7 +60,7 @@ class Rate:
 
 @dataclass(frozen=True)
 class Busiest:
-    """The link that a pattern can't be faster than."""
+    """The bottleneck link, whose time is a lower bound of the pattern's."""
 
     text: str
     bytes: int
@@ -83,7 +83,7 @@ class Measured:
 
     @property
     def multiple_of_bound(self) -> float | None:
-        """How many times as long as the busiest link needs the whole pattern takes; None where no capacity is known."""
+        """Time of the whole pattern over that of the busiest link; None where no capacity is known."""
         if self.whole is None or self.busiest is None or self.busiest.seconds <= 0:
             return None
         return self.whole.median_s / self.busiest.seconds
@@ -131,7 +131,7 @@ def _rate(part: str, level: str, step: int, messages: int, size: int, times: Tim
 
 
 def busiest(plan: Plan, seats: Seats) -> Busiest | None:
-    """Return the busiest link of the slowest step, and the least time of all steps; None where no capacity is known."""
+    """Return the busiest link of the slowest step, with the bound summed over all steps; None: no capacity known."""
     total_s, worst = 0.0, None
     for step in range(plan.steps):
         found = _busiest_of_step([one for one in plan.transfers if one.step == step], seats)

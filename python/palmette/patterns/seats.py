@@ -1,4 +1,4 @@
-"""Where the ranks of a measurement sit, and how far two of them are from each other."""
+"""Placement of a measurement's ranks, and the level of the machine between two of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from palmette import _core
 from palmette.patterns.errors import PatternError
 
 INSIDE = "inside"
-"""Between ranks that no level tells apart."""
+"""Between ranks that no level separates."""
 SELF = "self"
 """From a rank to itself."""
 
@@ -44,7 +44,7 @@ class Seats:
         return [self.job.rank_at(position) for position in range(self.ranks)]
 
     def level_between(self, one: int, other: int) -> str:
-        """Return the outermost level that tells two ranks apart; INSIDE and SELF where none does."""
+        """Return the outermost level that separates two ranks; INSIDE and SELF where none does."""
         if one == other:
             return SELF
         a, b = self.job.position_of(one), self.job.position_of(other)

@@ -1,7 +1,7 @@
-"""A measured pattern as a matrix: who sends to whom, and how fast.
+"""A measured pattern as a heat map: bandwidth by sender and receiver.
 
-Rows send, columns receive, both in topology order; lines part the groups, thicker ones further outwards. The colour of a
-field is the rate of its messages, on a scale of powers; fields of many ranks have no number in them.
+Rows send, columns receive, both in topology order; lines separate the groups, thicker ones at outer levels. The colour
+of a field is the rate of its messages, on a logarithmic scale; with many ranks fields have no number in them.
 """
 
 from __future__ import annotations
@@ -111,13 +111,14 @@ def _lines(seats: Seats, side: float, extent: float) -> list[str]:
             at = level.first(group) * side
             stroke = f'stroke="{elements.INK}" stroke-width="{0.6 + 0.7 * depth:.1f}"'
             lines.append(
-                f'<path d="M{_LEFT + at:.1f} {_TOP:.1f}v{extent:.1f}M{_LEFT:.1f} {_TOP + at:.1f}h{extent:.1f}" {stroke}/>'
+                f'<path d="M{_LEFT + at:.1f} {_TOP:.1f}v{extent:.1f}M{_LEFT:.1f} {_TOP + at:.1f}h{extent:.1f}"'
+                f" {stroke}/>"
             )
     return lines
 
 
 def _labels(seats: Seats, side: float) -> list[str]:
-    """Rank numbers on both sides, as many as there is room for."""
+    """Rank numbers on both sides, as many as fit."""
     every = max(1, math.ceil(14 / side))
     labels = []
     for position, rank in enumerate(seats.order):

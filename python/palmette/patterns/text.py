@@ -18,7 +18,7 @@ _UNITS = (("TB/s", 1e12), ("GB/s", 1e9), ("MB/s", 1e6), ("kB/s", 1e3), ("B/s", 1
 
 
 def table_lines(made: Measured, where: str) -> list[str]:
-    """Return the table of one pattern, its busiest link and what didn't count."""
+    """Return the table of one pattern, its busiest link and the number of discarded calls."""
     assert made.whole is not None
     rows = [*made.rates, made.whole] if len(made.rates) > 1 else made.rates
     unit, scale = _unit(rows)
@@ -109,7 +109,8 @@ def csv_text(measured: Sequence[tuple[str, Measured]]) -> str:
             whole = rate is made.whole
             writer.writerow(
                 [
-                    where, made.plan.form.text, made.plan.size_bytes, "" if whole else rate.step + 1, rate.part, rate.level,
+                    where, made.plan.form.text, made.plan.size_bytes,
+                    "" if whole else rate.step + 1, rate.part, rate.level,
                     rate.messages, rate.bytes, rate.samples,
                     *(f"{entry['time_s'][name]:.9g}" for name in ("min", "median", "low", "high", "max")),
                     *(f"{entry['bytes_per_s'][name]:.9g}" for name in ("min", "median", "low", "high", "max")),

@@ -1,4 +1,4 @@
-"""From a pattern to single messages with their places in memory: what the program `patternbench` is given."""
+"""From a pattern to its messages and their buffer offsets: the input of the program `patternbench`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from palmette.patterns.groups import Pair, pairs
 from palmette.patterns.seats import Seats
 
 MOST_MEMORY = 2 << 30
-"""Bytes of all messages of one rank."""
+"""Upper bound on the buffer of one rank."""
 MOST_MESSAGES = 4_000_000
 
 PHASES = ("split", "across", "join")
@@ -24,7 +24,7 @@ PHASES = ("split", "across", "join")
 
 @dataclass(frozen=True)
 class Kind:
-    """What messages have in common that are timed together."""
+    """Common properties of messages that are timed together."""
 
     step: int
     part: str
@@ -33,7 +33,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class Transfer:
-    """One message. `_at`: offsets in a rank's memory; it carries what `origin` had at `origin_at`."""
+    """One message. `_at`: offsets in a rank's buffer; the payload is what `origin` had at `origin_at`."""
 
     kind: int
     step: int
@@ -70,7 +70,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class _Message:
-    """A message before it is known which way it goes."""
+    """A message before its route is known."""
 
     first_step: int
     part: Part
@@ -81,7 +81,7 @@ class _Message:
 
 
 def plan(form: Form, seats: Seats, size_bytes: int) -> Plan:
-    """Return the messages of a pattern on these seats, of `size_bytes` each where it doesn't say. Raises PatternError."""
+    """Return the messages of a pattern on these seats, of `size_bytes` each by default. Raises PatternError."""
     made = Plan(form, size_bytes)
     messages: list[_Message] = []
     step = 0
@@ -133,7 +133,7 @@ def _matrix(part: Part, seats: Seats) -> Iterator[tuple[Pair, int]]:
         raise PatternError(str(error)) from None
     if len(matrix) != seats.ranks:
         raise PatternError(f"{path} has {len(matrix)} rows, and the job {seats.ranks} ranks; make them the same")
-    # Row r is what rank r sends. Neighbours come last, so that not everybody begins with rank 0.
+    # Row r is what rank r sends. Each row is rotated, so that not every rank begins with rank 0.
     for distance in range(seats.ranks):
         for source in range(seats.ranks):
             target = (source + distance) % seats.ranks
@@ -149,7 +149,7 @@ def _stripes(part: Part) -> int:
 
 
 def _lay_out(made: Plan, messages: list[_Message], seats: Seats) -> None:
-    """Give every message its kind and its places: first what ranks have themselves, behind it what they get."""
+    """Assign each message its kind and buffer offsets: send buffers first, receive buffers behind them."""
     ends = [0] * seats.ranks
     begins: list[int] = []
     for message in messages:

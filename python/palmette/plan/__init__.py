@@ -1,1 +1,1 @@
-"""Plans for people: stages in text, counts in a table, a picture, the list of algorithms."""
+"""Presentation of plans: stages as text, counts as a table, a picture, the list of algorithms."""

@@ -1,4 +1,4 @@
-"""What a message carries, in words: whose blocks, or which part of a vector."""
+"""The payload of a message as text: whose blocks, or which part of a vector."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def size_phrase(collective: str, block_bytes: int) -> str:
 
 
 def contents_text(plan: _core.Plan, message: _core.Message) -> str:
-    """`blocks of 0-2 5, part 1/4`, `4 blocks of 0 2 for 1 3`, `blocks 0-3 of 16`; nothing for a message without blocks."""
+    """`blocks of 0-2 5, part 1/4`, `4 blocks of 0 2 for 1 3`, `blocks 0-3 of 16`; empty without blocks."""
     if not message.block_count:
         return ""
     part = f", part {message.part + 1}/{message.parts}" if message.parts > 1 else ""

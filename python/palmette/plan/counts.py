@@ -10,9 +10,9 @@ from palmette.units import plural
 
 
 def count_json(plan: _core.Plan, bound_s: float | None = None) -> dict[str, Any]:
-    """Return the counts with the names of levels and groups, and the physical bound beside the busiest link.
+    """Return the counts with the names of levels and groups, and the physical bound to compare the busiest link with.
 
-    `bound_s` is that of a composed plan, which no collective tells.
+    `bound_s` is that of a composed plan, which no collective defines.
     """
     counted = plan.count()
     if plan.collective != "composed":
@@ -89,11 +89,11 @@ def count_lines(plan: _core.Plan, bound_s: float | None = None) -> list[str]:
             for column, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
         lines.append("  ".join(cells).rstrip())
-    lines.append(f"longest chain of messages that wait for each other: {counts['longest_chain']:,}")
+    lines.append(f"critical path, in messages that depend on each other: {counts['longest_chain']:,}")
     steps = counts["steps"]
-    lines.append(f"copied inside of ranks: {bytes_text(counts['copied_bytes'])}")
+    lines.append(f"local copies: {bytes_text(counts['copied_bytes'])}")
     if pulls := steps.get("pull", 0) + steps.get("pull_reduce", 0):
-        lines.append(f"read in the memory of others: {bytes_text(counts['pulled_bytes'])} in {plural(pulls, 'pull')}")
+        lines.append(f"read from other ranks' memory: {bytes_text(counts['pulled_bytes'])} in {plural(pulls, 'pull')}")
     if reduces := steps.get("reduce", 0) + steps.get("pull_reduce", 0):
         lines.append(f"combined: {bytes_text(counts['reduced_bytes'])} in {plural(reduces, 'step')}")
     return lines + _busiest_lines(counts)

@@ -12,7 +12,7 @@ def many(word: str) -> str:
 
 
 class Crossings:
-    """The levels of a job, outermost first, and where two ranks part ways."""
+    """The levels of a job, outermost first, and the one at which two ranks are separated."""
 
     def __init__(self, job: _core.Job) -> None:
         self.levels = [level.name for level in job.levels]

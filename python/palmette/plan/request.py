@@ -1,4 +1,4 @@
-"""What the core wants to know of a plan besides job, collective, algorithm and size; and how large a plan would be."""
+"""The core's parameters of a plan besides job, collective, algorithm and size; an estimate of its steps."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import TypedDict
 from palmette import _core
 
 ELEMENT_BYTES = 4
-"""Of what reductions combine: no cut of a plan goes through an element."""
+"""Element size of reductions: no cut of a plan goes through an element."""
 _ALWAYS_FITS = 1024
-"""Ranks whose plans are never too large to be held."""
+"""Plans of so many ranks always fit in memory."""
 
 
 class Details(TypedDict):
@@ -29,7 +29,7 @@ def details_of(collective: str, *, ordered: bool = False, shared_memory: bool = 
 def about_steps(
     job: _core.Job, collective: str, algorithm: str, root: int, block_bytes: int, details: Details
 ) -> float:
-    """Return about how many steps the programs of all ranks have, from those of a few; 0 for a job of few ranks."""
+    """Return an estimate of the steps of all ranks' programs, from those of a few; 0 for a job of few ranks."""
     p = job.size
     if p <= _ALWAYS_FITS:
         return 0

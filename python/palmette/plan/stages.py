@@ -1,4 +1,4 @@
-"""The messages of a plan as lines of text, time by time, with what is alike folded."""
+"""The messages of a plan as lines of text, time by time, with equal ones folded."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_TIMES = 16
 
 @dataclass(frozen=True)
 class Kind:
-    """Messages, or pulls, of one time that do the same: one stage, across one level. `sizes`: bytes of each."""
+    """Messages, or pulls, of one time, stage and level. `sizes`: bytes of each."""
 
     stage: str
     level: str | None
@@ -40,15 +40,15 @@ class Kind:
 
     @property
     def signature(self) -> tuple[str, str | None, bool, str]:
-        """What must be equal for two times to look alike."""
+        """Times with equal signatures are folded."""
         return self.stage, self.level, self.pulled, self.text
 
 
 def stage_lines(plan: _core.Plan, everything: bool = False) -> list[str]:
     """Describe every message of a verified plan.
 
-    Times count the messages that must be through before; consecutive times that differ only in partners and blocks are
-    told once, and a long plan loses its middle, unless `everything` is wanted.
+    The time of a message is its depth: the messages that must complete before. Consecutive times that differ only in
+    partners and blocks are listed once, and the middle of a long plan is left out, unless `everything` is set.
     """
     crossings = Crossings(plan.job)
     times = _times(plan, crossings)
@@ -85,7 +85,7 @@ def _times(plan: _core.Plan, crossings: Crossings) -> list[list[Kind]]:
 
 
 def _runs(times: list[list[Kind]], everything: bool) -> Iterator[tuple[int, int]]:
-    """Yield first and last index of times that are told together."""
+    """Yield first and last index of times that are listed together."""
     signatures = [[kind.signature for kind in kinds] for kinds in times]
     first = 0
     while first < len(times):

@@ -1,6 +1,6 @@
 """A plan as an SVG picture: ranks in topology order downwards, time to the right, an arrow for each message.
 
-What a rank reads in another one's memory is drawn dashed, from where it lies to who reads it.
+Pulls, which read another rank's memory, are dashed, from the owner to the reader.
 """
 
 from __future__ import annotations
@@ -143,7 +143,8 @@ def _groups(plan: _core.Plan, frame: _Frame) -> list[str]:
                 parts.append(_rect(x, top, frame.right - x + 8, bottom - top, _BAND, 4))
             else:
                 parts.append(
-                    f'<path d="M{end - 6:.1f} {top:.1f}h-6v{bottom - top:.1f}h6" fill="none" stroke="{elements.MUTED}"/>'
+                    f'<path d="M{end - 6:.1f} {top:.1f}h-6v{bottom - top:.1f}h6" fill="none"'
+                    f' stroke="{elements.MUTED}"/>'
                 )
             if bottom - top >= 9:
                 label = _clipped(name, 11, end - x - 22)
@@ -201,7 +202,7 @@ def _colors(crossings: Crossings) -> dict[str | None, str]:
 
 
 def _stroke(message: _core.Message) -> float:
-    """Width by the logarithm of the blocks that travel, whole blocks and parts alike."""
+    """Width by the logarithm of the number of blocks, whole blocks and parts alike."""
     blocks = message.block_count / message.parts
     return max(0.8, min(5.0, 1.2 + 0.55 * math.log2(max(blocks, 0.5))))
 

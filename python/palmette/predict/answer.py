@@ -1,4 +1,4 @@
-"""What is asked of the model, and what it says: one cell for each collective, size and algorithm."""
+"""Questions to the cost model and its answers: one cell for each collective, size and algorithm."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from palmette import _core
 from palmette.plan.request import Details, about_steps, details_of
 
 MOST_STEPS = 30_000_000
-"""A play takes about 90 bytes a step."""
+"""A simulation takes about 90 bytes a step."""
 SIDE_BY_SIDE = "ranks side by side"
 
 
 class TooManyStepsError(ValueError):
-    """A plan is too large to be played."""
+    """A plan is too large to be simulated."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """Which collectives on which job. `algorithms`: empty for those that the model would decide among."""
+    """Which collectives on which job. `algorithms`: empty for the model's candidates."""
 
     job: _core.Job
     collectives: Sequence[str]
@@ -30,18 +30,18 @@ class Question:
     shared_memory: bool = True
 
     def details(self, collective: str) -> Details:
-        """What the core wants to know besides job, collective, algorithm, root and size."""
+        """The core's further parameters, besides job, collective, algorithm, root and size."""
         return details_of(collective, shared_memory=self.shared_memory)
 
     def named(self, collective: str) -> list[str]:
-        """Return the algorithms of a collective that were asked for; those of other collectives are passed over."""
+        """Return the algorithms of a collective that were asked for; those of other collectives are skipped."""
         if not self.algorithms:
             return _core.candidates(collective)
         known = {row.name for row in _core.algorithms() if row.collective == collective}
         return [spec for spec in self.algorithms if spec.split(":", 1)[0] in known]
 
     def taken(self, collective: str, size_bytes: int) -> str | None:
-        """Return what the built-in table takes, whatever MPI is underneath; None: the MPI's own."""
+        """Return the built-in table's choice, for any MPI; None: the MPI's own."""
         table = _core.Table.built_in()
         choice = table.choose(collective, self.job, self.root, size_bytes, shared_memory=self.shared_memory)
         return choice.algorithm
@@ -57,16 +57,16 @@ class Cell:
     prediction: _core.Prediction
     bound_s: float | None
     taken: bool = False
-    """The built-in table takes it."""
+    """Whether it is the built-in table's choice."""
 
     @property
     def seconds(self) -> float:
-        """Until the last rank is done."""
+        """Time until the last rank is done."""
         return self.prediction.seconds
 
     @property
     def multiple(self) -> float | None:
-        """The time in bounds."""
+        """The time as a multiple of the bound."""
         return self.seconds / self.bound_s if self.bound_s else None
 
     def shares(self) -> dict[str, float]:
@@ -85,7 +85,8 @@ def sizes_of(question: Question, collective: str) -> Sequence[int]:
 def predict_all(question: Question, progress: Callable[[str], None] = lambda _: None) -> list[Cell]:
     """Return the cells by collective, size and algorithm; algorithms that can't serve a cell are left out.
 
-    `progress` is told what comes next. Raises _core.Error for a bad root, size or algorithm, and TooManyStepsError.
+    `progress` is called with the next cell's name. Raises _core.Error for a bad root, size or algorithm, and
+    TooManyStepsError.
     """
     costs = _core.Costs.of(question.job)
     cells = []
@@ -119,7 +120,7 @@ def fastest(cells: Sequence[Cell]) -> set[int]:
 
 
 def answer_json(question: Question, cells: Sequence[Cell]) -> dict[str, Any]:
-    """Return the cells, their parts in seconds, and the figures that they rest on."""
+    """Return the cells, their parts in seconds, and the cost values that they are based on."""
     best = fastest(cells)
     return {
         "ranks": question.job.size,
@@ -167,6 +168,6 @@ def _check_steps(question: Question, collective: str, algorithm: str, size: int)
     about = about_steps(job, collective, algorithm, question.root, size, details)
     if about > MOST_STEPS:
         raise TooManyStepsError(
-            f"{collective} {algorithm} has about {about:,.0f} steps on {job.size:,} ranks, too many to play; "
+            f"{collective} {algorithm} has about {about:,.0f} steps on {job.size:,} ranks, too many to simulate; "
             "ask for fewer ranks with --ranks, or for another algorithm with --algorithm"
         )

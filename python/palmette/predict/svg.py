@@ -16,7 +16,7 @@ LEFT, RIGHT, TOP, BOTTOM = 70, 34, 34, 44
 LINE = 16
 LETTER = 12
 COLOURS = ("#0b62a4", "#c8501e", "#2f8f4e", "#8a4fb0", "#b08a00", "#c02f6b", "#3a8f9e", "#6b6b6b")
-"""Dark enough on white, apart from each other for the colour blind; curves have letters too."""
+"""Dark enough on white, distinguishable by the colour-blind; curves have letters, too."""
 
 
 def curves_svg(cells: Sequence[Cell]) -> str:
@@ -100,7 +100,7 @@ def _panel(collective: str, cells: Sequence[Cell], top: float) -> tuple[str, flo
 
 
 def _apart(ends: Sequence[tuple[float, int]], bottom: float) -> list[tuple[float, int]]:
-    """Return the heights, upper ones first, moved so far that letters don't stand on each other and none below `bottom`."""
+    """Return the heights, upper ones first, shifted so that labels don't overlap and none is below `bottom`."""
     placed: list[tuple[float, int]] = []
     for y, index in sorted(ends):
         placed.append((max(y, placed[-1][0] + LETTER) if placed else y, index))

@@ -14,7 +14,7 @@ from palmette.units import plural, rate_text
 
 PROVENANCES = (
     ("calibrated", "measured"),
-    ("given", "told by the topology"),
+    ("given", "given by the topology"),
     ("assumed", "assumed, `palmette calibrate` measures them"),
 )
 
@@ -25,7 +25,7 @@ def letter(index: int) -> str:
 
 
 def answer_lines(question: Question, cells: Sequence[Cell], placement: str) -> list[str]:
-    """Return a table for each collective, and what the figures rest on."""
+    """Return a table for each collective, and the provenance of the costs."""
     lines: list[str] = []
     best = {id(cells[index]) for index in fastest(cells)}
     for collective, found in groupby(cells, key=lambda cell: cell.collective):
@@ -35,11 +35,11 @@ def answer_lines(question: Question, cells: Sequence[Cell], placement: str) -> l
 
 
 def assumption_lines(job: _core.Job) -> list[str]:
-    """Return which figures were measured, which are somebody's word, and which are round figures of palmette's."""
+    """Return the costs by provenance: measured, given by the topology, or palmette's assumptions."""
     assumptions = _core.Costs.of(job).assumptions(job)
     lines = []
     for provenance, phrase in PROVENANCES:
-        own = [f"{one.what} {_figure(one)}" for one in assumptions if one.provenance == provenance]
+        own = [f"{one.what} {_cost_text(one)}" for one in assumptions if one.provenance == provenance]
         if own:
             lines += click.wrap_text(
                 f"{phrase}: {', '.join(own)}", width=80, subsequent_indent="  ", preserve_paragraphs=False
@@ -47,7 +47,7 @@ def assumption_lines(job: _core.Job) -> list[str]:
     return lines
 
 
-def _figure(one: _core.CostAssumption) -> str:
+def _cost_text(one: _core.CostAssumption) -> str:
     return _core.format_duration(one.value) if one.unit == "s" else rate_text(one.value)
 
 

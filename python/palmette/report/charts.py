@@ -27,7 +27,7 @@ class Range:
 
 
 def time_range(rows: Sequence[Row]) -> Range:
-    """Return the range that shows all times and bounds of `rows`, so that charts beside each other share their axis."""
+    """Return the range that shows all times and bounds of `rows`, so that charts side by side share their axis."""
     values = [
         value for row in rows for summary in (row.alone, row.palmette) for value in (summary.low_s, summary.high_s)
     ]
@@ -121,7 +121,7 @@ def _curve(cells: Sequence[Row], axes: _Axes, kind: str, name: str) -> list[str]
 
 
 def _marker(x: float, y: float, kind: str, tip: str) -> str:
-    """Return a point that can be told apart without colour: a square for the MPI alone, a disc for palmette."""
+    """Return a point that can be distinguished without colour: a square for the MPI alone, a disc for palmette."""
     if kind == "alone":
         shape = f'<rect class="dot alone" x="{x - 3.2:.1f}" y="{y - 3.2:.1f}" width="6.4" height="6.4"/>'
     else:

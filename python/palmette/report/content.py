@@ -1,4 +1,4 @@
-"""What stands on the page, as plain values for the template."""
+"""The contents of the report page, as plain values for the template."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Facts:
 
 
 def facts(rows: Sequence[Row]) -> Facts:
-    """Count and pick what a reader wants to know first."""
+    """Compute the headline numbers."""
     counts = Counter("wrong" if row.wrong else row.ratio.verdict for row in rows)
     names = [*VERDICTS, *(["wrong"] if counts["wrong"] else [])]
     won = [row for row in rows if row.ratio.verdict == "faster" and not row.wrong]
@@ -108,7 +108,7 @@ def _heat_cell(row: Row) -> HeatCell:
     judged = value == value  # not NaN
     change = "wrong" if row.wrong else _change(value) if judged else "–"
     multiples = multiples_text(row)
-    # From the margin to three times as fast or slow the colour grows; beyond it stays.
+    # The colour saturates at three times as fast or slow.
     strength = max(value, 1 / value) if judged and value > 0 else 1.0
     shade = min(1.0, max(0.0, (strength - MARGIN) / (3 - MARGIN)))
     tip = f"MPI alone {time_text(row.alone.median_s)}, palmette {time_text(row.palmette.median_s)}"

@@ -1,4 +1,4 @@
-"""Quiet and loaded beside each other, as plain values for the page's template."""
+"""Times without and with background traffic side by side, as values for the page's template."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class LoadedLine:
 
 @dataclass(frozen=True)
 class Bar:
-    """A link under traffic: everything on it, and the traffic's part, in percent of its capacity; both ways, the fuller."""
+    """A link's utilisation in percent of its capacity, total and by background traffic, in its busier direction."""
 
     name: str
     all: float
@@ -43,7 +43,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Loaded:
-    """All of it for one run. `traffic` is its name."""
+    """Everything that the page shows of one run. `traffic` is its name."""
 
     traffic: str
     tables: list[tuple[str, list[LoadedLine]]]

@@ -17,7 +17,7 @@ from palmette.bench.text import MPI_NAMES, hidden_text, mpi_text, ratio_text, si
 from palmette.files import write_text
 from palmette.measure.errors import BenchError
 from palmette.report import content
-from palmette.report.beside import besides
+from palmette.report.comparisons import comparisons
 from palmette.report.loaded import loaded
 from palmette.show.svg import svg
 from palmette.topology.file import parse
@@ -68,7 +68,7 @@ def render(run: Run, rows: Sequence[Row]) -> str:
             for name, charts in content.panels(rows)
         ],
         tables=by_series,
-        besides=besides(run, outcomes_of(run)),
+        comparisons=comparisons(run, outcomes_of(run)),
         loaded=loaded(run, rows),
         hidden=any(hidden_text(row) for row in rows),
         choices=content.choices(measured),
@@ -79,16 +79,17 @@ def render(run: Run, rows: Sequence[Row]) -> str:
         left_out=sum(row.left_out for row in rows),
         pairs=sum(row.pairs for row in rows),
         command=content.command_line(run),
-        # Inside of a script element only `<` could end it.
+        # Only `<` could end a script element.
         data=Markup(json.dumps([row.to_json() for row in rows]).replace("<", "\\u003c")),  # noqa: S704
     )
 
 
 def _tree(run: Run) -> Markup | None:
-    """Return the picture of the topology, None where nothing is known of it."""
+    """Return the picture of the topology, None where it is unknown."""
     if run.topology is None:
         return None
-    return Markup(svg(parse(json.dumps(run.topology), "topology of the run")))  # noqa: S704 - palmette.show escapes names
+    drawn = svg(parse(json.dumps(run.topology), "topology of the run"))
+    return Markup(drawn)  # noqa: S704 - palmette.show escapes names
 
 
 def _table_row(row: Row) -> dict[str, str | bool]:

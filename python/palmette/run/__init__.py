@@ -1,7 +1,7 @@
-"""Running MPI programs under palmette: which preload library a program needs, and how its launcher is told.
+"""Running MPI programs under palmette: which preload library a program needs, and how the launcher passes it on.
 
-`prepare` turns a user's command line into the one to execute; `palmette run` executes it. Nothing is executed to find
-out, except a launcher with `--version`: programs are read as ELF files.
+`prepare` turns a user's command line into the one to execute; `palmette run` executes it. Programs are only
+read as ELF files; the one thing executed to prepare is the launcher, with `--version`.
 """
 
 from __future__ import annotations

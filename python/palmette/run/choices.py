@@ -12,16 +12,17 @@ from palmette.mpi.errors import RunError
 from palmette.mpi.launch.kept import keep, recall, signature
 
 INTERNAL = ("PALMETTE_LAB_", "PALMETTE_MPI_")
-"""Variables of the lab and of the search for MPIs: none of the ranks' business."""
+"""Variables of the lab and of the search for MPIs, which ranks don't get."""
 
 WRITTEN = ("PALMETTE_REPORT", "PALMETTE_MATRIX")
 """Settings that name a file which the run writes."""
 
 
 class Choices(NamedTuple):
-    """What the options say; None and empty leave a setting to the environment.
+    """The options' values; None and empty leave a setting to the environment.
 
-    `report` is `1` or a path that ends in .json; `force` maps MPI functions (`gather`) to algorithms, `mpi` for its own.
+    `report` is `1` or a path that ends in .json; `force` maps MPI functions (`gather`) to algorithms, or `mpi` for the
+    MPI's own.
     """
 
     topology: Path | None = None
@@ -79,7 +80,7 @@ def _function(name: str) -> str:
 
 
 def _check_algorithms(values: Mapping[str, str]) -> None:
-    """Check names only: which keys and levels fit depends on the job, and the ranks tell when they don't."""
+    """Check names only: keys and levels are checked by the ranks, since they depend on the job."""
     forced = [setting for setting in settings.declared() if setting.kind == "algorithm"]
     forced = [setting for setting in forced if values.get(setting.name, "mpi") not in ("", "mpi")]
     if not forced:

@@ -1,4 +1,4 @@
-"""Reading a launcher's command line: where its programs begin, and what it gives to the ranks' environment."""
+"""Parser of a launcher's command line: its programs, and the variables that it sets in the ranks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from palmette.run.options import DIRECTORIES, FILES
 
 
 class ProgramsInFileError(RunError):
-    """The programs of a job stand in a file that palmette doesn't read."""
+    """The programs of a job are listed in a file that palmette doesn't read."""
 
 
 class Assignment(NamedTuple):
@@ -31,7 +31,7 @@ class Assignment(NamedTuple):
 
 
 class Part(NamedTuple):
-    """One program of the command line; more than one stand with `:` between them.
+    """One program of the command line; several are separated by `:`.
 
     `start` is the word at which the part's options begin; `program` and `arguments` are as typed.
     """
@@ -54,8 +54,8 @@ class CommandLine(NamedTuple):
 def read_command_line(kind: LauncherKind, words: Sequence[str], options: LauncherOptions | None = None) -> CommandLine:
     """Return what `words` say to a launcher of that kind, whose `options` are those of any such launcher by default.
 
-    Raises RunError when no program is found, ProgramsInFileError when the programs stand in a file that palmette doesn't
-    read.
+    Raises RunError when no program is found, ProgramsInFileError when the programs are listed in a file that palmette
+    doesn't read.
     """
     options = options or LauncherOptions(kind)
     parts: list[Part] = []
@@ -66,7 +66,8 @@ def read_command_line(kind: LauncherKind, words: Sequence[str], options: Launche
         parts.extend(part)
     if not parts or words[-1] == ":":
         raise RunError(
-            f"no program in the command line of {Path(words[0]).name}, or none after its last `:`; add it after the options"
+            f"no program in the command line of {Path(words[0]).name}, or none after its last `:`; add it after the"
+            " options"
         )
     return CommandLine(kind, tuple(words), tuple(parts), tuple(assignments))
 
@@ -141,7 +142,7 @@ def _read_letters(
             if at + 1 >= len(words):
                 raise RunError(f"-{letter} at the end of the command line lacks its value: add it")
             return letter, (words[at + 1],), at + 2
-        if letter in "IKk":  # their value is optional and stands right behind
+        if letter in "IKk":  # their value is optional and follows without a blank
             break
     return body, (), at + 1
 

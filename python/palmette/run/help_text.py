@@ -1,6 +1,6 @@
-"""What launchers print about their options: which take values, and how many.
+"""Parser of launchers' help texts: which options take values, and how many.
 
-Help tells by a placeholder that an option takes a value (`-n {value}`, `--host <arg0>`, `--nodes=N`). Without one it tells
+A placeholder shows that an option takes a value (`-n {value}`, `--host <arg0>`, `--nodes=N`). A missing one shows
 nothing: hydra's help leaves most of them out, Open MPI's and srun's a few.
 """
 
@@ -23,7 +23,7 @@ _SRUN = re.compile(r"^\s+(?:-(?P<letter>\w),?)?\s*(?:--(?P<name>[a-z][\w\-]*))?=
 
 
 def values_in_help(kind: LauncherKind, text: str) -> dict[str, int]:
-    """Return the options, without dashes, for which `text` tells how many values follow."""
+    """Return the options, without dashes, for which `text` shows how many values follow."""
     if kind == "srun":
         return dict.fromkeys((name for line in text.splitlines() for name in _of_srun(line)), 1)
     if kind == "prrte":
@@ -50,7 +50,7 @@ def _of_srun(line: str) -> Iterator[str]:
 def _of_tables(text: str) -> Iterator[tuple[str, int]]:
     for cell in _left_cells(text):
         found = [(match["name"].lstrip("-"), len(match["values"].split())) for match in _CELL.finditer(cell)]
-        # The value stands behind the last of several names: `"-N" | "--npernode <num>"`.
+        # The value follows the last of several names: `"-N" | "--npernode <num>"`.
         count = max((values for _, values in found), default=0)
         if count and "help" not in dict(found):
             for name, _ in found:
@@ -58,7 +58,7 @@ def _of_tables(text: str) -> Iterator[tuple[str, int]]:
 
 
 def _left_cells(text: str) -> Iterator[str]:
-    """Yield the text of each row's left column, put together from its lines."""
+    """Yield the text of each row's left column, joined from its lines."""
     edge = 0
     pieces: list[str] = []
     for line in text.splitlines():

@@ -1,8 +1,8 @@
-"""How many words each option of a launcher takes as its values, by what that launcher itself says.
+"""How many values each option of a launcher takes, by its help, our list, or a trial call.
 
-Its help tells, where that shows a placeholder, and our own list of options. Where neither does, or they don't agree,
-the launcher gets the option alone, without a program: it then misses either the option's value or the program, and
-starts nothing. Its answers are kept on disk as long as it doesn't change.
+The sources are placeholders in the launcher's help and our own list of options. Where both lack the option, or they
+disagree, the launcher is called with the option alone: its error reports either a missing value or a missing program,
+and nothing is started. The answers are cached on disk as long as the launcher doesn't change.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _HELP: dict[LauncherKind, tuple[tuple[str, ...], ...]] = {
     "prrte": (("--help",), ("--help", "full")),
     "srun": (("--help",),),
 }
-# Nothing is to be started, and if yet something were, then only here.
+# Nothing should be started; if something were, then only on this host.
 _BEFORE: dict[LauncherKind, tuple[str, ...]] = {
     "hydra": ("-launcher", "fork", "-hosts", "localhost"),
     "intel_hydra": ("-launcher", "fork", "-hosts", "localhost"),
@@ -52,21 +52,21 @@ class LauncherOptions:
 
     def count(self, word: str, name: str) -> int:
         """Return how many words the option takes that is written `word` and called `name`, without dashes."""
-        told = self._told_by_help().get(name)
+        helped = self._from_help().get(name)
         listed = VALUES[self.kind].get(name, 0 if name in FLAGS[self.kind] else None)
-        if told == listed or told is None or listed is None:
-            known = listed if told is None else told
+        if helped == listed or helped is None or listed is None:
+            known = listed if helped is None else helped
             asked = self._asked(word) if known is None else known
         else:
-            # Help isn't always right: srun's shows `--bcast=<dest_path>`, which takes no value but behind `=`.
+            # Help isn't always right: srun's shows `--bcast=<dest_path>`, which takes a value only behind `=`.
             asked = self._asked(word)
-            asked = told if asked is None else asked
+            asked = helped if asked is None else asked
         return asked or 0
 
     def _key(self) -> list[object]:
         return [self.kind, *launcher_key(self._program, self._environment)]
 
-    def _told_by_help(self) -> dict[str, int]:
+    def _from_help(self) -> dict[str, int]:
         if self._help is None:
             self._help = self._read_help() if self._program is not None else {}
         return self._help
@@ -90,7 +90,7 @@ class LauncherOptions:
         return found
 
     def _asked(self, word: str) -> int | None:
-        """Return what the launcher says of the option alone; None where it doesn't know it, or says nothing of use."""
+        """Return the count from a trial call with the option alone; None where the answer is inconclusive."""
         if self._program is None:
             return None
         key = [*self._key(), word]
@@ -100,8 +100,8 @@ class LauncherOptions:
         answer = self._run((*_BEFORE[self.kind], word))
         found = missing_values(self.kind, *answer) if answer is not None else None
         if found == 0 and self.kind == "intel_hydra":
-            # It lets some values be missing at the end (`-tune`). With another word it misses the program only if it
-            # takes that word as the value; else it doesn't find what the word names.
+            # It accepts some options without a value at the end (`-tune`). With another word it reports a missing
+            # program only if it takes that word as the value; else it reports that the word is no program.
             answer = self._run((*_BEFORE[self.kind], word, _NO_PROGRAM))
             found = 1 if answer is not None and _MISSES_PROGRAM.search(answer[1]) else 0
         if found is not None:
@@ -132,12 +132,12 @@ class LauncherOptions:
 
 
 def missing_values(kind: LauncherKind, status: int, answer: str) -> int | None:
-    """Return how many values an option lacks by the answer of a launcher that got it alone; None where that isn't told.
+    """Return how many values an option lacks, by the output of a launcher called with it alone; None: inconclusive.
 
     0 is an option without values: then the program is what the launcher misses.
     """
     if kind == "prrte":
-        # Open MPI 4 tells the number; 5 has a page for each kind of mistake, whose topic shows where the page is missing.
+        # Open MPI 4 prints the number; 5 has a page for each kind of error, or its topic where the page is missing.
         number = re.search(r"did not have enough parameters \((\d+)\)", answer)
         if number:
             return int(number[1])
@@ -152,6 +152,6 @@ def missing_values(kind: LauncherKind, status: int, answer: str) -> int | None:
         return 0 if re.search(r"No command given", answer) else None
     if _MISSES_PROGRAM.search(answer):
         return 0
-    # hydra complains of a value that isn't there in many words, or crashes.
+    # hydra's errors for a missing value vary, or it crashes.
     complains = status < 0 or status > 128 or "[mpiexec@" in answer
     return 1 if complains and "unrecognized argument" not in answer else None

@@ -1,4 +1,4 @@
-"""How the ranks of one node can reach each other's memory on this machine."""
+"""Intra-node transports on this machine: shared memory, process_vm_readv (CMA), XPMEM."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _XPMEM_LIBRARY = "libxpmem.so.0"
 
 
 def shared_memory() -> tuple[bool, str]:
-    """Tell whether memory can be made that other processes map, as the preload library makes it."""
+    """Return whether shared memory can be created as the preload library does it, and a sentence."""
     try:
         descriptor = os.memfd_create("palmette-doctor", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     except (OSError, AttributeError) as error:
@@ -31,7 +31,7 @@ def shared_memory() -> tuple[bool, str]:
 
 
 def single_copy() -> tuple[bool, str]:
-    """Tell whether a rank can read another one's memory with process_vm_readv."""
+    """Return whether a rank can read another one's memory with process_vm_readv, and a sentence."""
     try:
         libc = ctypes.CDLL(None, use_errno=True)
         libc.process_vm_readv  # noqa: B018 - the lookup is the question
@@ -41,7 +41,7 @@ def single_copy() -> tuple[bool, str]:
         scope = int(_YAMA.read_text(encoding="ascii"))
     except (OSError, ValueError):
         scope = 0
-    # At 1 a process may be read by those that it names, which the preload library does.
+    # At 1 a process may permit others to read it (PR_SET_PTRACER), which the preload library does.
     if scope <= 1:
         return True, "process_vm_readv: large data can be read where it is"
     return (
@@ -51,7 +51,7 @@ def single_copy() -> tuple[bool, str]:
 
 
 def xpmem() -> tuple[bool, str]:
-    """Tell whether XPMEM is there."""
+    """Return whether XPMEM is available, and a sentence."""
     if not _XPMEM_DEVICE.exists():
         return False, "no /dev/xpmem: the module is not loaded; process_vm_readv is used where it pays"
     try:

@@ -1,4 +1,4 @@
-"""The options of each launcher that take a value of their own, so that the program's place can be told.
+"""The options of each launcher that take values, so that the program can be found on the command line.
 
 From `mpiexec -help` of MPICH 5.0.2 and Intel MPI 2021.18, prterun's table of options (PRRTE 3) with what Open MPI 4 and
 5 add, and the manual of srun (Slurm 25.05). What isn't listed, or differs in the help of the launcher at hand, that
@@ -24,8 +24,8 @@ _INTEL = """
 
 _PRRTE = """
     n np N c H host hostfile machinefile default-hostfile npernode npersocket N map-by rank-by bind-to rankfile
-    display output output-filename output-directory x app wdir wd path prefix timeout stream-buffering stdin tune am amca
-    personality max-restarts launch-agent dvm-uri runtime-options pset cpu-set cpu-list cpus-per-proc
+    display output output-filename output-directory x app wdir wd path prefix timeout stream-buffering stdin tune am
+    amca personality max-restarts launch-agent dvm-uri runtime-options pset cpu-set cpu-list cpus-per-proc
     cpus-per-rank ppr gpu-support memory-alloc-kinds xterm forward-signals keepalive report-pid
     report-uri rtos preload-files spawn-timeout singleton parent-uri namespace with-ft initial-errhandler
     num-connect-retries wait-to-connect max-vm-size add-host add-hostfile set-env unset-env arch file tmpdir
@@ -60,8 +60,8 @@ VALUES: dict[LauncherKind, dict[str, int]] = {
 """Per launcher: option without its dashes -> the number of words that follow it as values."""
 
 _HYDRA_FLAGS = """
-    genvnone genvall envnone envall enable-x disable-x disable-auto-cleanup disable-hostname-propagation hybrid-hosts info
-    pmi-port prepend-rank print-all-exitcodes profile skip-launch-node verbose v version help
+    genvnone genvall envnone envall enable-x disable-x disable-auto-cleanup disable-hostname-propagation hybrid-hosts
+    info pmi-port prepend-rank print-all-exitcodes profile skip-launch-node verbose v version help
 """
 
 _INTEL_FLAGS = """
@@ -92,7 +92,7 @@ FLAGS: dict[LauncherKind, frozenset[str]] = {
     "prrte": frozenset(_PRRTE_FLAGS.split()),
     "srun": frozenset(_SRUN_FLAGS.split()),
 }
-"""Per launcher: options without a value, or with one that stands behind `=` only."""
+"""Per launcher: options without a value, or with one only behind `=`."""
 
 FILES: dict[LauncherKind, tuple[str, ...]] = {
     "hydra": ("configfile",),

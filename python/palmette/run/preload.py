@@ -1,4 +1,4 @@
-"""LD_PRELOAD: our libraries beside those that the user preloads."""
+"""LD_PRELOAD: our libraries in addition to those that the user preloads."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from palmette.mpi.elf import defines
 NAME = "LD_PRELOAD"
 
 
-# Of palmette's libraries those are given that this job needs, not what a script's `palmette run` around it gave.
+# Only palmette's libraries for this job are kept, not those of an enclosing `palmette run`.
 _OURS = re.compile(r"libpalmette_(?:matrix_)?(?:mpich|ompi|abi)\.so$")
 
 
@@ -19,7 +19,7 @@ def with_preload(libraries: Sequence[Path], present: str | None) -> str:
     """Return the value of LD_PRELOAD that adds `libraries`, in their order, to the value that is there.
 
     The user's libraries keep the first places, which sanitizers insist on and allocators may; but ours go before the
-    first that replaces MPI functions itself (a profiler), for such a library calls PMPI_ and we would never be asked.
+    first that wraps MPI functions itself (a profiler), for such a library calls PMPI_ and would bypass ours.
     """
     ours = [str(library) for library in libraries]
     folder = libraries[-1].parent

@@ -29,7 +29,7 @@ from palmette.run.preload import NAME as LD_PRELOAD
 from palmette.run.preload import with_preload
 from palmette.run.rewrite import Amended, rewrite
 
-# Only a program with such a name is asked what it is: `./app --version` might be hours of work.
+# Only a program with such a name is called with --version: `./app --version` might run for hours.
 _LAUNCHER_NAME = re.compile(r"(?:mpi(?:exec|run)|prte?run|orterun|srun)(?:[.\-_]\w+)*$")
 
 
@@ -66,8 +66,8 @@ def prepare(
 ) -> Prepared:
     """Return how to run the command line `words` under palmette with the PALMETTE_ variables `variables`.
 
-    `words` begins with a launcher or with the program itself. `environment` is what the launcher will see, `abi` spares
-    looking into the program, `directory` is the working directory. Raises RunError when it can't be done.
+    `words` begins with a launcher or with the program itself. `environment` is what the launcher will see, with
+    `abi` the program isn't examined, `directory` is the working directory. Raises RunError when it can't be done.
     """
     if not words:
         raise RunError("no command; say which, as in `palmette run mpiexec -n 4 ./app`")
@@ -81,9 +81,11 @@ def prepare(
         kind, path = launcher
         line = _line(kind, words, LauncherOptions(kind, path, environment), abi)
     found = (
-        _Found(Evidence((abi,), "--abi says so")) if abi is not None else _look(line, environment, directory, warnings)
+        _Found(Evidence((abi,), "--abi says so"))
+        if abi is not None
+        else _examine(line, environment, directory, warnings)
     )
-    named = Path(line.parts[0].program).name if line.parts else "what stands in the file"
+    named = Path(line.parts[0].program).name if line.parts else "the file of programs"
     evidence = found.evidence or undecided(named, kind, {**environment, **variables}, libraries)
     preloads = _preloads(evidence.abis, variables, libraries)
     amended: Amended = {LD_PRELOAD: partial(with_preload, [*found.first, *preloads])}
@@ -98,17 +100,17 @@ def prepare(
         if evidence.abi is not None and not fits_launcher(evidence.abi, kind):
             warnings.append(
                 f"{evidence.because}, but {words[0]} starts another MPI's programs: "
-                "they may run as so many jobs of one rank; use the launcher of the program's MPI"
+                "they may run as separate jobs of one rank each; use the launcher of the program's MPI"
             )
     program = line.parts[0].program if line.parts else ""
     return Prepared(command, extra, kind, program, evidence, preloads, tuple(warnings))
 
 
 class _Found(NamedTuple):
-    """What looking into a job's programs gave.
+    """The result of examining a job's programs.
 
-    `evidence` is None where none of them names an MPI. `has_asan`: the address sanitizer's runtime must be told that it
-    isn't first; `first`: where it is too old for that, it goes before our libraries.
+    `evidence` is None where none of them names an MPI. `has_asan`: the address sanitizer's check that it comes first
+    must be disabled; `first`: a runtime without that flag, which goes before our libraries.
     """
 
     evidence: Evidence | None
@@ -117,7 +119,7 @@ class _Found(NamedTuple):
 
 
 def _preloads(abis: Sequence[Abi], variables: Mapping[str, str], libraries: Path) -> tuple[Path, ...]:
-    """Return our libraries for these ABIs: those that count messages first, so that they see the program's own calls."""
+    """Return our libraries for these ABIs: those that count messages go first, to see the program's own calls."""
     preloads = tuple(preload_library(abi, libraries) for abi in abis)
     counting = tuple(matrix_library(abi, libraries) for abi in abis) if variables.get("PALMETTE_MATRIX") else ()
     return (*counting, *preloads)
@@ -139,15 +141,15 @@ def _launcher(word: str, environment: Mapping[str, str], warnings: list[str]) ->
     identified = identify(path)
     if identified is None:
         warnings.append(
-            f"{path} is no launcher that palmette knows, by its `--version`: the preload goes through the environment, and "
-            "ranks to which the launcher doesn't pass that run without palmette"
+            f"{path} is no launcher that palmette knows, by its `--version`: the preload goes through the environment, "
+            "and ranks to which the launcher doesn't pass that run without palmette"
         )
         return None
     return identified.kind, path
 
 
 def _line(kind: LauncherKind, words: Sequence[str], options: LauncherOptions, abi: Abi | None) -> CommandLine:
-    """Read the command line; what can be read of it with --abi, and where the programs stand in a file."""
+    """Read the command line; what can be read of it with --abi, and where the programs are listed in a file."""
     try:
         return read_command_line(kind, words, options)
     except ProgramsInFileError:
@@ -159,17 +161,17 @@ def _line(kind: LauncherKind, words: Sequence[str], options: LauncherOptions, ab
 
 
 def _warn_of_launcher_behind(words: Sequence[str], environment: Mapping[str, str], warnings: list[str]) -> None:
-    """Tell where a launcher stands behind a wrapper (`timeout 60 mpiexec ...`): only its own options reach all hosts."""
+    """Warn of a launcher behind a wrapper (`timeout 60 mpiexec ...`): only its own options reach all hosts."""
     behind = next((word for word in words[1:] if _LAUNCHER_NAME.match(Path(word).name)), None)
     if behind is not None and shutil.which(behind, path=environment.get("PATH")) is not None:
         warnings.append(
-            f"{behind} stands behind {words[0]}, so its ranks on other hosts may run without palmette; put `palmette run` "
-            f"right before {behind}"
+            f"{behind} stands behind {words[0]}, so its ranks on other hosts may run without palmette; put "
+            f"`palmette run` right before {behind}"
         )
 
 
-def _look(line: CommandLine, environment: Mapping[str, str], directory: Path, warnings: list[str]) -> _Found:
-    """Look into the job's programs. Raises RunError for those that can't be served, and for different MPIs in one job."""
+def _examine(line: CommandLine, environment: Mapping[str, str], directory: Path, warnings: list[str]) -> _Found:
+    """Examine the job's programs. Raises RunError for those that can't be served, and for different MPIs in one job."""
     given = {assignment.name: assignment.value for assignment in line.assignments if assignment.value is not None}
     ranks = {**environment, **given}
     found: dict[Abi, Evidence] = {}

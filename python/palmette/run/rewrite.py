@@ -1,4 +1,4 @@
-"""Giving variables to the ranks of a job, and not to its launcher, through the launcher's own options."""
+"""Setting variables in the ranks of a job, but not in its launcher, through the launcher's own options."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Rewritten = tuple[tuple[str, ...], dict[str, str]]
 """A command line, and variables to set in the launcher's environment."""
 
 Amended = dict[str, Callable[[str | None], str]]
-"""Variables that we add something to, LD_PRELOAD first of all: name -> the value from the one that is there, or None."""
+"""Variables that are extended, mainly LD_PRELOAD: name -> function from the present value (or None) to the new one."""
 
 
 def rewrite(
@@ -45,7 +45,7 @@ def rewrite(
 
 
 def _set_by_user(line: CommandLine, place: int) -> set[str]:
-    """Return the variables that the user's words set where ours would go, so that ours would be in the way.
+    """Return the variables that the user sets at the place of ours, so that ours would conflict.
 
     PRRTE keeps the first of two -x of a name in a part, hydra the last -genv; a local -env goes before any -genv.
     """
@@ -56,7 +56,7 @@ def _set_by_user(line: CommandLine, place: int) -> set[str]:
 
 
 def _same_length(line: CommandLine, assignment: Assignment, value: str) -> list[str]:
-    """Return the words of the assignment with another value; as many as before, so that indices stay true."""
+    """Return the words of the assignment with another value; as many as before, so that indices stay valid."""
     words = list(line.words[assignment.first : assignment.last])
     if line.kind == "prrte" or len(words) < 3:  # else hydra's -genv NAME VALUE, whose value may hold a `=`
         joined = f"{assignment.name}={value}"
@@ -69,7 +69,7 @@ def _same_length(line: CommandLine, assignment: Assignment, value: str) -> list[
 def _srun(
     line: CommandLine, variables: Mapping[str, str], amended: Amended, environment: Mapping[str, str]
 ) -> Rewritten:
-    """srun: everything but LD_PRELOAD goes into its environment, which does it no harm and may hold commas.
+    """srun: everything but LD_PRELOAD goes into its environment, which is harmless and allows commas.
 
     --export then names the variables, for an --export of the user's may leave the environment out.
     """

@@ -1,4 +1,4 @@
-"""Folding: equal siblings of a machine tree become one, with a count and their names.
+"""Folding of a machine tree: equal siblings become one, with a count and their names.
 
 Two groups are equal when they have the same level, capacity, inside and equal children in any order.
 """
@@ -15,10 +15,10 @@ from palmette.topology.model import TreeNode
 
 @dataclass(slots=True)
 class Folded:
-    """Siblings that are drawn once. `members` are all that it stands for, under all parents.
+    """Siblings that are drawn once. `members` are all nodes that it represents, under all parents.
 
-    each: fewest and most of them under one parent. alike: False when groups of one level were put together though
-    they differ.
+    each: fewest and most of them under one parent. alike: False when different groups of one level were
+    merged.
     """
 
     level: str | None
@@ -78,7 +78,7 @@ class Folded:
 
 
 class Folder:
-    """Folds one tree. The signatures and numbers of hosts of all nodes are worked out once."""
+    """Folds one tree. The signatures and numbers of hosts of all nodes are computed once."""
 
     def __init__(self, root: TreeNode) -> None:
         self.root = root
@@ -100,7 +100,7 @@ class Folder:
         """The folded tree.
 
         equal: fold equal siblings; otherwise only hosts are folded. by_level_above: where a parent has more
-        different children than this, those of one level are put together though they differ.
+        different children than this, those of one level are merged though they differ.
         """
         return self._fold([self.root], (1, 1), equal, by_level_above)
 

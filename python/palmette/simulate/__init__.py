@@ -1,1 +1,1 @@
-"""Simulated clusters: platforms for SimGrid made from a topology, and the benchmark program run on them."""
+"""Simulated clusters: SimGrid platforms generated from a topology, and the benchmark program run on them."""

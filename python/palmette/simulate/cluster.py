@@ -1,4 +1,4 @@
-"""The cluster of a simulation: a topology with a latency at every level, from a form, a file or a stored platform."""
+"""The simulated cluster: a topology with a latency at each level, from a specification, a file or a stored platform."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from palmette.topology.synthetic import discover_synthetic
 
 MOST_HOSTS = 20_000
 _FREE = Memory(1e12, 1e12, "simulation")
-"""Ranks copy and combine in no time there."""
+"""Local copies and reductions take no time in SimGrid."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """What is simulated, and under which name."""
+    """The simulated machine and its name."""
 
     name: str
     topology: Topology
     places: int = 1
-    """Of a host of which the topology tells none."""
+    """Of a host for which the topology has none."""
     mesh: Mapping[str, float] = field(default_factory=dict)
     """Bytes per second between any two groups, by the name of the level whose groups are joined pairwise."""
 
@@ -48,7 +48,7 @@ def _slots(host: TreeNode, machine: Machine) -> int:
 
 
 def from_spec(spec: str, name: str = "", places: int = 1) -> Cluster:
-    """Return the cluster of a synthetic form, whose hosts have `places` ranks each where it ends at them.
+    """Return the cluster of a synthetic specification, whose hosts have `places` ranks each where it ends at them.
 
     Raises SimulateError.
     """
@@ -100,9 +100,9 @@ def from_stored(name: str) -> Cluster:
 def prepared(cluster: Cluster, parameters: Parameters, uplink_share: float = 1.0) -> Cluster:
     """Return the cluster with a latency at each level and the given share of every switch's uplink.
 
-    The topology that palmette reads in the simulation is this one, so both know the same: inside of hosts, and for what
-    messages keep the ends busy and ranks do in their memory, the parameters stand instead of what was measured on a real
-    machine. Loads of links are left out: no such traffic is there. Raises SimulateError.
+    Palmette reads this topology in the simulation, so both assume the same costs: intra-node messages, overheads and
+    local copies have the parameters' values instead of those measured on a real machine. Loads of links are dropped:
+    the simulation has no such traffic. Raises SimulateError.
     """
     machine = cluster.topology.machine
     names = [level.name for level in machine.levels]
@@ -125,7 +125,7 @@ def prepared(cluster: Cluster, parameters: Parameters, uplink_share: float = 1.0
 
 
 def _inside(parameters: Parameters) -> dict[str, Any]:
-    """What messages inside of a host cost: all of them share its memory."""
+    """Costs of intra-node messages, all of which share the host's memory bandwidth."""
     return {
         "latency_s": parameters.inside_latency_s,
         "overhead_s": (parameters.send_inside_message_s + parameters.receive_inside_message_s) / 2,
@@ -135,16 +135,16 @@ def _inside(parameters: Parameters) -> dict[str, Any]:
 
 
 def notes_on(cluster: Cluster) -> list[str]:
-    """Return what was odd about the fabric when it was read, and what it doesn't tell and the simulation needs."""
+    """Return the warnings of reading the fabric, and values that are missing in it and needed by the simulation."""
     notes = [(f"line {note.line}: " if note.line else "") + note.message for note in cluster.topology.warnings]
     root = cluster.topology.machine.tree
     edges = [node for node in root.walk() if node is not root]
     unknown = sum(node.up_bytes_per_s is None for node in edges)
     if unknown:
-        notes.append(f"{unknown} of {len(edges)} links have no known capacity: simulated as if nothing could fill them")
+        notes.append(f"{unknown} of {len(edges)} links have no known capacity: simulated as unlimited")
     loaded = sum(bool(node.load) for node in edges)
     if loaded:
-        notes.append(f"the loads that {loaded} of {len(edges)} links have aren't simulated; --traffic makes some")
+        notes.append(f"the loads that {loaded} of {len(edges)} links have aren't simulated; --traffic generates some")
     return notes
 
 

@@ -1,4 +1,4 @@
-"""Palmette against its rivals: all jobs of a comparison, and what came out, cell by cell."""
+"""Palmette against its rivals: all jobs of a comparison, and the results cell by cell."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ from palmette.simulate.watch import watched
 WITHIN = 1.05
 """A cell is slower where palmette takes more than this of the best rival's time, as in `palmette bench`."""
 WON = 1.5
-"""A cell is won where palmette is so many times faster than the best rival,"""
+"""A cell is won where palmette is this many times faster than the best rival,"""
 NEAR = {"bcast": 1.5, "reduce": 1.5, "allreduce": 1.5, "reduce_scatter": 1.5, "reduce_scatter_block": 1.5}
 NEAR_OTHERS = 1.15
-"""or where it takes at most so many bounds: no plan without help from switches reaches 1 for broadcast and reductions."""
+"""or where its time is at most this multiple of the bound: without in-network support no plan reaches 1 for broadcast
+and reductions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,17 +40,17 @@ class Cell:
     rivals_s: dict[str, float]
     """Of those whose result was right."""
     bound: Limit
-    """0 seconds: nothing is known."""
+    """0 seconds: unknown."""
     checked: bool = True
     """Results were compared byte for byte; large ones are timed only."""
     reason: str = ""
     """Why palmette took the algorithm, or left the call to the MPI."""
     ended: bool = True
-    """Palmette came to this cell: without a time its result was wrong."""
+    """Palmette finished this cell: without a time its result was wrong."""
 
     @property
     def missing(self) -> str:
-        """What stands where palmette has no time."""
+        """The text in place of palmette's missing time."""
         return "wrong" if self.ended else "no time"
 
     @property
@@ -63,22 +64,22 @@ class Cell:
 
     @property
     def ratio(self) -> float | None:
-        """Palmette's time over the best rival's; None without one, or where that takes no time, having nothing to move."""
+        """Palmette's time over the best rival's; None without one, or where that is 0, with nothing to move."""
         return self.palmette_s / self._best_s if self._best_s > 0 and self.palmette_s is not None else None
 
     @property
     def multiple(self) -> float | None:
-        """Palmette's time in bounds."""
+        """Palmette's time as a multiple of the bound."""
         return self.palmette_s / self.bound.seconds if self.bound.seconds > 0 and self.palmette_s is not None else None
 
     @property
     def is_slower(self) -> bool:
-        """By more than the margin than the best rival."""
+        """Slower than the best rival by more than the margin."""
         return bool(self.rivals_s) and self.palmette_s is not None and self.palmette_s > WITHIN * self._best_s
 
     @property
     def is_good(self) -> bool:
-        """Far ahead of the best rival, or near the bound."""
+        """Much faster than the best rival, or near the bound."""
         if self.palmette_s == 0:
             return True
         near = NEAR.get(self.collective, NEAR_OTHERS)
@@ -109,7 +110,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """A contender that didn't end well, or was wrong."""
+    """A contender that failed or whose result was wrong."""
 
     collective: str
     placement: str
@@ -138,7 +139,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is compared."""
+    """A comparison to run."""
 
     jobs: Sequence[Job]
     collectives: Sequence[str]
@@ -161,7 +162,7 @@ class Asked:
         return (0,) if collective == "barrier" else self.sizes_of.get(collective, self.sizes)
 
     def contenders_for(self, collective: str, size: int) -> tuple[str, ...]:
-        """Return who is asked, palmette first."""
+        """Return the contenders, palmette first."""
         first, others = self.rivals_from.get(collective, (0, self.rivals))
         return (PALMETTE, *(others if size >= first else self.rivals))
 
@@ -191,17 +192,17 @@ def _together(sizes: Sequence[int], collective: str, ranks: int) -> list[list[in
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """All that came out."""
+    """All results."""
 
     cells: list[Cell]
     troubles: list[Trouble]
     loads: Sequence[EdgeLoad] = ()
-    """What the background alone takes of each link: palmette was told."""
+    """Load of each link by the background alone, which palmette gets in its topology."""
     notes: Sequence[str] = ()
 
 
 def compare(smpirun: str, asked: Asked, parameters: Parameters, done: Callable[[str], None]) -> Compared:
-    """Run every job; `done` is told of each simulation that ended. Raises SimulateError as `simulate` does."""
+    """Run every job; `done` is called with each finished simulation's name. Raises SimulateError as `simulate` does."""
     with simgrid.ended_with():
         asked, notes = _watched(smpirun, asked, parameters)
     notes += _few_rivals(asked)
@@ -229,7 +230,7 @@ def compare(smpirun: str, asked: Asked, parameters: Parameters, done: Callable[[
             with simgrid.ended_with():
                 outcomes = list(zip(runs, pool.map(one, runs), strict=True))
         except BaseException:
-            # Ctrl-C, for instance: none goes on until its limit.
+            # Such as Ctrl-C: stop the others, too.
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     cells, troubles = [], []
@@ -243,7 +244,7 @@ def compare(smpirun: str, asked: Asked, parameters: Parameters, done: Callable[[
 
 
 def _watched(smpirun: str, asked: Asked, parameters: Parameters) -> tuple[Asked, list[str]]:
-    """Return the same with backgrounds of known load, each watched once; a note where it takes too long to be known."""
+    """Return the same with backgrounds of known load, each measured once; a note where that takes too long."""
     found: dict[tuple[int, tuple[str, ...], int], Background] = {}
     jobs: list[Job] = []
     notes: list[str] = []
@@ -259,7 +260,7 @@ def _watched(smpirun: str, asked: Asked, parameters: Parameters) -> tuple[Asked,
                     smpirun, job.cluster, job.background, parameters, cpu_limit_s=asked.cpu_limit_s, store=asked.store
                 )
             except SimulateError as error:
-                notes.append(f"palmette isn't told the load of links: {error}")
+                notes.append(f"palmette doesn't know the load of links: {error}")
         jobs.append(replace(job, background=found[key]))
     return replace(asked, jobs=jobs), notes
 
@@ -268,8 +269,8 @@ def _few_rivals(asked: Asked) -> Iterator[str]:
     for collective, (first, rivals) in asked.rivals_from.items():
         if any(size >= first for size in asked.sizes_for(collective)) and collective in asked.collectives:
             yield (
-                f"{collective} of {size_text(first)} and more: the rival asked is {', '.join(rivals)}, as others take too"
-                " long to simulate"
+                f"{collective} of {size_text(first)} and more: the rival asked is {', '.join(rivals)}, as others take"
+                " too long to simulate"
             )
 
 

@@ -1,18 +1,18 @@
-"""How soon a vector can be with every rank when each message keeps its sender busy and hosts share a link each.
+"""Lower bound on broadcast latency with bandwidth: messages keep their sender busy, and each host has one link.
 
-The postal model (src/palmette/model/spread.hpp) with bytes. Ranks sit on hosts, hosts in groups; *home* is the group of
-the root (or the root's host alone), and what is bounded is how soon the hosts outside of it have the vector:
+The postal model (src/palmette/model/bound/spread.hpp) extended by bytes. Ranks sit on hosts, hosts in groups; *home* is
+the group of the root (or the root's host alone). Bounded is the time until the hosts outside of it have the vector:
 
-- Who has heard of any byte may begin a message each gap, inside its host and to another one at once. A host that is
-  entered again counts as a new one; no more ranks and hosts have heard than there are.
-- A message carries the vector once at most, a copy. Copies leave no faster than the links of the hosts that have heard
-  let them.
-- Each byte has to reach each rank of each host. What a copy that comes with so much time left does for its host is at
-  most the share of the host's ranks that hear of it by messages inside; averaged over bytes, these shares must add up
-  to one for each host.
+- A rank is informed once it has received any byte. An informed rank may begin a message each gap, an intra-node and an
+  inter-node one concurrently. A host that is entered again counts as a new one; no more ranks and hosts are informed
+  than there are.
+- A message carries at most one copy of the vector. Copies leave no faster than the links of the informed hosts allow.
+- Each byte has to reach each rank of each host. A copy that arrives with so much time left contributes at most the
+  share of the host's ranks that intra-node messages can still inform; averaged over bytes, these shares must add up to
+  one for each host.
 
-Each of these lets ranks do more than they can, so that no schedule is faster, whether it cuts the vector or not. Turned
-round in time, with the receivers' gaps, it bounds how soon the root can have the sum of all.
+Each of these is a relaxation, so that no schedule is faster, whether it cuts the vector or not. Reversed in time, with
+the receivers' gaps, it is a lower bound on the time of a reduction to the root.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from numpy.typing import NDArray
 from palmette import _core
 
 _STEPS_A_COST = 20
-"""Steps of time in the smallest gap or latency; all times are rounded down to them."""
+"""Time steps in the smallest gap or latency; all times are rounded down to steps."""
 _STEPS_A_LATENCY = 512
 """At most, of the longest one."""
 _MOST_STEPS = 1 << 14
-"""Where nobody can have everything by then, that is the bound."""
+"""If the vector can't be everywhere by then, that is the bound."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
-    """For how long an end of a message is busy with it, and the least latency inside a host, in seconds."""
+    """The gaps for which a message keeps one end busy, and the least intra-node latency, in seconds."""
 
     inside_s: float
     between_s: float
@@ -43,7 +43,7 @@ class Gaps:
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What messages cost, in seconds: both ends and the wires are in a latency, gaps keep the one end busy."""
+    """Costs of messages, in seconds: a latency includes both overheads and the wire, a gap keeps one end busy."""
 
     gaps: Gaps
     near_latency_s: float
@@ -56,7 +56,7 @@ class Costs:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How many hosts there are at home and outside, and how many ranks they have."""
+    """Numbers of hosts at home and outside, and of their ranks."""
 
     root_ranks: int
     """Of the root's host."""
@@ -95,7 +95,7 @@ def least_of_job_s(job: _core.Job, root: int, gaps: Gaps, size_bytes: int) -> fl
 
 
 def least_delivery_s(shape: Shape, costs: Costs, size_bytes: int) -> float:
-    """Return a lower bound in seconds on when all ranks outside of home can have the root's vector; 0: nothing follows.
+    """Return a lower bound on the time in seconds until all ranks outside of home have the root's vector; 0: no bound.
 
     Time: the square of the bound in steps, of which there are 2 ** 14 at most.
     """
@@ -115,29 +115,29 @@ def _times(costs: Costs) -> tuple[float, float, float, float, float]:
 
 
 class _Region:
-    """Home, or all the rest: who has heard, and what has left its hosts."""
+    """Home, or all the rest: informed ranks, and the copies that have left its hosts."""
 
     def __init__(self, steps: int, hosts: int, ranks: int) -> None:
         self.begun = np.zeros(steps)
         """Messages to other hosts, by the step in which they begin."""
         self.left = np.zeros(steps)
-        """Copies that links let through."""
-        self._heard = np.zeros(steps)
+        """Copies that the links can transmit."""
+        self._informed = np.zeros(steps)
         self._hosts, self._ranks = hosts, ranks
         self._entries_left, self._ranks_left = float(ranks), float(ranks)
         self._entered, self._waiting = 0.0, 0.0
 
     def enter(self, step: int, entries: float, growth: NDArray[np.float64]) -> None:
-        """So many ranks of hosts that hadn't heard hear of it from outside; `growth`: those of the host that do after one."""
+        """Inform ranks of new hosts by inter-node messages; `growth`: ranks of a host informed after its first one."""
         entries = min(entries, self._entries_left)
         if entries > 0:
             self._entries_left -= entries
             self._entered = min(self._entered + entries, self._hosts)
-            self._heard[step:] += entries * growth[: len(self._heard) - step]
+            self._informed[step:] += entries * growth[: len(self._informed) - step]
 
-    def go_on(self, step: int, gap: int, copies_a_step: float) -> None:
-        """Ranks that have heard begin messages, and links carry what has been begun."""
-        new = min(float(self._heard[step]), self._ranks_left)
+    def advance(self, step: int, gap: int, copies_a_step: float) -> None:
+        """Informed ranks begin messages, and links transmit the queued copies."""
+        new = min(float(self._informed[step]), self._ranks_left)
         self._ranks_left -= new
         self.begun[step] = new + _at(self.begun, step - gap)
         self._waiting += self.begun[step]
@@ -157,8 +157,8 @@ def _first_step(shape: Shape, costs: Costs, size_bytes: int, step_s: float, step
     for step in range(steps):
         home.enter(step, _at(home.begun, step - near) + _at(rest.begun, step - far), growth_at_home)
         rest.enter(step, _at(home.begun, step - far) + _at(rest.begun, step - near), growth)
-        home.go_on(step, gap, copies_a_step)
-        rest.go_on(step, gap, copies_a_step)
+        home.advance(step, gap, copies_a_step)
+        rest.advance(step, gap, copies_a_step)
         copies[step] = _at(home.left, step - far) + _at(rest.left, step - near)
     shares = np.minimum(np.cumsum(growth) / shape.fewest_ranks, 1.0)
     reached = np.convolve(copies, shares)[:steps] >= shape.hosts * (1 - 1e-9)
@@ -166,7 +166,7 @@ def _first_step(shape: Shape, costs: Costs, size_bytes: int, step_s: float, step
 
 
 def _growth(ranks: int, gap: int, latency: int, steps: int) -> NDArray[np.float64]:
-    """How many of a host's ranks hear of it in each step after the first one, in step 0, has."""
+    """How many of a host's ranks are informed in each step, the first one in step 0."""
     new, begun = np.zeros(steps), np.zeros(steps)
     left = float(ranks)
     for step in range(steps):

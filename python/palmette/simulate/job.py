@@ -1,4 +1,4 @@
-"""A simulated job: a cluster, where the measured ranks sit on it, and what disturbs them."""
+"""A simulated job: a cluster, the placement of the measured ranks, and background traffic."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from palmette.topology.placement import PlacementError, hosts_of_ranks
 
 @dataclass(frozen=True, slots=True)
 class Background:
-    """Ranks beside the measured ones that exchange all with all, `size_bytes` for each other one in a round."""
+    """Background traffic: additional ranks that run an all-to-all with blocks of `size_bytes` in rounds."""
 
     hosts: tuple[str, ...]
     size_bytes: int
     loads: tuple[EdgeLoad, ...] = ()
-    """What they take of each link while nothing else is there: palmette is told."""
+    """The load of each link by this traffic alone, which palmette gets in its topology."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Where the measured ranks sit, and what disturbs them."""
+    """The placement of the measured ranks, and the background traffic."""
 
     cluster: Cluster
     placement: str
@@ -42,6 +42,6 @@ def make_job(cluster: Cluster, placement: str, ranks: int | None, background: Ba
 
 
 def background_of(cluster: Cluster, traffic: Traffic) -> Background:
-    """Return the background that the benchmark's `--traffic` asks for: for half of the places below each switch, or all."""
+    """Return the background of the benchmark's `--traffic`: on half of the places below each switch, or on all."""
     hosts = hosts_of_processes(cluster.topology.machine.tree, dict(cluster.hosts), traffic)
     return Background(tuple(hosts), traffic.size_bytes)

@@ -1,4 +1,4 @@
-"""Simulations that were done before: the same input gives the same times to the last digit, so each is done once."""
+"""Cache of simulations: they are deterministic, the same input gives the same times to the last digit."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class Asked:
     settings: Sequence[str]
     arguments: Sequence[str]
     program: str
-    """For palmette a digest of the program that has it inside, for a rival nothing: all share one, which is in the key."""
+    """A digest of the program with palmette linked in; empty for a rival: they share a program, which is in the key."""
     topology: str
-    """The topology that palmette reads, for a rival nothing."""
+    """The topology that palmette reads; empty for a rival."""
     environment: dict[str, str]
 
     @property
     def key(self) -> str:
-        """A name for it: a program that measures otherwise gives another one."""
+        """The hash of all inputs, including the programs."""
         everything = [
             [_digest(part) for part in ([simgrid.START] if self.program else [simgrid.ALONE, simgrid.START])],
             self.simgrid,
@@ -51,7 +51,7 @@ class Asked:
 
 @cache
 def _digest(part: Path) -> str:
-    """Of what is preloaded into the simulator, or runs in it; empty where it isn't built."""
+    """Digest of a program or preload library of the simulator; empty where it isn't built."""
     return hashlib.sha256(part.read_bytes()).hexdigest() if part.is_file() else ""
 
 
@@ -67,7 +67,7 @@ class Kept:
             raise SimulateError(f"can't keep results in {folder}: {error.strerror}; choose another folder") from None
 
     def find(self, asked: Asked, cpu_limit_s: int) -> tuple[Ended, dict[str, Any] | None] | None:
-        """Return how it ended and palmette's report, or None. One that had less time than now and needed more isn't taken."""
+        """Return the outcome and palmette's report, or None; also None if it timed out under a shorter limit."""
         try:
             kept: dict[str, Any] = json.loads(self._file(asked).read_text(encoding="utf-8"))
             ended = Ended(kept["output"], kept["errors"], kept["trouble"])
@@ -78,7 +78,7 @@ class Kept:
         return None if ended.trouble and limit_s < cpu_limit_s else (ended, report)
 
     def keep(self, asked: Asked, ended: Ended, report: dict[str, Any] | None, cpu_limit_s: int) -> None:
-        """Write it down, whole or not at all."""
+        """Store it atomically."""
         file = self._file(asked)
         partial = file.with_suffix(f".{os.getpid()}.{threading.get_ident()}.partial")
         document = {
@@ -93,7 +93,7 @@ class Kept:
             partial.replace(file)
         except OSError as error:
             raise SimulateError(
-                f"can't write {file}: {error.strerror}; free some room, or choose another folder"
+                f"can't write {file}: {error.strerror}; free disk space, or choose another folder"
             ) from None
 
     def _file(self, asked: Asked) -> Path:

@@ -1,16 +1,17 @@
-"""The least time of a collective on a simulated cluster: its links, what one host can take in, and who can have heard.
+"""Lower bounds on the time of a collective on a simulated cluster: links, a host's memory and link, broadcast latency.
 
-Messages cost what the simulator's parameters say, and memory is not shared, so more is known than on a real cluster:
+Message costs are the simulator's parameters, and there is no shared memory, so the bounds are tighter than on a real
+cluster:
 
-- *Links*: what must cross an edge (`palmette bound`) over its capacity, after the latency of the first message that crosses it
-  and with what both ends are busy.
-- *A host*: each of its ranks gets (or hands out) all that it must by messages, and these share the host's memory and its link.
-- *Word of mouth*: how soon every rank can have heard of the root, or the root of every rank, when each message keeps its
-  sender, or its receiver, busy: the postal model on ranks, hosts and groups of hosts (src/palmette/model/spread.hpp), and with
-  the links that the bytes must share (delivery.py).
+- *Links*: the bytes that must cross an edge (`palmette bound`) over its capacity, after the latency of the first
+  message that crosses it, overheads of both ends included.
+- *A host*: all data that its ranks must get (or send) moves by messages, which share the host's memory and its link.
+- *Broadcast latency*: the least time until every rank is informed by the root, or the root by every rank, when each
+  message keeps its sender, or its receiver, busy: the postal model on ranks, hosts and groups of hosts
+  (src/palmette/model/bound/spread.hpp), and with the links that the bytes must share (delivery.py).
 
-Messages beyond the eager limit keep nobody busy in the simulation; where a message can be so long only the time on the wires
-counts of a latency, and nothing follows from word of mouth.
+Messages beyond the eager limit have no overhead in the simulation; where a message can be that long, only the wire part
+of a latency counts, and the postal model gives no bound.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def bound_s(job: Job, parameters: Parameters, collective: str, size_bytes: int, 
 
 
 def limit_of(job: Job, parameters: Parameters, collective: str, size_bytes: int, root: int) -> Limit:
-    """Return the largest of these limits, of the measured ranks, without the background; 0 seconds: nothing is known."""
+    """Return the largest of these limits, of the measured ranks, without the background; 0 seconds: unknown."""
     kind = _core.collective_of(collective)
     if size_bytes == 0 and kind != "barrier":
         return Limit(0.0, "nothing to move")
@@ -44,18 +45,18 @@ def limit_of(job: Job, parameters: Parameters, collective: str, size_bytes: int,
     terms = _core.bound_terms(core, kind, size_bytes, root, messages_only=True, ends=_ends(parameters))
     is_eager = _longest_bytes(kind, size_bytes, core.size) <= parameters.eager_bytes
     found = list(_links(terms, kind, 0.0 if is_eager else parameters.ends_between_s))
-    found.append(Limit(terms.copy.seconds, "what a rank copies in its memory"))
-    found.append(Limit(terms.reduce.seconds, "what a rank adds up in its memory"))
+    found.append(Limit(terms.copy.seconds, "local copies of a rank"))
+    found.append(Limit(terms.reduce.seconds, "local reductions of a rank"))
     found.append(Limit(_host_s(job, parameters, kind, size_bytes, root), "a host's memory and its link"))
     if is_eager:
-        found.append(Limit(terms.rounds.seconds, "word of mouth from rank to rank"))
-        words_s = _delivery_s(core, parameters, kind, size_bytes, root)
-        found.append(Limit(words_s, "word of mouth, and links that copies share"))
+        found.append(Limit(terms.rounds.seconds, "broadcast latency by the postal model"))
+        delivery_s = _delivery_s(core, parameters, kind, size_bytes, root)
+        found.append(Limit(delivery_s, "broadcast latency by the postal model with shared links"))
     return max(found, key=lambda limit: limit.seconds)
 
 
 def _delivery_s(core: _core.Job, parameters: Parameters, kind: str, size_bytes: int, root: int) -> float:
-    """From the root to all, or from all to it; of what each rank gets another part of, only the word goes round."""
+    """From the root to all, or from all to it. Where ranks get different blocks, only the latency counts, no bytes."""
     send_inside_s, receive_inside_s, send_between_s, receive_between_s = _ends(parameters)
     bytes_of_all = size_bytes if kind in (*_VECTORS, "allgather") else 0
     found_s = 0.0
@@ -71,14 +72,14 @@ def _delivery_s(core: _core.Job, parameters: Parameters, kind: str, size_bytes: 
 
 
 def _longest_bytes(kind: str, size_bytes: int, ranks: int) -> int:
-    """More than a message needs to carry."""
+    """Upper bound on the payload of a message."""
     if kind in _VECTORS:
         return size_bytes
     return size_bytes * ranks * (ranks if kind == "alltoall" else 1)
 
 
 def _nearest(cluster: Cluster) -> Topology:
-    """The topology; where groups are joined pairwise, with the least latency at every level, as no level's is one way's."""
+    """The topology; where groups are joined pairwise, with the least latency at every level, as paths skip levels."""
     if not cluster.mesh:
         return cluster.topology
     machine = cluster.topology.machine
@@ -99,9 +100,9 @@ def _ends(parameters: Parameters) -> tuple[float, float, float, float]:
 
 
 def _links(terms: _core.BoundTerms, kind: str, ends_s: float) -> Iterator[Limit]:
-    """Each level's slowest edge, or all of its edges together: bytes flow when the first message has come that far.
+    """Each level's slowest edge, or all of its edges together: bytes flow once the first message has arrived there.
 
-    `ends_s`: part of the latency that a message needn't take.
+    `ends_s`: the overheads, to be left out of the latency.
     """
     least_s = float("inf")
     for level in terms.levels:
@@ -118,7 +119,7 @@ def _links(terms: _core.BoundTerms, kind: str, ends_s: float) -> Iterator[Limit]
 
 
 def _host_s(job: Job, parameters: Parameters, kind: str, size_bytes: int, root: int) -> float:
-    """Some host: the bytes that its ranks must get or hand out by messages, over its memory and its link."""
+    """The slowest host: the bytes that its ranks must get or send by messages, over its memory and its link."""
     p = len(job.seats)
     ranks_of = Counter(job.seats)
     if p < 2:
@@ -130,8 +131,8 @@ def _host_s(job: Job, parameters: Parameters, kind: str, size_bytes: int, root: 
         memory = parameters.memory_bytes_per_s
         link = 0.0 if is_alone else host.up_bytes_per_s or parameters.unknown_bytes_per_s
         if kind == "allreduce":
-            # To bring each element's sum to k members takes 2 (k - 1) messages (one-way gossip). The host's ranks and all
-            # others, taken for one, are k; messages to and from the others cross the link, one direction each.
+            # The sum of an element at k members takes at least 2 (k - 1) messages (one-way gossip). The k members are
+            # the host's ranks and all others as one; messages to and from these cross the link, one direction each.
             found_s = 2 * size_bytes * (ranks - is_alone) / (memory + 2 * link)
         else:
             has_root = job.seats[root] == host.name
@@ -142,8 +143,8 @@ def _host_s(job: Job, parameters: Parameters, kind: str, size_bytes: int, root: 
 
 
 def _each_way_bytes(kind: str, size_bytes: int, ranks: int, p: int, has_root: bool) -> int:
-    """What so many ranks of a host must get, or must hand out, by messages at least."""
+    """The least bytes that so many ranks of a host must get, or must send, by messages."""
     if kind in ("bcast", "reduce"):
         return size_bytes * (ranks - has_root)
-    # Every other block comes; every contribution to another's block leaves.
+    # Every other rank's block arrives; every contribution to another's block leaves.
     return size_bytes * (p - 1) * ranks if kind in ("allgather", "reduce_scatter") else 0

@@ -1,4 +1,4 @@
-"""A comparison on the benchmark's page: the best rival of each cell stands where the MPI alone does."""
+"""A comparison on the benchmark's page: the best rival of each cell takes the place of the MPI alone."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from palmette.simulate.job import Job
 
 def write_comparison(path: Path, jobs: Sequence[Job], compared: Compared, simgrid: str, command: str) -> None:
     """Write the page to `path`. Raises BenchError when that can't be done."""
-    # Without a right rival, or a time of palmette's, nothing is compared: such cells are told of as troubles are.
-    # What takes no time, having nothing to move, can't be drawn.
+    # Cells without a right rival, or without palmette's time, are listed with the failures.
+    # Cells without data take no time, and can't be drawn on a logarithmic axis.
     rows = [
         _row(cell, simgrid)
         for cell in compared.cells
@@ -73,7 +73,7 @@ def _once(time_s: float) -> Summary:
 
 
 def _job(job: Job, compared: Compared, simgrid: str) -> results.Job:
-    """As far as the page shows a job: where its ranks sit, what palmette chose and what went wrong."""
+    """The part of a job that the page shows: placement, palmette's choices and errors."""
     mine = [cell for cell in compared.cells if cell.placement == job.placement]
     troubles = [trouble for trouble in compared.troubles if trouble.placement == job.placement]
     without = [

@@ -1,4 +1,4 @@
-"""The simulator's parameters: read from one file, where each stands with its source."""
+"""The simulator's parameters: read from one file, which gives the source of each."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ FILE = Path(__file__).with_name("parameters.json")
 
 @dataclass(frozen=True, slots=True)
 class EndCost:
-    """For how long a rank is busy with a message, and with each byte of it."""
+    """Overhead of one end of a message, per message and per byte."""
 
     message_s: float
     byte_s: float
 
     @property
     def text(self) -> str:
-        """As the benchmark program takes it."""
+        """In the form of the benchmark program's option."""
         return f"{self.message_s!r},{self.byte_s!r}"
 
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """Seconds, bytes and bytes per second; what each means stands in the file."""
+    """Seconds, bytes and bytes per second; the file describes each."""
 
     node_latency_s: float
     tier_latency_s: float
@@ -57,12 +57,12 @@ class Parameters:
 
     @property
     def ends_between_s(self) -> float:
-        """What both ends of a tiny message between hosts take: part of its latency."""
+        """Both overheads of a tiny inter-node message, which are part of its latency."""
         return self.send_between_message_s + self.receive_between_message_s
 
     @property
     def ends_inside_s(self) -> float:
-        """What both ends of a tiny message inside a host take: part of its latency."""
+        """Both overheads of a tiny intra-node message, which are part of its latency."""
         return self.send_inside_message_s + self.receive_inside_message_s
 
 

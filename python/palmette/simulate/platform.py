@@ -1,11 +1,11 @@
-"""A SimGrid platform from a topology: hosts, switches, and links that are shared by what crosses them.
+"""A SimGrid platform from a topology: hosts, switches, and shared links.
 
 - A host's link and a switch's uplink carry their capacity in each direction (SPLITDUPLEX).
-- An uplink of several cables also limits one message to one cable's rate (FATPIPE), where the fabric tells the cables.
-- Messages between ranks of one host share its memory (one SHARED link).
-- A level's latency is spread over the links that a message crosses, after what both ends take of it.
+- An uplink of several cables also limits one message to one cable's rate (FATPIPE), where the fabric lists the cables.
+- Intra-node messages share the host's memory (one SHARED link).
+- A level's latency is spread over the links that a message crosses, less the overheads of both ends.
 
-Switches are zones in zones: one zone of hosts is a star around its router, the zones above find their ways by Floyd. Where the
+Switches are nested zones: one zone of hosts is a star around its router, the zones above are routed by Floyd. Where the
 groups of a level are joined pairwise (`mesh`), as in a dragonfly, there is a link for each pair instead of uplinks.
 """
 
@@ -23,7 +23,7 @@ _HEAD = """<?xml version='1.0'?>
 <platform version="4.1">
 """
 _ROUTER_SUFFIX = "!router"
-"""Of names of zones and links: no host name has a `!`."""
+"""Suffix of routers. `!` marks zones, links and routers: no host name has one."""
 
 
 def platform_xml(topology: Topology, parameters: Parameters, mesh: Mapping[str, float] | None = None) -> str:
@@ -82,7 +82,7 @@ class _Writer:
                     f' symmetrical="NO"><link_ctn id="{inner}!up" direction="{way}"/>{cables}</zoneRoute>\n'
                 )
         if hosts:
-            # Hosts on a switch that has switches below it as well: a star of their own at no distance.
+            # Hosts on a switch that also has switches below it: a star of their own at zero latency.
             inner = self.next_name()
             yield from self.star(hosts, inner)
             links.append(_link(f"{inner}!up", self.parameters.unknown_bytes_per_s, 0, "FATPIPE"))
@@ -96,8 +96,8 @@ class _Writer:
         yield "</zone>\n"
 
     def pairwise(self, groups: list[TreeNode], name: str) -> Iterator[str]:
-        """Groups of which any two have a link of their own; where a group is joined inside likewise, each of its members
-        has its share of the links to other groups (Kim et al., ISCA 2008), and ways are the shortest.
+        """Groups with a link between any two; where a group is itself joined pairwise, each of its members has its
+        share of the links to other groups (Kim et al., ISCA 2008). Routing is minimal.
         """
         yield f'<zone id="{name}" routing="Floyd">\n'
         level = groups[0].level or ""
@@ -125,7 +125,7 @@ class _Writer:
         yield "</zone>\n"
 
     def gate(self, zone: str, link: int, links: int) -> str:
-        """The router in a zone at which its link number `link` of so many ends."""
+        """The router in a zone at which link number `link` of `links` ends."""
         members = self.members.get(zone)
         return (members[link * len(members) // links] if members else zone) + _ROUTER_SUFFIX
 
@@ -169,7 +169,7 @@ def _link(name: str, bytes_per_s: float, latency_s: float, sharing: str) -> str:
 
 
 def _edge_latencies(topology: Topology, parameters: Parameters) -> dict[str, float]:
-    """Return the latency of an edge of each level, such that a message's whole way takes what its level says."""
+    """Return the latency of an edge of each level, such that a message's whole path has the latency of its level."""
     found: dict[str, float] = {}
     below_s = parameters.ends_between_s
     names = [level.name for level in topology.machine.levels]

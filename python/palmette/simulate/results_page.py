@@ -1,4 +1,4 @@
-"""A comparison as a Markdown page, for docs/results: means first, then every cell, with those that miss marked."""
+"""A comparison as a Markdown page, for docs/results: means first, then every cell, targets missed marked."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ def _lines(title: str, sentence: str, command: str, simgrid: str, compared: Comp
     slower = [cell for cell in cells if cell.is_slower or cell.palmette_s is None]
     good = sum(cell.is_good for cell in cells)
     yield f"Of {len(cells)} cells {len(cells) - len(slower)} are not slower than the best rival by more than"
-    yield f"{100 * (WITHIN - 1):.0f} %, and {good} are at least {WON} times faster than it or within {NEAR_OTHERS} bounds"
+    yield (
+        f"{100 * (WITHIN - 1):.0f} %, and {good} are at least {WON} times faster than it or within {NEAR_OTHERS} bounds"
+    )
     yield f"({NEAR['bcast']} for broadcast and reductions)."
     alone = [cell for cell in compared.cells if not cell.rivals_s and cell.palmette_s is not None]
     if alone:

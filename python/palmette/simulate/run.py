@@ -20,27 +20,27 @@ from palmette.simulate.parameters import Parameters
 from palmette.simulate.platform import platform_xml
 
 SELECTORS = ("ompi", "mpich", "mvapich2", "impi")
-"""The simulator's copies of other MPIs' choices."""
+"""The simulator's copies of other MPIs' algorithm selection."""
 PALMETTE = "palmette"
 CHECKED_BYTES = 2 << 30
-"""Sizes with more than this in all ranks' buffers together are timed in memory that the ranks share, and not compared."""
+"""Sizes with more than this in all ranks' buffers together are timed with shared buffers, and results not compared."""
 UNDERNEATH = {"smpi/coll-selector": "mpich", "smpi/allreduce": "rdb", "smpi/bcast": "binomial_tree"}
-"""What stands below palmette, for its start and the calls that it refuses: mpich's choices, but short ones of these two
-collectives by algorithms that don't ask first which ranks share a host."""
+"""The selection below palmette, for its initialisation and the calls that it refuses: mpich's, but for these two
+collectives algorithms that don't query first which ranks share a host."""
 
 _SOLVER = {"alltoall": {"maxmin/precision": "1e-4"}}
-"""Rates are summed up to rounding: with tens of thousands of messages under way at 1e9 bytes a second that is more than the
-simulator's own 1e-5, and it ends with "cannot saturate more a constraint that has no active element"."""
+"""The rounding error of summed rates: with tens of thousands of messages in flight at 1e9 bytes a second it exceeds the
+simulator's default of 1e-5, which then fails with "cannot saturate more a constraint that has no active element"."""
 _COARSE = {"surf/precision": "1e-7"}
 _COARSE_RANKS = 512
-"""Messages of large all-to-alls among so many ranks end together where they end within 1e-7 s, and rates are shared out anew
-less often: half of the CPU of exchanges that take milliseconds. The simulator's own is 1e-9."""
+"""In large all-to-alls among so many ranks, messages that end within 1e-7 s end together, so that rates are recomputed
+less often: half of the CPU for exchanges that take milliseconds. The simulator's default is 1e-9."""
 _LARGE_BYTES = 1 << 28
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What a contender took for each size, and what went wrong."""
+    """A contender's times by size, and its errors."""
 
     contender: str
     times_s: dict[int, float] = field(default_factory=dict)
@@ -74,11 +74,10 @@ def simulate(
     store: kept.Kept | None = None,
     factoring: str = "",
 ) -> Outcome:
-    """Run one collective. `contender` is `palmette`, one of SELECTORS, or the name of a single algorithm of the simulator's.
+    """Run one collective. `contender` is `palmette`, one of SELECTORS, or the name of an algorithm of the simulator.
 
     `environment`: PALMETTE_ variables. `store`: simulations done before. `factoring`: palmette runs the collective as a
-    composition, factored so (docs/guide/compose.md). Raises SimulateError where palmette's own part
-    can't have run.
+    composition, factored so (docs/guide/compose.md). Raises SimulateError where palmette didn't run.
     """
     background = job.background.hosts if job.background else ()
     arguments = ["--variant", PALMETTE if contender == PALMETTE else "alone", "--collective", collective]
@@ -116,7 +115,7 @@ def simulate(
 def started(
     smpirun: str, asked: kept.Asked, cpu_limit_s: int, store: kept.Kept | None
 ) -> tuple[simgrid.Ended, dict[str, Any] | None]:
-    """Return how it ended and palmette's report, from the store where it was done before."""
+    """Return the outcome and palmette's report, from the cache where it was done before."""
     found = store.find(asked, cpu_limit_s) if store else None
     if found is None:
         found = _run(smpirun, asked, cpu_limit_s)
@@ -126,20 +125,20 @@ def started(
 
 
 def is_large(collective: str, size: int, ranks: int) -> bool:
-    """Whether all ranks together end with more than 256 MB: such a size is simulated by itself, with a limit of its own."""
+    """Whether all ranks together end with more than 256 MB: such a size is simulated separately, with its own limit."""
     kind = _core.collective_of(collective)
     blocks = 1 if _core.is_rooted(kind) or _core.space_of(kind) == "cut" else ranks  # of each rank
     return size * blocks * ranks > _LARGE_BYTES
 
 
 def end_costs(parameters: Parameters) -> list[str]:
-    """What messages cost their ends, for the benchmark program."""
+    """The overheads of messages, as options of the benchmark program."""
     costs = [word for name, cost in parameters.ends.items() for word in (f"--{name}", cost.text)]
     return [*costs, "--eager", f"{parameters.eager_bytes:.0f}"]
 
 
 def _run(smpirun: str, asked: kept.Asked, cpu_limit_s: int) -> tuple[simgrid.Ended, dict[str, Any] | None]:
-    """Run what is asked; returns palmette's report beside how it ended."""
+    """Run the simulation; return its outcome and palmette's report."""
     with tempfile.TemporaryDirectory(prefix="palmette-simulate-") as temporary:
         folder = Path(temporary)
         if asked.topology:
@@ -195,12 +194,12 @@ def _read(contender: str, ended: simgrid.Ended) -> Outcome:
 
 
 def events_of(ended: simgrid.Ended) -> list[dict[str, Any]]:
-    """What the benchmark program printed, but for what the simulator says in between."""
+    """The benchmark program's output, without the simulator's own lines."""
     return [json.loads(line) for line in ended.output.splitlines() if line.startswith('{"event"')]
 
 
 def _read_report(outcome: Outcome, report: dict[str, Any] | None, collective: str, sizes: Sequence[int]) -> None:
-    """Note what palmette says that it did. Its override must have been called: each call is either served or refused."""
+    """Add palmette's report. Its wrappers must have been called: each call is either served or refused."""
     if report is None:
         if not outcome.trouble:
             raise SimulateError(
@@ -222,7 +221,7 @@ def _read_report(outcome: Outcome, report: dict[str, Any] | None, collective: st
 
 
 def _row_of(served: Sequence[dict[str, Any]], size: int) -> dict[str, Any] | None:
-    """Return the report's row for a size. Forms with lengths of their own report the mean length, or none at all (-1)."""
+    """Return the report's row for a size. The v and w forms report the mean length, or none at all (-1)."""
     for low, high in ((1.0, 1.0), (0.6, 1.6)):
         for row in served:
             if low * row["min_bytes"] <= size <= high * row["max_bytes"] or row["max_bytes"] < 0:

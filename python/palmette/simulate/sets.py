@@ -1,4 +1,4 @@
-"""Comparisons with a name: which cells of which platform, so that one word runs them again."""
+"""Named comparisons: the platform, placements, collectives and sizes of each."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class SimulatedSet:
     sizes_of: Mapping[str, Sequence[int]]
     rivals: Sequence[str] = ("ompi", "mpich", "mvapich2", "impi")
     rivals_from: Mapping[str, tuple[int, Sequence[str]]] = field(default_factory=dict)
-    """Where a collective has others from some size on: flat exchanges of small blocks take too long to simulate."""
+    """Where a collective has other rivals from some size on: flat exchanges of small blocks are slow to simulate."""
     cpu_limit_s: int = 60
     takes: str = ""
     """How long it takes, roughly, on two cores."""
 
     def only(self, collectives: Sequence[str], placements: Sequence[str], sizes: Sequence[int] = ()) -> SimulatedSet:
-        """Return a part of it; empty: all. `sizes`: others than its own.
+        """Return a part of it; empty: all. `sizes` replace its own.
 
         Raises SimulateError for a collective that it doesn't have.
         """

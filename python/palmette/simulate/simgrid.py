@@ -33,9 +33,9 @@ _PALMETTE = {
     "PALMETTE_ENABLE": "1",
     "PALMETTE_SERVE_AFTER": "0",
 }
-"""No real memory, clock or core says anything about a simulated one, and each simulation is about one call."""
-KILLED = "killed, by hand or for want of memory"
-"""What happened to a simulation that says nothing about the next one."""
+"""Properties of the real machine don't apply to the simulated one, and each simulation is about one call."""
+KILLED = "killed, by a user or for lack of memory"
+"""A failure that is no property of the simulation, and not cached."""
 UNKNOWN = "SimGrid has no such selector or algorithm for it"
 _running: set[int] = set()
 _stopped = threading.Event()
@@ -64,16 +64,16 @@ def find_smpirun() -> str:
 
 @cache
 def version(smpirun: str) -> str:
-    """Return SimGrid's version, like `3.32`. Raises SimulateError when it can't be told."""
+    """Return SimGrid's version, like `3.32`. Raises SimulateError when it can't be read."""
     text = subprocess.run([smpirun, "-version"], capture_output=True, text=True, check=False).stdout
     match = re.search(r"version (\d+\.\d+)", text)
     if match is None:
-        raise SimulateError(f"{smpirun} -version tells no version; reinstall SimGrid {VERSION}")
+        raise SimulateError(f"{smpirun} -version prints no version; reinstall SimGrid {VERSION}")
     return match[1]
 
 
 def configuration(parameters: Parameters, selector: dict[str, str]) -> list[str]:
-    """Return SimGrid's settings: the links' own figures and nothing of the simulator's calibration of another cluster."""
+    """Return SimGrid's settings: the links' plain values, without the simulator's calibration of another cluster."""
     eager = f"{parameters.eager_bytes:.0f}"
     settings = {
         "smpi/privatization": "dlopen",
@@ -114,7 +114,7 @@ def start(
     preloaded = ":".join(filter(None, [str(START), own.get("LD_PRELOAD", "")]))
 
     def limit() -> None:
-        # A group to be ended as a whole. Not a session: Linux shares the processors evenly among sessions, not jobs.
+        # A process group, to be killed as a whole. Not a session: Linux schedules sessions fairly, not jobs.
         os.setpgid(0, 0)
         resource.setrlimit(resource.RLIMIT_CPU, (cpu_limit_s, cpu_limit_s + 5))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -122,7 +122,7 @@ def start(
     with subprocess.Popen(
         command,
         cwd=folder,
-        # The simulator's copies of the program, one a rank, go where they are removed with the rest.
+        # The simulator's copies of the program, one a rank, are removed with the folder.
         env=own | {"TMPDIR": str(folder), "LD_PRELOAD": preloaded} | _PALMETTE | environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -134,7 +134,7 @@ def start(
         _running.add(process.pid)
         try:
             if _stopped.is_set():
-                # It was being started while the others were stopped.
+                # Started while the others were being stopped.
                 os.killpg(process.pid, signal.SIGKILL)
             output, errors = process.communicate(timeout=20 * cpu_limit_s)
         except BaseException as error:
@@ -183,6 +183,6 @@ def _trouble(status: int, text: str, cpu_limit_s: int) -> str:
         name = signal.Signals(number).name if number in list(signal.Signals) else str(number)
         # Some patterns of many short messages break SimGrid 3.32's solver (docs/guide/simulate.md).
         solver = number == signal.SIGABRT and "MaxMin::do_solve" in text
-        return f"SimGrid's solver gave up ({name})" if solver else f"the simulator crashed ({name})"
+        return f"SimGrid's solver failed ({name})" if solver else f"the simulator crashed ({name})"
     match = re.search(r"xbt_assert|Segmentation fault|Access violation|simbench: .*|Unknown.*|no such.*", text)
     return f"failed ({match[0].strip()[:60]})" if match else f"failed (status {status})"

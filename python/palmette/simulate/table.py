@@ -1,4 +1,4 @@
-"""What is printed of a comparison: tables of 80 columns, and what stands below them."""
+"""Printed output of a comparison: tables of 80 columns, and the notes below them."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def table_lines(compared: Compared, rivals: bool = True) -> list[str]:
             f"{size_text(cell.size_bytes):>6} {own:>9} {rival:>20} {_number(cell.ratio):>6} "
             f"{_number(cell.multiple) + 'x' if cell.multiple is not None else '-':>7}  "
         )
-        lines.append(line + _cut(cell.algorithm, _room(line)))
+        lines.append(line + _cut(cell.algorithm, _width_left(line)))
     return lines[1:]
 
 
 def closing_lines(compared: Compared) -> list[str]:
-    """What stands below the tables: how to read them, means, algorithms in full, troubles."""
-    lines = ["ratio: palmette / best rival, in simulated time. bound: in physical bounds."]
+    """The notes below the tables: legend, means, algorithms in full, failures."""
+    lines = ["ratio: palmette / best rival, in simulated time. bound: multiple of the physical bound."]
     for collective, means in groupby(means_of(compared.cells), key=lambda mean: mean.collective):
         *single, whole = means
         each = [f"{mean.placement} {mean.ratio:.2f}" for mean in single if mean.ratio is not None]
@@ -57,7 +57,7 @@ def closing_lines(compared: Compared) -> list[str]:
 
 
 def load_notes(loads: Sequence[EdgeLoad]) -> list[str]:
-    """What palmette was told of the traffic: of each level the busiest link. Nothing without traffic."""
+    """The load by traffic that palmette knows: the busiest link of each level. Empty without traffic."""
     busiest: dict[str, EdgeLoad] = {}
     for load in loads:
         if load.level not in busiest or load.share > busiest[load.level].share:
@@ -65,11 +65,11 @@ def load_notes(loads: Sequence[EdgeLoad]) -> list[str]:
     if not busiest:
         return []
     each = ", ".join(f"{load.name} {100 * load.share:.0f} % ({level})" for level, load in busiest.items())
-    return [f"of the links the traffic alone takes, which palmette is told: {each}; of each level the busiest"]
+    return [f"load of links by the traffic alone, as palmette knows it: {each}; of each level the busiest"]
 
 
 def load_json(load: EdgeLoad) -> dict[str, Any]:
-    """What the traffic alone takes of a link, as an object."""
+    """The load of a link by the traffic alone, as a JSON object."""
     return {"name": load.name, "level": load.level, "load": load.share}
 
 
@@ -113,7 +113,7 @@ def _algorithms_in_full(cells: Sequence[Cell]) -> list[str]:
     lines = []
     at: dict[tuple[str, str], list[int]] = {}
     for cell in cells:
-        is_cut = len(cell.algorithm) > _room(" " * _TEXT)
+        is_cut = len(cell.algorithm) > _width_left(" " * _TEXT)
         if is_cut or cell.algorithm == _MPI:
             what = f"mpi: {cell.reason}" if cell.algorithm == _MPI else cell.algorithm
             at.setdefault((cell.collective, what), []).append(cell.size_bytes)
@@ -126,7 +126,7 @@ _TEXT = 6 + 1 + 9 + 1 + 20 + 1 + 6 + 1 + 7 + 2
 """Columns before the algorithm."""
 
 
-def _room(line: str) -> int:
+def _width_left(line: str) -> int:
     return max(_WIDTH - len(line), 1)
 
 

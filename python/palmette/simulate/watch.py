@@ -1,4 +1,4 @@
-"""What background traffic takes of each link of a simulated cluster while nothing else is there."""
+"""Measures the load of each link of a simulated cluster by background traffic alone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from palmette.simulate.run import UNDERNEATH, end_costs, events_of, started
 from palmette.topology.model import TreeNode
 
 _STEPS = 400
-"""At least so many exchanges of each process, in whole rounds; what a round takes is their mean."""
+"""At least so many exchanges of each process, in whole rounds; the time of a round is their mean."""
 
 
 def watched(
@@ -29,7 +29,7 @@ def watched(
     cpu_limit_s: int = 120,
     store: kept.Kept | None = None,
 ) -> Background:
-    """Return the background with what it takes of each link while it is alone there, as `palmette bench` measures it.
+    """Return the background with the load of each link while it runs alone, as `palmette bench` measures it.
 
     Raises SimulateError where it can't run.
     """
@@ -49,15 +49,15 @@ def watched(
     events = [event for event in events_of(ended) if event["event"] == "background"]
     if not events:
         raise SimulateError(
-            f"the background traffic alone didn't run: {ended.trouble or 'it said nothing'}; choose fewer bytes, or a"
-            " longer --cpu-limit"
+            f"the background traffic alone didn't run: {ended.trouble or 'it printed nothing'}; choose fewer bytes, or"
+            " a longer --cpu-limit"
         )
     round_s = events[0]["time_s"] / events[0]["rounds"]
     return replace(background, loads=tuple(_loads(cluster.topology.machine.tree, background, round_s)))
 
 
 def _loads(tree: TreeNode, background: Background, round_s: float) -> list[EdgeLoad]:
-    """What a round of all with all takes of each link with a capacity, outermost first; both directions are alike."""
+    """The load of each link with a capacity by a round of the all-to-all, outermost first; equal in both directions."""
     processes = Counter(background.hosts)
     loads = []
     for group in list(tree.walk())[1:]:

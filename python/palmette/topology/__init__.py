@@ -1,1 +1,1 @@
-"""What a machine looks like: its tree, topology.json, placements of ranks on it."""
+"""The machine model: its tree, topology.json, placements of ranks."""

@@ -1,6 +1,6 @@
-"""What `palmette calibrate` writes into topology.json beside the costs: when, by what, and how sure it is.
+"""Provenance and confidence of calibrated costs in topology.json, as `palmette calibrate` writes them.
 
-Errors are relative: half of the 95 % confidence interval as a share of the figure. Rates are bytes per second and direction.
+Errors are relative: half of the 95 % confidence interval over the value. Rates are bytes per second and direction.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ class SharedFit:
     """How flows share one edge of a level.
 
     `flows` are (number of flows at once, bytes per second of all together). `bytes_per_s` is the capacity that fits
-    them; when the flows could not fill the edge (`filled` is false), the most that was seen, and the edge has at
-    least that. `both_ways_bytes_per_s` is the sum of both directions with flows in both.
+    them; when the flows could not saturate the edge (`filled` is false), the highest rate measured, a lower bound
+    of the capacity. `both_ways_bytes_per_s` is the sum of both directions with flows in both.
     """
 
     edge: str
@@ -43,9 +43,9 @@ class SharedFit:
 
 @dataclass(slots=True)
 class LevelFit:
-    """How sure the costs of one level are. `samples` counts round trips, `pairs` the pairs of ranks.
+    """Confidence of the costs of one level. `samples` counts round trips, `pairs` the pairs of ranks.
 
-    `send_overhead_s`, `receive_overhead_s` and `gap_s` (between messages sent back to back) are what overhead_s came from.
+    overhead_s is derived from `send_overhead_s`, `receive_overhead_s` and `gap_s` (between back-to-back messages).
     """
 
     latency_error: float | None = None
@@ -77,9 +77,9 @@ _NUMBERS = (
 
 @dataclass(slots=True)
 class Calibration:
-    """A whole calibration. `levels` by name; `same_host` is of ranks of one host that no level tells apart.
+    """A whole calibration. `levels` by name; `same_host` is of ranks of one host that no level separates.
 
-    `memory_shared`: what several ranks of one host, its `edge`, copy in their memory at the same time.
+    `memory_shared`: the copy bandwidth of concurrent ranks of one host, its `edge`.
     """
 
     date: str

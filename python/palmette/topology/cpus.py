@@ -11,9 +11,9 @@ ORDER = ("socket", "numa", "l3", "core")
 
 
 def nested_groups(sets: Mapping[str, Sequence[int]]) -> tuple[list[InsideGroup], list[str]]:
-    """Groups of a node from bit masks of processors per level, equal neighbours folded; and levels left out.
+    """Groups of a node from bit masks of processors per level, equal neighbours folded; and the levels left out.
 
-    socket and core stay whenever they are known, numa and l3 only where they divide what is around them. A level that
+    socket and core stay whenever they are known, numa and l3 only where they divide the enclosing group. A level that
     cuts across one outside it (a NUMA node over two sockets) is left out.
     """
     levels: list[tuple[str, list[int]]] = []
@@ -24,11 +24,11 @@ def nested_groups(sets: Mapping[str, Sequence[int]]) -> tuple[list[InsideGroup],
         everything |= mask
     for name in ORDER:
         masks = sorted({mask for mask in sets.get(name, ()) if mask}, key=_lowest)
-        # One NUMA node that holds some of the processors tells them from the others, which have no memory near them.
+        # One NUMA node with some of the processors separates them from the others, which have no local memory.
         one = len(masks) == 1 and (name == "l3" or (name == "numa" and masks[0] == everything))
         if not masks or one:
             continue
-        # Heterogeneous memory gives several NUMA nodes the same processors: one place is enough.
+        # With heterogeneous memory several NUMA nodes have the same processors: one of them is enough.
         if any(a & b for index, a in enumerate(masks) for b in masks[index + 1 :]) or any(
             outer & mask and mask & ~outer for _, outers in levels for outer in outers for mask in masks
         ):
@@ -40,7 +40,7 @@ def nested_groups(sets: Mapping[str, Sequence[int]]) -> tuple[list[InsideGroup],
         for mask in masks:
             whole |= mask
         levels.append((name, masks))
-    # An L3 that every core has for itself is the core.
+    # A private L3 of each core is no level of its own.
     if len(levels) > 1 and levels[-1][0] == "core" and levels[-2][0] == "l3" and levels[-1][1] == levels[-2][1]:
         del levels[-2]
     return _groups(levels, whole), crossing

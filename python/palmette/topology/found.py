@@ -1,4 +1,4 @@
-"""What one source of discovery yields, and the error that every source raises."""
+"""The result of one source of discovery, and the error that every source raises."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_NAMES = 4
 
 
 def some_names(names: Iterable[str]) -> str:
-    """`n1, n2, n3, n4 and 12 more`: what a warning is about, in natural order."""
+    """`n1, n2, n3, n4 and 12 more`: the subjects of a warning, in natural order."""
     ordered = sorted(set(names), key=natural_key)
     more = f" and {len(ordered) - MOST_NAMES:,} more" if len(ordered) > MOST_NAMES else ""
     return ", ".join(ordered[:MOST_NAMES]) + more
@@ -25,7 +25,7 @@ class DiscoverError(ValueError):
 
 @dataclass(slots=True)
 class Inside:
-    """The inside of one host: groups below it, and the host's name where the source tells it."""
+    """The inside of one host: groups below it, and the host's name where the source has it."""
 
     groups: list[InsideGroup]
     host: str | None = None
@@ -33,7 +33,7 @@ class Inside:
 
 @dataclass(slots=True)
 class Found:
-    """What one source told. `machine` holds a tree of hosts, `inside` the inside of a host."""
+    """The result of one source. `machine` holds a tree of hosts, `inside` the inside of a host."""
 
     source: Source
     machine: Machine | None = None
@@ -44,7 +44,7 @@ class Found:
     hidden_warnings: int = 0
 
     def warn(self, message: str, line: int | None = None) -> None:
-        """Keeps the first MAX_NOTES warnings that name a line, counts the rest: a broken file must not flood a screen."""
+        """Keeps the first MAX_NOTES warnings that name a line, counts the rest: broken files mustn't flood a screen."""
         if line is not None and sum(note.line is not None for note in self.warnings) >= MAX_NOTES:
             self.hidden_warnings += 1
             return

@@ -89,11 +89,11 @@ class Fabric:
 
 @dataclass(slots=True)
 class Level:
-    """A level of the machine and what messages cost that leave one of its groups and stay in the parent group.
+    """A level of the machine and the costs of messages between its groups inside of one parent group.
 
     latency_s is one way, of a tiny message, end to end; overhead_s is the part of it that one end is busy for;
-    stream_bytes_per_s is what one pair reaches alone; together_bytes_per_s, inside of hosts, what all messages of one host
-    carry at the same time. `source` is "calibrated", or where else they come from.
+    stream_bytes_per_s is the rate of one pair alone; together_bytes_per_s, inside of hosts, the aggregate rate of one
+    host's concurrent messages. `source` is "calibrated", or where else they come from.
     """
 
     name: str
@@ -106,7 +106,7 @@ class Level:
 
 @dataclass(slots=True)
 class HostCosts:
-    """The same costs between two ranks of one host that no level tells apart."""
+    """The same costs between two ranks of one host that no level separates."""
 
     latency_s: float | None = None
     overhead_s: float | None = None
@@ -117,7 +117,7 @@ class HostCosts:
 
 @dataclass(slots=True)
 class Memory:
-    """What one rank moves alone in its own memory: bytes copied, bytes of result reduced."""
+    """Local memory rates of a single rank: bytes copied, bytes of result reduced."""
 
     copy_bytes_per_s: float | None = None
     reduce_bytes_per_s: float | None = None

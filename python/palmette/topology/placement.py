@@ -1,7 +1,7 @@
 """Which rank sits on which host: the placements of docs/reference/topology-json.md for launchers.
 
-The C++ core makes the same placements from a machine; here the machine is just its hosts with their slots, so that a
-launcher can be told before anything else is known.
+The C++ core makes the same placements from a machine; here the machine is just its hosts with their slots, so that
+ranks can be launched before anything else is known.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from palmette.files import read_text
 
 _MASK = (1 << 64) - 1
 MOST_RANKS = 1 << 24
-"""Larger jobs exist nowhere; what names more is told before it takes gigabytes."""
+"""Larger jobs don't exist; a placement with more is rejected before it takes gigabytes."""
 
 
 class PlacementError(ValueError):
@@ -24,9 +24,9 @@ class PlacementError(ValueError):
 def hosts_of_ranks(hosts: Sequence[tuple[str, int]], form: str, ranks: int | None = None) -> list[str]:
     """Return the host of each rank, rank 0 first.
 
-    `hosts` are (name, slots) in topology order. `form` is block, cyclic, random:SEED, hosts=A,B,... or the path of a file
-    with one host a line. `ranks` is the size of the job; None takes all slots, or all that the list names. An explicit
-    list may put more ranks on a host than it has slots.
+    `hosts` are (name, slots) in topology order. `form` is block, cyclic, random:SEED, hosts=A,B,... or the path of a
+    file with one host a line. `ranks` is the size of the job; None takes all slots, or all that the list names. An
+    explicit list may put more ranks on a host than it has slots.
 
     Raises PlacementError, naming the form, the host or the line at fault.
     """
@@ -46,14 +46,14 @@ def hosts_of_ranks(hosts: Sequence[tuple[str, int]], form: str, ranks: int | Non
         return seats
     if not 1 <= ranks <= len(seats):
         raise PlacementError(
-            f"{ranks} ranks don't fit: placement '{form}' has {len(seats)} places; take 1 to {len(seats)} ranks, or more"
-            " slots a host"
+            f"{ranks} ranks don't fit: placement '{form}' has {len(seats)} places; take 1 to {len(seats)} ranks, or"
+            " more slots a host"
         )
     return seats[:ranks]
 
 
 def splitmix64(seed: int) -> Iterator[int]:
-    """Yield 64-bit numbers without end (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014)."""
+    """Yield 64-bit numbers endlessly (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014)."""
     state = seed
     while True:
         state = (state + 0x9E3779B97F4A7C15) & _MASK

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 LEAST_RATE, MOST_RATE = 1.0, 1e18
-"""Bytes per second that a link may have: what lies outside is a mistake, and would take a model for ever."""
+"""Valid range of a link's bytes per second: values outside are mistakes, on which a simulation might not end."""
 MOST_SECONDS = 1e9
 
 

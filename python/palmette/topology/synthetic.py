@@ -5,25 +5,16 @@ The form is described in docs/reference/topology-json.md. Hosts are called h0, h
 
 from __future__ import annotations
 
-import math
-import re
 from dataclasses import dataclass
 
+from palmette import _core
 from palmette.topology.cpus import inside_name
 from palmette.topology.found import DiscoverError, Found, Inside
 from palmette.topology.model import InsideGroup, Level, Machine, Source, TreeNode
-from palmette.topology.reader import LEAST_RATE, MOST_RATE, MOST_SECONDS
-
-MAX_HOSTS = 1_000_000
-_LEVEL = re.compile(r"(\d+(?:\+\d+)*)\s*([A-Za-z_][\w-]*)(?:@([^~]+))?(?:~(.+))?")
-_RATE = re.compile(r"([\d.]+)\s*([kMGT]?)(bit/s|B/s)")
-_TIME = re.compile(r"([\d.]+)\s*(s|ms|us|ns)")
-_PREFIX = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
-_SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
 
 @dataclass(slots=True)
-class _LevelSpec:
+class _Level:
     counts: list[int]
     name: str
     bytes_per_s: float | None
@@ -46,27 +37,17 @@ def discover_synthetic(argument: str | None) -> Found:
     if not argument:
         raise DiscoverError('synthetic needs a form; for instance --from synthetic "2leaf:4node:2socket:4core"')
     found = Found(Source("synthetic", argument))
-    specs = [_level(part.strip(), argument) for part in argument.split(":")]
-    names = [spec.name for spec in specs]
-    repeated = next((name for name in names if names.count(name) > 1), None)
-    if repeated:
-        raise DiscoverError(f'level "{repeated}" stands twice in {argument}; give each level one name')
-    if "node" not in names:
-        specs[-1].name = "node"
-        names[-1] = "node"
-    split = names.index("node")
-    most = 1
-    for spec in specs[: split + 1]:
-        most *= max(spec.counts)
-        if most > MAX_HOSTS:
-            raise DiscoverError(f"{argument} has more than {MAX_HOSTS:,} hosts; make it smaller")
+    try:
+        parsed = _core.parse_synthetic(argument)
+    except _core.Error as problem:
+        raise DiscoverError(str(problem)) from None
+    levels = [_Level(one.counts, one.name, one.up_bytes_per_s or None, one.latency_s) for one in parsed]
+    split = next(depth for depth, level in enumerate(levels) if level.name == "node")
     root = TreeNode("fabric")
     insides: dict[str, list[InsideGroup]] = {}
-    _grow(root, specs, split, 0, insides)
-    levels = [
-        Level(spec.name, spec.latency_s, source="given" if spec.latency_s is not None else None) for spec in specs
-    ]
-    found.machine = Machine(levels, root, insides)
+    _grow(root, levels, split, 0, insides)
+    costs = [Level(one.name, one.latency_s, source=None if one.latency_s is None else "given") for one in levels]
+    found.machine = Machine(costs, root, insides)
     hosts = sum(1 for _ in root.hosts())
     found.source.detail = f"{hosts} host{'s' if hosts != 1 else ''}"
     if hosts == 1 and insides:
@@ -74,72 +55,30 @@ def discover_synthetic(argument: str | None) -> Found:
     return found
 
 
-def _level(part: str, form: str) -> _LevelSpec:
-    match = _LEVEL.fullmatch(part)
-    if match is None:
-        raise DiscoverError(
-            f'"{part}" in {form} is no level; write COUNT NAME [@RATE] [~LATENCY], as in 4node@12.5GB/s'
-        )
-    counts = [int(count) for count in match[1].split("+")]
-    if 0 in counts:
-        raise DiscoverError(f'"{part}" in {form} has a count of zero; a group holds at least one')
-    return _LevelSpec(counts, match[2], _rate(match[3], part), _latency(match[4], part))
-
-
-def _rate(text: str | None, part: str) -> float | None:
-    if text is None:
-        return None
-    match = _RATE.fullmatch(text.strip())
-    value = _number(match[1]) if match else 0.0
-    rate = value * _PREFIX[match[2]] / (8 if match[3] == "bit/s" else 1) if match else 0.0
-    if not LEAST_RATE <= rate <= MOST_RATE:
-        raise DiscoverError(f'"@{text}" in {part} is no rate; write 100Mbit/s or 12.5GB/s')
-    return rate
-
-
-def _latency(text: str | None, part: str) -> float | None:
-    if text is None:
-        return None
-    match = _TIME.fullmatch(text.strip())
-    value = _number(match[1]) if match else -1.0
-    seconds = value * _SECONDS[match[2]] if match else -1.0
-    if not 0 <= seconds <= MOST_SECONDS:
-        raise DiscoverError(f'"~{text}" in {part} is no time; write 5ms or 2us')
-    return seconds
-
-
-def _number(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        return -1.0
-    return value if math.isfinite(value) else -1.0
-
-
 def _grow(
-    parent: TreeNode, specs: list[_LevelSpec], split: int, depth: int, insides: dict[str, list[InsideGroup]]
+    parent: TreeNode, levels: list[_Level], split: int, depth: int, insides: dict[str, list[InsideGroup]]
 ) -> None:
-    spec = specs[depth]
-    for _ in range(spec.take()):
-        name = f"h{spec.made}" if depth == split else f"{spec.name}{spec.made}"
-        spec.made += 1
-        node = TreeNode(name, spec.name, spec.bytes_per_s)
+    level = levels[depth]
+    for _ in range(level.take()):
+        name = f"h{level.made}" if depth == split else f"{level.name}{level.made}"
+        level.made += 1
+        node = TreeNode(name, level.name, level.bytes_per_s)
         parent.children.append(node)
         if depth < split:
-            _grow(node, specs, split, depth + 1, insides)
-        elif split + 1 < len(specs):
-            groups = _inside(specs[split + 1 :])
+            _grow(node, levels, split, depth + 1, insides)
+        elif split + 1 < len(levels):
+            groups = _inside(levels[split + 1 :])
             node.inside = inside_name(groups)
             insides.setdefault(node.inside, groups)
 
 
-def _inside(specs: list[_LevelSpec]) -> list[InsideGroup]:
+def _inside(levels: list[_Level]) -> list[InsideGroup]:
     groups: list[InsideGroup] = []
-    if not specs:
+    if not levels:
         return groups
-    spec = specs[0]
-    for _ in range(spec.take()):
-        group = InsideGroup(spec.name, 1, _inside(specs[1:]), spec.bytes_per_s)
+    level = levels[0]
+    for _ in range(level.take()):
+        group = InsideGroup(level.name, 1, _inside(levels[1:]), level.bytes_per_s)
         if groups and groups[-1].children == group.children:
             groups[-1].count += 1
         else:

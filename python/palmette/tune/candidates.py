@@ -1,7 +1,7 @@
-"""What there is to try: algorithm per level, radix, leaders, segments and transport, for one collective on one job.
+"""The search space of tuning: shapes per level, radix, leaders, segments and transport, for a collective on a job.
 
-A grid for each algorithm of the registry: the keys and the values that are worth a look. Which of them a job can take
-is the registry's to say (preconditions), which of them are worth measuring is the model's (`forecast`).
+A grid of keys and promising values for each algorithm of the registry. The registry's preconditions filter it for a
+job, and the model selects what is worth measuring (`forecast`).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Levels:
 
     @property
     def relays(self) -> tuple[str | None, ...]:
-        """Values of `relays=`: with two ranks a node there is hardly anybody to leave messages to."""
+        """Values of `relays=`: with two ranks a node there are too few to delegate messages to."""
         return (None, "all") if self.most_a_node > 2 else (None,)
 
     @property
@@ -138,12 +138,12 @@ def _earliest(levels: Levels) -> Grid:
 
 _LANES_FROM, _LANES_TO = 8 << 10, 256 << 10
 _IN_TURN_FROM = 16 << 10
-"""Shorter messages leave their senders at once, so that none waits for another one."""
+"""Shorter messages are sent eagerly, so that none waits for another one."""
 
 
 def _bcast(levels: Levels, size: int) -> dict[str, Grid]:
     rooted = _rooted_vector(levels, size)
-    # Halves are worth it from a few segments on, and where a node has a second rank to lead.
+    # Halves pay from a few segments on, and where a node has a second rank as leader.
     lanes = (None, "2") if levels.most_a_node > 1 and _LANES_FROM <= size <= _LANES_TO else (None,)
     in_turn = (None, "1") if size >= _IN_TURN_FROM else (None,)
     return {
@@ -258,18 +258,18 @@ NOT_TRIED = {
     "nested": "a ring that isn't nested crosses links more often",
     "partners": "shift and xor load some uplinks before others",
     "layout": "rails costs no more than the other two (docs/decisions/0004)",
-    "direct": "what it does at one size, linear does; rows of the table separate sizes",
+    "direct": "equals linear at any one size; rows of the table separate sizes",
     "segments": "the number of blocks is the algorithm's own optimum",
-    "all": "of shared: inside of a node the switch was measured when the algorithm was made",
-    "single": "by which way shared memory is read: transports.py adds it to the best that share memory",
-    "segment": "where it isn't tried: messages that wait for none gain nothing by slices, others cut by themselves",
-    "window": "where it isn't tried: stars and trees of equal parts have no message that should come first",
+    "all": "of shared: the intra-node switch point was measured when the algorithm was designed",
+    "single": "the transport in shared memory: transports.py adds it to the best that share memory",
+    "segment": "where it isn't tried: slices don't help independent messages, and other algorithms cut by themselves",
+    "window": "where it isn't tried: stars and trees of equal parts have no message to prioritise",
 }
-"""key -> why no grid has it."""
+"""key -> why it is in no grid."""
 
 
 def grids(collective: str, levels: Levels, size: int) -> dict[str, Grid]:
-    """Return algorithm -> what to try of it, for blocks (or vectors) of `size` bytes."""
+    """Return algorithm -> its grid, for blocks (or vectors) of `size` bytes."""
     shared = {"shared": _SHARED if size >= 64 * 1024 else {}}
     return {**_GRIDS[collective](levels, size), **shared}
 
@@ -278,7 +278,7 @@ def candidates(job: _core.Job, function: str, size: int, root: int = 0) -> list[
     """Return every specification that serves the MPI function on this job, in the grids' order.
 
     Blocks of `size` bytes, or a vector of it. Functions whose ranks don't know all sizes get algorithms that forward
-    no blocks of others. Raises _core.Error for a root or a size that can't be.
+    no blocks of others. Raises _core.Error for an invalid root or size.
     """
     return list(_serving(job, function, size, root))
 

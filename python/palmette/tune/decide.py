@@ -9,19 +9,19 @@ don't count.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import comb
 from statistics import median
 from typing import Literal
 
 import numpy as np
 
+from palmette import _core
 from palmette.measure.statistics import MARGIN, in_time
 from palmette.tune.results import MPI, TABLE, Cell, CellResult, Measured
 
 Outcome = Literal["better", "present", "unsure"]
-"""better: another one than the present choice, by the margin. present: nothing is better. unsure: too few samples to say."""
-SIGNIFICANT = 0.05
-FEWEST_ROUNDS = 5
+"""better: another one than the present choice, by the margin. present: nothing is better. unsure: too few
+samples to say."""
+FEWEST_ROUNDS = _core.FEWEST_PAIRS
 """The fewest rounds in which winning all of them is significant."""
 
 
@@ -36,11 +36,6 @@ class Verdict:
     present_s: float
     mpi_s: float | None
     rounds: int
-
-
-def sign_test(wins: int, rounds: int) -> float:
-    """Return the probability of at least so many wins in fair coin tosses."""
-    return float(sum(comb(rounds, k) for k in range(wins, rounds + 1)) / 2**rounds)
 
 
 def paired(first: Measured, second: Measured) -> tuple[list[float], list[float]]:
@@ -59,7 +54,7 @@ def beats(first: Measured, second: Measured, margin: float = MARGIN) -> bool:
     if len(mine) < FEWEST_ROUNDS or median(mine) * margin >= median(other):
         return False
     wins = sum(a * margin < b for a, b in zip(mine, other, strict=True))
-    return sign_test(wins, len(mine)) <= SIGNIFICANT
+    return _core.sign_test(wins, len(mine)) <= _core.SIGNIFICANT
 
 
 def typical_s(one: Measured) -> float:

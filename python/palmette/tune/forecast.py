@@ -1,7 +1,7 @@
-"""What candidates should cost by the model, so that few of many have to be measured.
+"""Predicted times of candidates, so that few of many have to be measured.
 
-The model plays a candidate's plan where it can (`palmette predict`). It is asked to say which are not worth
-measuring, not which is best: measuring decides.
+The model simulates a candidate's plan where it can (`palmette predict`). It serves to discard candidates, not to select
+the best: measurements decide.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from palmette.tune.candidates import candidates, sizes_unknown
 from palmette.tune.results import Cell
 
 MOST_PLAYED_RANKS, MOST_PLANNED_RANKS = 64, 256
-"""Plans of all ranks are played up to the first, and up to the second where no formula answers."""
+"""Plans of all ranks are simulated up to the first number, and up to the second where there is no formula."""
 GIVEN_UP_AT = 3.0
-"""A family of algorithms whose best is predicted to take so many times as long as the best of all isn't measured."""
+"""A family of algorithms isn't measured if its best is predicted this many times slower than the best of all."""
 
 Predict = Callable[[str, Cell], "float | None"]
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """A candidate with its predicted time, None where nothing is known."""
+    """A candidate with its predicted time, None where it is unknown."""
 
     spec: str
     seconds: float | None
@@ -37,7 +37,7 @@ class Forecast:
 
 @dataclass(frozen=True)
 class Prediction:
-    """A predicted time. `played`: from the whole plan, with the shares of levels in it; otherwise a formula says so."""
+    """A predicted time. `played`: by simulating the whole plan, with the shares of levels; otherwise by a formula."""
 
     seconds: float
     shares: dict[str, float]
@@ -55,9 +55,10 @@ def predictor(job: _core.Job) -> Predict:
 
 
 def prediction_of(job: _core.Job, spec: str, cell: Cell, *, ordered: bool = False) -> Prediction | None:
-    """Return what the model says of a candidate; None where it knows nothing, or the job refuses the algorithm.
+    """Return the prediction of a candidate; None where there is none, or the job refuses the algorithm.
 
-    Small jobs are played, larger ones reckoned in closed form as at run time, what has no formula played up to some size.
+    Small jobs are simulated, larger ones computed in closed form as at run time, or simulated up to some size where
+    there is no formula.
     `ordered`: the operation isn't commutative.
     """
     try:
@@ -85,7 +86,7 @@ def _by_formula(job: _core.Job, spec: str, cell: Cell, ordered: bool) -> float |
 
 
 def played(job: _core.Job, spec: str, cell: Cell, *, ordered: bool = False) -> Prediction:
-    """Return what the model says of the plan, whose programs of all ranks it makes.
+    """Return the prediction by simulating the plan, with the programs of all ranks.
 
     Raises _core.Error where the job refuses the algorithm.
     """
@@ -109,9 +110,9 @@ def forecasts(job: _core.Job, cell: Cell, predict: Predict | None = None) -> lis
 def chosen(found: Iterable[Forecast], most: int) -> list[Forecast]:
     """Return at most `most` of sorted forecasts that are worth measuring.
 
-    Half of the places go to the best of each family, since what the model gets wrong is mostly common to a family;
-    the rest to the best of all. What is predicted alike to the last digit within a family is mostly the same plan in
-    other words, so one of them goes before the others.
+    Half of the places go to the best of each family, since errors of the model are mostly common to a family;
+    the rest to the best of all. Equal predictions to the last digit within a family are mostly equal plans, so one
+    of them goes before the others.
     """
     ordered = _distinct_first(found)
     if not ordered:

@@ -11,21 +11,21 @@ from pathlib import Path
 
 from palmette.bench.settings import SLEEP_WINDOW_US, SPIN_WINDOW_US
 from palmette.lab.running import TIMED_OUT
-from palmette.measure.job_output import telling_line, watched
+from palmette.measure.job_output import error_line, watched
 from palmette.tune.errors import TuneError
 from palmette.tune.places import Site
 from palmette.tune.results import MPI, TABLE, Cell, Output, read_output
 from palmette.tune.store import TuneJob
 
 GRACE_S = 30.0
-"""What a job may take beyond its budget: to start, and for the calls that are under way at the end."""
+"""Time of a job beyond its budget: to start, and for the outstanding calls at the end."""
 
 
 @dataclass(frozen=True)
 class Question:
     """A cell and the algorithms to compare, with their predicted times where there are any.
 
-    `table` and `mpi` come by themselves.
+    `table` and `mpi` are added automatically.
     """
 
     cell: Cell
@@ -38,10 +38,10 @@ class Question:
 
 
 class Watcher:
-    """Is told how a tuning goes on; this one keeps silent."""
+    """Callbacks for the progress of a tuning; this one does nothing."""
 
     def job_starts(self, label: str, cells: int, seconds: float) -> None:
-        """A job with so many cells starts, which may take so long."""
+        """A job of `cells` cells starts, which may take up to `seconds`."""
 
     def cells_done(self, cells: int) -> None:
         """The current job has finished that many cells."""
@@ -52,8 +52,8 @@ class Watcher:
 
 @dataclass(frozen=True)
 class How:
-    """How a job measures. `table`: the decision table in force, None the built-in one. `keep_all`: candidates that are
-    behind are measured to the end, too.
+    """How a job measures. `table`: the decision table in force, None the built-in one. `keep_all`: slow candidates
+    aren't dropped early.
     """
 
     table: Path | None = None
@@ -80,7 +80,7 @@ def probe(site: Site) -> Output:
         output = read_output(path)
     if not output.ended:
         raise TuneError(
-            f"{site.description}: the tune program didn't run: {telling_line(done)}; does the line start jobs?"
+            f"{site.description}: the tune program didn't run: {error_line(done)}; does the line start jobs?"
         )
     return output
 
@@ -88,7 +88,7 @@ def probe(site: Site) -> Output:
 def measure(
     site: Site, questions: Sequence[Question], seconds: float, how: How, step: str, watcher: Watcher | None = None
 ) -> TuneJob:
-    """Run one job and return what it measured; what went wrong stands in its `error`.
+    """Run one job and return what it measured; its `error` holds what went wrong.
 
     Raises InterruptedJobError, with what there is, after Ctrl-C; TuneError for output that can't be read.
     """
@@ -99,8 +99,8 @@ def measure(
     with tempfile.TemporaryDirectory(prefix="palmette-tune-") as folder:
         cells, samples = Path(folder) / "cells", Path(folder) / "samples.jsonl"
         cells.write_text("".join(map(_line, questions)), encoding="utf-8")
-        # Comparing by itself while it is compared would only disturb; it doesn't change what is measured otherwise. Each
-        # candidate gets a communicator of its own, which must be served at once.
+        # Palmette's own comparison with the MPI would only disturb the measurement. Each candidate gets a communicator
+        # of its own, which must be served at once.
         variables = {"PALMETTE_COMPARE": "0", "PALMETTE_SERVE_AFTER": "0", **dict(how.environment)}
         if site.topology_path is not None:
             variables["PALMETTE_TOPOLOGY"] = str(site.topology_path.absolute())
@@ -169,13 +169,13 @@ def _complaint(done: subprocess.CompletedProcess[str] | None, output: Output) ->
         if one.wrong_ranks
     ]
     if wrong:
-        return f"wrong results: {', '.join(wrong[:3])}{' and more' if len(wrong) > 3 else ''}; those are not taken"
+        return f"wrong results: {', '.join(wrong[:3])}{' and more' if len(wrong) > 3 else ''}; those are discarded"
     if done is None:
         return "interrupted"
     if done.returncode == TIMED_OUT and not output.ended:
         return f"ended at its time limit after {len(output.results)} cells"
     if done.returncode != 0 or not output.ended:
-        return f"the job ended with status {done.returncode} after {len(output.results)} cells: {telling_line(done)}"
+        return f"the job ended with status {done.returncode} after {len(output.results)} cells: {error_line(done)}"
     if output.palmette_ranks < len(output.hosts):
         return f"the preload was loaded on {output.palmette_ranks} of {len(output.hosts)} ranks only"
     return None

@@ -1,16 +1,15 @@
-"""Tuning part by part: where an algorithm is put together from parts that take their time one after the other, each of
-them is tuned by itself.
+"""Tuning part by part: where an algorithm is composed of parts whose times add up, each of them is tuned separately.
 
 In a tree of leaders whose blocks or vectors aren't cut in segments, a leader sends up after all of its group has
 arrived (down: the other way round), so the time along a path is the sum of its levels' times, each of which depends
 on that level's shape alone; levels use links of their own. Where the groups of a level are equal, the best shapes of
 the levels by themselves make the best tree: n levels of k shapes need 1 + n (k - 1) measurements instead of k^n. With
-uneven groups the slowest path may change with the shapes, and with segments levels overlap: there the result is a
-candidate like others, which is measured against the best found otherwise.
+uneven groups the critical path may change with the shapes, and with segments levels overlap: there the result is a
+candidate like others, which is measured against the best one found otherwise.
 
-An algorithm with leaders has two parts, what they do among each other and what they do inside of their groups. These
-overlap by some per cent, as ranks come out of one at different times, so here too what the best parts make together is only
-a candidate.
+An algorithm with leaders has two parts, the exchange among leaders and the one inside of their groups. These overlap by
+some per cent, as ranks finish one at different times, so here, too, the combination of the best parts is only a
+candidate.
 """
 
 from __future__ import annotations
@@ -26,22 +25,22 @@ from palmette.tune.specs import read, written
 TREES = ("by_topology", "reduce_bcast")
 """Algorithms that take a shape for each level. A level whose key is left out has no leaders."""
 STAGES = {"leaders": ("between", "inside")}
-"""Keys of algorithms whose stages mostly follow each other. A key that is left out stands for its default."""
+"""Keys of algorithms whose stages mostly run in sequence. A key that is left out has its default."""
 
 
 def part_keys(job: _core.Job, spec: str) -> tuple[str, ...]:
-    """Return the keys that name a part each of this specification: of a tree the levels, outermost first; none: no parts."""
+    """Return the keys that each name a part of this specification: of a tree its levels, outermost first; or none."""
     name = read(spec)[0]
     return ("top", *Levels.of(job).leading) if name in TREES else STAGES.get(name, ())
 
 
 def has_parts(spec: str) -> bool:
-    """Whether parts of this specification can be tuned one at a time."""
+    """Whether parts of this specification can be tuned separately."""
     return read(spec)[0] in (*TREES, *STAGES)
 
 
 def is_exact(job: _core.Job, spec: str) -> bool:
-    """Whether part by part surely finds the best: a tree without segments, with equal groups at every level of leaders."""
+    """Whether part by part finds the optimum: a tree without segments, with equal groups at every level of leaders."""
     name, options = read(spec)
     leading = Levels.of(job).leading
     equal = all(len(set(level.sizes)) == 1 for level in job.levels if level.name in leading)

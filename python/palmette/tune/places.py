@@ -1,4 +1,4 @@
-"""Where the tune program runs: at a place of `palmette bench` (a lab, local ranks), or by a user's own launcher line."""
+"""Where the tune program runs: at a place of `palmette bench` (a lab, local ranks), or by a user's launcher line."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Site(Protocol):
 
     @property
     def mpi(self) -> str:
-        """mpich, openmpi or impi; empty where only the ranks can tell."""
+        """mpich, openmpi or impi; empty where only the ranks know."""
         ...
 
     @property
@@ -38,7 +38,7 @@ class Site(Protocol):
 
     @property
     def hosts(self) -> list[str] | None:
-        """The host of each rank; None where only the ranks can tell."""
+        """The host of each rank; None where only the ranks know."""
         ...
 
     @property
@@ -110,7 +110,7 @@ class LineSite:
     def __init__(self, words: Sequence[str], topology: Path | None, abi: Abi | None = None) -> None:
         self._words = list(words)
         self.topology_path = topology
-        # A wrong guess would only make waiting less polite.
+        # Unknown; a wrong guess would only affect how ranks wait.
         self.spins = False
         launcher = shutil.which(self._words[0])
         known = identify(Path(launcher)) if launcher is not None else None
@@ -124,8 +124,8 @@ class LineSite:
             raise TuneError(f"{self._words[0]} starts programs of any MPI; say --abi mpich, ompi or abi")
         self._abi: Abi = found
         self._program = program(found)
-        # A program of the user's own finds its MPI by what the compiler wrote into it; the tune program knows none.
-        self._libraries = _libraries_beside(Path(launcher or self._words[0]), found)
+        # A user's program finds its MPI by the RPATH of its compiler; the tune program has none.
+        self._libraries = _libraries_of(Path(launcher or self._words[0]), found)
 
     @property
     def description(self) -> str:
@@ -141,8 +141,8 @@ class LineSite:
         return run_to_end(["env", *assignments, *prepared.command], timeout_s=timeout_s, capture=True)
 
 
-def _libraries_beside(launcher: Path, abi: Abi) -> dict[str, str]:
-    """Return the variable that lets ranks find the MPI library which lies beside a launcher; nothing where none does."""
+def _libraries_of(launcher: Path, abi: Abi) -> dict[str, str]:
+    """Return LD_LIBRARY_PATH with the MPI library of a launcher's installation; empty where there is none."""
     prefix = launcher.resolve().parent.parent
     for folder in (prefix / "lib", prefix / "lib64"):
         if (folder / SONAMES[abi]).exists() and prefix != Path("/usr"):

@@ -1,4 +1,4 @@
-"""What will be measured and how long it should take: a site's cells with the candidates that are worth it."""
+"""Planning of a tuning: a site's cells with the candidates to measure, and the expected duration."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from palmette.tune.specs import read
 from palmette.tune.transports import transports
 
 SEARCH_SHARE, CONFIRM_SHARE = 0.55, 0.2
-"""Of a site's time, for the first look and for the second; the rest refines between sizes."""
+"""Shares of a site's time for search and confirmation; the rest is for refinement between sizes."""
 FEWEST_CANDIDATES = 3
 _START_S = 3.0
-"""What a job takes before it measures."""
+"""Startup time of a job."""
 _OVERHEAD_S = {True: 0.8e-3, False: 5e-3}
-"""What agreeing on a common start costs a call, with a core for each rank or without."""
+"""Overhead per call of agreeing on a common start, with a core for each rank or without."""
 _CALLS_BEFORE, _MPI_CALLS_BEFORE = 5, 9
 _ROUNDS = ((5, 1.0), (5, 0.5), (10, 0.25))
 """(rounds, share of the candidates that are still in them) up to where most cells are decided."""
@@ -34,10 +34,10 @@ _LAST_ROUNDS, _LAST_CANDIDATES = 40, 3
 
 @dataclass
 class SitePlan:
-    """A site with its job and what to ask there.
+    """A site with its job and the cells to measure.
 
     `machine`: None where there is no topology. `present`: what the table chooses for a cell, as text. `tried`:
-    candidates that preconditions left, before the model chose among them. `expected_s`: of all jobs, at most the
+    candidates that pass the preconditions, before selection by the model. `expected_s`: of all jobs, at most the
     budget.
     """
 
@@ -79,7 +79,7 @@ def cells_of(functions: Sequence[str], sizes: Sequence[int], root: int) -> list[
 def plan_site(site: Site, cells: Sequence[Cell], table: Path | None, seconds: float, most: int) -> SitePlan:
     """Return what to measure at a site in `seconds`, with at most `most` candidates a cell.
 
-    A site whose ranks nobody knows yet is asked. Raises TuneError, _core.Error, RunError, LabError.
+    A site with unknown ranks is probed. Raises TuneError, _core.Error, RunError, LabError.
     """
     hosts, mpi = site.hosts, site.mpi
     if hosts is None:
@@ -113,9 +113,9 @@ def plan_site(site: Site, cells: Sequence[Cell], table: Path | None, seconds: fl
 
 
 def _others(found: Sequence[Forecast], plan: SitePlan, cell: Cell) -> list[Forecast]:
-    """Leave out what is the present choice in other words: keys in another order, or a default written down.
+    """Leave out duplicates of the present choice: keys in another order, or an explicit default.
 
-    The same algorithm with the same predicted time to the last digit is taken for the same plan.
+    The same algorithm with the same predicted time to the last digit counts as the same plan.
     """
     present = plan.present[cell]
     family, seconds = present.partition(":")[0], plan.predict(present, cell) if present != "mpi" else None
@@ -127,8 +127,8 @@ def _others(found: Sequence[Forecast], plan: SitePlan, cell: Cell) -> list[Forec
 
 
 def _question(plan: SitePlan, cell: Cell, found: Sequence[Forecast], most: int) -> Question:
-    """Take the best by the model; of a tree tuned level by level those that differ in one level; of what shares memory
-    the other ways through it.
+    """Take the best by the model; for a tree tuned level by level those that differ in one level; for algorithms with
+    shared memory its other transports.
     """
     job = plan.job
     specs = [one.spec for one in chosen(found, most)]
@@ -142,13 +142,13 @@ def _question(plan: SitePlan, cell: Cell, found: Sequence[Forecast], most: int) 
             specs = others + rays
     predicted = {one.spec: one.seconds for one in found}
     specs = [spec for spec in specs if spec in predicted]
-    ways = _ways(plan, cell, specs)[: max(0, most - 1)]
+    ways = _transports(plan, cell, specs)[: max(0, most - 1)]
     specs = [*specs[: max(1, most - len(ways))], *ways]
     return Question(cell, {spec: predicted[spec] if spec in predicted else plan.predict(spec, cell) for spec in specs})
 
 
-def _ways(plan: SitePlan, cell: Cell, specs: Sequence[str]) -> list[str]:
-    """Other ways through a node's memory for the present choice, and for the best that shares memory."""
+def _transports(plan: SitePlan, cell: Cell, specs: Sequence[str]) -> list[str]:
+    """The intra-node transports to try for the present choice, and for the best candidate that shares memory."""
     found = transports(plan.job, cell, plan.present[cell])
     found += next((ways for spec in specs if (ways := transports(plan.job, cell, spec))), [])
     return [spec for spec in dict.fromkeys(found) if spec not in specs]
@@ -178,7 +178,8 @@ def expected_s(question: Question, overhead_s: float) -> float:
     """Return how long a cell should take if nothing ends it before: from the predicted times, those that slow down
     the most dropped early.
 
-    Candidates without a prediction, the present choice and the MPI alone count like the median of the others, the MPI twice.
+    Candidates without a prediction, the present choice and the MPI alone count like the median of the others, the MPI
+    twice.
     """
     known = sorted(seconds for seconds in question.predicted_s.values() if seconds is not None)
     typical = known[len(known) // 2] if known else 1e-3

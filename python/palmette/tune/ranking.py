@@ -1,7 +1,7 @@
-"""Whether predictions rank algorithms as measurements do.
+"""Rank agreement of predicted and measured times.
 
-Two algorithms of a cell were called in turns, so their samples pair up by round. A pair counts where the medians differ by
-over 15 % and the sign test says that the faster one wins in more rounds than chance would give, at 5 %.
+Algorithms of a cell are called in turns, so their samples are paired by round. A pair counts where the medians differ
+by over 15 % and the faster one wins significantly more rounds (sign test, 5 %).
 """
 
 from __future__ import annotations
@@ -12,19 +12,20 @@ from itertools import combinations
 from statistics import median
 from typing import Any
 
-from palmette.tune.decide import FEWEST_ROUNDS, SIGNIFICANT, paired, sign_test
+from palmette import _core
+from palmette.tune.decide import FEWEST_ROUNDS, paired
 from palmette.tune.forecast import Forecast
 from palmette.tune.results import MPI, TABLE, Cell, CellResult, Measured
 
 APART = 1.15
-"""Measured medians that differ by less are no ranking."""
+"""Measured medians that differ by less aren't ranked."""
 WORTH_MEASURING = 4.0
-"""What is predicted to take so many times as long as the best is ranked easily, and takes long to measure."""
+"""Candidates predicted this many times slower than the best are easy to rank, and slow to measure."""
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two algorithms of a cell, the faster one first; seconds. `sure`: faster by more than chance."""
+    """Two algorithms of a cell, the faster one first; seconds. `sure`: significantly faster."""
 
     mpi: str
     placement: str
@@ -44,7 +45,7 @@ class Pair:
         return self.faster_predicted_s < self.slower_predicted_s
 
     def to_json(self) -> dict[str, Any]:
-        """Return the pair as JSON knows it."""
+        """Return the pair as a JSON object."""
         return asdict(self) | {"right": self.right}
 
 
@@ -52,7 +53,7 @@ def predicted_of(result: CellResult, predicted_s: Callable[[Measured], float | N
     """Return a cell's algorithms with their predicted seconds.
 
     Algorithms with wrong results or without a prediction are left out, and so are the present choice and the MPI alone,
-    which nobody predicts.
+    which have no prediction.
     """
     return [
         (one, seconds)
@@ -76,7 +77,7 @@ def pairs_of(
         if median(other) <= APART * median(mine):
             continue
         wins = sum(a < b for a, b in zip(mine, other, strict=True))
-        sure = len(mine) >= FEWEST_ROUNDS and sign_test(wins, len(mine)) <= SIGNIFICANT
+        sure = len(mine) >= FEWEST_ROUNDS and _core.sign_test(wins, len(mine)) <= _core.SIGNIFICANT
         found.append(
             Pair(mpi, placement, result.cell, first.spec, second.spec, median(mine), median(other), first_s, second_s,
                  len(mine), sure)
@@ -85,8 +86,8 @@ def pairs_of(
 
 
 def spread(found: Iterable[Forecast], most: int) -> list[Forecast]:
-    """Return at most `most` of sorted forecasts that differ: the best of each family, then the best of the others, as far
-    as they are worth measuring.
+    """Return at most `most` of sorted forecasts that differ: the best of each family, then the best of the others, if
+    they are worth measuring.
     """
     ordered = [one for one in found if one.seconds is not None]
     if not ordered:
@@ -95,14 +96,14 @@ def spread(found: Iterable[Forecast], most: int) -> list[Forecast]:
     worth = [one for one in ordered if (one.seconds or 0.0) <= limit]
     heads = list({one.family: one for one in reversed(worth)}.values())
     taken = sorted(heads, key=worth.index)[:most]
-    # From the far end: what is predicted alike is no pair.
+    # From the slow end: equal predictions form no pair.
     taken += [one for one in reversed(worth) if one not in taken][: most - len(taken)]
     return sorted(taken, key=worth.index)
 
 
 def within(found: Sequence[Forecast], calls: int, seconds: float, fewest: int = 3) -> list[Forecast]:
-    """Return the fastest of sorted forecasts whose `calls` calls each fit into `seconds`, `fewest` at least. The present
-    choice and the MPI alone, which come with them, count like three of the middle one.
+    """Return the fastest of sorted forecasts whose `calls` calls each fit into `seconds`, `fewest` at least. The
+    present choice and the MPI alone, which come with them, count like three of the middle one.
     """
     kept = list(found)
     while len(kept) > fewest:

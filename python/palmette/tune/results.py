@@ -1,4 +1,4 @@
-"""What tuning measures: cells with several candidates each. Times are seconds."""
+"""Measurements of tuning: cells with several candidates each. Times are seconds."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from palmette.measure import job_output
 from palmette.tune.errors import TuneError
 
 TABLE = "table"
-"""The candidate that stands for what the present table chooses."""
+"""The candidate that represents the present table's choice."""
 MPI = "mpi"
-"""The candidate that stands for the MPI alone."""
+"""The candidate that represents the MPI alone."""
 
 
 @dataclass(frozen=True, order=True)
@@ -33,7 +33,7 @@ class Cell:
 class Measured:
     """One candidate of a cell. The lists have an entry a round, from the first on; rounds are common to all candidates.
 
-    `served`: by palmette. `kept`: not given up on the way. `refused`: why it wasn't measured. `wrong_ranks`: with a
+    `served`: by palmette. `kept`: not dropped early. `refused`: why it wasn't measured. `wrong_ranks`: with a
     wrong result. `late_s`: how late the latest rank started.
     """
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from palmette import _core
 from palmette.tune.candidates import sizes_unknown
-from palmette.tune.carry import Range
 from palmette.tune.decide import Verdict
 from palmette.tune.results import TABLE
+from palmette.tune.validity import Range
 
 TUNED = "tuned "
 """What the `why` of a tuned row begins with."""
@@ -19,7 +19,7 @@ TUNED = "tuned "
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a row is limited to: where it was measured. `oversubscribed`: more ranks than cores on some host; None: unknown."""
+    """The conditions of a row's measurement. `oversubscribed`: more ranks than cores on some host; None: unknown."""
 
     mpi: str
     scattered: bool
@@ -30,9 +30,9 @@ class Surroundings:
 
 @dataclass(frozen=True)
 class Decided:
-    """A verdict that counts, with the present choice's specification and the jobs for which it holds.
+    """A final verdict, with the present choice's specification and the jobs for which it holds.
 
-    `confirmed`: by a job of its own, whose samples took no part in the choice.
+    `confirmed`: by a separate job, whose samples took no part in the choice.
     """
 
     verdict: Verdict
@@ -87,7 +87,7 @@ def _without_sizes(function: str, found: Sequence[Decided], around: Surroundings
     if len(choices) != 1:
         return []
     run = [one for one in found if one.verdict.spec != TABLE]
-    # At the other sizes the choice wasn't better; that it isn't worse either, nobody has shown.
+    # At the other sizes the choice wasn't better, and hasn't been shown to be no worse.
     return [_row(function, run, around, {})] if len(run) == len(found) else []
 
 
@@ -117,7 +117,7 @@ def _row(function: str, run: Sequence[Decided], around: Surroundings, sizes: Map
         row["oversubscribed"] = around.oversubscribed
     row["blocking"] = True
     row["algorithm"] = run[0].verdict.spec
-    row["why"] = f"{TUNED}{around.date} on {around.place}: " + "; ".join(map(_figures, _shown(run)))
+    row["why"] = f"{TUNED}{around.date} on {around.place}: " + "; ".join(map(_times_text, _shown(run)))
     return row
 
 
@@ -126,7 +126,7 @@ def _shown(run: Sequence[Decided]) -> Sequence[Decided]:
     return run if len(run) <= 2 else (run[0], run[-1])
 
 
-def _figures(one: Decided) -> str:
+def _times_text(one: Decided) -> str:
     verdict = one.verdict
     size = f"{_core.format_size(verdict.cell.size_bytes)} " if verdict.cell.size_bytes else ""
     text = f"{size}{duration(verdict.time_s)} against {duration(verdict.present_s)} by {one.before}"
@@ -146,7 +146,7 @@ def duration(seconds: float) -> str:
 
 
 def merged(new: Sequence[Mapping[str, Any]], base: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a table document: the new rows in front of a table's, without the older tuned rows that they fully cover."""
+    """Return a table document: the new rows in front of a table's, without older tuned rows that they cover fully."""
     kept = [row for row in base["rows"] if not (_is_tuned(row) and any(_covers(one, row) for one in new))]
     sources = {"sources": base["sources"]} if "sources" in base else {}
     document = {"format": "palmette-table", "version": 1, **sources, "rows": [*map(dict, new), *kept]}

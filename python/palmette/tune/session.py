@@ -14,13 +14,13 @@ from typing import Any
 from palmette import _core
 from palmette.tune import parts
 from palmette.tune.candidates import sizes_unknown
-from palmette.tune.carry import holds_for, own_range
 from palmette.tune.decide import Verdict, judge, ranked
 from palmette.tune.job import How, InterruptedJobError, Question, Watcher, measure
 from palmette.tune.plan import CONFIRM_SHARE, SEARCH_SHARE, SitePlan, present_choice
 from palmette.tune.results import MPI, TABLE, Cell, CellResult
 from palmette.tune.rows import Decided, Surroundings, rows_of
 from palmette.tune.store import TuneJob, TuningStore
+from palmette.tune.validity import holds_for, own_range
 
 MOST_REFINEMENTS = 4
 NEAREST_SIZES = 2
@@ -31,7 +31,7 @@ _LEAST_S = 2.0
 
 @dataclass
 class Outcome:
-    """What a tuning brought. `verdicts`: (site, decided) for each cell. `interrupted`: Ctrl-C ended it early."""
+    """The result of a tuning. `verdicts`: (site, decided) for each cell. `interrupted`: Ctrl-C ended it early."""
 
     rows: list[dict[str, Any]] = field(default_factory=list)
     verdicts: list[tuple[SitePlan, Decided]] = field(default_factory=list)
@@ -55,7 +55,7 @@ class Session:
         self.outcome = Outcome()
 
     def run(self) -> Outcome:
-        """Measure and return what came out; after Ctrl-C what there is by then."""
+        """Measure and return the outcome; after Ctrl-C the partial one."""
         started = time.monotonic()
         for number, plan in enumerate(self._plans):
             left = self._budget_s - (time.monotonic() - started)
@@ -118,17 +118,17 @@ class _Site:
         self.take(job)
 
     def take(self, job: TuneJob) -> None:
-        """Remember what a job measured; sizes between others need no second look: few candidates, chosen before."""
+        """Store a job's results; refined sizes need no confirmation: their few candidates were chosen before."""
         for result in job.results:
             (self._searched if job.step == "search" else self._confirmed)[result.cell] = result
 
     def _to_confirm(self) -> list[Question]:
-        """Cells where something is better than the present choice, with the best two, and with levels put together."""
+        """Cells where something is better than the present choice, with the best two, and with combined levels."""
         questions = []
         for cell, result in self._searched.items():
             verdict = judge(result)
             specs = [verdict.spec] if verdict.outcome == "better" else []
-            specs += [one for one in self._together(result) if one not in specs]
+            specs += [one for one in self._combination(result) if one not in specs]
             if not specs:
                 continue
             runner_up = next((one.spec for one in ranked(result) if one.spec not in (*specs, TABLE, MPI)), None)
@@ -136,8 +136,8 @@ class _Site:
             questions.append(self._question(cell, specs))
         return questions
 
-    def _together(self, result: CellResult) -> list[str]:
-        """The combination of the best parts, where what has parts is near the best and that wasn't measured itself."""
+    def _combination(self, result: CellResult) -> list[str]:
+        """The combination of the best parts, where an algorithm with parts is among the best, unless measured."""
         order = ranked(result)
         base = next((one.spec for one in order[:3] if parts.has_parts(one.spec)), None)
         if base is None:
@@ -172,7 +172,7 @@ class _Site:
         for cell, result in sorted(self._results().items()):
             verdict = judge(result)
             before = self._present(cell)
-            if verdict.spec == before:  # the present choice under its own name, by chance
+            if verdict.spec == before:  # the present choice under its own name
                 verdict = Verdict(
                     cell, "present", TABLE, verdict.present_s, verdict.present_s, verdict.mpi_s, verdict.rounds
                 )

@@ -45,7 +45,7 @@ CREATE TABLE candidates (
   root INTEGER NOT NULL,
   spec TEXT NOT NULL,               -- or table, mpi
   served INTEGER NOT NULL,          -- by palmette
-  kept INTEGER NOT NULL,            -- 0: given up on the way
+  kept INTEGER NOT NULL,            -- 0: dropped early
   refused TEXT,                     -- why it wasn't measured
   wrong_ranks INTEGER NOT NULL,
   predicted_s REAL,
@@ -148,7 +148,7 @@ class TuningStore(SqliteFile):
         )
 
     def candidates(self, function: str, size_bytes: int | None = None) -> list[Found]:
-        """Return what was measured of a function, the newest tuning first; of one size, or of all."""
+        """Return the measurements of a function, the newest tuning first; of one size, or of all."""
         rows = self._db.execute(
             "SELECT c.*, j.mpi, j.placement, j.hosts, t.started FROM candidates c JOIN jobs j ON c.job_id = j.id"
             " JOIN tunings t ON j.tuning_id = t.id WHERE c.function = ? AND (? IS NULL OR c.size_bytes = ?)"

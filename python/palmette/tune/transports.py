@@ -1,8 +1,8 @@
-"""By which way data goes inside of a node: messages of the MPI's, twice through shared memory, or once.
+"""Intra-node transports: messages of the MPI, double copy through shared memory, or single copy.
 
-Messages or shared memory are different plans, between which the model can tell (`inside=`, `shared` in the grids of
-candidates.py). Which way through shared memory is faster depends on the machine by factors (docs/decisions/0009), and
-mostly the plan is the same: what shares memory and is worth measuring is measured by each of them.
+Messages and shared memory are different plans, which the model can rank (`inside=`, `shared` in the grids of
+candidates.py). Which copy is faster in shared memory differs by factors between machines (docs/decisions/0009), and the
+plan is mostly the same: a candidate that shares memory and is worth measuring is measured with each of them.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from palmette.tune.results import Cell
 from palmette.tune.specs import read, written
 
 IN_PLACE, BY_SEGMENT = "4K", "1G"
-"""Values of `single=`: what a rank exposes is read in its owner's memory, from so much on that a call of the kernel's
-may be worth it; or it is copied through the node's shared segment, however long it is."""
+"""Values of `single=`: exposed data is read in its owner's memory (single copy) from a size on at which a system call
+may pay; or it is always copied through the node's shared segment."""
 
 
 def transports(job: _core.Job, cell: Cell, spec: str) -> list[str]:
-    """Return the same algorithm by other ways through a node's memory; nothing where it shares none or says itself how.
+    """Return the same algorithm with other intra-node transports; nothing where it shares no memory or has `single=`.
 
-    The algorithm `shared` takes by itself the way that its job tried out, all others the segment. Raises _core.Error.
+    The default of the algorithm `shared` is the transport that its job measured, that of all others the segment. Raises
+    _core.Error.
     """
     name, options = read(spec)
     shares = name == "shared" or "shared" in options.values()

@@ -1,4 +1,4 @@
-// Memory for bytes that are written before they are read.
+// Uninitialised byte buffer: for bytes that are written before they are read.
 #pragma once
 
 #include <cstddef>
@@ -6,14 +6,14 @@
 
 namespace palmette::base {
 
-/// A vector of bytes sets them all when it grows, which costs as much as a copy of them and takes their memory at once;
-/// this one leaves them as they come.
+/// std::vector zero-initialises bytes when it grows, which costs as much as a copy of them and touches all pages at
+/// once; this one leaves them uninitialised.
 class ByteBuffer {
   public:
     char* data() { return bytes_.get(); }
     const char* data() const { return bytes_.get(); }
     std::size_t size() const { return size_; }
-    /// At least `size` bytes from now on. Where it has to grow, what was in it is lost.
+    /// At least `size` bytes from now on. Growing discards the contents.
     void grow(std::size_t size) {
         if (size <= size_) return;
         size_ = 0;

@@ -35,15 +35,15 @@ void append(std::string& text, const Part& part) {
 
 }  // namespace detail
 
-/// What may stand in a line for people, whatever was read from outside: control characters and bytes that are no UTF-8
-/// as \xNN, words of more than `longest` bytes cut.
+/// Sanitises untrusted text for printing: control characters and bytes that are no UTF-8 as \xNN, words of more than
+/// `longest` bytes cut.
 std::string printable(std::string_view text, std::size_t longest = 400);
 
 /// Text that begins in `column` of a page of 80 columns, in lines that all begin there; ends with a line feed.
 std::string wrapped(std::string_view text, std::size_t column);
 
 /// Joins anything that a stream can print, as it would: cat("rank ", 3, " of ", p). Cheap for texts and numbers, since
-/// a run tells reasons with it.
+/// the runtime composes reasons with it.
 template <class... Parts>
 std::string cat(const Parts&... parts) {
     std::string text;

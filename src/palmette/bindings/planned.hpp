@@ -1,4 +1,4 @@
-// A plan together with the job that it is made for: what Python's Plan holds.
+// A plan together with its job: the state of Python's Plan.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct Planned {
     plan::Plan plan;
 };
 
-/// What of a request has a usual value.
+/// Optional parameters of a request, with their defaults.
 struct Details {
     bool ordered = false;
     bool shared_memory = false;

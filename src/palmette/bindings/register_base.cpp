@@ -13,7 +13,7 @@ using namespace nb::literals;
 
 void register_base(nb::module_& m) {
     nb::exception<base::Error>(m, "Error", PyExc_ValueError).attr("__doc__") =
-        "Wrong input: the text names the place (file, line, rank, argument) and the way out.";
+        "Invalid input: the message names the location (file, line, rank, argument) and the remedy.";
 
     m.def("parse_size", &base::parse_size, "text"_a,
           "Bytes of a size such as 64, 16K or 1M (powers of 1024). Raises Error.");

@@ -24,9 +24,9 @@ void register_collectives(nb::module_& m) {
         .def_ro("name", &Algorithm::name)
         .def_ro("sentence", &Algorithm::sentence)
         .def_ro("source", &Algorithm::source, "Where the method was published.")
-        .def_ro("keys", &Algorithm::keys, "What may stand behind the name.")
+        .def_ro("keys", &Algorithm::keys, "The keys that its specification accepts.")
         .def_ro("preconditions", &Algorithm::preconditions)
-        .def_ro("relays", &Algorithm::relays, "True when a rank handles blocks of others.");
+        .def_ro("relays", &Algorithm::relays, "True when ranks forward blocks of others (store and forward).");
 
     m.def(
         "collectives",
@@ -36,7 +36,7 @@ void register_collectives(nb::module_& m) {
                 out.emplace_back(plan::name_of(static_cast<plan::Collective>(c)));
             return out;
         },
-        "What plans are made for. The v and w forms share the plans of these.");
+        "The collectives that plans are made for; v and w forms share their plans.");
     m.def(
         "is_rooted", [](std::string_view name) { return plan::is_rooted(plan::collective_named(name)); },
         "collective"_a, "True where the root matters. Raises Error.");

@@ -67,7 +67,7 @@ Lengths lengths_from(const std::variant<std::int64_t, std::vector<std::int64_t>>
                   : Lengths::uniform(blocks.value_or(1), list.front());
 }
 
-/// Where a composition is carried out, and how.
+/// The job and the factoring of a composition.
 struct Asked {
     const Job& job;
     Tree tree;
@@ -124,8 +124,7 @@ void register_composition(nb::module_& m) {
             },
             "ranks"_a, "bytes"_a, "blocks"_a = nb::none(), "vector"_a = false, "element_bytes"_a = 1,
             "`bytes`: of every block, or of each; with `vector` of all together, which are cut in `blocks` even "
-            "blocks. "
-            "Raises Error.")
+            "blocks. Raises Error.")
         .def(
             "buffer", [](Composition& self, std::string_view name) { return plan::caller_index(self.buffer(name)); },
             "name"_a, "Makes a buffer, or finds the one of that name; returns its number. Raises Error.")
@@ -159,11 +158,11 @@ void register_composition(nb::module_& m) {
                 self.hold(Rank{rank}, existing_buffer(self, buffer), {first, count});
             },
             "rank"_a, "buffer"_a, "first"_a, "count"_a,
-            "The rank's buffer has room for these blocks even where no primitive touches them. Raises Error.")
+            "Allocates these blocks in the rank's buffer even where no primitive touches them. Raises Error.")
         .def_prop_ro("ranks", &Composition::ranks)
         .def_prop_ro("blocks", &Composition::blocks)
         .def_prop_ro("element_bytes", &Composition::element_bytes)
-        .def_prop_ro("phases", &Composition::phases, "One more than there are fences.")
+        .def_prop_ro("phases", &Composition::phases, "Number of phases: fences + 1.")
         .def_prop_ro("buffers", &Composition::buffers, "Names.")
         .def_prop_ro(
             "operations",
@@ -272,7 +271,7 @@ void register_compose(nb::module_& m) {
             return compose::best_depth(participants, bytes, {latency_s, bytes_per_s});
         },
         "participants"_a, "bytes"_a, "latency_s"_a, "bytes_per_s"_a,
-        "Parts in which a ring is fastest, next to sqrt(d (n - 2) / (f a)). Raises Error.");
+        "Optimal pipeline depth of a ring: the integer next to sqrt(d (n - 2) / (f a)). Raises Error.");
     m.def(
         "multicast_s",
         [](std::string_view shape, std::int32_t participants, double bytes, double latency_s, double bytes_per_s,

@@ -1,4 +1,4 @@
-// The simulation of flows that share links.
+// The flow-level simulation with max-min fair sharing of links.
 #include <nanobind/stl/function.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -31,26 +31,26 @@ void register_flow(nb::module_& m) {
         .def_ro("capacity_bytes_per_s", &FlowLink::capacity_bytes_per_s)
         .def_ro("bytes", &FlowLink::bytes, "Of the plan.")
         .def_ro("carried_bytes", &FlowLink::carried_bytes,
-                "Of the plan and of background traffic, until the plan was through.")
-        .def_ro("utilisation", &FlowLink::utilisation, "Carried bytes over what the link can carry in that time.");
+                "Of the plan and of background traffic, until the plan completed.")
+        .def_ro("utilisation", &FlowLink::utilisation, "Carried bytes over capacity times that time.");
     nb::class_<FlowTraffic>(m, "FlowTraffic", "Background traffic: an all-to-all among some processes of every group.")
         .def_ro("share", &FlowTraffic::share, "Of the processes of every group of the outermost level; 0: none.")
         .def_ro("bytes", &FlowTraffic::bytes, "Of a message.")
-        .def_ro("bytes_per_s", &FlowTraffic::bytes_per_s, "What each process sends at most; 0: what links give.");
-    nb::class_<FlowResult>(m, "FlowResult", "A plan played over the links of its job.")
+        .def_ro("bytes_per_s", &FlowTraffic::bytes_per_s, "Rate limit of each process; 0: limited by links only.");
+    nb::class_<FlowResult>(m, "FlowResult", "Result of the flow-level simulation of a plan.")
         .def_ro("seconds", &FlowResult::seconds)
         .def_ro("messages", &FlowResult::messages)
         .def_ro("bytes", &FlowResult::bytes, "Of all messages.")
         .def_ro("background_messages", &FlowResult::background_messages)
         .def_ro("busiest_rank", &FlowResult::busiest_rank)
         .def_ro("busiest_rank_s", &FlowResult::busiest_rank_s,
-                "Time that one rank is busy with messages, copies and reductions.")
+                "Longest CPU time of a rank: overheads, copies and reductions.")
         .def_ro("links", &FlowResult::links, "Those with a capacity, by level, group, out and in.")
-        .def_ro("tolerance", &FlowResult::tolerance, "Share by which rates may be unfair; 0: none.")
+        .def_ro("tolerance", &FlowResult::tolerance, "Relative tolerance of max-min fairness; 0: exact.")
         .def_ro("bin_s", &FlowResult::bin_s, "Length of an interval of `carried`.")
         .def_ro("bins", &FlowResult::bins)
-        .def_ro("settled", &FlowResult::settled, "How often rates changed.")
-        .def_ro("work", &FlowResult::work, "Bundles of flows that got a new rate in this, each time counted.")
+        .def_ro("settled", &FlowResult::settled, "Number of times rates were recomputed.")
+        .def_ro("work", &FlowResult::work, "Bundles of flows that were assigned a new rate in these, summed up.")
         .def(
             "carried",
             [](const FlowResult& self, std::size_t link) {
@@ -80,11 +80,10 @@ void register_flow(nb::module_& m) {
         },
         "plan"_a, "block_bytes"_a = nb::none(), nb::kw_only(), "traffic"_a = "", "seed"_a = 1, "most_bins"_a = 256,
         "tolerance"_a = -1.0, "progress"_a = nb::none(),
-        "Plays a plan over the links of its job: messages share links max-min fair, ranks do one thing at a time. "
-        "`traffic` as parse_traffic takes it; tolerance: rates are fair but for such a share, below 0: 0.01 to 0.08 "
-        "for more than 200,000 messages, else none; `progress` is called with the messages that are through and all of "
-        "them. "
-        "Raises Error.");
+        "Simulates a plan on the links of its job: messages share links max-min fairly, ranks execute one step at a "
+        "time. `traffic` as for parse_traffic; tolerance: relative tolerance of max-min fairness, below 0: 0.01 to "
+        "0.08 for more than 200,000 messages, else exact; `progress` is called with the number of completed messages "
+        "and the total. Raises Error.");
 }
 
 }  // namespace palmette::bindings

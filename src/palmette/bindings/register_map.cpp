@@ -1,4 +1,4 @@
-// Which rank should take which place.
+// Rank mapping: rings, heuristics, grids and communication graphs.
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
@@ -33,7 +33,7 @@ RankOrder order_for(std::string_view pattern, topology::FreePlaces& places) {
     base::fail("no heuristic for pattern '", pattern, "'; there is one for ring, recursive_doubling, gather and bcast");
 }
 
-/// From positions to the places that they are: the ranks that sit there.
+/// Converts positions to places: the ranks that sit there.
 RankOrder places_at(const Job& job, const std::vector<std::int32_t>& positions) {
     RankOrder out;
     for (const std::int32_t position : positions) out.push_back(job.rank_at(Position{position}).value);
@@ -53,11 +53,11 @@ Graph make_graph(const Job& job, const std::vector<std::int32_t>& from, const st
 }  // namespace
 
 void register_map(nb::module_& m) {
-    nb::class_<BottleneckRing>(m, "BottleneckRing", "A ring with a slowest edge as fast as was found.")
+    nb::class_<BottleneckRing>(m, "BottleneckRing", "A ring with a minimised longest edge.")
         .def_ro("order", &BottleneckRing::order, "order[r]: the place of rank r.")
         .def_ro("slowest", &BottleneckRing::slowest, "The longest edge, the closing one included.")
-        .def_ro("bound", &BottleneckRing::bound, "No ring has a shorter longest edge.")
-        .def_prop_ro("proven", &BottleneckRing::proven, "Whether no ring is better.");
+        .def_ro("bound", &BottleneckRing::bound, "Lower bound on the longest edge of any ring.")
+        .def_prop_ro("proven", &BottleneckRing::proven, "True when the ring is proven optimal.");
     m.def(
         "bottleneck_ring",
         [](std::int32_t size, std::vector<double> values, std::int64_t budget) {
@@ -65,8 +65,7 @@ void register_map(nb::module_& m) {
         },
         "size"_a, "distances"_a, "budget"_a = 400'000'000,
         "The ring over `size` places, given row by row how far they are from each other, whose longest edge is "
-        "shortest: "
-        "exact up to 20 places, otherwise searched for with at most `budget` operations. Raises Error.");
+        "shortest: exact up to 20 places, otherwise searched for with at most `budget` operations. Raises Error.");
     m.def(
         "order_by_distance",
         [](std::string_view pattern, std::int32_t size, std::vector<double> values) {
@@ -75,8 +74,7 @@ void register_map(nb::module_& m) {
         },
         "pattern"_a, "size"_a, "distances"_a,
         "order[r]: the place of rank r by the heuristic of a pattern: ring, recursive_doubling, gather or bcast. "
-        "Raises "
-        "Error.");
+        "Raises Error.");
     m.def(
         "order_on_job",
         [](std::string_view pattern, const Job& job) { return order_for(pattern, *topology::free_places(job)); },
@@ -119,7 +117,7 @@ void register_map(nb::module_& m) {
             return places_at(job, positions);
         },
         "job"_a, "source"_a, "target"_a, "bytes"_a, "order"_a, "trials"_a = 100'000,
-        "The order after exchanges of pairs that take from the busiest links. Raises Error.");
+        "The order after a local search that exchanges pairs to relieve the busiest links. Raises Error.");
 }
 
 }  // namespace palmette::bindings

@@ -1,4 +1,4 @@
-// The physical bound.
+// Lower bounds on the time of collectives.
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -30,7 +30,7 @@ using Lengths = std::variant<std::int64_t, std::vector<std::int64_t>>;
 using Ports = std::map<std::string, std::int32_t>;
 using Ends = std::tuple<double, double, double, double>;
 
-/// A request with the lengths of its blocks.
+/// A request and its block lengths.
 struct Asked {
     plan::Request request;
     std::vector<std::int64_t> lengths;
@@ -43,53 +43,55 @@ Asked asked(const topology::Job& job, std::string_view collective, const Lengths
 }
 
 void register_bound_classes(nb::module_& m) {
-    nb::class_<Bound>(m, "Bound", "The physical limit of a collective, and what sets it.")
+    nb::class_<Bound>(m, "Bound", "Lower bound on the time of a collective, and the term that sets it.")
         .def_ro("seconds", &Bound::seconds, "0 where nothing is known.")
-        .def_ro(
-            "kind", &Bound::kind,
-            "'link' (one group's edge), 'links' (all edges of a level), 'latency', 'rounds' (messages that wait for "
-            "each other), 'copy' or 'reduce' (a rank in its own memory), or 'none': nothing is known.")
+        .def_ro("kind", &Bound::kind,
+                "'link' (one group's edge), 'links' (all edges of a level), 'latency', 'rounds' (critical path of "
+                "dependent messages), 'copy' or 'reduce' (memory bandwidth of a rank), or 'none': nothing is known.")
         .def_ro("level", &Bound::level)
         .def_ro("group", &Bound::group, "For a link: index of the group, else -1.")
         .def_ro("group_name", &Bound::group_name, "For a link: name of the group, where names are known.")
         .def_ro("outwards", &Bound::outwards, "For a link: True for bytes that leave the group, else they enter it.")
-        .def_ro("bytes", &Bound::bytes, "Bytes that have to cross, or to be copied or reduced.")
+        .def_ro("bytes", &Bound::bytes, "Bytes that must cross, be copied or be reduced.")
         .def_ro("capacity_bytes_per_s", &Bound::capacity_bytes_per_s);
-    nb::class_<EdgeTerm>(m, "EdgeTerm", "The edge of one group: what has to cross it.")
+    nb::class_<EdgeTerm>(m, "EdgeTerm", "The edge of one group, and the bytes that must cross it.")
         .def_ro("group", &EdgeTerm::group, "-1: no edge.")
         .def_ro("name", &EdgeTerm::name, "Of the group, where names are known.")
         .def_prop_ro("bytes_out", [](const EdgeTerm& self) { return self.traffic.out; })
         .def_prop_ro("bytes_in", [](const EdgeTerm& self) { return self.traffic.in; })
         .def_ro("capacity_bytes_per_s", &EdgeTerm::capacity_bytes_per_s, "0: unknown.")
-        .def_ro("seconds", &EdgeTerm::seconds, "Of the direction that takes longer.")
+        .def_ro("seconds", &EdgeTerm::seconds, "Of the slower direction.")
         .def_ro("outwards", &EdgeTerm::outwards, "Whether that is out of the group.");
     nb::class_<LevelTerms>(m, "LevelTerms", "What bounds a collective at one level.")
         .def_ro("level", &LevelTerms::level)
         .def_ro("groups", &LevelTerms::groups)
         .def_ro("unknown", &LevelTerms::unknown, "Edges without a capacity.")
         .def_ro("worst", &LevelTerms::worst, "The slowest edge; group -1 where no capacity is known.")
-        .def_ro("together_bytes", &LevelTerms::together_bytes, "What leaves groups without the network's help.")
-        .def_ro("together_bytes_per_s", &LevelTerms::together_bytes_per_s, "Of all edges; 0: not all are known.")
+        .def_ro("together_bytes", &LevelTerms::together_bytes,
+                "Bytes that leave groups, without in-network reduction or multicast.")
+        .def_ro("together_bytes_per_s", &LevelTerms::together_bytes_per_s,
+                "Aggregate capacity of all edges; 0: not all are known.")
         .def_ro("together_s", &LevelTerms::together_s)
         .def_ro("latency_s", &LevelTerms::latency_s, "0: unknown.")
-        .def_ro("crossed", &LevelTerms::crossed, "Somebody must hear of somebody else across this level.");
-    nb::class_<RoundsTerm>(m, "RoundsTerm", "Messages that wait for each other until everybody has heard.")
-        .def_ro("members", &RoundsTerm::members, "Nodes, or ranks where they have messages only.")
-        .def_ro("at_once", &RoundsTerm::at_once, "Messages of a member under way at once; 0: any number.")
+        .def_ro("crossed", &LevelTerms::crossed, "Some message must cross this level.");
+    nb::class_<RoundsTerm>(m, "RoundsTerm", "Critical path of dependent messages until all members are informed.")
+        .def_ro("members", &RoundsTerm::members, "Nodes, or ranks with messages_only.")
+        .def_ro("at_once", &RoundsTerm::at_once, "Messages in flight per member; 0: unlimited.")
         .def_ro("rounds", &RoundsTerm::rounds)
         .def_ro("latency_s", &RoundsTerm::latency_s, "The smallest between members.")
-        .def_ro("spread_s", &RoundsTerm::spread_s, "By the postal model, with messages only; 0: nothing follows.")
+        .def_ro("spread_s", &RoundsTerm::spread_s,
+                "Broadcast latency bound of the postal model, with messages_only; 0: no bound.")
         .def_ro("seconds", &RoundsTerm::seconds);
-    nb::class_<MemoryTerm>(m, "MemoryTerm", "What some rank must at least do in its own memory.")
+    nb::class_<MemoryTerm>(m, "MemoryTerm", "Lower bound on the copies or reductions of the busiest rank.")
         .def_ro("bytes", &MemoryTerm::bytes)
         .def_ro("bytes_per_s", &MemoryTerm::bytes_per_s, "0: unknown.")
         .def_ro("seconds", &MemoryTerm::seconds);
-    nb::class_<BoundTerms>(m, "BoundTerms", "Everything that bounds a collective, and the limits that follow.")
+    nb::class_<BoundTerms>(m, "BoundTerms", "All terms that bound a collective, and the resulting limits.")
         .def_ro("levels", &BoundTerms::levels, "Outermost first.")
         .def_ro("rounds", &BoundTerms::rounds)
         .def_ro("copy", &BoundTerms::copy)
         .def_ro("reduce", &BoundTerms::reduce)
-        .def_ro("limit", &BoundTerms::limit, "Switches store and forward.")
+        .def_ro("limit", &BoundTerms::limit, "Switches only forward.")
         .def_ro("limit_in_network", &BoundTerms::limit_in_network, "Switches also reduce and multicast.");
 }
 
@@ -120,11 +122,10 @@ void register_model(nb::module_& m) {
         },
         "job"_a, "collective"_a, "block_bytes"_a, "root"_a = 0, nb::kw_only(), "ports"_a = Ports{}, "at_once"_a = 0,
         "messages_only"_a = false, "ends"_a = nb::none(),
-        "All that bounds a collective. ports: by level, the ports that ranks of a group are bound to; at_once: "
-        "messages "
-        "that a rank can have under way, 0: what follows from overheads; messages_only: ranks of a node share no "
-        "memory; ends: with it, for how many seconds sender and receiver of a message inside a node, then those of one "
-        "between nodes are busy with it. Raises Error.");
+        "All terms that bound a collective. ports: by level, the ports that ranks of a group are bound to; at_once: "
+        "messages in flight per rank, 0: derived from overheads; messages_only: ranks of a node share no memory; ends: "
+        "with it, the gaps (busy seconds per message) of sender and receiver of an intra-node message, then of an "
+        "inter-node one. Raises Error.");
     m.def(
         "bound_edges",
         [](const topology::Job& job, std::string_view collective, const Lengths& block_bytes, std::size_t level,

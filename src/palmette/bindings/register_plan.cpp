@@ -56,7 +56,7 @@ void register_program(nb::module_& m) {
             "order", [](const Program& self) { return name_of(self.order); },
             "What the index of a block counts: 'topology' (positions) or 'rank'.")
         .def("__len__", [](const Program& self) { return self.steps.size(); })
-        .def_ro("stages", &Program::stages, "Names of the stages, in the order in which the rank comes to them.")
+        .def_ro("stages", &Program::stages, "Names of the stages, in the order in which the rank executes them.")
         .def_prop_ro(
             "size_bytes",
             [](const Program& self) {
@@ -82,7 +82,7 @@ void register_message(nb::module_& m) {
         .def_prop_ro(
             "receiver", [](const Message& self) { return self.to.value; }, "Rank that receives.")
         .def_ro("tag", &Message::tag)
-        .def_ro("time", &Message::time, "Length of the longest chain of messages that this one waits for.")
+        .def_ro("time", &Message::time, "Length of the longest chain of messages that this one depends on.")
         .def_ro("stage", &Message::stage)
         .def_prop_ro(
             "blocks",
@@ -96,11 +96,11 @@ void register_message(nb::module_& m) {
         .def_prop_ro(
             "part", [](const Message& self) { return self.slice.index; }, "Which part of each block, of `parts`.")
         .def_prop_ro("parts", [](const Message& self) { return self.slice.of; })
-        .def_ro("pulled", &Message::pulled, "True for what a rank reads in the memory of another one of its node.");
+        .def_ro("pulled", &Message::pulled, "True for a pull from the memory of another rank of the node.");
 }
 
 void register_count(nb::module_& m) {
-    nb::class_<LinkCount>(m, "LinkCount", "What crosses the edge between one group and the rest.")
+    nb::class_<LinkCount>(m, "LinkCount", "Messages and bytes across the edge between one group and the rest.")
         .def_ro("messages_out", &LinkCount::messages_out)
         .def_ro("messages_in", &LinkCount::messages_in)
         .def_ro("bytes_out", &LinkCount::bytes_out)
@@ -118,10 +118,11 @@ void register_count(nb::module_& m) {
         .def_ro("reduced_bytes", &PlanCount::reduced_bytes, "Results of reduce and pull_reduce.")
         .def_ro("levels", &PlanCount::levels, "Outermost first, as in the job.")
         .def_ro("busiest_level", &PlanCount::busiest_level,
-                "Level of the link that takes longest (most bytes where no capacity is known); -1: none is crossed.")
+                "Level of the bottleneck link, the slowest one (most bytes where no capacity is known); -1: none is "
+                "crossed.")
         .def_ro("busiest_group", &PlanCount::busiest_group)
         .def_ro("busiest_s", &PlanCount::busiest_s, "Bytes over capacity of that link; 0: no capacity is known.")
-        .def_ro("longest_chain", &PlanCount::longest_chain, "Messages that wait for each other.");
+        .def_ro("longest_chain", &PlanCount::longest_chain, "Messages on the critical path (depth of the plan).");
 }
 
 std::vector<std::int64_t> lengths(const Planned& self,
@@ -205,7 +206,7 @@ void register_plan(nb::module_& m) {
             "ordered"_a = false, "shared_memory"_a = false, "element_bytes"_a = 1,
             "`algorithm` as in docs/reference/algorithm-spec.md; block_bytes -1: sizes are not known to all ranks. "
             "ordered: the operation isn't commutative; shared_memory: ranks of a node may read each other's memory; "
-            "element_bytes: of a reduction, no cut goes through an element. Raises Error.")
+            "element_bytes: of a reduction, whose elements are never split. Raises Error.")
         .def_ro("job", &Planned::job)
         .def_prop_ro("collective", [](const Planned& self) { return plan::name_of(self.plan.request.collective); })
         .def_prop_ro("algorithm", [](const Planned& self) { return self.plan.algorithm; })
@@ -250,7 +251,7 @@ void register_plan(nb::module_& m) {
             "block"_a, "Rank of an index that counts ranks or positions: see `order`. Raises Error.")
         .def(
             "verify", [](const Planned& self) { return plan::verify(self.plan, self.job); },
-            "None when the plan is right, else a sentence that names the first wrong rank, step and block.")
+            "None when the plan is correct, else a sentence that names the first wrong rank, step and block.")
         .def(
             "count",
             [](const Planned& self,

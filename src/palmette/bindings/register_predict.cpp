@@ -1,4 +1,4 @@
-// What a plan is predicted to take.
+// Predicted times of plans and algorithms.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -24,7 +24,7 @@ using model::Prediction;
 using topology::Job;
 
 void register_predict(nb::module_& m) {
-    nb::class_<CostAssumption>(m, "CostAssumption", "One figure that a prediction rests on.")
+    nb::class_<CostAssumption>(m, "CostAssumption", "One input of a prediction, with its provenance.")
         .def_ro("what", &CostAssumption::what, "Such as 'latency of leaf'.")
         .def_ro("value", &CostAssumption::value)
         .def_ro("unit", &CostAssumption::unit, "'s' or 'bytes/s'.")
@@ -32,26 +32,27 @@ void register_predict(nb::module_& m) {
             "provenance", [](const CostAssumption& self) { return model::name_of(self.provenance); },
             "'calibrated', 'given' or 'assumed'.");
 
-    nb::class_<LevelPart>(m, "LevelPart", "What the messages of one level add to a predicted time.")
+    nb::class_<LevelPart>(m, "LevelPart", "Contribution of the messages of one level to the critical path.")
         .def_ro("level", &LevelPart::level, "Name of the level, or 'ranks side by side'.")
         .def_ro("latency_s", &LevelPart::latency_s)
         .def_ro("transfer_s", &LevelPart::transfer_s)
         .def_ro("overhead_s", &LevelPart::overhead_s)
-        .def_ro("contention", &LevelPart::contention, "How much longer transfers take than each would alone.")
+        .def_ro("contention", &LevelPart::contention, "Transfer times over uncontended times.")
         .def_ro("messages", &LevelPart::messages)
         .def_ro("bytes", &LevelPart::bytes)
         .def_prop_ro("seconds", &LevelPart::seconds);
 
-    nb::class_<Prediction>(m, "Prediction", "The time of a plan, and what it goes into; the parts add up.")
+    nb::class_<Prediction>(m, "Prediction",
+                           "The predicted time of a plan and its breakdown along the critical path; the parts add up.")
         .def_ro("seconds", &Prediction::seconds, "Until the last rank is done.")
         .def_ro("levels", &Prediction::levels, "As in the job, then ranks that no level tells apart.")
         .def_ro("copy_s", &Prediction::copy_s)
         .def_ro("reduce_s", &Prediction::reduce_s)
         .def_ro("stages", &Prediction::stages, "(name, seconds) of each stage.");
 
-    nb::class_<Costs>(m, "Costs", "What a prediction reckons with.")
-        .def_static("of", &Costs::of, "job"_a, "What is known of a job, and round figures where nothing is.")
-        .def_rw("eager_bytes", &Costs::eager_bytes, "Longer messages wait for their receiver.")
+    nb::class_<Costs>(m, "Costs", "The costs that a prediction assumes.")
+        .def_static("of", &Costs::of, "job"_a, "The known costs of a job, and default values where none are known.")
+        .def_rw("eager_bytes", &Costs::eager_bytes, "Rendezvous threshold: longer messages wait for their receiver.")
         .def("assumptions", [](const Costs& self, const Job& job) { return model::assumptions(job, self); }, "job"_a);
 
     m.def(
@@ -86,7 +87,7 @@ void register_predict(nb::module_& m) {
         },
         "job"_a, "collective"_a, "algorithm"_a, "costs"_a, "root"_a = 0, "block_bytes"_a = 0, nb::kw_only(),
         "ordered"_a = false, "shared_memory"_a = false, "element_bytes"_a = 1,
-        "The time from a closed formula, as the run time uses it; None for an algorithm without one. Raises Error.");
+        "The time from a closed-form estimate, as used at run time; None for an algorithm without one. Raises Error.");
     m.def(
         "candidates",
         [](std::string_view collective) {
@@ -94,7 +95,7 @@ void register_predict(nb::module_& m) {
             for (const Spec& spec : select::candidates(plan::collective_named(collective))) out.push_back(spec.text());
             return out;
         },
-        "collective"_a, "The algorithms that the model decides among. Raises Error.");
+        "collective"_a, "The candidates that the model ranks. Raises Error.");
     m.def(
         "rank_by_model",
         [](const Job& job, std::string_view collective, std::int32_t root, std::int64_t block_bytes, bool ordered,
@@ -109,7 +110,7 @@ void register_predict(nb::module_& m) {
         },
         "job"_a, "collective"_a, "root"_a = 0, "block_bytes"_a = 0, nb::kw_only(), "ordered"_a = false,
         "shared_memory"_a = false, "element_bytes"_a = 1,
-        "(algorithm, seconds) of the candidates that serve the job, the fastest by its formula first. Raises Error.");
+        "(algorithm, seconds) of the candidates that serve the job, in order of estimated time. Raises Error.");
 }
 
 }  // namespace palmette::bindings

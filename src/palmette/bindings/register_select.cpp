@@ -9,8 +9,9 @@
 #include "palmette/base/error.hpp"
 #include "palmette/bindings/json_object.hpp"
 #include "palmette/bindings/register.hpp"
-#include "palmette/select/looks.hpp"
+#include "palmette/select/row_match.hpp"
 #include "palmette/select/table.hpp"
+#include "palmette/select/verdict.hpp"
 
 namespace palmette::bindings {
 
@@ -27,7 +28,7 @@ std::optional<std::string> text_of(const std::optional<collectives::Spec>& spec)
     return spec ? std::optional(spec->text()) : std::nullopt;
 }
 
-/// What a table is asked, from Python's arguments.
+/// A table query, from Python's arguments.
 struct Asked {
     select::Function function;
     plan::Request request;
@@ -49,7 +50,7 @@ Asked asked(const Job& job, std::string_view function, std::int32_t root, std::i
 }  // namespace
 
 void register_select(nb::module_& m) {
-    nb::class_<Choice>(m, "Choice", "What a table chose, and why.")
+    nb::class_<Choice>(m, "Choice", "The choice of a table, with its reason.")
         .def_prop_ro(
             "algorithm", [](const Choice& self) { return text_of(self.algorithm); }, "None: the MPI's own.")
         .def_ro("reason", &Choice::reason);
@@ -66,10 +67,11 @@ void register_select(nb::module_& m) {
         .def_ro("max_nodes", &Row::max_nodes)
         .def_ro("min_switches", &Row::min_switches, "Groups of the level `leaf`; 1 where there are none.")
         .def_ro("max_switches", &Row::max_switches)
-        .def_ro("even_switches", &Row::even_switches, "None: never mind.")
-        .def_ro("min_latency_s", &Row::min_latency_s, "Above 0: of the slowest level, where it is known.")
-        .def_ro("max_latency_s", &Row::max_latency_s, "The same; infinite: any, also where it isn't known.")
-        .def_ro("min_load", &Row::min_load, "Above 0: of the fullest link, the share that other traffic takes.")
+        .def_ro("even_switches", &Row::even_switches, "None: any.")
+        .def_ro("min_latency_s", &Row::min_latency_s,
+                "Above 0: lower limit on the latency of the slowest level, where known.")
+        .def_ro("max_latency_s", &Row::max_latency_s, "Upper limit on the same; infinite: any, even unknown.")
+        .def_ro("min_load", &Row::min_load, "Above 0: lower limit on the load of the most loaded link.")
         .def_ro("scattered", &Row::scattered, "Set: rank order and topology order must differ (True) or agree (False).")
         .def_ro("oversubscribed", &Row::oversubscribed,
                 "Set: ranks must outnumber cores on some node (True) or on none (False).")
@@ -79,19 +81,19 @@ void register_select(nb::module_& m) {
             [](const Row& self) {
                 return self.by_model ? std::optional<std::string>("model") : text_of(self.algorithm);
             },
-            "None: leave the call to the MPI; 'model': the candidate that the model holds fastest.")
+            "None: leave the call to the MPI; 'model': the candidate with the shortest estimated time.")
         .def_ro(
             "mpi_ratio", &Row::mpi_ratio,
-            "Of a call left to the MPI: palmette's time over the MPI's, the largest that was measured; 0: none was.")
+            "For a call left to the MPI: the largest measured ratio of palmette's time to the MPI's; 0: not measured.")
         .def_ro("why", &Row::why)
-        .def_ro("source", &Row::source, "A key of the table's sources: where the row comes from.");
+        .def_ro("source", &Row::source, "A key of the table's sources: the provenance of the row.");
 
     nb::class_<Table>(m, "Table", "Which algorithm serves which call.")
         .def_static(
-            "built_in", [] { return Table::built_in(); }, "The table that palmette brings.")
+            "built_in", [] { return Table::built_in(); }, "The built-in table.")
         .def_prop_ro(
             "sources", [](const Table& self) { return self.sources(); },
-            "(name, text): the machine and the run that rows of that source come from.")
+            "(name, text): provenance, the machine and the run that rows of that source were measured on.")
         .def_static(
             "from_json", [](nb::object document) { return Table::from_json(from_python(std::move(document))); },
             "document"_a, nb::sig("def from_json(document: str | dict[str, typing.Any]) -> Table"),
@@ -118,21 +120,20 @@ void register_select(nb::module_& m) {
             "openmpi or impi; ordered: the operation isn't commutative; shared_memory: ranks of a node "
             "may share memory, in blocking calls. Raises Error.")
         .def(
-            "looks",
+            "match_rows",
             [](const Table& self, std::string_view function, const Job& job, std::int32_t root,
                std::int64_t block_bytes, std::string mpi, bool oversubscribed, bool blocking, bool ordered,
                bool shared_memory) {
                 const Asked a = asked(job, function, root, block_bytes, std::move(mpi), oversubscribed, blocking,
                                       ordered, shared_memory);
                 std::vector<std::tuple<std::size_t, std::string, bool>> out;
-                for (select::Look& look : select::looks(self, a.function, job, a.request, a.surroundings))
-                    out.emplace_back(look.row, std::move(look.why_not), look.measurable);
+                for (select::RowMatch& match : select::match_rows(self, a.function, job, a.request, a.surroundings))
+                    out.emplace_back(match.row, std::move(match.mismatch), match.measurable);
                 return out;
             },
             "function"_a, "job"_a, "root"_a = 0, "block_bytes"_a = -1, "mpi"_a = "", "oversubscribed"_a = false,
             "blocking"_a = true, "ordered"_a = false, "shared_memory"_a = true,
-            "(row, why it doesn't match, whether that is about links, of which a measurement might tell something "
-            "else) "
+            "(row, why it doesn't match, whether that depends on link latency or load, which a measurement may change) "
             "for the function's rows in order, up to the one that decides, whose text is empty. Raises Error.");
 
     m.def(
@@ -141,6 +142,10 @@ void register_select(nb::module_& m) {
             return plan::name_of(select::collective_of(select::function_named(function)));
         },
         "function"_a, "The collective that a function is one form of: alltoallw is an alltoall. Raises Error.");
+    m.def("sign_test", &select::sign_test, "wins"_a, "pairs"_a,
+          "The probability that a fair coin gives at least so many heads: the one-sided sign test.");
+    m.attr("SIGNIFICANT") = select::significant;
+    m.attr("FEWEST_PAIRS") = select::fewest_pairs;
     m.def("switch_count", &select::switch_count, "job"_a,
           "Groups of the level `leaf` that have ranks; 1 where there are none.");
     m.def("is_scattered", &select::is_scattered, "job"_a, "True when ranks are not in topology order.");

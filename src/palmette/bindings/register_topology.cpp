@@ -9,6 +9,7 @@
 #include "palmette/bindings/json_object.hpp"
 #include "palmette/bindings/register.hpp"
 #include "palmette/topology/job.hpp"
+#include "palmette/topology/synthetic.hpp"
 
 namespace palmette::bindings {
 namespace {
@@ -20,6 +21,7 @@ using topology::JobLevel;
 using topology::Machine;
 using topology::Position;
 using topology::Rank;
+using topology::SyntheticLevel;
 
 std::int32_t checked(const char* what, std::int32_t value, std::int32_t size) {
     if (value < 0 || value >= size) base::fail(what, " ", value, " is outside of 0 to ", size - 1);
@@ -44,7 +46,15 @@ std::string host_of(const Job& job, std::int32_t rank) {
 }
 
 void register_machine(nb::module_& m) {
-    nb::class_<Machine>(m, "Machine", "The tree of levels of a cluster, down to hosts and what is inside of them.")
+    nb::class_<SyntheticLevel>(m, "SyntheticLevel", "One level of a machine in the synthetic form.")
+        .def_ro("counts", &SyntheticLevel::counts, "Groups below the next parent, used in turn, then from the start.")
+        .def_ro("name", &SyntheticLevel::name)
+        .def_ro("up_bytes_per_s", &SyntheticLevel::up_bytes_per_s, "Of a group's edge to its parent; 0: unknown.")
+        .def_ro("latency_s", &SyntheticLevel::latency_s, "None: unknown.");
+    m.def("parse_synthetic", &topology::parse_synthetic, "form"_a,
+          "The levels of a form such as '3leaf@50Mbit/s:4node:2core', outermost first. Raises Error.");
+    nb::class_<Machine>(m, "Machine",
+                        "The hardware tree of a cluster: switch levels, hosts and levels inside of hosts.")
         .def_static("synthetic", &Machine::synthetic, "spec"_a,
                     "From a text such as '3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core'. Raises Error.")
         .def_static(
@@ -74,8 +84,8 @@ void register_machine(nb::module_& m) {
                     out.push_back(self.slots_of(static_cast<std::int32_t>(h)));
                 return out;
             },
-            "Places for ranks on each host.")
-        .def_prop_ro("total_slots", &Machine::total_slots, "Places for ranks on all hosts.")
+            "Slots of each host.")
+        .def_prop_ro("total_slots", &Machine::total_slots, "Slots of all hosts.")
         .def_prop_ro(
             "levels",
             [](const Machine& self) {
@@ -138,15 +148,15 @@ void register_level(nb::module_& m) {
 void register_costs(nb::module_& m) {
     using topology::LevelCosts;
     using topology::MemoryCosts;
-    nb::class_<LevelCosts>(m, "LevelCosts", "What messages of one level cost; 0: unknown.")
-        .def_ro("latency_s", &LevelCosts::latency_s, "One way, tiny, the overheads of both ends included.")
-        .def_ro("overhead_s", &LevelCosts::overhead_s, "Time that a rank is busy with a message.")
-        .def_ro("stream_bytes_per_s", &LevelCosts::stream_bytes_per_s, "What one pair reaches alone.")
+    nb::class_<LevelCosts>(m, "LevelCosts", "Costs of the messages of one level; 0: unknown.")
+        .def_ro("latency_s", &LevelCosts::latency_s, "One way, tiny message, the overheads of both ends included.")
+        .def_ro("overhead_s", &LevelCosts::overhead_s, "CPU time per message of sender or receiver (o of LogP).")
+        .def_ro("stream_bytes_per_s", &LevelCosts::stream_bytes_per_s, "Bandwidth of one pair without contention.")
         .def_ro("together_bytes_per_s", &LevelCosts::together_bytes_per_s,
-                "Inside of nodes: what all messages of one node carry at the same time.")
+                "Intra-node: aggregate bandwidth of all concurrent messages of one node.")
         .def_prop_ro(
             "source", [](const LevelCosts& self) { return name_of(self.source); }, "unknown, given or calibrated.");
-    nb::class_<MemoryCosts>(m, "MemoryCosts", "One rank in its own memory; 0: unknown.")
+    nb::class_<MemoryCosts>(m, "MemoryCosts", "Rates of one rank in its own memory; 0: unknown.")
         .def_ro("copy_bytes_per_s", &MemoryCosts::copy_bytes_per_s)
         .def_ro("reduce_bytes_per_s", &MemoryCosts::reduce_bytes_per_s)
         .def_prop_ro(
@@ -161,7 +171,7 @@ void register_job(nb::module_& m) {
                 new (self) Job(machine, topology::make_placement(machine, placement, ranks));
             },
             "machine"_a, "placement"_a = "block", "ranks"_a = 0,
-            "`placement` is block, cyclic, random:SEED, hosts=A,B,... or a file; ranks=0 takes all places. Raises "
+            "`placement` is block, cyclic, random:SEED, hosts=A,B,... or a file; ranks=0 takes all slots. Raises "
             "Error.")
         .def_static(
             "on_hosts",
@@ -172,8 +182,8 @@ void register_job(nb::module_& m) {
         .def_static(
             "regular", &Job::regular, "levels"_a, "cyclic"_a = false,
             "A regular tree, names and counts outermost first, such as [('leaf', 64), ('node', 16), ('core', 16)]. "
-            "Takes the same memory for any number of ranks. Raises Error.")
-        .def_static("flat", &Job::flat, "ranks"_a, "Ranks of which nothing is known but their number.")
+            "Memory is independent of the number of ranks. Raises Error.")
+        .def_static("flat", &Job::flat, "ranks"_a, "Ranks of unknown placement.")
         .def_static("from_groups", &Job::from_groups, "names"_a, "key_of_rank"_a,
                     "From the group of each rank at each level, outermost first.")
         .def_static(
@@ -187,12 +197,11 @@ void register_job(nb::module_& m) {
             "What `to_json` gave. Raises Error.")
         .def(
             "to_json", [](const Job& self) { return to_dict(self.to_json()); },
-            nb::sig("def to_json(self) -> dict[str, typing.Any]"),
-            "The form in which rank 0 hands the job to the others.")
+            nb::sig("def to_json(self) -> dict[str, typing.Any]"), "The form in which rank 0 broadcasts the job.")
         .def_prop_ro("size", &Job::size, "Number of ranks.")
         .def("__len__", &Job::size)
         .def_prop_ro("inside", &Job::inside, "Costs between ranks that no level of this job tells apart.")
-        .def_prop_ro("memory", &Job::memory, "What copying and reducing costs a rank.")
+        .def_prop_ro("memory", &Job::memory, "Copy and reduction rates of a rank.")
         .def_prop_ro("levels", &Job::levels, "Levels that tell ranks apart, outermost first.")
         .def(
             "level",

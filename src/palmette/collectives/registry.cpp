@@ -18,7 +18,7 @@ const std::vector<Algorithm>& algorithms() {
 }
 
 const Algorithm& algorithm_named(Collective collective, std::string_view name) {
-    // Asked for every candidate of every choice.
+    // Cached: called for every candidate of every choice.
     static const base::NeverDestroyed rows_of([] {
         std::array<std::vector<const Algorithm*>, plan::collective_count + 1> out;  // `composed` has none
         for (const Algorithm& row : algorithms()) out[static_cast<std::size_t>(row.collective)].push_back(&row);
@@ -58,13 +58,13 @@ std::uint16_t slices_of(const Request& request, const Spec& spec, std::int64_t c
 
 std::int64_t tag_limit(const Job& job, const Request& request, const Spec& spec) {
     if (const auto tags = algorithm_named(request.collective, spec.name).tags) return tags(job, request, spec);
-    // Trees use one tag a slice, flat exchanges at most one a rank and slice, leaders twice as many a rail.
+    // Trees use one tag per slice, flat exchanges at most one per rank and slice, leaders twice as many per rail.
     const std::int64_t slices = spec.find("segment") ? most_slices : 1;
     return slices * (job.size() + 1) + spec.integer("leaders", 1) * (2 * std::int64_t{job.size()} + 2);
 }
 
 void check_keys(const Spec& spec, const std::vector<std::string_view>& known, const Job* levels) {
-    // A table may name levels that this job doesn't have; these are the names that discovery gives.
+    // A table may name levels that this job doesn't have; these are the names that discovery uses.
     static constexpr std::string_view level_names[] = {"dragonfly", "group",   "pod",  "block",   "rack",
                                                        "leaf",      "chassis", "node", "package", "socket",
                                                        "numa",      "die",     "l3",   "l2",      "core"};
@@ -99,8 +99,7 @@ void check_single_copy(const Spec& spec) {
     if (!spec.find("single")) return;
     spec.size("single", 0);
     if (!asks_for_node_memory(spec))
-        fail("algorithm '", spec.text(),
-             "': single=SIZE says how shared memory is read; add inside=shared, or leave it out");
+        fail("algorithm '", spec.text(), "': single=SIZE needs shared memory; add inside=shared, or leave it out");
 }
 
 }  // namespace palmette::collectives

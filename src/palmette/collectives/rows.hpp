@@ -1,4 +1,4 @@
-// Every algorithm: the file that makes it defines its row, rows.cpp lists it.
+// Declarations of all algorithms' rows: each algorithm's file defines its row, rows.cpp lists them.
 #pragma once
 
 #include "palmette/collectives/registry.hpp"
@@ -27,7 +27,7 @@ extern const Algorithm alltoall_linear, alltoall_pairwise, alltoall_bruck, allto
 
 extern const Algorithm barrier_dissemination, barrier_by_topology, barrier_leaders;
 
-/// scan and exscan with the same method differ only in what they leave out.
+/// A method of both scan and exscan, which differ only in the own contribution.
 struct ScanMethod {
     std::string_view name, sentence, source, keys, preconditions;
     std::optional<std::string> (*refuse)(const Job& job, const Request& request, const Spec& spec);
@@ -41,10 +41,10 @@ struct ScanMethod {
 
 extern const ScanMethod scan_linear, scan_recursive_doubling, scan_all, scan_leaders, scan_grouped;
 
-/// One node, through its shared memory: a row for each collective.
+/// Algorithm `shared`, within one node: a row for each collective.
 std::vector<Algorithm> shared_rows();
 
-/// All of them, in the order in which people see them.
+/// All of them, in the order of listings.
 std::vector<Algorithm> all_rows();
 
 }  // namespace palmette::collectives

@@ -1,4 +1,4 @@
-// How an algorithm is written down: NAME[:KEY=VALUE[,KEY=VALUE]...].
+// Parser of algorithm specifications: NAME[:KEY=VALUE[,KEY=VALUE]...].
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace palmette::collectives {
 /// A parsed specification. Keys keep the order in which they were written.
 class Spec {
   public:
-    /// Throws base::Error that names the part at fault.
+    /// Throws base::Error that names the faulty part.
     static Spec parse(std::string_view text);
     std::string text() const;
 

@@ -126,8 +126,7 @@ void Composition::check(const Primitive& primitive) const {
     if (primitive.root.value < 0 || primitive.root.value >= ranks_)
         complain("there are only the ranks 0 to ", ranks_ - 1);
     if (primitive.others.runs() == 0)
-        complain(primitive.reduces ? "nobody contributes; name at least one rank"
-                                   : "nobody receives; name at least one rank");
+        complain(primitive.reduces ? "no rank contributes; name at least one" : "no rank receives; name at least one");
     if (primitive.others.least() < 0 || primitive.others.most() >= ranks_)
         complain("rank ", primitive.others.least() < 0 ? primitive.others.least() : primitive.others.most(),
                  " of its set is outside of 0 to ", ranks_ - 1);

@@ -13,7 +13,7 @@ namespace {
 
 using base::fail;
 
-/// What the primitives of a phase have in common, while they go by.
+/// Accumulates the common properties of a phase's primitives over one traversal.
 struct Seen {
     std::int64_t primitives = 0, single = 0;
     std::int32_t least_root = std::numeric_limits<std::int32_t>::max(), most_root = -1;

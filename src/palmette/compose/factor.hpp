@@ -1,4 +1,4 @@
-// From a composition to programs: messages over a tree, coalesced, striped and pipelined.
+// Factoring: from a composition to programs, with messages routed over a tree, coalesced, striped and pipelined.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,11 @@ using plan::Program;
 struct Factoring {
     /// One for all levels of the tree, or one a level, the outermost first.
     std::vector<Method> methods{Method{}};
-    /// Parts that every block is cut in, each of which takes its way over another rank of the node.
+    /// Parts that every block is cut in, each routed through another rank of the node (multi-rail striping).
     std::int32_t stripes = 1;
-    /// Parts that follow each other on the same way: the pipeline's depth.
+    /// Pipeline depth: slices that follow each other on the same route.
     std::int32_t pipeline = 1;
-    /// Partial results of one block that a rank takes in at once where it combines: more overlap, more scratch.
+    /// Receive buffers per block for partial results where a rank combines: more overlap, more scratch.
     std::int32_t landings = 4;
 
     /// "direct,ring/1 stripes=4 pipeline=32", as reports name it.
@@ -38,28 +38,27 @@ constexpr std::int64_t block_of_stripe(std::int64_t block, std::int32_t stripes,
 /// Bytes of a block of the plan.
 std::int64_t bytes_of_stripe(const Composition& composition, std::int32_t stripes, std::int64_t block);
 
-/// Makes the programs of any ranks. Holds nothing that grows with the job but the tree.
+/// Generates the programs of any ranks. Its memory is independent of the job's size but for the tree.
 class Factory {
   public:
-    /// `tree` over the positions of `job`; all three must outlive this. Goes once through all primitives. Throws
-    /// base::Error on parameters that can't be.
+    /// `tree` over the positions of `job`; all three must outlive this. Traverses all primitives once. Throws
+    /// base::Error on invalid parameters.
     Factory(const Composition& composition, const Job& job, const Tree& tree, Factoring factoring);
 
-    /// Takes the time of going through all primitives, and memory for the rank's own. Throws base::Error that names
-    /// them where two primitives of a phase meet, one of them writing.
+    /// Time: one traversal of all primitives; memory: for the rank's own. Throws base::Error that names the conflict
+    /// where two primitives of a phase access the same block, one of them writing.
     Program program(Rank rank) const;
-    /// All of them, and the contract that the verifier proves them against.
+    /// The programs of all ranks, with the contract that the verifier proves them against.
     plan::Plan plan() const;
 
     const Factoring& factoring() const { return factoring_; }
-    /// Whether the message with this tag had better be a single copy where its ranks share a host. The same on both
-    /// sides.
+    /// Whether the message with this tag should be a single copy where its ranks share a host. The same on both sides.
     bool single_copy(std::int32_t tag) const {
         return router_.stages() > 0 && router_.single_copies(tag / factoring_.pipeline % router_.stages());
     }
     /// Tags are smaller than this.
     std::int64_t tag_limit() const;
-    /// Bytes that a rank's scratch takes.
+    /// Size of a rank's scratch in bytes.
     std::int64_t scratch_bytes(const Program& program) const;
 
   private:
@@ -72,7 +71,7 @@ class Factory {
     Factoring factoring_;
     Router router_;
     bool in_rank_order_;
-    /// By phase: of multicasts, of reductions.
+    /// By phase, for multicasts and for reductions.
     std::vector<Manner> multicasts_, reductions_;
 };
 

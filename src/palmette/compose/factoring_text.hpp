@@ -1,4 +1,4 @@
-// A factoring as people write it where there is no command line.
+// Parser of a factoring's text form, used where there is no command line.
 #pragma once
 
 #include <string>

@@ -26,7 +26,7 @@ double scatter_allgather_s(std::int32_t participants, double bytes, LinkCost lin
 
 std::int32_t best_depth(std::int32_t participants, double bytes, LinkCost link, std::int32_t most) {
     if (participants <= 2 || bytes <= 0) return 1;
-    // Without a latency every further cut pays.
+    // Without latency, deeper pipelining always pays.
     if (link.latency_s <= 0) return most;
     const double best = std::sqrt(bytes * (participants - 2) / (link.bytes_per_s * link.latency_s));
     if (best >= most) return most;

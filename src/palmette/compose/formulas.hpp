@@ -1,7 +1,7 @@
-// What a multicast among n participants takes in closed form, and the pipeline's best depth.
+// Closed-form cost of a multicast among n participants, and the optimal pipeline depth.
 //
-// Hidayetoglu et al., "HiCCL", 2024, section on the cost of rings and trees. d: bytes; a: seconds that a message takes
-// to start; f: bytes per second.
+// Hidayetoglu et al., "HiCCL", 2024, section on the cost of rings and trees. d: bytes; a: latency per message in
+// seconds; f: bandwidth in bytes per second.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,12 @@ struct LinkCost {
 double ring_s(std::int32_t participants, double bytes, std::int32_t depth, LinkCost link);
 /// A tree of radix r: (a + d/f) (r - 1) ceil(log_r n).
 double tree_s(std::int32_t participants, double bytes, std::int32_t radix, LinkCost link);
-/// To everybody in turn: (a + d/f) (n - 1).
+/// Flat, from the root to each in turn: (a + d/f) (n - 1).
 double direct_s(std::int32_t participants, double bytes, LinkCost link);
-/// In n parts, scattered and gathered by all: 2 (a + d/(f n)) (n - 1).
+/// Scatter and allgather of n parts: 2 (a + d/(f n)) (n - 1).
 double scatter_allgather_s(std::int32_t participants, double bytes, LinkCost link);
 
-/// The whole number of parts, 1 to `most`, for which ring_s is least: next to sqrt(d (n - 2) / (f a)).
+/// The integer depth, 1 to `most`, that minimises ring_s: next to sqrt(d (n - 2) / (f a)).
 std::int32_t best_depth(std::int32_t participants, double bytes, LinkCost link, std::int32_t most = 1024);
 
 }  // namespace palmette::compose

@@ -19,7 +19,7 @@ std::int32_t number(std::string_view text, std::string_view whole, std::string_v
     return value;
 }
 
-/// "8+8+7": the most even way to divide `ranks` among `groups`.
+/// "8+8+7": `ranks` divided among `groups` as evenly as possible.
 std::string even_sizes(std::int32_t ranks, std::int32_t groups) {
     std::string out;
     for (std::int32_t g = 0; g < groups; ++g)
@@ -124,13 +124,13 @@ Job job_of_hierarchy(std::string_view hierarchy, std::int32_t ranks) {
         fail("hierarchy '", hierarchy, "' makes ", parents, " ranks where there are ", ranks, "; ", fits, " fits");
     }
     if (regular.size() == levels.size()) {
-        // Takes the same memory for any number of ranks.
+        // Regular partitions take O(1) memory.
         if (levels.size() == 1) regular.insert(regular.begin(), {"node", 1});
         return Job::regular(regular);
     }
     std::vector<std::string> names;
     for (std::size_t l = 0; l + 1 < levels.size(); ++l) names.push_back(level_name(l, levels.size()));
-    // Each rank's group at each level but the last, from the inside out.
+    // Each rank's group at each level but the last, innermost first.
     std::vector<std::vector<std::int32_t>> key(static_cast<std::size_t>(ranks),
                                                std::vector<std::int32_t>(names.size(), 0));
     if (levels.size() > 1) {

@@ -1,4 +1,4 @@
-// The tree that a composition is factored over, and how each of its levels is crossed.
+// The tree that a composition is factored over, and the method of each of its levels.
 #pragma once
 
 #include <cstdint>
@@ -13,23 +13,23 @@ namespace palmette::compose {
 using topology::Job;
 using topology::Partition;
 
-/// How data gets from one group of a level to the others of the same parent.
+/// How data is communicated from one group of a level to the others of the same parent.
 ///   direct   from the group that has it straight to each that wants it
 ///   tree     a k-nomial tree of the groups, with `radix` k
 ///   ring     from each group to the next: a chain for each primitive, a ring for all of them together
 struct Method {
     enum class Shape : std::uint8_t { direct, tree, ring };
-    /// What a level's messages go by: the MPI's messages, or, between ranks of one host, by reading in the sender's
-    /// memory. Who wants the latter gets the former where it isn't possible, or not worth it.
+    /// Transport of a level's messages: the MPI, or, between ranks of one host, single copy. single_copy falls back to
+    /// messages where it isn't possible, or not worth it.
     enum class Transport : std::uint8_t { messages, single_copy };
     Shape shape = Shape::direct;
     std::int32_t radix = 2;
-    /// Ranks of a group that talk with other groups of this level; 0: all, each for itself.
+    /// Ranks of a group that communicate with other groups of this level; 0: all, each for itself.
     std::int32_t lanes = 0;
     Transport transport = Transport::messages;
 
-    /// direct, tree, tree.K or ring, with /LANES behind it where not all ranks talk, and @copy for single copies:
-    /// "ring/4", "tree.3/1@copy". Throws base::Error.
+    /// direct, tree, tree.K or ring, followed by /LANES where not all ranks communicate between groups, and @copy for
+    /// single copies: "ring/4", "tree.3/1@copy". Throws base::Error.
     static Method parse(std::string_view text);
     std::string text() const;
     friend bool operator==(const Method&, const Method&) = default;
@@ -43,14 +43,14 @@ struct Tree {
     };
     std::vector<Level> levels;
 
-    /// The levels that tell ranks of a job apart.
+    /// The levels of a job that separate ranks.
     static Tree of(const Job& job);
     std::size_t depth() const { return levels.size(); }
 };
 
-/// A job from the numbers of groups at each level, outermost first: "3:8" has 3 groups of 8 ranks, "2:4+3" a group of 4
-/// and one of 3. The last but one level is called `node`; ranks are numbered through. Throws base::Error that says what
-/// fits where the list doesn't make `ranks` ranks.
+/// A synthetic job from the numbers of groups at each level, outermost first: "3:8" has 3 groups of 8 ranks, "2:4+3" a
+/// group of 4 and one of 3. The last but one level is called `node`; ranks are numbered consecutively. Throws
+/// base::Error that says what fits where the list doesn't make `ranks` ranks.
 Job job_of_hierarchy(std::string_view hierarchy, std::int32_t ranks);
 
 }  // namespace palmette::compose

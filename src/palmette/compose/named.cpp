@@ -28,7 +28,7 @@ Lengths whole(const NamedRequest& request) {
     return Lengths::uniform(1, total);
 }
 
-/// What all compositions here begin with.
+/// Common start of all compositions here.
 struct Start {
     Composition made;
     std::int32_t p;
@@ -62,7 +62,7 @@ Composition gather(const NamedRequest& request) {
     return std::move(start.made);
 }
 
-/// Reductions with one source each: so every rank's part is one primitive that ends there.
+/// As reductions with one source each: one primitive per rank, which ends at that rank.
 Composition scatter(const NamedRequest& request) {
     Start start(request, by_rank(request));
     const Buffer send = start.made.buffer("send"), recv = start.made.buffer("recv");
@@ -87,7 +87,7 @@ Composition broadcast_scatter_allgather(const NamedRequest& request) {
     start.for_ranks(
         [data, from = start.only_root](std::int32_t i) { return Primitive{true, {i}, from, {i, 1}, data, data, 0}; });
     start.made.fence();
-    // The root has all parts; nobody sends it one.
+    // The root already has all parts and receives none.
     start.made.rule([p = start.p, root = start.root.value, data](const Emit& emit) {
         std::vector<std::int32_t> others;
         for (std::int32_t r = 0; r < p; ++r)
@@ -109,7 +109,7 @@ Composition reduce(const NamedRequest& request) {
 Composition reduce_scatter_gather(const NamedRequest& request) {
     Start start(request, parts(request), true);
     const Buffer send = start.made.buffer("send"), recv = start.made.buffer("recv"), part = start.made.buffer("part");
-    // The root's own part is where it belongs at once.
+    // The root's own part is reduced directly into the result.
     start.for_ranks([=, all = start.all, root = start.root, operation = start.operation](std::int32_t i) {
         return Primitive{true, {i}, all, {i, 1}, send, i == root.value ? recv : part, operation};
     });

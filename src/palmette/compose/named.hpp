@@ -10,13 +10,12 @@
 
 namespace palmette::compose {
 
-/// What a composition by name needs to know.
+/// Parameters of a composition by name.
 struct NamedRequest {
     std::int32_t ranks = 1;
-    Rank root{0};  ///< of those that have one
+    Rank root{0};  ///< of rooted ones
     /// Bytes: one number, or one for each rank, or for alltoall one for each pair (source * ranks + target). Of
-    /// broadcast, reduce and allreduce the whole vector, in one number, or the parts that their ranks have in the
-    /// middle.
+    /// broadcast, reduce and allreduce the whole vector in one number, or each rank's part in between.
     std::vector<std::int64_t> bytes{1};
     std::int64_t element_bytes = 1;
     Operation operation;  ///< of reductions
@@ -34,8 +33,8 @@ struct Named {
 /// reduce_scatter, allreduce, allreduce_reduce_broadcast.
 const std::vector<Named>& named();
 
-/// Throws base::Error on an unknown name, a root that there isn't, a number of lengths that doesn't fit, and lengths
-/// that are no whole elements.
+/// Throws base::Error on an unknown name, a root out of range, a wrong number of lengths, and lengths that are no whole
+/// number of elements.
 Composition compose(std::string_view name, const NamedRequest& request);
 
 }  // namespace palmette::compose

@@ -27,7 +27,7 @@ void OwnProgram::check_conflicts(std::int32_t phase, const Primitive& primitive,
                      ", which another primitive of the phase ", before.writes ? "writes" : "reads",
                      "; put a fence between them");
             before.writes = before.writes || writes;
-            // Who reads after a reader: the next writer conflicts with either of them.
+            // Several readers: whichever primitive writes next conflicts with one of them.
             if (!fresh && !writes && !before.writes) before.primitive = -1;
         }
     };
@@ -43,12 +43,12 @@ void OwnProgram::concern(std::int32_t phase, const Primitive& primitive) {
     if (root || other) check_conflicts(phase, primitive, root, other);
     const Manner manner = factory_.manner_of(phase, primitive);
 
-    // The same in positions.
+    // Map ranks to positions.
     const topology::Job& job = factory_.job_;
     const std::int32_t position = job.position_of(primitive.root).value;
-    const bool everyone = primitive.others.count() == job.size();
+    const bool all_ranks = primitive.others.count() == job.size();
     RankSet placed = primitive.others;
-    if (!factory_.in_rank_order_ && !everyone) {
+    if (!factory_.in_rank_order_ && !all_ranks) {
         std::vector<std::int32_t> list;
         for (std::size_t i = 0; i < primitive.others.runs(); ++i)
             for (std::int64_t r = primitive.others.run(i).first; r < primitive.others.run(i).end(); ++r)
@@ -64,7 +64,7 @@ void OwnProgram::concern(std::int32_t phase, const Primitive& primitive) {
     for (std::int32_t stripe = 0; stripe < stripes; ++stripe) {
         edges_.clear();
         if (manner.ordered && !factory_.in_rank_order_) {
-            // Positions are another order than ranks: everybody sends to the root, which puts things in order.
+            // Positions aren't in rank order: all send directly to the root, which combines in rank order.
             if (root)
                 for (std::size_t i = 0; i < placed.runs(); ++i)
                     for (std::int64_t q = placed.run(i).first; q < placed.run(i).end(); ++q)
@@ -107,7 +107,7 @@ Buffer OwnProgram::new_layer(std::int64_t block) {
     return plan::scratch_layer(layer);
 }
 
-/// Where partial results are put together: at the root the result's own place.
+/// Where partial results are accumulated: at the root the result itself.
 Buffer OwnProgram::accumulator(Unit& unit) {
     if (unit.root) return unit.target;
     if (unit.landing.empty()) unit.landing.push_back(new_layer(unit.block));
@@ -128,7 +128,7 @@ void OwnProgram::add(std::vector<Combine>& list, std::size_t round, const Unit& 
     Steps::append(at->target, target, unit.block);
 }
 
-/// The place for what comes in; notes what is to be done with it afterwards.
+/// The receive buffer for an arriving block; appends the combines to be done after the receive.
 Buffer OwnProgram::take_in(Unit& unit, std::int32_t peer, std::vector<Combine>& combine) {
     ++unit.arrived;
     if (!unit.reduces) {
@@ -153,20 +153,20 @@ Buffer OwnProgram::take_in(Unit& unit, std::int32_t peer, std::vector<Combine>& 
             return into;
         }
     }
-    // Landings beside the accumulator, used in turn.
-    const std::size_t beside = unit.root ? 0 : 1;
+    // Landings in addition to the accumulator, used round-robin.
+    const std::size_t first_landing = unit.root ? 0 : 1;
     const auto landings = static_cast<std::size_t>(factory_.factoring_.landings);
-    const std::size_t turn = beside + unit.landed++ % landings;
+    const std::size_t turn = first_landing + unit.landed++ % landings;
     while (unit.landing.size() <= turn) unit.landing.push_back(new_layer(unit.block));
     add(combine, 0, unit, into, unit.landing[turn], into);
     return unit.landing[turn];
 }
 
-/// All parts are here: from left to right.
+/// All contributions have arrived: combines them from left to right.
 void OwnProgram::fold(Unit& unit, std::vector<Combine>& combine) {
     if (unit.other) unit.parts.emplace_back(rank_.value, unit.source);
     std::sort(unit.parts.begin(), unit.parts.end());
-    // Partial results stay in scratch until the last one, as the result's place may be the own contribution's.
+    // Partial results stay in scratch until the last combine, as the result may alias the own contribution.
     Buffer sum = unit.parts.front().second;
     for (std::size_t i = 1; i < unit.parts.size(); ++i) {
         const Buffer next = unit.parts[i].second;
@@ -182,7 +182,7 @@ void OwnProgram::begin_phase(std::int32_t phase) {
     layers_.clear();
     const std::int32_t stage = phase * factory_.router_.stages();
     steps_.stage(stage, composition_.phases() > 1 ? base::cat("phase ", phase + 1, ": own blocks") : "own blocks");
-    // What stays on the rank; reductions in which others have a part begin with it later.
+    // Rank-local copies; reductions with contributions of other ranks use the own one later.
     std::vector<std::pair<Steps::Regions, Steps::Regions>> copies;
     for (; next_own_ < own_.size() && units_[own_[next_own_]].phase == phase; ++next_own_) {
         const Unit& unit = units_[own_[next_own_]];

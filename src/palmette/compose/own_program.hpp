@@ -11,21 +11,21 @@
 
 namespace palmette::compose {
 
-/// First every message of the rank is noted, primitive by primitive; then these are put together by stage and peer, and
-/// turned into steps which wait for those that touch the same memory. Deadlocks can't arise: a message waits only for
-/// messages of earlier stages, and on the receiver's side for those of the same stage that come before it in one order.
+/// First all messages of the rank are collected, primitive by primitive; then they are coalesced by stage and peer, and
+/// turned into steps that wait for earlier steps on the same memory. Deadlock-free: a message waits only for messages
+/// of earlier stages, and on the receiver's side for those of the same stage that precede it in one global order.
 class OwnProgram {
   public:
     OwnProgram(const Factory& factory, Rank rank);
     Program make();
 
   private:
-    /// A place of a unit's block.
+    /// Buffer that holds a unit's block.
     struct Place {
         Buffer buffer = Buffer::send;
         bool known = false;
     };
-    /// What one primitive does with one block of the plan, as far as this rank has to do with it.
+    /// One primitive's work on one block of the plan, as far as this rank takes part.
     struct Unit {
         std::int64_t block = 0;
         std::int32_t phase = 0;
@@ -33,18 +33,19 @@ class OwnProgram {
         std::uint8_t operation = 0;
         Buffer source = Buffer::send, target = Buffer::recv;
         std::int32_t arrivals = 0, arrived = 0;
-        Place held;                                          ///< what is sent on
-        std::vector<Buffer> landing;                         ///< layers that partial results were given
-        std::size_t landed = 0;                              ///< how often one beside the accumulator was used
-        std::vector<std::pair<std::int32_t, Buffer>> parts;  ///< ordered: by position what has arrived, and where
+        Place held;                                          ///< what is forwarded
+        std::vector<Buffer> landing;                         ///< layers allocated for partial results
+        std::size_t landed = 0;                              ///< how often one other than the accumulator was used
+        std::vector<std::pair<std::int32_t, Buffer>> parts;  ///< ordered: contributions that have arrived: rank, buffer
     };
     struct Event {
-        std::int32_t stage;  ///< counted through all phases
+        std::int32_t stage;  ///< counted across all phases
         bool sends;
         std::int32_t peer;
         std::uint32_t unit;
     };
-    /// Blocks that are combined at once after a message: of one operation, and `round` times others before them.
+    /// Blocks that one reduce step combines after a message: of one operation, and of the same `round` of a unit's
+    /// combines.
     struct Combine {
         std::uint8_t operation;
         std::size_t round;
@@ -70,9 +71,9 @@ class OwnProgram {
     std::int32_t me_;
     std::vector<Unit> units_;
     std::vector<Event> events_;
-    std::vector<std::uint32_t> own_;  ///< units that also are the rank's own affair
+    std::vector<std::uint32_t> own_;  ///< units of which this rank is both root and among the others
     Steps steps_;
-    std::unordered_map<std::int64_t, std::size_t> layers_;  ///< taken in this phase, by block
+    std::unordered_map<std::int64_t, std::size_t> layers_;  ///< allocated in this phase, by block
     std::int32_t phase_ = -1;
     std::size_t next_own_ = 0;
 

@@ -35,7 +35,7 @@ Holdings::Holdings(const Composition& composition, std::int32_t only) {
     const auto note = [&](std::int32_t rank, Buffer buffer, Interval blocks) {
         if (only >= 0 && rank != only) return;
         auto& list = lists[{rank, buffer}];
-        // The same block again and again, as contributions to all: only once.
+        // The same blocks again, as a contribution to every rank's result: once only.
         if (list.empty() || !(list.back() == blocks)) list.push_back(blocks);
     };
     composition.visit([&](std::int32_t, const Primitive& primitive) {
@@ -82,12 +82,12 @@ void Promise::evaluate(plan::Terms& terms,
         const auto at = changed.find({rank, buffer, block});
         return at == changed.end() ? terms.leaf(rank, buffer, block) : at->second;
     };
-    // Primitives of a phase see what was there before it; what they write shows when it ends.
-    std::vector<std::pair<Cell, plan::Contents>> news;
+    // Primitives of a phase read the state before it; their writes become visible when it ends.
+    std::vector<std::pair<Cell, plan::Contents>> updates;
     std::int32_t now = 0;
     const auto end_phase = [&] {
-        for (const auto& [cell, contents] : news) changed[cell] = contents;
-        news.clear();
+        for (const auto& [cell, contents] : updates) changed[cell] = contents;
+        updates.clear();
     };
     composition_.visit([&](std::int32_t phase, const Primitive& primitive) {
         if (phase != now) end_phase();
@@ -97,7 +97,7 @@ void Promise::evaluate(plan::Terms& terms,
             if (!primitive.reduces) {
                 const plan::Contents contents = value(root, primitive.source, b);
                 each(primitive.others,
-                     [&](std::int32_t rank) { news.emplace_back(Cell{rank, primitive.target, b}, contents); });
+                     [&](std::int32_t rank) { updates.emplace_back(Cell{rank, primitive.target, b}, contents); });
                 continue;
             }
             std::optional<plan::Contents> sum;
@@ -106,8 +106,8 @@ void Promise::evaluate(plan::Terms& terms,
                 const plan::Contents part = value(rank, primitive.source, b);
                 sum = sum ? terms.combine(primitive.operation, *sum, part, why) : part;
             });
-            // Another reduction of the same contributions may put them together in another way.
-            news.emplace_back(Cell{root, primitive.target, b}, terms.again(*sum));
+            // A handle of its own: another reduction of the same contributions may combine them in another association.
+            updates.emplace_back(Cell{root, primitive.target, b}, terms.again(*sum));
         }
     });
     end_phase();

@@ -1,4 +1,4 @@
-// What a composition promises, for the verifier; and which blocks its ranks hold.
+// Contract of a composition for the verifier, and the blocks that its ranks hold.
 #pragma once
 
 #include <map>
@@ -8,11 +8,11 @@
 
 namespace palmette::compose {
 
-/// The blocks that each rank has in each of the caller's buffers: those that primitives touch there, and those that
-/// were said to be held.
+/// The blocks that each rank has in each of the caller's buffers: those that primitives access, and those declared with
+/// Composition::hold.
 class Holdings {
   public:
-    /// Of all ranks, or of one. Goes once through all primitives.
+    /// Of all ranks, or of one. Traverses all primitives once.
     explicit Holdings(const Composition& composition, std::int32_t only = -1);
     const plan::Blocks& of(Rank rank, Buffer buffer) const;
 
@@ -20,7 +20,7 @@ class Holdings {
     std::map<std::pair<std::int32_t, Buffer>, plan::Blocks> blocks_;
 };
 
-/// Plays the primitives phase by phase: what every rank has in the end is what a factored plan must leave behind.
+/// Evaluates the primitives phase by phase: the final state of every rank is what a factored plan must produce.
 class Promise : public plan::Contract {
   public:
     /// The composition is copied. `stripes`: blocks of the plan for each of its blocks.

@@ -14,21 +14,21 @@ std::int32_t rounds(std::int32_t participants, std::int32_t radix) {
 }
 
 /// leaf -> leaves.
-std::string many(const std::string& word) {
+std::string plural(const std::string& word) {
     return word.ends_with("f") ? base::cat(word.substr(0, word.size() - 1), "ves") : base::cat(word, "s");
 }
 
 }  // namespace
 
-/// One primitive on its way through the levels.
+/// Traversal state of one primitive over the levels.
 struct Router::Walk {
     std::int32_t me;
     const RankSet& targets;
     std::int32_t stripe;
     Manner manner;
     std::vector<Edge>& out;
-    std::vector<std::int32_t> extra;   ///< relays inside of the present group, which must be reached as well
-    std::vector<std::int32_t> groups;  ///< of the present level: the other groups that want the data, in ring order
+    std::vector<std::int32_t> extra;   ///< relays in the current group, which must be reached as well
+    std::vector<std::int32_t> groups;  ///< of the current level: the other groups with targets or relays, in ring order
 
     bool wanted(std::int32_t first, std::int32_t end) const {
         const std::int32_t next = targets.next(first);
@@ -58,7 +58,7 @@ Router::Router(const Tree& tree, std::vector<Method> methods, std::int32_t strip
             const std::int32_t first = l == 0 ? 0 : tree.levels[l - 1].groups.first(g);
             const std::int32_t end = l == 0 ? groups.size() : tree.levels[l - 1].groups.end(g);
             most = std::max(most, groups.group_of(end - 1) - groups.group_of(first) + 1);
-            // Even partitions are alike everywhere, but for the last group, which is smaller.
+            // Even partitions are the same in every parent, but for the last group, which is smaller.
             if (l > 0 && tree.levels[l - 1].groups.even_size() > 0 && groups.even_size() > 0) break;
         }
         switch (methods_[l].shape) {
@@ -91,7 +91,7 @@ std::string Router::stage_name(std::int32_t stage) const {
     for (std::size_t l = 0; l < tree_.depth(); ++l) {
         const std::int32_t inner = duration_[l + 1];
         if (stage >= inner && stage < inner + crossing_[l])
-            return base::cat("between ", many(tree_.levels[l].name), suffix);
+            return base::cat("between ", plural(tree_.levels[l].name), suffix);
         suffix = stage < inner ? ", before" : ", after";
         if (stage >= inner) stage -= inner + crossing_[l];
     }
@@ -144,21 +144,21 @@ std::int32_t Router::entry_of(std::size_t level, std::int32_t from_group, std::i
                                              : lane_rank(groups, group, lane_of(level, from_group, walk, from), lanes);
     if (walk.targets.contains(opposite)) return opposite;
     if (walk.targets.count_in(first, end) == 1) return lanes == 0 && !walk.manner.dense ? only : opposite;
-    // Some other target, so that nobody relays what it doesn't need.
+    // Another target, so that no rank relays data that it doesn't need.
     const std::int32_t behind = walk.targets.next(opposite);
     return behind >= 0 && behind < end ? behind : only;
 }
 
 void Router::across(std::size_t level, std::int32_t from_group, std::int32_t self, std::int32_t from, std::int32_t exit,
                     std::int32_t stage, Walk& walk) const {
-    // Participant 0 is the group that has the data; `groups` are the others.
+    // Participant 0 is the source group; `groups` are the others.
     const auto participants = static_cast<std::int32_t>(walk.groups.size()) + 1;
     const auto rank_of = [&](std::int32_t participant) {
         if (participant == 0) return exit;
         return entry_of(level, from_group, walk.groups[static_cast<std::size_t>(participant) - 1], walk, from, exit);
     };
     const Method& method = methods_[level];
-    // Chains and trees begin at the root's group and go round: not an order that partial results could keep.
+    // Chains and trees begin at the root's group and wrap around, which doesn't preserve the order of partial results.
     switch (walk.manner.ordered ? Method::Shape::direct : method.shape) {
         case Method::Shape::direct:
             if (self > 0) walk.out.push_back({stage, exit, false});
@@ -170,7 +170,8 @@ void Router::across(std::size_t level, std::int32_t from_group, std::int32_t sel
             if (self + 1 < participants) walk.out.push_back({stage + self, rank_of(self + 1), true});
             return;
         case Method::Shape::tree: {
-            // The parent lacks the lowest digit that isn't zero; high digits go first, so all primitives end together.
+            // The parent is the number with the lowest nonzero digit cleared; high digits go first, so all primitives
+            // end in the same stage.
             const std::int32_t last = stage + crossing_[level] - 1;
             std::int32_t digit = 0;
             std::int64_t weight = 1;
@@ -218,11 +219,11 @@ void Router::descend(std::size_t level, std::int32_t first, std::int32_t end, st
         if (walk.me == next) across(level, home, self, from, exit, stage + inner, walk);
         stage += inner + crossing_[level];
     }
-    // Relays of other groups are none of ours.
+    // Keep only relays of our own group.
     std::erase_if(walk.extra, [&](std::int32_t relay) { return groups.group_of(relay) != mine; });
     if (self == 0 && exit != from) walk.extra.push_back(exit);
-    // Nobody inside of the group waits for what goes across: then its own targets get the data when those of the other
-    // groups do, in messages that carry both.
+    // No relay inside of the group is on the critical path between groups: then its own targets get the data in the
+    // same stages as those of the other groups, so that messages coalesce.
     if (self == 0 && walk.extra.empty()) stage += inner + crossing_[level];
     descend(level + 1, groups.first(mine), groups.end(mine), next, stage, walk);
 }

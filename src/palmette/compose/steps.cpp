@@ -17,7 +17,7 @@ void Steps::append(Regions& regions, plan::Buffer buffer, std::int64_t block) {
 void Steps::stage(std::int32_t stage, const std::string& name) {
     stage_ = stage;
     auto at = std::find(names_.begin(), names_.end(), name);
-    // A step has room for 255 names; who has more of them reads the last one.
+    // Stage indices have 8 bits: beyond 255 names steps share the last one.
     if (at == names_.end() && names_.size() < 255) at = names_.insert(at, name);
     name_ = static_cast<std::uint8_t>(at == names_.end() ? names_.size() - 1
                                                          : static_cast<std::size_t>(at - names_.begin()));
@@ -101,7 +101,7 @@ void Steps::reduce(std::uint8_t operation, const Regions& left, const Regions& r
     end();
 }
 
-std::vector<plan::Blocks> Steps::room() const {
+std::vector<plan::Blocks> Steps::scratch_blocks() const {
     std::vector<std::vector<std::int64_t>> used;
     for (const auto& [key, cell] : cells_) {
         const auto buffer = static_cast<plan::Buffer>(key >> 48);
@@ -122,9 +122,10 @@ plan::Program Steps::finish(plan::Rank rank, std::int64_t blocks, std::int32_t p
     out.rank = rank;
     out.order = plan::BlockOrder::rank;
     out.cut = std::max<std::int64_t>(1, blocks);
-    out.scratch = room();
+    out.scratch = scratch_blocks();
     out.stages = names_;
-    // Slice k of a step of stage t comes at time t + k: every rank works on several slices at different stages.
+    // Software pipelining: slice k of a step of stage t is scheduled at time t + k, so a rank works on several slices
+    // at different stages.
     const auto depth = static_cast<std::size_t>(pipeline);
     std::vector<std::size_t> first;
     for (const Whole& whole : wholes_) {
@@ -135,7 +136,7 @@ plan::Program Steps::finish(plan::Rank rank, std::int64_t blocks, std::int32_t p
     for (std::size_t t = 1; t < first.size(); ++t) first[t] += first[t - 1];
     std::vector<plan::StepId> id(wholes_.size() * depth);
     out.steps.resize(id.size());
-    // Two passes, as a step's number must be known to those that wait for it.
+    // Two passes, as the ids of all steps must be known before dependencies are translated.
     for (std::size_t w = 0; w < wholes_.size(); ++w)
         for (std::size_t k = 0; k < depth; ++k)
             id[w * depth + k] = static_cast<plan::StepId>(first[static_cast<std::size_t>(wholes_[w].stage) + k]++);

@@ -1,4 +1,4 @@
-// Steps of one rank that wait for each other where they touch the same memory, and their pipelining.
+// Steps of one rank with dependencies inferred from memory accesses, and their pipelining.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,16 @@
 
 namespace palmette::compose {
 
-/// Collects whole steps in order of their stages, finds out what each has to wait for, and cuts all of them in as many
+/// Collects whole steps in order of their stages, infers each one's dependencies, and cuts all of them in as many
 /// slices as the pipeline is deep.
 class Steps {
   public:
     using Regions = std::vector<plan::Region>;
 
-    /// Blocks in the order in which a message carries them; neighbours become one region.
+    /// Appends a block in the order in which a message carries them; adjacent blocks are merged into one region.
     static void append(Regions& regions, plan::Buffer buffer, std::int64_t block);
 
-    /// Stages never go back. `name` is what people read.
+    /// Stages must not decrease. `name` is for listings.
     void stage(std::int32_t stage, const std::string& name);
     void send(plan::Rank to, const Regions& regions);
     void recv(plan::Rank from, const Regions& regions);
@@ -27,7 +27,7 @@ class Steps {
     /// Block by block: target = left op right.
     void reduce(std::uint8_t operation, const Regions& left, const Regions& right, const Regions& target);
 
-    /// The program, with the room in scratch that the steps use. Tags are stage * pipeline + slice.
+    /// The program, with the scratch blocks that the steps use. Tags are stage * pipeline + slice.
     plan::Program finish(plan::Rank rank, std::int64_t blocks, std::int32_t pipeline);
 
   private:
@@ -40,8 +40,8 @@ class Steps {
         std::vector<std::uint32_t> readers;
     };
     void begin(plan::StepKind kind, plan::Rank peer);
-    /// The step at hand takes `regions`, each of whose cells waits for its writer; `note` writes down in a cell what is
-    /// done with it.
+    /// Adds `regions` to the current step, which waits for the last writer of each cell; `note` records the access in
+    /// the cell.
     template <class Note>
     void touch(const Regions& regions, Note note);
     void read(const Regions& regions);
@@ -50,7 +50,7 @@ class Steps {
     Cell& cell(plan::Buffer buffer, std::int64_t block) {
         return cells_[(static_cast<std::int64_t>(buffer) << 48) | block];
     }
-    std::vector<plan::Blocks> room() const;
+    std::vector<plan::Blocks> scratch_blocks() const;
 
     std::vector<Whole> wholes_;
     Regions regions_;

@@ -143,7 +143,7 @@ class Binder {
         out_.pieces.push_back({buffer, at, bytes});
     }
 
-    /// Adds the pieces of blocks first_block.. of a list of regions, joining those that touch. Returns their bytes.
+    /// Adds the pieces of blocks first_block.. of a list of regions, merging adjacent ones. Returns their bytes.
     std::int64_t add(Span<Region> regions, Slice slice, std::int64_t skip, std::int64_t take, std::uint32_t& first,
                      std::uint32_t& count) {
         const std::size_t begin = out_.pieces.size();
@@ -186,9 +186,8 @@ class Binder {
         count = static_cast<std::uint32_t>(out_.pieces.size() - begin);
     }
 
-    /// Blocks have lengths of their own, which sender and receiver have been told alike: of empty ones no message goes,
-    /// as nobody may wait for a rank that brings
-    /// nothing.
+    /// Blocks have individual lengths that sender and receiver both know: an empty message is elided, as no rank may
+    /// wait for one that contributes nothing.
     bool both_ends_know() const {
         return !uniform() && (space_ == BlockSpace::per_rank || space_ == BlockSpace::pairs);
     }

@@ -1,4 +1,4 @@
-// A program bound to memory: blocks have become addresses and lengths.
+// Binding of a program to memory: blocks become buffer offsets and lengths.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ class Places {
 struct Layout {
     /// The blocks of one buffer that holds one for each rank.
     struct Ranks {
-        const std::int64_t* lengths = nullptr;  ///< absent: uniform_bytes each
-        const std::int64_t* offsets = nullptr;  ///< absent: rank r's block lies at r * stride
+        const std::int64_t* lengths = nullptr;  ///< null: uniform_bytes each
+        const std::int64_t* offsets = nullptr;  ///< null: rank r's block lies at r * stride
     };
     /// Lengths of blocks that a rank handles for others, sorted by key: the rank, or source * p + target for alltoall.
     using RelayedCounts = std::vector<std::pair<std::int64_t, std::int64_t>>;
@@ -36,15 +36,16 @@ struct Layout {
     std::int64_t uniform_bytes = 0;
     std::int64_t stride = 0;  ///< 0: uniform_bytes
     std::int64_t element_bytes = 1;
-    /// Exposures of so many bytes in one piece are read where they are, and need no room in shared memory.
+    /// Contiguous exposures of at least so many bytes are read in place by single copy, and need no space in shared
+    /// memory.
     std::int64_t by_address_from = INT64_MAX;
     /// What rank r's block is in the send or the recv buffer: for alltoall both are set, otherwise the one that holds
     /// all ranks' blocks; the other buffer holds the rank's own block alone, at offset 0.
     Ranks send, recv;
-    /// Of a composition: where its blocks lie. Nothing else is looked at then but element_bytes.
+    /// Of a composition: where its blocks lie. All other fields but element_bytes are ignored then.
     const Places* places = nullptr;
     const RelayedCounts* relayed_counts = nullptr;
-    /// Those of the executor that will run it, among which each remote step takes one; absent: chosen later.
+    /// Those of the executor that will run it, of which each remote step is assigned one; null: assigned later.
     const std::vector<std::unique_ptr<Transport>>* transports = nullptr;
 };
 
@@ -54,15 +55,15 @@ struct Piece {
     std::int64_t offset;
     std::int64_t bytes;
 };
-/// Stands in a piece for what a peer exposes.
+/// Pseudo-buffer of a piece: the data that a peer exposes.
 inline constexpr plan::Buffer exposed_buffer = static_cast<plan::Buffer>(255);
 
-/// What both ends of a step know of it, from which they choose the same transport.
+/// What both ends know of a step, so that both choose the same transport.
 struct StepOffer {
     plan::StepKind kind;
     std::int64_t bytes;
     bool same_node;
-    bool single_copy;  ///< message: the factoring wants it read in the sender's memory
+    bool single_copy;  ///< message: the factoring asks for single copy
 };
 
 struct BoundStep {
@@ -70,7 +71,7 @@ struct BoundStep {
     std::int32_t peer;  ///< of a message: its rank; of a pull: which member of the node
     std::int32_t tag;
     bool copied;             ///< expose: never read in the caller's own memory
-    bool single_copy;        ///< message: wanted to be read in the sender's memory
+    bool single_copy;        ///< message: the factoring asks for single copy
     std::uint8_t operation;  ///< reduce: which of a composition's operations
     std::uint8_t transport;  ///< remote: index into the executor's transports
     std::uint32_t readers;
@@ -79,12 +80,12 @@ struct BoundStep {
     std::uint32_t first_piece, piece_count;
     std::uint32_t first_right, right_count;    ///< right operand
     std::uint32_t first_target, target_count;  ///< copy, reduce, pull, pull_reduce
-    std::int64_t staging;  ///< offset in the staging area of a message in several pieces; -1: sent in place
+    std::int64_t staging;  ///< offset in the staging buffer, for messages in several pieces; -1: in place
     std::uint32_t waits;
     std::uint32_t first_waiter, waiter_count;
 };
 
-/// Made once, run many times with any base addresses.
+/// Bound once, run many times with any base addresses.
 struct BoundProgram {
     std::vector<BoundStep> steps;
     std::vector<Piece> pieces;
@@ -93,20 +94,20 @@ struct BoundProgram {
     std::vector<std::int64_t> layer_at;      ///< where each layer of scratch begins
     std::int64_t scratch_bytes = 0;
     std::int64_t staging_bytes = 0;
-    std::int64_t most_requests = 0;  ///< outstanding at once, where all messages are sent
-    std::int64_t single_copies = 0;  ///< messages that are wanted to be read in the sender's memory
-    std::int64_t exposed_bytes = 0;  ///< what this rank exposes, each exposure rounded up to 64
-    std::uint32_t transports = 0;    ///< a bit for each that it has steps for
+    std::int64_t most_requests = 0;  ///< upper bound of outstanding requests, with all messages by the MPI
+    std::int64_t single_copies = 0;  ///< messages for which the factoring asks for single copy
+    std::int64_t exposed_bytes = 0;  ///< upper bound of ring space for exposures, each rounded up to 64
+    std::uint32_t transports = 0;    ///< bit mask of those that it has steps for
 };
 
-/// Messages longer than this go in several; the MPI's counts are int.
+/// Longer messages are split; the MPI's counts are int.
 inline constexpr std::int64_t most_message_bytes = std::int64_t{1} << 30;
 
 /// Time and memory grow with the blocks that the program touches.
 BoundProgram bind(plan::Collective collective, const plan::Program& program, const topology::Job& job,
                   const Layout& layout);
 
-/// A program bound to lengths that tend to come again.
+/// A bound program cached with its lengths, as calls tend to repeat them.
 struct BoundLengths {
     BoundProgram program;
 

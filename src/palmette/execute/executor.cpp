@@ -10,7 +10,7 @@ int Transport::wait(Executor& executor) {
     return error != 0 || any ? error : executor.pause();
 }
 
-int Transport::through(Executor& executor, std::uint32_t step) {
+int Transport::posted_complete(Executor& executor, std::uint32_t step) {
     executor.complete(step);
     return 0;
 }
@@ -143,7 +143,7 @@ int Executor::begin_transports(bool& begun) {
     return error;
 }
 
-/// Everything is to be done again from the first step on.
+/// Resets the dependency counts, to run from the first step on.
 void Executor::start_over() {
     for (std::size_t s = 0; s < program_->steps.size(); ++s) waits_[s] = program_->steps[s].waits;
     std::copy(program_->first_ready.begin(), program_->first_ready.end(), ready_.begin());
@@ -238,7 +238,7 @@ int Executor::finish() {
     return ended(error);
 }
 
-/// Also after an error: the others must not wait for this operation.
+/// Also after an error: the other ranks must not wait for this operation.
 int Executor::ended(int error) {
     for (std::size_t t = 0; t < begun_; ++t) transports_[t]->end(*this, error != 0);
     begun_ = 0;
@@ -264,7 +264,7 @@ int Executor::run_in_order() {
             Started started = Started::pending;
             error = transport.start(*this, index, false, started);
             bool done = started == Started::done;
-            if (!done) spin_wait_.fresh();
+            if (!done) spin_wait_.reset();
             while (error == 0 && !done) {
                 error = transport.poll(*this, index, done);
                 if (error == 0 && !done) error = pause();
@@ -279,7 +279,7 @@ int Executor::run_in_order() {
 
 int Executor::run(const BoundProgram& program, const Environment& environment) {
     set(program, environment);
-    spin_wait_.fresh();
+    spin_wait_.reset();
     bool begun = false;
     int error = begin_transports(begun);
     while (error == 0 && !begun) {

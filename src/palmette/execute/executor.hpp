@@ -1,4 +1,5 @@
-// Runs a bound program: starts each step when what it waits for is done. Bytes move by transports and memory.
+// Executes a bound program as a dependency graph: starts each step once its predecessors are complete. Bytes are moved
+// by transports and Memory.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +22,7 @@ struct Bases {
     char* const* named = nullptr;  ///< further buffers of a composition
 };
 
-/// Is told of steps as they start and end.
+/// Callbacks when steps start and complete.
 class StepObserver {
   public:
     virtual ~StepObserver() = default;
@@ -29,15 +30,15 @@ class StepObserver {
     virtual void step_completed(const BoundProgram& program, std::uint32_t step) = 0;
 };
 
-/// What a program needs to run besides itself. What it points at must live until the end.
+/// What a program needs to run besides itself. What it points at must outlive the operation.
 struct Environment {
     Bases bases;
     Memory* memory = nullptr;
-    StepObserver* observer = nullptr;  ///< null: nobody looks
+    StepObserver* observer = nullptr;  ///< null: none
     int first_tag = 0;                 ///< added to every message's tag
-    int control_tags = 0;  ///< added as well to tags of acknowledgements; twice: of data that a peer couldn't read
-    SharedNode* shared = nullptr;               ///< set for all members of a node or for none
-    std::int64_t single_copy_from = INT64_MAX;  ///< exposures of so many bytes are read in the owner's memory
+    int control_tags = 0;              ///< added as well to tags of FINs; twice: of payload that a peer couldn't read
+    SharedNode* shared = nullptr;      ///< set for all members of a node or for none
+    std::int64_t single_copy_from = INT64_MAX;  ///< exposures of at least so many bytes are read by single copy
 };
 
 /// A place in a list of pieces, such as the operands of a step.
@@ -52,33 +53,33 @@ struct PieceCursor {
     }
 };
 
-/// Work space of one operation at a time. Kept between operations, so that a repeated call allocates nothing.
+/// State and buffers of one operation at a time. Kept between operations, so that a repeated call allocates nothing.
 class Executor {
   public:
-    /// `spin_wait`: for waits of what is polled.
+    /// `spin_wait`: for waits that poll.
     explicit Executor(Transports transports, SpinWait spin_wait = SpinWait(1, 1))
         : transports_(std::move(transports)), spin_wait_(spin_wait) {}
 
-    /// Room for a program. Throws std::bad_alloc; call it before any rank has sent anything.
+    /// Allocates the buffers for a program. Throws std::bad_alloc; call it before any rank has sent anything.
     void prepare(const BoundProgram& program);
 
-    /// Runs to completion. Where one transport alone has something under way it waits inside of that one, so that the
-    /// MPI's own way of waiting (spin, yield, block) stays in force. Returns the first error, 0 otherwise.
+    /// Runs to completion. Where a single transport has anything outstanding it blocks in that transport's wait, so
+    /// that the MPI's own wait policy (spin, yield, block) applies. Returns the first error, 0 otherwise.
     int run(const BoundProgram& program, const Environment& environment);
 
-    /// The same in pieces, for nonblocking operations: begin, then progress until `done`. Neither blocks. `program`
-    /// must live until then; `environment` is copied.
+    /// The same for nonblocking operations: begin, then progress until `done`. Neither blocks. `program` must live
+    /// until then; `environment` is copied.
     int begin(const BoundProgram& program, const Environment& environment);
     int progress(bool& done);
-    /// What was begun, to its end, waiting as `run` does.
+    /// Completes what was begun, waiting as `run` does.
     int finish();
 
-    /// After an exception in the middle of an operation: nothing of it may go on.
+    /// Abandons the operation after an exception: no part of it may progress any further.
     void abandon() {
         if (begun_ > 0) ended(internal_error);
     }
 
-    /// Steps, since the last question, that went another way because a system or a peer refused.
+    /// Returns and resets the count of steps that took a fallback because a system or a peer refused.
     std::int64_t take_refusals();
 
     const Transports& transports() const { return transports_; }
@@ -90,22 +91,22 @@ class Executor {
     const BoundProgram& program() const { return *program_; }
     const BoundStep& step(std::uint32_t index) const { return program_->steps[index]; }
     const Environment& environment() const { return environment_; }
-    /// That which a remote step was bound to.
+    /// The transport that a remote step was bound to.
     Transport& carrier(std::uint32_t index) const { return carrier(step(index)); }
     Memory& memory() const { return *environment_.memory; }
     PieceCursor pieces(std::uint32_t first) const { return {program_->pieces.data() + first, 0}; }
-    /// Where a piece lies; not one of what a peer exposes.
+    /// Address of a piece; not for pieces of `exposed_buffer`.
     char* address(const Piece& piece);
     char* at(const PieceCursor& cursor) { return address(*cursor.piece) + cursor.used; }
-    /// A message's bytes, in one piece.
+    /// A message's payload, contiguous (packed in staging where it has several pieces).
     char* message_data(const BoundStep& step);
-    /// Does what a copy or pull does, with `exposed` in the place of what the peer exposes.
+    /// Executes a copy or pull; `exposed` points to what the peer exposes.
     void copy(const BoundStep& step, const char* exposed);
     /// The same for a reduce or pull_reduce.
     int reduce(const BoundStep& step, const char* exposed);
-    /// A pending step is done: those that wait for it may start.
+    /// A pending step is done: releases the steps that wait for it.
     void complete(std::uint32_t step);
-    /// Waits a moment for what is polled, and lets others go on meanwhile.
+    /// One backoff pause of a polling wait, in which transports may progress (`idle`).
     int pause();
 
   private:

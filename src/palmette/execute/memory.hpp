@@ -1,4 +1,4 @@
-// Who copies and combines bytes: the seam for memory that the processor doesn't reach as its own.
+// Interface for copying and combining bytes: the seam for memory that the CPU can't access directly.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace palmette::runtime {
 
-/// What should never happen, as a code beside those of the MPI, which are none below 0.
+/// Error code of a broken invariant; distinct from the MPI's codes, which aren't negative.
 inline constexpr int internal_error = -1;
 
 /// The memory that the buffers of one operation lie in, scratch and staging among them. Codes are 0 or an error's.
@@ -20,11 +20,11 @@ class Memory {
     /// operand.
     virtual int combine(std::uint8_t operation, const char* left, const char* right, char* target,
                         std::int64_t bytes) = 0;
-    /// From one element of an operation to the next; a part that is combined ends between two.
+    /// Element extent of an operation; parts that are combined are cut at element boundaries.
     virtual std::int64_t element_bytes(std::uint8_t operation) const = 0;
 };
 
-/// The host's, for plans that combine nothing.
+/// Host memory, for plans without reductions.
 class HostMemory : public Memory {
   public:
     void copy(char* to, const char* from, std::int64_t bytes) override {

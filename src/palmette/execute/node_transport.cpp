@@ -13,13 +13,12 @@ using plan::StepKind;
 
 namespace {
 
-/// What is reduced from memory that can't be read in place goes through so much of our own at a time: each call of the
-/// kernel's has a price (1 MiB took 170 us in parts of 32 KiB, 115 in parts of 128 KiB, 99 at once), and what was read
-/// should stay in a core's cache.
+/// Size of the bounce buffer for reductions of data that can't be mapped: large enough to amortise the system call (1
+/// MiB took 170 us in parts of 32 KiB, 115 in parts of 128 KiB, 99 at once), small enough to stay in a core's cache.
 constexpr std::int64_t bounce_bytes = 128 * 1024;
 
-/// A refusal that isn't about this piece of memory: the next read of the same process would come to the same.
-bool is_for_good(int error) { return error == EPERM || error == ESRCH || error == ENOSYS; }
+/// A refusal that concerns the process, not this piece of memory: every further read of it would fail too.
+bool is_permanent(int error) { return error == EPERM || error == ESRCH || error == ENOSYS; }
 
 }  // namespace
 
@@ -45,7 +44,7 @@ void NodeTransport::end(Executor& executor, bool /*failed*/) {
 }
 
 bool NodeTransport::keeps_order(const Executor& executor) const {
-    // An exposure by address waits for its readers.
+    // Not with exposures by address, which wait for their readers.
     return executor.environment().shared && executor.environment().single_copy_from == INT64_MAX;
 }
 
@@ -93,7 +92,7 @@ void NodeTransport::expose(Executor& executor, const BoundStep& step) {
 int NodeTransport::pull(Executor& executor, std::uint32_t index, bool& done) {
     const BoundStep& step = executor.step(index);
     SharedNode& shared = *executor.environment().shared;
-    const Exposure* exposure = shared.look(step.peer, static_cast<unsigned>(step.tag));
+    const Exposure* exposure = shared.find_exposure(step.peer, static_cast<unsigned>(step.tag));
     if (!exposure) return 0;
     done = true;
     int error = 0;
@@ -106,12 +105,12 @@ int NodeTransport::pull(Executor& executor, std::uint32_t index, bool& done) {
         } else if (const auto known = std::find_if(relayed_.begin(), relayed_.end(),
                                                    [&](const Fetch& fetch) { return fetch.step == index; });
                    known != relayed_.end()) {
-            // One asks at a time.
+            // One outstanding request at a time.
             done = known == relayed_.begin();
             if (done) error = fetch(executor, step, *exposure, *known, done);
             if (done) relayed_.erase(known);
         } else if (!relayed_.empty() && plan::combines(step.kind)) {
-            // What the first one has got of its part lies in the bounce buffer.
+            // The bounce buffer holds what the first one has received of its part.
             done = false;
         } else {
             Fetch one;
@@ -144,7 +143,7 @@ int NodeTransport::fetch(Executor& executor, const BoundStep& step, const Exposu
         }
         bool there = false;
         char* to = combines ? bounce_.data() : executor.at(fetch.target);
-        if (const int error = bring(executor, step, exposure, fetch, to, there); error != 0) {
+        if (const int error = read_part(executor, step, exposure, fetch, to, there); error != 0) {
             done = true;
             return error;
         }
@@ -167,25 +166,25 @@ int NodeTransport::fetch(Executor& executor, const BoundStep& step, const Exposu
     return 0;
 }
 
-/// The part of an exposure by address that is under way, read where it is; where the system refuses that, its owner
-/// copies it.
-int NodeTransport::bring(Executor& executor, const BoundStep& step, const Exposure& exposure, Fetch& fetch, char* to,
-                         bool& there) {
+/// Reads the current part of an exposure by address by single copy; fallback where the system refuses that: requests a
+/// copy from its owner.
+int NodeTransport::read_part(Executor& executor, const BoundStep& step, const Exposure& exposure, Fetch& fetch,
+                             char* to, bool& there) {
     SharedNode& shared = *executor.environment().shared;
     const auto tag = static_cast<unsigned>(step.tag);
     const std::int64_t offset = fetch.remote.piece->offset + fetch.remote.used;
     if (!fetch.refused && !unreadable_.holds(step.peer)) {
-        const int failed = is_pretended_refusal() ? EPERM : shared.read(step.peer, exposure, offset, to, fetch.part);
+        const int failed = is_injected_refusal() ? EPERM : shared.read(step.peer, exposure, offset, to, fetch.part);
         there = failed == 0;
         if (there) return 0;
         if (failed == EINVAL) return internal_error;
-        if (is_for_good(failed)) unreadable_.insert(step.peer);
+        if (is_permanent(failed)) unreadable_.insert(step.peer);
     }
     if (!fetch.refused) {
         shared.refuse(step.peer, tag);
         ++refusals_;
         fetch.refused = true;
-        // Another step may be asking.
+        // Another step may have the outstanding request.
         if (!relayed_.empty()) return 0;
     }
     while (fetch.got < fetch.part) {
@@ -196,7 +195,7 @@ int NodeTransport::bring(Executor& executor, const BoundStep& step, const Exposu
         const char* data = shared.answer();
         if (!data) {
             if (shared.has_left(step.peer)) return internal_error;
-            // The owner may be waiting for an answer of ours.
+            // The owner may itself be waiting for our answer.
             shared.answer_requests();
             return 0;
         }
@@ -215,19 +214,18 @@ int NodeTransport::start_rendezvous(Executor& executor, std::uint32_t index) {
     char* data = executor.message_data(step);
     Rendezvous& one = rendezvous_[index];
     one = {static_cast<std::int64_t>(getpid()), reinterpret_cast<std::uint64_t>(data), 0, false, false};
-    char* told = reinterpret_cast<char*>(&one);
+    char* rts = reinterpret_cast<char*>(&one);
     if (step.kind == StepKind::recv)
-        return messages_.post(executor, StepKind::recv, told, told_bytes, step.peer, tag, index);
+        return messages_.post(executor, StepKind::recv, rts, rts_bytes, step.peer, tag, index);
     if (refused_by_.holds(step.peer)) {
         one.process = 0;
         one.in_messages = true;
-    } else if (const int error =
-                   messages_.post(executor, StepKind::recv, reinterpret_cast<char*>(&one.acknowledgement),
-                                  sizeof one.acknowledgement, step.peer, tag + environment.control_tags, index);
+    } else if (const int error = messages_.post(executor, StepKind::recv, reinterpret_cast<char*>(&one.fin),
+                                                sizeof one.fin, step.peer, tag + environment.control_tags, index);
                error != 0) {
         return error;
     }
-    const int error = messages_.post(executor, StepKind::send, told, told_bytes, step.peer, tag, index);
+    const int error = messages_.post(executor, StepKind::send, rts, rts_bytes, step.peer, tag, index);
     return error == 0 && one.in_messages ? send_payload(executor, index) : error;
 }
 
@@ -239,35 +237,34 @@ int NodeTransport::send_payload(Executor& executor, std::uint32_t index) {
                           environment.first_tag + step.tag + 2 * environment.control_tags, index);
 }
 
-int NodeTransport::acknowledge(Executor& executor, std::uint32_t index) {
+int NodeTransport::read_and_finish(Executor& executor, std::uint32_t index) {
     const BoundStep& step = executor.step(index);
     const Environment& environment = executor.environment();
     Rendezvous& one = rendezvous_[index];
-    one.answered = true;
+    one.rts_received = true;
     if (one.process != 0) {
-        one.acknowledgement = is_pretended_refusal() ? EPERM
-                                                     : read_process(static_cast<pid_t>(one.process), one.address,
-                                                                    executor.message_data(step), step.bytes);
-        const int error = messages_.post(executor, StepKind::send, reinterpret_cast<char*>(&one.acknowledgement),
-                                         sizeof one.acknowledgement, step.peer,
-                                         environment.first_tag + step.tag + environment.control_tags, index);
-        if (error != 0 || one.acknowledgement == 0) return error;
+        one.fin = is_injected_refusal() ? EPERM
+                                        : read_process(static_cast<pid_t>(one.process), one.address,
+                                                       executor.message_data(step), step.bytes);
+        const int error = messages_.post(executor, StepKind::send, reinterpret_cast<char*>(&one.fin), sizeof one.fin,
+                                         step.peer, environment.first_tag + step.tag + environment.control_tags, index);
+        if (error != 0 || one.fin == 0) return error;
     }
     ++refusals_;
     return send_payload(executor, index);
 }
 
-/// What was posted for a step is through: is it done? Otherwise starts what comes next.
-int NodeTransport::through(Executor& executor, std::uint32_t index) {
+/// The messages posted for a step have completed: completes the step, or starts its next protocol stage.
+int NodeTransport::posted_complete(Executor& executor, std::uint32_t index) {
     const BoundStep& step = executor.step(index);
     Rendezvous& one = rendezvous_[index];
     const bool sends = step.kind == StepKind::send;
-    if (one.in_messages || (sends ? one.acknowledgement == 0 : one.answered)) {
+    if (one.in_messages || (sends ? one.fin == 0 : one.rts_received)) {
         executor.complete(index);
         return 0;
     }
-    if (!sends) return acknowledge(executor, index);
-    if (is_for_good(one.acknowledgement)) refused_by_.insert(step.peer);
+    if (!sends) return read_and_finish(executor, index);
+    if (is_permanent(one.fin)) refused_by_.insert(step.peer);
     return send_payload(executor, index);
 }
 

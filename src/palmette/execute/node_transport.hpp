@@ -1,5 +1,5 @@
-// The memory of a node as a transport, by two protocols: exposures on the board that its ranks share (SharedNode), and
-// messages that their receiver reads in the sender's memory (rendezvous).
+// Intra-node transport, with two protocols: exposures through the shared-memory segment (SharedNode), and
+// receiver-driven rendezvous by single copy (RGET).
 #pragma once
 
 #include <vector>
@@ -9,14 +9,14 @@
 
 namespace palmette::runtime {
 
-/// Rendezvous, driven by the receiver: the sender tells process and address, the receiver reads the payload and
-/// acknowledges. Both are messages of another transport. Where the system refuses the read, the acknowledgement says
-/// why, and the payload follows by that transport.
+/// Receiver-driven rendezvous (RGET): the sender posts an RTS with process and address; the receiver reads the payload
+/// and returns a FIN. Both are messages of another transport. Where the system refuses the read, the FIN carries the
+/// errno, and the sender falls back to sending the payload by that transport.
 ///
-/// Exposures that the system doesn't let a reader read are copied by their owner, part by part.
+/// Fallback for exposures that the system doesn't let a reader read: their owner copies them, part by part.
 class NodeTransport : public Transport {
   public:
-    /// Shorter messages are sent: telling and acknowledging cost more than a copy.
+    /// Shorter messages are sent by that transport: RTS and FIN cost more than a second copy.
     static constexpr std::int64_t least_rendezvous = 4096;
 
     explicit NodeTransport(Messages& messages) : messages_(messages) {}
@@ -27,18 +27,18 @@ class NodeTransport : public Transport {
     bool begin(Executor& executor, int& error) override;
     int start(Executor& executor, std::uint32_t step, bool last, Started& started) override;
     int poll(Executor& executor, std::uint32_t step, bool& done) override;
-    int through(Executor& executor, std::uint32_t step) override;
+    int posted_complete(Executor& executor, std::uint32_t step) override;
     bool keeps_order(const Executor& executor) const override;
     void end(Executor& executor, bool failed) override;
     std::int64_t take_refusals() override { return std::exchange(refusals_, 0); }
 
-    /// Whether all ranks of each node may read each other's memory, the same on all ranks: then messages may be read
-    /// so.
+    /// `works`: whether all ranks of each node may read each other's memory, which the rendezvous needs; the same on
+    /// all ranks.
     void allow_rendezvous(bool works) { rendezvous_works_ = works; }
 
   private:
-    /// Processes that can't be read, or can't read here: others are tried again, for it may have been one piece of
-    /// memory alone.
+    /// Processes that can't be read, or can't read this one. After other failures, which may concern one piece of
+    /// memory alone, single copy is tried again.
     class Known {
       public:
         bool holds(std::int32_t number) const {
@@ -53,40 +53,41 @@ class NodeTransport : public Transport {
         std::vector<bool> set_;
     };
 
-    /// A step that reads an exposure by address, and how far it has come.
+    /// Progress of a step that reads an exposure by address.
     struct Fetch {
         std::uint32_t step = 0;
         PieceCursor remote, own, target;  ///< own: the other operand of a reduction
         bool exposed_left = false;        ///< of a reduction
         std::int64_t rest = 0;            ///< bytes of the step
-        std::int64_t part = 0, got = 0;   ///< of the part that is under way
-        std::int64_t asked = 0;           ///< bytes that the owner was asked for
+        std::int64_t part = 0, got = 0;   ///< of the current part
+        std::int64_t asked = 0;           ///< bytes of the outstanding request to the owner
         bool refused = false;
     };
 
-    /// What the sender of a rendezvous tells. Process 0: nothing to read, the payload comes in messages.
+    /// RTS and FIN of a rendezvous, and its state. Process 0: nothing to read, the payload follows in messages.
     struct Rendezvous {
         std::int64_t process;
         std::uint64_t address;
-        std::int32_t acknowledgement;  ///< 0 when it was read, otherwise why not; a message of its own
-        bool answered;                 ///< the receiver has seen what the sender told
-        bool in_messages;              ///< the payload itself is under way
+        std::int32_t fin;   ///< errno of the read, 0 on success; a message of its own
+        bool rts_received;  ///< the receiver has processed the RTS
+        bool in_messages;   ///< the payload itself is in flight
     };
-    static constexpr std::int64_t told_bytes = 16;
+    static constexpr std::int64_t rts_bytes = 16;
 
     void expose(Executor& executor, const BoundStep& step);
     int pull(Executor& executor, std::uint32_t index, bool& done);
     int fetch(Executor& executor, const BoundStep& step, const Exposure& exposure, Fetch& fetch, bool& done);
-    int bring(Executor& executor, const BoundStep& step, const Exposure& exposure, Fetch& fetch, char* to, bool& there);
+    int read_part(Executor& executor, const BoundStep& step, const Exposure& exposure, Fetch& fetch, char* to,
+                  bool& there);
 
     int start_rendezvous(Executor& executor, std::uint32_t index);
-    int acknowledge(Executor& executor, std::uint32_t index);
+    int read_and_finish(Executor& executor, std::uint32_t index);
     int send_payload(Executor& executor, std::uint32_t index);
 
     Messages& messages_;
     bool rendezvous_works_ = false;
-    std::vector<Rendezvous> rendezvous_;  ///< by step, where there are such
-    std::vector<Fetch> relayed_;          ///< refused ones; the first is asking
+    std::vector<Rendezvous> rendezvous_;  ///< by step
+    std::vector<Fetch> relayed_;          ///< refused ones; the first has the outstanding request
     Known unreadable_, refused_by_;       ///< members of the node; ranks
     std::int64_t refusals_ = 0;
     base::ByteBuffer bounce_;

@@ -1,4 +1,4 @@
-// Where a composition's blocks lie in the caller's buffers.
+// Layout of a composition's blocks in the caller's buffers: packed without gaps.
 #pragma once
 
 #include <map>

@@ -1,8 +1,8 @@
-// How a step's bytes get from one rank to another: one small interface, and a file for each way.
+// Transport interface: how a step's bytes get from one rank to another. One file for each implementation.
 //
-// An executor keeps what steps wait for; a transport moves bytes. Which of the executor's transports a step takes is
-// set when the program is bound (choose_transports), from what both ends know. docs/guide/add-a-transport.md writes
-// one.
+// The executor tracks dependencies between steps; a transport moves bytes. Which of the executor's transports a step
+// uses is fixed when the program is bound (choose_transports), from what both ends know. docs/guide/add-a-transport.md
+// shows how to write one.
 #pragma once
 
 #include <cstddef>
@@ -16,79 +16,79 @@ namespace palmette::runtime {
 
 class Executor;
 
-/// How far `Transport::start` has come with a step.
+/// State of a step after `Transport::start`.
 enum class Started : std::uint8_t {
-    done,    ///< its bytes are where they belong, or the program may write them again
-    polled,  ///< the executor asks `poll` until they are
+    done,    ///< the payload has arrived, or the send buffer may be reused
+    polled,  ///< the executor calls `poll` until it is done
     pending  ///< `progress` or `wait` will call Executor::complete
 };
 
-/// One way of moving bytes, as one executor uses it: it carries one operation at a time. Codes are 0 or an error's,
-/// which ends the operation. Only `wait` and a `start` that may block wait for others.
+/// One way of moving bytes, owned by one executor: it carries one operation at a time. Return codes are 0 or an
+/// error's, which ends the operation. Only `wait`, and `start` with `last`, may block.
 class Transport {
   public:
     virtual ~Transport() = default;
 
     virtual const char* name() const = 0;
 
-    /// Whether it can carry a step. Both ends ask, and must come to the same answer.
+    /// Whether it can carry a step. Called on both ends, which must get the same answer.
     virtual bool can(const StepOffer& step) const = 0;
 
-    /// Room for a program, before any rank has sent anything. Throws std::bad_alloc.
+    /// Allocates buffers for a program, before any rank has sent anything. Throws std::bad_alloc.
     virtual void prepare(const BoundProgram&) {}
 
-    /// An operation begins, whether or not it has steps for this transport. False: not yet, ask again.
+    /// Begins an operation, whether or not it has steps for this transport. False: not ready yet, retry.
     virtual bool begin(Executor&, int& error) {
         error = 0;
         return true;
     }
 
-    /// Starts a step that was bound to this transport. `last`: nothing else is under way and nothing is left to start,
-    /// so that it may wait right here.
+    /// Starts a step that was bound to this transport. `last`: nothing else is outstanding and nothing is left to
+    /// start, so that it may block until the step is done.
     virtual int start(Executor& executor, std::uint32_t step, bool last, Started& started) = 0;
 
-    /// Asked again and again for steps that are `polled`.
+    /// Called repeatedly for steps that are `polled`, until `done`.
     virtual int poll(Executor&, std::uint32_t /*step*/, bool& done) {
         done = true;
         return 0;
     }
 
-    /// Lets pending steps go on and completes those that are through; `any`: there were such.
+    /// Progresses pending steps and completes those that are done; `any` is set if there were any.
     virtual int progress(Executor&, bool& /*any*/) { return 0; }
 
-    /// The same where nothing else is under way: may wait for one.
+    /// The same where nothing else is outstanding: may block until one is done.
     virtual int wait(Executor& executor);
 
-    /// How many things are pending.
+    /// Number of pending requests.
     virtual std::size_t pending() const { return 0; }
 
-    /// The messages that this transport had posted for a step by Messages::post are through.
-    virtual int through(Executor& executor, std::uint32_t step);
+    /// Called when all messages that this transport posted for a step by Messages::post have completed.
+    virtual int posted_complete(Executor& executor, std::uint32_t step);
 
-    /// Now and then while the executor waits for something that it polls.
+    /// Called now and then while the executor polls.
     virtual int idle() { return 0; }
 
-    /// Whether steps that start in the program's order, each when the one before is done, get through (plan/verify.hpp
-    /// shows it for plans without messages).
+    /// Whether steps may run sequentially in the program's order, each after the one before is done, without deadlock
+    /// (plan/verify.hpp shows it for plans without messages).
     virtual bool keeps_order(const Executor&) const { return false; }
 
-    /// The operation is over on this rank. `failed`: nothing that is pending may arrive any more.
+    /// Ends the operation on this rank. `failed`: nothing that is outstanding may arrive any more.
     virtual void end(Executor&, bool /*failed*/) {}
 
-    /// Steps, since the last question, that went another way than planned because a system or a peer refused.
+    /// Returns and resets the count of steps that took a fallback because a system or a peer refused.
     virtual std::int64_t take_refusals() { return 0; }
 };
 
-/// A transport of messages, by which others send what they have to tell the peer.
+/// A message transport, by which other transports send their control messages (RTS, FIN) and fallback payload.
 class Messages : public Transport {
   public:
     /// Starts a message from or to `data` for a step that another transport carries. Once all that were posted for the
-    /// step are through, its transport's `through` is called.
+    /// step have completed, its transport's `through` is called.
     virtual int post(Executor& executor, plan::StepKind kind, char* data, std::int64_t bytes, std::int32_t peer,
                      std::int32_t tag, std::uint32_t step) = 0;
 };
 
-/// In order of preference: a step takes the first that can carry it.
+/// In order of preference: a step is bound to the first that can carry it.
 using Transports = std::vector<std::unique_ptr<Transport>>;
 
 /// Sets each remote step's transport. `me` is a rank of `job`. Throws base::Error for a step that none can carry.

@@ -1,4 +1,4 @@
-// The C functions of palmette.h.
+// C API of compositions: the functions of palmette.h.
 #include "palmette/interpose/palmette.h"
 
 #include <algorithm>
@@ -39,11 +39,11 @@ struct palmette_run {
 
 namespace {
 
-struct Told {
+struct ErrorText {
     std::string error;
 };
-/// What palmette_error answers in this thread.
-std::string& last_error() { return palmette::base::per_thread<Told, palmette_plan>().error; }
+/// What palmette_error returns in this thread.
+std::string& last_error() { return palmette::base::per_thread<ErrorText, palmette_plan>().error; }
 
 int failed(int code, std::string text) {
     last_error() = std::move(text);
@@ -53,7 +53,7 @@ int failed(int code, std::string text) {
 /// No exception leaves a C function.
 template <class Do>
 int guarded(Do what) {
-    // Other operations go on meanwhile, and may call what the program has given to the MPI.
+    // Other operations are progressed meanwhile, and may invoke the program's MPI callbacks.
     const palmette::interpose::Guard guard;
     try {
         last_error().clear();
@@ -68,7 +68,7 @@ int guarded(Do what) {
 }
 
 template <class T>
-T& needed(T* pointer, const char* what) {
+T& non_null(T* pointer, const char* what) {
     if (!pointer) fail(what, " is null");
     return *pointer;
 }
@@ -77,16 +77,16 @@ T& needed(T* pointer, const char* what) {
 std::int64_t extent_of(MPI_Datatype type) {
     MPI_Aint lower = 0, extent = 0;
     const auto combiner = palmette::runtime::combiner_of(type);
-    if (!combiner || PMPI_Type_get_extent(type, &lower, &extent)) fail("the datatype is none");
+    if (!combiner || PMPI_Type_get_extent(type, &lower, &extent)) fail("the datatype is invalid");
     if (*combiner != MPI_COMBINER_NAMED)
-        fail("the datatype is no predefined one; compose with MPI_BYTE, or with the type of its elements");
-    if (extent < 1) fail("the datatype has no bytes");
+        fail("the datatype isn't predefined; compose with MPI_BYTE, or with the type of its elements");
+    if (extent < 1) fail("the datatype's extent isn't positive");
     return extent;
 }
 
 std::vector<std::int64_t> bytes_of(const std::int64_t* counts, std::int64_t length, std::int64_t extent) {
     if (length < 1) fail("length ", length, ": expected 1 or more counts");
-    needed(counts, "counts");
+    non_null(counts, "counts");
     std::vector<std::int64_t> out;
     for (std::int64_t i = 0; i < length; ++i) {
         if (counts[i] < 0 || counts[i] > INT64_MAX / extent) fail("counts[", i, "] is ", counts[i]);
@@ -97,7 +97,7 @@ std::vector<std::int64_t> bytes_of(const std::int64_t* counts, std::int64_t leng
 
 bool commutes(MPI_Op op) {
     int commutative = 0;
-    if (op == MPI_OP_NULL || PMPI_Op_commutative(op, &commutative) != MPI_SUCCESS) fail("the operation is none");
+    if (op == MPI_OP_NULL || PMPI_Op_commutative(op, &commutative) != MPI_SUCCESS) fail("the operation is invalid");
     return commutative != 0;
 }
 
@@ -122,7 +122,7 @@ PALMETTE_API const char* palmette_error(void) { return last_error().c_str(); }
 PALMETTE_API int palmette_composition_create(int ranks, int64_t blocks, const int64_t* counts, int64_t length,
                                              MPI_Datatype type, palmette_composition** out) {
     return guarded([&] {
-        needed(out, "out");
+        non_null(out, "out");
         const std::int64_t extent = extent_of(type);
         std::vector<std::int64_t> bytes = bytes_of(counts, length, extent);
         if (blocks < 1 || (length != 1 && length != blocks)) fail(length, " counts for ", blocks, " blocks");
@@ -135,8 +135,8 @@ PALMETTE_API int palmette_composition_create(int ranks, int64_t blocks, const in
 PALMETTE_API int palmette_composition_named(const char* name, int ranks, int root, const int64_t* counts,
                                             int64_t length, MPI_Datatype type, MPI_Op op, palmette_composition** out) {
     return guarded([&] {
-        needed(name, "name");
-        needed(out, "out");
+        non_null(name, "name");
+        non_null(out, "out");
         const auto& rows = palmette::compose::named();
         const auto row =
             std::find_if(rows.begin(), rows.end(), [&](const auto& one) { return one.name == std::string(name); });
@@ -158,8 +158,8 @@ PALMETTE_API int palmette_composition_named(const char* name, int ranks, int roo
 
 PALMETTE_API int palmette_composition_buffer(palmette_composition* composition, const char* name, int* number) {
     return guarded([&] {
-        const auto buffer = needed(composition, "composition").made.buffer(&needed(name, "name"));
-        needed(number, "number") = static_cast<int>(palmette::plan::caller_index(buffer));
+        const auto buffer = non_null(composition, "composition").made.buffer(&non_null(name, "name"));
+        non_null(number, "number") = static_cast<int>(palmette::plan::caller_index(buffer));
         return MPI_SUCCESS;
     });
 }
@@ -167,7 +167,7 @@ PALMETTE_API int palmette_composition_buffer(palmette_composition* composition, 
 PALMETTE_API int palmette_composition_multicast(palmette_composition* composition, int root, const int* to,
                                                 int to_count, int source, int64_t first, int64_t count, int target) {
     return guarded([&] {
-        Composition& made = needed(composition, "composition").made;
+        Composition& made = non_null(composition, "composition").made;
         made.multicast(Rank{root}, set_of(made, to, to_count), buffer_of(made, source), {first, count},
                        buffer_of(made, target));
         return MPI_SUCCESS;
@@ -178,7 +178,7 @@ PALMETTE_API int palmette_composition_reduce(palmette_composition* composition, 
                                              int root, int source, int64_t first, int64_t count, int target,
                                              MPI_Op op) {
     return guarded([&] {
-        auto& [made, type, ops] = needed(composition, "composition");
+        auto& [made, type, ops] = non_null(composition, "composition");
         const auto known = std::find(ops.begin(), ops.end(), op);
         auto number = static_cast<std::uint8_t>(known - ops.begin());
         if (known == ops.end()) {
@@ -194,7 +194,7 @@ PALMETTE_API int palmette_composition_reduce(palmette_composition* composition, 
 PALMETTE_API int palmette_composition_hold(palmette_composition* composition, int rank, int buffer, int64_t first,
                                            int64_t count) {
     return guarded([&] {
-        Composition& made = needed(composition, "composition").made;
+        Composition& made = non_null(composition, "composition").made;
         made.hold(Rank{rank}, buffer_of(made, buffer), {first, count});
         return MPI_SUCCESS;
     });
@@ -202,7 +202,7 @@ PALMETTE_API int palmette_composition_hold(palmette_composition* composition, in
 
 PALMETTE_API int palmette_composition_fence(palmette_composition* composition) {
     return guarded([&] {
-        needed(composition, "composition").made.fence();
+        non_null(composition, "composition").made.fence();
         return MPI_SUCCESS;
     });
 }
@@ -212,7 +212,7 @@ PALMETTE_API void palmette_composition_free(palmette_composition* composition) {
 PALMETTE_API int palmette_plan_make(const palmette_composition* composition, MPI_Comm comm, const char* factoring,
                                     palmette_plan** out) {
     return guarded([&] {
-        // Also with nothing to make a plan of: the other ranks wait for this one's opinion.
+        // Also without a composition: the other ranks wait for this one in the agreement.
         auto plan = ComposedPlan::make(
             comm, composition && out ? &composition->made : nullptr, factoring ? factoring : "",
             composition ? composition->ops : std::vector<MPI_Op>(), composition ? composition->type : MPI_DATATYPE_NULL,
@@ -224,24 +224,24 @@ PALMETTE_API int palmette_plan_make(const palmette_composition* composition, MPI
 
 PALMETTE_API int palmette_plan_buffer_bytes(const palmette_plan* plan, int buffer, int64_t* bytes) {
     return guarded([&] {
-        const ComposedPlan& made = *needed(plan, "plan").made;
+        const ComposedPlan& made = *non_null(plan, "plan").made;
         if (buffer < 0 || static_cast<std::size_t>(buffer) >= made.buffers())
             fail("buffer ", buffer, " of ", made.buffers());
-        needed(bytes, "bytes") = made.buffer_bytes(static_cast<std::size_t>(buffer));
+        non_null(bytes, "bytes") = made.buffer_bytes(static_cast<std::size_t>(buffer));
         return MPI_SUCCESS;
     });
 }
 
 PALMETTE_API int palmette_plan_scratch_bytes(const palmette_plan* plan, int64_t* bytes) {
     return guarded([&] {
-        needed(bytes, "bytes") = needed(plan, "plan").made->scratch_bytes();
+        non_null(bytes, "bytes") = non_null(plan, "plan").made->scratch_bytes();
         return MPI_SUCCESS;
     });
 }
 
 PALMETTE_API int palmette_plan_single_copies(const palmette_plan* plan, int64_t* messages) {
     return guarded([&] {
-        needed(messages, "messages") = needed(plan, "plan").made->single_copies();
+        non_null(messages, "messages") = non_null(plan, "plan").made->single_copies();
         return MPI_SUCCESS;
     });
 }
@@ -250,33 +250,33 @@ PALMETTE_API void palmette_plan_free(palmette_plan* plan) { delete plan; }
 
 PALMETTE_API int palmette_bind(const palmette_plan* plan, void* const* buffers, int count, palmette_run** out) {
     return guarded([&] {
-        needed(out, "out");
+        non_null(out, "out");
         if (count < 0 || (count > 0 && !buffers)) fail("buffers is null");
-        *out = new palmette_run(needed(plan, "plan").made, std::vector<void*>(buffers, buffers + count));
+        *out = new palmette_run(non_null(plan, "plan").made, std::vector<void*>(buffers, buffers + count));
         return MPI_SUCCESS;
     });
 }
 
 PALMETTE_API int palmette_start(palmette_run* run) {
     return guarded([&] {
-        const int code = needed(run, "run").made.start();
-        return code == MPI_ERR_PENDING ? failed(code, "the run is under way; wait for it first") : code;
+        const int code = non_null(run, "run").made.start();
+        return code == MPI_ERR_PENDING ? failed(code, "the run is in flight; wait for it first") : code;
     });
 }
 
 PALMETTE_API int palmette_test(palmette_run* run, int* done) {
     return guarded([&] {
         bool over = false;
-        const int code = needed(run, "run").made.test(over);
-        needed(done, "done") = over ? 1 : 0;
-        return code == MPI_SUCCESS ? code : failed(code, "the MPI reports an error of a message");
+        const int code = non_null(run, "run").made.test(over);
+        non_null(done, "done") = over ? 1 : 0;
+        return code == MPI_SUCCESS ? code : failed(code, "the MPI reports a communication error");
     });
 }
 
 PALMETTE_API int palmette_wait(palmette_run* run) {
     return guarded([&] {
-        const int code = needed(run, "run").made.wait();
-        return code == MPI_SUCCESS ? code : failed(code, "the MPI reports an error of a message");
+        const int code = non_null(run, "run").made.wait();
+        return code == MPI_SUCCESS ? code : failed(code, "the MPI reports a communication error");
     });
 }
 

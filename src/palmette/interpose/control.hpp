@@ -1,9 +1,9 @@
-// What a program may ask of the preload library, found by dlsym: for tools that compare algorithms in one job.
+// Control API of the preload library, found by dlsym: for tools that compare algorithms in one job.
 #pragma once
 
 extern "C" {
 
-/// What palmette_force says.
+/// Return values of palmette_force.
 enum { PALMETTE_FORCED = 0, PALMETTE_NO_FUNCTION = 1, PALMETTE_NO_SPEC = 2, PALMETTE_NOT_RUNNING = 3 };
 
 /// Forces an algorithm for an MPI function (`allreduce`) on communicators whose first collective comes after this call:

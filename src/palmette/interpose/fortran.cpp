@@ -15,7 +15,7 @@ int first_index() { return 1; }
 
 namespace {
 
-/// The addresses of one block, under the names that Fortran compilers give it.
+/// The addresses of one common block, under the name manglings of Fortran compilers.
 class Addresses {
   public:
     Addresses(const char* plain, const char* one, const char* two, const char* upper) {
@@ -58,8 +58,8 @@ int no_status(void*, MPI_Status* status) {
 int nothing_to_free(void*) { return MPI_SUCCESS; }
 int not_cancelled(void*, int) { return MPI_SUCCESS; }
 
-/// What the MPI's own function says of the only request in a list, which is complete.
-int ask() {
+/// The index that the MPI's own function returns for the only request in a list, which is complete.
+int query_first_index() {
     using Testany = void (*)(const MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*, MPI_Fint*);
     const auto testany = reinterpret_cast<Testany>(mpi::next("mpi_testany_f08_"));
     MPI_Request request = MPI_REQUEST_NULL;
@@ -79,7 +79,7 @@ int ask() {
 }  // namespace
 
 int first_index() {
-    static const int first = ask();
+    static const int first = query_first_index();
     return first;
 }
 

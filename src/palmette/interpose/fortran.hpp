@@ -1,5 +1,5 @@
-// Fortran's arguments as C's. Handles are integers there; MPI_IN_PLACE, MPI_BOTTOM and the ignored statuses are
-// addresses of variables.
+// Conversion of Fortran's arguments to C's. Handles are integers there; MPI_IN_PLACE, MPI_BOTTOM and the ignored
+// statuses are addresses of variables.
 #pragma once
 
 #include <mpi.h>

@@ -1,14 +1,13 @@
-// Calls that the MPI makes of itself while we serve one must not come back to us.
+// Re-entrancy guard: MPI calls from inside of palmette or the MPI, made while we serve one, aren't intercepted.
 #pragma once
 
 #include <atomic>
 
 namespace palmette::interpose {
 
-/// This thread is inside of palmette. Its place is fixed when the library is loaded, so that a look costs one
-/// instruction.
+/// This thread is inside of palmette. Static TLS (initial-exec), so that an access costs one instruction.
 #if defined(PALMETTE_ABI_SMPI)
-// A simulation loads hundreds of copies of this library, too many for fixed places.
+// A simulation loads hundreds of copies of this library, too many for static TLS.
 extern constinit thread_local bool inside;
 #else
 extern constinit thread_local bool inside __attribute__((tls_model("initial-exec")));
@@ -29,7 +28,7 @@ class Guard {
 };
 
 extern constinit std::atomic<bool> is_up;
-/// MPI_Init or MPI_Init_thread came to us.
+/// MPI_Init or MPI_Init_thread was intercepted.
 extern constinit std::atomic<bool> init_was_ours;
 bool start_late();
 
@@ -37,7 +36,7 @@ bool start_late();
 /// its first collective.
 inline bool started() { return is_up.load(std::memory_order_acquire) || start_late(); }
 
-/// One call of the program's. It is ours to look at when it doesn't come from inside of palmette and the runtime is up.
+/// One call of the program's. It is ours to handle when it doesn't come from inside of palmette and the runtime is up.
 class Entry {
   public:
     bool ours() const { return guard_.entered() && started(); }

@@ -1,5 +1,5 @@
-// Objects that the program frees while a collective in the background still uses them. MPI lets it do so; the operation
-// must come to its end all the same, so the MPI gets to know of it later.
+// Deferred freeing of handles that a collective in the background still uses. MPI allows the program to free them; the
+// operation must complete all the same, so the MPI frees them later.
 #include <mutex>
 #include <vector>
 
@@ -15,14 +15,14 @@ namespace {
 using runtime::Background;
 using runtime::Task;
 
-/// Handles of one kind that wait for their last user.
+/// Handles of one kind, freed after their last user.
 template <class Handle, class InUse>
-class Kept {
+class DeferredFrees {
   public:
-    Kept(int (*free)(Handle*), InUse in_use) : free_(free), in_use_(in_use) {}
+    DeferredFrees(int (*free)(Handle*), InUse in_use) : free_(free), in_use_(in_use) {}
 
-    /// True when the handle is still used: then it is freed later.
-    bool keep(Handle handle) {
+    /// True when the handle is still used: then freeing is deferred.
+    bool defer(Handle handle) {
         const std::lock_guard guard(mutex_);
         std::erase_if(handles_, [&](Handle old) { return !in_use_(old) && free_(&old) == MPI_SUCCESS; });
         if (!in_use_(handle)) return false;
@@ -44,18 +44,18 @@ bool op_is_used(MPI_Op op) {
     return Background::instance().any_alive([&](const Task& task) { return task.handles.has_op(op); });
 }
 
-// Never destroyed: what they keep at the end is the MPI's to forget.
-auto& kept_types() {
-    static auto* kept = new Kept<MPI_Datatype, bool (*)(MPI_Datatype)>(&PMPI_Type_free, type_is_used);
-    return *kept;
+// Never destroyed: handles that remain at the end are left to the MPI.
+auto& deferred_types() {
+    static auto* deferred = new DeferredFrees<MPI_Datatype, bool (*)(MPI_Datatype)>(&PMPI_Type_free, type_is_used);
+    return *deferred;
 }
-auto& kept_ops() {
-    static auto* kept = new Kept<MPI_Op, bool (*)(MPI_Op)>(&PMPI_Op_free, op_is_used);
-    return *kept;
+auto& deferred_ops() {
+    static auto* deferred = new DeferredFrees<MPI_Op, bool (*)(MPI_Op)>(&PMPI_Op_free, op_is_used);
+    return *deferred;
 }
 
-/// Freeing one of these is a mistake that the MPI must see.
-bool is_no_own_type(MPI_Datatype type) { return !runtime::combiner_of(type) || runtime::is_predefined(type); }
+/// Freeing one of these is an error that the MPI must report.
+bool is_not_user_defined(MPI_Datatype type) { return !runtime::combiner_of(type) || runtime::is_predefined(type); }
 bool is_predefined_op(MPI_Op op) {
     for (const MPI_Op one : {MPI_OP_NULL, MPI_MAX, MPI_MIN, MPI_SUM, MPI_PROD, MPI_LAND, MPI_BAND, MPI_LOR, MPI_BOR,
                              MPI_LXOR, MPI_BXOR, MPI_MINLOC, MPI_MAXLOC, MPI_REPLACE, MPI_NO_OP})
@@ -63,13 +63,14 @@ bool is_predefined_op(MPI_Op op) {
     return false;
 }
 
-bool any_alive() { return runtime::has_outstanding() || runtime::any_persistent(); }
+bool any_background() { return runtime::has_outstanding() || runtime::any_persistent(); }
 
 }  // namespace
 
 int on_MPI_Type_free(MPI_Datatype* datatype) {
-    if (any_alive())
-        if (const Guard guard; guard.entered() && !is_no_own_type(*datatype) && kept_types().keep(*datatype)) {
+    if (any_background())
+        if (const Guard guard;
+            guard.entered() && !is_not_user_defined(*datatype) && deferred_types().defer(*datatype)) {
             *datatype = MPI_DATATYPE_NULL;
             return MPI_SUCCESS;
         }
@@ -77,20 +78,20 @@ int on_MPI_Type_free(MPI_Datatype* datatype) {
 }
 
 int on_MPI_Op_free(MPI_Op* op) {
-    if (any_alive())
-        if (const Guard guard; guard.entered() && !is_predefined_op(*op) && kept_ops().keep(*op)) {
+    if (any_background())
+        if (const Guard guard; guard.entered() && !is_predefined_op(*op) && deferred_ops().defer(*op)) {
             *op = MPI_OP_NULL;
             return MPI_SUCCESS;
         }
     return next::MPI_Op_free(op);
 }
 
-// A communicator may be freed at once: what runs on it has a hidden one, which lives to its end (Process::let_go).
-// Nobody waits for others here.
+// A communicator may be freed at once: operations on it use a shadow communicator, which lives until they complete
+// (Process::release_user). This waits for no other rank.
 
 /// Waits for all that is pending on the communicator, as MPI says.
 int on_MPI_Comm_disconnect(MPI_Comm* comm) {
-    if (any_alive())
+    if (any_background())
         if (const Guard guard; guard.entered()) runtime::before_blocking(*comm);
     return next::MPI_Comm_disconnect(comm);
 }

@@ -1,4 +1,4 @@
-// From MPI_Init to MPI_Finalize.
+// Wrappers of MPI_Init, MPI_Finalize, MPI_Abort and sessions: the runtime's lifetime.
 #include <mpi.h>
 
 #include "palmette/interpose/guard.hpp"
@@ -32,7 +32,7 @@ bool start_late() {
 namespace {
 
 #ifdef MPI_SESSION_NULL
-/// Open ones. With the last of them the MPI ends, unless MPI_Init was called.
+/// Open sessions. With the last of them the MPI ends, unless MPI_Init was called.
 constinit std::atomic<int> sessions{0};
 
 bool has_world() {
@@ -73,7 +73,7 @@ int on_MPI_Finalize() {
     {
         const Guard guard;
         if (guard.entered()) {
-            // What the program never waited for ends here: the others may need it.
+            // Operations that the program never waited for complete here: other ranks may need them.
             if (runtime::has_outstanding()) runtime::Background::instance().finish(MPI_COMM_NULL);
             runtime::Process::instance().finish();
         }

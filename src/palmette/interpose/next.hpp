@@ -1,4 +1,4 @@
-// What comes after this library: another tool, or the MPI.
+// Forwarding to the next library that has a function: another tool, or the MPI.
 #pragma once
 
 #include <mpi.h>
@@ -53,7 +53,7 @@ T argument(Word word) {
         return static_cast<T>(word);
 }
 
-/// A function that isn't ours to look at: the process's MPI has another ABI, or hasn't been found.
+/// Forwards a function that isn't ours to handle: the process's MPI has another ABI, or hasn't been found.
 class PassOn {
   public:
     constexpr explicit PassOn(const char* name) : name_(name) {}
@@ -70,14 +70,13 @@ class PassOn {
         return MPI_ERR_OTHER;
     }
 
-    /// The same for a function with large counts, which an older MPI lacks: a program that looks whether there is one
-    /// finds ours. Then that without large counts does it.
-    /// Bit i of `counts`: argument i is a count; of `lists`: a list of counts or displacements, one for each rank of
-    /// argument `comm`.
+    /// The same for a function with large counts, which an older MPI lacks: a program that checks for its presence
+    /// finds ours. Then it is forwarded to the one without large counts. Bit i of `counts`: argument i is a count; of
+    /// `lists`: a list of counts or displacements, one for each rank of argument `comm`.
     template <unsigned counts, unsigned lists, std::size_t comm, class... Words>
     int with_large_counts(const char* narrow, Words... words) {
         if (mpi::next(name_)) return (*this)(words...);
-        // From the front: the preload library for the MPI's ABI may stand before this one.
+        // From the front: the preload library for the MPI's ABI may precede this one.
         const auto function = reinterpret_cast<int (*)(Words...)>(mpi::first(narrow));
         if (!function) return (*this)(words...);
         std::array<Word, sizeof...(Words)> all{words...};

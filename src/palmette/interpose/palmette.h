@@ -10,7 +10,7 @@
  *     palmette_start(run); ...; palmette_wait(run);
  *     palmette_run_free(run); palmette_plan_free(plan); palmette_composition_free(sum);
  *
- * `palmette compose --cflags` and `--libs` tell what to compile and link with; instead of linking, a program may run
+ * `palmette compose --cflags` and `--libs` print what to compile and link with; instead of linking, a program may run
  * under palmette. palmette.hpp is the same in C++. Every function returns MPI_SUCCESS or an error of MPI's classes, and
  * never ends the program; palmette_error() says in words what went wrong. One thread at a time uses a composition, plan
  * or run. */
@@ -50,13 +50,13 @@ int palmette_composition_multicast(palmette_composition* composition, int root, 
  */
 int palmette_composition_reduce(palmette_composition* composition, const int* from, int from_count, int root,
                                 int source, int64_t first, int64_t count, int target, MPI_Op op);
-/* Rank `rank` has room for these blocks in a buffer even where no primitive touches them. */
+/* Rank `rank` has these blocks in its buffer even where no primitive touches them. */
 int palmette_composition_hold(palmette_composition* composition, int rank, int buffer, int64_t first, int64_t count);
-/* What comes later sees what came before, block by block. */
+/* Later primitives see the results of earlier ones, block by block. */
 int palmette_composition_fence(palmette_composition* composition);
 void palmette_composition_free(palmette_composition* composition);
 
-/* Collective: all ranks bring the same composition and factoring, such as "hierarchy=3:8 method=ring,tree.2@copy
+/* Collective: all ranks pass the same composition and factoring, such as "hierarchy=3:8 method=ring,tree.2@copy
  * stripes=4 pipeline=16 landings=4"; without a hierarchy the discovered machine's levels; @copy: single copies within a
  * host; NULL: all defaults. The composition may be freed afterwards. */
 int palmette_plan_make(const palmette_composition* composition, MPI_Comm comm, const char* factoring,
@@ -73,7 +73,7 @@ void palmette_plan_free(palmette_plan* plan);
 /* Local, in the same order on all ranks, as is palmette_run_free. A rank's blocks lie in each buffer in ascending order
  * without gaps. */
 int palmette_bind(const palmette_plan* plan, void* const* buffers, int count, palmette_run** out);
-/* Begins. Any number may be under way; MPI_ERR_PENDING where this one is. */
+/* Starts the run. Any number may be in flight; MPI_ERR_PENDING where this one is. */
 int palmette_start(palmette_run* run);
 int palmette_test(palmette_run* run, int* done);
 int palmette_wait(palmette_run* run);

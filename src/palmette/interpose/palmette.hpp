@@ -106,9 +106,9 @@ class Composition {
 /// A plan with its buffers. Freed in the same order on all ranks, after waiting for it.
 class Run {
   public:
-    /// Throws Error, with MPI_ERR_PENDING where it is under way.
+    /// Throws Error, with MPI_ERR_PENDING where it is in flight.
     void start() { check(palmette_start(made_.get())); }
-    /// Whether it is over; all runs under way go on meanwhile.
+    /// Whether it is complete; progresses all runs in flight.
     bool test() {
         int done = 0;
         check(palmette_test(made_.get(), &done));
@@ -128,8 +128,8 @@ class Run {
 /// A composition factored on a communicator.
 class Plan {
   public:
-    /// Collective: all ranks bring the same composition and factoring, such as "method=ring,tree.2 stripes=4
-    /// pipeline=16". Throws Error on all ranks where one of them has a reason to.
+    /// Collective: all ranks pass the same composition and factoring, such as "method=ring,tree.2 stripes=4
+    /// pipeline=16". Throws Error on all ranks if it fails on one of them.
     Plan(const Composition& composition, MPI_Comm comm, const std::string& factoring = "") {
         palmette_plan* made = nullptr;
         check(palmette_plan_make(composition.get(), comm, factoring.c_str(), &made));

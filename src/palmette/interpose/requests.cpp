@@ -1,8 +1,9 @@
-// Completing and starting requests: while the program waits or tests, collectives in the background go on.
+// Wrappers that complete and start requests: they progress collectives in the background while the program waits or
+// tests.
 //
 // The requests of these are the MPI's own kind (generalized ones, or persistent receives), so that arrays, null and
-// inactive requests and statuses are all the MPI's business. Waiting becomes testing as long as anything of ours is
-// under way.
+// inactive requests and statuses are handled by the MPI. Waiting becomes polling as long as any operation of ours is
+// outstanding.
 #include <algorithm>
 #include <array>
 #include <type_traits>
@@ -43,14 +44,14 @@ int with_error_of_several(int code, int count, MPI_Status* statuses) {
     const int error = runtime::take_error();
     if (code != MPI_SUCCESS || error == MPI_SUCCESS) return code;
     if (statuses == MPI_STATUSES_IGNORE) return MPI_ERR_IN_STATUS;
-    // Of ours the MPI has set the field already. That of others means nothing so far.
+    // For ours the MPI has set the field already. For others it is undefined so far.
     for (int i = 0; i < count; ++i)
         if (statuses[i].MPI_ERROR != error) statuses[i].MPI_ERROR = MPI_SUCCESS;
     return MPI_ERR_IN_STATUS;
 }
 
-/// Before a call that doesn't wait.
-void go_on() {
+/// Before a nonblocking call.
+void progress_if_outstanding() {
     if (!has_outstanding()) return;
     if (const Guard guard; guard.entered()) runtime::progress_background();
 }
@@ -68,8 +69,8 @@ int on_MPI_Wait(MPI_Request* request, MPI_Status* status) {
 int on_MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[]) {
     if (has_outstanding())
         if (const Guard guard; guard.entered()) {
-            // One after the other: MPI_Testall of MPICH and Intel MPI refuses their own persistent collectives. What it
-            // doesn't know is an error, which MPI_Waitall tells.
+            // One after the other: MPI_Testall of MPICH and Intel MPI refuses their own persistent collectives. A
+            // request that it doesn't know is an error, which MPI_Waitall reports.
             int first = 0;
             runtime::wait_until([&] {
                 for (int done = 1; first < count; ++first)
@@ -109,32 +110,32 @@ int on_MPI_Waitsome(int incount, MPI_Request requests[], int* outcount, int indi
 
 int on_MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
     if (!has_outstanding()) return next::MPI_Test(request, flag, status);
-    go_on();
+    progress_if_outstanding();
     return with_error_of_one(next::MPI_Test(request, flag, status));
 }
 
 int on_MPI_Testall(int count, MPI_Request requests[], int* flag, MPI_Status statuses[]) {
     if (!has_outstanding()) return next::MPI_Testall(count, requests, flag, statuses);
-    go_on();
+    progress_if_outstanding();
     const int code = next::MPI_Testall(count, requests, flag, statuses);
     return with_error_of_several(code, count, statuses);
 }
 
 int on_MPI_Testany(int count, MPI_Request requests[], int* index, int* flag, MPI_Status* status) {
     if (!has_outstanding()) return next::MPI_Testany(count, requests, index, flag, status);
-    go_on();
+    progress_if_outstanding();
     return with_error_of_one(next::MPI_Testany(count, requests, index, flag, status));
 }
 
 int on_MPI_Testsome(int incount, MPI_Request requests[], int* outcount, int indices[], MPI_Status statuses[]) {
     if (!has_outstanding()) return next::MPI_Testsome(incount, requests, outcount, indices, statuses);
-    go_on();
+    progress_if_outstanding();
     const int code = next::MPI_Testsome(incount, requests, outcount, indices, statuses);
     return with_error_of_several(code, std::max(*outcount, 0), statuses);
 }
 
 int on_MPI_Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
-    go_on();
+    progress_if_outstanding();
     return next::MPI_Request_get_status(request, flag, status);
 }
 
@@ -156,7 +157,7 @@ bool lacks(const char* name) { return mpi::next(name) == nullptr; }
 }  // namespace
 
 int on_MPI_Request_get_status_all(int count, const MPI_Request requests[], int* flag, MPI_Status statuses[]) {
-    go_on();
+    progress_if_outstanding();
     if (lacks("MPI_Request_get_status_all"))
         return mpi::get_status_of_several("MPI_Request_get_status_all",
                                           std::array{word(count), word(requests), word(flag), word(statuses)});
@@ -164,7 +165,7 @@ int on_MPI_Request_get_status_all(int count, const MPI_Request requests[], int* 
 }
 
 int on_MPI_Request_get_status_any(int count, const MPI_Request requests[], int* index, int* flag, MPI_Status* status) {
-    go_on();
+    progress_if_outstanding();
     if (lacks("MPI_Request_get_status_any"))
         return mpi::get_status_of_several(
             "MPI_Request_get_status_any",
@@ -174,7 +175,7 @@ int on_MPI_Request_get_status_any(int count, const MPI_Request requests[], int* 
 
 int on_MPI_Request_get_status_some(int incount, const MPI_Request requests[], int* outcount, int indices[],
                                    MPI_Status statuses[]) {
-    go_on();
+    progress_if_outstanding();
     if (lacks("MPI_Request_get_status_some"))
         return mpi::get_status_of_several(
             "MPI_Request_get_status_some",
@@ -185,7 +186,7 @@ int on_MPI_Request_get_status_some(int incount, const MPI_Request requests[], in
 #endif
 
 int on_MPI_Request_free(MPI_Request* request) {
-    go_on();
+    progress_if_outstanding();
     if (runtime::any_persistent())
         if (const Guard guard; guard.entered()) runtime::persistent_is_freed(*request);
     return next::MPI_Request_free(request);

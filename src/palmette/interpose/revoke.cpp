@@ -1,4 +1,4 @@
-// MPIX_Comm_revoke of MPIs with fault tolerance: ranks that wait on the hidden communicator must hear of it, too.
+// MPIX_Comm_revoke of MPIs with fault tolerance: ranks that wait on the shadow communicator must be notified, too.
 // Written by hand, since it isn't in all mpi.h.
 #include <mpi.h>
 
@@ -27,7 +27,7 @@ int on_revoke(MPI_Comm comm) {
             runtime::Refusal refusal = runtime::Refusal::no_state;
             const auto* state =
                 runtime::Process::instance().communicator(comm, refusal, runtime::Process::Making::never);
-            if (state) runtime::revoke(state->hidden());
+            if (state) runtime::revoke(state->shadow_comm());
         }
     return next_revoke(comm);
 }

@@ -1,4 +1,5 @@
 #include "palmette/interpose/settings.hpp"
+#include "palmette/base/hash.hpp"
 
 #include <dlfcn.h>
 #include <unistd.h>
@@ -21,7 +22,7 @@
 namespace palmette::interpose {
 namespace {
 
-using runtime::mix;
+using runtime::hash_field;
 using runtime::Settings;
 
 std::string value_of(const settings::Setting& setting) {
@@ -30,7 +31,7 @@ std::string value_of(const settings::Setting& setting) {
 }
 
 void complain(Settings& settings, const std::string& text) {
-    settings.complaints += (settings.complaints.empty() ? "" : "; ") + base::printable(text);
+    settings.warnings += (settings.warnings.empty() ? "" : "; ") + base::printable(text);
 }
 
 bool flag(Settings& settings, const settings::Setting& setting) {
@@ -71,7 +72,7 @@ void read_forced(Settings& settings, select::Function function) {
     const std::string name = runtime::setting_of(function);
     const char* value = std::getenv(name.c_str());
     if (!value || !*value) return;
-    mix(settings.hash, name + "=" + value);
+    hash_field(settings.hash, name + "=" + value);
     try {
         settings.forced[static_cast<std::size_t>(function)] = runtime::forced_by(function, value, name);
     } catch (const base::Error& error) {
@@ -79,17 +80,17 @@ void read_forced(Settings& settings, select::Function function) {
     }
 }
 
-/// Each setting's value, and the undeclared names, of which the user is told.
+/// Hashes each setting's value, and the undeclared names, which are reported to the user.
 void read_values(Settings& settings) {
-    constexpr std::uint64_t start = 0xCBF29CE484222325U;
+    constexpr std::uint64_t start = base::fnv1a_start;
     settings.values_hash = start;
     for (const settings::Setting& setting : settings::all) {
         std::uint64_t hash = start;
         // A table counts by its contents, which may lie under another name on another host.
         const bool is_table = setting.name == std::string_view(settings::table.name);
-        mix(hash, is_table && !value_of(setting).empty() ? settings.table.to_json().dump() : value_of(setting));
+        hash_field(hash, is_table && !value_of(setting).empty() ? settings.table.to_json().dump() : value_of(setting));
         settings.values.emplace_back(setting.name, hash);
-        mix(settings.values_hash, base::cat(hash));
+        hash_field(settings.values_hash, base::cat(hash));
     }
     std::vector<std::string> unknown;
     for (char** entry = environ; *entry; ++entry) {
@@ -104,17 +105,17 @@ void read_values(Settings& settings) {
     std::ranges::sort(unknown);
     std::uint64_t hash = start;
     for (const std::string& name : unknown) {
-        mix(hash, name);
+        hash_field(hash, name);
         const auto now = std::ranges::find(settings::renamed, name, &settings::Renamed::old_name);
         complain(settings, now != settings::renamed.end()
                                ? base::cat(name, " has no effect: it is called ", now->name, " now")
                                : base::cat(name, " is no setting and has no effect (`palmette settings` lists them)"));
     }
     settings.values.emplace_back("undeclared PALMETTE_ names", hash);
-    mix(settings.values_hash, base::cat(hash));
+    hash_field(settings.values_hash, base::cat(hash));
 }
 
-/// What is used later, where nobody would see that it isn't there.
+/// Checks files that are used later, where their absence would go unnoticed.
 void complain_of_files(Settings& settings) {
     const std::string hwloc = value_of(settings::hwloc);
     if (hwloc.find('/') != std::string::npos && access(hwloc.c_str(), R_OK) != 0)
@@ -134,50 +135,50 @@ void complain_of_files(Settings& settings) {
 
 Settings settings_from_environment() {
     Settings out;
-    out.hash = 0xCBF29CE484222325U;
+    out.hash = base::fnv1a_start;
     out.enable = flag(out, settings::enable);
-    mix(out.hash, out.enable ? "on" : "off");
+    hash_field(out.hash, out.enable ? "on" : "off");
     out.topology = value_of(settings::topology);
-    mix(out.hash, out.topology);
+    hash_field(out.hash, out.topology);
     if (const std::string path = value_of(settings::table); !path.empty()) {
         try {
             out.table = select::Table::from_file(path);
-            mix(out.hash, out.table.to_json().dump());
+            hash_field(out.hash, out.table.to_json().dump());
         } catch (const base::Error& error) {
             complain(out, base::cat("PALMETTE_TABLE: ", error.what(), "; the built-in table is used"));
         }
     }
-    mix(out.hash, std::to_string(select::Table::built_in_digest()));
+    hash_field(out.hash, std::to_string(select::Table::built_in_digest()));
     for (std::size_t f = 0; f < select::function_count; ++f) read_forced(out, static_cast<select::Function>(f));
     out.shared = flag(out, settings::shared);
-    mix(out.hash, out.shared ? "shared" : "apart");
+    hash_field(out.hash, out.shared ? "shared" : "apart");
     out.reproducible = flag(out, settings::reproducible);
-    mix(out.hash, out.reproducible ? "reproducible" : "placed");
+    hash_field(out.hash, out.reproducible ? "reproducible" : "placed");
     out.fallback_fp_reductions = flag(out, settings::fallback_fp_reductions) && !out.reproducible;
-    mix(out.hash, out.fallback_fp_reductions ? "give up" : "keep");
+    hash_field(out.hash, out.fallback_fp_reductions ? "give up" : "keep");
     out.reorder = flag(out, settings::reorder);
-    mix(out.hash, out.reorder ? "reorder" : "in order");
+    hash_field(out.hash, out.reorder ? "reorder" : "in order");
     const std::string report = value_of(settings::report);
     out.report = report == "0" ? std::string() : report;
-    mix(out.hash, out.report.empty() ? "no report" : "report");
+    hash_field(out.hash, out.report.empty() ? "no report" : "report");
     const std::string verbose = value_of(settings::verbose);
     out.verbose = verbose == "1" ? 1 : verbose == "2" ? 2 : 0;
     if (verbose != "0" && out.verbose == 0)
         complain(out, base::cat(settings::verbose.name, "='", verbose, "' is none of 0, 1 and 2; taken as 0"));
     out.check = flag(out, settings::check);
-    mix(out.hash, out.check ? "check" : "no check");
+    hash_field(out.hash, out.check ? "check" : "no check");
     out.device_check = flag(out, settings::device_check);
-    mix(out.hash, out.device_check ? "device check" : "host memory");
-    // With checks all calls are looked at.
+    hash_field(out.hash, out.device_check ? "device check" : "host memory");
+    // With PALMETTE_CHECK calls are checked from the first one on.
     out.serve_after = out.check ? 0 : count(out, settings::serve_after);
-    mix(out.hash, base::cat("after ", out.serve_after));
+    hash_field(out.hash, base::cat("after ", out.serve_after));
     const std::string compare = value_of(settings::compare);
     const std::string usual{settings::compare.default_value};
     out.compare = share_of(compare).value_or(share_of(usual).value_or(0));
     if (!share_of(compare))
         complain(out, base::cat(settings::compare.name, "='", compare,
                                 "' is neither 0 nor a percentage of at most 50; taken as ", usual));
-    mix(out.hash, base::cat("compare ", out.compare));
+    hash_field(out.hash, base::cat("compare ", out.compare));
     const std::string wait = value_of(settings::wait);
     using Policy = runtime::Waiting::Policy;
     out.waiting = wait == "mpi" ? Policy::mpi : wait == "poll" ? Policy::poll : Policy::automatic;
@@ -185,7 +186,7 @@ Settings settings_from_environment() {
         complain(out, base::cat(settings::wait.name, "='", wait, "' is none of auto, mpi and poll; taken as auto"));
     if (const char* hosts = std::getenv("PALMETTE_FAKE_HOSTS"); hosts && *hosts) {
         out.pretended_hosts = hosts;
-        mix(out.hash, hosts);
+        hash_field(out.hash, hosts);
     }
     if (const char* delay = std::getenv("PALMETTE_FAKE_DELAY"); delay && *delay) {
         try {
@@ -193,13 +194,13 @@ Settings settings_from_environment() {
         } catch (const base::Error& error) {
             complain(out, base::cat("PALMETTE_FAKE_DELAY: ", error.what(), "; the setting is ignored"));
         }
-        mix(out.hash, delay);
+        hash_field(out.hash, delay);
     }
     if (const char* nth = std::getenv("PALMETTE_FAKE_REFUSED_READS"); nth && *nth)
-        runtime::pretend_refusals_from(std::atoll(nth));
+        runtime::inject_refusals_from(std::atoll(nth));
     if (const char* most = std::getenv("PALMETTE_FAKE_REORDER_WHOLE"); most && *most) {
         out.reorder_whole_up_to = out.reorder_gathered_up_to = std::atoll(most);
-        mix(out.hash, most);
+        hash_field(out.hash, most);
     }
     read_values(out);
     complain_of_files(out);

@@ -5,8 +5,8 @@
 
 namespace palmette::interpose {
 
-/// Reads the PALMETTE_ variables. Values that can't be used are left out and told in Settings::complaints; nothing is
-/// thrown.
+/// Reads the PALMETTE_ variables. Values that can't be used are ignored and reported in Settings::warnings; nothing
+/// is thrown.
 runtime::Settings settings_from_environment();
 
 }  // namespace palmette::interpose

@@ -1,4 +1,4 @@
-// Communicators with a topology, whose ranks may be reordered.
+// Wrappers of MPI's topology constructors, which may reorder ranks.
 #include "palmette/interpose/guard.hpp"
 #include "palmette/interpose/wrappers.hpp"
 #include "palmette/runtime/reorder/reorder.hpp"

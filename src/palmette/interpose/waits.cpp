@@ -1,5 +1,6 @@
-// Point-to-point calls that wait for another process: that one may be waiting for a collective of ours that goes on in
-// the background only while we are called. So they become their nonblocking forms as long as anything is under way.
+// Wrappers of blocking point-to-point calls: the peer may be waiting for a collective of ours in the background, which
+// progresses only inside of MPI calls. So they become polled nonblocking forms as long as any operation of ours is
+// outstanding.
 #include <utility>
 #include <vector>
 
@@ -10,15 +11,15 @@
 namespace palmette::interpose {
 namespace {
 
-/// True when this call comes from the program while something of ours is under way.
-class Waits {
+/// True when this call comes from the program while an operation of ours is outstanding.
+class Polling {
   public:
-    Waits() : active_(runtime::has_outstanding() && !inside) {
+    Polling() : active_(runtime::has_outstanding() && !inside) {
         if (active_) inside = true;
     }
-    Waits(const Waits&) = delete;
-    Waits& operator=(const Waits&) = delete;
-    ~Waits() {
+    Polling(const Polling&) = delete;
+    Polling& operator=(const Polling&) = delete;
+    ~Polling() {
         if (active_) inside = false;
     }
     explicit operator bool() const { return active_; }
@@ -48,7 +49,7 @@ int finish_both(MPI_Request* send, MPI_Request* receive, MPI_Status* status) {
 }  // namespace
 
 int on_MPI_Send(const void* buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm) {
-    if (const Waits waits; waits) {
+    if (const Polling polling; polling) {
         MPI_Request request = MPI_REQUEST_NULL;
         return finish(PMPI_Isend(buf, count, datatype, dest, tag, comm, &request), &request, MPI_STATUS_IGNORE);
     }
@@ -56,7 +57,7 @@ int on_MPI_Send(const void* buf, int count, MPI_Datatype datatype, int dest, int
 }
 
 int on_MPI_Ssend(const void* buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm) {
-    if (const Waits waits; waits) {
+    if (const Polling polling; polling) {
         MPI_Request request = MPI_REQUEST_NULL;
         return finish(PMPI_Issend(buf, count, datatype, dest, tag, comm, &request), &request, MPI_STATUS_IGNORE);
     }
@@ -64,7 +65,7 @@ int on_MPI_Ssend(const void* buf, int count, MPI_Datatype datatype, int dest, in
 }
 
 int on_MPI_Rsend(const void* buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm) {
-    if (const Waits waits; waits) {
+    if (const Polling polling; polling) {
         MPI_Request request = MPI_REQUEST_NULL;
         return finish(PMPI_Irsend(buf, count, datatype, dest, tag, comm, &request), &request, MPI_STATUS_IGNORE);
     }
@@ -72,7 +73,7 @@ int on_MPI_Rsend(const void* buf, int count, MPI_Datatype datatype, int dest, in
 }
 
 int on_MPI_Recv(void* buf, int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm, MPI_Status* status) {
-    if (const Waits waits; waits) {
+    if (const Polling polling; polling) {
         MPI_Request request = MPI_REQUEST_NULL;
         return finish(PMPI_Irecv(buf, count, datatype, source, tag, comm, &request), &request, status);
     }
@@ -81,7 +82,7 @@ int on_MPI_Recv(void* buf, int count, MPI_Datatype datatype, int source, int tag
 
 int on_MPI_Sendrecv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, int dest, int sendtag, void* recvbuf,
                     int recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Status* status) {
-    if (const Waits waits; waits) {
+    if (const Polling polling; polling) {
         MPI_Request send = MPI_REQUEST_NULL;
         MPI_Request receive = MPI_REQUEST_NULL;
         int code = PMPI_Irecv(recvbuf, recvcount, recvtype, source, recvtag, comm, &receive);
@@ -94,7 +95,7 @@ int on_MPI_Sendrecv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, i
 
 int on_MPI_Sendrecv_replace(void* buf, int count, MPI_Datatype datatype, int dest, int sendtag, int source, int recvtag,
                             MPI_Comm comm, MPI_Status* status) {
-    if (const Waits waits; waits) {
+    if (const Polling polling; polling) {
         int bytes = 0;
         int code = PMPI_Pack_size(count, datatype, comm, &bytes);
         if (code != MPI_SUCCESS) return code;
@@ -111,7 +112,7 @@ int on_MPI_Sendrecv_replace(void* buf, int count, MPI_Datatype datatype, int des
 }
 
 int on_MPI_Mrecv(void* buf, int count, MPI_Datatype datatype, MPI_Message* message, MPI_Status* status) {
-    if (const Waits waits; waits) {
+    if (const Polling polling; polling) {
         MPI_Request request = MPI_REQUEST_NULL;
         return finish(PMPI_Imrecv(buf, count, datatype, message, &request), &request, status);
     }
@@ -119,7 +120,7 @@ int on_MPI_Mrecv(void* buf, int count, MPI_Datatype datatype, MPI_Message* messa
 }
 
 int on_MPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) {
-    if (const Waits waits; waits) {
+    if (const Polling polling; polling) {
         int code = MPI_SUCCESS;
         int found = 0;
         runtime::wait_until([&] {
@@ -132,7 +133,7 @@ int on_MPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) {
 }
 
 int on_MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_Status* status) {
-    if (const Waits waits; waits) {
+    if (const Polling polling; polling) {
         int code = MPI_SUCCESS;
         int found = 0;
         runtime::wait_until([&] {
@@ -145,12 +146,12 @@ int on_MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_
 }
 
 int on_MPI_Iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
-    if (const Waits waits; waits) runtime::progress_background();
+    if (const Polling polling; polling) runtime::progress_background();
     return next::MPI_Iprobe(source, tag, comm, flag, status);
 }
 
 int on_MPI_Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message, MPI_Status* status) {
-    if (const Waits waits; waits) runtime::progress_background();
+    if (const Polling polling; polling) runtime::progress_background();
     return next::MPI_Improbe(source, tag, comm, flag, message, status);
 }
 

@@ -1,4 +1,4 @@
-// The loops for processors with AVX2 and F16C; compiled with those flags (cmake/PalmetteKernels.cmake).
+// Reduction loops for processors with AVX2 and F16C; compiled with those flags (cmake/PalmetteKernels.cmake).
 #include "palmette/kernels/sets.hpp"
 
 #ifdef __AVX2__

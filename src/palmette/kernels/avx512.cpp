@@ -1,4 +1,5 @@
-// The loops for processors with AVX-512 F, BW, DQ and VL; compiled with those flags (cmake/PalmetteKernels.cmake).
+// Reduction loops for processors with AVX-512 F, BW, DQ and VL; compiled with those flags
+// (cmake/PalmetteKernels.cmake).
 #include "palmette/kernels/sets.hpp"
 
 #ifdef __AVX512BW__

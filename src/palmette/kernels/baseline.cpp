@@ -1,4 +1,4 @@
-// The loops for every processor of the target: SSE2 on x86-64.
+// Reduction loops for the target's baseline instruction set: SSE2 on x86-64.
 #define PALMETTE_KERNEL_SET kernels_baseline
 #include "palmette/kernels/find.hpp"
 #include "palmette/kernels/sets.hpp"

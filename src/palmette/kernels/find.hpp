@@ -1,12 +1,13 @@
-// From an operation and an element to the loop of one instruction set. Each kernels_<set>.cpp includes this once.
+// Dispatch from (operation, element type) to the loop of one instruction set. Each instruction set's .cpp includes this
+// once.
 #pragma once
 
 #include "palmette/kernels/loops.hpp"
 
 namespace palmette::runtime::PALMETTE_KERNEL_SET {
 
-// Of a product and a difference side by side, gcc 12 makes a fused instruction in spite of -ffp-contract=off, and
-// AVX-512 always has those: the bits would be others than on other processors. kernels_avx512.cpp takes AVX2's loop.
+// gcc 12 fuses a product with a neighbouring difference (FMA) in spite of -ffp-contract=off, and AVX-512 always
+// includes FMA: results would differ bitwise from those of other processors. avx512.cpp falls back to AVX2's loop.
 #ifdef __AVX512F__
 inline constexpr bool fuses_products = true;
 #else

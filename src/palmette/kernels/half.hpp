@@ -1,16 +1,16 @@
-// Floats of 16 bits by way of float, rounded to nearest even: the float holds the exact sum of two, or rounds their
-// product so far down that the second rounding doesn't see it (Figueroa, "When is double rounding innocuous?", 1995).
-// No branches, so that the loops around become vector code on any processor; nothing here depends on whether the
-// program has subnormal floats flushed to zero, except bfloat16, whose subnormal numbers are float's.
+// 16-bit floating point (binary16, bfloat16) computed in float, rounded to nearest even: double rounding is innocuous
+// for sums and products (Figueroa, "When is double rounding innocuous?", 1995). Branch-free, so that the loops around
+// vectorise on any processor. Independent of flush-to-zero mode, except bfloat16, whose subnormal numbers are float's.
 //
-// Included by kernels_loops.hpp, once for each instruction set.
+// Included by loops.hpp, once for each instruction set.
 #pragma once
 
 #include <cstdint>
 
 namespace palmette::runtime::PALMETTE_KERNEL_SET {
 
-/// A conditional that the compiler can't turn back into a branch, which would keep the loop around from vectorising.
+/// Branch-free select that the compiler can't turn back into a branch, which would keep the loop around from
+/// vectorising.
 inline std::uint32_t either(bool condition, std::uint32_t yes, std::uint32_t no) {
     const std::uint32_t mask = 0U - static_cast<std::uint32_t>(condition);
     return (yes & mask) | (no & ~mask);
@@ -49,10 +49,10 @@ struct Float16 {
 struct Bfloat16 {
     std::uint16_t bits;
 
-    /// The numbers in the lower and in the upper half of a word.
+    /// The values in the lower and in the upper half of a word.
     static float low_of(std::uint32_t word) { return __builtin_bit_cast(float, word << 16); }
     static float high_of(std::uint32_t word) { return __builtin_bit_cast(float, word & 0xffff0000U); }
-    /// The result is the upper half; what is in the lower one doesn't count.
+    /// The result is in the upper half; the lower one is undefined.
     static std::uint32_t rounded_word(float value) {
         const auto wide = __builtin_bit_cast(std::uint32_t, value);
         const std::uint32_t near = wide + 0x7fffU + ((wide >> 16) & 1U);

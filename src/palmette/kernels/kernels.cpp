@@ -72,11 +72,11 @@ const Named& row_of(Element element) { return elements[static_cast<std::size_t>(
 constexpr std::array<InstructionSet, 3> all_sets{InstructionSet::baseline, InstructionSet::avx2,
                                                  InstructionSet::avx512};
 
-/// How many of all_sets there are here: each has what the one before it has.
+/// How many of all_sets this processor supports: each set includes the one before it.
 std::size_t available() {
 #ifdef __x86_64__
     __builtin_cpu_init();
-    // Null in a build whose compiler flags didn't reach the file.
+    // Null in a build that compiled the set's file without its flags.
     const bool avx2 = avx2_kernel(Operator::sum, Element::float32) != nullptr && __builtin_cpu_supports("avx2") &&
                       __builtin_cpu_supports("f16c");
     if (!avx2) return 1;
@@ -145,8 +145,7 @@ Kernel kernel_for(Operator op, Element element) {
 }
 
 bool is_exact(Operator op, Element element) {
-    // Minimum and maximum of floats too depend on the order: of 0.0 and -0.0, and of what isn't a number, they keep
-    // one.
+    // Floating-point minimum and maximum depend on the order, too: of 0.0 and -0.0, and of NaNs, they keep one.
     if (is_rounded(element)) return false;
     if (op != Operator::minloc && op != Operator::maxloc) return true;
     return element == Element::long_int || element == Element::int_int || element == Element::short_int ||

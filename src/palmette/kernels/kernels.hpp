@@ -12,8 +12,8 @@ namespace palmette::runtime {
 /// The predefined operations, named as MPI names them (MPI 5.0, section 6.9.2).
 enum class Operator : std::uint8_t { sum, prod, min, max, land, lor, lxor, band, bor, bxor, minloc, maxloc };
 
-/// What one element is in memory. Fortran's types are those of C with the same bits; a pair is a struct of C, with its
-/// holes.
+/// Element types in memory. Fortran's types map to those of C with the same representation; a pair is a C struct, with
+/// its padding.
 enum class Element : std::uint8_t {
     int8,
     int16,
@@ -52,9 +52,9 @@ inline constexpr std::size_t element_count = static_cast<std::size_t>(Element::i
 
 /// Bytes of an element.
 struct ElementBytes {
-    std::size_t size = 0;         ///< data, without the holes of a pair
-    std::size_t extent = 0;       ///< from one element to the next
-    std::size_t true_extent = 0;  ///< up to the end of the data
+    std::size_t size = 0;         ///< data, without the padding of a pair
+    std::size_t extent = 0;       ///< stride between elements
+    std::size_t true_extent = 0;  ///< to the end of the data
 };
 ElementBytes bytes_of(Element element);
 
@@ -62,22 +62,23 @@ std::string_view name_of(Operator op);
 std::string_view name_of(Element element);
 
 /// `count` elements, at any alignment. `target` may be `left` or `right` itself; otherwise the three don't overlap.
-/// Holes of `target` are left alone. The result of an element depends on its two operands only: neither on the
-/// instruction set, nor on where it stands.
+/// Padding of `target` is left alone. The result of an element depends bitwise on its two operands only: neither on the
+/// instruction set nor on its position in the array.
 using Kernel = void (*)(const void* left, const void* right, void* target, std::size_t count);
 
 enum class InstructionSet : std::uint8_t { baseline, avx2, avx512 };
 std::string_view name_of(InstructionSet set);
 
-/// Those that this processor and its operating system can run, the best one last.
+/// Those that this processor and its operating system support, the best one last.
 std::span<const InstructionSet> instruction_sets();
 
-/// The best loop that this processor can run. Null where MPI doesn't define the operation on such elements.
+/// The best loop that this processor supports. Null where MPI doesn't define the operation on such elements.
 Kernel kernel_for(Operator op, Element element);
 /// The loop of one of instruction_sets().
 Kernel kernel_for(Operator op, Element element, InstructionSet set);
 
-/// Whether any order and any grouping of the operands give the same bits.
+/// Whether the operation is exactly associative and commutative: bitwise the same result for any order and grouping of
+/// the operands.
 bool is_exact(Operator op, Element element);
 
 }  // namespace palmette::runtime

@@ -1,7 +1,6 @@
-// The loops behind kernel_for. Each kernels_<set>.cpp includes this once (by kernels_find.hpp), with
-// PALMETTE_KERNEL_SET naming a namespace of its own and with compiler flags of its own. Nothing of the standard library
-// is called: an inline function of it that isn't inlined would be merged with that of the other files, and instructions
-// that the processor lacks would spread.
+// The loops behind kernel_for. Each instruction set's .cpp includes this once (by find.hpp), with its own namespace
+// (PALMETTE_KERNEL_SET) and compiler flags. No standard-library calls: an inline function that isn't inlined would be
+// merged with the copies of other translation units, which could then execute instructions that the processor lacks.
 #pragma once
 
 #ifndef PALMETTE_KERNEL_SET
@@ -19,7 +18,8 @@
 #include <immintrin.h>
 #endif
 
-// target may be left or right: the same element of both, never another one, which the compiler can't know.
+// No loop-carried dependency: target may alias left or right, but only at the same index, which the compiler can't
+// know.
 #if defined(__clang__)
 #define PALMETTE_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else
@@ -28,13 +28,13 @@
 
 namespace palmette::runtime::PALMETTE_KERNEL_SET {
 
-/// Bytes that a value has; x87's long double has fewer than it takes.
+/// Bytes of a value without padding, which x87's long double has.
 template <class T>
 inline constexpr std::size_t value_bytes = sizeof(T);
 template <>
 inline constexpr std::size_t value_bytes<long double> = LDBL_MANT_DIG == 64 ? 10 : sizeof(long double);
 
-// memcpy is the compiler's word for an access at any alignment.
+// memcpy expresses an unaligned access.
 template <class T>
 T load(const void* from, std::size_t offset) {
     T value;
@@ -46,8 +46,8 @@ void store(void* to, std::size_t offset, T value) {
     __builtin_memcpy(static_cast<char*>(to) + offset, &value, value_bytes<T>);
 }
 
-// Arithmetic on integers runs on unsigned ones, which wrap around as the MPIs' sums do; `1U *` keeps the short ones
-// from becoming int, whose products overflow.
+// Integer arithmetic is done unsigned, which wraps around as the MPIs' sums do; `1U *` avoids promotion of short types
+// to int, whose products overflow (undefined behaviour).
 struct Sum {
     static float of(float a, float b) { return a + b; }
     static double of(double a, double b) { return a + b; }
@@ -129,7 +129,7 @@ T of_halves(T a, T b) {
     return T::rounded(Op::of(a.widened(), b.widened()));
 }
 
-/// Two at a time, as the halves of a word, each widened and rounded where it stands: no lane changes its place.
+/// Two at a time, as the halves of a word, each widened and rounded in place: no shuffles between lanes.
 template <class Op>
 void bfloat16_loop(const void* left, const void* right, void* target, std::size_t count) {
     const std::size_t words = count / 2;
@@ -148,7 +148,7 @@ void bfloat16_loop(const void* left, const void* right, void* target, std::size_
 }
 
 #ifdef __F16C__
-// Gcc 12 converts vectors of binary16 by these functions only.
+// gcc 12 vectorises binary16 conversions only with these intrinsics.
 template <class Op>
 __m128i of_eight(__m128i left, __m128i right) {
     const __m256 result = Op::of(_mm256_cvtph_ps(left), _mm256_cvtph_ps(right));
@@ -187,7 +187,7 @@ void complex_sum(const void* left, const void* right, void* target, std::size_t 
     loop<Sum, T>(left, right, target, 2 * count);
 }
 
-/// The textbook's product: infinities that C's own product would mend come out as NaN.
+/// The textbook complex product, without C Annex G's recovery of infinities from NaN.
 template <class T>
 void complex_product(const void* left, const void* right, void* target, std::size_t count) {
     PALMETTE_INDEPENDENT

@@ -1,4 +1,4 @@
-// One function for each instruction set, which must only be called where the processor has it.
+// Kernel lookup per instruction set; to be called only where the processor supports the set.
 #pragma once
 
 #include "palmette/kernels/kernels.hpp"
@@ -6,7 +6,7 @@
 namespace palmette::runtime {
 
 Kernel baseline_kernel(Operator op, Element element);
-/// Null throughout where the target isn't x86-64.
+/// Always null where the target isn't x86-64.
 Kernel avx2_kernel(Operator op, Element element);
 Kernel avx512_kernel(Operator op, Element element);
 

@@ -13,13 +13,12 @@ std::uint64_t bytes_of(std::int64_t count, MPI_Datatype type) {
     return count > 0 && size > 0 ? static_cast<std::uint64_t>(count) * static_cast<std::uint64_t>(size) : 0;
 }
 
-int don_t_copy(MPI_Comm, int, void*, void*, void*, int* flag) {
+int no_copy(MPI_Comm, int, void*, void*, void*, int* flag) {
     *flag = 0;
     return MPI_SUCCESS;
 }
 
-/// Ranks that get this one's messages in a collective over neighbours, in the order of their blocks; MPI_PROC_NULL
-/// among them.
+/// Destinations of this rank in a neighbourhood collective, in the order of their blocks; MPI_PROC_NULL among them.
 std::vector<int> destinations_of(MPI_Comm comm) {
     int kind = MPI_UNDEFINED;
     PMPI_Topo_test(comm, &kind);
@@ -56,7 +55,7 @@ std::vector<int> destinations_of(MPI_Comm comm) {
 
 }  // namespace
 
-/// Hangs on a communicator: the cells of its ranks that were sent to.
+/// Attached to a communicator as an attribute: the cells of its ranks that were sent to.
 struct Counters::Peers {
     std::unordered_map<int, Cell*> cells;
     std::vector<Cell*> neighbours;  // null: none there
@@ -76,7 +75,7 @@ Counters& Counters::instance() {
 
 void Counters::start() {
     if (PMPI_Comm_group(MPI_COMM_WORLD, &world_) == MPI_SUCCESS &&
-        PMPI_Comm_create_keyval(don_t_copy, Peers::drop, &keyval_, nullptr) == MPI_SUCCESS)
+        PMPI_Comm_create_keyval(no_copy, Peers::drop, &keyval_, nullptr) == MPI_SUCCESS)
         counting_.store(true, std::memory_order_release);
 }
 
@@ -181,35 +180,35 @@ void Counters::sent_to_neighbours(MPI_Comm comm, const Count* counts, const MPI_
 
 void Counters::keep(MPI_Request request, MPI_Comm comm, int dest, std::int64_t count, MPI_Datatype type) {
     const std::lock_guard lock(mutex_);
-    if (Cell* const cell = cell_of(comm, dest)) lasting_[request] = {{cell, bytes_of(count, type)}};
+    if (Cell* const cell = cell_of(comm, dest)) persistent_[request] = {{cell, bytes_of(count, type)}};
 }
 
 void Counters::keep_neighbours(MPI_Request request, MPI_Comm comm, std::int64_t count, MPI_Datatype type) {
     const std::lock_guard lock(mutex_);
-    lasting_[request] = to_neighbours(comm, count, type);
+    persistent_[request] = to_neighbours(comm, count, type);
 }
 
 template <class Count>
 void Counters::keep_neighbours(MPI_Request request, MPI_Comm comm, const Count* counts, MPI_Datatype type) {
     const std::lock_guard lock(mutex_);
-    lasting_[request] = to_neighbours(comm, counts, type);
+    persistent_[request] = to_neighbours(comm, counts, type);
 }
 
 template <class Count>
 void Counters::keep_neighbours(MPI_Request request, MPI_Comm comm, const Count* counts, const MPI_Datatype* types) {
     const std::lock_guard lock(mutex_);
-    lasting_[request] = to_neighbours(comm, counts, types);
+    persistent_[request] = to_neighbours(comm, counts, types);
 }
 
 void Counters::started(MPI_Request request) {
     const std::lock_guard lock(mutex_);
-    const auto found = lasting_.find(request);
-    if (found != lasting_.end()) add(found->second);
+    const auto found = persistent_.find(request);
+    if (found != persistent_.end()) add(found->second);
 }
 
 void Counters::forget(MPI_Request request) {
     const std::lock_guard lock(mutex_);
-    lasting_.erase(request);
+    persistent_.erase(request);
 }
 
 // Counts are int, or MPI_Count in the forms with large counts.

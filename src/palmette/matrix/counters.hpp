@@ -1,5 +1,5 @@
-// What this process has sent to which rank of MPI_COMM_WORLD. Its memory grows with the ranks that it has sent to, not
-// with the job.
+// Communication matrix, this process's row: bytes and messages sent to each rank of MPI_COMM_WORLD. Its memory grows
+// with the ranks that it has sent to, not with the job.
 #pragma once
 
 #include <mpi.h>
@@ -18,7 +18,7 @@ struct Cell {
     std::uint64_t messages = 0;
 };
 
-/// What one start of a lasting request sends: bytes to each of some cells.
+/// What one start of a persistent request sends: bytes to each of some cells.
 using Sending = std::vector<std::pair<Cell*, std::uint64_t>>;
 
 /// Every call may come from several threads at once. Nothing is counted before `start`.
@@ -35,7 +35,7 @@ class Counters {
     /// `count` elements went to rank `dest` of the communicator, the remote group's of an inter-communicator.
     /// MPI_PROC_NULL counts nothing.
     void sent(MPI_Comm comm, int dest, std::int64_t count, MPI_Datatype type);
-    /// A collective over neighbours: the same to each; to each its count; to each its count of its type.
+    /// A neighbourhood collective: the same to each; to each its count; to each its count of its type.
     void sent_to_neighbours(MPI_Comm comm, std::int64_t count, MPI_Datatype type);
     template <class Count>
     void sent_to_neighbours(MPI_Comm comm, const Count* counts, MPI_Datatype type);
@@ -56,7 +56,7 @@ class Counters {
 
     /// After `stop`.
     const std::map<int, Cell>& by_world_rank() const { return by_world_rank_; }
-    /// To processes that MPI_COMM_WORLD lacks: spawned ones, or of another job.
+    /// To processes outside of MPI_COMM_WORLD: spawned ones, or of another job.
     const Cell& outside() const { return outside_; }
     std::uint64_t one_sided_calls() const { return one_sided_.load(); }
 
@@ -75,15 +75,15 @@ class Counters {
     std::atomic<bool> counting_{false};
     std::atomic<std::uint64_t> one_sided_{0};
     std::mutex mutex_;
-    std::map<int, Cell> by_world_rank_;  // cells stay where they are
+    std::map<int, Cell> by_world_rank_;  // cells have stable addresses
     Cell outside_;
-    std::map<MPI_Request, Sending> lasting_;
+    std::map<MPI_Request, Sending> persistent_;
     MPI_Group world_ = MPI_GROUP_NULL;
     int keyval_ = MPI_KEYVAL_INVALID;
 };
 
-/// True for the outermost call of the program's on this thread, while messages are counted: an MPI may build one
-/// function on another.
+/// True for the outermost call of the program's on this thread, while messages are counted: an MPI may implement one
+/// function by another.
 class Outermost {
   public:
     Outermost();

@@ -1,4 +1,4 @@
-// From MPI_Init to MPI_Finalize, and requests that are started again and again.
+// Wrappers of MPI_Init and MPI_Finalize, and of the starts of persistent requests.
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -6,7 +6,7 @@
 #include "palmette/matrix/matrix_file.hpp"
 #include "palmette/matrix/wrappers.hpp"
 
-/// The other library looks for it, to say where PALMETTE_MATRIX is set and nothing counts.
+/// The interposing library looks for it, to report where PALMETTE_MATRIX is set and no library counts.
 extern "C" __attribute__((visibility("default"))) const char palmette_counts_messages = 1;
 
 namespace palmette::matrix {

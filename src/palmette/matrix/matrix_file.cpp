@@ -13,12 +13,12 @@ namespace {
 constexpr std::uint64_t piece = std::uint64_t{1} << 20;
 constexpr int tag = 0;
 
-/// What a rank says before its text, and in rank 0's hands the sum over all.
-struct Head {
+/// Header that a rank sends before its text; on rank 0 the sum over all.
+struct Header {
     std::uint64_t length = 0, pairs = 0, messages = 0, bytes = 0, outside = 0, one_sided = 0;
 
     static constexpr int words = 6;
-    void add(const Head& other) {
+    void add(const Header& other) {
         length += other.length;
         pairs += other.pairs;
         messages += other.messages;
@@ -38,7 +38,7 @@ std::string host_name() {
     return out.empty() ? "unknown" : out;
 }
 
-std::string part_of(int rank, const Counters& counters, Head& head) {
+std::string part_of(int rank, const Counters& counters, Header& head) {
     const std::string number = std::to_string(rank);
     std::string text = "host " + number + " " + host_name() + "\n";
     for (const auto& [peer, cell] : counters.by_world_rank()) {
@@ -60,16 +60,16 @@ std::string part_of(int rank, const Counters& counters, Head& head) {
     return text;
 }
 
-/// A file that takes its name when it is whole.
-class Whole {
+/// A file that is renamed to its final name when it is complete.
+class AtomicFile {
   public:
-    explicit Whole(std::string path) : path_(std::move(path)), part_(path_ + ".part") {
+    explicit AtomicFile(std::string path) : path_(std::move(path)), part_(path_ + ".part") {
         file_ = std::fopen(part_.c_str(), "w");
         error_ = file_ ? 0 : errno;
     }
-    Whole(const Whole&) = delete;
-    Whole& operator=(const Whole&) = delete;
-    ~Whole() {
+    AtomicFile(const AtomicFile&) = delete;
+    AtomicFile& operator=(const AtomicFile&) = delete;
+    ~AtomicFile() {
         if (file_) std::fclose(file_);
     }
     int error() const { return error_; }
@@ -90,20 +90,20 @@ class Whole {
     int error_ = 0;
 };
 
-void hand_in(MPI_Comm comm, const std::string& text, const Head& head) {
-    // A turn for each: else rank 0 would hold what all have sent it.
+void send_part(MPI_Comm comm, const std::string& text, const Header& head) {
+    // One rank at a time: else rank 0 would buffer the unexpected messages of all.
     PMPI_Recv(nullptr, 0, MPI_CHAR, 0, tag, comm, MPI_STATUS_IGNORE);
-    PMPI_Send(&head, Head::words, MPI_UINT64_T, 0, tag, comm);
+    PMPI_Send(&head, Header::words, MPI_UINT64_T, 0, tag, comm);
     for (std::uint64_t at = 0; at < head.length; at += piece)
         PMPI_Send(text.data() + at, static_cast<int>(std::min(piece, head.length - at)), MPI_CHAR, 0, tag, comm);
 }
 
-void collect(MPI_Comm comm, int ranks, Whole& file, Head& total) {
+void collect(MPI_Comm comm, int ranks, AtomicFile& file, Header& total) {
     std::string buffer;
     for (int rank = 1; rank < ranks; ++rank) {
         PMPI_Send(nullptr, 0, MPI_CHAR, rank, tag, comm);
-        Head head;
-        if (PMPI_Recv(&head, Head::words, MPI_UINT64_T, rank, tag, comm, MPI_STATUS_IGNORE) != MPI_SUCCESS) return;
+        Header head;
+        if (PMPI_Recv(&head, Header::words, MPI_UINT64_T, rank, tag, comm, MPI_STATUS_IGNORE) != MPI_SUCCESS) return;
         for (std::uint64_t at = 0; at < head.length; at += piece) {
             buffer.resize(std::min(piece, head.length - at));
             if (PMPI_Recv(buffer.data(), static_cast<int>(buffer.size()), MPI_CHAR, rank, tag, comm,
@@ -115,7 +115,7 @@ void collect(MPI_Comm comm, int ranks, Whole& file, Head& total) {
     }
 }
 
-void tell(const std::string& path, int error, const Head& total) {
+void print_summary(const std::string& path, int error, const Header& total) {
     if (error != 0) {
         std::fprintf(stderr,
                      "palmette run: can't write the matrix %s: %s; choose a folder that rank 0 can write to with "
@@ -145,10 +145,10 @@ void write_file(const std::string& path, const Counters& counters) {
     int ranks = 1;
     PMPI_Comm_rank(comm, &rank);
     PMPI_Comm_size(comm, &ranks);
-    Head head;
+    Header head;
     const std::string text = part_of(rank, counters, head);
     if (rank == 0) {
-        Whole file(path);
+        AtomicFile file(path);
         int error = file.error();
         PMPI_Bcast(&error, 1, MPI_INT, 0, comm);
         if (error == 0) {
@@ -160,10 +160,10 @@ void write_file(const std::string& path, const Counters& counters) {
             collect(comm, ranks, file, head);
             file.close();
         }
-        tell(path, file.error(), head);
+        print_summary(path, file.error(), head);
     } else {
         int error = 0;
-        if (PMPI_Bcast(&error, 1, MPI_INT, 0, comm) == MPI_SUCCESS && error == 0) hand_in(comm, text, head);
+        if (PMPI_Bcast(&error, 1, MPI_INT, 0, comm) == MPI_SUCCESS && error == 0) send_part(comm, text, head);
     }
     PMPI_Comm_free(&comm);
 }

@@ -1,4 +1,4 @@
-// The file that a run leaves: docs/reference/matrix-file.md.
+// Writes the communication matrix to a file: docs/reference/matrix-file.md.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace palmette::matrix {
 
-/// Collective over MPI_COMM_WORLD. Rank 0 takes one rank's part after the other and writes it on, so that no process
-/// holds more than its own part and a megabyte. Where the file can't be written, rank 0 says so on standard error and
-/// the run goes on.
+/// Collective over MPI_COMM_WORLD. Rank 0 receives one rank's part after the other and writes it, so that no process
+/// holds more than its own part and a megabyte. Where the file can't be written, rank 0 reports it on standard error
+/// and the run continues.
 void write_file(const std::string& path, const Counters& counters);
 
 }  // namespace palmette::matrix

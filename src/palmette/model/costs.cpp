@@ -11,8 +11,8 @@ using topology::CostSource;
 using topology::Job;
 using topology::LevelCosts;
 
-CostValue figure(double known, CostSource source, double otherwise) {
-    if (known <= 0) return {otherwise, Provenance::assumed};
+CostValue cost_value(double known, CostSource source, double fallback) {
+    if (known <= 0) return {fallback, Provenance::assumed};
     return {known, source == CostSource::calibrated ? Provenance::calibrated : Provenance::given};
 }
 
@@ -23,10 +23,10 @@ bool any_capacity(const Job& job) {
 
 MessageCosts message_costs(const LevelCosts& known, double latency_s, double overhead_s, double stream) {
     MessageCosts out;
-    out.latency_s = figure(known.latency_s, known.source, latency_s);
-    // Nobody is busier with a message than the message takes.
-    out.overhead_s = figure(known.overhead_s, known.source, std::min(overhead_s, out.latency_s.value / 2));
-    out.stream_bytes_per_s = figure(known.stream_bytes_per_s, known.source, stream);
+    out.latency_s = cost_value(known.latency_s, known.source, latency_s);
+    // The overheads of both ends are part of the latency, so each is at most half of it.
+    out.overhead_s = cost_value(known.overhead_s, known.source, std::min(overhead_s, out.latency_s.value / 2));
+    out.stream_bytes_per_s = cost_value(known.stream_bytes_per_s, known.source, stream);
     out.together_bytes_per_s = known.together_bytes_per_s;
     return out;
 }
@@ -48,7 +48,7 @@ const char* name_of(Provenance provenance) {
 Costs Costs::of(const Job& job) {
     Costs out;
     const std::size_t node = *job.find_level("node");
-    // Where any edge is known, edges limit a stream; else one adapter does.
+    // Where any edge capacity is known, edges limit a stream; else one NIC does.
     const double stream = any_capacity(job) ? 0 : assumed::node_stream_bytes_per_s;
     double inner_latency_s = 0;
     const auto put_inside = [&](std::size_t at, const LevelCosts& known) {
@@ -69,8 +69,8 @@ Costs Costs::of(const Job& job) {
     }
     out.unknown_node_edge_bytes_per_s = out.levels[node].stream_bytes_per_s.value;
     const topology::MemoryCosts& memory = job.memory();
-    out.copy_bytes_per_s = figure(memory.copy_bytes_per_s, memory.source, assumed::copy_bytes_per_s);
-    out.reduce_bytes_per_s = figure(memory.reduce_bytes_per_s, memory.source, assumed::reduce_bytes_per_s);
+    out.copy_bytes_per_s = cost_value(memory.copy_bytes_per_s, memory.source, assumed::copy_bytes_per_s);
+    out.reduce_bytes_per_s = cost_value(memory.reduce_bytes_per_s, memory.source, assumed::reduce_bytes_per_s);
     return out;
 }
 

@@ -63,8 +63,8 @@ constexpr const char* name_of(Kind kind) {
     }
 }
 
-/// As palmette.mpi.abi tells them: Cray and others name MPICH's library after the compiler that made it, Debian after
-/// MPICH.
+/// Classified as in palmette.mpi.abi: Cray and others name MPICH's library after the compiler that made it, Debian
+/// after MPICH.
 Kind kind_of(std::string_view name) {
     const auto ends = [&](std::string_view tail) { return name.ends_with(tail); };
     if (!name.starts_with("libmpi")) return Kind::none;
@@ -173,7 +173,7 @@ std::mutex& mutex() {
 
 }  // namespace
 
-Found look(const void* caller) {
+Found locate(const void* caller) {
     const std::lock_guard lock(mutex());
     if (const Found known = found.load(std::memory_order_acquire); known != Found::not_yet) return known;
     std::vector<Library> mpis = loaded_mpis();
@@ -197,7 +197,7 @@ Abi abi_of_process() {
 }
 
 void look_at_load() {
-    if (dlsym(RTLD_DEFAULT, "PMPI_Init")) look(nullptr);
+    if (dlsym(RTLD_DEFAULT, "PMPI_Init")) locate(nullptr);
 }
 
 void* next(const char* name) {

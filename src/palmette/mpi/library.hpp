@@ -1,9 +1,8 @@
 // The MPI of this process: which library it is, and where its symbols are.
 //
-// A preload library is there before the MPI is. Most programs are linked with theirs, and the loader could bind us to
-// it; but an interpreter or a host of
-// plug-ins opens it at any time later, in a scope that the loader doesn't search for us. So we look for it ourselves,
-// at the first call that comes to us.
+// A preload library is loaded before the MPI. Most programs are linked with theirs, and the loader could bind us to it;
+// but an interpreter or a host of plug-ins opens it at any time later (dlopen), in a scope that the loader doesn't
+// search for us. So we locate it ourselves, at the first intercepted call.
 #pragma once
 
 #include <atomic>
@@ -15,7 +14,7 @@ namespace palmette::mpi {
 enum class Found : std::uint8_t {
     not_yet,
     ours,  ///< of the ABI that this library was built for; the table of its symbols is filled
-    other  ///< of another one: every call is passed on as it came
+    other  ///< of another one: every call is forwarded unchanged
 };
 
 #if defined(PALMETTE_ABI_SMPI)
@@ -27,19 +26,18 @@ inline bool is_ours(const void* = nullptr) { return true; }
 
 extern constinit std::atomic<Found> found;
 
-/// Looks for the MPI, unless it has been found. `caller`: an address in what called us, which decides where several
-/// MPIs are loaded. Takes milliseconds the first
-/// time, 0.1 ms as long as there is none.
-Found look(const void* caller);
+/// Locates the MPI, unless it has been found. `caller`: an address in the calling object, which decides where several
+/// MPIs are loaded. Takes milliseconds the first time, 0.1 ms as long as there is none.
+Found locate(const void* caller);
 
-/// Before anything of this library is initialised: most programs have their MPI from the start, and its constants may
-/// stand in what we initialise.
+/// Before anything of this library is initialised: most programs have their MPI from the start, and our initialisers
+/// may use its constants.
 void look_at_load();
 
-/// Whether calls are ours to look at. After the first call one load.
+/// Whether calls are ours to handle. Costs one load after the first call.
 inline bool is_ours(const void* caller) {
     const Found known = found.load(std::memory_order_acquire);
-    return known == Found::ours || (known == Found::not_yet && look(caller) == Found::ours);
+    return known == Found::ours || (known == Found::not_yet && locate(caller) == Found::ours);
 }
 
 /// Called once where the process's MPI is the library `path` of another ABI, empty for one that palmette doesn't know.
@@ -49,14 +47,14 @@ __attribute__((weak)) void on_other_abi(const char* abi, const char* path);
 #endif
 
 /// The function called `name` that comes after this library: another preloaded one's, a tool's or the MPI's. Null where
-/// nobody has it.
+/// there is none.
 void* next(const char* name);
 
 /// The same, but the first that the program would find, which may be this library's own.
 void* first(const char* name);
 
-/// A variable or function of the MPI, of its Fortran layer or of the program, wherever it was loaded. Null where nobody
-/// has it.
+/// A variable or function of the MPI, of its Fortran layer or of the program, wherever it was loaded. Null where there
+/// is none.
 void* find(const char* name);
 
 /// All addresses that `name` has in the objects of this process: a Fortran common block may have one in each module
@@ -64,23 +62,22 @@ void* find(const char* name);
 /// how many.
 std::size_t find_all(const char* name, std::span<void*> places);
 
-/// A list of 64-bit numbers, one for each rank of a communicator of any ABI, as one of int. It lasts for some thousand
-/// further calls, since operations in the background
-/// may read it; null stays null.
+/// Narrows a list of 64-bit numbers, one for each rank of a communicator of any ABI, to int. The lifetime of the result
+/// is some thousand further calls, since operations in the background may read it; null stays null.
 std::uintptr_t narrowed(std::uintptr_t list, std::uintptr_t comm);
 
 /// The ABI of the process's MPI.
 enum class Abi : std::uint8_t { mpich, ompi, standard };
 Abi abi_of_process();
 
-/// Whether `name` is a function of MPI 4.1 that asks for the status of several requests. An older MPI lacks them, while
-/// a program that looks whether they are there finds ours.
+/// Whether `name` is a function of MPI 4.1 that queries the status of several requests. An older MPI lacks them, while
+/// a program that checks for their presence finds ours.
 bool is_get_status_of_several(const char* name);
-/// Does what it does by asking for one after the other. `words` as they came.
+/// Emulates it by querying one request after the other. `words`: the arguments as passed.
 int get_status_of_several(const char* name, std::span<const std::uintptr_t> words);
 
-/// Whether this process is the first of its job, by what its launcher tells it: where MPI can't be asked, it alone says
-/// something.
+/// Whether this process is the first of its job, by its launcher's environment variables: where MPI can't be queried,
+/// only it prints warnings.
 bool is_first_process();
 
 // Made by tools/generate_mpi_symbols.py: the symbols by name, and as many pointers to fill.

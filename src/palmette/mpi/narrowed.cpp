@@ -16,8 +16,8 @@ using Word = std::uintptr_t;
 
 namespace {
 
-/// Reads a list that may point anywhere: beside MPI_IN_PLACE, and away from the root, the MPI doesn't look at it, and
-/// programs leave it unset. The system tells of a bad address where a plain read would end the process.
+/// Reads a list that may point anywhere: with MPI_IN_PLACE, and on ranks other than the root, the MPI ignores it, and
+/// programs leave it unset. The system call reports a bad address where a plain read would end the process.
 bool read_list(Word list, std::vector<std::int64_t>& out) {
     const std::size_t bytes = out.size() * sizeof out[0];
     const iovec to{out.data(), bytes};

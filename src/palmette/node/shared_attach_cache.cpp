@@ -44,13 +44,13 @@ const char* AttachCache::find(int member, std::uint64_t address, std::int64_t by
     }
     for (auto range = first; range != last;) range = remove(range);
 
-    // Neighbours that don't fit together: this one alone.
+    // Merged with its neighbours it would exceed the bound: map this range alone.
     if (end - begin > static_cast<std::uint64_t>(bounds_.bytes)) {
         begin = address / page * page;
         end = (wanted_end + page - 1) / page * page;
     }
     const auto size = static_cast<std::int64_t>(end - begin);
-    char* mapped = make_room(size) ? attacher_.attach(member, begin, size) : nullptr;
+    char* mapped = evict_for(size) ? attacher_.attach(member, begin, size) : nullptr;
     if (!mapped) {
         ++counts_.refusals;
         return nullptr;
@@ -60,7 +60,7 @@ const char* AttachCache::find(int member, std::uint64_t address, std::int64_t by
     return mapped + (address - begin);
 }
 
-/// Takes a range out of the order; unmaps it now, or at the next settle() where it may still be read.
+/// Removes a range; unmaps it now, or at the next settle() where it may still be read.
 AttachCache::Ranges::iterator AttachCache::remove(Ranges::iterator range) {
     const Range& gone = range->second;
     if (gone.period == period_) {
@@ -72,10 +72,11 @@ AttachCache::Ranges::iterator AttachCache::remove(Ranges::iterator range) {
     return ranges_.erase(range);
 }
 
-bool AttachCache::make_room(std::int64_t bytes) {
+bool AttachCache::evict_for(std::int64_t bytes) {
     const auto held = [this] { return static_cast<std::int64_t>(ranges_.size() + retired_.size()); };
     while (bytes_ + bytes > bounds_.bytes || held() + 1 > bounds_.entries) {
-        // A scan: an eviction costs a system call, next to which a hundred entries are nothing.
+        // A linear scan for the LRU entry: a hundred entries are negligible next to the system call that an eviction
+        // costs.
         auto oldest = ranges_.end();
         for (auto range = ranges_.begin(); range != ranges_.end(); ++range)
             if (range->second.period != period_ &&

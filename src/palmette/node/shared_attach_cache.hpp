@@ -1,4 +1,4 @@
-// Which parts of other processes' memory are mapped here, so that the next access to them costs nothing.
+// LRU cache of mappings of other processes' memory (XPMEM attachments), so that the next access needs no system call.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ class SharedAttacher {
     virtual void detach(char* mapped, std::int64_t bytes) = 0;
 };
 
-/// Mapped ranges of all members, in order of (member, address). Ranges of one member never overlap: a new one that
-/// meets others replaces them by one that covers all. What was found since the last `settle` stays mapped until then;
-/// beyond that the least recently used ranges go first when a bound is met.
+/// Mapped ranges of all members, ordered by (member, address). Ranges of one member never overlap: a new one that
+/// overlaps or touches others is merged with them. What was found since the last `settle` stays mapped until then; of
+/// the others the least recently used are evicted first when a bound is reached.
 class AttachCache {
   public:
     struct Bounds {
@@ -29,8 +29,8 @@ class AttachCache {
     struct Counts {
         std::int64_t hits = 0;
         std::int64_t misses = 0;
-        std::int64_t refusals = 0;   ///< of the misses: not mapped, the attacher couldn't or no room was left
-        std::int64_t evictions = 0;  ///< to keep the bounds
+        std::int64_t refusals = 0;   ///< misses not mapped: the attacher failed or the bounds left no capacity
+        std::int64_t evictions = 0;  ///< to stay within the bounds
     };
 
     /// `attacher` must outlive the cache.
@@ -42,7 +42,7 @@ class AttachCache {
     /// Where `member`'s memory [address, address + bytes) can be read here, until the next `settle`. Null: not mapped;
     /// read it otherwise.
     const char* find(int member, std::uint64_t address, std::int64_t bytes);
-    /// Nobody uses what was found before any more: it may be unmapped from now on.
+    /// Ends the lifetime of all pointers that `find` returned so far: their ranges may be unmapped from now on.
     void settle();
 
     [[nodiscard]] const Counts& counts() const { return counts_; }
@@ -59,7 +59,7 @@ class AttachCache {
     using Ranges = std::map<std::pair<int, std::uint64_t>, Range>;
 
     Ranges::iterator remove(Ranges::iterator range);
-    bool make_room(std::int64_t bytes);
+    bool evict_for(std::int64_t bytes);
 
     SharedAttacher& attacher_;
     Bounds bounds_;

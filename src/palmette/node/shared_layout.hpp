@@ -1,8 +1,8 @@
-// What lies where in the memory that the ranks of one node share.
+// Layout of one node's shared-memory segment.
 //
 //   header | member 0: control page, windows, ring, relay | member 1: ... | ...
 //
-// Every member writes its own part first, so that its pages come from the memory next to it.
+// Every member writes its own part first, so that first touch places its pages in the member's own NUMA domain.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace palmette::runtime {
 constexpr std::int64_t cache_line = 64;
 constexpr std::int64_t shared_page = 4096;
 
-/// Operations that a member may be ahead of the slowest one.
+/// How many operations a member may be ahead of the slowest one.
 constexpr std::int64_t shared_windows = 16;
 /// Exposures of one member in one operation.
 constexpr unsigned shared_tags = 64;
@@ -24,12 +24,13 @@ constexpr std::int64_t round_up(std::int64_t bytes, std::int64_t unit) { return 
 
 /// How an exposure's data can be reached.
 enum class ExposureKind : std::uint32_t {
-    in_entry,   ///< in the entry itself: one cache line brings the flag and the data
+    in_entry,   ///< inline in the entry: one cache line carries flag and data
     in_ring,    ///< in the owner's ring
     at_address  ///< in the owner's own memory
 };
 
-/// One exposure of one member. `stamp` is published last: whoever sees operation + 1 in it may read the rest.
+/// One exposure of one member. `stamp` is stored last, with release order: a member that loads operation + 1 from it
+/// may read the rest.
 struct alignas(cache_line) Exposure {
     static constexpr std::int64_t inline_bytes = 40;
     static constexpr std::uint32_t refusal = 1 << 16;
@@ -37,8 +38,8 @@ struct alignas(cache_line) Exposure {
     std::atomic<std::int64_t> stamp;
     std::int64_t bytes;
     ExposureKind kind;
-    /// Readers that are done, and, times `refusal`, those that ask for data which they can't read; counted for
-    /// at_address only.
+    /// Readers that are done, plus `refusal` for each reader that the system refused the read and that requests a copy;
+    /// counted for at_address only.
     mutable std::atomic<std::uint32_t> releases;
     union {
         char data[inline_bytes];  ///< in_entry
@@ -49,22 +50,24 @@ struct alignas(cache_line) Exposure {
 static_assert(sizeof(Exposure) == cache_line);
 static_assert(std::atomic<std::int64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);
 
-/// A part of another member's exposure by address that this one asks for, as the system doesn't let it read: the owner
-/// copies it into this one's relay.
+/// Request for a part of another member's exposure by address that the system doesn't let this one read: the owner
+/// copies it into this one's relay buffer.
 struct SharedRequest {
     static constexpr int owner_bits = 16;
 
-    /// A number that counts up, and below it the owner. Written last; the rest stays as it is until the owner answers.
+    /// A sequence number, and in the low `owner_bits` bits the owner. Written last; the rest stays unchanged until the
+    /// owner answers.
     alignas(cache_line) std::atomic<std::uint64_t> asked;
     std::int64_t operation;
     std::int64_t offset;
     std::int64_t bytes;
     std::uint32_t tag;
-    std::atomic<std::uint64_t> answered;  ///< what was `asked`, by the owner
+    std::atomic<std::uint64_t> answered;  ///< the last value of `asked` that the owner has served
 };
 static_assert(sizeof(SharedRequest) == cache_line);
 
-/// What a member tells about itself when it joins. Everything but `state` and `completed` is written before `state`.
+/// Control page of a member: what it publishes when it joins. All but `state` and `completed` is written before
+/// `state`.
 struct SharedMember {
     enum State : std::int32_t { absent = 0, joining, here, reads_some, reads_all };
     /// Linux knows no more processors than this.
@@ -75,10 +78,10 @@ struct SharedMember {
 
     alignas(cache_line) std::atomic<std::int32_t> state;
     std::int32_t process;
-    std::uint64_t probe_address;  ///< where `probe` stands in the member's own memory, for those who try to read it
+    std::uint64_t probe_address;  ///< of a copy of `probe` in the member's private memory, which peers try to read
     std::uint64_t probe;
     std::int64_t xpmem_segment;                      ///< -1: none
-    std::uint64_t may_run_on[most_processors / 64];  ///< a bit for each processor
+    std::uint64_t may_run_on[most_processors / 64];  ///< affinity mask
 
     SharedRequest request;
 };
@@ -89,16 +92,16 @@ struct SharedHeader {
     static constexpr std::uint64_t magic_word = 0x326574746d6c6170;  // "palmtte2", the layout's version last
 
     std::uint64_t magic;
-    std::uint64_t token;  ///< random, also in the segment's name: tells one segment from another
+    std::uint64_t token;  ///< random, also in the segment's name: identifies the segment
     std::int64_t members;
     std::int64_t ring_bytes;
 };
 
 /// The size of the shared memory of one communicator on one node.
 struct SharedShape {
-    std::int64_t ring_bytes = 4 << 20;  ///< data ring of each member at most, cut to whole pages
+    std::int64_t ring_bytes = 4 << 20;  ///< upper bound of each member's data ring, cut to whole pages
     std::int64_t all_rings_bytes =
-        16 << 20;  ///< together they should stay in the cache that all share: more members, smaller rings
+        16 << 20;  ///< of all rings: they should fit the shared cache, so more members get smaller rings
     std::int64_t limit_bytes = std::int64_t{1} << 29;  ///< of the whole segment
 
     static constexpr std::int64_t least_bytes =

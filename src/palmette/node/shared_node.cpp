@@ -37,10 +37,11 @@ std::unique_ptr<SharedNode> SharedNode::join(std::shared_ptr<SharedSegment> segm
     std::unique_ptr<SharedNode> out(new SharedNode(std::move(segment), me));
     std::int32_t absent = SharedMember::absent;
     if (!out->member(me).state.compare_exchange_strong(absent, SharedMember::joining)) {
-        why = base::cat("member ", me, " of this shared memory is there already, as process ", out->member(me).process);
+        why =
+            base::cat("member ", me, " of this shared memory has already joined, as process ", out->member(me).process);
         return nullptr;
     }
-    out->introduce();
+    out->publish_self();
     return out;
 }
 
@@ -57,19 +58,19 @@ SharedNode::SharedNode(std::shared_ptr<SharedSegment> segment, int me)
 
 SharedNode::~SharedNode() = default;
 
-void SharedNode::introduce() {
+void SharedNode::publish_self() {
     SharedMember& self = member(me_);
     self.process = getpid();
     self.probe_address = reinterpret_cast<std::uint64_t>(&probe_);
     self.probe = probe_;
     self.xpmem_segment = xpmem_segment();
-    // The kernel writes as much as it has processors and leaves the rest, which is zero.
+    // The kernel writes a mask as long as its number of processors and leaves the rest, which is zero.
     sched_getaffinity(0, sizeof self.may_run_on, reinterpret_cast<cpu_set_t*>(self.may_run_on));
     [[maybe_unused]] static const bool once = permit_siblings_to_read();
     self.state.store(SharedMember::here, std::memory_order_release);
 }
 
-void SharedNode::everyone_is_here() {
+void SharedNode::all_joined() {
     segment_->forget_name();
     bool reads_all = true;
     std::vector<std::uint64_t> processors(SharedMember::most_processors / 64, 0);
@@ -78,7 +79,7 @@ void SharedNode::everyone_is_here() {
         const SharedMember& other = member(peer);
         if (other.state.load(std::memory_order_acquire) < SharedMember::here)
             base::fail("member ", peer,
-                       " of the shared memory of this node hasn't joined, though everyone is said to be here");
+                       " of the shared memory of this node hasn't joined, although all were reported to have joined");
         reads_all = reads_all && (peer == me_ || can_read_process(other.process, other.probe_address, other.probe));
         xpmem_segments.push_back(other.xpmem_segment);
         for (std::size_t word = 0; word < processors.size(); ++word) processors[word] |= other.may_run_on[word];
@@ -102,11 +103,11 @@ std::optional<bool> SharedNode::single_copy() const {
     return all;
 }
 
-bool SharedNode::catch_up(std::int64_t bytes, std::int64_t& start) {
+bool SharedNode::fits_after_refresh(std::int64_t bytes, std::int64_t& start) {
     if (slot_bytes(bytes) > ring_)
         base::fail("an operation asks for ", bytes, " bytes of a shared ring of ", ring_,
                    ": send larger data in parts");
-    // One cache line says whether anything can have changed; without that every poll would fetch a line of each member.
+    // Only the slowest member's counter can unblock us, so a poll loads one cache line instead of one per member.
     if (member(slowest_).completed.load(std::memory_order_relaxed) != finished_by_all_) {
         finished_by_all_ = now_;
         slowest_ = me_;
@@ -119,7 +120,7 @@ bool SharedNode::catch_up(std::int64_t bytes, std::int64_t& start) {
         if (fits(bytes, start)) return true;
     }
     if (now_ - finished_by_all_ >= shared_windows) return false;
-    // The ring's beginning is taken: there may still be room behind it.
+    // The ring's beginning is in use: there may still be free space behind it.
     start = head_;
     const std::int64_t whole = slot_bytes(bytes);
     return start - lap_ + whole <= ring_ && is_free(start, whole);
@@ -156,7 +157,7 @@ void SharedNode::answer_requests() {
         if (peer == me_ || (asked & owner_mask) != static_cast<std::uint64_t>(me_) ||
             request.answered.load(std::memory_order_relaxed) == asked || request.operation != now_)
             continue;
-        // The reader has seen the exposure and its bounds.
+        // The reader has checked the request against the exposure's bounds.
         const auto* data = reinterpret_cast<const char*>(mine(request.tag).address);
         std::memcpy(relay_of(peer), data + request.offset, static_cast<std::size_t>(request.bytes));
         request.answered.store(asked, std::memory_order_release);

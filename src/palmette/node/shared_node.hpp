@@ -1,16 +1,16 @@
-// What the ranks of one communicator on one node do with their shared memory: make data readable, and read it.
+// Shared-memory protocol of the ranks of one communicator on one node: lock-free exposures, read by peers.
 //
-// All members take part in the same operations in the same order, one at a time, so that a count is enough to tell
-// operations apart. In operation n a member publishes entries in its window n mod 16 with the stamp n + 1; peers wait
-// for that stamp. A window, and the ring space of its operation, are used again when every member has finished the
-// operation that had them. One operation is thus
+// All members take part in the same operations in the same order, one at a time, so that a sequence number identifies
+// an operation. In operation n a member publishes entries in its window n mod 16 with the stamp n + 1; peers wait for
+// that stamp. A window, and the ring space of its operation, are reused once every member has finished the operation
+// that had them. One operation is thus
 //
 //     while (!node.begin(ring_bytes)) spin_wait.pause();
-//     node.expose_...(tag, ...);  while (!(e = node.look(peer, tag))) spin_wait.pause();  node.read(peer, *e, ...);
-//     node.end();
+//     node.expose_...(tag, ...);  while (!(e = node.find_exposure(peer, tag))) spin_wait.pause();  node.read(peer, *e,
+//     ...); node.end();
 //
-// A member's windows and ring are written by that member alone (readers only count up `releases`), so no step needs a
-// lock or a read-modify-write; a small message costs the transfer of one cache line.
+// A member's windows and ring are written by that member alone (readers only increment `releases`), so publishing and
+// reading need neither a lock nor a read-modify-write; a small message costs the transfer of one cache line.
 #pragma once
 
 #include <algorithm>
@@ -28,11 +28,11 @@
 
 namespace palmette::runtime {
 
-/// One member's view of the segment. Not for several threads at once. Local calls, none of them waits.
+/// One member's view of the segment. Not for several threads at once. All calls are local and nonblocking.
 class SharedNode {
   public:
-    /// Makes the segment; the creator is its member `me`. Give `name` to the others (at most
-    /// SharedSegment::name_capacity characters). Null with the reason in `why` when that fails.
+    /// Creates the segment; the creator is its member `me`. Broadcast `name` to the others (at most
+    /// SharedSegment::name_capacity characters). Null with the reason in `why` on failure.
     static std::unique_ptr<SharedNode> create(int members, int me, const SharedShape& shape,
                                               SharedSegment::Backing backing, std::string& name, std::string& why);
     /// Joins what `create` made. Null with the reason in `why`. When any member fails with Backing::memfd, all agree on
@@ -46,28 +46,28 @@ class SharedNode {
     SharedNode(const SharedNode&) = delete;
     SharedNode& operator=(const SharedNode&) = delete;
 
-    /// To be called by each member once all have agreed that everyone has joined, before the first operation. From here
-    /// on nothing in the file system leads to the segment. Tries whether the others' memory can be read.
-    void everyone_is_here();
+    /// To be called by each member once all have agreed that all have joined, before the first operation. From here on
+    /// the segment has no name in the file system. Probes whether the others' memory can be read.
+    void all_joined();
 
     /// Whether every member can read every other one's memory, so that exposures by address can be used; the same
-    /// answer for all. Nothing as long as somebody hasn't called `everyone_is_here`.
+    /// answer for all. Nothing as long as somebody hasn't called `all_joined`.
     [[nodiscard]] std::optional<bool> single_copy() const;
-    /// The processors that any member may run on. Known after `everyone_is_here`.
+    /// The processors that any member may run on. Known after `all_joined`.
     [[nodiscard]] int cores() const { return cores_; }
     [[nodiscard]] int me() const { return me_; }
     [[nodiscard]] int members() const { return members_; }
-    /// The most that one operation of one member can have in the ring.
+    /// Capacity of a member's ring: the most that one operation of one member can have in it.
     [[nodiscard]] std::int64_t ring_bytes() const { return ring_; }
     /// Ring space that an exposure of `bytes` takes.
     static constexpr std::int64_t slot_bytes(std::int64_t bytes) { return round_up(bytes, cache_line); }
 
-    /// Starts the next operation, with `ring_bytes` (a sum of `slot_bytes`) of ring for its exposures. False as long as
-    /// a member is so far behind that window or ring are still in use: try again. Throws base::Error for more than
+    /// Starts the next operation, with `ring_bytes` (a sum of `slot_bytes`) of ring for its exposures. False while a
+    /// member is so far behind that window or ring are still in use: retry. Throws base::Error for more than
     /// `ring_bytes()`.
     bool begin(std::int64_t ring_bytes) {
         std::int64_t start = 0;
-        if (!fits(ring_bytes, start) && !catch_up(ring_bytes, start)) return false;
+        if (!fits(ring_bytes, start) && !fits_after_refresh(ring_bytes, start)) return false;
         assert(!within_ && "the operation before hasn't ended");
         within_ = true;
         if (start - lap_ >= ring_) next_lap(ring_bytes);
@@ -103,7 +103,7 @@ class SharedNode {
         publish(entry, ExposureKind::in_entry, bytes);
     }
     /// Publishes data where it is. It must stay there unchanged until `read_by` says that its readers are done. What
-    /// fits into the entry is copied.
+    /// fits into the entry is copied inline.
     void expose_address(unsigned tag, const void* data, std::int64_t bytes) {
         if (bytes <= Exposure::inline_bytes) return expose_inline(tag, data, bytes);
         Exposure& entry = mine(tag);
@@ -112,7 +112,7 @@ class SharedNode {
         publish(entry, ExposureKind::at_address, bytes);
     }
     /// Whether `readers` members have released this member's exposure; true at once for one that is not by address.
-    /// Answers those that ask for it.
+    /// Serves pending requests for copies of it.
     [[nodiscard]] bool read_by(unsigned tag, unsigned readers) {
         const Exposure& entry = at(me_, tag);
         if (entry.kind != ExposureKind::at_address) return true;
@@ -122,8 +122,8 @@ class SharedNode {
         return releases % Exposure::refusal >= readers;
     }
 
-    /// A member's exposure in this operation; null: not there yet. Good until `end`.
-    [[nodiscard]] const Exposure* look(int member, unsigned tag) const {
+    /// A member's exposure in this operation; null: not there yet. Valid until `end`.
+    [[nodiscard]] const Exposure* find_exposure(int member, unsigned tag) const {
         const Exposure& entry = at(member, tag);
         return entry.stamp.load(std::memory_order_acquire) == now_ + 1 ? &entry : nullptr;
     }
@@ -143,40 +143,41 @@ class SharedNode {
         std::memcpy(to, from + offset, static_cast<std::size_t>(bytes));
         return 0;
     }
-    /// This member has read what it wanted of an exposure by address; its owner may go on. Nothing for other kinds.
+    /// Releases an exposure by address, whose owner waits for its readers. No-op for other kinds.
     void release(int member, unsigned tag) const {
         const Exposure& entry = at(member, tag);
         if (entry.kind == ExposureKind::at_address) entry.releases.fetch_add(1, std::memory_order_release);
     }
 
-    // Where `read` fails, the owner copies: it can't have left the operation as long as its exposure isn't released.
+    // Fallback where `read` fails: the owner copies. It can't have left the operation as long as its exposure isn't
+    // released.
     //
     //     node.refuse(owner, tag);  for each part:  node.ask(owner, tag, offset, bytes);
     //     while (!(data = node.answer())) { node.answer_requests(); spin_wait.pause(); }
 
-    /// Makes the owner of an exposure by address look for requests, until `release`.
+    /// Makes the owner of an exposure by address poll for requests, until `release`.
     void refuse(int owner, unsigned tag) const {
         at(owner, tag).releases.fetch_add(Exposure::refusal, std::memory_order_release);
     }
     [[nodiscard]] std::int64_t most_asked() const { return SharedShape::relay_bytes(ring_); }
-    /// Asks for at most `most_asked` bytes of it. One request at a time.
+    /// Requests at most `most_asked` bytes of it. At most one outstanding request.
     void ask(int owner, unsigned tag, std::int64_t offset, std::int64_t bytes);
-    /// What was asked for, good until the next request; null: not there yet.
+    /// The requested bytes, valid until the next request; null: not there yet.
     [[nodiscard]] const char* answer() const {
         const SharedRequest& mine = member(me_).request;
         return mine.answered.load(std::memory_order_acquire) == mine.asked.load(std::memory_order_relaxed)
                    ? relay_of(me_)
                    : nullptr;
     }
-    /// Copies what others ask for of this operation's exposures. Whoever waits for an answer calls it too, since others
-    /// may wait for his.
+    /// Serves the peers' outstanding requests for this operation's exposures. To be called while waiting for an answer,
+    /// too: peers may be waiting for this member's, which would deadlock.
     void answer_requests();
     /// The owner of an exposure has ended the operation, after an error: it won't answer any more.
     [[nodiscard]] bool has_left(int owner) const {
         return member(owner).completed.load(std::memory_order_acquire) > now_;
     }
 
-    /// This member has exposed and read all of this operation.
+    /// Ends the operation: this member has exposed and read all of it.
     void end() {
         assert(within_);
         within_ = false;
@@ -185,7 +186,7 @@ class SharedNode {
     }
 
     /// Maps others' memory with `attacher`, so that `direct` reaches exposures by address. For tests;
-    /// `everyone_is_here` does it where XPMEM is there.
+    /// `all_joined` does it where XPMEM is there.
     void map_with(std::unique_ptr<SharedAttacher> attacher, AttachCache::Bounds bounds = {});
     /// Of the attach cache; zeros where nothing is mapped.
     [[nodiscard]] AttachCache::Counts attach_counts() const {
@@ -194,7 +195,7 @@ class SharedNode {
 
   private:
     SharedNode(std::shared_ptr<SharedSegment> segment, int me);
-    void introduce();
+    void publish_self();
 
     [[nodiscard]] char* part(int member) const { return parts_ + member * stride_; }
     [[nodiscard]] SharedMember& member(int member) const { return *reinterpret_cast<SharedMember*>(part(member)); }
@@ -213,14 +214,14 @@ class SharedNode {
         entry.stamp.store(now_ + 1, std::memory_order_release);
     }
 
-    /// Whether the next operation has a window and `bytes` of ring, by what was last seen of the others; `start` is
-    /// where.
+    /// Whether the next operation has a window and `bytes` of ring, by the others' progress as last seen; `start` is
+    /// the ring position.
     ///
-    /// Positions in the ring count up for ever; an operation's space never spans the ring's end. Small operations stay
-    /// in its beginning where they can, which is soon in memory and in the caches. Large ones use more and more of it,
-    /// in the end all: what a peer's cache has just read takes longer to write again than what it has forgotten
-    /// (studies/shared_copy.cpp: 256 KiB took 30 us through 256 KiB, 14 us through 1 MiB and 9 us through 4 MiB). But
-    /// memory that is touched for the first time costs ten times as much, so a lap gets longer after eight of them.
+    /// Positions in the ring grow monotonically; an operation's space never wraps around the ring's end. Small
+    /// operations stay in its beginning where they can, which is soon paged in and cached. Large ones use more and more
+    /// of it, in the end all: lines that a peer's cache still holds take longer to write again than lines that it has
+    /// evicted (studies/shared_copy.cpp: 256 KiB took 30 us through 256 KiB, 14 us through 1 MiB and 9 us through 4
+    /// MiB). But first touch of memory costs ten times as much, so a lap gets longer only after eight of them.
     bool fits(std::int64_t bytes, std::int64_t& start) const {
         if (now_ - finished_by_all_ >= shared_windows) return false;
         start = head_;
@@ -242,7 +243,7 @@ class SharedNode {
             all_free ? start : starts_[static_cast<std::size_t>(finished_by_all_ % shared_windows)];
         return start + bytes - oldest <= ring_;
     }
-    bool catch_up(std::int64_t bytes, std::int64_t& start);
+    bool fits_after_refresh(std::int64_t bytes, std::int64_t& start);
     const char* mapped(int member, const Exposure& exposure);
     int read_remote(int member, const Exposure& exposure, std::int64_t offset, void* to, std::int64_t bytes) const;
 
@@ -263,9 +264,9 @@ class SharedNode {
     bool within_ = false;
     std::int64_t now_ = 0;                               ///< number of this operation, or of the next
     std::int64_t window_ = 0;                            ///< offset of its window in a member's part
-    std::int64_t finished_by_all_ = 0;                   ///< operations that everyone has finished, as last seen
-    int slowest_ = 0;                                    ///< who had finished no more than that
-    std::int64_t head_ = 0;                              ///< end of the ring space given out
+    std::int64_t finished_by_all_ = 0;                   ///< operations that all members have finished, as last seen
+    int slowest_ = 0;                                    ///< the member that had finished no more than that
+    std::int64_t head_ = 0;                              ///< end of the allocated ring space
     std::int64_t lap_ = 0;                               ///< position of the ring's first byte
     std::int64_t slots_ = 0;                             ///< next free position of this operation
     std::array<std::int64_t, shared_windows> starts_{};  ///< where each window's operation begins in the ring

@@ -64,7 +64,7 @@ bool parse(std::string_view name, Address& out) {
 std::uint64_t random_word() {
     std::uint64_t word = 0;
     if (getrandom(&word, sizeof word, 0) == sizeof word) return word;
-    // Without a source of randomness the time and the process still tell segments of one node apart.
+    // Without a source of randomness, time and process number still distinguish the segments of one node.
     const auto ticks = std::chrono::steady_clock::now().time_since_epoch().count();
     return static_cast<std::uint64_t>(ticks) * 0x9e3779b97f4a7c15u ^ static_cast<std::uint64_t>(getpid());
 }
@@ -99,7 +99,7 @@ std::unique_ptr<SharedSegment> SharedSegment::create(int members, const SharedSh
             why = what("memfd_create", "");
             return nullptr;
         }
-        // Nobody can cut it under the others' feet, which would kill them with SIGBUS.
+        // Seals: a process that truncated the segment would kill the others with SIGBUS.
         if (fcntl(out->descriptor_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
             why = what("sealing shared memory", "");
             return nullptr;
@@ -114,10 +114,11 @@ std::unique_ptr<SharedSegment> SharedSegment::create(int members, const SharedSh
             return nullptr;
         }
         out->unlink_ = path;
-        // /dev/shm is often small in containers. Asked for now it is an error that can be handled, later it is SIGBUS.
+        // /dev/shm is often small in containers. Allocating now gives an error that can be handled; a later page fault
+        // gives SIGBUS.
         if (const int error = posix_fallocate(out->descriptor_, 0, bytes); error != 0) {
             errno = error;
-            why = what("room in /dev/shm", base::cat("(", bytes, " bytes)"));
+            why = what("allocating in /dev/shm", base::cat("(", bytes, " bytes)"));
             return nullptr;
         }
         name = base::cat("named:", plain, ":", hex(token));
@@ -156,9 +157,9 @@ std::unique_ptr<SharedSegment> SharedSegment::open(const std::string& name, int 
         why = base::cat(address.path, " is for ", header.members, " ranks, not for ", members);
     else if (header.ring_bytes <= 0 || header.ring_bytes > status.st_size ||
              SharedShape::segment_bytes(header.members, header.ring_bytes) != status.st_size)
-        why = base::cat(address.path, " has ", status.st_size, " bytes, which its header doesn't say");
+        why = base::cat(address.path, " has ", status.st_size, " bytes, which contradicts its header");
     else {
-        // A member that only opened it needs no descriptor any more.
+        // Only the creator's descriptor is needed, for others to open.
         ::close(out->descriptor_);
         out->descriptor_ = -1;
         return out;

@@ -1,4 +1,4 @@
-// The memory that the ranks of one node share: made by one of them, opened by the others, gone with the last of them.
+// The shared-memory segment of one node: created by one rank, mapped by the others, freed with the last mapping.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace palmette::runtime {
 
-/// A mapped segment. Nothing is left of it after the job, however the job ends: a memfd has no name in any folder, and
-/// the fallback's name is taken away as soon as everybody has opened it.
+/// A mapped segment. It never outlives the job, however the job ends: a memfd has no name in any file system, and the
+/// fallback's name is unlinked as soon as every member has opened it.
 class SharedSegment {
   public:
     /// `memfd`: others open the creator's descriptor through /proc, which needs the same user and process namespace.
@@ -20,8 +20,8 @@ class SharedSegment {
     /// Longest name that `create` gives, its closing zero included: fits a buffer for MPI_Bcast.
     static constexpr int name_capacity = 96;
 
-    /// Makes the memory for `members` members, all zero but for the header. `name` tells `open` where it is. Null with
-    /// the reason in `why` when there is no room or the system refuses.
+    /// Creates the segment for `members` members, all zero but for the header. `name` is what `open` needs to find it.
+    /// Null with the reason in `why` when memory is short or the system refuses.
     static std::unique_ptr<SharedSegment> create(int members, const SharedShape& shape, Backing backing,
                                                  std::string& name, std::string& why);
 
@@ -33,7 +33,7 @@ class SharedSegment {
     SharedSegment(const SharedSegment&) = delete;
     SharedSegment& operator=(const SharedSegment&) = delete;
 
-    /// Everybody has opened it: takes the name away and closes the descriptor. The mapping stays.
+    /// To be called once all have opened it: unlinks the name and closes the descriptor. The mapping stays.
     void forget_name();
 
     [[nodiscard]] const SharedHeader& header() const { return *reinterpret_cast<const SharedHeader*>(base_); }
@@ -51,7 +51,7 @@ class SharedSegment {
     char* base_ = nullptr;
     std::int64_t bytes_ = 0;
     int descriptor_ = -1;
-    std::string unlink_;  ///< the name to take away; empty for others than the creator
+    std::string unlink_;  ///< the name to unlink; empty except in the creator
 };
 
 /// 64 random bits from the system.

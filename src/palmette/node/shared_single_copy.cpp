@@ -28,7 +28,7 @@ int read_process(pid_t process, std::uint64_t address, void* to, std::int64_t by
             if (errno == EINTR) continue;
             return errno;
         }
-        // It stops in front of a page that isn't there, and says so only when asked for that page alone.
+        // A read ends short before an unmapped page; the error is reported only by a read that begins at that page.
         if (got == 0) return EFAULT;
         out += got;
         address += static_cast<std::uint64_t>(got);
@@ -46,9 +46,9 @@ namespace {
 std::atomic<std::int64_t> refused_from{0}, reads{0};
 }
 
-void pretend_refusals_from(std::int64_t nth) { refused_from = nth; }
+void inject_refusals_from(std::int64_t nth) { refused_from = nth; }
 
-bool is_pretended_refusal() {
+bool is_injected_refusal() {
     const std::int64_t from = refused_from.load(std::memory_order_relaxed);
     return from > 0 && ++reads >= from;
 }
@@ -59,7 +59,7 @@ bool permit_siblings_to_read() {
     char scope = 0;
     const bool one = read(file, &scope, 1) == 1 && scope == '1';
     close(file);
-    // Process 1 is everybody's ancestor: an orphan would permit the whole machine.
+    // Process 1 is an ancestor of all processes: an orphan would permit the whole machine.
     return one && getppid() > 1 && prctl(PR_SET_PTRACER, static_cast<unsigned long>(getppid()), 0, 0, 0) == 0;
 }
 

@@ -30,7 +30,7 @@ struct Xpmem {
     int (*release)(AccessId) = nullptr;
     void* (*attach)(RemoteAddress, std::size_t, void*) = nullptr;
     int (*detach)(void*) = nullptr;
-    std::string missing;  ///< why it can't be used; empty when it can
+    std::string missing;  ///< why XPMEM is unavailable; empty when it is available
 
     Xpmem() {
         if (access("/dev/xpmem", R_OK | W_OK) != 0) {

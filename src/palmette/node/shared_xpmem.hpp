@@ -1,4 +1,4 @@
-// XPMEM, where its kernel module and its library are there: other processes' memory mapped into this one.
+// XPMEM, where its kernel module and its library are available: maps other processes' memory into this one.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,13 @@
 
 namespace palmette::runtime {
 
-/// One line for `palmette doctor`: that XPMEM is there, or what is missing.
+/// One line for `palmette doctor`: that XPMEM is available, or what is missing.
 std::string xpmem_status();
 
-/// This process's memory as a segment that the same user's processes may map; -1 where XPMEM isn't there. Made once a
-/// process.
+/// This process's memory as a segment that the same user's processes may map; -1 without XPMEM. Made once per process.
 std::int64_t xpmem_segment();
 
-/// Maps memory of the members whose segments are given. Null where XPMEM isn't there or a member has no segment.
+/// Maps memory of the members whose segments are given. Null without XPMEM or where a member has no segment.
 std::unique_ptr<SharedAttacher> xpmem_attacher(const std::vector<std::int64_t>& segments);
 
 }  // namespace palmette::runtime

@@ -18,17 +18,19 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::array<std::int64_t, 4> sizes{16 << 10, 64 << 10, 256 << 10, 1 << 20};
 constexpr std::int64_t batch = 16 << 10;
-/// Copying twice gets faster once all of the ring is in use, which the trial doesn't wait for.
+/// Required ratio. Double copy through the ring gets faster once all of the ring is in use, which the trial doesn't
+/// wait for.
 constexpr double clearly = 0.6;
-/// But it moves each byte between cores twice, counting what the writer takes back when it uses the ring again. Where
-/// cores come to be far from each other while a job runs, as those of a virtual machine may, long blocks then take
-/// twice as long as by the MPI. From this size on copying twice is what has to be clearly faster.
+/// But it moves each byte between cores twice, counting the cache lines that the writer reclaims when it reuses the
+/// ring. Where cores migrate far from each other while a job runs, as virtual CPUs may, long blocks then take twice as
+/// long as by the MPI. From this size on it is the double copy that has to be clearly faster.
 constexpr std::int64_t long_from = 64 << 10;
 constexpr double barely = 1.5;
 constexpr int repeats = 4;
 constexpr double never = 1e9;  ///< seconds
-/// Where ranks share cores: copying twice lets the writer go on, but the copies cost the time of a core.
-constexpr std::int64_t crowded_from = 64 << 10;
+/// Where the node is oversubscribed: a double copy lets the writer continue, but the copies take CPU time that ranks
+/// share.
+constexpr std::int64_t oversubscribed_from = 64 << 10;
 
 class Trial {
   public:
@@ -51,7 +53,7 @@ class Trial {
         return tell(reader(), from);
     }
 
-    /// One member's number is everybody's.
+    /// Broadcasts one member's number.
     std::int64_t tell(int member, std::int64_t number) {
         begin(0);
         if (node_.me() == member)
@@ -68,16 +70,16 @@ class Trial {
     int reader() const { return node_.members() - 1; }
 
     void begin(std::int64_t ring) {
-        spin_wait_.fresh();
+        spin_wait_.reset();
         while (!node_.begin(ring)) spin_wait_.pause();
     }
     const Exposure& wait_for(int member) {
-        spin_wait_.fresh();
+        spin_wait_.reset();
         const Exposure* found = nullptr;
-        while (!(found = node_.look(member, 0))) spin_wait_.pause();
+        while (!(found = node_.find_exposure(member, 0))) spin_wait_.pause();
         return *found;
     }
-    /// The reader has come: from here on the writer's time counts as well.
+    /// Synchronises with the reader, so that the writer's time counts as well from here on.
     void meet() {
         begin(0);
         if (reads()) node_.expose_inline(0, nullptr, 0);
@@ -109,7 +111,7 @@ class Trial {
         begin(0);
         if (writes()) {
             node_.expose_address(0, memory_.data(), bytes);
-            spin_wait_.fresh();
+            spin_wait_.reset();
             while (!node_.read_by(0, 1)) spin_wait_.pause();
         }
         bool right = true;
@@ -124,16 +126,16 @@ class Trial {
     SharedNode& node_;
     SpinWait spin_wait_;
     std::vector<char> memory_;
-    int value_ = 0;  ///< what the writer wrote last, so that each copy moves new data
+    int value_ = 0;  ///< written last; changes so that each copy moves new data
 };
 
 }  // namespace
 
 std::int64_t single_copy_pays_from(SharedNode& node) {
     if (!node.single_copy().value_or(false)) return INT64_MAX;
-    if (node.members() > node.cores() || node.ring_bytes() < batch) return crowded_from;
-    // So many ranks of this node may have tried before, in another communicator. The first member's memory counts,
-    // since not all need have been there.
+    if (node.members() > node.cores() || node.ring_bytes() < batch) return oversubscribed_from;
+    // Results are cached by number of members, from trials in other communicators. The first member's cache decides,
+    // since not all members need have taken part.
     constexpr std::int64_t unknown = -1;
     static std::mutex mutex;
     static base::NeverDestroyed learned_in(std::map<int, std::int64_t>{});

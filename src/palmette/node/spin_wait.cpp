@@ -6,7 +6,8 @@ namespace {
 using Clock = YieldBackoff::Clock;
 using std::chrono::microseconds;
 
-/// How long before we sleep as well: long with a core to ourselves, where nobody gains by it, short where others work.
+/// Yielding time before sleeping: long where the rank has a core to itself and no other gains by a sleep, short where
+/// oversubscribed.
 constexpr microseconds sleep_after_alone{2000};
 constexpr microseconds sleep_after_oversubscribed{200};
 constexpr std::uint32_t yields_between_progress = 4;

@@ -7,7 +7,7 @@
 
 namespace palmette::runtime {
 
-/// Tells the processor that this is a spin loop.
+/// CPU pause hint for spin loops.
 inline void relax() {
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_ia32_pause();
@@ -16,22 +16,21 @@ inline void relax() {
 #endif
 }
 
-/// Spins where the ranks have a core each, gives way where they don't, and sleeps when it takes long. Which of these is
-/// found out by the way: besides the counts, a yield that takes long shows that others want this core. Keep one per
-/// communicator, so that what it learned is kept.
+/// Spins where each rank has a core, yields where the node is oversubscribed, and sleeps in a long wait.
+/// Oversubscription is known from the counts or detected while waiting: a yield that takes long shows that others run
+/// on this core. Keep one per communicator, so that what it learned is kept.
 ///
-///     spin_wait.fresh();
+///     spin_wait.reset();
 ///     while (!flag()) if (spin_wait.pause()) let_mpi_progress();
 class SpinWait {
   public:
     /// `ranks` of the job on this node, and the `cores` that any of them may run on.
     SpinWait(int ranks, int cores) : enough_cores_(ranks <= cores) {}
 
-    /// A new wait begins. (Left out, the next wait counts as part of the last one and sleeps sooner.)
-    void fresh() { polls_ = yields_ = 0; }
+    /// Resets the backoff for a new wait. (Without it, the next wait counts as part of the last one and sleeps sooner.)
+    void reset() { polls_ = yields_ = 0; }
 
-    /// Call it once for each poll in vain. True every now and then, a few microseconds apart: the MPI needs a chance to
-    /// progress.
+    /// To be called after each unsuccessful poll. True every few microseconds: the caller should then progress the MPI.
     bool pause() {
         ++polls_;
         if (backoff_.oversubscribed() || !enough_cores_ || polls_ % spins_between_yields == 0) return yield_or_sleep();
@@ -39,7 +38,7 @@ class SpinWait {
         return polls_ % spins_between_progress == 0;
     }
 
-    /// Whether ranks share cores, as far as it has been seen lately.
+    /// Whether ranks share cores, by the counts or as detected lately.
     [[nodiscard]] bool oversubscribed() const { return !enough_cores_ || backoff_.oversubscribed(); }
 
   private:
@@ -50,8 +49,8 @@ class SpinWait {
 
     bool enough_cores_;
     YieldBackoff backoff_;
-    std::uint32_t polls_ = 0;                  ///< in vain, in this wait
-    std::uint32_t yields_ = 0;                 ///< in this wait
+    std::uint32_t polls_ = 0;                  ///< unsuccessful ones of this wait
+    std::uint32_t yields_ = 0;                 ///< of this wait
     YieldBackoff::Clock::time_point begin_{};  ///< of this wait's first yield
 };
 

@@ -10,7 +10,7 @@ namespace {
 
 using std::chrono::microseconds;
 
-/// A yield to nobody returns within a microsecond; one that took this long gave the core to somebody.
+/// With an empty run queue a yield returns within a microsecond; one that took this long ran another thread meanwhile.
 constexpr microseconds long_yield{10};
 constexpr int yields_until_free = 64;
 constexpr microseconds shortest_sleep{50};

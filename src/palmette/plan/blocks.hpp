@@ -1,4 +1,4 @@
-// Sets of blocks as intervals.
+// Sets of blocks as sorted disjoint intervals.
 #pragma once
 
 #include <cstdint>

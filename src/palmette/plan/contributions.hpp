@@ -12,17 +12,17 @@
 
 namespace palmette::plan {
 
-/// A handle to an expression. Equal expressions have equal handles, so two results that were put together in the same
-/// way, operand for operand, are equal bit for bit whatever the operation.
+/// A handle to an expression. Equal expressions have equal handles, so two results with the same expression tree,
+/// operand for operand, are bitwise equal whatever the operation.
 using Contents = std::int64_t;
 inline constexpr Contents undefined_contents = -1;
 
 /// All expressions that occur in one plan.
 class Contributions {
   public:
-    /// What rank `rank` brings to block `block`.
+    /// What rank `rank` contributes to block `block`.
     Contents leaf(std::int32_t rank, std::int64_t block);
-    /// left op right. Nothing when they are about different blocks or have a contribution in common; `why` says which.
+    /// left op right. Nothing when their blocks differ or they have a contribution in common; `why` says which.
     std::optional<Contents> combine(Contents left, Contents right, std::string& why);
 
     std::int64_t block_of(Contents contents) const { return nodes_[static_cast<std::size_t>(contents)].block; }

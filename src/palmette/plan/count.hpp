@@ -1,4 +1,4 @@
-// Messages and bytes that a plan puts on every link, without running it.
+// Static traffic analysis of a plan: messages and bytes on every link, without running it.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@
 
 namespace palmette::plan {
 
-/// What crosses the edge between one group and the rest, each direction apart.
+/// Traffic over the edge between one group and the rest, per direction.
 struct LinkCount {
     std::int64_t messages_out = 0, messages_in = 0;
     std::int64_t bytes_out = 0, bytes_in = 0;
     std::int64_t busiest_bytes() const { return bytes_out > bytes_in ? bytes_out : bytes_in; }
 };
 
-/// One level of the job: a message counts once if it leaves a group of this level.
+/// Traffic at one level of the job: a message counts once if it leaves a group of this level.
 struct LevelCount {
     std::string level;
     std::int64_t messages = 0;
@@ -27,7 +27,7 @@ struct LevelCount {
 struct PlanCount {
     std::int64_t messages = 0;
     std::int64_t bytes = 0;
-    std::int64_t copied_bytes = 0;   ///< inside of ranks
+    std::int64_t copied_bytes = 0;   ///< within ranks
     std::int64_t pulled_bytes = 0;   ///< read from the memory of other ranks of the node
     std::int64_t reduced_bytes = 0;  ///< results of reduce and pull_reduce
     std::vector<LevelCount> levels;  ///< outermost first, as in the job
@@ -36,11 +36,11 @@ struct PlanCount {
     std::int32_t busiest_level = -1;
     std::int32_t busiest_group = -1;
     double busiest_s = 0;            ///< bytes / capacity of that link, 0 where no capacity is known
-    std::int64_t longest_chain = 0;  ///< messages and pulls that wait for each other
+    std::int64_t longest_chain = 0;  ///< critical path, in messages and pulls
 };
 
-/// `block_bytes[b]`: length of block b; a single entry is the size of the request (Request::block_bytes). Throws
-/// base::Error on a list of another length.
+/// `block_bytes[b]`: length of block b; a single entry stands for Request::block_bytes. Throws base::Error on a list of
+/// another length.
 PlanCount count(const Plan& plan, const Job& job, const std::vector<std::int64_t>& block_bytes);
 
 }  // namespace palmette::plan

@@ -30,7 +30,7 @@ std::string describe(const Plan& plan, StepRef ref) {
 
 using Complaint = std::optional<std::string>;
 
-/// Which steps belong together.
+/// Matches sends with recvs and pulls with exposes.
 class Partners {
   public:
     explicit Partners(const Plan& plan) : plan_(plan), partner_(plan.programs.size()) {
@@ -46,7 +46,7 @@ class Partners {
         return pair_pulls();
     }
 
-    /// The other side of a message, or the expose of a pull.
+    /// The matching side of a message, or the expose of a pull.
     StepRef of(StepRef ref) const { return partner_[ref.rank][ref.step]; }
     /// The pulls of an expose.
     const std::vector<StepRef>& readers(StepRef expose) const {
@@ -89,7 +89,7 @@ class Partners {
             const auto same_key = [&](std::size_t other) {
                 return other < ends_.size() && ends_[other].key() == ends_[i].key();
             };
-            // Sorted by kind within a key: one send and one recv stand next to each other, anything else doesn't.
+            // Sorted by kind within a key: a matched send and recv are adjacent and differ in kind.
             const bool pair = same_key(i + 1) && ends_[i].kind != ends_[i + 1].kind;
             const std::size_t second = pair ? i + 2 : i + 1;
             if (same_key(second))
@@ -127,7 +127,7 @@ class Partners {
     std::map<std::pair<std::int32_t, std::int32_t>, Expose> exposes_;
 };
 
-/// By step of a program: the steps that wait for it, ascending.
+/// Reverse dependencies of a program: by step, the steps that wait for it, ascending.
 class Waiters {
   public:
     explicit Waiters(const Program& program) : begin_(program.steps.size() + 1, 0) {

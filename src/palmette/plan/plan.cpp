@@ -143,7 +143,7 @@ std::vector<Message> messages_of(const Plan& plan) {
     };
     for_each_in_order(plan, [&](StepRef ref, const StepRef* partner) {
         if (!partner) {
-            // An expose is as late as its last reader, or a copy.
+            // An expose completes with its last reader; one that copies, at once.
             done[ref.rank][ref.step] = start(ref);
             return;
         }

@@ -1,4 +1,4 @@
-// All programs of one collective together: what the verifier, the counters and the drawings look at.
+// A plan: the programs of all ranks for one collective, as the verifier, the counters and the drawings use it.
 #pragma once
 
 #include <memory>
@@ -14,28 +14,28 @@ namespace palmette::plan {
 
 using topology::Job;
 
-/// What is asked for. All of it is known to all ranks.
+/// The collective that a plan is made for. The same on all ranks.
 struct Request {
     Collective collective = Collective::gather;
-    Rank root{0};  ///< matters to gather, scatter, bcast and reduce only
+    Rank root{0};  ///< of gather, scatter, bcast and reduce only
     /// What one rank contributes (gather, allgather), gets (scatter, reduce_scatter) or sends to each other rank
     /// (alltoall); the whole vector of bcast, reduce, allreduce, scan and exscan. -1 where ranks don't know each
     /// other's sizes (gatherv, scatterv, alltoallv, alltoallw).
     std::int64_t block_bytes = -1;
-    std::int64_t element_bytes = 1;  ///< of a reduction: no cut goes through an element
+    std::int64_t element_bytes = 1;  ///< of a reduction: cuts lie at element boundaries
     bool ordered = false;        ///< the operation isn't commutative: contributions are combined in the order of ranks
     bool shared_memory = false;  ///< ranks of a node may use expose and pull
 };
 
-/// Tools only: a rank at run time makes its own program and nobody else's.
+/// Tools only: at run time each rank generates its own program alone.
 struct Plan {
     Request request;
     std::string algorithm;                       ///< as in docs/reference/algorithm-spec.md
     std::vector<Program> programs;               ///< by rank
-    std::shared_ptr<const Contract> contract{};  ///< of Collective::composed: what the plan has to do
+    std::shared_ptr<const Contract> contract{};  ///< of Collective::composed: its specification
 };
 
-/// The block that belongs to a rank, in the order that a program counts in.
+/// The block that belongs to a rank, in the program's block order.
 inline std::int64_t block_of(const Job& job, BlockOrder order, Rank rank) {
     return order == BlockOrder::topology ? job.position_of(rank).value : rank.value;
 }
@@ -60,8 +60,8 @@ base::Json to_json(const Plan& plan, const Job& job);
 /// One program in lines such as "3 send to 5 tag 0: recv[0..4) after 1,2".
 std::string to_text(const Program& program);
 
-/// One message or pull of a plan, for listings and drawings. `time` is the length of the longest chain of messages that
-/// it waits for.
+/// One message or pull of a plan, for listings and drawings. `time` is its depth: the length of the longest chain of
+/// messages that it depends on.
 struct Message {
     Rank from, to;
     std::int32_t tag = 0;
@@ -69,7 +69,7 @@ struct Message {
     std::string stage;
     Blocks blocks;
     Slice slice;
-    bool pulled = false;  ///< inside of a node's memory
+    bool pulled = false;  ///< read in the node's memory
 };
 
 /// All messages by time, then sender, then receiver. The plan must have passed the verifier.

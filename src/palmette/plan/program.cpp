@@ -40,7 +40,7 @@ std::string name_of(Buffer buffer) {
 
 std::int64_t slice_begin(Slice slice, std::int64_t length, std::int64_t element_bytes) {
     const std::int64_t elements = length / element_bytes;
-    // elements * index may pass 2^63 for huge blocks, so the quotient and the rest are cut apart.
+    // elements * index may overflow for huge blocks, so quotient and remainder are scaled separately.
     return (elements / slice.of * slice.index + elements % slice.of * slice.index / slice.of) * element_bytes;
 }
 
@@ -77,7 +77,7 @@ void ProgramBuilder::add_regions(Buffer buffer, const Blocks& blocks) {
 }
 
 void ProgramBuilder::add_message_regions(Buffer buffer, const Blocks& blocks) {
-    // A leader hands the same blocks to many: the list of the step before is used again where it is equal.
+    // A leader sends the same blocks to many ranks: the previous step's region list is shared where it is equal.
     if (program_.steps.size() > 1) {
         const Step& before = program_.steps[program_.steps.size() - 2];
         const Span<Region> list = program_.regions_of(before);

@@ -1,4 +1,4 @@
-// One rank's part of a plan: the steps that it takes, as data.
+// A program: one rank's steps of a plan with their dependencies, as data.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace palmette::plan {
 
 using base::Rank;
 
-/// What a plan carries out. The v and w forms share the plans of these: counts come in when a program is bound to
-/// memory.
+/// The collective that a plan implements. The v and w variants share these plans: counts enter when a program is bound
+/// to memory.
 enum class Collective : std::uint8_t {
     gather,
     scatter,
@@ -29,7 +29,7 @@ enum class Collective : std::uint8_t {
     barrier,
     scan,
     exscan,
-    composed  ///< what a contract says (plan/contract.hpp); none of MPI's, so it is not counted
+    composed  ///< specified by a contract (plan/contract.hpp); no MPI collective, so not in collective_count
 };
 inline constexpr std::size_t collective_count = 11;
 
@@ -37,9 +37,9 @@ const char* name_of(Collective collective);
 /// Throws base::Error naming the known ones.
 Collective collective_named(std::string_view name);
 
-/// Memory that a block lies in. `send` and `recv` are the caller's, `scratch` belongs to the plan. Scratch has layers,
-/// so that a rank can hold several versions of a block; `scratch` is layer 0. From `named` on stand further buffers of
-/// the caller's: a composition may have any number.
+/// Buffer that a block lies in. `send` and `recv` are the caller's, `scratch` belongs to the plan. Scratch has layers,
+/// so that a rank can hold several versions of a block; `scratch` is layer 0. Values from `named` on are further
+/// caller's buffers, of compositions.
 enum class Buffer : std::uint8_t { send, recv, scratch, named = 128 };
 constexpr Buffer scratch_layer(std::size_t layer) { return static_cast<Buffer>(2 + layer); }
 constexpr bool is_scratch(Buffer buffer) { return buffer >= Buffer::scratch && buffer < Buffer::named; }
@@ -56,7 +56,7 @@ constexpr std::size_t layer_of(Buffer buffer) { return static_cast<std::size_t>(
 /// send, recv, scratch, scratch1, scratch2, ..., named, named1, ...
 std::string name_of(Buffer buffer);
 
-/// Tags of exposes are smaller than this: ranks of a node keep a place for each.
+/// Tags of exposes are smaller than this: each rank of a node has one entry per tag.
 inline constexpr std::int32_t most_expose_tags = 64;
 /// Consecutive blocks of one buffer.
 struct Region {
@@ -64,7 +64,7 @@ struct Region {
     Interval blocks;
 };
 
-/// Part `index` of `of` equal parts of every block: how segments cut a message for pipelining.
+/// Part `index` of `of` equal parts of every block: how messages are segmented for pipelining.
 struct Slice {
     std::uint16_t index = 0;
     std::uint16_t of = 1;
@@ -78,17 +78,17 @@ std::int64_t slice_length(Slice slice, std::int64_t length, std::int64_t element
 
 using StepId = std::uint32_t;
 
-/// One step. It starts when all steps that it waits for are complete; steps that don't wait for each other overlap.
-/// A send and the recv with the same (sender, receiver, tag) are one message. A pull belongs to the expose of its peer
-/// with the same tag, and takes some or all of its blocks; tags of exposes count apart from those of messages.
+/// One step. It starts when all steps that it waits for are complete; independent steps may overlap. A send and the
+/// recv with the same (sender, receiver, tag) are one message. A pull belongs to the expose of its peer with the same
+/// tag, and reads some or all of its blocks; exposes have a tag space of their own.
 struct Step {
     StepKind kind = StepKind::send;
     std::uint8_t stage = 0;  ///< index into Program::stages
     Slice slice;
     bool exposed_first = false;  ///< pull_reduce: what is pulled is the left operand
-    bool copied = false;         ///< expose: what is read is a copy, taken when the step starts
-    std::uint16_t readers = 0;   ///< expose: pulls that take from it
-    Rank peer;                   ///< the other rank; -1 without
+    bool copied = false;         ///< expose: readers read a copy, made when the step starts
+    std::uint16_t readers = 0;   ///< expose: number of pulls that read it
+    Rank peer;                   ///< the other rank; -1: none
     std::int32_t tag = 0;
     std::uint8_t operation = 0;      ///< reduce: which of a composition's operations
     std::uint32_t first_region = 0;  ///< into Program::regions; steps may share a list
@@ -96,13 +96,13 @@ struct Step {
     /// copy, reduce, pull_reduce: the last `target_count` regions are written, the others read; a reduce reads its left
     /// operand's blocks, then as many of its right one's
     std::uint32_t target_count = 0;
-    Interval exposed;  ///< pull, pull_reduce: all that the peer exposes under this tag, so that a reader knows where
+    Interval exposed;  ///< pull, pull_reduce: all that the peer exposes under this tag; a reader derives where
                        ///< its blocks lie
     std::uint32_t first_wait = 0;  ///< into Program::waits
     std::uint32_t wait_count = 0;
 };
 
-/// What the index of a block counts where blocks belong to ranks: positions in topology order, or ranks.
+/// Numbering of blocks that belong to ranks: by position in topology order, or by rank.
 enum class BlockOrder : std::uint8_t { topology, rank };
 
 template <class T>
@@ -115,17 +115,17 @@ struct Span {
     const T& operator[](std::size_t i) const { return first[i]; }
 };
 
-/// All that one rank does in a plan. Its size grows with the rank's own steps.
+/// All that one rank does in a plan. Its size is proportional to the rank's own steps.
 struct Program {
     Rank rank;
     BlockOrder order = BlockOrder::topology;
     std::vector<Step> steps;  ///< every step waits for earlier ones only
     std::vector<Region> regions;
     std::vector<StepId> waits;
-    /// Blocks that the vector of bcast, reduce, allreduce, scan and exscan is cut in, as even as elements allow; the
-    /// same on all ranks.
+    /// Number of blocks that the vector of bcast, reduce, allreduce, scan and exscan is cut in, as evenly as elements
+    /// allow; the same on all ranks.
     std::int64_t cut = 1;
-    std::vector<Blocks> scratch;  ///< by layer: the blocks that need room
+    std::vector<Blocks> scratch;  ///< by layer: the blocks to allocate
     std::vector<std::string> stages;
 
     Span<Region> regions_of(const Step& step) const { return {regions.data() + step.first_region, step.region_count}; }
@@ -138,7 +138,7 @@ struct Program {
     Span<StepId> waits_of(const Step& step) const { return {waits.data() + step.first_wait, step.wait_count}; }
 };
 
-/// Builds a program step by step; the order of calls is the order in which steps that are ready together are started.
+/// Builds a program step by step; steps that are ready at the same time start in the order of calls.
 class ProgramBuilder {
   public:
     explicit ProgramBuilder(Rank rank, BlockOrder order = BlockOrder::topology, std::int64_t cut = 1) {
@@ -161,19 +161,19 @@ class ProgramBuilder {
     /// target = left op right. `target` may be one of the operands.
     StepId reduce(Buffer left, Buffer right, Buffer target, const Blocks& blocks, const std::vector<StepId>& waits,
                   Slice slice = {});
-    /// `readers`: how many pulls, of all ranks together, take from it.
+    /// `readers`: number of pulls that read it, over all ranks.
     StepId expose(std::int32_t tag, Buffer buffer, Interval blocks, std::size_t readers,
                   const std::vector<StepId>& waits, Slice slice = {});
-    /// The same with a copy in the node's shared memory, so that the region may be written again at once.
+    /// The same with a copy into the node's shared memory, so that the region may be overwritten at once.
     StepId expose_copy(std::int32_t tag, Buffer buffer, Interval blocks, std::size_t readers,
                        const std::vector<StepId>& waits, Slice slice = {});
-    /// `exposed`: all blocks that `from` exposes under this tag; `blocks`: those that are taken.
+    /// `exposed`: all blocks that `from` exposes under this tag; `blocks`: those that are read.
     StepId pull(Rank from, std::int32_t tag, Interval exposed, Buffer buffer, const Blocks& blocks,
                 const std::vector<StepId>& waits, Slice slice = {});
     /// target = own op exposed; with `exposed_first`: exposed op own. `target` may be `own`.
     StepId pull_reduce(Rank from, std::int32_t tag, Interval exposed, bool exposed_first, Buffer own, Buffer target,
                        const Blocks& blocks, const std::vector<StepId>& waits, Slice slice = {});
-    /// Room for these blocks in a layer of the scratch buffer; blocks that have room already may not be named again.
+    /// Allocates these blocks in a layer of the scratch buffer; each block at most once per layer.
     void reserve_scratch(const Blocks& blocks, Buffer layer = Buffer::scratch);
 
     Program finish() { return std::move(program_); }

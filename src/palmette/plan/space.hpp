@@ -13,7 +13,7 @@ namespace palmette::plan {
 ///  - pairs: block s * p + d goes from s to d (alltoall);
 ///  - cut: one vector in Program::cut even blocks (bcast, reduce, allreduce, scan, exscan);
 ///  - listed: Program::cut blocks, each with a length of its own (composed);
-///  - none: nothing but order in time (barrier).
+///  - none: synchronisation only (barrier).
 enum class BlockSpace : std::uint8_t { per_rank, pairs, cut, listed, none };
 BlockSpace space_of(Collective collective);
 
@@ -22,16 +22,15 @@ bool is_rooted(Collective collective);
 /// True where contributions are combined: reduce, allreduce, reduce_scatter, scan, exscan.
 bool is_reduction(Collective collective);
 
-/// What a rank has before the collective, and what it has to hold after. For bcast the root's vector is in `send` and
-/// the others' in `recv`; the first rank of an exscan gets nothing.
+/// Precondition and postcondition: the blocks that a rank has before the collective, and those that it must hold after.
+/// For bcast the root's vector is in `send` and the others' in `recv`; the first rank of an exscan gets nothing.
 Blocks blocks_before(const Request& request, const Job& job, const Program& program);
 Blocks blocks_after(const Request& request, const Job& job, const Program& program);
 
 /// Number of blocks of all ranks together.
 std::int64_t block_count(const Request& request, const Job& job, std::int64_t cut);
 
-/// The length of every block from what people give: one number (bytes as in Request::block_bytes), or one for each
-/// block.
+/// The length of every block from user input: one number (bytes as in Request::block_bytes), or one for each block.
 class BlockLengths {
   public:
     /// Throws base::Error on a list of another length. `block_bytes` must outlive this.

@@ -1,4 +1,4 @@
-// The kinds of steps, and what is true of each: one table for verifier, counters, drawings, players and executors.
+// The kinds of steps and their properties: one table for verifier, counters, drawings, players and executors.
 #pragma once
 
 #include <array>
@@ -7,10 +7,8 @@
 
 namespace palmette::plan {
 
-/// send, recv    a message between two ranks
-/// copy          inside of a rank
-/// reduce        target = left op right, elementwise
-/// expose        lets a number of ranks of the same node read a region; complete when all have, or at once where the
+/// send, recv a message between two ranks copy within a rank reduce target = left op right, elementwise expose lets a
+/// number of ranks of the same node read a region; complete when all have, or at once where the
 ///               region is copied first
 /// pull          reads what a rank of the same node exposes
 /// pull_reduce   target = own op exposed, or exposed op own
@@ -19,12 +17,12 @@ inline constexpr std::size_t step_kinds = 7;
 
 struct StepTraits {
     const char* name;
-    bool has_peer;    ///< has to do with one other rank, which the step names
+    bool has_peer;    ///< involves one other rank, the step's peer
     bool is_remote;   ///< moves bytes between ranks, by a transport
-    bool is_message;  ///< its other half is a step of its peer's with the same tag
-    bool needs_node;  ///< the ranks share a node's memory
+    bool is_message;  ///< half of a message: the peer has the matching step with the same tag
+    bool needs_node;  ///< the ranks must share a node's memory
     bool reads;       ///< reads regions of its own buffers
-    bool writes;      ///< writes some
+    bool writes;      ///< writes regions of its own buffers
     bool combines;    ///< applies the reduction's operation
 };
 

@@ -1,4 +1,4 @@
-// Symbolic contents under several operations: what a composed plan computes, up to the laws that its operations obey.
+// Symbolic contents under several operations: what a composed plan computes, modulo associativity and commutativity.
 #pragma once
 
 #include <cstdint>
@@ -14,19 +14,18 @@
 
 namespace palmette::plan {
 
-/// Expressions over what ranks had in their buffers at first. Each has a handle of its own for each way of putting it
-/// together, and a normal form that two expressions share if they are equal by associativity and, where the operation
-/// has it, commutativity.
+/// Expressions over the initial contents of ranks' buffers. Each expression tree has a handle of its own, and a normal
+/// form that expressions share if they are equal by associativity and, where the operation has it, commutativity.
 class Terms {
   public:
     /// `commutes[i]`: whether operation i is commutative.
     explicit Terms(std::vector<bool> commutes) : commutes_(std::move(commutes)) {}
 
-    /// What `rank` has in a block at first.
+    /// The initial contents of a block of `rank`.
     Contents leaf(std::int32_t rank, Buffer buffer, std::int64_t block);
-    /// left op right. Nothing when they are about different blocks; `why` says which.
+    /// left op right. Nothing when their blocks differ; `why` says which.
     std::optional<Contents> combine(std::uint8_t operation, Contents left, Contents right, std::string& why);
-    /// An equal expression with a handle of its own.
+    /// The same expression under a new handle.
     Contents again(Contents contents);
 
     bool equal(Contents a, Contents b) const { return form(a) == form(b); }
@@ -36,7 +35,8 @@ class Terms {
 
   private:
     using Form = std::int32_t;
-    /// So many times in a row (or in all, where the operation is commutative) the same operand.
+    /// Runs of the same operand, with their lengths (with the operand's multiplicity where the operation is
+    /// commutative).
     using Operands = std::vector<std::pair<Form, std::int64_t>>;
     struct Shape {
         std::int32_t operation = -1;  ///< -1: a leaf

@@ -50,7 +50,7 @@ class Verifier {
     }
 
   private:
-    /// What must hold before steps can be looked at.
+    /// Preconditions of the checks of single steps.
     Complaint check_frame() {
         if (static_cast<std::int32_t>(plan_.programs.size()) != job_.size())
             return cat("the plan has ", plan_.programs.size(), " programs for a job of ", job_.size(), " ranks");
@@ -65,14 +65,14 @@ class Verifier {
             if (program.rank.value != static_cast<std::int32_t>(r))
                 return cat("program ", r, " is made for rank ", program.rank);
             if (program.order != plan_.programs.front().order)
-                return cat("rank ", program.rank, " counts its blocks in another order than rank 0");
+                return cat("rank ", program.rank, " numbers its blocks in another order than rank 0");
             if (program.cut != plan_.programs.front().cut || program.cut < 1)
                 return cat("rank ", program.rank, " cuts the vector in ", program.cut, " blocks and rank 0 in ",
                            plan_.programs.front().cut);
             for (StepId s = 0; s < program.steps.size(); ++s) {
                 const Slice slice = program.steps[s].slice;
                 if (slice.of < 1 || slice.index >= slice.of)
-                    return cat(at(program, s), ": part ", slice.index, " of ", slice.of, " is no part");
+                    return cat(at(program, s), ": part ", slice.index, " of ", slice.of, " is out of range");
                 parts_ = std::lcm(parts_, std::int64_t{slice.of});
                 if (parts_ > most_parts)
                     return cat(at(program, s), ": blocks are cut in so many ways that they have more than ", most_parts,
@@ -110,7 +110,7 @@ class Verifier {
             const bool combines = traits(step.kind).combines;
             if (plan_.contract && step.operation >= plan_.contract->commutes().size() && combines)
                 return cat(at(program, s), ": uses operation ", static_cast<int>(step.operation),
-                           ", which there isn't");
+                           ", which the contract doesn't have");
             if (combines && !is_reduction(collective) && !plan_.contract)
                 return cat(at(program, s), ": combines contributions, which a ", name_of(collective), " doesn't");
             const bool pulls = plan::pulls(step.kind);
@@ -143,62 +143,64 @@ class Verifier {
         return plan_.request.collective == Collective::barrier ? check_barrier() : check_result();
     }
 
-    /// Who brings block b into the world: what is moved is told apart by its block alone.
-    Contents brought(std::size_t rank, std::int64_t block) {
+    /// Initial symbolic contents of block b. Where nothing is reduced, data is identified by its block alone.
+    Contents initial_contents(std::size_t rank, std::int64_t block) {
         return contributions_.leaf(is_reduction(plan_.request.collective) ? static_cast<std::int32_t>(rank) : 0, block);
     }
 
     Complaint play() {
         const bool barrier = plan_.request.collective == Collective::barrier;
-        heard_.assign(plan_.programs.size(), {});
+        entered_.assign(plan_.programs.size(), {});
         for (std::size_t r = 0; r < plan_.programs.size(); ++r) {
-            // A collective begins with its input, a composition with whatever all buffers hold.
+            // Initially a collective's input is defined, of a composition all buffers.
             for (std::size_t i = 0; i < (terms_ ? rights_[r].callers() : 1); ++i)
                 for (const Interval& interval : rights_[r].of(caller_buffer(i)).intervals())
                     for (std::int64_t b = interval.first; b < interval.end(); ++b)
                         for (std::int64_t part = 0; part < parts_; ++part)
                             memory_[r].cell(caller_buffer(i), b, part) =
                                 terms_ ? terms_->leaf(static_cast<std::int32_t>(r), caller_buffer(i), b)
-                                       : brought(r, b);
-            if (barrier) heard_[r].resize(plan_.programs[r].steps.size());
+                                       : initial_contents(r, b);
+            if (barrier) entered_[r].resize(plan_.programs[r].steps.size());
         }
         Complaint wrong;
         const Complaint stuck = for_each_in_order(plan_, [&](StepRef ref, const StepRef* partner) {
-            if (barrier) hear(ref, partner);
+            if (barrier) propagate_entries(ref, partner);
             if (wrong) return;
             const bool exposes = plan_.programs[ref.rank].steps[ref.step].kind == StepKind::expose;
-            wrong = partner ? deliver(ref, *partner) : exposes ? put_out(ref) : inside(ref);
+            wrong = partner ? deliver(ref, *partner) : exposes ? snapshot_exposed(ref) : inside(ref);
         });
         return stuck ? stuck : wrong;
     }
 
-    /// What a step knows: the ranks that entered before it could complete.
-    std::vector<bool> heard_before(StepRef ref) const {
+    /// Barrier: the ranks known to have entered before this step can start.
+    std::vector<bool> entered_before(StepRef ref) const {
         const Program& program = plan_.programs[ref.rank];
         std::vector<bool> out(plan_.programs.size(), false);
         out[ref.rank] = true;
         for (const StepId wait : program.waits_of(program.steps[ref.step]))
             for (std::size_t r = 0; r < out.size(); ++r)
-                if (heard_[ref.rank][wait][r]) out[r] = true;
+                if (entered_[ref.rank][wait][r]) out[r] = true;
         return out;
     }
-    void hear(StepRef ref, const StepRef* partner) {
-        // Nothing comes back to a sender, whatever the transport.
-        std::vector<bool> sent = heard_before(ref);
+    void propagate_entries(StepRef ref, const StepRef* partner) {
+        // A send informs its receiver only: no information returns to the sender, whatever the transport.
+        std::vector<bool> sent = entered_before(ref);
         if (partner) {
-            std::vector<bool> taken = heard_before(*partner);
+            std::vector<bool> taken = entered_before(*partner);
             for (std::size_t r = 0; r < sent.size(); ++r)
                 if (sent[r]) taken[r] = true;
-            heard_[partner->rank][partner->step] = std::move(taken);
+            entered_[partner->rank][partner->step] = std::move(taken);
         }
-        heard_[ref.rank][ref.step] = std::move(sent);
+        entered_[ref.rank][ref.step] = std::move(sent);
     }
     Complaint check_barrier() const {
         for (std::size_t r = 0; r < plan_.programs.size(); ++r)
             for (std::size_t other = 0; other < plan_.programs.size(); ++other) {
-                const bool heard = other == r || std::any_of(heard_[r].begin(), heard_[r].end(),
-                                                             [other](const auto& by_step) { return by_step[other]; });
-                if (!heard) return cat("rank ", r, ": leaves without having heard of rank ", other);
+                const bool informed =
+                    other == r || std::any_of(entered_[r].begin(), entered_[r].end(),
+                                              [other](const auto& by_step) { return by_step[other]; });
+                if (!informed)
+                    return cat("rank ", r, ": leaves without being informed that rank ", other, " has entered");
             }
         return std::nullopt;
     }
@@ -224,7 +226,7 @@ class Verifier {
         return transfer(from, sent, to, taken, send.slice);
     }
 
-    /// A pull takes some of the exposed blocks, by their number.
+    /// A pull reads some of the exposed blocks, by block number.
     Complaint read(StepRef from, const Sequence& exposed, StepRef to, const Sequence& taken) {
         const Program& reader = plan_.programs[to.rank];
         const Step& step = reader.steps[to.step];
@@ -234,13 +236,13 @@ class Verifier {
                 return cat(at(plan_.programs[from.rank], from.step), ": exposes blocks that are not consecutive");
         const Interval all{first, static_cast<std::int64_t>(exposed.size())};
         if (step.exposed.count != all.count || (all.count > 0 && step.exposed.first != all.first))
-            return cat(at(reader, to.step), ": takes it that ", step.exposed.count, " blocks from ", step.exposed.first,
+            return cat(at(reader, to.step), ": assumes that ", step.exposed.count, " blocks from ", step.exposed.first,
                        " on are exposed where ", at(plan_.programs[from.rank], from.step), " exposes ", all.count,
                        " from ", all.first, " on");
         const auto own = sequence(reader.sources_of(step));
         if (step.kind == StepKind::pull_reduce && own.size() != taken.size())
             return cat(at(reader, to.step), ": combines ", own.size(), " own blocks into ", taken.size());
-        const std::vector<Contents>& put = put_out_.at({from.rank, from.step});
+        const std::vector<Contents>& contents = exposed_contents_.at({from.rank, from.step});
         const std::int64_t width = parts_ / step.slice.of;
         for (std::size_t i = 0; i < taken.size(); ++i) {
             const std::int64_t block = taken[i].second;
@@ -249,7 +251,7 @@ class Verifier {
                            at(plan_.programs[from.rank], from.step), " doesn't expose");
             for (std::int64_t k = 0; k < width; ++k) {
                 const std::int64_t part = width * step.slice.index + k;
-                Contents value = put[static_cast<std::size_t>((block - all.first) * width + k)];
+                Contents value = contents[static_cast<std::size_t>((block - all.first) * width + k)];
                 if (step.kind == StepKind::pull_reduce) {
                     const Contents mine = memory_[to.rank].cell(own[i].first, own[i].second, part);
                     if (mine == undefined) return undefined_at(to, own[i]);
@@ -265,18 +267,18 @@ class Verifier {
         return std::nullopt;
     }
 
-    /// What readers of an expose get: its contents as it starts. Where nothing is copied, the check of races shows that
-    /// they stay.
-    Complaint put_out(StepRef ref) {
+    /// Snapshot of an exposure's contents as it starts, for its readers. Where nothing is copied, the race check proves
+    /// that they don't change.
+    Complaint snapshot_exposed(StepRef ref) {
         const Program& program = plan_.programs[ref.rank];
         const Step& step = program.steps[ref.step];
-        std::vector<Contents>& put = put_out_[{ref.rank, ref.step}];
-        put.clear();
+        std::vector<Contents>& contents = exposed_contents_[{ref.rank, ref.step}];
+        contents.clear();
         const std::int64_t width = parts_ / step.slice.of;
         for (const Place& place : sequence(program.regions_of(step)))
             for (std::int64_t k = 0; k < width; ++k) {
-                put.push_back(memory_[ref.rank].cell(place.first, place.second, width * step.slice.index + k));
-                if (put.back() == undefined) return undefined_at(ref, place);
+                contents.push_back(memory_[ref.rank].cell(place.first, place.second, width * step.slice.index + k));
+                if (contents.back() == undefined) return undefined_at(ref, place);
             }
         return std::nullopt;
     }
@@ -349,22 +351,22 @@ class Verifier {
         }
     }
 
-    /// Every block of the caller's, changed or not, must end as the contract says.
+    /// Every block of the caller's, changed or not, must have the final contents that the contract requires.
     Complaint check_contract() {
         Complaint wrong;
-        std::map<std::pair<Contents, std::int64_t>, Contents> made;  ///< by value and part: how it was put together
+        std::map<std::pair<Contents, std::int64_t>, Contents> made;  ///< by value and part: its expression tree
         plan_.contract->evaluate(*terms_, [&](Rank rank, Buffer buffer, std::int64_t block, Contents want) {
             const std::string where =
                 cat("rank ", rank, ": ", plan_.contract->buffer_name(caller_index(buffer)), " block ", block);
             for (std::int64_t part = 0; part < parts_ && !wrong; ++part) {
                 const Contents value = memory_[static_cast<std::size_t>(rank.value)].cell(buffer, block, part);
                 if (value == undefined)
-                    wrong = where + " is not there";
+                    wrong = where + " is never written";
                 else if (!terms_->equal(value, want))
                     wrong = cat(where, " ends with ", terms_->text(value), " instead of ", terms_->text(want));
                 else if (const auto [first, fresh] = made.try_emplace({want, part}, value);
                          !fresh && first->second != value)
-                    wrong = cat(where, " is put together in another way than on another rank");
+                    wrong = cat(where, " is combined in another association than on another rank");
             }
         });
         return wrong;
@@ -391,13 +393,12 @@ class Verifier {
                 return cat("rank ", r, ": block ", b, " of the result lacks the contribution of rank ", other);
         if (contributions_.count(value) != want.count)
             return cat("rank ", r, ": block ", b, " of the result holds ", contributions_.text(value),
-                       ", which is too much");
+                       ", too many contributions");
         if (plan_.request.ordered && contributions_.order_of(value).size() != 1)
-            return cat(
-                "rank ", r, ": block ", b,
-                " of the result is combined in another order than that of the ranks: ", contributions_.text(value));
+            return cat("rank ", r, ": block ", b,
+                       " of the result isn't combined in rank order: ", contributions_.text(value));
         if (plan_.request.collective == Collective::allreduce && value != memory_[0].cell(Buffer::recv, b, part))
-            return cat("rank ", r, ": block ", b, " of the result is put together in another way than on rank 0");
+            return cat("rank ", r, ": block ", b, " of the result is combined in another association than on rank 0");
         return std::nullopt;
     }
 
@@ -406,9 +407,9 @@ class Verifier {
     std::vector<Rights> rights_;
     std::vector<Memory> memory_;
     Contributions contributions_;
-    std::optional<Terms> terms_;                         ///< instead of contributions where there is a contract
-    std::vector<std::vector<std::vector<bool>>> heard_;  ///< barrier: by rank and step
-    std::map<std::pair<std::uint32_t, StepId>, std::vector<Contents>> put_out_;
+    std::optional<Terms> terms_;                           ///< used instead of contributions_ with a contract
+    std::vector<std::vector<std::vector<bool>>> entered_;  ///< barrier: by rank and step: ranks known to have entered
+    std::map<std::pair<std::uint32_t, StepId>, std::vector<Contents>> exposed_contents_;
     std::int64_t parts_ = 1;
 };
 

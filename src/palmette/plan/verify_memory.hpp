@@ -1,4 +1,4 @@
-// What the verifier's parts share: which blocks a rank has, and what they hold.
+// The verifier's model of memory: which blocks a rank may access, and their symbolic contents.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ inline std::string at(const Program& program, StepId step) {
                program.stages.empty() ? "" : program.stages[program.steps[step].stage], ")");
 }
 
-/// Which blocks of which buffer a rank has.
+/// Which blocks of which buffer a rank may access.
 class Rights {
   public:
     Rights(const Plan& plan, const Job& job, const Program& program) : program_(program) {
@@ -41,7 +41,7 @@ class Rights {
         return layer_of(buffer) < program_.scratch.size() ? program_.scratch[layer_of(buffer)] : *none;
     }
     std::size_t callers() const { return callers_.size(); }
-    /// All buffers that there are, the caller's first.
+    /// Number of all buffers, the caller's first.
     std::size_t buffers() const { return callers_.size() + program_.scratch.size(); }
     Buffer buffer(std::size_t index) const {
         return index < callers_.size() ? caller_buffer(index) : scratch_layer(index - callers_.size());
@@ -63,8 +63,8 @@ class Rights {
     std::vector<Blocks> callers_;
 };
 
-/// The memory of one rank: for every part of every block that it has, what it holds. `aliased`: input and output are
-/// the same memory.
+/// Symbolic memory of one rank: the contents of every part of every block that it has. `aliased`: input and output are
+/// the same memory (MPI_IN_PLACE).
 class Memory {
   public:
     Memory(const Rights& rights, std::int64_t parts, bool aliased)
@@ -75,7 +75,7 @@ class Memory {
                 areas_[b].push_back(
                     {interval, std::vector<Contents>(static_cast<std::size_t>(interval.count * parts), undefined)});
     }
-    /// The buffer that stands for both where they are one.
+    /// Canonical buffer: input and output map to one where they are aliased.
     Buffer place(Buffer buffer) const { return aliased_ && buffer == Buffer::recv ? Buffer::send : buffer; }
 
     Contents& cell(Buffer buffer, std::int64_t block, std::int64_t part) {
@@ -115,10 +115,10 @@ inline Span<Region> written_by(const Program& program, const Step& step) {
     return traits(step.kind).reads ? program.targets_of(step) : program.regions_of(step);
 }
 
-/// Finds two steps of a program that touch the same part of a block, one of them writing, and neither waits for the
-/// other.
+/// Race check: finds two steps of a program that touch the same part of a block, at least one writing, of which neither
+/// waits for the other.
 Complaint check_races(const Program& program, const Memory& memory, std::int64_t parts);
-/// Programs without messages may be run one step after the other, where an expose doesn't wait for its readers.
+/// Checks that programs without messages can be executed sequentially, with exposes that don't wait for their readers.
 Complaint check_order(const Plan& plan);
 
 }  // namespace palmette::plan::verifying

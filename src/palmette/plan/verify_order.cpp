@@ -1,4 +1,4 @@
-// In which order the steps of one program may be taken.
+// Order checks of the verifier: data races between steps of a program, and sequential execution of message-free plans.
 #include <algorithm>
 #include <set>
 #include <tuple>
@@ -8,14 +8,14 @@
 namespace palmette::plan::verifying {
 namespace {
 
-/// A step touches a part of a block.
+/// One access of a step to a part of a block.
 struct Access {
     Buffer place;
     std::int64_t block, part;
-    std::uint32_t order;  ///< of all accesses of the program
+    std::uint32_t order;  ///< index among all accesses of the program
     StepId step;
     bool writes;
-    Buffer named;  ///< as the step names the place
+    Buffer named;  ///< as named in the step, before aliasing
 
     bool same_place(const Access& other) const {
         return place == other.place && block == other.block && part == other.part;
@@ -49,7 +49,7 @@ std::vector<Access> accesses_of(const Program& program, const Memory& memory, st
 Complaint check_races(const Program& program, const Memory& memory, std::int64_t parts) {
     const std::size_t n = program.steps.size();
     const std::size_t words = (n + 63) / 64;
-    // before[s]: the steps that are complete when s starts.
+    // before[s]: bit set of the steps that happen before s (transitive closure).
     std::vector<std::uint64_t> before(n * words, 0);
     for (StepId s = 0; s < n; ++s)
         for (const StepId wait : program.waits_of(program.steps[s])) {
@@ -61,7 +61,7 @@ Complaint check_races(const Program& program, const Memory& memory, std::int64_t
     };
     std::vector<Access> accesses = accesses_of(program, memory, parts);
     std::sort(accesses.begin(), accesses.end());
-    // The first step that races, and of those before it the first.
+    // Report the first step that races, with the first step that it races with.
     const Access* earlier = nullptr;
     const Access* later = nullptr;
     for (auto first = accesses.begin(), access = first; access != accesses.end(); ++access) {
@@ -95,7 +95,7 @@ Complaint check_order(const Plan& plan) {
     }
     for (std::size_t r = 0; r < next.size(); ++r)
         if (next[r] < plan.programs[r].steps.size())
-            return cat(at(plan.programs[r], next[r]), ": can't start where ranks take their steps one after the other");
+            return cat(at(plan.programs[r], next[r]), ": can't start where ranks execute their steps sequentially");
     return std::nullopt;
 }
 

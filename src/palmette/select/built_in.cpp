@@ -1,4 +1,4 @@
-// The table that palmette brings: first choices, measured on an emulated cluster (docs/decisions/0005).
+// The built-in decision table: first choices, measured on an emulated cluster (docs/decisions/0005).
 #include "palmette/base/never_destroyed.hpp"
 #include "palmette/select/stored_row.hpp"
 

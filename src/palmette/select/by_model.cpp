@@ -124,13 +124,13 @@ const std::vector<Spec>& candidates(Collective collective) {
 
 namespace {
 
-/// Latencies up to here are those of a fast network.
+/// Latencies up to this value count as a low-latency network.
 constexpr double fast_s = 20e-6;
 constexpr double slow_link_bytes_per_s = 1e9;
 
-/// Formulas let the segments of a pipeline come one after the other. Where a rank's messages share a link instead, all
-/// end together, and each hop takes the whole vector's time (so it does in SimGrid; docs/decisions/0005). Of latencies
-/// that are short beside that, pipelines are left out.
+/// Formulas assume that the segments of a pipeline arrive one after the other. Where a rank's concurrent messages share
+/// a link fairly, they all complete together instead, and each hop takes the time of the whole vector (as in SimGrid;
+/// docs/decisions/0005). So pipelined algorithms are excluded on low-latency networks.
 bool pipelined(const Spec& spec) {
     const auto top = spec.find("top");
     return (top && *top == "chain") || (spec.name == "ring" && spec.find("segment")) ||
@@ -141,7 +141,7 @@ bool may_be_pipelined(const topology::Job& job, const model::Costs& costs) {
     if (job.nodes().groups.count() == 1) return true;
     const model::CostValue& latency = costs.levels.front().latency_s;
     if (latency.provenance != model::Provenance::assumed) return latency.value > fast_s;
-    // Nobody says how fast messages are: what their links carry is a hint.
+    // Latency is unknown: link capacity is a hint.
     const double link = job.nodes().slowest_edge_bytes_per_s;
     return link > 0 && link < slow_link_bytes_per_s;
 }
@@ -166,8 +166,7 @@ std::vector<Estimated> rank_by_model(const topology::Job& job, const plan::Reque
 
 std::optional<Estimated> best_by_model(const topology::Job& job, const plan::Request& request) {
     if (request.block_bytes < 0 && request.collective != Collective::barrier) return std::nullopt;
-    // This one is asked in a run: it copies nothing that it doesn't choose, and asks only the fastest whether they
-    // serve.
+    // Called inside a collective: copies only the chosen candidate, and checks preconditions of the fastest ones only.
     const std::vector<Spec>& specs = candidates(request.collective);
     const model::Costs costs = model::Costs::of(job);
     const bool pipelines = may_be_pipelined(job, costs);

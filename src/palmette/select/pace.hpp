@@ -8,8 +8,8 @@
 namespace palmette::select {
 
 /// Calls from a pair to the next one, so that `cost_s`, what the pair cost, is at most `share` of the time of the calls
-/// in between, each of which takes `ours_s` (above 0). Where the verdict is known, a tenth of the share sees to it that
-/// it stays true.
+/// in between, each of which takes `ours_s` (above 0). Once the verdict is known, a tenth of the share is spent on
+/// verifying it.
 std::int64_t calls_to_next_pair(double cost_s, double ours_s, double share, Verdict verdict);
 
 }  // namespace palmette::select

@@ -1,4 +1,4 @@
-// Rows of the table that palmette brings, as the compiler stores them: nothing of it is parsed when a rank starts.
+// Rows of the built-in decision table as constant data, compiled in: ranks parse nothing at startup.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace palmette::select {
 
-/// A Row in read-only memory. The array of them is made from built_in.json at build time (tools/table_rows.cpp).
+/// A Row in read-only memory. The array is generated from built_in.json at build time (tools/table_rows.cpp).
 struct StoredRow {
     Function function;
     std::int64_t min_bytes, max_bytes;
@@ -35,7 +35,7 @@ extern const StoredRow* const stored_rows;
 extern const std::size_t stored_row_count;
 extern const StoredSource* const stored_sources;
 extern const std::size_t stored_source_count;
-/// Differs whenever the table does.
+/// Hash of the table.
 extern const std::uint64_t stored_rows_digest;
 
 }  // namespace palmette::select

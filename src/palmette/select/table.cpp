@@ -109,9 +109,9 @@ Row read_row(const Json& json, const std::string& where) {
     }
     if (!has_function) fail(where, ".function: missing");
     if (row.mpi_ratio > 0 && (row.algorithm || row.by_model))
-        fail(where, ".mpi_ratio: it stands beside \"algorithm\": \"mpi\" only");
+        fail(where, ".mpi_ratio: only valid with \"algorithm\": \"mpi\"");
     if (row.algorithm) {
-        // A spec that is wrong in itself is found now, not in the middle of a run.
+        // An invalid spec is reported on loading, not in the middle of a run.
         const Collective collective = collective_of(row.function);
         try {
             (void)collectives::algorithm_named(collective, row.algorithm->name)
@@ -123,15 +123,14 @@ Row read_row(const Json& json, const std::string& where) {
     return row;
 }
 
-/// As parse_duration reads it.
+/// In the syntax of parse_duration.
 std::string microseconds(double seconds) {
     std::array<char, 40> text{};
     std::snprintf(text.data(), text.size(), "%.12gus", seconds * 1e6);
     return text.data();
 }
 
-/// Ranks by the switch that algorithms call `leaf`; null where the job spreads over one only, or nothing is known of
-/// them.
+/// The groups of the level `leaf`; null where the job spans only one, or the level is unknown.
 const topology::Partition* switches_of(const Job& job) {
     const auto leaf = job.find_level("leaf");
     return leaf ? &job.levels()[*leaf].groups : nullptr;
@@ -152,7 +151,7 @@ bool matches_but_for_size(const Row& row, Function function, const Job& job, con
     return !row.scattered || *row.scattered == is_scattered(job);
 }
 
-/// Figures that nobody measured rank algorithms too roughly to overrule the MPI.
+/// Assumed costs rank algorithms too coarsely to override the MPI.
 bool is_calibrated(const Job& job) {
     return std::any_of(job.levels().begin(), job.levels().end(), [](const topology::JobLevel& level) {
         return level.costs.source == topology::CostSource::calibrated;
@@ -218,7 +217,7 @@ double slowest_latency(const Job& job) {
     double slowest = 0;
     for (const topology::JobLevel& level : job.levels()) {
         slowest = std::max(slowest, level.costs.latency_s);
-        if (level.name == "node") break;  // what is inside of nodes says nothing about the network
+        if (level.name == "node") break;  // intra-node levels say nothing about the network
     }
     return slowest;
 }
@@ -317,9 +316,8 @@ Choice Table::choose(Function function, const Job& job, const plan::Request& req
     }
     if (is_calibrated(job))
         if (auto best = best_by_model(job, request))
-            return {std::move(best->spec),
-                    cat("no table row fits; of the candidates the model holds this one fastest, ",
-                        base::format_duration(best->seconds))};
+            return {std::move(best->spec), cat("no table row fits; this candidate has the shortest estimated time, ",
+                                               base::format_duration(best->seconds))};
     return {std::nullopt, "no table row fits"};
 }
 
@@ -347,7 +345,7 @@ bool Table::always_mpi(Function function, const Job& job, const Surroundings& su
 
 std::vector<Table::Range> Table::mpi_ranges(Function function, const Job& job, const Surroundings& surroundings) const {
     std::vector<Range> ranges;
-    // Sizes that no row above has an answer for. A row that may refuse a job counts as an answer.
+    // Sizes that no row above decides. A row whose algorithm may refuse the job counts as deciding.
     std::vector<Range> open{{1, INT64_MAX, 0}};
     for (std::size_t i = 0; i < rows_.size(); ++i) {
         const Row& row = rows_[i];

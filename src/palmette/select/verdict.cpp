@@ -10,18 +10,18 @@ namespace {
 
 constexpr double margin = 1.05;
 
-/// Probability of `least` or more heads in `n` throws of a fair coin.
-double upper_tail(std::size_t n, std::size_t least) {
-    double sum = 0;
-    double ways = std::ldexp(1.0, -static_cast<int>(n));  // of no head
-    for (std::size_t k = 0; k <= n; ++k) {
-        if (k >= least) sum += ways;
-        ways *= static_cast<double>(n - k) / static_cast<double>(k + 1);
-    }
-    return sum;
-}
-
 }  // namespace
+
+double sign_test(std::size_t wins, std::size_t pairs) {
+    // long double: 2^-pairs is no double beyond 1,074 pairs.
+    long double sum = 0;
+    long double exactly = std::ldexp(1.0L, -static_cast<int>(pairs));  // the probability of k wins, from k = 0
+    for (std::size_t k = 0; k <= pairs; ++k) {
+        if (k >= wins) sum += exactly;
+        exactly *= static_cast<long double>(pairs - k) / static_cast<long double>(k + 1);
+    }
+    return static_cast<double>(sum);
+}
 
 const char* name_of(Verdict verdict) {
     switch (verdict) {
@@ -52,8 +52,8 @@ Verdict judge(const std::vector<double>& ours, const std::vector<double>& other)
         won += ratios[i] < 1 ? 1 : 0;
     }
     const double ratio = median(std::move(ratios));
-    if (ratio > margin && upper_tail(n, lost) <= 0.05) return Verdict::slower;
-    if (ratio < 1 / margin && upper_tail(n, won) <= 0.05) return Verdict::faster;
+    if (ratio > margin && sign_test(lost, n) <= significant) return Verdict::slower;
+    if (ratio < 1 / margin && sign_test(won, n) <= significant) return Verdict::faster;
     return n >= most_pairs ? Verdict::same : Verdict::open;
 }
 

@@ -1,6 +1,7 @@
 // What measured pairs of times say about two ways to do the same.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -13,6 +14,11 @@ namespace palmette::select {
 enum class Verdict : std::uint8_t { open, faster, same, slower };
 const char* name_of(Verdict verdict);
 
+/// One-sided sign test (Arbuthnott 1710; Conover, Practical Nonparametric Statistics, 1999, 3.4): the probability that
+/// a fair coin gives at least `wins` heads in `pairs` tosses. O(pairs).
+double sign_test(std::size_t wins, std::size_t pairs);
+
+inline constexpr double significant = 0.05;
 inline constexpr std::size_t fewest_pairs = 5;
 inline constexpr std::size_t most_pairs = 25;
 

@@ -54,8 +54,8 @@ void Job::drop_empty_levels() {
         if (is_node || tells) {
             kept.push_back(std::move(level));
         } else if (inside && !dropped && level.costs.known()) {
-            // The outermost level below all that stay, with one rank a group: what parts ranks that no kept level tells
-            // apart.
+            // The outermost level below all kept ones, with one rank per group: it tells apart the ranks that no kept
+            // level does.
             inside_ = level.costs;
             dropped = true;
         }

@@ -1,4 +1,4 @@
-// The occupied part of a machine: what a plan is made for.
+// Job: the occupied part of a machine, with ranks in topology order, for which plans are made.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace palmette::topology {
 using base::Position;
 using base::Rank;
 
-/// One number per group of a level, kept once where all are equal.
+/// One number per group of a level, stored once where all are equal.
 class PerGroup {
   public:
     PerGroup() = default;
@@ -43,15 +43,15 @@ struct JobLevel {
     PerGroup up_bytes_per_s;              ///< capacity of the edge out of each group; 0: unknown or not there
     std::vector<std::string> names;       ///< of the groups; may be empty
     PerGroup load;                        ///< share of each edge that other traffic takes
-    double slowest_edge_bytes_per_s = 0;  ///< what is free of the slowest edge of known capacity; 0: none is known
+    double slowest_edge_bytes_per_s = 0;  ///< available capacity of the slowest known edge; 0: none is known
 
-    /// What is left of an edge's capacity for this job; 0: unknown.
+    /// Available capacity of an edge for this job; 0: unknown.
     double free_bytes_per_s(std::int32_t group) const { return up_bytes_per_s[group] * (1 - load[group]); }
 };
 
-/// Ranks in topology order. Levels are nested partitions of the positions, outermost first; a level that has one
-/// group only, or that lies inside of hosts and holds one rank a group, tells nothing and is left out. `node` always
-/// stays. Even partitions and regular placements take constant memory, so a rank can hold the job it is part of.
+/// Ranks in topology order. Levels are nested partitions of the positions, outermost first; a level that has one group
+/// only, or that lies inside of hosts and holds one rank per group, carries no information and is dropped. `node` is
+/// always kept. Even partitions and regular placements take constant memory, so a rank can hold the job it is part of.
 class Job {
   public:
     Job() = default;
@@ -61,17 +61,17 @@ class Job {
     /// doesn't depend on the number of ranks. `cyclic` deals ranks to nodes one by one; otherwise rank and position are
     /// the same.
     static Job regular(const std::vector<std::pair<std::string, std::int32_t>>& levels, bool cyclic = false);
-    /// p ranks of which nothing is known but their number; one level `node` with one rank each.
+    /// p ranks of unknown placement; one level `node` with one rank each.
     static Job flat(std::int32_t ranks);
-    /// From what ranks know of themselves: `key_of_rank[r][l]` is the group of rank r at level `names[l]`, outermost
-    /// first. Groups of the first level come in order of their first rank, groups below by their key; equal keys in
-    /// different parents are different groups. One level must be called `node`.
+    /// From the group keys that ranks gathered: `key_of_rank[r][l]` is the group of rank r at level `names[l]`,
+    /// outermost first. Groups of the first level come in order of their first rank, groups below by their key; equal
+    /// keys in different parents are different groups. One level must be called `node`.
     static Job from_groups(const std::vector<std::string>& names,
                            const std::vector<std::vector<std::int32_t>>& key_of_rank);
 
-    /// What `to_json` wrote: the form in which rank 0 hands the job to the others.
+    /// Reads what `to_json` wrote: the form in which rank 0 broadcasts the job.
     static Job from_json(const base::Json& json);
-    /// Throws base::Error where what was read from outside is no job: ranks that stand twice, groups across each other.
+    /// Validates external input. Throws base::Error where it is no job: duplicate ranks, groups that cross each other.
     /// O(ranks).
     void check() const;
     base::Json to_json() const;
@@ -94,8 +94,7 @@ class Job {
     /// The part of this job that a communicator holds: `ranks[i]` is the rank here of its rank i.
     Job restricted_to(const std::vector<Rank>& ranks) const;
 
-    /// The same ranks in the order of their numbers, with nothing known of the machine: for algorithms that don't look
-    /// at it.
+    /// The same ranks in rank order, without topology: for topology-unaware algorithms.
     Job in_rank_order() const { return flat(size()); }
 
   private:

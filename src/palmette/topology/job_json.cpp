@@ -1,4 +1,4 @@
-// Job -> JSON -> Job: how rank 0 hands the job to the other ranks, and how tools look at it.
+// Job -> JSON -> Job: serialisation for the broadcast from rank 0, and for tools.
 #include <cstdint>
 #include <iterator>
 #include <string_view>
@@ -35,7 +35,7 @@ std::int32_t small(const Json& json, std::string_view where) {
     return static_cast<std::int32_t>(value);
 }
 
-/// Whether each number of 0 to size - 1 stands in one place.
+/// Whether the runs are a permutation of 0 to size - 1.
 void check_values(const Permutation& permutation, std::int32_t size, std::string_view where) {
     std::vector<bool> seen(static_cast<std::size_t>(size));
     const auto& runs = permutation.runs();
@@ -44,7 +44,7 @@ void check_values(const Permutation& permutation, std::int32_t size, std::string
         std::int64_t value = runs[r].first_value;
         for (std::int64_t i = runs[r].first_index; i < end; ++i, value += runs[r].stride) {
             if (value < 0 || value >= size || seen[static_cast<std::size_t>(value)])
-                base::fail(where, ": ", value, " is no rank or stands twice");
+                base::fail(where, ": ", value, " is no rank or is listed twice");
             seen[static_cast<std::size_t>(value)] = true;
         }
     }

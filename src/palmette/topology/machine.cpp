@@ -20,7 +20,7 @@ void Machine::finish() {
     std::sort(by_name_.begin(), by_name_.end());
     for (std::size_t i = 1; i < by_name_.size(); ++i)
         if (by_name_[i].first == by_name_[i - 1].first)
-            fail("host '", by_name_[i].first, "' stands twice in the machine's tree");
+            fail("host '", by_name_[i].first, "' is listed twice in the machine's tree");
 }
 
 std::int32_t Machine::slots_of(std::int32_t index) const {
@@ -106,7 +106,7 @@ class MachineReader {
         inside.group_of_slot.resize(machine_.levels_.size());
         groups_.assign(machine_.levels_.size(), 0);
         add_children(inside, children, machine_.host_level_, cat("machine.insides.", name));
-        if (inside.slots < 1) fail("machine.insides.", name, ": holds no place for a rank");
+        if (inside.slots < 1) fail("machine.insides.", name, ": has no slot for a rank");
         for (auto& group : inside.group_of_slot)
             if (!group.empty()) group.resize(static_cast<std::size_t>(inside.slots), group.back());
         machine_.insides_.push_back(std::move(inside));
@@ -124,7 +124,7 @@ class MachineReader {
                 if (below && !below->items(where).empty())
                     add_children(inside, *below, level, where);
                 else if (++inside.slots > 1'000'000)
-                    fail(where, ": more than 1000000 places in one host; correct the counts");
+                    fail(where, ": more than 1000000 slots in one host; correct the counts");
                 auto& group = inside.group_of_slot[static_cast<std::size_t>(level)];
                 // Slots of siblings that lack this level get groups of their own, so that numbers stay ascending.
                 while (static_cast<std::int32_t>(group.size()) < first)

@@ -1,4 +1,4 @@
-// The tree of levels that a cluster is: switches, hosts, and what is inside of a host.
+// Machine: the hardware tree of a cluster, i.e. switch levels, hosts, and levels inside of a host.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace palmette::topology {
 
-/// What is known of a level of the machine as a whole.
+/// Properties common to a whole level of the machine.
 struct MachineLevel {
     std::string name;
     LevelCosts costs;
@@ -28,7 +28,7 @@ struct MachineNode {
     std::int32_t inside = -1;  ///< hosts only: index into Machine::insides
 };
 
-/// The inner levels of a host, shared by all hosts that look alike.
+/// The inner levels of a host (sockets, cores), shared by all identical hosts.
 struct Inside {
     std::string name;
     std::int32_t slots = 1;  ///< places for ranks, in topology order
@@ -37,11 +37,11 @@ struct Inside {
     std::vector<std::vector<std::int32_t>> group_of_slot;
 };
 
-/// The whole machine, down to hosts; ten thousand equal hosts share one `Inside`.
+/// The whole machine, down to hosts; identical hosts share one `Inside`.
 class Machine {
   public:
     /// Reads the synthetic form of docs/reference/topology-json.md. Throws base::Error naming the item at fault.
-    static Machine synthetic(std::string_view spec);
+    static Machine synthetic(std::string_view form);
     /// Reads the `machine` member of a topology.json (or the whole document). Throws base::Error naming the path in the
     /// file.
     static Machine from_json(const base::Json& document);
@@ -59,7 +59,7 @@ class Machine {
         return nodes_[static_cast<std::size_t>(hosts_[static_cast<std::size_t>(host)])];
     }
     const MemoryCosts& memory() const { return memory_; }
-    /// Costs of two ranks that no level tells apart: on a host of which nothing but the number of slots is known.
+    /// Costs between two ranks that no level tells apart: on a host whose inner levels are unknown.
     const LevelCosts& unlevelled() const { return unlevelled_; }
     std::int32_t slots_of(std::int32_t host) const;
     std::int64_t total_slots() const;

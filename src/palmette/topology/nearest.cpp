@@ -30,7 +30,7 @@ class PlacesByDistance final : public FreePlaces {
     std::vector<bool> free_;
 };
 
-/// Groups are stretches of positions, so the nearest free place is the first free position of the innermost group that
+/// Groups are contiguous positions, so the nearest free place is the first free position of the innermost group that
 /// has one.
 class PlacesOfJob final : public FreePlaces {
   public:
@@ -54,7 +54,8 @@ class PlacesOfJob final : public FreePlaces {
     }
 
   private:
-    /// The first free position from `position` on, or the number of positions; shortens the way for later looks.
+    /// The first free position from `position` on, or the number of positions; with path compression (union-find) for
+    /// later queries.
     std::int32_t first_free(std::int32_t position) {
         std::int32_t end = position;
         while (next_[at(end)] != end) end = next_[at(end)];
@@ -79,7 +80,7 @@ Distances::Distances(std::int32_t size, std::vector<double> values) : size_(size
             for (const double value : {one, other})
                 if (!std::isfinite(value) || value < 0)
                     base::fail("row ", a + 1, ", column ", b + 1, ": ", value,
-                               " is no distance; give numbers of 0 and more");
+                               " is not a distance; give numbers of 0 or more");
             one = other = a == b ? 0 : std::max(one, other);
         }
 }

@@ -1,4 +1,4 @@
-// The places that ranks can take, and which free one is nearest to another.
+// Nearest-free-place queries for greedy rank mapping.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace palmette::topology {
 
-/// How far places are from each other, in any unit, such as the seconds of a message. Symmetric: the worse way counts.
+/// Distance matrix of places, in any unit, such as message latency. Symmetric: the larger of both directions.
 class Distances {
   public:
     /// `values[i * size + j]` from place i to place j; the diagonal is ignored. Throws base::Error unless all are
@@ -32,15 +32,15 @@ class FreePlaces {
     virtual ~FreePlaces() = default;
     virtual std::int32_t size() const = 0;
     virtual void take(std::int32_t place) = 0;
-    /// The free place nearest to `reference`, the first one where several are; -1 when all are taken.
+    /// The free place nearest to `reference`, the first one in a tie; -1 when all are taken.
     virtual std::int32_t nearest(std::int32_t reference) = 0;
 };
 
-/// A look costs the number of places; of equally near ones the lowest number comes first.
+/// O(places) per query; ties go to the lowest number.
 std::unique_ptr<FreePlaces> free_places(const Distances& distances);
 
-/// Place r is where rank r of the job sits; near is what shares an inner group. A look costs the number of levels; of
-/// equally near places the one with the lowest position comes first. `job` must live as long.
+/// Place r is where rank r of the job sits; near means a common inner group. O(levels) per query; ties go to the lowest
+/// position. `job` must outlive it.
 std::unique_ptr<FreePlaces> free_places(const Job& job);
 
 }  // namespace palmette::topology

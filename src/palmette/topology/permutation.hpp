@@ -1,4 +1,4 @@
-// A permutation of 0..n-1 kept as arithmetic runs.
+// A permutation of 0..n-1, stored compressed as arithmetic runs.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 namespace palmette::topology {
 
 /// Which rank sits at which position, or the reverse. Placements that schedulers make (block, cyclic, whole hosts in
-/// any order) have few runs, so that a rank of a large job doesn't keep a table of the job: memory is 12 bytes a run, a
-/// look-up takes log(runs).
+/// any order) have few runs, so that no rank of a large job stores a table of all ranks: 12 bytes per run, O(log runs)
+/// per lookup.
 class Permutation {
   public:
     struct Run {

@@ -14,7 +14,7 @@ namespace {
 
 using base::fail;
 
-/// Larger jobs exist nowhere; what names more is told before it takes gigabytes.
+/// No real job is larger; larger requests are rejected before they allocate gigabytes.
 constexpr std::int64_t most_places = std::int64_t{1} << 24;
 
 /// The first `places` seats, host by host.
@@ -103,11 +103,11 @@ Placement make_placement(const Machine& machine, std::string_view form, std::int
     const bool listed = !(form == "block" || form == "cyclic" || form.starts_with("random:"));
     const std::int64_t total = machine.total_slots();
     if (!listed && ranks > total)
-        fail(ranks, " ranks don't fit: placement '", form, "' has ", total, " places on this machine");
-    // Those of a shuffle are all drawn, whichever the job takes.
+        fail(ranks, " ranks don't fit: placement '", form, "' has ", total, " slots on this machine");
+    // A shuffle draws all slots, however few the job takes.
     const std::int64_t places = ranks > 0 && !form.starts_with("random:") ? ranks : total;
     if (!listed && places > most_places)
-        fail("placement '", form, "' has ", places, " places on this machine, and jobs of at most ", most_places,
+        fail("placement '", form, "' has ", places, " slots on this machine, and jobs of at most ", most_places,
              " ranks are planned; name fewer --ranks or a smaller machine");
     Placement seats;
     if (form == "block") {
@@ -124,7 +124,7 @@ Placement make_placement(const Machine& machine, std::string_view form, std::int
         seats = placement_on_hosts(machine, hosts_in_file(form));
     }
     if (static_cast<std::size_t>(ranks) > seats.size())
-        fail(ranks, " ranks don't fit: placement '", form, "' has ", seats.size(), " places on this machine");
+        fail(ranks, " ranks don't fit: placement '", form, "' has ", seats.size(), " slots on this machine");
     if (ranks > 0) seats.resize(static_cast<std::size_t>(ranks));
     return seats;
 }

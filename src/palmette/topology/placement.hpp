@@ -1,4 +1,4 @@
-// Which rank sits where on a machine.
+// Placement: the host and slot of each rank on a machine.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,7 @@
-// The synthetic form of a machine: "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core". Grammar in
-// docs/reference/topology-json.md.
+// The synthetic form of a machine: its grammar, and the machine that it describes.
+#include "palmette/topology/synthetic.hpp"
+
+#include <algorithm>
 #include <cctype>
 #include <charconv>
 
@@ -13,32 +15,87 @@ using base::cat;
 using base::fail;
 
 namespace {
-// What is larger exists nowhere, and is told before it takes gigabytes.
+// Limits that no real cluster reaches: larger forms are refused before they allocate gigabytes.
 constexpr std::size_t most_levels = 64;
 constexpr std::int32_t most_slots = 1'000'000;
 constexpr std::int64_t most_places = std::int64_t{1} << 24;
+
+constexpr double most_hosts = 1e6;
+
+bool is_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-'; }
+
+SyntheticLevel parse_level(std::string_view text, std::string_view form) {
+    SyntheticLevel level;
+    std::string_view rest = text;
+    for (;;) {
+        std::int32_t count = 0;
+        const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), count);
+        if (error != std::errc() || count < 1)
+            fail("machine '", form, "': '", text, "' must begin with a count of at least 1, like 4node");
+        level.counts.push_back(count);
+        rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
+        if (rest.empty() || rest.front() != '+') break;
+        rest.remove_prefix(1);
+    }
+    rest = base::trim(rest);
+    std::size_t length = 0;
+    while (length < rest.size() && is_name(rest[length])) ++length;
+    if (length == 0 || rest.front() == '-')
+        fail("machine '", form, "': '", text, "' names no level, write it like 4node");
+    level.name = rest.substr(0, length);
+    rest.remove_prefix(length);
+    while (!rest.empty()) {
+        const char mark = rest.front();
+        rest.remove_prefix(1);
+        const std::size_t stop = rest.find_first_of("@~");
+        const std::string_view value = base::trim(rest.substr(0, stop));
+        if (mark == '@')
+            level.up_bytes_per_s = base::parse_rate(value);
+        else if (mark == '~')
+            level.latency_s = base::parse_duration(value);
+        else
+            fail("machine '", form, "': '", text, "': expected @RATE or ~LATENCY after the level's name");
+        rest = stop == std::string_view::npos ? std::string_view() : rest.substr(stop);
+    }
+    return level;
+}
 }  // namespace
+
+std::vector<SyntheticLevel> parse_synthetic(std::string_view form) {
+    if (base::trim(form).empty()) fail("machine '", form, "' is empty: write it like 2leaf:4node:2socket:4core");
+    const auto words = base::split(form, ':');
+    if (words.size() > most_levels) fail("the synthetic machine has more than ", most_levels, " levels");
+    std::vector<SyntheticLevel> levels;
+    bool has_node = false;
+    for (const std::string_view word : words) {
+        SyntheticLevel level = parse_level(base::trim(word), form);
+        for (const SyntheticLevel& before : levels)
+            if (before.name == level.name)
+                fail("machine '", form, "': level '", level.name, "' stands twice; give each level a name of its own");
+        has_node = has_node || level.name == "node";
+        levels.push_back(std::move(level));
+    }
+    if (!has_node) levels.back().name = "node";
+    double groups = 1;
+    for (const SyntheticLevel& level : levels) {
+        groups *= *std::max_element(level.counts.begin(), level.counts.end());
+        if (level.name == "node" ? groups > most_hosts : groups > most_hosts * most_slots)
+            fail("machine '", form, "' has more than a million hosts, or places in a host; write smaller counts");
+        if (level.name == "node") groups = most_hosts;
+    }
+    return levels;
+}
 
 class SyntheticReader {
   public:
-    Machine read(std::string_view spec) {
-        const auto words = base::split(spec, ':');
-        if (words.size() > most_levels) fail("the synthetic machine has more than ", most_levels, " levels");
-        for (const std::string_view item : words) items_.push_back(read_item(base::trim(item), spec));
-        if (items_.empty()) fail("machine '", spec, "' is empty: write it like 2leaf:4node:2socket:4core");
-        std::size_t host = items_.size();
-        for (std::size_t i = 0; i < items_.size(); ++i) {
-            for (std::size_t j = 0; j < i; ++j)
-                if (items_[i].name == items_[j].name)
-                    fail("machine '", spec, "': level '", items_[i].name, "' stands twice");
-            if (items_[i].name == "node") host = i;
-        }
-        if (host == items_.size()) items_[--host].name = "node";
-        for (const Item& item : items_) {
-            const CostSource source = item.latency_s > 0 ? CostSource::given : CostSource::unknown;
+    Machine read(std::string_view form) {
+        items_ = parse_synthetic(form);
+        std::size_t host = 0;
+        while (items_[host].name != "node") ++host;
+        for (const SyntheticLevel& item : items_) {
             LevelCosts costs;
-            costs.latency_s = item.latency_s;
-            costs.source = source;
+            costs.latency_s = item.latency_s.value_or(0);
+            costs.source = costs.latency_s > 0 ? CostSource::given : CostSource::unknown;
             machine_.levels_.push_back({item.name, costs});
         }
         machine_.host_level_ = static_cast<std::int32_t>(host);
@@ -50,51 +107,8 @@ class SyntheticReader {
     }
 
   private:
-    struct Item {
-        std::vector<std::int32_t> counts;
-        std::string name;
-        double up_bytes_per_s = 0;
-        double latency_s = 0;
-    };
-
-    static Item read_item(std::string_view text, std::string_view spec) {
-        Item item;
-        std::string_view rest = text;
-        for (;;) {
-            std::int32_t count = 0;
-            const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), count);
-            if (error != std::errc() || count < 1)
-                fail("machine '", spec, "': '", text, "' must begin with a count of at least 1, like 4node");
-            item.counts.push_back(count);
-            rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
-            if (rest.empty() || rest.front() != '+') break;
-            rest.remove_prefix(1);
-        }
-        std::size_t letters = 0;
-        while (letters < rest.size() &&
-               (std::isalnum(static_cast<unsigned char>(rest[letters])) || rest[letters] == '_'))
-            ++letters;
-        if (letters == 0) fail("machine '", spec, "': '", text, "' names no level, write it like 4node");
-        item.name = rest.substr(0, letters);
-        rest.remove_prefix(letters);
-        while (!rest.empty()) {
-            const char mark = rest.front();
-            rest.remove_prefix(1);
-            const std::size_t stop = rest.find_first_of("@~");
-            const std::string_view value = rest.substr(0, stop);
-            if (mark == '@')
-                item.up_bytes_per_s = base::parse_rate(value);
-            else if (mark == '~')
-                item.latency_s = base::parse_duration(value);
-            else
-                fail("machine '", spec, "': '", text, "': expected @RATE or ~LATENCY after the level's name");
-            rest = stop == std::string_view::npos ? std::string_view() : rest.substr(stop);
-        }
-        return item;
-    }
-
     std::int32_t next_count(std::size_t level) {
-        const Item& item = items_[level];
+        const SyntheticLevel& item = items_[level];
         return item.counts[static_cast<std::size_t>(parents_seen_[level]++) % item.counts.size()];
     }
 
@@ -154,11 +168,11 @@ class SyntheticReader {
 
     Machine machine_;
     std::int64_t places_ = 0;
-    std::vector<Item> items_;
+    std::vector<SyntheticLevel> items_;
     std::vector<std::int32_t> made_;
     std::vector<std::int64_t> parents_seen_;
 };
 
-Machine Machine::synthetic(std::string_view spec) { return SyntheticReader().read(spec); }
+Machine Machine::synthetic(std::string_view form) { return SyntheticReader().read(form); }
 
 }  // namespace palmette::topology

@@ -1,4 +1,4 @@
-/* What one rank moves in its own memory, in blocks that walk through more memory than the caches next to the core hold.
+/* Copy and reduction bandwidth of one rank, in blocks that stride through more memory than the private caches hold.
  */
 #ifndef CALIBRATE_MEMORY_H
 #define CALIBRATE_MEMORY_H
@@ -14,7 +14,7 @@ static void add_block(float* restrict sum, const float* restrict other, size_t c
     for (size_t i = 0; i < count; ++i) sum[i] += other[i];
 }
 
-/* Bytes per second copied and bytes of result per second reduced, each over `seconds`; 0 without memory. */
+/* Bytes per second copied and bytes of result per second reduced, each over `seconds`; 0 if allocation fails. */
 static void memory_rates(size_t block, double seconds, double rates[2]) {
     rates[0] = rates[1] = 0;
     block -= block % sizeof(float);
@@ -34,7 +34,7 @@ static void memory_rates(size_t block, double seconds, double rates[2]) {
                               block / sizeof(float));
                 else
                     memcpy(to + i * block, from + i * block, block);
-                __asm__ volatile("" : : "r"(to) : "memory"); /* what nobody reads would not be moved */
+                __asm__ volatile("" : : "r"(to) : "memory"); /* keeps the compiler from eliminating the copy */
                 done += (double)block;
                 elapsed_s = now_s() - begin_s;
             }

@@ -1,11 +1,14 @@
-/* A line of the dialogue: what to measure, with which numbers, on which ranks.
+/* A request of the dialogue: one line that names an experiment, its parameters and the pairs of ranks.
  *
- *   pingpong BYTES TRIPS A:B...         time of half a round trip, each pair at the same time as the others
- *   star BYTES TRIPS A:B A:C...         the same, of one rank with others in turn: smallest, lower quartile and median
- * of each overhead BYTES COUNT WAIT A:B...    time in a send, and time in the receive of a message that came WAIT
- * seconds ago burst BYTES COUNT TRIPS A:B...      time of COUNT sends back to back and the answer to the last stream
- * BYTES WARM SECONDS A:B...    bytes per second of messages of BYTES, all flows at the same time memory BYTES SECONDS
- * R:R...         bytes per second copied, then reduced, by rank R in its own memory end */
+ *     pingpong BYTES TRIPS A:B...       half of a round trip; all pairs concurrently
+ *     star BYTES TRIPS A:B A:C...       the same, of one rank with others in turn: minimum, lower quartile and
+ *                                       median of each
+ *     overhead BYTES COUNT WAIT A:B...  time in a send, and in the receive of a message that arrived WAIT seconds ago
+ *     burst BYTES COUNT TRIPS A:B...    time of COUNT back-to-back sends and the answer to the last
+ *     stream BYTES WARM SECONDS A:B...  bytes per second of messages of BYTES; all flows concurrently
+ *     memory BYTES SECONDS R:R...       bytes per second copied, then reduced, by rank R in its own memory
+ *     end
+ */
 #ifndef CALIBRATE_REQUEST_H
 #define CALIBRATE_REQUEST_H
 
@@ -36,8 +39,8 @@ struct kind {
 static const struct kind kinds[] = {{"pingpong", 2}, {"star", 2},   {"overhead", 3}, {"burst", 3},
                                     {"stream", 3},   {"memory", 2}, {"end", 0}};
 
-/* Whether a rank would take part in two pairs at once, or be its own partner where that makes no sense: both would wait
- * forever. */
+/* Whether a rank is part of two pairs, or its own partner in an experiment that needs two ranks: both would deadlock.
+ */
 static bool is_entangled(const struct request* r, int ranks) {
     const bool star = !strcmp(r->what, "star"), alone = !strcmp(r->what, "memory");
     char* busy = calloc((size_t)ranks, 1);
@@ -51,7 +54,7 @@ static bool is_entangled(const struct request* r, int ranks) {
     return entangled;
 }
 
-/* Read a line; it is cut up. Returns what is wrong with it, or NULL. */
+/* Parses a line in place. Returns what is wrong with it, or NULL. */
 static const char* read_request(struct request* r, char* line, int ranks) {
     char *save, *word = strtok_r(line, " \n", &save);
     const struct kind* kind = NULL;

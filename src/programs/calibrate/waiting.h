@@ -1,4 +1,4 @@
-/* Waiting that leaves the processor to others: ranks that have no part in an experiment must not disturb it by polling.
+/* Waiting with backoff sleeps instead of polling: idle ranks must not disturb an experiment.
  */
 #ifndef CALIBRATE_WAITING_H
 #define CALIBRATE_WAITING_H
@@ -18,34 +18,34 @@ static void sleep_s(double seconds) {
     nanosleep(&t, NULL);
 }
 
-/* The next nap after one of this length: short at first, so that a quick answer is met quickly. */
-static double longer(double nap_s) { return nap_s < 2e-3 ? nap_s * 1.5 : nap_s; }
+/* The next backoff sleep after one of this length: short at first, for a low response latency. */
+static double next_backoff(double backoff_s) { return backoff_s < 2e-3 ? backoff_s * 1.5 : backoff_s; }
 
-static void wait_napping(MPI_Request* request) {
-    double nap_s = 100e-6;
-    for (int done = 0;; nap_s = longer(nap_s)) {
+static void wait_with_backoff(MPI_Request* request) {
+    double backoff_s = 100e-6;
+    for (int done = 0;; backoff_s = next_backoff(backoff_s)) {
         PMPI_Test(request, &done, MPI_STATUS_IGNORE);
         if (done) return;
-        sleep_s(nap_s);
+        sleep_s(backoff_s);
     }
 }
 
 /* Wait for a message without receiving it. Returns its length in doubles. */
-static int probe_napping(int from, int tag) {
-    double nap_s = 100e-6;
-    for (;; nap_s = longer(nap_s)) {
-        int there = 0, count = 0;
+static int probe_with_backoff(int from, int tag) {
+    double backoff_s = 100e-6;
+    for (;; backoff_s = next_backoff(backoff_s)) {
+        int found = 0, count = 0;
         MPI_Status status;
-        PMPI_Iprobe(from, tag, MPI_COMM_WORLD, &there, &status);
-        if (there) {
+        PMPI_Iprobe(from, tag, MPI_COMM_WORLD, &found, &status);
+        if (found) {
             PMPI_Get_count(&status, MPI_DOUBLE, &count);
             return count;
         }
-        sleep_s(nap_s);
+        sleep_s(backoff_s);
     }
 }
 
-/* Let time pass: asleep at first, awake at the end, so that what comes next doesn't pay for waking up. */
+/* Waits: sleeps first and spins at the end, so that the wake-up latency doesn't add to the next measurement. */
 static void pass_time(double seconds) {
     const double end_s = now_s() + seconds, awake_s = 200e-6;
     if (seconds > awake_s) sleep_s(seconds - awake_s);

@@ -1,4 +1,4 @@
-/* What collbench and tune share: the work of a cell, and checking its result. */
+/* Shared by collbench and tune: buffers of a cell, and verification of its result. */
 #ifndef COLLBENCH_CELL_H
 #define COLLBENCH_CELL_H
 
@@ -13,8 +13,8 @@ static struct work make_work(const struct collective* c, size_t size, int root) 
     if (blocks && (bytes_of_all(w.send_counts, &w) > INT_MAX || bytes_of_all(w.recv_counts, &w) > INT_MAX))
         stop("%s of %zu bytes on %d ranks: more than 2 GiB a rank", c->name, size, ranks);
     w.received = recv_bytes(c, &w);
-    w.send = room(1, send_bytes(c, &w) + GUARD);
-    w.recv = room(1, w.received + GUARD);
+    w.send = allocate(1, send_bytes(c, &w) + GUARD);
+    w.recv = allocate(1, w.received + GUARD);
     put_sent(c, &w);
     return w;
 }
@@ -25,8 +25,7 @@ static void free_work(struct work* w) {
     free(w->recv);
 }
 
-/* Let the last rank come late to a barrier. Returns whether this rank left before that one came; clocks must be the
- * same. */
+/* Delays the last rank of a barrier. Returns whether this rank left before that one entered; needs a common clock. */
 static bool leaves_early(const struct collective* c, const struct work* w, enum variant variant, int* error) {
     PMPI_Barrier(MPI_COMM_WORLD);
     if (my_rank == ranks - 1) sleep_until(now_s() + 2e-3);
@@ -38,8 +37,8 @@ static bool leaves_early(const struct collective* c, const struct work* w, enum 
     return left_s < last_s;
 }
 
-/* Call once and compare the whole receive buffer, also where nothing may be written. Returns on how many ranks it is
- * wrong; the first of them says what. */
+/* Calls once and verifies the whole receive buffer, guard included. Returns the number of ranks with a wrong result;
+ * the first of them reports it. */
 static int check(const struct collective* c, const struct work* w, enum variant variant, const char* called,
                  bool shared_clock) {
     unsigned char* expected = expect(c, w);
@@ -56,7 +55,7 @@ static int check(const struct collective* c, const struct work* w, enum variant 
     PMPI_Allreduce(&mine, &wrong, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     PMPI_Allreduce(&first, &lowest, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
     if (lowest == my_rank && early)
-        fprintf(stderr, PROGRAM ": %s under %s: rank %d left before rank %d came\n", c->name, called, my_rank,
+        fprintf(stderr, PROGRAM ": %s under %s: rank %d left before rank %d entered\n", c->name, called, my_rank,
                 ranks - 1);
     else if (lowest == my_rank && differs)
         fprintf(stderr,
@@ -69,8 +68,8 @@ static int check(const struct collective* c, const struct work* w, enum variant 
     return wrong;
 }
 
-/* What ranks agree on before and after each call goes through PMPI_Bcast and PMPI_Reduce. Short calls of the MPI alone
- * would find their code and memory warm and palmette's not: they follow one of their own variant that isn't timed. */
+/* The harness itself uses PMPI_Bcast and PMPI_Reduce before and after each call, which warms the caches for short calls
+ * of the MPI, but not for palmette's. So each short call follows an untimed one of its own variant. */
 enum { primed_up_to = 64 << 10 };
 
 #endif

@@ -1,4 +1,4 @@
-/* The collectives that collbench knows: one row each, with what is sent, what must arrive, and the call. */
+/* The collectives that collbench knows: one row each, with send and receive buffers, expected result, and the call. */
 #ifndef COLLBENCH_COLLECTIVES_H
 #define COLLBENCH_COLLECTIVES_H
 
@@ -10,13 +10,13 @@
 
 enum shape { NOTHING, BLOCK, BLOCKS }; /* BLOCKS: one for each rank, in rank order */
 enum place { EVERYWHERE, AT_ROOT };
-/* MOVE: bytes go somewhere. The others add up elements of type unsigned: over all ranks, those up to one's own, those
- * before. */
+/* MOVE: data movement. The others are sums of elements of type unsigned: over all ranks, inclusive scan, exclusive
+ * scan. */
 enum effect { MOVE, SUM, SUM_TO, SUM_BEFORE };
 /* UNEVEN: blocks of about 1/2, 1 and 3/2 of the size by the rank that they belong to; PAIRWISE: by sender and receiver.
  */
 enum lengths { EVEN, UNEVEN, PAIRWISE };
-enum variant { ALONE, PALMETTE }; /* the MPI by itself (PMPI_X), and whatever stands in front of it (MPI_X) */
+enum variant { ALONE, PALMETTE }; /* the MPI by itself (PMPI_X), and what is interposed (MPI_X) */
 
 /* The arguments of one cell, the same for each of its calls. */
 struct work {
@@ -25,7 +25,7 @@ struct work {
     size_t size;                                                  /* bytes a block, on average */
     int count;                                                    /* the size as a count of bytes */
     int elements;                                                 /* the size as a count of unsigned */
-    int *send_counts, *send_offsets, *recv_counts, *recv_offsets; /* bytes, by rank; the same twice unless PAIRWISE */
+    int *send_counts, *send_offsets, *recv_counts, *recv_offsets; /* bytes, by rank; identical unless PAIRWISE */
     int* element_counts;                                          /* of unsigned, by rank */
     MPI_Datatype* types;                                          /* MPI_BYTE for each rank */
     unsigned char *send, *recv;
@@ -69,7 +69,7 @@ struct work {
     ROW(scan, Scan, BLOCK, EVERYWHERE, BLOCK, EVERYWHERE, SUM_TO, EVEN, (ADD_UP, ALL))                               \
     ROW(exscan, Exscan, BLOCK, EVERYWHERE, BLOCK, EVERYWHERE, SUM_BEFORE, EVEN, (ADD_UP, ALL))
 
-/* Nonblocking ones: started and waited for. */
+/* Nonblocking collectives: start and wait. */
 #define COLLBENCH_NONBLOCKING_ROWS(ROW)                                                                      \
     ROW(iallgather, Iallgather, BLOCK, EVERYWHERE, BLOCKS, EVERYWHERE, MOVE, EVEN,                           \
         (SEND_EVEN, RECV_EVEN, ALL, request))                                                                \
@@ -138,8 +138,8 @@ static const struct collective* find_collective(const char* name) {
 
 static bool has_data(const struct collective* c) { return c->send_shape != NOTHING || c->recv_shape != NOTHING; }
 
-/* Bytes of the block that goes from one rank to another; of one that belongs to a rank both are that rank. Three
- * neighbours have three times the size together. Sums are of whole elements. */
+/* Bytes of the block from one rank to another; for a block that belongs to a rank, both are that rank. The mean over
+ * three neighbours is the size. Sums consist of whole elements. */
 static size_t block_bytes(const struct collective* c, size_t size, int from, int to) {
     const size_t unit = c->effect == MOVE ? 1 : sizeof(unsigned), half = size / unit / 2 * unit;
     const int kind = c->lengths == EVEN ? 1 : c->lengths == UNEVEN ? to % 3 : (from + 2 * to) % 3;
@@ -154,7 +154,7 @@ static uint64_t mixed(uint64_t a, uint64_t b) {
     return z ^ (z >> 31);
 }
 
-/* Byte i of what `source` sends to `target`; to all the same: target 0. */
+/* Byte i of what `source` sends to `target`; target 0 where all get the same. */
 static unsigned char byte_of(int source, int target, size_t i) {
     return (unsigned char)((mixed((uint64_t)source + 1, (uint64_t)target) + i * 0x9e3779b97f4a7c15u) >> 56);
 }
@@ -194,7 +194,7 @@ static size_t recv_bytes(const struct collective* c, const struct work* w) {
     return c->recv_shape == BLOCK ? (size_t)w->recv_counts[w->rank] : bytes_of_all(w->recv_counts, w);
 }
 
-/* Fill the send buffer; for collectives without one, the root's receive buffer. */
+/* Fills the send buffer; for collectives without one, the root's receive buffer. */
 static void put_sent(const struct collective* c, const struct work* w) {
     if (!takes_part(c->send_place, w)) return;
     if (c->send_shape == NOTHING) {
@@ -209,7 +209,7 @@ static void put_sent(const struct collective* c, const struct work* w) {
     }
 }
 
-/* Whether the standard says what a rank receives: it leaves open what the first rank of an exscan gets. */
+/* Whether the result of a rank is defined: that of the first rank of an exscan is undefined. */
 static bool is_defined(const struct collective* c, const struct work* w) {
     return c->effect != SUM_BEFORE || w->rank > 0;
 }

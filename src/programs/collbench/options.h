@@ -22,33 +22,34 @@ struct options {
     struct cell* cells; /* --cells, instead of all collectives in all sizes */
     int cell_count;
     struct measuring how;
-    double limit_s; /* a cell ends after that long even with too few pairs; 0: it doesn't */
+    double limit_s; /* time limit of a cell, even with too few pairs; 0: none */
     int min_pairs, max_pairs, root;
     bool pass_through;
 };
 
 static const char usage[] =
     "Usage: collbench [OPTION]...   under mpiexec\n"
-    "Times collectives called as PMPI_X (the MPI alone) and as MPI_X (what is preloaded), in turns in one job.\n"
+    "Times collectives called as PMPI_X (the MPI alone) and as MPI_X (what is preloaded), interleaved in one job.\n"
     "  --collectives A,B,...   default gather,scatter,allgather; --list names all\n"
     "  --sizes N,N,...         bytes a block, or of the vector; default 64,1024,16384,65536,262144; none for a "
     "barrier\n"
     "  --cells A:N,B:N,...     these collectives and sizes only, instead of both lists\n"
     "  --seconds S             time a cell, 2\n"
     "  --limit S               after this time a cell ends with 3 pairs, too; 0, the default: never\n"
-    "  --min-iterations N      pairs of calls that start in time a cell, 8; gives up after 4 N pairs\n"
+    "  --min-iterations N      pairs of calls that start in time, per cell, 8; stops after 4 N pairs\n"
     "  --max-iterations N      pairs a cell at most, 1000\n"
-    "  --warmup N              pairs of calls before, 6: some MPIs change their mind after 5\n"
+    "  --warmup N              warm-up pairs of calls, 6: some MPIs switch algorithms after 5\n"
     "  --root R                default 0\n"
     "  --clock shared|barrier  shared: all ranks read one CLOCK_MONOTONIC and start at an agreed time;\n"
     "                          barrier: each rank times itself after a barrier, which hides part of the time\n"
     "  --wait sleep|spin       for the start: spin only with a core for each rank; default sleep\n"
-    "  --window-us U           from agreeing on a start to the start, at least; 2000\n"
+    "  --window-us U           lead time from the agreement on a common start to that start, at least; 2000\n"
     "  --seed N                of the order within the pairs, 1\n"
     "  --pass-through          instead: loops of calls as PMPI_X and as MPI_X, a pair for each of --max-iterations\n"
     "  --output FILE           JSON lines, written by rank 0; default standard output\n";
 
-static const char* parse_collectives(struct options* o, char* list, const char** at) {
+static const char* parse_collectives(void* target, char* list, const char** at) {
+    struct options* o = target;
     o->chosen_count = 0;
     for (char *save, *word = strtok_r(list, ",", &save); word; word = strtok_r(NULL, ",", &save)) {
         *at = word;
@@ -61,7 +62,8 @@ static const char* parse_collectives(struct options* o, char* list, const char**
     return o->chosen_count ? NULL : "no collective is named";
 }
 
-static const char* parse_sizes(struct options* o, char* list, const char** at) {
+static const char* parse_sizes(void* target, char* list, const char** at) {
+    struct options* o = target;
     o->size_count = 0;
     for (char *save, *word = strtok_r(list, ",", &save); word; word = strtok_r(NULL, ",", &save)) {
         *at = word;
@@ -73,7 +75,8 @@ static const char* parse_sizes(struct options* o, char* list, const char** at) {
     return o->size_count ? NULL : "no size is given";
 }
 
-static const char* parse_cells(struct options* o, char* list, const char** at) {
+static const char* parse_cells(void* target, char* list, const char** at) {
+    struct options* o = target;
     free(o->cells);
     o->cells = malloc(MOST_CELLS * sizeof *o->cells);
     if (!o->cells) return "no memory for a list of cells";
@@ -95,17 +98,6 @@ static const char* parse_cells(struct options* o, char* list, const char** at) {
 
 /* Set `o` from the command line. Returns NULL, or what is wrong with the option in *at. Does no output. */
 static const char* parse_options(struct options* o, int argc, char** argv, bool* list, const char** at) {
-    static const struct option known[] = {{"collectives", 1, NULL, 'c'},
-                                          {"sizes", 1, NULL, 's'},
-                                          {"cells", 1, NULL, 'C'},
-                                          {"min-iterations", 1, NULL, 'm'},
-                                          {"max-iterations", 1, NULL, 'M'},
-                                          {"limit", 1, NULL, 'L'},
-                                          {"root", 1, NULL, 'r'},
-                                          {"pass-through", 0, NULL, 'P'},
-                                          {"list", 0, NULL, 'l'},
-                                          MEASURING_OPTIONS,
-                                          {NULL, 0, NULL, 0}};
     *o = (struct options){.chosen = {&collectives[0], &collectives[1], &collectives[2]},
                           .chosen_count = 3,
                           .sizes = {64, 1024, 16384, 65536, 262144},
@@ -113,47 +105,16 @@ static const char* parse_options(struct options* o, int argc, char** argv, bool*
                           .how = {.seconds = 2, .warmup = 6, .window_s = 2e-3, .seed = 1, .shared_clock = true},
                           .min_pairs = 8,
                           .max_pairs = 1000};
-    opterr = 0;
-    double value;
-    const char* wrong = NULL;
-    for (int option; !wrong && (option = getopt_long(argc, argv, "", known, NULL)) != -1;) {
-        *at = optarg ? optarg : argv[optind - 1];
-        switch (option) {
-            case 'c':
-                wrong = parse_collectives(o, optarg, at);
-                break;
-            case 's':
-                wrong = parse_sizes(o, optarg, at);
-                break;
-            case 'C':
-                wrong = parse_cells(o, optarg, at);
-                break;
-            case 'L':
-                if (!parse_number(optarg, 0, 1e6, &o->limit_s)) wrong = "--limit takes a number, 0 or more";
-                break;
-            case 'm':
-                wrong = parse_count(&o->min_pairs, 1, "--min-iterations takes 1 to 1000000");
-                break;
-            case 'M':
-                wrong = parse_count(&o->max_pairs, 1, "--max-iterations takes 1 to 1000000");
-                break;
-            case 'r':
-                if (!parse_whole(optarg, 0, INT_MAX, &value))
-                    wrong = "--root takes a rank";
-                else
-                    o->root = (int)value;
-                break;
-            case 'P':
-                o->pass_through = true;
-                break;
-            case 'l':
-                *list = true;
-                break;
-            default:
-                wrong = parse_measuring(&o->how, option);
-        }
-    }
-    if (!wrong && optind < argc) *at = argv[optind], wrong = "an argument that belongs to no option";
+    const struct option_row rows[] = {{"collectives", PARSED, o, 0, parse_collectives},
+                                      {"sizes", PARSED, o, 0, parse_sizes},
+                                      {"cells", PARSED, o, 0, parse_cells},
+                                      {"limit", NUMBER, &o->limit_s, 0, NULL},
+                                      {"min-iterations", COUNT, &o->min_pairs, 1, NULL},
+                                      {"max-iterations", COUNT, &o->max_pairs, 1, NULL},
+                                      {"root", COUNT, &o->root, 0, NULL},
+                                      {"pass-through", FLAG, &o->pass_through, 0, NULL},
+                                      {"list", FLAG, list, 0, NULL}};
+    const char* wrong = parse_command_line(rows, sizeof rows / sizeof *rows, &o->how, argc, argv, at);
     if (!wrong && o->min_pairs > o->max_pairs) *at = "--min-iterations", wrong = "more than --max-iterations";
     return wrong;
 }

@@ -1,4 +1,4 @@
-/* What rank 0 writes: JSON lines. */
+/* Output of rank 0: JSON lines. */
 #ifndef COLLBENCH_OUTPUT_H
 #define COLLBENCH_OUTPUT_H
 
@@ -29,14 +29,14 @@ static bool palmette_is_loaded(void) {
     return found;
 }
 
-/* What the job is: which MPI, which host each rank is on, and on how many ranks palmette is loaded. Collective. */
+/* Writes the job: MPI version, host of each rank, and the number of ranks with palmette loaded. Collective. */
 static void put_job(FILE* out, const char* format, bool shared_clock, uint64_t seed) {
     char version[MPI_MAX_LIBRARY_VERSION_STRING] = "", name[MPI_MAX_PROCESSOR_NAME] = "", mine[NAME_BYTES] = "";
     int length, loaded = palmette_is_loaded(), loaded_on = 0;
     PMPI_Get_library_version(version, &length);
     PMPI_Get_processor_name(name, &length);
     memcpy(mine, name, (size_t)length < NAME_BYTES ? (size_t)length : NAME_BYTES - 1);
-    char* hosts = room((size_t)ranks, NAME_BYTES);
+    char* hosts = allocate((size_t)ranks, NAME_BYTES);
     PMPI_Gather(mine, NAME_BYTES, MPI_CHAR, hosts, NAME_BYTES, MPI_CHAR, 0, MPI_COMM_WORLD);
     PMPI_Reduce(&loaded, &loaded_on, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
     if (out) {

@@ -1,8 +1,8 @@
-/* How much of a nonblocking collective's time is hidden behind computation.
+/* Communication-computation overlap: the share of a nonblocking collective's time hidden behind computation.
  *
- * The same computation runs between start and wait under both variants: as long as the slower variant's call takes by
- * itself, in slices after each of which the program calls MPI_Test once, as programs do that want progress. What the
- * call and the computation take together is less than the sum of both by the time that was hidden. */
+ * The same computation runs between start and wait under both variants: as long as the slower variant's call without
+ * computation, in slices, each followed by one MPI_Test, as programs do to drive progress. The hidden time is the sum
+ * of both times minus the time of call and computation together. */
 #ifndef COLLBENCH_OVERLAP_H
 #define COLLBENCH_OVERLAP_H
 
@@ -12,7 +12,7 @@
 
 enum { OVERLAP_SLICES = 16, FEWEST_OVERLAPS = 5, MOST_OVERLAPS = 50 };
 
-/* Rank 0's count. `hidden`: share of the call's own time, 0 to 1, by variant. */
+/* Valid on rank 0. `hidden`: share of the call's own time, 0 to 1, by variant. */
 struct overlap {
     double computed_s;
     double hidden[2];
@@ -25,7 +25,7 @@ static double median_of(double* values, int count) {
     return middle(values, count);
 }
 
-/* Start, compute and call MPI_Test in turns, and wait. */
+/* Starts, alternates computation and MPI_Test, and waits. */
 static void call_and_compute(const struct collective* c, const struct work* w, enum variant variant, double computed_s,
                              bool spin) {
     MPI_Request request;
@@ -49,8 +49,8 @@ static void call_and_compute(const struct collective* c, const struct work* w, e
         MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
-/* Collective. `by_itself_s`: the median time of the call by variant, on rank 0. Takes `seconds` at most, but for the
- * fewest samples. */
+/* Collective. `by_itself_s`: the median time of the call by variant, on rank 0. Takes at most `seconds`, apart from the
+ * minimum number of samples. */
 static struct overlap measure_overlap(const struct collective* c, const struct work* w, struct timing* t,
                                       const double by_itself_s[2], double seconds) {
     struct overlap result = {by_itself_s[ALONE] > by_itself_s[PALMETTE] ? by_itself_s[ALONE] : by_itself_s[PALMETTE],

@@ -1,5 +1,5 @@
-/* What a call costs that a preloaded library passes through: the same call in tight loops as PMPI_X and as MPI_X, in
- * turns. */
+/* Overhead of calls that a preloaded library passes through: the same call in tight loops as PMPI_X and as MPI_X,
+ * alternating. */
 #ifndef COLLBENCH_PASS_THROUGH_H
 #define COLLBENCH_PASS_THROUGH_H
 
@@ -33,7 +33,7 @@ static const struct pass_through passes[] = {
 };
 enum { PASSES = sizeof passes / sizeof passes[0] };
 
-/* Nanoseconds a call of one loop on this rank; no loop takes longer than 50 ms where a rank has its core. */
+/* Nanoseconds a call of one loop on this rank; no loop takes longer than 50 ms unless oversubscribed. */
 static double loop_ns(const struct pass_through* p, enum variant variant, int calls, unsigned char* buffer) {
     PMPI_Barrier(MPI_COMM_WORLD);
     int (*const call)(unsigned char*) = p->call[variant];
@@ -42,13 +42,13 @@ static double loop_ns(const struct pass_through* p, enum variant variant, int ca
     return (now_s() - begin_s) * 1e9 / calls;
 }
 
-/* Measure and write one event for each call, on rank 0. Collective. `alone_ns` and `palmette_ns` have room for `rounds`
- * values. */
+/* Measure and write one event for each call, on rank 0. Collective. `alone_ns` and `palmette_ns` hold `rounds` values.
+ */
 static void run_passes(FILE* out, int rounds, double* const ns[2], uint64_t* random) {
     unsigned char buffer[16] = {0};
     for (int i = 0; i < PASSES; ++i) {
         const struct pass_through* p = &passes[i];
-        /* Where ranks have to take turns on a core a call can take a thousand times as long: fewer calls then. */
+        /* With oversubscribed cores a call can take a thousand times as long: fewer calls then. */
         double first_ns = loop_ns(p, ALONE, 100, buffer);
         PMPI_Bcast(&first_ns, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
         const double fitting = 50e6 / (first_ns > 1 ? first_ns : 1);
@@ -57,7 +57,7 @@ static void run_passes(FILE* out, int rounds, double* const ns[2], uint64_t* ran
         for (int round = 0; round < rounds; ++round) {
             *random = mixed(*random, 1);
             for (int turn = 0; turn < 2; ++turn) {
-                /* All ranks draw the same order: they start from the same seed. */
+                /* All ranks draw the same order: the seed is the same. */
                 const enum variant variant = (turn == 0) == (bool)(*random >> 63) ? PALMETTE : ALONE;
                 ns[variant][round] = loop_ns(p, variant, calls, buffer);
             }

@@ -1,4 +1,4 @@
-/* Times in order. */
+/* Sorting of times, and their median. */
 #ifndef COLLBENCH_SORTED_H
 #define COLLBENCH_SORTED_H
 

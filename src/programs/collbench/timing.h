@@ -1,5 +1,5 @@
-/* Common start times. Ranks that start one after the other would hide part of a collective's time, and a barrier before
- * each call lets them do so: measured that way, a gather can look four times faster than the links allow. */
+/* Window-based common start times. Staggered starts, which a barrier before each call permits, hide part of a
+ * collective's time: measured that way, a gather can appear four times faster than the links allow. */
 #ifndef COLLBENCH_TIMING_H
 #define COLLBENCH_TIMING_H
 
@@ -12,19 +12,19 @@
 static const double longest_window_s = 0.25;
 static const double woken_before_s = 300e-6;
 
-/* A call: how much too late the news of its start came, how late it was started, its time from the common start on, and
- * that start. */
+/* A call: by how much the agreed start was missed, how late the call started, its time from the common start, and that
+ * start. */
 struct call {
     double missed_s, late_s, time_s, start_s;
 };
 
 struct timing {
-    bool shared_clock; /* CLOCK_MONOTONIC is one clock for all ranks */
-    bool spin;         /* there is a core for each rank: wait for the start without sleeping to the end */
-    double window_s;   /* from rank 0's decision to the start; grows while ranks miss it. Rank 0's counts. */
+    bool shared_clock; /* CLOCK_MONOTONIC is common to all ranks */
+    bool spin;         /* not oversubscribed: spin before the start instead of sleeping */
+    double window_s;   /* lead time of the start; doubled while ranks miss it. Valid on rank 0. */
     double shortest_window_s;
-    double start_s;   /* of the call at hand */
-    struct call mine; /* the call at hand, on this rank */
+    double start_s;   /* of the current call */
+    struct call mine; /* the current call, on this rank */
 };
 
 static double now_s(void) {
@@ -36,8 +36,8 @@ static double now_s(void) {
 static void sleep_until(double time_s) {
     struct timespec t = {.tv_sec = (time_t)time_s, .tv_nsec = 0};
     t.tv_nsec = (long)((time_s - (double)t.tv_sec) * 1e9);
-    /* The kernel may wake a sleeper 50 us late to save power, which would count as time of the call. Only here: the
-     * naps of a polling MPI shall stay naps. */
+    /* The default timer slack may delay the wake-up by 50 us, which would count as time of the call. Set only here:
+     * backoff sleeps of the MPI keep their slack. */
     prctl(PR_SET_TIMERSLACK, 1L, 0L, 0L, 0L);
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR) continue;
     prctl(PR_SET_TIMERSLACK, 0L, 0L, 0L, 0L);
@@ -48,7 +48,7 @@ static void wait_until(double time_s, bool spin) {
     while (spin && now_s() < time_s) continue;
 }
 
-/* Agree with all ranks on one more call, and start it. `more` counts on rank 0; returns whether there is one. */
+/* Agrees with all ranks on one more call, and starts it. `more` is that of rank 0; returns whether there is one. */
 static bool start_together(struct timing* t, bool more) {
     double start_s = more ? now_s() + t->window_s : -1;
     PMPI_Bcast(&start_s, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
@@ -66,8 +66,7 @@ static bool start_together(struct timing* t, bool more) {
     return true;
 }
 
-/* Call this right after the call. Returns, on rank 0, the largest values over all ranks, when nobody is in the call any
- * more. */
+/* To be called right after the call. Returns, on rank 0, the maxima over all ranks, once all have left the call. */
 static struct call finish_together(struct timing* t) {
     t->mine.time_s = now_s() - t->start_s;
     double mine[] = {t->mine.missed_s, t->mine.late_s, t->mine.time_s}, worst[] = {0, 0, 0};
@@ -78,7 +77,7 @@ static struct call finish_together(struct timing* t) {
     return (struct call){worst[0], worst[1], worst[2], t->start_s};
 }
 
-/* Whether a call started in time on all ranks: palmette.measure.statistics leaves out those that didn't. */
+/* Whether a call started in time on all ranks: palmette.measure.statistics excludes others. */
 static bool in_time(struct call worst) { return worst.late_s <= 2e-3 || worst.late_s <= 0.1 * worst.time_s; }
 
 #endif

@@ -1,4 +1,4 @@
-/* The arguments of one cell's calls, and whether a result is right: also for programs that wait in their own way. */
+/* The arguments of one cell's calls, and verification of results; independent of the method of timing. */
 #ifndef COLLBENCH_WORK_H
 #define COLLBENCH_WORK_H
 
@@ -17,8 +17,8 @@ static struct work make_arguments(const struct collective* c, MPI_Comm comm, siz
                      .count = (int)size,
                      .elements = (int)(size / sizeof(unsigned))};
     int** const lists[] = {&w.send_counts, &w.send_offsets, &w.recv_counts, &w.recv_offsets, &w.element_counts};
-    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; ++i) *lists[i] = room((size_t)ranks, sizeof(int));
-    w.types = room((size_t)ranks, sizeof(MPI_Datatype));
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; ++i) *lists[i] = allocate((size_t)ranks, sizeof(int));
+    w.types = allocate((size_t)ranks, sizeof(MPI_Datatype));
     size_t sent = 0, received = 0;
     const bool pairs = c->lengths == PAIRWISE;
     for (int r = 0; r < ranks; ++r) {
@@ -40,11 +40,10 @@ static void free_arguments(struct work* w) {
     free(w->types);
 }
 
-/* Fill the buffers for a call that is checked. Returns what the receive buffer must hold after it, also where nothing
- * may be written. */
+/* Fills the buffers for a verified call. Returns the expected receive buffer, guard included. */
 static unsigned char* expect(const struct collective* c, const struct work* w) {
     const size_t bytes = w->received + GUARD;
-    unsigned char* expected = room(1, bytes);
+    unsigned char* expected = allocate(1, bytes);
     memset(expected, UNTOUCHED, bytes);
     memset(w->recv, UNTOUCHED, bytes);
     put_expected(c, w, expected);
@@ -52,7 +51,7 @@ static unsigned char* expect(const struct collective* c, const struct work* w) {
     return expected;
 }
 
-/* The first byte received that isn't what was expected; `received` + GUARD where all are. */
+/* Index of the first wrong byte received; `received` + GUARD where there is none. */
 static size_t first_wrong(const struct collective* c, const struct work* w, const unsigned char* expected) {
     const size_t bytes = w->received + GUARD;
     size_t at = is_defined(c, w) ? 0 : w->received;

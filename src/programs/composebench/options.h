@@ -8,14 +8,14 @@
 
 static const char usage[] =
     "composebench --cell NAME:BYTES [--factoring TEXT...] [--cell ...] [OPTION...]\n"
-    "  --cell NAME:BYTES    a composition by name; the factorings behind it are measured beside the MPI's collective\n"
+    "  --cell NAME:BYTES    a composition by name; the factorings after it are compared with the MPI's collective\n"
     "  --factoring TEXT     as palmette_plan_make takes it: 'method=ring,direct pipeline=16'\n"
     "  --root R             (0)\n"
     "  --seconds S          time for a cell (2)\n"
     "  --min-iterations N   rounds a cell, at least (5)\n"
     "  --max-iterations N   at most (200)\n"
     "  --warmup N           rounds before them (2)\n"
-    "  --drop RATIO         leave out what is slower than the fastest by more, from the third round on (0: nothing)\n"
+    "  --drop RATIO         drop what is slower than the fastest by more, from the third round on (0: nothing)\n"
     "  --clock KIND         shared or barrier (shared)\n"
     "  --wait KIND          sleep or spin (sleep)\n"
     "  --seed N             for the order of each round (1)\n"
@@ -37,7 +37,9 @@ struct options {
     struct measuring how;
 };
 
-static const char* add_cell(struct options* o, char* text) {
+static const char* add_cell(void* target, char* text, const char** at) {
+    (void)at;
+    struct options* o = target;
     char* colon = strrchr(text, ':');
     double size = 0;
     if (o->cell_count == MOST_CELLS) return "more than 64 cells";
@@ -47,7 +49,9 @@ static const char* add_cell(struct options* o, char* text) {
     return NULL;
 }
 
-static const char* add_factoring(struct options* o, const char* text) {
+static const char* add_factoring(void* target, char* text, const char** at) {
+    (void)at;
+    struct options* o = target;
     struct compose_cell* cell = o->cell_count ? &o->cells[o->cell_count - 1] : NULL;
     if (!cell) return "a factoring comes behind its cell";
     if (cell->count == MOST_FACTORINGS) return "more than 64 factorings of a cell";
@@ -57,47 +61,18 @@ static const char* add_factoring(struct options* o, const char* text) {
 
 /* Returns NULL, "" where help is asked for, or what is wrong with the option in *at. */
 static const char* parse_options(struct options* o, int argc, char** argv, const char** at) {
-    static const struct option known[] = {{"cell", 1, NULL, 'c'},
-                                          {"factoring", 1, NULL, 'f'},
-                                          {"root", 1, NULL, 'r'},
-                                          {"drop", 1, NULL, 'd'},
-                                          {"min-iterations", 1, NULL, 'n'},
-                                          {"max-iterations", 1, NULL, 'N'},
-                                          MEASURING_OPTIONS,
-                                          {NULL, 0, NULL, 0}};
     *o = (struct options){.min_rounds = 5,
                           .max_rounds = 200,
                           .how = {.seconds = 2, .warmup = 2, .window_s = 2e-3, .seed = 1, .shared_clock = true}};
-    opterr = 0;
-    const char* wrong = NULL;
-    for (int option; !wrong && (option = getopt_long(argc, argv, "", known, NULL)) != -1;) {
-        *at = optarg ? optarg : argv[optind - 1];
-        switch (option) {
-            case 'c':
-                wrong = add_cell(o, optarg);
-                break;
-            case 'f':
-                wrong = add_factoring(o, optarg);
-                break;
-            case 'd':
-                if (!parse_number(optarg, 0, 1e6, &o->drop)) wrong = "--drop takes a number, 0 or more";
-                break;
-            case 'r':
-                wrong = parse_count(&o->root, 0, "--root takes 0 to 1000000");
-                break;
-            case 'n':
-                wrong = parse_count(&o->min_rounds, 1, "--min-iterations takes 1 to 1000000");
-                break;
-            case 'N':
-                wrong = parse_count(&o->max_rounds, 1, "--max-iterations takes 1 to 1000000");
-                break;
-            default:
-                wrong = parse_measuring(&o->how, option);
-        }
-    }
+    const struct option_row rows[] = {{"cell", PARSED, o, 0, add_cell},
+                                      {"factoring", PARSED, o, 0, add_factoring},
+                                      {"drop", NUMBER, &o->drop, 0, NULL},
+                                      {"root", COUNT, &o->root, 0, NULL},
+                                      {"min-iterations", COUNT, &o->min_rounds, 1, NULL},
+                                      {"max-iterations", COUNT, &o->max_rounds, 1, NULL}};
+    const char* wrong = parse_command_line(rows, sizeof rows / sizeof *rows, &o->how, argc, argv, at);
     if (wrong) return wrong;
     *at = "composebench";
-    if (optind < argc) return *at = argv[optind], "an argument that belongs to no option";
     if (o->min_rounds > o->max_rounds) return "--min-iterations is more than --max-iterations";
     return o->cell_count ? NULL : "no --cell is given";
 }

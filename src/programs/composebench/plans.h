@@ -1,5 +1,4 @@
-/* The plans of one cell: the composition that stands for a collective of the MPI's, factored and bound to the cell's
- * buffers. */
+/* The plans of one cell: the composition equivalent to an MPI collective, factored and bound to the cell's buffers. */
 #ifndef COMPOSEBENCH_PLANS_H
 #define COMPOSEBENCH_PLANS_H
 
@@ -8,7 +7,7 @@
 
 #include "palmette/interpose/palmette.h"
 
-/* The functions come with the preload; without it they are null. */
+/* Weak symbols, defined by the preload; null without it. */
 #pragma weak palmette_error
 #pragma weak palmette_composition_named
 #pragma weak palmette_composition_free
@@ -21,7 +20,7 @@
 #pragma weak palmette_wait
 #pragma weak palmette_run_free
 
-/* Which of collbench's collectives does the same, and how many buffers there are. */
+/* The equivalent collective of collbench, and the number of buffers. */
 static const struct named {
     const char *composition, *collective;
     int buffers;
@@ -46,12 +45,12 @@ static const struct named* find_named(const char* name) {
 struct composed {
     palmette_plan* plan;
     palmette_run* run;
-    void* part;            /* a buffer that the collective hasn't */
-    double made_s;         /* the slowest rank's time to make the plan; rank 0's counts */
-    int64_t scratch_bytes; /* the most of all ranks; rank 0's counts */
+    void* part;            /* a buffer that the collective doesn't have */
+    double made_s;         /* the slowest rank's time of plan creation; valid on rank 0 */
+    int64_t scratch_bytes; /* the maximum over ranks; valid on rank 0 */
 };
 
-/* Collective. Returns NULL, or what palmette says; the same kind on all ranks. */
+/* Collective. Returns NULL, or palmette's error message; the same kind on all ranks. */
 static const char* make_composed(const struct named* n, const struct collective* c, const struct work* w,
                                  const char* factoring, struct composed* out) {
     memset(out, 0, sizeof *out);
@@ -72,7 +71,7 @@ static const char* make_composed(const struct named* n, const struct collective*
     PMPI_Reduce(&mine_s, &out->made_s, 1, MPI_DOUBLE, MPI_MAX, 0, w->comm);
     PMPI_Reduce(&scratch, &out->scratch_bytes, 1, MPI_INT64_T, MPI_MAX, 0, w->comm);
     if (n->buffers == 3) palmette_plan_buffer_bytes(out->plan, 2, &bytes);
-    out->part = room((size_t)bytes + 1, 1);
+    out->part = allocate((size_t)bytes + 1, 1);
     void* buffers[] = {n->buffers == 1 ? w->recv : w->send, w->recv, out->part};
     if (palmette_bind(out->plan, buffers, n->buffers, &out->run) != MPI_SUCCESS) return palmette_error();
     return NULL;
@@ -84,7 +83,7 @@ static void free_composed(struct composed* c) {
     free(c->part);
 }
 
-/* What collbench's check calls as the preloaded MPI. */
+/* Called by collbench's check in place of the preloaded MPI. */
 static palmette_run* current_run;
 static int run_current(const struct work* w) {
     (void)w;

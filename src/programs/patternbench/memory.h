@@ -1,8 +1,8 @@
-/* Transports inside of a node: chunks through memory that ranks share, and reading in the sender's memory.
+/* Intra-node transports: double-buffered shared memory (copy-in, copy-out), and single copy by process_vm_readv (CMA).
  *
- * Each message has a slot in its target's shared memory. Chunks: the sender writes up to two ahead of the receiver.
- * Single copy: the sender offers, the receiver reads with process_vm_readv and says so. Counters go on from call to
- * call. */
+ * Each message has a slot in its target's shared memory. Shared memory: the sender writes up to two chunks ahead of the
+ * receiver. Single copy, a receiver-driven rendezvous: the sender signals ready, the receiver reads and signals
+ * completion. Counters are monotonic across calls. */
 #ifndef PATTERNBENCH_MEMORY_H
 #define PATTERNBENCH_MEMORY_H
 
@@ -21,15 +21,15 @@
 enum { CHUNK = 32 << 10, CHUNKS = 2, LINE = 64 };
 
 struct slot {
-    _Alignas(LINE) _Atomic uint64_t given; /* chunks written, or offers */
-    _Alignas(LINE) _Atomic uint64_t taken; /* chunks read, or offers read */
-    _Alignas(LINE) int64_t pid;            /* the sender's, with the place of its message */
+    _Alignas(LINE) _Atomic uint64_t written_count; /* chunks written, or ready signals */
+    _Alignas(LINE) _Atomic uint64_t read_count;    /* chunks read, or completion signals */
+    _Alignas(LINE) int64_t pid;                    /* the sender's, with the address of its payload */
     uint64_t address;
     _Alignas(LINE) unsigned char data[CHUNKS][CHUNK];
 };
 
-/* One end of a message on its way. */
-struct passage {
+/* State of one end of a message in flight. */
+struct endpoint {
     struct slot* slot;
     uint64_t before; /* the counter at the beginning of this call */
     int64_t done;    /* bytes */
@@ -41,29 +41,29 @@ struct node {
     bool used;
 };
 
-/* Whether something was moved. `over` is set when the message is. */
-static bool give(const struct message* m, struct passage* p, const unsigned char* memory, bool* over) {
+/* Sender progress; returns whether there was any. Sets `over` on completion. */
+static bool progress_send(const struct message* m, struct endpoint* p, const unsigned char* memory, bool* over) {
     struct slot* s = p->slot;
     if (m->library == BY_SINGLE_COPY) {
         if (p->done == 0) {
             p->done = m->bytes;
-            atomic_store_explicit(&s->given, p->before + 1, memory_order_release);
+            atomic_store_explicit(&s->written_count, p->before + 1, memory_order_release);
             return true;
         }
-        *over = atomic_load_explicit(&s->taken, memory_order_acquire) == p->before + 1;
+        *over = atomic_load_explicit(&s->read_count, memory_order_acquire) == p->before + 1;
         return *over;
     }
-    const uint64_t written = atomic_load_explicit(&s->given, memory_order_relaxed);
-    if (written - atomic_load_explicit(&s->taken, memory_order_acquire) >= CHUNKS) return false;
+    const uint64_t written = atomic_load_explicit(&s->written_count, memory_order_relaxed);
+    if (written - atomic_load_explicit(&s->read_count, memory_order_acquire) >= CHUNKS) return false;
     const int64_t left = m->bytes - p->done, now = left < CHUNK ? left : CHUNK;
     memcpy(s->data[written % CHUNKS], memory + m->source_at + p->done, (size_t)now);
     p->done += now;
-    atomic_store_explicit(&s->given, written + 1, memory_order_release);
+    atomic_store_explicit(&s->written_count, written + 1, memory_order_release);
     *over = p->done == m->bytes;
     return true;
 }
 
-/* Bytes of another process; false with errno. */
+/* Reads the memory of another process; false with errno. */
 static bool read_from(const struct slot* s, unsigned char* to, int64_t bytes) {
     for (int64_t done = 0; done < bytes;) {
         struct iovec here = {to + done, (size_t)(bytes - done)};
@@ -75,38 +75,38 @@ static bool read_from(const struct slot* s, unsigned char* to, int64_t bytes) {
     return true;
 }
 
-static bool take(const struct message* m, struct passage* p, unsigned char* memory, bool* over) {
+static bool progress_receive(const struct message* m, struct endpoint* p, unsigned char* memory, bool* over) {
     struct slot* s = p->slot;
     if (m->library == BY_SINGLE_COPY) {
-        if (atomic_load_explicit(&s->given, memory_order_acquire) != p->before + 1) return false;
-        /* It was tried when the slots were made. */
+        if (atomic_load_explicit(&s->written_count, memory_order_acquire) != p->before + 1) return false;
+        /* Permission was tested when the slots were created. */
         if (!read_from(s, memory + m->target_at, m->bytes)) stop("process_vm_readv: %s", strerror(errno));
-        atomic_store_explicit(&s->taken, p->before + 1, memory_order_release);
+        atomic_store_explicit(&s->read_count, p->before + 1, memory_order_release);
         return *over = true;
     }
-    const uint64_t read = atomic_load_explicit(&s->taken, memory_order_relaxed);
-    if (atomic_load_explicit(&s->given, memory_order_acquire) == read) return false;
+    const uint64_t read = atomic_load_explicit(&s->read_count, memory_order_relaxed);
+    if (atomic_load_explicit(&s->written_count, memory_order_acquire) == read) return false;
     const int64_t left = m->bytes - p->done, now = left < CHUNK ? left : CHUNK;
     memcpy(memory + m->target_at + p->done, s->data[read % CHUNKS], (size_t)now);
     p->done += now;
-    atomic_store_explicit(&s->taken, read + 1, memory_order_release);
+    atomic_store_explicit(&s->read_count, read + 1, memory_order_release);
     *over = p->done == m->bytes;
     return true;
 }
 
-static bool through_memory(const struct message* m) {
+static bool uses_node_transport(const struct message* m) {
     return m->library == BY_SHARED_MEMORY || m->library == BY_SINGLE_COPY;
 }
 
-/* Make the slots and find those of the peers; `out` and `in` are by own message. Collective. Returns NULL, or what this
- * rank complains of. */
+/* Allocates the slots and finds those of the peers; `out` and `in` are by own message. Collective. Returns NULL, or an
+ * error of this rank. */
 static const char* make_slots(const struct pattern* p, int rank, unsigned char* memory, struct node* node,
-                              struct passage* out, struct passage* in) {
+                              struct endpoint* out, struct endpoint* in) {
     static char complaint[256];
     complaint[0] = 0;
     int mine = 0, any = 0, slots = 0;
     for (int i = 0; i < p->own_count; ++i) {
-        if (!through_memory(&p->own[i])) continue;
+        if (!uses_node_transport(&p->own[i])) continue;
         mine = 1;
         if (p->own[i].target == rank) ++slots;
     }
@@ -115,24 +115,24 @@ static const char* make_slots(const struct pattern* p, int rank, unsigned char* 
     if (!any) return NULL;
     PMPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node->comm);
     struct slot* base = NULL;
-    /* A line more than is needed: not all MPIs align it. */
+    /* One cache line extra for alignment, which not all MPIs guarantee. */
     if (PMPI_Win_allocate_shared((MPI_Aint)((size_t)slots * sizeof(struct slot) + LINE), 1, MPI_INFO_NULL, node->comm,
                                  &base, &node->window) != MPI_SUCCESS)
         stop("no shared memory for %d messages; take fewer", slots);
     memset((void*)base, 0, (size_t)slots * sizeof(struct slot) + LINE);
-    MPI_Group world, near;
+    MPI_Group world, node_group;
     PMPI_Comm_group(MPI_COMM_WORLD, &world);
-    PMPI_Comm_group(node->comm, &near);
+    PMPI_Comm_group(node->comm, &node_group);
     PMPI_Barrier(node->comm);
     for (int i = 0; i < p->own_count; ++i) {
         const struct message* m = &p->own[i];
-        if (!through_memory(m)) continue;
+        if (!uses_node_transport(m)) continue;
         int place = MPI_UNDEFINED, other = MPI_UNDEFINED;
-        PMPI_Group_translate_ranks(world, 1, &m->target, near, &place);
-        PMPI_Group_translate_ranks(world, 1, &m->source, near, &other);
+        PMPI_Group_translate_ranks(world, 1, &m->target, node_group, &place);
+        PMPI_Group_translate_ranks(world, 1, &m->source, node_group, &other);
         if (place == MPI_UNDEFINED || other == MPI_UNDEFINED) {
-            snprintf(complaint, sizeof complaint,
-                     "ranks %d and %d share no memory; send what they exchange by mpi or rma", m->source, m->target);
+            snprintf(complaint, sizeof complaint, "ranks %d and %d share no memory; send their messages by mpi or rma",
+                     m->source, m->target);
             continue;
         }
         MPI_Aint bytes;
@@ -157,7 +157,7 @@ static const char* make_slots(const struct pattern* p, int rank, unsigned char* 
                      rank, p->own[i].source, strerror(errno));
     }
     PMPI_Group_free(&world);
-    PMPI_Group_free(&near);
+    PMPI_Group_free(&node_group);
     return complaint[0] ? complaint : NULL;
 }
 

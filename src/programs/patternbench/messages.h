@@ -1,11 +1,10 @@
-/* The messages of a pattern: a file that rank 0 reads, of which each rank is told its own.
+/* The messages of a pattern: a file that rank 0 reads; each rank gets its own messages.
  *
  *     palmette-pattern 1 RANKS STEPS CLASSES MESSAGES
  *     STEP CLASS LIBRARY SOURCE TARGET BYTES SOURCE_AT TARGET_AT ORIGIN ORIGIN_AT     (a line for each message)
  *
- * Each rank has one piece of memory; _AT are places in it. A message carries the bytes that `origin` had at `origin_at`
- * in the beginning, which is what its target checks. Steps follow each other on each rank; messages of a class are
- * timed together. */
+ * Each rank has one buffer; _AT are offsets in it. A message carries the bytes that `origin` initially had at
+ * `origin_at`, which its target verifies. Steps are sequential on each rank; messages of a class are timed together. */
 #ifndef PATTERNBENCH_MESSAGES_H
 #define PATTERNBENCH_MESSAGES_H
 
@@ -20,8 +19,8 @@ enum library { BY_MPI, BY_RMA, BY_SHARED_MEMORY, BY_SINGLE_COPY, LIBRARIES };
 struct message {
     int32_t number; /* in the file */
     int32_t step, class, library, source, target;
-    int32_t tag;  /* among those between the same two ranks */
-    int32_t slot; /* among those that the target gets through memory that ranks share */
+    int32_t tag;  /* unique among messages between the same two ranks */
+    int32_t slot; /* index among the intra-node shared-memory messages of the target */
     int64_t bytes, source_at, target_at, origin_at;
     int32_t origin;
     int32_t padding;

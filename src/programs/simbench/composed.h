@@ -1,5 +1,5 @@
-/* A collective as a composition, factored as the command line says: what palmette.h's functions make of it. In the
- * program without palmette (SIMBENCH_ALONE) there is none. */
+/* Runs a collective as a composition via palmette.h, with the factoring of the command line. Unavailable in the program
+ * without palmette (SIMBENCH_ALONE). */
 #ifndef SIMBENCH_COMPOSED_H
 #define SIMBENCH_COMPOSED_H
 
@@ -52,7 +52,7 @@ static const char* compose(struct composed* made, const struct collective* c, co
     const bool adds = c->effect != MOVE;
     const int64_t count = (int64_t)(adds ? w->size / sizeof(unsigned) : w->size);
     void* buffers[] = {w->send, w->recv};
-    const int one = c->send_shape == NOTHING; /* a broadcast has the second buffer alone */
+    const int one = c->send_shape == NOTHING; /* a broadcast only has the second buffer */
     if (palmette_composition_named(name, w->ranks, w->root, &count, 1, adds ? MPI_UNSIGNED : MPI_BYTE, MPI_SUM,
                                    &made->composition) != MPI_SUCCESS ||
         palmette_plan_make(made->composition, w->comm, factoring, &made->plan) != MPI_SUCCESS ||

@@ -11,7 +11,7 @@ double of(const end_cost& cost, std::size_t bytes) { return cost.message_s + cos
 }  // namespace
 
 extern "C" void charge(const costs* given) {
-    // The callbacks live in the simulator, beyond the end of the rank that brought them.
+    // The callbacks are owned by the simulator and outlive the rank that registered them.
     const costs all = *given;
     using Host = simgrid::s4u::Host;
     const auto send = [all](std::size_t bytes, Host* from, Host* to) {

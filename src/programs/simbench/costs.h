@@ -1,4 +1,4 @@
-/* What a message costs its sender and its receiver, besides the links that it crosses. */
+/* CPU overheads of messages at sender and receiver, charged by the simulation in addition to link time. */
 #ifndef SIMBENCH_COSTS_H
 #define SIMBENCH_COSTS_H
 
@@ -6,20 +6,20 @@
 extern "C" {
 #endif
 
-/* Seconds that a rank is busy: each message, and each byte of it. */
+/* CPU time: per message, and per byte. */
 struct end_cost {
     double message_s, byte_s;
 };
 
-/* By the two ranks' places: on one host, and on different ones. */
+/* By location of the two ranks: intra-host, and inter-host. */
 struct costs {
     struct end_cost send_inside, receive_inside, send_between, receive_between;
-    /* Messages from there on keep nobody busy: the simulator charges none to a blocking send of theirs, and so none to
-     * a nonblocking one. */
+    /* Larger messages have no overhead: the simulator charges none to their blocking sends, hence none to nonblocking
+     * ones. */
     unsigned long eager_bytes;
 };
 
-/* Let the simulation charge these from now on. */
+/* Registers these costs with the simulation. */
 void charge(const struct costs* costs);
 
 #ifdef __cplusplus

@@ -20,8 +20,7 @@ constexpr std::size_t least_folded = std::size_t{1} << 20;
 bool folding = false;
 std::vector<void*> folded;
 
-/// The file that SimGrid maps again and again for folded memory, which it makes in /tmp with the first of it; -1: none
-/// there.
+/// The file that SimGrid maps repeatedly for folded memory, created in /tmp with the first allocation; -1: none found.
 int folded_file() {
     std::error_code error;
     for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", error)) {
@@ -35,9 +34,8 @@ int folded_file() {
     return -1;
 }
 
-/// Puts a file in memory where that one is. Where /tmp is on a disk, the kernel would write its pages out all the time,
-/// and look at every mapping of them each time: tens of thousands, of which an all-to-all of 1,024 ranks never came to
-/// its end.
+/// Replaces that file by one in memory. With /tmp on a disk, the kernel would keep writing back its pages, and walk all
+/// of their mappings each time: tens of thousands, so that an all-to-all of 1,024 ranks never finished.
 bool keep_in_memory(int file) {
     struct stat status = {};
     const int in_memory = memfd_create("palmette-folded", MFD_CLOEXEC);
@@ -47,8 +45,7 @@ bool keep_in_memory(int file) {
     return kept;
 }
 
-/// Once for each rank, as each has its own globals; all ranks have one file, so after the first there is none to be
-/// found.
+/// Once per rank, as each has its own globals; all ranks share one file, so only the first one finds it.
 bool begin_folding() {
     if (void* first = SMPI_SHARED_MALLOC(1)) SMPI_SHARED_FREE(first);
     const int file = folded_file();
@@ -64,8 +61,7 @@ extern "C" void* folded_memory(size_t bytes) {
 extern "C" void free_folded_memory(void* memory) { SMPI_SHARED_FREE(memory); }
 extern "C" void fold_scratch(bool fold) { folding = fold; }
 
-// Only arrays of bytes are made by new[] in the runtime: scratch and copies of elements. Whatever has pointers in it
-// isn't.
+// The runtime uses new[] for byte arrays only: scratch and copies of elements, never data with pointers.
 void* operator new[](std::size_t bytes) {
     if (!folding || bytes < least_folded) return ::operator new(bytes);
     folded.reserve(folded.size() + 1);

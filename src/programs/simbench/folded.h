@@ -1,4 +1,4 @@
-/* Memory that all ranks share in truth: contents that nobody looks at need no more. */
+/* Folded memory (SMPI_SHARED_MALLOC): buffers whose contents are never read alias the same physical pages. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,7 +12,7 @@ extern "C" {
 void* folded_memory(size_t bytes);
 void free_folded_memory(void* memory);
 
-/* From now on arrays of bytes of a megabyte and more that the runtime makes, its scratch, are folded, too. */
+/* Whether the runtime's scratch, byte arrays of a megabyte and more, is folded, too, from now on. */
 void fold_scratch(bool fold);
 
 #ifdef __cplusplus

@@ -1,11 +1,11 @@
-/* simbench: the simulated time of a collective, on a cluster that SimGrid simulates.
+/* simbench: measures the simulated time of a collective on a cluster simulated by SimGrid.
  *
  * One process is the whole job, so all ranks share one clock. Each size of a collective is called once and its result
  * compared byte for byte, also where nothing may be written; then it is called again, from a start that all ranks
  * share, and the time runs to the end of the last rank. The same input gives the same times to the last digit, so
- * nothing is repeated, but beside a background: there it is the mean of some calls. `alone` calls PMPI_X, the
- * simulator's own collectives; `palmette` calls MPI_X, which palmette's wrappers in this program take over. Its output,
- * a JSON object a line, is described in docs/guide/simulate.md. */
+ * nothing is repeated, except under background traffic, where the mean of several calls is reported. `alone` calls
+ * PMPI_X, the simulator's own collectives; `palmette` calls MPI_X, which palmette's wrappers in this program intercept.
+ * Its output, a JSON object a line, is described in docs/guide/simulate.md. */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <smpi/smpi.h>
@@ -22,7 +22,7 @@
 #include "folded.h"
 #include "together.h"
 
-enum { MOST_SIZES = 64, STOP_TAG = 4711, PAIR_TAG = 4715, CALLS_BESIDE = 5 };
+enum { MOST_SIZES = 64, STOP_TAG = 4711, PAIR_TAG = 4715, CALLS_UNDER_TRAFFIC = 5 };
 
 static MPI_Comm measured; /* the ranks that are measured; all but those of the background */
 
@@ -32,17 +32,17 @@ struct options {
     size_t sizes[MOST_SIZES];
     int size_count;
     int root;
-    int background;          /* so many ranks at the end exchange all with all, without end */
-    size_t background_bytes; /* for each other one of them in a round */
-    int alone_rounds;        /* above 0: all ranks are the background, and end after so many rounds */
-    double checked_bytes;    /* sizes with more than this in all ranks' buffers together are timed and not compared */
+    int background;          /* number of ranks, the last ones, that run an endless background all-to-all */
+    size_t background_bytes; /* bytes per peer and round */
+    int alone_rounds;        /* above 0: all ranks run the background traffic, for so many rounds */
+    double checked_bytes;    /* sizes whose buffers exceed this, summed over all ranks, are timed but not verified */
     struct costs costs;
     char factoring[256]; /* not empty: a composition is run instead of the function */
 };
 
 /* --- one cell --- */
 
-static void *folded_room(size_t bytes) {
+static void *allocate_folded(size_t bytes) {
     void *memory = folded_memory(bytes);
     if (!memory) stop("no address space for %zu bytes on rank %d; take smaller sizes or fewer ranks", bytes, my_rank);
     return memory;
@@ -53,19 +53,19 @@ static double bytes_in_all(enum shape shape, enum place place, size_t size) {
     return place == EVERYWHERE ? each * ranks : each;
 }
 
-/* In all ranks together, the same on each: what is sent, what is received, and what should be. */
+/* Total buffer size of all ranks, the same value on each: send, receive and expected data. */
 static double buffer_bytes(const struct collective *c, size_t size) {
     return bytes_in_all(c->send_shape, c->send_place, size) + 2 * bytes_in_all(c->recv_shape, c->recv_place, size);
 }
 
 static struct work make_work(const struct collective *c, size_t size, int root, double checked_bytes, bool *checked) {
     struct work w = make_arguments(c, measured, size, root);
-    /* Only who sends or receives needs the memory: a thousand ranks share this machine's. */
+    /* Allocated only on ranks that send or receive: a thousand ranks share the memory of this machine. */
     const size_t send = (takes_part(c->send_place, &w) ? send_bytes(c, &w) : 0) + GUARD;
     w.received = takes_part(c->recv_place, &w) ? recv_bytes(c, &w) : 0;
     *checked = buffer_bytes(c, size) <= checked_bytes;
-    w.send = *checked ? room(1, send) : folded_room(send);
-    w.recv = *checked ? room(1, w.received + GUARD) : folded_room(w.received + GUARD);
+    w.send = *checked ? allocate(1, send) : allocate_folded(send);
+    w.recv = *checked ? allocate(1, w.received + GUARD) : allocate_folded(w.received + GUARD);
     return w;
 }
 
@@ -80,7 +80,7 @@ static void free_work(struct work *w, bool checked) {
     }
 }
 
-/* Sleep until `start_s`, which rank 0 said; returns how much later than that this rank is. */
+/* Sleeps until `start_s`, set by rank 0; returns the lateness of this rank. */
 static double sleep_until(double start_s) {
     const double left_s = start_s - PMPI_Wtime();
     if (left_s <= 0) return -left_s;
@@ -89,11 +89,11 @@ static double sleep_until(double start_s) {
     return 0;
 }
 
-/* Let all ranks begin at one time, `ahead_s` from now. Returns how late this one is. */
+/* Common start of all ranks, `ahead_s` from now. Returns the lateness of this one. */
 static double start_together(double ahead_s) {
-    /* Rank 0 says when, after all have come. */
-    largest_at_first(0, measured);
-    return sleep_until(told_by_first(PMPI_Wtime() + ahead_s, measured));
+    /* Rank 0 sets the time once all ranks have arrived. */
+    max_at_first(0, measured);
+    return sleep_until(broadcast_from_first(PMPI_Wtime() + ahead_s, measured));
 }
 
 /* What is measured: one call. */
@@ -108,18 +108,18 @@ static int call_once(struct subject *s, const struct work *w) {
     return s->is_composed ? call_composed(&s->composed) : s->collective->call[s->variant](w);
 }
 
-/* Call once and compare. Returns, at rank 0, on how many ranks the result is wrong. */
+/* Calls once and verifies the result. Returns, at rank 0, the number of ranks with a wrong result. */
 static int check(struct subject *s, const struct work *w) {
     const struct collective *c = s->collective;
     unsigned char *expected = expect(c, w);
-    /* The last rank comes late: a barrier must wait for it. */
+    /* The last rank enters late: a barrier must wait for it. */
     start_together(1e-3);
     const bool is_last = my_rank == ranks - 1;
     if (!has_data(c) && is_last) sleep_until(PMPI_Wtime() + 1e-3);
     const double came_s = PMPI_Wtime();
     const int error = call_once(s, w);
     const double left_s = PMPI_Wtime();
-    const bool early = !has_data(c) && left_s < largest_at_all(came_s, measured);
+    const bool early = !has_data(c) && left_s < max_at_all(came_s, measured);
     const bool mine = error != MPI_SUCCESS || first_wrong(c, w, expected) < w->received + GUARD || early;
     free(expected);
     return sum_at_first(mine, measured);
@@ -131,12 +131,12 @@ static double time_call(struct subject *s, const struct work *w) {
         const double late_s = start_together(ahead_s);
         const double begin_s = PMPI_Wtime();
         call_once(s, w);
-        const double longest_s = largest_at_first(PMPI_Wtime() - begin_s + late_s, measured);
-        if (largest_at_all(late_s, measured) <= 0) return longest_s;
+        const double longest_s = max_at_first(PMPI_Wtime() - begin_s + late_s, measured);
+        if (max_at_all(late_s, measured) <= 0) return longest_s;
     }
 }
 
-/* The mean time of some calls: beside others' traffic each meets it in another phase. */
+/* The mean time of several calls: each meets background traffic in a different phase. */
 static double mean_time_of_calls(struct subject *s, const struct work *w, int calls) {
     double sum_s = 0;
     for (int i = 0; i < calls; ++i) sum_s += time_call(s, w);
@@ -148,7 +148,7 @@ static void run_cell(const struct options *o, size_t size, bool first) {
     bool checked = false;
     struct work w = make_work(c, size, o->root, o->checked_bytes, &checked);
     fold_scratch(!checked);
-    /* The first call is never timed: palmette asks then where the ranks sit. */
+    /* The first call is never timed: palmette discovers the topology in it. */
     struct subject subject = {.collective = c, .variant = o->variant, .is_composed = *o->factoring};
     if (*o->factoring) {
         const char *error = compose(&subject.composed, c, &w, o->factoring);
@@ -159,7 +159,7 @@ static void run_cell(const struct options *o, size_t size, bool first) {
         wrong = check(&subject, &w);
     else if (first)
         call_once(&subject, &w);
-    const double time_s = mean_time_of_calls(&subject, &w, o->background ? CALLS_BESIDE : 1);
+    const double time_s = mean_time_of_calls(&subject, &w, o->background ? CALLS_UNDER_TRAFFIC : 1);
     if (*o->factoring) free_composed(&subject.composed);
     if (my_rank == 0) {
         printf("{\"event\":\"cell\",\"collective\":\"%s\",\"size_bytes\":%zu,\"root\":%d,\"checked\":%s,", c->name,
@@ -172,19 +172,19 @@ static void run_cell(const struct options *o, size_t size, bool first) {
 
 /* --- the background --- */
 
-/* A number of a rank's own, for an order of the background's ranks in which those of a host and of a switch are spread:
- * each step of their exchange crosses the switches alike. Rank 0 stays the first. */
-static int scattered(int rank) { return (int)(((unsigned)rank * 2654435761u) >> 1); }
+/* A hash of the rank, as the key of a pseudo-random order of the background ranks: each step of their exchange then
+ * loads the switches evenly. Rank 0 stays the first. */
+static int shuffled(int rank) { return (int)(((unsigned)rank * 2654435761u) >> 1); }
 
-/* Exchange all with all, in pairs, for `alone_rounds` rounds or, where that is 0, until rank 0 of the job says that it
- * is over: no collective of the simulator's, so that the same traffic stands beside every contender, whose choices all
- * ranks share. */
-static void disturb(MPI_Comm comm, size_t bytes, int alone_rounds) {
+/* Background traffic: a pairwise all-to-all, for `alone_rounds` rounds or, where that is 0, until rank 0 of the job
+ * sends a stop message. Point to point instead of the simulator's collective, so that every algorithm is measured under
+ * the same traffic, whatever collectives are selected globally. */
+static void run_background(MPI_Comm comm, size_t bytes, int alone_rounds) {
     int rank, size, over = 0, rounds = 0;
     PMPI_Comm_rank(comm, &rank);
     PMPI_Comm_size(comm, &size);
-    char *send = room(bytes, 1);
-    char *recv = room(bytes, 1);
+    char *send = allocate(bytes, 1);
+    char *recv = allocate(bytes, 1);
     const double begin_s = PMPI_Wtime();
     while (!over) {
         for (int step = 1; step < size; ++step)
@@ -195,7 +195,7 @@ static void disturb(MPI_Comm comm, size_t bytes, int alone_rounds) {
             over = rounds == alone_rounds;
         else if (rank == 0)
             PMPI_Iprobe(0, STOP_TAG, MPI_COMM_WORLD, &over, MPI_STATUS_IGNORE);
-        over = told_by_first(over, comm) > 0;
+        over = broadcast_from_first(over, comm) > 0;
     }
     const double time_s = PMPI_Wtime() - begin_s;
     if (rank == 0) {
@@ -222,11 +222,11 @@ static void read_sizes(struct options *o, const char *text) {
     }
 }
 
-/* The launcher is a shell script and takes arguments apart at blanks: one word each. */
-static void add_word(char *text, size_t room, const char *word) {
+/* The launcher is a shell script that splits arguments at blanks: one word each. */
+static void add_word(char *text, size_t capacity, const char *word) {
     const size_t used = strlen(text);
-    if (used + strlen(word) + 2 > room) stop("'%s' is one word too many", word);
-    snprintf(text + used, room - used, "%s%s", used ? " " : "", word);
+    if (used + strlen(word) + 2 > capacity) stop("'%s' is one word too many", word);
+    snprintf(text + used, capacity - used, "%s%s", used ? " " : "", word);
 }
 
 static struct options read_options(int argc, char **argv) {
@@ -282,8 +282,8 @@ __attribute__((visibility("default"))) int main(int argc, char **argv) {
     ranks = all - o.background;
     if (o.alone_rounds) {
         MPI_Comm alone;
-        PMPI_Comm_split(MPI_COMM_WORLD, 0, scattered(my_rank), &alone);
-        disturb(alone, o.background_bytes, o.alone_rounds);
+        PMPI_Comm_split(MPI_COMM_WORLD, 0, shuffled(my_rank), &alone);
+        run_background(alone, o.background_bytes, o.alone_rounds);
         PMPI_Comm_free(&alone);
         return PMPI_Finalize();
     }
@@ -292,9 +292,9 @@ __attribute__((visibility("default"))) int main(int argc, char **argv) {
     measured = MPI_COMM_WORLD;
     const bool in_background = my_rank >= ranks;
     if (o.background)
-        PMPI_Comm_split(MPI_COMM_WORLD, in_background, in_background ? scattered(my_rank - ranks) : my_rank, &measured);
+        PMPI_Comm_split(MPI_COMM_WORLD, in_background, in_background ? shuffled(my_rank - ranks) : my_rank, &measured);
     if (in_background) {
-        disturb(measured, o.background_bytes, 0);
+        run_background(measured, o.background_bytes, 0);
     } else {
         for (int i = 0; i < o.size_count; ++i) run_cell(&o, o.sizes[i], i == 0);
         const int over = 1;

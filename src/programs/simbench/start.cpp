@@ -1,9 +1,9 @@
-// Preloaded into the simulator, for a start that doesn't take p² messages.
+// Preloaded into the simulator: cuts the messages of SimGrid's startup from p² to p log p.
 //
-// SimGrid 3.32 finds out which ranks share a host at the first collective of many of its algorithms, in
-// simgrid::smpi::Comm::init_smp: an allgather of one int along a ring, a million messages for 1,024 ranks, which costs
-// more than all that is measured. Called from there, the same allgather goes by Bruck's algorithm, p log p messages. A
-// ring that is asked for by name or by a selector stays one, and nothing of the start is ever timed.
+// In the first collective of many of its algorithms, SimGrid 3.32 discovers which ranks share a host
+// (simgrid::smpi::Comm::init_smp) by a ring allgather of one int: a million messages for 1,024 ranks, more than
+// everything that is measured. Calls from there are redirected to Bruck's allgather, p log p messages. A ring selected
+// by name or by a selector stays a ring, and the startup is never timed.
 
 #include <dlfcn.h>
 
@@ -22,7 +22,7 @@ constexpr const char* ring_name = "_ZN7simgrid4smpi15allgather__ringEPKviPNS0_8D
 constexpr const char* bruck_name = "_ZN7simgrid4smpi16allgather__bruckEPKviPNS0_8DatatypeEPviS4_PNS0_4CommE";
 constexpr std::string_view start_name = "_ZN7simgrid4smpi4Comm8init_smpEv";
 
-// Looked up when asked for: smpirun is a shell script, so this library is loaded into programs without SimGrid too.
+// Resolved lazily: smpirun is a shell script, so this library is also loaded into programs without SimGrid.
 Allgather* simulators(const char* name) { return reinterpret_cast<Allgather*>(dlsym(RTLD_NEXT, name)); }
 
 bool is_of_start(const void* caller) {

@@ -1,6 +1,5 @@
-/* Ranks that agree with as few messages as there are ranks, none of them a collective's: the simulator's own
- * collectives are what is measured, and those that look at nodes ask first, in each communicator, which ranks share
- * one. */
+/* Binomial-tree reductions and broadcasts by point-to-point messages: the simulator's own collectives are what is
+ * measured, and its node-aware ones would first discover the ranks of each node, in each communicator. */
 #ifndef SIMBENCH_TOGETHER_H
 #define SIMBENCH_TOGETHER_H
 
@@ -8,15 +7,14 @@
 
 enum { UP_TAG = 4712, DOWN_TAG = 4713 };
 
-typedef double joining(double, double);
+typedef double combine_function(double, double);
 
-static double larger(double a, double b) { return a > b ? a : b; }
+static double maximum(double a, double b) { return a > b ? a : b; }
 
 static double sum(double a, double b) { return a + b; }
 
-/* All ranks' values joined, at rank 0 of the communicator, along a binomial tree; elsewhere those of the rank's own
- * subtree. */
-static double joined_at_first(double value, joining* join, MPI_Comm comm) {
+/* Reduction to rank 0 of the communicator along a binomial tree; other ranks return the value of their subtree. */
+static double reduce_at_first(double value, combine_function* combine, MPI_Comm comm) {
     int rank, size;
     PMPI_Comm_rank(comm, &rank);
     PMPI_Comm_size(comm, &size);
@@ -28,17 +26,17 @@ static double joined_at_first(double value, joining* join, MPI_Comm comm) {
         if (rank + bit >= size) continue;
         double other = 0;
         PMPI_Recv(&other, 1, MPI_DOUBLE, rank + bit, UP_TAG, comm, MPI_STATUS_IGNORE);
-        value = join(value, other);
+        value = combine(value, other);
     }
     return value;
 }
 
-static double largest_at_first(double value, MPI_Comm comm) { return joined_at_first(value, larger, comm); }
+static double max_at_first(double value, MPI_Comm comm) { return reduce_at_first(value, maximum, comm); }
 
-static int sum_at_first(int value, MPI_Comm comm) { return (int)joined_at_first(value, sum, comm); }
+static int sum_at_first(int value, MPI_Comm comm) { return (int)reduce_at_first(value, sum, comm); }
 
-/* Rank 0's value, at all: along the same tree. */
-static double told_by_first(double value, MPI_Comm comm) {
+/* Broadcast of rank 0's value along the same tree. */
+static double broadcast_from_first(double value, MPI_Comm comm) {
     int rank, size, bit = 1;
     PMPI_Comm_rank(comm, &rank);
     PMPI_Comm_size(comm, &size);
@@ -49,6 +47,6 @@ static double told_by_first(double value, MPI_Comm comm) {
     return value;
 }
 
-static double largest_at_all(double value, MPI_Comm comm) { return told_by_first(largest_at_first(value, comm), comm); }
+static double max_at_all(double value, MPI_Comm comm) { return broadcast_from_first(max_at_first(value, comm), comm); }
 
 #endif

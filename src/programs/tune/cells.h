@@ -1,4 +1,4 @@
-/* What to measure: a cell a line, read by rank 0 and told to all. */
+/* The cells to measure: one per line of a file that rank 0 reads and broadcasts. */
 #ifndef TUNE_CELLS_H
 #define TUNE_CELLS_H
 
@@ -15,7 +15,7 @@ struct cell {
     char* candidates[MOST_CANDIDATES];
 };
 
-/* The text of a file, on all ranks; also where only rank 0 can see the file. Collective. */
+/* Reads a file on rank 0 and broadcasts its text. Collective. */
 static char* read_everywhere(const char* path) {
     long length = 0;
     char* text = NULL;
@@ -25,12 +25,12 @@ static char* read_everywhere(const char* path) {
         if (fseek(in, 0, SEEK_END) != 0 || (length = ftell(in)) < 0 || length > INT_MAX - 1)
             stop("%s: not a file of a size that can be read; correct --cells", path);
         rewind(in);
-        text = room((size_t)length + 1, 1);
+        text = allocate((size_t)length + 1, 1);
         if (fread(text, 1, (size_t)length, in) != (size_t)length) stop("%s: can't be read to its end", path);
         fclose(in);
     }
     PMPI_Bcast(&length, 1, MPI_LONG, 0, MPI_COMM_WORLD);
-    if (!text) text = room((size_t)length + 1, 1);
+    if (!text) text = allocate((size_t)length + 1, 1);
     PMPI_Bcast(text, (int)length, MPI_CHAR, 0, MPI_COMM_WORLD);
     return text;
 }
@@ -56,11 +56,11 @@ static const char* read_words(struct cell* cell, char* line) {
     return cell->count ? NULL : "no candidate";
 }
 
-/* Cut the text in cells; their words point into it. All ranks come to the same. */
+/* Parses the text into cells, which point into it. All ranks get the same result. */
 static struct cell* read_cells(const char* path, char* text, int* count) {
     int lines = 1;
     for (const char* c = text; *c; ++c) lines += *c == '\n';
-    struct cell* cells = room((size_t)lines, sizeof *cells);
+    struct cell* cells = allocate((size_t)lines, sizeof *cells);
     *count = 0;
     int number = 1;
     for (char *line = text, *next; line; line = next, ++number) {

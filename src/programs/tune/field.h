@@ -1,7 +1,7 @@
-/* The candidates of a cell while they are measured, and which of them are worth going on with.
+/* The candidates of a cell, and the successive halving that drops slow ones.
  *
- * Successive halving (Jamieson, Talwalkar 2016), with care for a noisy machine: a disturbance can only lengthen a call,
- * so early on a candidate is judged by the fastest of its calls, and by its median only when there are some. */
+ * Successive halving (Jamieson, Talwalkar 2016), made robust against noise: noise only lengthens calls, so early on a
+ * candidate is judged by its fastest call, and by its median only after several calls. */
 #ifndef TUNE_FIELD_H
 #define TUNE_FIELD_H
 
@@ -26,8 +26,8 @@ struct candidate {
     double *time_s, *late_s; /* rank 0's */
 };
 
-/* How far behind a candidate may be: from so many rounds on, `times` the median of the best; by its fastest call, or by
- * its median. Of those that are left then only the better half and those within 3 % of the best go on. */
+/* Threshold for dropping candidates after so many rounds: `times` the median of the best, compared with the fastest
+ * call or the median. With `halve`, only the better half of the rest and those within 3 % of the best are kept. */
 struct rung {
     int rounds;
     double times;
@@ -38,10 +38,10 @@ static const struct rung rungs[] = {{1, 6, false, false},   {2, 2.5, false, fals
                                     {40, 1.03, true, false}};
 enum { RUNGS = sizeof rungs / sizeof rungs[0], KEPT_BY_HALVING = 3 };
 static const double as_good = 1.03;
-/* Early on a candidate is given up to save its time: not where that is less than noise. */
+/* Early on, candidates are dropped to save time: not where the difference is within noise. */
 static const double worth_saving_s = 0.5e-3;
 
-/* The calls of a candidate that started in time, sorted; all, where none did. */
+/* The sorted times of calls that started in time; of all calls, where none did. */
 static int usable(const struct candidate* c, double* sorted) {
     int count = 0;
     for (int i = 0; i < c->rounds; ++i)
@@ -54,8 +54,8 @@ static int usable(const struct candidate* c, double* sorted) {
     return count;
 }
 
-/* Rank 0: drop those that `rounds` rounds show to be too slow. What the table chooses is what the others are compared
- * with, and stays. */
+/* Rank 0: drops candidates that are too slow after `rounds` rounds. The choice of the table is the reference and is
+ * never dropped. */
 static void drop_slow(struct candidate* field, int count, int rounds, double* scratch) {
     double fastest[MOST_CANDIDATES], median[MOST_CANDIDATES], best = 0;
     const struct rung* rung = NULL;
@@ -90,7 +90,7 @@ static void drop_slow(struct candidate* field, int count, int rounds, double* sc
             field[i].active = false;
 }
 
-/* A random order of the active candidates; all ranks draw the same. Returns how many there are. */
+/* A random order of the active candidates, the same on all ranks. Returns their number. */
 static int draw_order(const struct candidate* field, int count, uint64_t* random, int* order) {
     int active = 0;
     for (int i = 0; i < count; ++i)

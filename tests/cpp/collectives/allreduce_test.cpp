@@ -266,7 +266,7 @@ TEST(AllreduceLeaders, read_every_chunk_in_place_where_memory_is_shared) {
     const std::int64_t bytes = g * 64;
     const Job job = Job::regular({{"node", 4}, {"core", 16}});
     const PlanCount made = count(job, "leaders:leaders=all,between=rabenseifner,inside=shared", bytes, true);
-    // To reduce: every leader a g-th of the g - 1 others' vectors; to hand out: everybody the g - 1 other chunks.
+    // To reduce: every leader a g-th of the g - 1 others' vectors; to distribute: everybody the g - 1 other chunks.
     EXPECT_EQ(made.pulled_bytes, 4 * 2 * (g - 1) * bytes);
     EXPECT_EQ(made.messages, 4 * g * 4) << "none inside of nodes";
     EXPECT_EQ(made.copied_bytes, 0);

@@ -168,7 +168,7 @@ TEST(AlltoallInRounds, says_how_many_there_may_be) {
     EXPECT_THAT(test::error_of([&] { alltoall(job, "node_aware:rounds=257"); }), testing::HasSubstr("256 rounds"));
 }
 
-TEST(AlltoallInRounds, hands_out_what_a_round_brought_without_waiting_for_others) {
+TEST(AlltoallInRounds, distributes_what_a_round_received_without_waiting_for_others) {
     const Job job = Job::regular({{"node", 9}, {"core", 4}});
     const Plan made = alltoall(job, "node_aware:rounds=4");
     const topology::Partition& nodes = job.nodes().groups;

@@ -82,14 +82,14 @@ TEST(EarliestArrivalTree, makes_right_plans) {
 /// When the last one hears, in microseconds, where each message keeps its sender for one and arrives after three.
 int last_to_hear_us(const Job& job) {
     const EarliestArrivalTree tree(job, {0}, {});
-    std::map<std::int32_t, int> heard_us{{0, 0}};
+    std::map<std::int32_t, int> informed_us{{0, 0}};
     std::vector<std::int32_t> order{0};
     int last = 0;
     for (std::size_t i = 0; i < order.size(); ++i) {
-        int sent_us = heard_us[order[i]];
+        int sent_us = informed_us[order[i]];
         for (const TreeLink& child : tree.of({order[i]}).children) {
-            heard_us[child.peer.value] = sent_us++ + 3;
-            last = std::max(last, heard_us[child.peer.value]);
+            informed_us[child.peer.value] = sent_us++ + 3;
+            last = std::max(last, informed_us[child.peer.value]);
             order.push_back(child.peer.value);
         }
     }
@@ -109,29 +109,29 @@ TEST(EarliestArrivalTree, reaches_all_as_soon_as_the_postal_model_allows_where_l
 TEST(EarliestArrivalTree, tells_near_nodes_first_or_a_node_of_each_group) {
     const Job job = uneven_job(33);
     const topology::Partition& leaves = job.levels()[*job.find_level("leaf")].groups;
-    const auto first_told = [&](bool groups_first) {
+    const auto first_informed = [&](bool groups_first) {
         const TreeNeighbours near = EarliestArrivalTree(job, {0}, {0, groups_first, false, 8}).of({0});
         return leaves.group_of(near.children.front().peer.value);
     };
-    EXPECT_EQ(first_told(false), leaves.group_of(0));
-    EXPECT_NE(first_told(true), leaves.group_of(0));
+    EXPECT_EQ(first_informed(false), leaves.group_of(0));
+    EXPECT_NE(first_informed(true), leaves.group_of(0));
 }
 
 TEST(EarliestArrivalTree, lets_helpers_tell_other_nodes) {
     const Job job = test::costed_job(
         R"({"name":"node","latency_s":3e-6,"overhead_s":1e-6},{"name":"core","latency_s":4e-7,"overhead_s":1e-7})", "",
         9, 4);
-    const auto nodes_told = [&](std::int32_t helpers, std::int32_t position) {
-        int told = 0;
+    const auto nodes_informed = [&](std::int32_t helpers, std::int32_t position) {
+        int informed = 0;
         for (const TreeLink& child : EarliestArrivalTree(job, {0}, {helpers, false, false, 8}).of({position}).children)
-            told += child.peer.value >= 4 ? 1 : 0;
-        return told;
+            informed += child.peer.value >= 4 ? 1 : 0;
+        return informed;
     };
-    EXPECT_GT(nodes_told(0, 0), 3);
-    EXPECT_EQ(nodes_told(0, 1), 0);
-    EXPECT_GT(nodes_told(2, 1), 1);
-    EXPECT_GT(nodes_told(2, 2), 1);
-    EXPECT_EQ(nodes_told(2, 3), 0);
+    EXPECT_GT(nodes_informed(0, 0), 3);
+    EXPECT_EQ(nodes_informed(0, 1), 0);
+    EXPECT_GT(nodes_informed(2, 1), 1);
+    EXPECT_GT(nodes_informed(2, 2), 1);
+    EXPECT_EQ(nodes_informed(2, 3), 0);
 }
 
 TEST(EarliestArrivalTree, refuses_what_it_knows_no_costs_of_and_orders) {

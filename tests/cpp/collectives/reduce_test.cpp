@@ -76,7 +76,7 @@ TEST(ReduceInOrder, needs_no_word_about_it_and_refuses_what_can_not_keep_it) {
         return test::error_of([&] { make_program(job, Rank{0}, request(64, 0, true), Spec::parse(text)); });
     };
     for (const char* text : {"k_nomial:order=topology", "reduce_scatter_gather:order=topology"})
-        EXPECT_THAT(refusal(text), HasSubstr("isn't that of the machine here: say order=rank")) << text;
+        EXPECT_THAT(refusal(text), HasSubstr("topology order isn't rank order here: use order=rank")) << text;
     EXPECT_THAT(refusal("by_topology"), HasSubstr("use an algorithm with order=rank"));
     EXPECT_THAT(refusal("bine"), HasSubstr("doesn't combine in the order of ranks"));
     EXPECT_THAT(refusal("ring_gather"), HasSubstr("doesn't combine in the order of ranks"));

@@ -48,13 +48,13 @@ TEST(TreeShape, a_postal_tree_reaches_all_as_soon_as_any_can) {
     for (const std::int32_t latency : {1, 2, 3, 5})
         for (std::int32_t n = 1; n <= 150; ++n) {
             const TreeShape shape{latency, TreeShape::Kind::postal};
-            std::vector<std::int32_t> heard(static_cast<std::size_t>(n), 0);
+            std::vector<std::int32_t> informed(static_cast<std::size_t>(n), 0);
             std::int32_t last = 0;
             for (std::int32_t member = 0; member < n; ++member) {
-                std::int32_t begun = heard[static_cast<std::size_t>(member)];
+                std::int32_t begun = informed[static_cast<std::size_t>(member)];
                 for (const SubTree& child : shape.children(member, n)) {
-                    heard[static_cast<std::size_t>(child.first)] = begun++ + latency;
-                    last = std::max(last, heard[static_cast<std::size_t>(child.first)]);
+                    informed[static_cast<std::size_t>(child.first)] = begun++ + latency;
+                    last = std::max(last, informed[static_cast<std::size_t>(child.first)]);
                 }
             }
             std::vector<std::int64_t> most{1};

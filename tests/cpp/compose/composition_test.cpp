@@ -78,7 +78,7 @@ TEST(Composition, that_names_what_there_is_not_is_refused) {
     EXPECT_EQ(error_of([&] { made.multicast({0}, RankSet::of({1, 5}), x, {0, 1}, x); }),
               "multicast from rank 0: rank 5 of its set is outside of 0 to 2");
     EXPECT_EQ(error_of([&] { made.multicast({0}, RankSet::of({}), x, {0, 1}, x); }),
-              "multicast from rank 0: nobody receives; name at least one rank");
+              "multicast from rank 0: no rank receives; name at least one");
     EXPECT_EQ(error_of([&] { made.multicast({0}, RankSet::all(3), x, {1, 2}, x); }),
               "multicast from rank 0: blocks 1 to 2 are none of the blocks 0 to 1");
     EXPECT_EQ(error_of([&] { made.reduce(RankSet::all(3), {0}, x, {0, 1}, x, 0); }),

@@ -113,7 +113,7 @@ TEST_P(EveryPlan, whose_reads_are_refused_moves_the_right_bytes) {
     const auto [job, where] = job_for(p);
     const NodesOf nodes(job);
     LoopbackRanks ranks(p, static_cast<std::uint64_t>(p) + 99);
-    pretend_refusals_from(3);
+    inject_refusals_from(3);
     for (const test::NamedSpec& named : test::every_spec()) {
         const auto& row = collectives::algorithm_named(named.first, Spec::parse(named.second).name);
         if (!collectives::uses_node_memory(row, Spec::parse(named.second))) continue;
@@ -121,7 +121,7 @@ TEST_P(EveryPlan, whose_reads_are_refused_moves_the_right_bytes) {
         expect_right(job, request, named.second, ranks, nodes, 64);
         if (HasFailure()) break;
     }
-    pretend_refusals_from(0);
+    inject_refusals_from(0);
     std::int64_t refusals = 0;
     for (const auto& executor : ranks.executors) refusals += executor->take_refusals();
     EXPECT_TRUE(refusals > 0 || job.nodes().groups.count() == p) << where;
@@ -342,11 +342,11 @@ TEST_P(EveryComposition, whose_reads_are_refused_moves_the_right_bytes) {
     const std::int32_t p = GetParam();
     if (p % 4 != 0) return;
     for (const int from : {1, 5}) {
-        pretend_refusals_from(from);
+        inject_refusals_from(from);
         EXPECT_GT(expect_composition_right("alltoall", p, "2:" + std::to_string(p / 2), "method=direct", true,
                                            static_cast<std::uint64_t>(p + from)),
                   0);
-        pretend_refusals_from(0);
+        inject_refusals_from(0);
     }
 }
 

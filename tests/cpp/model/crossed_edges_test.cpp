@@ -89,7 +89,7 @@ TEST(CrossedEdges, leave_edges_out_where_ranks_do_not_all_know_the_machine) {
     EXPECT_DOUBLE_EQ(mine.seconds(), world.levels().front().costs.latency_s);
 }
 
-TEST(CrossedEdges, are_told_in_messages_that_do_not_grow_with_the_job) {
+TEST(CrossedEdges, are_summed_by_messages_that_do_not_grow_with_the_job) {
     std::size_t small = 0, large = 0;
     merged(test::job_on("4leaf@50Mbit/s:4node@100Mbit/s:3core", "random:3"), 1, small);
     merged(test::job_on("16leaf@50Mbit/s:16node@100Mbit/s:3core", "random:3"), 1, large);

@@ -99,7 +99,7 @@ TEST(Predict, a_program_without_its_other_side_is_named) {
         collectives::make_plan(job, {Collective::gather, plan::Rank{0}, 8}, collectives::Spec::parse("linear"));
     plan.programs[2] = plan::ProgramBuilder(plan::Rank{2}).finish();
     EXPECT_THAT(test::error_of([&] { predict(plan, job, {8}, Costs::of(job)); }),
-                testing::HasSubstr("rank 0: a recv, tag 0, has no other side"));
+                testing::HasSubstr("rank 0: a recv, tag 0, is unmatched"));
 }
 
 TEST(Predict, a_hundred_thousand_ranks_are_not_too_many_for_a_tree) {

@@ -91,7 +91,7 @@ class RandomExchange {
                     check(number, from, drawn);
         }
         for (std::size_t i = 0; i < mine.size(); ++i) {
-            spin_wait_.fresh();
+            spin_wait_.reset();
             while (!node_->read_by(mine[i].tag, static_cast<unsigned>(mine[i].readers.size()))) spin_wait_.pause();
             std::fill(data[i].begin(), data[i].end(), '!');  // who reads it now, reads it wrong
         }
@@ -191,7 +191,7 @@ TEST(SharedNode, reuses_exposed_memory_after_its_readers_released_it) {
             test::begin(*node, spin_wait);
             std::fill(data.begin(), data.end(), static_cast<char>(i));
             node->expose_address(0, data.data(), bytes);
-            spin_wait.fresh();
+            spin_wait.reset();
             while (!node->read_by(0, 2)) spin_wait.pause();
             node->end();
         }

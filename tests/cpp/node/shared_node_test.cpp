@@ -41,16 +41,16 @@ TEST(SharedNode, shows_an_exposure_in_its_operation_only) {
     ASSERT_TRUE(nodes[0]->begin(0));
 
     ASSERT_TRUE(nodes[1]->begin(0));
-    EXPECT_EQ(nodes[1]->look(0, 4), nullptr);
-    const Exposure* exposure = nodes[1]->look(0, 5);
+    EXPECT_EQ(nodes[1]->find_exposure(0, 4), nullptr);
+    const Exposure* exposure = nodes[1]->find_exposure(0, 5);
     ASSERT_TRUE(exposure);
     EXPECT_EQ(std::string(nodes[1]->direct(0, *exposure), 4), "leaf");
     nodes[1]->end();
     ASSERT_TRUE(nodes[1]->begin(0));
-    EXPECT_EQ(nodes[1]->look(0, 5), nullptr) << "the operation before is over";
+    EXPECT_EQ(nodes[1]->find_exposure(0, 5), nullptr) << "the operation before is over";
     nodes[0]->expose_inline(5, nullptr, 0);
-    ASSERT_TRUE(nodes[1]->look(0, 5));
-    EXPECT_EQ(nodes[1]->look(0, 5)->bytes, 0);
+    ASSERT_TRUE(nodes[1]->find_exposure(0, 5));
+    EXPECT_EQ(nodes[1]->find_exposure(0, 5)->bytes, 0);
 }
 
 TEST(SharedNode, lets_a_member_run_sixteen_operations_ahead) {
@@ -80,7 +80,7 @@ TEST(SharedNode, waits_for_ring_space_until_the_slowest_has_read_it) {
 
     ASSERT_TRUE(nodes[1]->begin(0));
     EXPECT_FALSE(nodes[0]->begin(64)) << "the reader may still read";
-    const Exposure* exposure = nodes[1]->look(0, 0);
+    const Exposure* exposure = nodes[1]->find_exposure(0, 0);
     ASSERT_TRUE(exposure);
     EXPECT_EQ(std::memcmp(nodes[1]->direct(0, *exposure), first.data(), first.size()), 0);
     nodes[1]->end();
@@ -89,7 +89,7 @@ TEST(SharedNode, waits_for_ring_space_until_the_slowest_has_read_it) {
     nodes[0]->end();
     EXPECT_FALSE(nodes[0]->begin(64));
     ASSERT_TRUE(nodes[1]->begin(0));
-    exposure = nodes[1]->look(0, 0);
+    exposure = nodes[1]->find_exposure(0, 0);
     ASSERT_TRUE(exposure);
     EXPECT_EQ(std::memcmp(nodes[1]->direct(0, *exposure), second.data(), second.size()), 0);
 }
@@ -108,7 +108,7 @@ TEST(SharedNode, never_splits_an_operations_space_at_the_end_of_the_ring) {
         nodes[0]->expose_slot(0, begin, piece);
         nodes[0]->end();
         ASSERT_TRUE(nodes[1]->begin(0));
-        const Exposure* exposure = nodes[1]->look(0, 0);
+        const Exposure* exposure = nodes[1]->find_exposure(0, 0);
         ASSERT_TRUE(exposure);
         EXPECT_LE(exposure->offset + piece, ring);
         std::vector<char> got(data.size());
@@ -127,7 +127,7 @@ TEST(SharedNode, keeps_small_operations_in_the_beginning_of_the_ring) {
         nodes[0]->end();
         if (i < 2) continue;  // the reader stays two operations behind
         ASSERT_TRUE(nodes[1]->begin(0));
-        const Exposure* exposure = nodes[1]->look(0, 0);
+        const Exposure* exposure = nodes[1]->find_exposure(0, 0);
         ASSERT_TRUE(exposure);
         EXPECT_EQ(std::memcmp(nodes[1]->direct(0, *exposure), pattern(i - 2, 4096).data(), 4096), 0);
         most = std::max(most, exposure->offset + exposure->bytes);
@@ -166,7 +166,7 @@ TEST(SharedNode, copies_small_exposures_by_address_and_waits_for_the_readers_of_
     for (int reader = 1; reader < 3; ++reader) {
         SharedNode& node = *nodes[static_cast<std::size_t>(reader)];
         for (const unsigned tag : {0u, 1u}) {
-            const Exposure* exposure = node.look(0, tag);
+            const Exposure* exposure = node.find_exposure(0, tag);
             ASSERT_TRUE(exposure);
             EXPECT_EQ(node.direct(0, *exposure) == nullptr, tag == 1);
             std::vector<char> got(static_cast<std::size_t>(exposure->bytes));
@@ -177,7 +177,7 @@ TEST(SharedNode, copies_small_exposures_by_address_and_waits_for_the_readers_of_
         EXPECT_TRUE(nodes[0]->read_by(1, static_cast<unsigned>(reader)));
         EXPECT_FALSE(nodes[0]->read_by(1, static_cast<unsigned>(reader) + 1));
     }
-    const Exposure* own = nodes[0]->look(0, 1);
+    const Exposure* own = nodes[0]->find_exposure(0, 1);
     EXPECT_EQ(nodes[0]->direct(0, *own), large.data());
 }
 
@@ -217,7 +217,7 @@ TEST(SharedNode, refuses_to_read_outside_of_an_exposure) {
     auto nodes = make_members(2);
     for (auto& node : nodes) ASSERT_TRUE(node->begin(0));
     nodes[0]->expose_inline(0, "abcd", 4);
-    const Exposure& exposure = *nodes[1]->look(0, 0);
+    const Exposure& exposure = *nodes[1]->find_exposure(0, 0);
     char to[8] = {};
     EXPECT_EQ(nodes[1]->read(0, exposure, 3, to, 1), 0);
     EXPECT_EQ(to[0], 'd');
@@ -233,9 +233,9 @@ TEST(SharedNode, knows_of_single_copy_when_everyone_has_tried) {
     const auto first = test::join(segment, 0);
     const auto second = test::join(segment, 1);
     EXPECT_EQ(first->single_copy(), std::nullopt);
-    first->everyone_is_here();
+    first->all_joined();
     EXPECT_EQ(first->single_copy(), std::nullopt);
-    second->everyone_is_here();
+    second->all_joined();
     EXPECT_EQ(first->single_copy(), std::optional<bool>(true));
     EXPECT_EQ(second->single_copy(), std::optional<bool>(true));
 }
@@ -245,11 +245,11 @@ TEST(SharedNode, refuses_a_place_that_is_taken_or_does_not_exist) {
     const auto node = test::join(segment, 1);
     std::string why;
     EXPECT_FALSE(SharedNode::join(segment, 1, why));
-    EXPECT_THAT(why, HasSubstr("member 1 of this shared memory is there already"));
+    EXPECT_THAT(why, HasSubstr("member 1 of this shared memory has already joined"));
     EXPECT_FALSE(SharedNode::join(segment, 2, why));
     EXPECT_THAT(why, HasSubstr("member 2 of shared memory for 2 ranks"));
     EXPECT_FALSE(SharedNode::join(segment, -1, why));
-    EXPECT_THROW(node->everyone_is_here(), base::Error) << "member 0 isn't";
+    EXPECT_THROW(node->all_joined(), base::Error) << "member 0 isn't";
 }
 
 TEST(SharedNode, counts_the_cores_that_any_member_may_run_on) {
@@ -271,7 +271,7 @@ TEST(SharedNode, counts_the_cores_that_any_member_may_run_on) {
             bound.push_back(test::join(segment, me++));
         }
     }).join();
-    bound[0]->everyone_is_here();
+    bound[0]->all_joined();
     EXPECT_EQ(bound[0]->cores(), 2);
 }
 
@@ -294,7 +294,7 @@ TEST(SharedNode, says_when_a_peers_memory_cannot_be_read) {
     EXPECT_EQ(node->read(1, nowhere, 0, to.data(), 1000), EFAULT);
     kill(child, SIGKILL);
     EXPECT_EQ(test::end_of(child), "signal 9");
-    EXPECT_EQ(node->read(1, *node->look(1, 0), 0, to.data(), 1000), ESRCH);
+    EXPECT_EQ(node->read(1, *node->find_exposure(1, 0), 0, to.data(), 1000), ESRCH);
 }
 
 TEST(SharedNode, reads_what_its_peers_have_mapped_in_place) {
@@ -304,7 +304,7 @@ TEST(SharedNode, reads_what_its_peers_have_mapped_in_place) {
     for (int i = 0; i < 3; ++i) {
         for (auto& node : nodes) ASSERT_TRUE(node->begin(0));
         nodes[0]->expose_address(0, data.data(), 10000);
-        EXPECT_EQ(nodes[1]->direct(0, *nodes[1]->look(0, 0)), data.data());
+        EXPECT_EQ(nodes[1]->direct(0, *nodes[1]->find_exposure(0, 0)), data.data());
         nodes[1]->release(0, 0);
         EXPECT_TRUE(nodes[0]->read_by(0, 1));
         for (auto& node : nodes) node->end();

@@ -83,7 +83,7 @@ TEST_P(SharedSegmentOfEachKind, leaves_nothing_when_all_its_processes_are_killed
         std::strcpy(name, mine.c_str());
         EXPECT_EQ(write(names[1], name, sizeof name), static_cast<ssize_t>(sizeof name));
         for (int i = 1; i < members; ++i) heard();
-        node->everyone_is_here();
+        node->all_joined();
         EXPECT_EQ(write(names[1], name, sizeof name), static_cast<ssize_t>(sizeof name));
         sleep(test::patience_s);
     }));
@@ -152,13 +152,13 @@ TEST(SharedSegment, falls_back_where_the_creators_descriptors_may_not_be_opened)
             const auto node = SharedNode::attach(name, 2, 1, why);
             ASSERT_TRUE(node) << why;
             EXPECT_EQ(write(joined[1], "x", 1), 1);
-            node->everyone_is_here();
+            node->all_joined();
             while (!node->single_copy()) usleep(100);
             EXPECT_FALSE(*node->single_copy()) << "the creator's memory may not be read";
         });
         char x = 0;
         ASSERT_EQ(read(joined[0], &x, 1), 1);
-        named->everyone_is_here();
+        named->all_joined();
         EXPECT_EQ(end_of(other), "");
         EXPECT_EQ(named->single_copy(), std::optional<bool>(false));
     });
@@ -198,7 +198,7 @@ TEST(SharedSegment, refuses_what_is_not_its_own) {
     EXPECT_THAT(refused(empty), HasSubstr("or of another version"));
     const SharedHeader header{SharedHeader::magic_word, 1, 2, 1 << 20};
     ASSERT_EQ(pwrite(empty, &header, sizeof header, 0), static_cast<ssize_t>(sizeof header));
-    EXPECT_THAT(refused(empty), HasSubstr("which its header doesn't say"));
+    EXPECT_THAT(refused(empty), HasSubstr("which contradicts its header"));
     for (const int descriptor : {ends[0], ends[1], empty}) close(descriptor);
 }
 

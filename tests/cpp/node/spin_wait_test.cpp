@@ -26,7 +26,7 @@ struct Paused {
 
 Paused pause_for(SpinWait& spin_wait, milliseconds length) {
     Paused out;
-    spin_wait.fresh();
+    spin_wait.reset();
     for (const auto end = Clock::now() + length; Clock::now() < end; ++out.pauses)
         out.progress += spin_wait.pause() ? 1 : 0;
     return out;
@@ -68,7 +68,7 @@ TEST(SpinWait, asks_for_progress_all_along) {
 
 TEST(SpinWait, does_not_ask_for_progress_each_time_it_spins) {
     SpinWait spin_wait(1, 1);
-    spin_wait.fresh();
+    spin_wait.reset();
     int progress = 0;
     for (int i = 0; i < 200; ++i) progress += spin_wait.pause() ? 1 : 0;
     EXPECT_GE(progress, 1);

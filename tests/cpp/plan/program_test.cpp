@@ -49,7 +49,7 @@ TEST(Program, a_stage_named_again_is_the_same_stage) {
 
 TEST(Program, equal_lists_of_blocks_in_a_row_are_kept_once) {
     ProgramBuilder builder(Rank{0}, BlockOrder::topology);
-    builder.stage("hand out");
+    builder.stage("distribute");
     Blocks scattered(0, 2);
     scattered.insert({5, 1});
     for (std::int32_t peer = 1; peer < 4; ++peer) builder.send(Rank{peer}, 0, Buffer::recv, scattered, {});

@@ -282,13 +282,13 @@ TEST(Verifier, finds_programs_that_do_not_belong_together) {
     EXPECT_THAT(verify(exchanged, three), Optional(HasSubstr("program 1 is made for rank 2")));
     Plan mixed = chain();
     mixed.programs[2].order = BlockOrder::topology;
-    EXPECT_THAT(verify(mixed, three), Optional(HasSubstr("rank 2 counts its blocks in another order than rank 0")));
+    EXPECT_THAT(verify(mixed, three), Optional(HasSubstr("rank 2 numbers its blocks in another order than rank 0")));
 }
 
 TEST(Verifier, finds_a_slice_that_is_none_and_a_slice_that_is_missing) {
     Plan wrong = chain();
     wrong.programs[2].steps[0].slice = {2, 2};
-    EXPECT_THAT(verify(wrong, three), Optional(HasSubstr("rank 2, step 0 (send, chain): part 2 of 2 is no part")));
+    EXPECT_THAT(verify(wrong, three), Optional(HasSubstr("rank 2, step 0 (send, chain): part 2 of 2 is out of range")));
     Plan half = chain();
     half.programs[0].steps[1].slice = {0, 2};
     EXPECT_THAT(verify(half, three), Optional(HasSubstr("rank 0: block 0 of the result is never written")));

@@ -95,7 +95,7 @@ TEST_F(Comparing, of_unlike_calls_counts_for_nothing) {
     comparison.time(right, code);
     comparison.due(1000);
     comparison.time(right, code);
-    EXPECT_FALSE(comparison.counts());
+    EXPECT_FALSE(comparison.comparable());
     EXPECT_EQ(comparison.pairs(), 0);
 }
 

@@ -17,6 +17,14 @@ Verdict verdict_of(std::size_t lost, std::size_t won, double ratio) {
     return judge(ours, std::vector<double>(lost + won, 2e-3));
 }
 
+TEST(SignTest, is_the_tail_of_fair_tosses) {
+    EXPECT_DOUBLE_EQ(sign_test(5, 5), 1.0 / 32);
+    EXPECT_DOUBLE_EQ(sign_test(4, 5), 6.0 / 32);
+    EXPECT_DOUBLE_EQ(sign_test(0, 7), 1);
+    EXPECT_EQ(sign_test(8, 7), 0);
+    EXPECT_NEAR(sign_test(5001, 10001), 0.5, 1e-9) << "where 2^-pairs is no double";
+}
+
 TEST(Verdict, needs_five_pairs) {
     EXPECT_EQ(verdict_of(4, 0, 10), Verdict::open);
     EXPECT_EQ(verdict_of(5, 0, 10), Verdict::slower);

@@ -142,7 +142,7 @@ class Loopback : public runtime::Messages {
             --pending_;
             any = true;
             if (--left_[step] > 0) continue;
-            if (const int error = executor.carrier(step).through(executor, step); error != 0) return error;
+            if (const int error = executor.carrier(step).posted_complete(executor, step); error != 0) return error;
         }
         return 0;
     }

@@ -37,20 +37,20 @@ inline std::vector<std::unique_ptr<runtime::SharedNode>> make_members(int member
     const auto segment = make_segment(members, ring_bytes);
     std::vector<std::unique_ptr<runtime::SharedNode>> out;
     for (int i = 0; i < members; ++i) out.push_back(join(segment, i));
-    for (auto& node : out) node->everyone_is_here();
+    for (auto& node : out) node->all_joined();
     return out;
 }
 
 inline void begin(runtime::SharedNode& node, runtime::SpinWait& spin_wait, std::int64_t ring_bytes = 0) {
-    spin_wait.fresh();
+    spin_wait.reset();
     while (!node.begin(ring_bytes)) spin_wait.pause();
 }
 
 inline const runtime::Exposure& wait_for(runtime::SharedNode& node, runtime::SpinWait& spin_wait, int member,
                                          unsigned tag) {
-    spin_wait.fresh();
+    spin_wait.reset();
     const runtime::Exposure* exposure = nullptr;
-    while (!(exposure = node.look(member, tag))) spin_wait.pause();
+    while (!(exposure = node.find_exposure(member, tag))) spin_wait.pause();
     return *exposure;
 }
 

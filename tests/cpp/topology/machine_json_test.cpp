@@ -86,7 +86,7 @@ TEST(MachineJson, errors_name_the_path_in_the_file) {
                 HasSubstr("[a].slots: expected 1 to 1000000"));
     EXPECT_THAT(
         error_of([] { read(R"({"children": [{"level": "node", "name": "a"}, {"level": "node", "name": "a"}]})"); }),
-        HasSubstr("host 'a' stands twice"));
+        HasSubstr("host 'a' is listed twice"));
     EXPECT_THAT(error_of([] { read(R"({"children": [{"level": "socket", "name": "s"}]})"); }),
                 HasSubstr("put it into machine.insides"));
     EXPECT_THAT(error_of([] { read(R"({"children": [{"level": "node", "name": "a", "up_bytes_per_s": -1}]})"); }),

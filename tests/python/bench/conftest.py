@@ -72,7 +72,8 @@ def make_run(
     noise: float = 0.02,
     pairs: int = 20,
 ) -> Run:
-    """Return a run on the lab's machine; `factor(mpi, placement, collective, size)` is palmette's time over the MPI's."""
+    """Return a run on the lab's machine; `factor(mpi, placement, collective, size)` is palmette's time over the
+    MPI's."""
     settings = Settings(collectives=collectives, sizes=sizes, placements=placements, mpis=mpis)
     topology = {
         "format": "palmette-topology",

@@ -17,7 +17,7 @@ from palmette.bench.rivals import PRESETS, Rival, parse_rival
 from palmette.bench.runner import measure
 from palmette.bench.sets import SETS
 from palmette.bench.settings import BLOCKING, Settings
-from palmette.bench.side_by_side import mean_speeds, side_by_side
+from palmette.bench.side_by_side import mean_speeds, side_cells
 from palmette.bench.side_text import mean_lines, side_lines, target_lines
 from palmette.bench.targets import Target, outcomes
 from palmette.measure.errors import BenchError
@@ -96,7 +96,7 @@ def add_rival(run: Run, factor: float) -> Run:
 def test_a_rival_stands_beside_the_mpis_and_sets_no_standard(made_run: MakeRun) -> None:
     run = add_rival(made_run(lambda *_: 0.5, mpis=("mpich", "openmpi", "impi"), noise=0.0), 0.25)
     assert {row.mpi for row in evaluate(run)} == {"mpich", "openmpi", "impi"}
-    cells = side_by_side(run)
+    cells = side_cells(run)
     assert all(cell.best_speed == pytest.approx(2) for cell in cells)
     assert all(cell.speed_to_rival("mpich-topology") == pytest.approx(0.5) for cell in cells)
     means = mean_speeds(cells)
@@ -107,8 +107,8 @@ def test_a_rival_stands_beside_the_mpis_and_sets_no_standard(made_run: MakeRun) 
 
 
 def test_one_mpi_and_a_rival_are_enough_to_stand_beside_each_other(made_run: MakeRun) -> None:
-    assert side_by_side(made_run(lambda *_: 0.5)) == []
-    assert len(side_by_side(add_rival(made_run(lambda *_: 0.5), 2.0))) == 12
+    assert side_cells(made_run(lambda *_: 0.5)) == []
+    assert len(side_cells(add_rival(made_run(lambda *_: 0.5), 2.0))) == 12
 
 
 @pytest.mark.usefixtures("mpis")
@@ -247,7 +247,7 @@ def test_a_rival_runs_with_its_variables_and_without_palmette(tmp_path: Path) ->
     )
     run = measure(settings, LocalPlace(2, tmp_path))
     assert [(job.mpi, job.kind, job.error) for job in run.jobs] == [("mpich", "measure", None), ("nb", "rival", None)]
-    assert len(side_by_side(run)) == 1
+    assert len(side_cells(run)) == 1
     with pytest.raises(BenchError, match="needs a topology"):
         measure(replace(settings, rivals=(PRESETS["mpich-topology"],)), LocalPlace(2, tmp_path))
 

@@ -1,4 +1,5 @@
-"""studies/random_labs.py: which labs and sizes are drawn, what is told of cells, and what a lab that can't be makes of it."""
+"""studies/random_labs.py: which labs and sizes are drawn, what is told of cells, and what a lab that can't be makes of
+it."""
 
 from __future__ import annotations
 
@@ -47,7 +48,8 @@ def test_the_table_counts_verdicts_and_the_page_names_what_lost(script: ModuleTy
 
 def test_cells_that_are_missing_or_wrong_are_told(script: ModuleType) -> None:
     row = {
-        "mpi": "mpich", "collective": "bcast", "size_bytes": 64, "alone": {"median_s": 1e-3}, "palmette": {"median_s": 2e-3},
+        "mpi": "mpich", "collective": "bcast", "size_bytes": 64, "alone": {"median_s": 1e-3},
+        "palmette": {"median_s": 2e-3},
         "ratio": 2.0, "verdict": "slower", "algorithm": "linear", "wrong": False,
     }  # fmt: skip
     cells, told = script.taken("8node", [row, row | {"ratio": None}, row | {"wrong": True}], 4)

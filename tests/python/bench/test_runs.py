@@ -69,7 +69,8 @@ LENGTHS = {
 
 def quick(**changes: Any) -> Settings:
     values: dict[str, Any] = {
-        "collectives": ("gather",), "sizes": (64,), "placements": ("block",), "seconds": 0.05, "min_pairs": 3, "max_pairs": 12,
+        "collectives": ("gather",), "sizes": (64,), "placements": ("block",), "seconds": 0.05, "min_pairs": 3,
+        "max_pairs": 12,
     }  # fmt: skip
     return Settings(**{**values, **changes})
 
@@ -143,7 +144,7 @@ def test_a_barrier_that_does_not_wait_is_caught(mpich: Installation, tmp_path: P
     (job,) = measure(settings, LocalPlace(2, tmp_path)).jobs
     assert job.cells[0].wrong_alone == 0
     assert job.cells[0].wrong_palmette > 0
-    assert "rank 0 left before rank 1 came" in (job.error or "")
+    assert "rank 0 left before rank 1 entered" in (job.error or "")
 
 
 def test_a_preload_that_changes_a_result_is_caught(mpich: Installation, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from palmette.bench.pass_through import pass_costs
 from palmette.bench.results import Cell, Job, PassThrough, Run
 from palmette.bench.sets import SETS, outcomes_of
 from palmette.bench.settings import Settings
-from palmette.bench.side_by_side import geometric_mean, mean_speeds, side_by_side
+from palmette.bench.side_by_side import geometric_mean, mean_speeds, side_cells
 from palmette.bench.side_text import mean_lines, micros_text, pass_lines, side_lines, target_lines
 from palmette.bench.targets import Target, Value, outcomes
 from palmette.report.page import render
@@ -39,7 +39,7 @@ def run(made_run: MakeRun) -> Run:
 def test_the_speed_is_the_fastest_mpis_time_over_palmettes(run: Run) -> None:
     for made in next(job for job in run.jobs if job.mpi == "openmpi").cells:
         made.alone_s = [time / 4 for time in made.alone_s]
-    cells = side_by_side(run)
+    cells = side_cells(run)
     assert [(cell.collective, cell.size_bytes) for cell in cells] == [
         ("bcast", 8), ("bcast", 4096), ("allreduce", 8), ("allreduce", 4096)
     ]  # fmt: skip
@@ -56,19 +56,19 @@ def test_the_median_is_over_rounds_and_not_over_their_samples(made_cell: Callabl
             job = Job(mpi, "1", "block", number, "measure")
             job.cells = [made_cell("bcast", 8, time, 1.0, noise=0.0, pairs=pairs)]
             run.jobs.append(job)
-    (cell,) = side_by_side(run)
+    (cell,) = side_cells(run)
     assert cell.alone_s == {"mpich": 2.0, "impi": 4.0}
 
 
 def test_one_mpi_alone_stands_beside_nothing(made_run: MakeRun) -> None:
-    assert side_by_side(made_run(mpis=("mpich",))) == []
+    assert side_cells(made_run(mpis=("mpich",))) == []
     assert mean_speeds([]) == []
     assert mean_lines([]) == side_lines([], []) == pass_lines([]) == []
 
 
 def test_wrong_results_take_no_part(run: Run) -> None:
     run.jobs[0].cells[0].wrong_palmette = 1
-    assert "mpich" not in side_by_side(run)[0].alone_s
+    assert "mpich" not in side_cells(run)[0].alone_s
     (outcome,) = outcomes(run, (Target("alone", 1.05, ("bcast",), (8,)),))
     assert outcome.answer == "missed"
     assert outcome.worst["mpich"] == Value(math.inf, "bcast 8 B")
@@ -79,7 +79,7 @@ def test_means_are_geometric(run: Run) -> None:
     assert geometric_mean([0.5, 2.0]) == pytest.approx(1)
     for cell in run.jobs[0].cells:  # MPICH: 4 times and once as fast
         cell.palmette_s = [time / (4 if cell.size_bytes == 8 else 1) for time in cell.alone_s]
-    bcast = mean_speeds(side_by_side(run))[0]
+    bcast = mean_speeds(side_cells(run))[0]
     assert bcast.by_mpi == pytest.approx({"mpich": 2.0, "openmpi": 1.0, "impi": 0.5})
     assert bcast.best == pytest.approx(2.0)
     assert bcast.lowest.size_bytes == 4096
@@ -169,7 +169,7 @@ def test_the_tables_fit_80_columns(made_run: MakeRun) -> None:
             if cell.collective == "barrier":
                 cell.size_bytes = 0
     run.jobs.append(passed())
-    cells = side_by_side(run)
+    cells = side_cells(run)
     means = mean_speeds(cells)
     lines = [*side_lines(cells, means), *mean_lines(means), *pass_lines(pass_costs(run.jobs))]
     assert max(map(len, lines)) <= 80
@@ -178,7 +178,7 @@ def test_the_tables_fit_80_columns(made_run: MakeRun) -> None:
 
 
 def test_the_fastest_time_with_palmette_is_told_in_physical_limits(run: Run) -> None:
-    cells = side_by_side(run)
+    cells = side_cells(run)
     for cell in cells:
         same = (cell.collective, cell.size_bytes)
         limit = next(one for one in run.jobs[0].cells if (one.collective, one.size_bytes) == same).bound
@@ -195,7 +195,7 @@ def test_without_a_topology_no_multiple_is_told(run: Run) -> None:
     for job in run.jobs:
         for cell in job.cells:
             cell.bound = None
-    cells = side_by_side(run)
+    cells = side_cells(run)
     assert {cell.multiple for cell in cells} == {None}
     assert "bound" not in " ".join(side_lines(cells, mean_speeds(cells)))
 

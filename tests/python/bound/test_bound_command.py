@@ -94,7 +94,7 @@ def test_ranks_with_messages_only_have_heard_no_sooner_than_the_postal_model_say
     call = ("bound", "bcast", "--topology", file, "--size", "8", "--no-shared")
     # N(t) = N(t - 1) + N(t - 2): 1, 1, 2, 3, 5, 8.
     out = palmette(*call).out
-    assert "rounds: 5 us until 8 have heard, each telling others one after the other" in out
+    assert "rounds: 5 us until 8 are informed, each sending to others one after the other" in out
     assert json.loads(palmette(*call, "--json").out)["rounds"]["spread_s"] == pytest.approx(5e-6)
 
 
@@ -108,7 +108,7 @@ def test_memory_and_rounds_are_told_where_the_machine_knows_them(palmette: Call,
     file = tmp_path / "topology.json"
     file.write_text(json.dumps({"format": "palmette-topology", "version": 1, "machine": machine}), encoding="utf-8")
     out = palmette("bound", "allreduce", "--topology", file, "--size", "1M").out
-    assert "rounds: 2 of 2 us until 16 have heard, each telling 4 at once: 4 us" in out
+    assert "rounds: 2 of 2 us until 16 are informed, each sending 4 at once: 4 us" in out
     assert "combined by each rank, where all share the work: " in out
     assert "bound: 203.2 us, 1015808 bytes that each rank combines at" in out
 

@@ -85,7 +85,7 @@ class InventedJob:
 
     def cost(self, a: int, b: int) -> Costs:
         """The truth about a pair."""
-        index = self.layout.parting(a, b)
+        index = self.layout.separating_level(a, b)
         return self.costs[None if index is None else self.layout.levels[index]]
 
     def shares(self, pairs: Sequence[Pair]) -> list[float]:

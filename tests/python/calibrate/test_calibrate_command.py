@@ -79,7 +79,7 @@ def test_an_existing_topology_is_not_overwritten_by_another_machine(palmette: Pa
 @pytest.mark.mpi
 def test_a_job_of_one_rank_and_hosts_that_the_topology_lacks_are_told(palmette: Palmette) -> None:
     an_mpi()
-    one_line(palmette("calibrate", "-n", "1"), "a job of 1 rank has nobody to send to")
+    one_line(palmette("calibrate", "-n", "1"), "a job of 1 rank has no peer to send to")
     discover([("synthetic", "2node:2core")]).save("t.json")
     one_line(palmette("calibrate", "--topology", "t.json", "-n", "2"), "of rank 0 is not in t.json")
     assert load("t.json").machine.calibration is None

@@ -24,7 +24,7 @@ def test_each_pair_parts_at_its_level_and_no_rank_stands_in_two(lab_topology: To
         ranks = [rank for pair in plan.pairs for rank in pair]
         assert len(ranks) == len(set(ranks))
         for a, b in plan.pairs:
-            index = layout.parting(a, b)
+            index = layout.separating_level(a, b)
             assert index is not None and layout.levels[index] == name
 
 
@@ -76,23 +76,23 @@ def test_hosts_at_different_depths_part_at_the_outermost_level() -> None:
     root.children = [leaf, TreeNode("c", "node")]
     topology = Topology("t", Machine([Level("leaf"), Level("node")], root))
     layout = layout_of(topology, ["a", "b", "c"])
-    assert layout.parting(0, 1) == 1
-    assert layout.parting(0, 2) == 0
+    assert layout.separating_level(0, 1) == 1
+    assert layout.separating_level(0, 2) == 0
 
 
 def test_ranks_of_a_host_without_an_inside_are_told_apart_by_no_level() -> None:
     root = TreeNode("fabric", children=[TreeNode("a", "node", slots=2), TreeNode("b", "node", slots=2)])
     layout = layout_of(Topology("t", Machine([Level("node")], root)), ["a", "a", "b", "b"])
-    assert layout.parting(0, 1) is None
+    assert layout.separating_level(0, 1) is None
     assert plans(layout)[None].pairs == [(0, 1), (2, 3)]
 
 
 def test_ranks_that_are_bound_to_sockets_sit_there_and_others_in_their_order() -> None:
     machine = discover([("synthetic", "1node:2socket:2core")]).machine
     bound = Layout(machine, job_line(["h0"] * 4, [0, 1, 0, 1]), "t.json")
-    assert [bound.parting(0, rank) for rank in (1, 2, 3)] == [1, 2, 1]
+    assert [bound.separating_level(0, rank) for rank in (1, 2, 3)] == [1, 2, 1]
     unbound = Layout(machine, job_line(["h0"] * 5), "t.json")
-    assert [unbound.parting(0, rank) for rank in (1, 2, 3, 4)] == [2, 1, 1, None]
+    assert [unbound.separating_level(0, rank) for rank in (1, 2, 3, 4)] == [2, 1, 1, None]
 
 
 def test_hosts_are_found_by_either_name_up_to_the_first_dot(lab_topology: Topology) -> None:

@@ -220,7 +220,7 @@ def test_a_rank_a_node_shares_no_memory(invented: Invented) -> None:
 
 
 def test_a_job_of_one_rank_is_refused(lab_topology: Topology, invented: Invented) -> None:
-    with pytest.raises(CalibrateError, match="a job of 1 rank has nobody to send to"):
+    with pytest.raises(CalibrateError, match="a job of 1 rank has no peer to send to"):
         plan_steps(invented(lab_topology, ["h0"]).layout, Effort())
 
 

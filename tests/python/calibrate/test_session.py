@@ -27,7 +27,10 @@ def job(tmp_path: Path, body: str, head: str = HEAD) -> Session:
 
 def test_a_line_asks_and_a_line_answers(tmp_path: Path) -> None:
     answer = '{"event":"answer","what":"pingpong","figures":[[1e-6,2e-6],[3e-6,4e-6]]}'
-    body = f"for line in sys.stdin:\n  print(line, file=sys.stderr)\n  print('noise')\n  print('''{answer}''', flush=True)\n"
+    body = (
+        "for line in sys.stdin:\n  print(line, file=sys.stderr)\n  print('noise')\n"
+        f"  print('''{answer}''', flush=True)\n"
+    )
     with job(tmp_path, body) as session:
         assert (session.job.mpi, session.job.ranks, session.job.hosts) == ("MPICH 5.0.2", 2, ["a", "b"])
         assert session.ask("pingpong", (1, 2), [(0, 1), (2, 3)]) == [[1e-6, 2e-6], [3e-6, 4e-6]]
@@ -46,7 +49,7 @@ def test_a_job_that_ends_early_is_told_with_what_it_said(tmp_path: Path) -> None
 
 
 def test_a_job_that_does_not_answer_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session_module, "ANSWER_PATIENCE_S", 0.2)
+    monkeypatch.setattr(session_module, "ANSWER_TIMEOUT_S", 0.2)
     begun = time.monotonic()
     with pytest.raises(CalibrateError, match="no answer to 'pingpong"), job(tmp_path, "time.sleep(60)\n") as session:
         session.ask("pingpong", (1, 2), [(0, 1)], 0)

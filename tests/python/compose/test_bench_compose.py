@@ -13,7 +13,7 @@ import pytest
 from palmette import _core
 from palmette.compose import ComposeError, named
 from palmette.compose.auto import ablation, equal_links
-from palmette.compose.bench import Asked, Cell, Figures, Named, Row, Settings, composition_of, figures, program
+from palmette.compose.bench import Asked, Cell, Named, PlanCounts, Row, Settings, composition_of, plan_counts, program
 from palmette.compose.bench_svg import svg
 from palmette.compose.bench_text import cell_lines
 from palmette.compose.factoring import Factoring
@@ -116,14 +116,14 @@ def test_a_budget_says_how_many_candidates_are_measured() -> None:
     assert len(long[0].variants) == 10
 
 
-def test_figures_that_need_no_clock_are_those_of_the_peers_comparison() -> None:
+def test_counts_of_plans_are_those_of_the_peers_comparison() -> None:
     """8 ranks in groups of 4, a vector of 8K: 2 N between groups, 64 messages, 0.75 N of scratch."""
     on = _core.hierarchy_job("2:4", 8)
-    found = figures(composition_of("allreduce", 8, 8192, 0), Factoring(), on)
+    found = plan_counts(composition_of("allreduce", 8, 8192, 0), Factoring(), on)
     assert (found.messages, found.outer_bytes, found.scratch_bytes) == (64, 2 * 8192, 6144)
-    gathered = figures(composition_of("gather", 8, 1024, 0), Factoring(methods=("direct/1",)), on)
+    gathered = plan_counts(composition_of("gather", 8, 1024, 0), Factoring(methods=("direct/1",)), on)
     assert (gathered.messages, gathered.outer_bytes) == (7, 8192 // 2)
-    reduced = figures(composition_of("reduce", 8, 8192, 0), Factoring(methods=("direct", "ring"), landings=1), on)
+    reduced = plan_counts(composition_of("reduce", 8, 8192, 0), Factoring(methods=("direct", "ring"), landings=1), on)
     assert reduced.messages == 7
     assert reduced.scratch_bytes <= 8192
 
@@ -137,7 +137,7 @@ def test_stripes_go_through_ranks_that_are_far_apart() -> None:
 
 def invented_cell() -> Cell:
     """The MPI takes 0.8 s, one plan 0.2 s; the bound is 0.16 s."""
-    numbers = Figures(12345, "leaf", 128, 2 << 20, 3 << 20, stages=15, chain=4)
+    numbers = PlanCounts(12345, "leaf", 128, 2 << 20, 3 << 20, stages=15, chain=4)
     alone, composed = (np.array([time * factor for factor in (0.99, 1, 1.01, 1.02, 0.98)]) for time in (0.8, 0.2))
     factoring = Factoring(methods=("ring/1", "ring", "direct"), stripes=2, pipeline=32)
     return Cell(

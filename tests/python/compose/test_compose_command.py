@@ -143,7 +143,7 @@ def test_stripes_may_be_as_many_as_hosts_have_adapters(palmette: Call, tmp_path:
     assert json.loads(result.out)["factoring"]["stripes"] == 2
     hosts[1]["adapters"] = []
     file.write_text(json.dumps(document), encoding="utf-8")
-    assert "tells no adapters" in palmette("compose", "broadcast", "--topology", file, "--stripes", "nics").err
+    assert "lists no adapters" in palmette("compose", "broadcast", "--topology", file, "--stripes", "nics").err
     assert "needs --topology" in palmette("compose", "broadcast", "--hierarchy", "2:4", "--stripes", "nics").err
 
 

@@ -73,7 +73,8 @@ class Listing:
                 lines.append(f'[{port}]\t"{self.id(peer)}"[{peer_port}]{extra}\t\t# "{peer_name}" lid 7 {rate}')
             else:
                 lines.append(
-                    f'[{port}]({guid + port:x}) \t"{self.id(peer)}"[{peer_port}]\t\t# lid 7 lmc 0 "{peer_name}" lid 9 {rate}'
+                    f'[{port}]({guid + port:x}) \t"{self.id(peer)}"[{peer_port}]\t\t'
+                    f'# lid 7 lmc 0 "{peer_name}" lid 9 {rate}'
                 )
         return "\n".join(lines) + "\n"
 

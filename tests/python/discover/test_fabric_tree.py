@@ -47,7 +47,7 @@ def test_one_host_at_two_leaves_does_not_merge_them(tmp_path: Path) -> None:
     tree = tree_of(found)
     assert tree["leaf1"] == ["n1", "n2"]
     assert tree["leaf2"] == ["login", "n3", "n4"], "it stands where it has most capacity"
-    assert any("1 host(s) hang at leaves of several groups" in note.message for note in found.warnings)
+    assert any("1 host(s) are connected to leaves of several groups" in note.message for note in found.warnings)
 
 
 def three_tiers() -> Listing:

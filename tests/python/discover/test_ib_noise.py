@@ -163,7 +163,8 @@ def test_a_node_name_map_may_name_an_adapter_but_never_rename_one(tmp_path: Path
     fabric.host("x1", "leaf1", name="MT4129 ConnectX7 Mellanox Technologies")
     text = fabric.text()
     # The map shows in the switch's lines only, as in the real tool.
-    text = text.replace(f'"{fabric.id("x1")}"[1]({fabric.guid("x1") + 1:x}) \t\t# "MT4129 ConnectX7 Mellanox Technologies"',
+    text = text.replace(
+        f'"{fabric.id("x1")}"[1]({fabric.guid("x1") + 1:x}) \t\t# "MT4129 ConnectX7 Mellanox Technologies"',
                         f'"{fabric.id("x1")}"[1]({fabric.guid("x1") + 1:x}) \t\t# "n77 mlx5_0"')  # fmt: skip
     text = text.replace('# "n1 mlx5_0" lid', '# "mapped1 mlx5_0" lid')
     assert tree_of(discover_text(tmp_path, text))["leaf1"] == ["n1", "n2", "n77"]

@@ -25,7 +25,8 @@ SCHEMA = json.loads((Path(palmette.__file__).parent / "schemas" / "topology.sche
 
 
 class Cluster:
-    """Hosts with a path of groups each; two are as far apart as the outermost level at which their paths differ says."""
+    """Hosts with a path of groups each; two are as far apart as the outermost level at which their paths differ
+    says."""
 
     def __init__(
         self, paths: Sequence[tuple[int, ...]], distances: Sequence[float], noise: float, seed: int = 5
@@ -263,7 +264,7 @@ def test_more_than_two_levels_of_switches_have_numbered_names() -> None:
 
 def test_a_job_of_one_rank_or_one_host_is_refused() -> None:
     cluster = Cluster(leaves(2), [2e-6, 1e-6], 0.0)
-    with pytest.raises(DiscoverError, match=r"a job of 1 rank has nobody to measure"):
+    with pytest.raises(DiscoverError, match=r"a job of 1 rank has no pair to measure"):
         discover_measurement(Job(cluster, 1), job_line(1, 1))
     with pytest.raises(DiscoverError, match=r"all 4 ranks are on n000, .*--from hwloc"):
         discover_measurement(Job(cluster, 4), job_line(1, 4))

@@ -17,7 +17,8 @@ def xml(folder: Path, host: str, cores: int) -> str:
     path = folder / f"{host}.xml"
     body = "".join(f'<object type="Core" cpuset="0x{1 << core:x}"/>' for core in range(cores))
     path.write_text(
-        f'<topology version="2.0"><object type="Machine"><info name="HostName" value="{host}"/>{body}</object></topology>'
+        f'<topology version="2.0"><object type="Machine"><info name="HostName" value="{host}"/>'
+        f"{body}</object></topology>"
     )
     return str(path)
 

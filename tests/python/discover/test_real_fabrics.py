@@ -85,7 +85,7 @@ def test_a_shell_prompt_and_two_rails_of_two_switches(fabrics: Path) -> None:
 def test_a_listing_of_2007_without_any_host_name(fabrics: Path) -> None:
     found = read(fabrics, "manpage-2007-g.txt")
     assert (tiers(found), hosts(found)) == ([2, 0], 4)
-    assert "none of 4 adapters tells a host's name" in " ".join(note.message for note in found.warnings)
+    assert "none of 4 adapters has a host name" in " ".join(note.message for note in found.warnings)
 
 
 def test_records_without_blank_lines(fabrics: Path) -> None:

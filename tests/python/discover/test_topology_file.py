@@ -91,7 +91,8 @@ def broken(path: str, value: object) -> str:
     [
         ("format", "other", r'\$\.format: expected "palmette-topology"'),
         ("version", 2, r"\$\.version: expected 1, found 2"),
-        ("machine.tree.children.1.up_bytes_per_s", "fast", r"\$\.machine\.tree\.children\[1\]\.up_bytes_per_s: expected a"),
+        ("machine.tree.children.1.up_bytes_per_s", "fast",
+         r"\$\.machine\.tree\.children\[1\]\.up_bytes_per_s: expected a"),
         ("machine.tree.children.0.up_bytes_per_s", 0, "from 1 to 1e"),
         ("machine.tree.children.0.level", "nowhere", r'children\[0\]\.level: "nowhere" is not in machine\.levels'),
         ("machine.tree.children.0.children.1.level", "leaf", "must stand after its parent's level"),

@@ -79,7 +79,7 @@ def test_only_limits_about_links_may_change_with_a_measurement() -> None:
 
     def measurable(spec: str) -> list[bool]:
         job = _core.Job(_core.Machine.synthetic(spec), "block")
-        return [look[2] for look in table.looks("gather", job, 0, 64)]
+        return [look[2] for look in table.match_rows("gather", job, 0, 64)]
 
     assert measurable("2leaf@1GB/s:4node@1GB/s") == [True, True, False, False]
     # A latency that is known, and too long.
@@ -102,10 +102,12 @@ def test_the_looks_agree_with_the_choice_everywhere() -> None:
     for _ in range(1500):
         asked = Asked(
             draw.choice(functions), draw.choice((-1, 4, 8, 300, 5000, 70000, 1 << 21)), 0, draw.choice(jobs),
-            draw.choice(("", "mpich", "openmpi", "impi")), draw.random() < 0.5, draw.random() < 0.7, draw.random() < 0.3,
+            draw.choice(("", "mpich", "openmpi", "impi")), draw.random() < 0.5, draw.random() < 0.7,
+            draw.random() < 0.3,
             draw.random() < 0.7,
         )  # fmt: skip
-        # As Communicator::fill asks: what is combined in the order of ranks is planned for ranks of which nothing is known.
+        # As Communicator::fill asks: what is combined in the order of ranks is planned for ranks of which nothing is
+        # known.
         by_rank = (
             asked.ordered
             and _core.is_reduction(_core.collective_of(asked.function))
@@ -153,7 +155,8 @@ def test_settings_count_as_in_a_run(palmette: Palmette, monkeypatch: pytest.Monk
     monkeypatch.setenv("PALMETTE_REPRODUCIBLE", "1")
     found = json.loads(palmette("explain", "allreduce", "64K", "--machine", LAB, "--json").out)
     assert found["in_rank_order"]
-    assert found["algorithm"] == _core.Table.built_in().choose("allreduce", _core.Job.flat(16), 0, 65536, mpi=found["mpi"],
+    assert found["algorithm"] == _core.Table.built_in().choose("allreduce", _core.Job.flat(16), 0, 65536,
+    mpi=found["mpi"],
                                                               shared_memory=False).algorithm  # fmt: skip
 
 
@@ -186,7 +189,7 @@ def test_a_table_of_ones_own_is_named(palmette: Palmette) -> None:
     assert "decided by row 0 of mine.json (up to 64)" in result.out
     assert "1 ms against 2 ms" in result.out
     result = palmette("explain", "bcast", "128", "--machine", LAB, "--table", "mine.json")
-    assert "no row of mine.json fits" in result.out
+    assert "no row of mine.json matches" in result.out
     assert "row 0, chain: for up to 64" in result.out
 
 
@@ -206,7 +209,8 @@ def test_nonblocking_and_unknown_sizes_can_be_asked(palmette: Palmette) -> None:
 def test_measured_figures_come_from_the_store_of_tune(palmette: Palmette) -> None:
     result = CellResult(
         Cell("allreduce", 65536),
-        [Measured("table", False, True, None, 0, [2e-3], [0.0]), Measured("direct", True, True, None, 0, [1e-3], [0.0])],
+        [Measured("table", False, True, None, 0, [2e-3], [0.0]), Measured("direct", True, True, None, 0, [1e-3],
+        [0.0])],
     )  # fmt: skip
     with open_tunings(Path("tuning.sqlite"), create=True) as store:
         store.begin("2026-11-21T10:00:00Z", {}, "lab", None, {})

@@ -32,7 +32,8 @@ ONE_RULE = ("alltoallv", "barrier", "scan", "exscan", "gather", "scatter")
 
 Operands = Callable[..., subprocess.CompletedProcess[str]]
 RING = f"{RANKS - 1}/{(RANKS - 1) * 4096 // RANKS} " * RANKS + "right"
-"""Each rank combines a quarter of 4096 elements three times: a ring, and neither a tree nor exchanges of the whole vector."""
+"""Each rank combines a quarter of 4096 elements three times: a ring, and neither a tree nor exchanges of the whole
+vector."""
 
 
 def export(folder: Path, form: str, table: _core.Table, job: _core.Job, *, commutative: bool = True) -> dict[str, str]:
@@ -235,7 +236,8 @@ def test_all_collectives_stay_right_with_the_files(name: str, form: str, job: _c
     except (mpi_install.MpiNotFoundError, BenchError) as error:
         pytest.skip(str(error))
     settings = Settings(
-        collectives=COLLECTIVES, sizes=(64, 4096, 16384), placements=("block",), mpis=(mpi.name,), seconds=0, min_pairs=1,
+        collectives=COLLECTIVES, sizes=(64, 4096, 16384), placements=("block",), mpis=(mpi.name,), seconds=0,
+        min_pairs=1,
         max_pairs=1, warmup=1, preload=False, env=environment,
     )  # fmt: skip
     (measured,) = measure(settings, LocalPlace(RANKS, tmp_path)).jobs

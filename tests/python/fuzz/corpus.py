@@ -131,7 +131,8 @@ def _module(name: str, path: str) -> ModuleType:
 
 
 _TEXTS = {
-    "topology.conf": "SwitchName=s0 Nodes=n[1-2]\nSwitchName=s1 Nodes=n[3-4] LinkSpeed=100\nSwitchName=top Switches=s[0-1]\n",
+    "topology.conf": "SwitchName=s0 Nodes=n[1-2]\n"
+    "SwitchName=s1 Nodes=n[3-4] LinkSpeed=100\nSwitchName=top Switches=s[0-1]\n",
     "blocks.conf": "BlockName=b1 Nodes=n[01-04]\nBlockName=b2 Nodes=n[05-08]\nBlockSizes=4,8\n",
     "topology.yaml": "- topology: main\n  cluster_default: true\n  tree:\n    switches:\n      - switch: top\n"
     "        children: s[0-1]\n      - switch: s0\n        nodes: n[1-2]\n      - switch: s1\n        nodes: n[3-4]\n",
@@ -147,7 +148,9 @@ _TEXTS = {
     + "</object></topology>\n",
     "ranks.txt": "h0\nh1:2 # two\nh4\nh5:3\n",
     "matrix.txt": "0 10 0 5\n10 0 3 0\n0 3 0 9\n5 0 9 0\n",
-    "distances.txt": "\n".join(" ".join(str(abs(a // 4 - b // 4) + (a != b)) for b in range(8)) for a in range(8)) + "\n",
+    "distances.txt": "".join(
+        " ".join(str(abs(a // 4 - b // 4) + (a != b)) for b in range(8)) + "\n" for a in range(8)
+    ),
     "traffic.json": json.dumps({"format": "palmette-traffic", "version": 1, "ranks": 8,
                                 "messages": [[rank, (rank + 1) % 8, 1000] for rank in range(8)]}),
     "run.matrix": "palmette-matrix 1\nranks 4\n" + "".join(f"host {rank} h{rank % 2}\n" for rank in range(4))

@@ -38,7 +38,8 @@ REFUSED_CPU_S = 2
 REFUSED_MEMORY = 300 << 20
 HANG_S = 120
 """Wall-clock time after which a case that computes nothing hangs, on a busy machine too."""
-SETTINGS = ("PALMETTE_TABLE", "PALMETTE_TOPOLOGY", "PALMETTE_BCAST", "PALMETTE_SHARED", "PALMETTE_ENABLE", "PALMETTE_CHECK",
+SETTINGS = ("PALMETTE_TABLE", "PALMETTE_TOPOLOGY", "PALMETTE_BCAST", "PALMETTE_SHARED", "PALMETTE_ENABLE",
+"PALMETTE_CHECK",
             "PALMETTE_HWLOC", "PALMETTE_MATRIX", "PALMETTE_ALLREDUCE", "PALMETTE_NONSENSE")  # fmt: skip
 
 
@@ -412,7 +413,8 @@ def main() -> int:
             failed += 1
         if outcome.wrong or given.case is not None:
             print(describe(given.seed, outcome), flush=True)
-    print(f"{len(numbers)} cases, {failed} failed; statuses {statuses}; at most {slowest.cpu_s:.1f} s (case {slowest.number}), "
+    print(f"{len(numbers)} cases, {failed} failed; statuses {statuses}; "
+          f"at most {slowest.cpu_s:.1f} s (case {slowest.number}), "
           f"{largest.peak >> 20} MB (case {largest.number})")  # fmt: skip
     if given.case is None and given.folder is None:
         shutil.rmtree(folder, ignore_errors=True)

@@ -11,21 +11,26 @@ from typing import Any
 NUMBERS = (
     "0", "-1", "1", "2", "3", "7", "255", "65536", "2147483647", "2147483648", "3000000000", "4294967296",
     "9007199254740993", "9223372036854775807", "18446744073709551616", "1" + "0" * 30, "9" * 400, "0.5", "-0.0", "1e9",
-    "1e308", "1e999", "1e-320", "nan", "inf", "-inf", "0x10", "1_000", "+5", "", " ", "\u0663", "1,5", "1K", "3G", "1e3K",
+    "1e308", "1e999", "1e-320", "nan", "inf", "-inf", "0x10", "1_000", "+5", "", " ", "\u0663", "1,5", "1K", "3G",
+    "1e3K",
 )  # fmt: skip
 WORDS = (
-    "", "-", "--", "---", "all", "none", "last~99999999999", "a" * 300, "a" * 5000, "\x1b[2J\x1b]0;x\x07", "\u202e\u200b",
+    "", "-", "--", "---", "all", "none", "last~99999999999", "a" * 300, "a" * 5000, "\x1b[2J\x1b]0;x\x07",
+    "\u202e\u200b",
     "\udcff\udcfe", "%s%n", "{0}", "{}", "$(id)", "../..", "folder", "fifo", "missing/file", "empty", "binary", "zeros",
     "/dev/null", ":", ",", ",,", "::", "@", "=", "a=b", "1:2:3", "[1-3]", "n[1-99999999999]", "n[5-1]", "n[", "block",
     "cyclic", "random:", "random:-1", "random:" + "9" * 30, "hosts=", "hosts=,", "2leaf:4node:2core", "1000000000node",
     "2node:1000000000core", "1node:" + "1a:" * 500 + "1core", "9999leaf:9999node:9999core", "0node", "2leaf@:4node",
     "2leaf@-1GB/s:4node", "2leaf@1e400GB/s:4node", "2leaf~-5ms:4node", "ring", "tree:radix=0", "tree:radix=9999999999",
-    "chain:chunk=0", "chain:chunk=-4", "leaders:leaders=4,between=bruck,inside=binomial", "ring:8", "stencil2d:100000x100000",
+    "chain:chunk=0", "chain:chunk=-4", "leaders:leaders=4,between=bruck,inside=binomial", "ring:8",
+    "stencil2d:100000x100000",
     "NaN", "true", "null", "[]", "\U0001f600", "e\u0301",
 )  # fmt: skip
 BYTES = (
-    b"\x00", b"\xff\xfe", b"\xef\xbb\xbf", b"\x1b[31m", b"\r\n", b"\r", b"\n\n\n", b"\t", b"\"", b"'", b"\\", b"#", b"[" * 3000,
-    b"{" * 3000, b"- " * 1500, b"(" * 300, b"x" * 5000, b"\xc3\x28", b"\xed\xa0\x80", b"&a *a", b"<!ENTITY a 'b'>", b",", b"=",
+    b"\x00", b"\xff\xfe", b"\xef\xbb\xbf", b"\x1b[31m", b"\r\n", b"\r", b"\n\n\n", b"\t", b"\"", b"'", b"\\", b"#",
+    b"[" * 3000,
+    b"{" * 3000, b"- " * 1500, b"(" * 300, b"x" * 5000, b"\xc3\x28", b"\xed\xa0\x80", b"&a *a", b"<!ENTITY a 'b'>",
+    b",", b"=",
     b":", b" ", b"-", b"]", b"}", b"0x",
 )  # fmt: skip
 

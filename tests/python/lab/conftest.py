@@ -43,7 +43,7 @@ def lab_state(_can_build: str | None, tmp_path: Path, monkeypatch: pytest.Monkey
     from palmette.lab import build, state
 
     for name in state.known_labs():
-        build.take_down(name)
+        build.tear_down(name)
 
 
 @pytest.fixture
@@ -55,7 +55,8 @@ def lab(lab_state: Path) -> Iterator[Lab]:
 
 @pytest.fixture(scope="session")
 def ranks_program(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Compile `ranks` for an MPI; Intel's runs the one of MPICH, whose ABI it shares. Skips where that can't be done."""
+    """Compile `ranks` for an MPI; Intel's runs the one of MPICH, whose ABI it shares. Skips where that can't be
+    done."""
     folder = tmp_path_factory.mktemp("programs")
 
     def compiled(name: str) -> Path:

@@ -181,7 +181,7 @@ def test_a_second_lab_of_the_same_name_is_refused(lab: Lab) -> None:
 
 def test_the_machines_backlog_is_raised_until_the_last_lab_is_down(lab_state: Path) -> None:
     before = int(backlog.SYSCTL.read_text())
-    others = backlog._note().exists()
+    others = backlog._state_file().exists()
     first, second = Lab.up("2node", name="first"), Lab.up("2node", name="second")
     first.down()
     assert int(backlog.SYSCTL.read_text()) >= backlog.WANTED
@@ -196,7 +196,7 @@ def test_down_is_idempotent_and_knows_a_dead_lab(lab: Lab) -> None:
         Lab.attach()
     lab.down()
     lab.down()
-    assert build.take_down("default") is False
+    assert build.tear_down("default") is False
 
 
 def test_a_dead_lab_makes_room_for_a_new_one(lab: Lab) -> None:

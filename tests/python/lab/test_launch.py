@@ -133,10 +133,10 @@ def test_an_mpi_in_path_is_found_last(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_preload_of_the_user_stands_before_the_one_of_the_lab(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "libpalmette_nap.so").touch()
+    (tmp_path / "libpalmette_yield_sleep.so").touch()
     monkeypatch.setenv("PALMETTE_LAB_BIN", str(tmp_path))
     mpi = Installation("openmpi", tmp_path, tmp_path / "mpiexec", None, "5")
     settings = lab_settings(mpi, {"LD_PRELOAD": "/palmette.so", "OMPI_MCA_pml": "ucx"})
-    assert settings.ranks["LD_PRELOAD"] == f"/palmette.so:{tmp_path}/libpalmette_nap.so"
+    assert settings.ranks["LD_PRELOAD"] == f"/palmette.so:{tmp_path}/libpalmette_yield_sleep.so"
     assert settings.ranks["OMPI_MCA_pml"] == "ucx"
     assert "LD_PRELOAD" not in settings.launcher

@@ -80,7 +80,8 @@ def test_variables_and_preloads_reach_the_ranks_and_not_the_launcher(
         "#define _GNU_SOURCE\n#include <errno.h>\n#include <stdio.h>\n#include <stdlib.h>\n"
         "__attribute__((constructor)) static void note(void) {\n"
         f'    FILE *file = fopen("{note}", "a");\n'
-        '    fprintf(file, "%s %s\\n", program_invocation_short_name, getenv("LAB_TEST_MARKER"));\n    fclose(file);\n}\n'
+        '    fprintf(file, "%s %s\\n", program_invocation_short_name, getenv("LAB_TEST_MARKER"));\n'
+        "    fclose(file);\n}\n"
     )
     library = tmp_path / "note.so"
     subprocess.run(["cc", "-shared", "-fPIC", source, "-o", library], check=True, timeout=60)

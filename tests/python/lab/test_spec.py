@@ -42,7 +42,7 @@ def test_latencies_that_were_measured_delay_nothing(tmp_path: Path) -> None:
     [
         ("2leaf:2node~5ms", "delays the top switch only"),
         ("251node", "a lab takes 1 to 250"),
-        ("3leaf:nodes", '"nodes"'),
+        ("3leaf:nodes", "'nodes' must begin with a count"),
         ("no-such-file.json", "no such file"),
     ],
 )

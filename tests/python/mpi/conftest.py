@@ -126,7 +126,7 @@ class Mpi:
         environment["PALMETTE_SERVE_AFTER"] = "0"
         first = [FIRST_PRELOAD] if FIRST_PRELOAD else []
         if self.name == "openmpi":
-            first.append(str(ROOT / "python" / "palmette" / "bin" / "libpalmette_nap.so"))
+            first.append(str(ROOT / "python" / "palmette" / "bin" / "libpalmette_yield_sleep.so"))
         if first:
             environment["LD_PRELOAD"] = ":".join([*first, *filter(None, environment.get("LD_PRELOAD", "").split(":"))])
         return environment

@@ -23,7 +23,8 @@ pytestmark = pytest.mark.mpi
 
 REDUCTIONS = ("Reduce", "Allreduce", "Reduce_scatter")
 BENCHMARKS = (
-    "Gather", "Gatherv", "Scatter", "Scatterv", "Allgather", "Allgatherv", "Bcast", "Alltoall", "Alltoallv", *REDUCTIONS,
+    "Gather", "Gatherv", "Scatter", "Scatterv", "Allgather", "Allgatherv", "Bcast", "Alltoall", "Alltoallv",
+    *REDUCTIONS,
 )  # fmt: skip
 SIZES = [0, *(2**k for k in range(15))]
 RANKS = 6

@@ -96,7 +96,8 @@ def test_a_launchers_line_of_the_users_own_runs_patterns(palmette: Call, tmp_pat
         pytest.skip(str(error))
     table, picture = tmp_path / "rates.csv", tmp_path / "matrix.svg"
     result = palmette(
-        "bench", "pattern", "rail:groups=2,way=both", "--launcher", f"{mpich.mpiexec} -n 2", "--sizes", "1K", "--seconds", "0",
+        "bench", "pattern", "rail:groups=2,way=both", "--launcher", f"{mpich.mpiexec} -n 2", "--sizes", "1K",
+        "--seconds", "0",
         "--min-iterations", "3", "--csv", table, "--svg", picture, "--json",
     )  # fmt: skip
     assert result.status == 0, result.err
@@ -113,7 +114,8 @@ def test_a_launchers_line_of_the_users_own_runs_patterns(palmette: Call, tmp_pat
 
 
 def invented() -> tuple[Any, Seats]:
-    """A pattern between leaves and nodes, each call of which takes 2, 1, 4 and 3 s for the leaves, half of it for nodes."""
+    """A pattern between leaves and nodes, each call of which takes 2, 1, 4 and 3 s for the leaves, half of it for
+    nodes."""
     machine = _core.Machine.synthetic(MACHINE)
     seats = Seats.on(machine, _core.Job(machine, "block").hosts)
     made = plan(parse("rail:width=1"), seats, 1_000_000)

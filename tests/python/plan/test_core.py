@@ -35,7 +35,7 @@ def test_a_machine_reads_back_from_text_dict_and_file(machine: _core.Machine, tm
 def test_errors_are_value_errors_that_name_the_place(machine: _core.Machine, tmp_path: Path) -> None:
     with pytest.raises(_core.Error, match="'x' must begin with a count"):
         _core.Machine.synthetic("x")
-    with pytest.raises(ValueError, match="4 places"):
+    with pytest.raises(ValueError, match="4 slots"):
         _core.Job(_core.Machine.synthetic("4node"), "block", 5)
     broken = tmp_path / "broken.json"
     broken.write_text('{"machine": ', encoding="utf-8")

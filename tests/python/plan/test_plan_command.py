@@ -121,7 +121,7 @@ def test_pulls_are_told_counted_and_drawn_dashed(palmette: Call, tmp_path: Path)
         assert re.search(r"inside nodes: \d+ pulls?|between cores: \d+ pulls?", palmette(*call).out)
         count = json.loads(palmette(*call, "--count", "--json").out)["count"]
         pulls = count["steps"].get("pull", 0) + count["steps"].get("pull_reduce", 0)
-        assert f"read in the memory of others: {_core.format_size(count['pulled_bytes'])} in {pulls} pull" in palmette(
+        assert f"read from other ranks' memory: {_core.format_size(count['pulled_bytes'])} in {pulls} pull" in palmette(
             *call, "--count"
         ).out.replace(",", "")
         picture = tmp_path / "plan.svg"
@@ -222,7 +222,7 @@ def test_one_rank_of_a_million_needs_no_plan_of_the_others(palmette: Call) -> No
     assert result.out.endswith("0 send to 16 tag 0: send[17]\n")
     too_large = palmette("plan", "allgather", "--machine", "16leaf:16node:16core", "--algorithm", "ring")
     assert too_large.status == 2
-    assert "look at one rank with --rank" in too_large.err
+    assert "show one rank with --rank" in too_large.err
 
 
 def test_the_list_has_every_algorithm_with_source_and_preconditions(palmette: Call) -> None:
@@ -245,15 +245,22 @@ def test_the_list_has_every_algorithm_with_source_and_preconditions(palmette: Ca
         (("gather", "--machine", "node4"), "'node4' must begin with a count"),
         (("gather", "--machine", "4node", "--placement", "spread"), "placement 'spread' is neither block"),
         (("gather", "--machine", "4node", "--ranks", "9"), "9 ranks don't fit"),
-        (("gather", "--machine", "4node", "--root", "4", "--algorithm", "linear"), "root 4 is outside of a job of 4 ranks"),
+        (("gather", "--machine", "4node", "--root", "4", "--algorithm", "linear"),
+         "root 4 is outside of a job of 4 ranks"),
         (("gather", "--machine", "4node", "--size", "lots"), "'lots' is not a size"),
         (("gather", "--machine", "4node", "--algorithm", "bruck"), "algorithm 'bruck' is unknown for gather"),
-        (("gather", "--machine", "4node", "--algorithm", "k_nomial:radix=1"), "radix must be a whole number of at least 2"),
-        (("allgather", "--machine", "6node", "--algorithm", "recursive_doubling"), "needs a power of two participants, not 6"),
-        (("gather", "--machine", "4node", "--algorithm", "linear", "--rank", "7"), "rank 7 is outside of a job of 4 ranks"),
-        (("gather", "--machine", "300node", "--algorithm", "linear", "--svg", "x.svg"), "300 ranks don't fit in a picture"),
-        (("gather", "--machine", "4node", "--algorithm", "linear", "--svg", "no/dir/x.svg"), "can't write no/dir/x.svg"),
-        (("broadcast", "--machine", "4node"), "'broadcast' is no collective; there are gather, scatter, allgather, bcast"),
+        (("gather", "--machine", "4node", "--algorithm", "k_nomial:radix=1"),
+         "radix must be a whole number of at least 2"),
+        (("allgather", "--machine", "6node", "--algorithm", "recursive_doubling"),
+         "needs a power of two participants, not 6"),
+        (("gather", "--machine", "4node", "--algorithm", "linear", "--rank", "7"),
+         "rank 7 is outside of a job of 4 ranks"),
+        (("gather", "--machine", "300node", "--algorithm", "linear", "--svg", "x.svg"),
+         "300 ranks don't fit in a picture"),
+        (("gather", "--machine", "4node", "--algorithm", "linear", "--svg", "no/dir/x.svg"),
+         "can't write no/dir/x.svg"),
+        (("broadcast", "--machine", "4node"),
+         "'broadcast' is no collective; there are gather, scatter, allgather, bcast"),
     ],
 )  # fmt: skip
 def test_bad_input_gets_one_line_and_status_2(

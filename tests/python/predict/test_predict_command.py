@@ -26,7 +26,7 @@ def test_a_table_names_the_fastest_its_multiple_of_the_bound_and_the_share_of_ea
     assert heading.split()[-3:] == ["bound", "leaf", "node"], "what is next to nothing has no column"
     stars = [line for line in lines if " *" in line]
     assert len(stars) == 1
-    assert any(line.startswith("told by the topology: latency of leaf 200 us") for line in lines)
+    assert any(line.startswith("given by the topology: latency of leaf 200 us") for line in lines)
     assert any(line.startswith("assumed, `palmette calibrate` measures them:") for line in lines)
 
 
@@ -103,7 +103,7 @@ def test_the_formula_is_near_the_play_where_nothing_overlaps() -> None:
         (["gather", "--machine", LAB, "--algorithm", "linear:x=1"], "key 'x' is unknown"),
         (
             ["allgather", "--machine", "100leaf:100node:4core", "--algorithm", "ring", "--sizes", "1"],
-            "too many to play",
+            "too many to simulate",
         ),
     ],
 )

@@ -1,4 +1,5 @@
-"""Programs and preload libraries made for the tests of `palmette run`: nothing of them is an MPI, only named like one."""
+"""Programs and preload libraries made for the tests of `palmette run`: nothing of them is an MPI, only named like
+one."""
 
 from __future__ import annotations
 

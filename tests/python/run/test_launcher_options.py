@@ -201,7 +201,7 @@ def test_our_list_says_what_the_installed_launcher_says(name: str) -> None:
     dash = "--" if kind == "prrte" else "-"
     # hydra's complaint doesn't tell two values from one, nor does Open MPI 5's of these.
     two = {"env", "genv", "append-env", "prepend-env"}
-    for option, count in options._told_by_help().items():
+    for option, count in options._from_help().items():
         assert count == VALUES[kind].get(option), option
     some = ("ppn", "bind-to", "wdir", "verbose", "prepend-rank", "with-ft", "mca", "oversubscribe", "tune", "timeout")
     for option in [option for option in (*some, *two) if option in VALUES[kind] or option in FLAGS[kind]]:

@@ -154,7 +154,7 @@ def test_only_preloads_that_are_built_are_given(ready: Prepare, libraries: Path,
     alone = ready("ls").evidence
     assert (alone.abi, alone.because) == (
         "mpich",
-        "ls names no MPI and nothing tells one: the preload for libmpi.so.12 is given",
+        "ls names no MPI and none can be inferred: the preload for libmpi.so.12 is given",
     )
     (libraries / "libpalmette_mpich.so").unlink()
     with pytest.raises(RunError, match=r"libpalmette_mpich\.so, .* is not built"):
@@ -196,7 +196,7 @@ def test_programs_in_a_file_get_the_preloads_of_the_launchers_mpis(
     prepared = ready(launchers["hydra"], "-configfile", "f")
     value = f"{preloads(libraries)}:{preloads(libraries, 'abi')}"
     assert prepared.command[4:] == ("-genv", "LD_PRELOAD", value, "-configfile", "f")
-    assert prepared.evidence.because.startswith("what stands in the file names no MPI and its launcher")
+    assert prepared.evidence.because.startswith("the file of programs names no MPI and its launcher")
 
 
 def test_a_static_wrapper_is_warned_of(ready: Prepare, build: Build, launchers: dict[str, str]) -> None:

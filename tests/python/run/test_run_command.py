@@ -165,8 +165,9 @@ def test_a_program_that_names_no_mpi_gets_every_preload_and_json_says_so(
     assert (found["abi"], found["abis"], found["preload"]) == (None, ["mpich", "ompi", "abi"], expected)
     assert found["environment"]["LD_PRELOAD"] == ":".join(expected)
     assert found["because"] == (
-        "job.sh names no MPI and nothing tells one: the preloads for libmpi.so.12, libmpi.so.40 and libmpi_abi.so.1 are "
-        "given, each steps aside unless the MPI is its own"
+        "job.sh names no MPI and none can be inferred: the preloads for "
+        "libmpi.so.12, libmpi.so.40 and libmpi_abi.so.1 are "
+        "given, each inactive unless the MPI has its ABI"
     )
     assert f"LD_PRELOAD={':'.join(expected)}" in palmette("run", "--print", str(script)).out
 
@@ -228,7 +229,8 @@ def test_a_script_takes_our_place_and_passes_the_preloads_on(first: str, librari
     for library in libraries.iterdir():
         library.unlink()
     code = (
-        "import sys; from pathlib import Path; from palmette.cli.main import main; from palmette.run import jobs, prepared;"
+        "import sys; from pathlib import Path; from palmette.cli.main import main; "
+        "from palmette.run import jobs, prepared;"
         "jobs.built = lambda *_, **__: ('mpich', 'abi');"
         f"prepared.preload_library = lambda abi, folder: Path({str(libraries)!r}) / f'libpalmette_{{abi}}.so';"
         f"sys.exit(main(['run', '--off', {str(script)!r}, 'word']))"

@@ -2,7 +2,8 @@
 
 A rival's algorithm, or traffic alone, is looked up in tests/data/simulated/rivals.json by all that its times depend on.
 One of SAMPLE is simulated all the same, and must give what is kept; `make test-long` does that with all of them. What
-isn't there is simulated. PALMETTE_TEST_RIVALS=record writes what was simulated into the file, =anew believes nothing of it.
+isn't there is simulated. PALMETTE_TEST_RIVALS=record writes what was simulated into the
+file, =anew believes nothing of it.
 """
 
 from __future__ import annotations

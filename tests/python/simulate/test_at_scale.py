@@ -19,7 +19,8 @@ RANGER = "ranger-64"
 SELECTORS = ("ompi", "mpich", "mvapich2", "impi")
 FROM_ALL_TO_ONE_OR_BACK = ("bcast", "reduce", "allreduce")
 
-# The one cell of these that is neither 1.5 times as fast as the best rival nor near the bound: it takes 0.82 of its time.
+# The one cell of these that is neither 1.5 times as fast as the best rival nor near the bound: it takes 0.82 of its
+# time.
 KNOWN_MISSES = {("reduce", 512)}
 
 
@@ -65,8 +66,9 @@ def test_ranks_in_order_on_the_test_bed_are_served_no_slower(collective: str, to
     assert max(against(took, TEST_BED, collective, SELECTORS, (8, 4096), "block")) <= 1.05
 
 
-# Rivals are those that begin without ranks² messages, which SMPI's node-aware ones take. Those of reduce are slower than the
-# best (mvapich2: 11.5 and 12.1 us for 8 and 64 B, a minute of a core), so its limits are low enough to be ahead of that, too.
+# Rivals are those that begin without ranks² messages, which SMPI's node-aware ones take. Those of reduce are slower
+# than the best (mvapich2: 11.5 and 12.1 us for 8 and 64 B, a minute of a core), so its limits are low enough to be
+# ahead of that, too.
 @pytest.mark.parametrize(
     ("collective", "rivals", "at_most"),
     [

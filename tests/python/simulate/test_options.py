@@ -1,4 +1,5 @@
-"""What `palmette simulate` writes, keeps and leaves out when asked to, on eight ranks; rivals that are wrong or crash."""
+"""What `palmette simulate` writes, keeps and leaves out when asked to, on eight ranks; rivals that are wrong or
+crash."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from palmette.simulate import simgrid
 
 Call = Callable[..., Any]
 SMALL = (
-    "--machine", "2leaf@3GB/s~2.45us:2node@1.5GB/s~1.57us:2core", "--collectives", "gather,alltoall", "--sizes", "64,4K",
+    "--machine", "2leaf@3GB/s~2.45us:2node@1.5GB/s~1.57us:2core", "--collectives", "gather,alltoall", "--sizes",
+    "64,4K",
     "--placement", "block,random:1", "--rivals", "mpich,ompi",
 )  # fmt: skip
 

@@ -1,8 +1,9 @@
 """The multi-leader paper's comparison on its 8 nodes of 16 ranks with four sockets, simulated.
 
-Kandalla, Subramoni, Santhanaraman, Koop, Panda: Designing multi-leader-based allgather algorithms for multi-core clusters,
-2009. There, 4 leaders a node take 20 % less than one, and half of recursive doubling's time, at medium sizes; no algorithm is
-the best at all sizes, and the unified scheme takes the best at each.
+Kandalla, Subramoni, Santhanaraman, Koop, Panda: Designing multi-leader-based allgather algorithms for multi-core
+clusters, 2009. There, 4 leaders a node take 20 % less than one, and half of recursive doubling's time, at medium sizes;
+no
+algorithm is the best at all sizes, and the unified scheme takes the best at each.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Composed broadcasts, simulated: what each part of the composition gains, and how deep a pipeline should be.
 
-Hidayetoglu et al., HiCCL, 2024: direct, hierarchical, striped and pipelined broadcasts, each faster than the one before; a
-ring of n in k parts takes (a + d / (f k)) (k + n - 2), best for k = sqrt(d (n - 2) / (f a)).
+Hidayetoglu et al., HiCCL, 2024: direct, hierarchical, striped and pipelined broadcasts, each faster than the one
+before; a ring of n in k parts takes (a + d / (f k)) (k + n - 2), best for k = sqrt(d (n - 2) / (f a)).
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from palmette.simulate import cluster, job, parameters, run
 pytestmark = pytest.mark.slow
 Took = Callable[..., dict[int, float]]
 FOUR_ADAPTERS = "8leaf@4GB/s~10us:4node@1GB/s~10us:1core"
-"""A simulated host has one link: the nodes with several adapters are switches here, their ranks hosts with an adapter each."""
+"""A simulated host has one link: the nodes with several adapters are switches here, their ranks hosts with an adapter
+each."""
 MEGABYTE = 1 << 20
 
 
@@ -42,8 +43,8 @@ def test_a_broadcast_gains_by_its_levels_by_stripes_and_by_a_pipeline(took: Took
 def test_a_ring_takes_what_its_formula_says_and_is_best_at_the_depth_where_that_is(
     nodes: int, size: int, smpirun: str
 ) -> None:
-    # The formula's cost of a message, a + bytes / f, is a time for which its sender is busy: so messages follow each other.
-    # Those that are only on a simulated link at the same time share it instead, and arrive together.
+    # The formula's cost of a message, a + bytes / f, is a time for which its sender is busy: so messages follow each
+    # other. Those that are only on a simulated link at the same time share it instead, and arrive together.
     busy_s, bytes_per_s = 4e-6, 1e9
     values = replace(
         parameters.read(),

@@ -1,8 +1,8 @@
 """Hierarchical allreduce and all-to-all against flat ones, simulated.
 
-Allreduce with leaders: Luo, Wu, Bosilca, Pei, Cao, Patinyasakdikul, Zhong, Dongarra, "HAN: a hierarchical autotuned collective
-communication framework", IEEE CLUSTER 2020. All-to-all with one message for each rank and node: Kinkead, Wesley, Schonbein,
-DeBonis, Dosanjh, Bienz, SC Workshops 2025.
+Allreduce with leaders: Luo, Wu, Bosilca, Pei, Cao, Patinyasakdikul, Zhong, Dongarra, "HAN: a hierarchical autotuned
+collective communication framework", IEEE CLUSTER 2020. All-to-all with one message for each rank and node: Kinkead,
+Wesley, Schonbein, DeBonis, Dosanjh, Bienz, SC Workshops 2025.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
 """The gather paper's tables on its test bed, simulated: direction and size of what was found there.
 
-Kandalla, Subramoni, Vishnu, Panda: Designing topology-aware collective communication algorithms for large scale InfiniBand
-clusters: case studies with scatter and gather, IPDPS workshops 2010. 296 ranks: switch A with 4 nodes of 16, switch B with 29
-nodes of 8, two DDR links each to switch C; 54 % better at best.
+Kandalla, Subramoni, Vishnu, Panda: Designing topology-aware collective communication algorithms for large scale
+InfiniBand clusters: case studies with scatter and gather, IPDPS workshops 2010. 296 ranks: switch A with 4 nodes of 16,
+switch B
+with 29 nodes of 8, two DDR links each to switch C; 54 % better at best.
 
-Palmette's choice stands against the simulator's `mpich` and `ompi`, on few placements; studies/simulated_placements.py has 30.
+Palmette's choice stands against the simulator's `mpich` and `ompi`, on few placements; studies/simulated_placements.py
+has 30.
 """
 
 from __future__ import annotations
@@ -102,7 +104,8 @@ def test_background_traffic_hurts_trees_that_do_not_know_the_topology_more(took:
     )
     assert knowing > 1.5
     assert tree > 1.1 * knowing
-    # Not so with a star: its hundreds of messages at once get the better part of a link that is shared message by message.
+    # Not so with a star: its hundreds of messages at once get the better part of a link that is shared message by
+    # message.
     assert star < 1.3
 
 
@@ -115,7 +118,8 @@ def test_gathers_beside_traffic_are_chosen_for_it(took: Took) -> None:
     for size in (64, 4096):
         assert own[size] <= 1.05 * min(tree[size], star[size], openmpi[size])
     assert own[64] <= 0.5 * star[64]
-    # What it chose is hurt less than the tree of a rival that doesn't know the topology: 1.9 and 1.3 against over 6 times.
+    # What it chose is hurt less than the tree of a rival that doesn't know the topology: 1.9 and 1.3 against over 6
+    # times.
     quiet, quiet_tree = (took(BED, who, "gather", (64, 4096), "random:1") for who in (run.PALMETTE, "mpich"))
     for size in (64, 4096):
         assert own[size] / quiet[size] < 0.5 * tree[size] / quiet_tree[size]

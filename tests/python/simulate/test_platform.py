@@ -269,7 +269,7 @@ def test_the_stored_platforms_are_listed_within_80_columns(palmette: Call) -> No
     ("arguments", "told"),
     [
         ((), "give one of --machine"),
-        (("--machine", "2leaf:"), "is no level"),
+        (("--machine", "2leaf:"), "must begin with a count"),
         (("--platform", "moon"), "'moon' is no platform"),
         (("--topology", "nowhere.json"), "no such file"),
         (("--parameters", "nowhere.json", "--machine", "2node"), "parameters.json"),

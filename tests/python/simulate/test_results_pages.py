@@ -1,7 +1,8 @@
-"""The pages of docs/results that `palmette simulate` wrote: what they say of themselves, and that cheap cells still hold.
+"""The pages of docs/results that `palmette simulate` wrote: what they say of themselves, and that cheap cells still
+hold.
 
-A rival's time doesn't change unless the simulator or the benchmark program does. So palmette alone is simulated: where it takes
-what the page says, the page's ratio to the best rival is still true.
+A rival's time doesn't change unless the simulator or the benchmark program does. So palmette alone is simulated: where
+it takes what the page says, the page's ratio to the best rival is still true.
 """
 
 from __future__ import annotations

@@ -177,7 +177,8 @@ def test_a_variable_forces_an_algorithm_and_only_palmettes_are_taken(smpirun: st
 
 
 def test_what_is_given_beside_a_set_stands_instead_of_its_own(smpirun: str, palmette: Call) -> None:
-    result = palmette("simulate", "--set", "test-bed", "--collectives", "bcast", "--placement", "block", "--sizes", "64",
+    result = palmette("simulate", "--set", "test-bed", "--collectives", "bcast", "--placement", "block", "--sizes",
+    "64",
                       "--rivals", "mpich", "--json")  # fmt: skip
     (cell,) = json.loads(result.out)["cells"]
     assert (cell["size_bytes"], set(cell["rivals_s"])) == (64, {"mpich"})

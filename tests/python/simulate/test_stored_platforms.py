@@ -1,4 +1,5 @@
-"""The platforms that palmette brings, as SimGrid gets them: switches, hosts, ranks and capacities. None is simulated here."""
+"""The platforms that palmette brings, as SimGrid gets them: switches, hosts, ranks and capacities. None is simulated
+here."""
 
 from __future__ import annotations
 

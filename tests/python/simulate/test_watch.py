@@ -57,7 +57,7 @@ def test_a_comparison_whose_traffic_takes_too_long_to_be_watched_goes_on_and_say
     jobs = [job.make_job(bed, placement, None, others) for placement in ("block", "cyclic")]
     found = compare.compare(smpirun, compare.Asked(jobs, ["gather"], [64], []), VALUES, lambda _: None)
     assert [cell.palmette_s for cell in found.cells] != [None, None]
-    assert list(found.notes) == ["palmette isn't told the load of links: over its 1 s of CPU"]
+    assert list(found.notes) == ["palmette doesn't know the load of links: over its 1 s of CPU"]
     assert found.loads == ()
 
 
@@ -89,7 +89,7 @@ def test_the_command_says_what_the_traffic_takes(smpirun: str, palmette: Call) -
     asked = ("simulate", "--machine", SMALL, "--collectives", "gather", "--sizes", "64", "--rivals", "none")
     result = palmette(*asked, "--traffic", "alltoall:all:64K")
     assert result.status == 0, result.err
-    assert "of the links the traffic alone takes, which palmette is told: leaf0" in " ".join(result.out.split())
+    assert "load of links by the traffic alone, as palmette knows it: leaf0" in " ".join(result.out.split())
     document = json.loads(palmette(*asked, "--traffic", "alltoall:all:64K", "--json").out)
     assert {load["level"] for load in document["loads"]} == {"leaf", "node"}
     assert all(0 < load["load"] <= 1 for load in document["loads"])

@@ -1,4 +1,5 @@
-"""Slurm itself on this machine: its daemons in a network and process namespace of their own, which end with the script."""
+"""Slurm itself on this machine: its daemons in a network and process namespace of their own, which end with the
+script."""
 
 from __future__ import annotations
 

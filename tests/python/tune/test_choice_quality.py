@@ -89,7 +89,7 @@ def test_a_choice_is_good_within_10_percent_of_the_best_that_was_confirmed(scrip
     ]
     lines = script.lines_of(rows, len(wanted))
     assert "1 of 2 cells within 10 % of the best (target 90%)" in lines
-    assert lines[-1].startswith("1 more cells wait")
+    assert lines[-1].startswith("1 more cells are not measured yet")
 
 
 def test_a_choice_beside_which_the_search_gave_up_all_others_is_the_best(script: ModuleType, tmp_path: Path) -> None:

@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
-from palmette.tune.decide import beats, judge, paired, ranked, sign_test
+from palmette.tune.decide import beats, judge, paired, ranked
 from palmette.tune.results import Cell, CellResult
 
 from .samples import cell, measured
-
-
-def test_the_sign_test_counts_tosses() -> None:
-    assert sign_test(5, 5) == pytest.approx(1 / 32)
-    assert sign_test(4, 5) == pytest.approx(6 / 32)
-    assert sign_test(0, 7) == pytest.approx(1.0)
 
 
 def test_five_wins_of_five_by_more_than_the_margin_beat() -> None:

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from palmette import _core
-from palmette.tune.carry import Range, holds_for, own_range
 from palmette.tune.decide import Verdict
 from palmette.tune.results import Cell
 from palmette.tune.rows import Decided, Surroundings, merged, rows_of
 from palmette.tune.session import table_of
+from palmette.tune.validity import Range, holds_for, own_range
 
 AROUND = Surroundings("mpich", True, False, "2026-11-21", "16 ranks, 8 nodes")
 HERE = Range(8, 32, 4, 16, 1, 4)

@@ -60,7 +60,8 @@ class MadeUpSite:
         seconds = self.times(function, spec, size)
         return {
             "spec": spec, "served": spec not in (TABLE, MPI), "wrong_ranks": 0, "kept": True, "refused": None,
-            "time_s": [seconds * (1 + 0.001 * i) for i in range(2 * FEWEST_ROUNDS)], "late_s": [0.0] * (2 * FEWEST_ROUNDS),
+            "time_s": [seconds * (1 + 0.001 * i) for i in range(2 * FEWEST_ROUNDS)],
+            "late_s": [0.0] * (2 * FEWEST_ROUNDS),
         }  # fmt: skip
 
     @staticmethod

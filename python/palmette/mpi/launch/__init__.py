@@ -1,7 +1,7 @@
 """Command lines for the programs that start MPI jobs: hydra, Intel's hydra, PRRTE (Open MPI) and srun.
 
-`identify` tells which one an mpiexec is; `launcher` returns what knows its options: how to put each rank on a given host
-(`command`) and how to give variables to the ranks alone, not to the launcher itself (`pass_environment`).
+`identify` detects which one an mpiexec is; `launcher` returns the class with its options: how to put each rank on a
+given host (`command`) and how to set variables in the ranks only, not in the launcher itself (`pass_environment`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["Identified", "Job", "LaunchError", "Launcher", "LauncherKind", "iden
 
 def launcher(kind: LauncherKind) -> Launcher:
     """Return the launcher of that kind."""
-    # One is needed at a time, and a program's start waits for it.
+    # Imported lazily: only one is needed, and the import delays a program's start.
     if kind == "hydra":
         from palmette.mpi.launch.hydra import Hydra
 
@@ -37,7 +37,7 @@ def launcher(kind: LauncherKind) -> Launcher:
 
 
 def __getattr__(name: str) -> Any:
-    """Return what stands in `job`, for those who start jobs of their own."""
+    """Return a name of the module `job`, imported on first use."""
     if name not in ("Job", "LaunchError", "Launcher"):
         raise AttributeError(f"module 'palmette.mpi.launch' has no attribute '{name}'")
     from palmette.mpi.launch import job

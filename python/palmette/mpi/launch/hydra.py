@@ -1,4 +1,4 @@
-"""MPICH's launcher (also MVAPICH's)."""
+"""Hydra, the launcher of MPICH and MVAPICH."""
 
 from __future__ import annotations
 

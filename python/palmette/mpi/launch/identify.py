@@ -1,4 +1,4 @@
-"""Telling which launcher an mpiexec, mpirun or srun is, by what it says of itself."""
+"""Detecting which launcher an mpiexec, mpirun or srun is, by the output of `--version`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SIGNS: tuple[tuple[LauncherKind, str], ...] = (
 
 
 class Identified(NamedTuple):
-    """The kind of a launcher and the version that it tells."""
+    """The kind of a launcher and the version that it prints."""
 
     kind: LauncherKind
     version: str
@@ -33,7 +33,7 @@ _VARIABLES = ("PATH", "LD_LIBRARY_PATH", "LOADEDMODULES", "I_MPI_ROOT", "OPAL_PR
 
 
 def launcher_key(program: Path | None, environment: Mapping[str, str]) -> list[object]:
-    """Return what a launcher's answers depend on: its file, and variables by which a script around one may choose."""
+    """Return what a launcher's answers depend on: its file, and variables by which a wrapper script may choose one."""
     variables = [environment.get(name, "") for name in _VARIABLES]
     return [str(program.absolute()) if program else "", signature(program) if program else None, variables]
 
@@ -42,7 +42,7 @@ def launcher_key(program: Path | None, environment: Mapping[str, str]) -> list[o
 def identify(program: Path) -> Identified | None:
     """Run `program --version` and return what it is, or None when it is no launcher that palmette knows.
 
-    The answer is kept, also on disk as long as the program doesn't change: it is asked once.
+    The answer is cached, also on disk as long as the program doesn't change.
     """
     key = launcher_key(program, os.environ)
     known = recall("launcher", key)

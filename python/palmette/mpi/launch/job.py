@@ -1,4 +1,4 @@
-"""What a launcher is asked for, and what each launcher can do."""
+"""A job to launch, and the interface of launchers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Job:
     def host_file(self) -> Path:
         """Write a file with the host of each rank, one a line, and return its path.
 
-        The name comes from the contents, so that equal jobs share a file and concurrent ones don't meet.
+        The name is a hash of the contents, so that equal jobs share a file and concurrent ones don't collide.
         """
         # Starting a user's own command line needs none of them.
         import hashlib

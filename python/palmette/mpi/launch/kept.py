@@ -1,7 +1,7 @@
-"""Answers that cost time, kept on disk: what a launcher says of itself, what a program is linked with.
+"""On-disk cache of slow queries: what a launcher prints, what a program is linked with.
 
-In `$XDG_CACHE_HOME/palmette` or `~/.cache/palmette`, a small file for each. Nothing depends on them: a folder that can't
-be read or written, or a damaged file, only means that the question is asked again. No function here raises.
+In `$XDG_CACHE_HOME/palmette` or `~/.cache/palmette`, a small file for each. The cache is optional: where the folder
+can't be read or written, or a file is damaged, the query is repeated. No function here raises.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 MAX_ENTRIES = 256
-"""The oldest go when there are more."""
+"""The oldest entries are evicted when there are more."""
 MAX_BYTES = 256 * 1024
-"""Of one file; what is longer isn't kept."""
+"""Of one file; longer entries aren't cached."""
 
 Signature = list[int]
 """What changes when a file does: device, inode, size, times of the last change of contents and of permissions in ns."""
@@ -39,7 +39,7 @@ def recall(kind: str, key: object) -> Any:
     if path is None:
         return None
     try:
-        # What another user wrote there isn't trusted: it decides what is preloaded.
+        # A file of another user isn't trusted: it decides what is preloaded.
         with path.open("rb") as file:
             if os.fstat(file.fileno()).st_uid != os.geteuid():
                 return None
@@ -62,13 +62,13 @@ def keep(kind: str, key: object, value: object) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         temporary.write_text(contents, encoding="ascii")
         temporary.replace(path)
-        _make_room(path.parent)
+        _evict(path.parent)
     except OSError:
         with contextlib.suppress(OSError):
             temporary.unlink()
 
 
-def _make_room(folder: Path) -> None:
+def _evict(folder: Path) -> None:
     entries = list(folder.iterdir())
     if len(entries) <= MAX_ENTRIES:
         return
@@ -76,10 +76,10 @@ def _make_room(folder: Path) -> None:
     def age(path: Path) -> float:
         try:
             return path.stat().st_mtime
-        except OSError:  # another process made room at the same time
+        except OSError:  # evicted by another process at the same time
             return 0.0
 
-    # A quarter at once, so that the next ones needn't look again.
+    # A quarter at once, to amortise the scan of the folder.
     for entry in sorted(entries, key=age)[: len(entries) - MAX_ENTRIES * 3 // 4]:
         with contextlib.suppress(OSError):
             entry.unlink()
@@ -96,7 +96,7 @@ def _path(kind: str, text: str) -> Path | None:
         if not home.startswith("/"):
             return None
         base = f"{home}/.cache"
-    # Of two keys with the same sum the later one stays; the key itself stands in the file.
+    # Of two keys with the same hash the later one stays; the file holds the key itself.
     return Path(base) / "palmette" / f"{kind}-{binascii.crc32(text.encode()):08x}.json"
 
 

@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 
 class Prrte:
-    """PRRTE: a host file walked through by `--map-by seq`; `-x` sets a variable in all ranks."""
+    """PRRTE: a host file read in sequence by `--map-by seq`; `-x` sets a variable in all ranks."""
 
     def command(self, program: Path, job: Job) -> list[str]:
         """Return the command line; writes the host file."""
         agent: list[str] = []
         if job.agent:
-            # Daemons stay children of the agent, which answers for them, and only the first one starts others.
+            # Daemons stay children of the agent, which controls them, and only the first one starts others.
             agent = ["--prtemca", "plm_ssh_agent", str(job.agent), "--prtemca", "plm_ssh_no_tree_spawn", "1"]
             agent += ["--leave-session-attached"]
         root = ["--allow-run-as-root"] if os.geteuid() == 0 else []

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Srun:
-    """srun: `--distribution=arbitrary` walks through SLURM_HOSTFILE; `--export` sets variables in the tasks."""
+    """srun: `--distribution=arbitrary` follows SLURM_HOSTFILE; `--export` sets variables in the tasks."""
 
     def command(self, program: Path, job: Job) -> list[str]:
         """Return the command line. Raises LaunchError for an agent: srun starts its tasks by itself."""
@@ -34,7 +34,7 @@ class Srun:
         return {"SLURM_HOSTFILE": str(job.host_file())}
 
     def pass_environment(self, variables: Mapping[str, str]) -> list[str]:
-        """Return one --export. Raises LaunchError for a value with a comma, which srun takes for the next variable."""
+        """Return one --export. Raises LaunchError for a value with a comma, at which srun starts the next variable."""
         for name, value in variables.items():
             if "," in value:
                 from palmette.mpi.launch.job import LaunchError

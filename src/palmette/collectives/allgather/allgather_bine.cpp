@@ -2,11 +2,11 @@
 // doubling.
 //
 //   p = 8, who exchanges with whom:   step 0 (1)    0═1 2═3 4═5 6═7
-//                                     step 1 (-1)   1═2 3═4 5═6 7═0      everyone now has four neighbours' blocks
+//                                     step 1 (-1)   1═2 3═4 5═6 7═0      every rank now has four neighbours' blocks
 //                                     step 2 (3)    0═3 2═5 4═7 6═1
 //
-// Where p is no power of two, the first ranks act two by two: the first of a pair takes the other's block along and
-// gives it each arrival at once.
+// Where p is no power of two, the first ranks form pairs: the first of a pair contributes the other's block, too, and
+// forwards each arrival to it at once.
 #include <algorithm>
 
 #include "palmette/collectives/exchanges/exchange.hpp"
@@ -40,16 +40,16 @@ class Bine {
             return builder_.finish();
         }
         const bool paired = pairs_.first(group_ + 1) - first > 1;
-        std::vector<StepId> brought{own};
+        std::vector<StepId> received{own};
         if (paired) {
             builder_.stage("pairs");
-            brought.push_back(builder_.recv(rank_of(me_ + 1), 0, Buffer::recv, Blocks(me_ + 1, 1), {}));
+            received.push_back(builder_.recv(rank_of(me_ + 1), 0, Buffer::recv, Blocks(me_ + 1, 1), {}));
             builder_.send(rank_of(me_ + 1), 0, Buffer::recv, Blocks(me_, 1), {own});
         }
         builder_.stage("exchange");
         Exchanger exchanger(
             builder_, [this](std::int32_t group) { return rank_of(pairs_.first(group)); },
-            [this](Range range) { return blocks_of(range); }, pairs_.groups(), group_, brought, 0);
+            [this](Range range) { return blocks_of(range); }, pairs_.groups(), group_, received, 0);
         exchanger.run(schedule);
         if (!paired) return builder_.finish();
         builder_.stage("pairs");

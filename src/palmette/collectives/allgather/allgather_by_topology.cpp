@@ -1,11 +1,11 @@
-// allgather, by_topology: leaders at every chosen level collect; the leaders at the top exchange directly; what arrives
-// goes down at once.
+// allgather, by_topology: gather to leaders at every chosen level, exchange between the leaders at the top, broadcast
+// each arrival down at once.
 //
 //   p = 8 on two leaves of two nodes, node=linear,leaf=linear,top=all:
 //
 //       leaf 0 ............ leaf 1
 //       0 ── 2              4 ── 6      up: 1 to 0, 3 to 2, then 2 to 0; the same on the right
-//       │    │              │    │      across: 0 and 4 exchange, so the slow edge is crossed once in a row
+//       │    │              │    │      across: 0 and 4 exchange, so the critical path crosses the slow edge once
 //       1    3              5    7      down: 0 to 2 and 1, 2 to 3: each link carries each block once
 #include <algorithm>
 
@@ -89,7 +89,7 @@ class ByTopology {
         run(0, range.count - straight);
         return blocks;
     }
-    /// The group's blocks that a member doesn't have when it has those of its subtree.
+    /// The group's blocks outside of a member's subtree.
     Blocks lacking(const Blocks& subtree) const {
         Blocks out;
         std::int64_t from = members_.first;
@@ -114,7 +114,7 @@ class ByTopology {
     }
     void take_from_leader() {
         const Rank parent = job_.rank_at(near_.parent->peer);
-        builder_.stage("hand out");
+        builder_.stage("distribute");
         hand_out_group({builder_.recv(parent, first_tag, Buffer::recv, lacking(near_.parent->blocks), {})});
         std::int32_t tag = first_tag;
         for (const Exchange& exchange : schedule())
@@ -124,15 +124,15 @@ class ByTopology {
                 hand_out(tag, blocks, {builder_.recv(parent, tag, Buffer::recv, blocks, {})});
             }
     }
-    /// `rest`: after this, and after the subtree's blocks, all of the group's are here.
+    /// `rest`: the steps that complete the group's blocks together with own_.
     void hand_out_group(std::vector<StepId> rest) {
-        builder_.stage("hand out");
+        builder_.stage("distribute");
         rest.insert(rest.end(), own_.begin(), own_.end());
         for (const TreeLink& child : near_.children)
             builder_.send(job_.rank_at(child.peer), first_tag, Buffer::recv, lacking(child.blocks), rest);
     }
     void hand_out(std::int32_t tag, const Blocks& blocks, const std::vector<StepId>& after) {
-        builder_.stage("hand out");
+        builder_.stage("distribute");
         for (const TreeLink& child : near_.children)
             builder_.send(job_.rank_at(child.peer), tag, Buffer::recv, blocks, after);
     }
@@ -145,7 +145,7 @@ class ByTopology {
     Interval members_;
     TreeNeighbours near_;
     plan::ProgramBuilder builder_;
-    std::vector<StepId> own_;  ///< after these the subtree's blocks are here
+    std::vector<StepId> own_;  ///< the steps that complete the subtree's blocks
 };
 
 std::optional<std::string> refuse(const Job& job, const Request&, const Spec& spec) {
@@ -162,12 +162,12 @@ Program make(const Job& job, Rank rank, const Request&, const Spec& spec) { retu
 const Algorithm allgather_by_topology{
     Collective::allgather,
     "by_topology",
-    "Leaders collect level by level, those at the top exchange, and each arrival goes down at once: the top is crossed "
-    "once in a row.",
+    "Leaders gather level by level, those at the top exchange, and each arrival is broadcast down at once: the top is "
+    "crossed once on the critical path.",
     "Kandalla, Subramoni, Vishnu, Panda, IPDPS workshops 2010, for allgather and with any number of levels",
     "LEVEL=linear|binomial|k_nomial.K for each level with leaders (all, binomial), "
     "top=all|ring|recursive_doubling|bruck[.K]|neighbor_exchange|circulant|bine (all)",
-    "the pattern at the top suits the number of groups there",
+    "the pattern at the top must support the number of groups there",
     true,
     refuse,
     make,

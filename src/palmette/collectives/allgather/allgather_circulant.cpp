@@ -3,8 +3,9 @@
 //   p = 6, skips 1 2 3: from 1 right of me one block, from 2 right one, from 3 right three; Bruck's algorithm has 1, 2,
 //   4 and blocks 1, 2, 2
 //
-// The form in n pieces (n - 1 + ceil(lg p) rounds, each of whose messages carries another piece of every rank's block)
-// pays only where one rank brings nearly everything; then a broadcast does the same, so there is none here.
+// The pipelined form in n pieces (n - 1 + ceil(lg p) rounds, each of whose messages carries another piece of every
+// rank's block) pays only where one rank contributes nearly all data; a broadcast does the same there, so it isn't
+// implemented.
 #include "palmette/collectives/allgather/allgather_flat.hpp"
 #include "palmette/collectives/rows.hpp"
 

@@ -1,4 +1,4 @@
-// Allgathers in which every rank takes part on its own.
+// Flat allgathers: every rank is a participant, without leaders.
 #pragma once
 
 #include "palmette/collectives/exchanges/exchange.hpp"
@@ -6,8 +6,8 @@
 
 namespace palmette::collectives {
 
-/// Every rank is a participant, in topology order or (order=rank) in rank order. `nested` lets a ring keep inside of
-/// the job's levels; `parts` slices of each block travel one behind the other.
+/// Every rank is a participant, in topology order or (order=rank) in rank order. `nested`: a ring closes inside of the
+/// job's levels; `parts`: slices of each block, pipelined.
 Program allgather_among_ranks(const Job& job, Rank rank, const Spec& spec, const Pattern& pattern, bool nested,
                               std::uint16_t parts = 1);
 

@@ -1,10 +1,10 @@
-// allgather, leaders: one or several leaders per group exchange, the others give to them and take from them.
+// allgather, leaders: gather to one or several leaders per group, exchange between leaders, broadcast inside.
 //
 //   p = 8 on two nodes of four, leaders=2 (ranks 0 2 | 4 6), layout=rails:
 //
 //       1 → 0    3 → 2   |   5 → 4    7 → 6      gather to the leader of one's part of the group
 //       0 ═══════ 4      and      2 ═══════ 6    rail 0 and rail 1: leaders of the same number, group by group
-//       0 → 1 2 3, 2 → 0 1 3 | 4 → 5 6 7, ...    each leader hands on what it has, as it comes in
+//       0 → 1 2 3, 2 → 0 1 3 | 4 → 5 6 7, ...    each leader forwards blocks as they arrive
 #include <algorithm>
 
 #include "palmette/base/error.hpp"
@@ -23,7 +23,7 @@ using plan::StepId;
 
 enum class Layout { rails, rail_major, node_major };
 
-/// The parts of groups, their leaders, and the list in which leaders exchange.
+/// The parts of groups, their leaders, and the leaders' order in the exchange.
 class Leaders {
   public:
     Leaders(const Job& job, const Spec& spec)
@@ -39,7 +39,7 @@ class Leaders {
         return word == "rails" ? Layout::rails : word == "rail_major" ? Layout::rail_major : Layout::node_major;
     }
     static std::size_t level_of(const Job& job, const Spec& spec) {
-        // A job that doesn't spread over the wanted level has its nodes for groups.
+        // Fallback where the job has no such level: groups are nodes.
         const auto wanted = job.find_level(spec.find("level").value_or("node"));
         return wanted ? *wanted : *job.find_level("node");
     }
@@ -59,7 +59,7 @@ class Leaders {
         while (part(g, rail).end() <= position) ++rail;
         return rail;
     }
-    /// The position that acts for a part: its first, or the group's first for an empty part.
+    /// The position that leads a part: its first, or the group's first for an empty part.
     std::int64_t leader(std::int32_t g, std::int32_t rail) const {
         const Interval p = part(g, rail);
         return p.count > 0 ? p.first : groups().first(g);
@@ -92,11 +92,11 @@ class Leaders {
 
   private:
     struct GatherSteps {
-        std::vector<StepId> complete;  ///< after these a leader has its whole part
-        std::vector<StepId> all;       ///< these touch the result's blocks of the part
+        std::vector<StepId> complete;  ///< the steps that complete a leader's part
+        std::vector<StepId> all;       ///< all steps that access the result's blocks of the part
     };
 
-    /// Levels below the group's own, so that also the tree inside follows the machine.
+    /// Levels below the group's own, so that the tree inside is topology-aware as well.
     std::vector<LevelShape> inner_levels() const {
         std::vector<LevelShape> out;
         for (std::size_t i = level_ + 1; i < job_.levels().size(); ++i) out.push_back({i, inside_});
@@ -106,7 +106,7 @@ class Leaders {
     Position as_position(std::int64_t p) const { return {static_cast<std::int32_t>(p)}; }
     Rank at(std::int64_t p) const { return job_.rank_at(as_position(p)); }
 
-    /// Members of a part give their blocks to its leader.
+    /// Gathers the blocks of a part at its leader.
     GatherSteps gather(plan::ProgramBuilder& builder, std::int64_t me, std::int32_t g, StepId own) const {
         const std::int32_t rail = rail_of(g, me);
         builder.stage("gather to leader");
@@ -150,7 +150,8 @@ class Leaders {
     Blocks blocks_of(Range range, std::int32_t rail) const {
         Blocks blocks;
         if (leaders_ == 1) {
-            // Participants are whole groups in order, so their blocks are one run, or two where the range wraps round.
+            // Participants are whole groups in order, so their blocks are one interval, or two where the range wraps
+            // around.
             const std::int32_t straight = std::min(range.count, groups().count() - range.first);
             const auto run = [&](std::int32_t first, std::int32_t count) {
                 const std::int32_t begin = groups().first(first);
@@ -166,27 +167,27 @@ class Leaders {
         }
         return blocks;
     }
-    /// For a ring that closes inside of groups of groups.
+    /// Outer levels at which a ring between groups closes.
     std::vector<topology::Partition> outer_levels() const {
         return layout_ == Layout::rails ? ring_levels_round(job_, level_) : std::vector<topology::Partition>{};
     }
 
-    /// What one rail does for the group: its leader exchanges with the other leaders and hands each arrival on at once.
-    /// The other ranks know from the leader's schedule what will come.
+    /// One rail's steps in a group: its leader exchanges with the other leaders and forwards each arrival at once. The
+    /// other ranks derive from the leader's schedule what will arrive.
     void serve_rail(plan::ProgramBuilder& builder, std::int64_t me, std::int32_t g, std::int32_t rail,
                     const GatherSteps& gathered) const {
         const std::int32_t n = participants();
         const std::int64_t lead = leader(g, rail);
         const std::int32_t self = participant_of(g, rail);
         const Schedule schedule = pattern_.schedule(n, self, outer_levels());
-        // With rails the whole group listens to each leader; in the one long list every leader gets all and serves its
-        // part.
-        const Interval listeners = layout_ == Layout::rails ? group(g) : part(g, rail);
+        // With rails every leader broadcasts to the whole group; otherwise every leader gets all blocks and broadcasts
+        // to its part.
+        const Interval receivers = layout_ == Layout::rails ? group(g) : part(g, rail);
         const TreeNeighbours near =
-            TopologyTree(job_, listeners, as_position(lead), inner_levels(), inside_).of(as_position(me));
+            TopologyTree(job_, receivers, as_position(lead), inner_levels(), inside_).of(as_position(me));
         const Blocks own_part(part(g, rail).first, part(g, rail).count);
-        // Tag 0 gathers; each rail then has n + 1 tags for the exchange (tags are at most n) and n for what is handed
-        // out.
+        // Tag 0 gathers; each rail then has n + 1 tags for the exchange (tags are at most n) and n for the broadcasts
+        // inside.
         const std::int32_t first_tag = 1 + (layout_ == Layout::rails ? rail * (2 * n + 1) : 0);
         std::int32_t tag = first_tag + n + 1;
         if (me == lead) {
@@ -200,20 +201,20 @@ class Leaders {
                 },
                 [&](Range range) { return blocks_of(range, rail); }, n, self, gathered.complete, first_tag);
             exchanger.run(schedule);
-            builder.stage("hand out");
+            builder.stage("distribute");
             hand_out(builder, near, tag, own_part, gathered.complete);
             for (const Exchanger::Arrival& arrival : exchanger.arrivals())
                 hand_out(builder, near, ++tag, arrival.blocks, {arrival.step});
             return;
         }
-        builder.stage("hand out");
+        builder.stage("distribute");
         take_and_hand_out(builder, near, tag, own_part, me, gathered.all);
         for (const Exchange& exchange : schedule)
             if (const Blocks blocks = blocks_of(exchange.range, rail); !exchange.send && !blocks.empty())
                 take_and_hand_out(builder, near, ++tag, blocks, me, {});
     }
 
-    /// A rank never gets its own block: it has it, and with MPI_IN_PLACE nothing else may write there.
+    /// A rank never receives its own block: it has it, and with MPI_IN_PLACE nothing else may write there.
     void hand_out(plan::ProgramBuilder& builder, const TreeNeighbours& near, std::int32_t tag, const Blocks& blocks,
                   const std::vector<StepId>& after) const {
         if (blocks.empty()) return;
@@ -252,13 +253,14 @@ Program make(const Job& job, Rank rank, const Request&, const Spec& spec) { retu
 const Algorithm allgather_leaders{
     Collective::allgather,
     "leaders",
-    "One or more leaders per node (or other level) exchange over rails; members give to them and get each arrival at "
-    "once.",
+    "One or more leaders per node (or other level) exchange over rails; they gather from members and broadcast "
+    "each arrival at once.",
     "Kandalla et al., IPDPS workshops 2009 (multi-leader allgather); the order of leaders as in docs/decisions/0004",
     "leaders=L (1), between=ring|recursive_doubling|bruck[.K]|neighbor_exchange|all|circulant|bine (ring), "
     "inside=linear|binomial|k_nomial.K (linear), "
     "layout=rails|rail_major|node_major (rails), level=LEVEL (node)",
-    "the pattern between leaders suits their number; rail_major and node_major need as many ranks as leaders in every "
+    "the pattern between leaders must support their number; rail_major and node_major need as many ranks as leaders in "
+    "every "
     "group",
     true,
     refuse,

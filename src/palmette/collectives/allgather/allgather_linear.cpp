@@ -1,7 +1,7 @@
-// allgather, linear: everyone sends its block to everyone else at once.
+// allgather, linear: every rank sends its block to every other rank at once.
 //
-//   p = 8: 0 → 1 2 3 4 5 6 7 and so on: one step, so the least latency, and s (p-s) blocks over the uplink of a group
-//   of s, where p-s would do.
+//   p = 8: 0 → 1 2 3 4 5 6 7 and so on: a single step, so minimal latency, but s (p-s) blocks over the uplink of
+//   a group of s, where the lower bound is p-s.
 //
 // The order of messages is that of an all-to-all: spread evenly over pairs of groups (alltoall_order.hpp).
 #include "palmette/base/text.hpp"
@@ -39,7 +39,7 @@ Program make(const Job& job, Rank rank, const Request&, const Spec& spec) {
 const Algorithm allgather_linear{
     Collective::allgather,
     "linear",
-    "Everyone sends its block to everyone else at once: one step, at the price of bytes over the uplinks.",
+    "Every rank sends its block to every other rank at once: minimal latency, but many bytes over the uplinks.",
     "Basic linear allgather, as in Pjesivac-Grbovic et al., Cluster Computing 10(2), 2007; the order of messages is "
     "palmette's own",
     "partners=balanced|shift|xor (balanced)",

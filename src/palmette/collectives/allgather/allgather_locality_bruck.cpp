@@ -1,16 +1,15 @@
-// allgather, locality_bruck: Bruck's algorithm between nodes, each of whose messages is sent by another rank of the
-// node.
+// allgather, locality_bruck: Bruck's algorithm between nodes, whose messages are spread over the ranks of the node.
 //
 //   Four nodes of three ranks, radix 3:
 //
-//       inside      everyone gives its block to its node                        every rank has 3 blocks
-//       round 1     node n takes from n+1 and n+2, one message each,
-//                   on two different ranks, which hand them on inside           every rank has 9
-//       round 2     node n takes from n+3 what is left, on the third rank       every rank has 12
+//       inside      allgather in the node                                       every rank has 3 blocks
+//       round 1     node n receives from n+1 and n+2, one message each,
+//                   on two different ranks, which forward them inside           every rank has 9
+//       round 2     node n receives the rest from n+3, on the third rank        every rank has 12
 //
-//   With N nodes and radix k a node takes (k-1) ceil(log_k N) messages at most, and each block once, where plain Bruck
-//   takes g ceil(log_2 p) messages between nodes. With k = g, the ranks a node, that is one message for each rank and
-//   round.
+//   With N nodes and radix k a node receives at most (k-1) ceil(log_k N) messages, and each block once, where plain
+//   Bruck needs g ceil(log_2 p) messages between nodes. With k = g, the ranks per node, that is one message per rank
+//   and round.
 #include <algorithm>
 
 #include "palmette/collectives/rows.hpp"
@@ -25,7 +24,7 @@ using plan::StepId;
 
 constexpr std::int32_t most_exposes = 64;  // tags of exposes that a rank may use
 
-/// One message that comes into a group.
+/// One message that a group receives.
 struct Inflow {
     std::int32_t distance = 0;  ///< in groups, to the sender's group
     std::int32_t count = 0;     ///< the sender's group and how many after it
@@ -75,7 +74,7 @@ class LocalityBruck {
 
     Rank at(std::int64_t position) const { return job_.rank_at({static_cast<std::int32_t>(position)}); }
     std::int32_t wrap(std::int32_t group) const { return (group + groups_.count()) % groups_.count(); }
-    /// The member that acts for a group in message i: all in turn.
+    /// The member that receives message i for a group: round-robin.
     std::int32_t member_for(std::int32_t group, std::size_t i) const {
         return groups_.first(group) + static_cast<std::int32_t>(i % static_cast<std::size_t>(groups_.size_of(group)));
     }
@@ -107,7 +106,7 @@ class LocalityBruck {
         });
     }
 
-    /// Tags: 0 is for the own block, then one for message i and two for handing it on (it may wrap round).
+    /// Tags: 0 is for the own block, then one for message i and two for forwarding it (its blocks may wrap around).
     std::int32_t tag(std::size_t i) const { return 1 + static_cast<std::int32_t>(i); }
     std::int32_t expose_tag(std::size_t i, std::size_t piece) const {
         return static_cast<std::int32_t>(1 + 2 * i + piece);
@@ -117,25 +116,25 @@ class LocalityBruck {
         const Inflow& inflow = inflows_[i];
         const std::int32_t from = wrap(group_ + inflow.distance);
         const Blocks blocks = blocks_of(from, inflow.count);
-        const std::int32_t taker = member_for(group_, i);
+        const std::int32_t receiver = member_for(group_, i);
         builder_.stage("between groups");
-        if (taker != me_) {
-            builder_.stage("hand on");
+        if (receiver != me_) {
+            builder_.stage("forward");
             if (!shared_) {
-                arrived_.push_back({builder_.recv(at(taker), tag(i), Buffer::recv, blocks, {})});
+                arrived_.push_back({builder_.recv(at(receiver), tag(i), Buffer::recv, blocks, {})});
                 return;
             }
             auto& steps = arrived_.emplace_back();
             for (std::size_t piece = 0; piece < blocks.intervals().size(); ++piece) {
                 const Interval& interval = blocks.intervals()[piece];
-                steps.push_back(builder_.pull(at(taker), expose_tag(i, piece), interval, Buffer::recv,
+                steps.push_back(builder_.pull(at(receiver), expose_tag(i, piece), interval, Buffer::recv,
                                               Blocks(interval.first, interval.count), {}));
             }
             return;
         }
         const StepId step = builder_.recv(at(member_for(from, i)), tag(i), Buffer::recv, blocks, {});
         arrived_.push_back({step});
-        builder_.stage("hand on");
+        builder_.stage("forward");
         const auto others = static_cast<std::size_t>(groups_.size_of(group_) - 1);
         if (shared_ && others > 0) {
             for (std::size_t piece = 0; piece < blocks.intervals().size(); ++piece)
@@ -150,7 +149,7 @@ class LocalityBruck {
         const Inflow& inflow = inflows_[i];
         const std::int32_t to = wrap(group_ - inflow.distance);
         std::vector<StepId> waits = have_;
-        // What came in earlier rounds from the groups that this message covers.
+        // Depends on arrivals of earlier rounds from the groups that this message covers.
         for (std::size_t earlier = 0; earlier < i && inflows_[earlier].round < inflow.round; ++earlier)
             if (inflows_[earlier].distance < inflow.count)
                 waits.insert(waits.end(), arrived_[earlier].begin(), arrived_[earlier].end());
@@ -164,7 +163,7 @@ class LocalityBruck {
     plan::ProgramBuilder builder_;
     std::vector<Inflow> inflows_;
     bool shared_ = false;
-    std::vector<StepId> have_;                  ///< after these this rank has its group's blocks
+    std::vector<StepId> have_;                  ///< the steps that complete the group's blocks on this rank
     std::vector<std::vector<StepId>> arrived_;  ///< by message
 };
 
@@ -185,10 +184,10 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
 const Algorithm allgather_locality_bruck{
     Collective::allgather,
     "locality_bruck",
-    "Bruck's algorithm between nodes with the ranks a node as radix: each rank of a node sends one message a round.",
+    "Bruck's algorithm between nodes with the ranks per node as radix: one message per rank and round.",
     "Bienz, Gautam, Kharel, \"A locality-aware Bruck allgather\", EuroMPI 2022; any sizes of nodes here",
     "radix=K (ranks of the smallest node, at least 2), level=LEVEL (node), inside=linear|shared (linear), "
-    "single=SIZE (never), with inside=shared: what is exposed is read in its owner's memory from there on",
+    "single=SIZE (never), with inside=shared: exposures from there on are read by single copy",
     "none",
     true,
     refuse,

@@ -1,4 +1,4 @@
-// allgather, neighbor_exchange: p/2 steps of two blocks with the two neighbours in turn.
+// allgather, neighbor_exchange: p/2 steps of two blocks, alternating between the two neighbours.
 //
 //   0─1 2─3 4─5 6─7    then 7─0 1─2 3─4 5─6    then 0─1 ... again
 #include "palmette/collectives/allgather/allgather_flat.hpp"
@@ -22,7 +22,7 @@ Program make(const Job& job, Rank rank, const Request&, const Spec& spec) {
 const Algorithm allgather_neighbor_exchange{
     Collective::allgather,
     "neighbor_exchange",
-    "p/2 steps of two blocks each with both neighbours in turn: half of the ring's steps.",
+    "p/2 steps of two blocks each, alternating between the neighbours: half of the ring's steps.",
     "Chen, Zhang, Zhang, Yuan, HPC Asia 2005",
     "order=topology|rank",
     "the number of ranks is even, or one",

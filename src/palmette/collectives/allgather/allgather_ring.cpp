@@ -1,6 +1,6 @@
-// allgather, ring: p-1 steps, each rank hands the newest block to the next one.
+// allgather, ring: p-1 steps, in which each rank forwards the block received last to the next rank.
 //
-//   0 → 1 → 2 → 3 → 4 → 5 → 6 → 7 → 0    closed again inside of every node and leaf, so no link carries a block twice
+//   0 → 1 → 2 → 3 → 4 → 5 → 6 → 7 → 0    closes inside of every node and leaf, so no link carries a block twice
 #include "palmette/collectives/allgather/allgather_flat.hpp"
 #include "palmette/collectives/rows.hpp"
 

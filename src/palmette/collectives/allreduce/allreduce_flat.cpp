@@ -1,5 +1,5 @@
-// allreduce among all ranks on their own: recursive_doubling, recursive_multiplying, all, rabenseifner, ring and
-// direct. The patterns are drawn in reduce_exchange_*.cpp.
+// Flat allreduce among all ranks, without leaders: recursive_doubling, recursive_multiplying, all, rabenseifner, ring
+// and direct. The patterns are drawn in reduce_exchange_*.cpp.
 #include "palmette/collectives/exchanges/reduce_exchange.hpp"
 #include "palmette/collectives/exchanges/ring_levels.hpp"
 #include "palmette/collectives/rows.hpp"
@@ -92,7 +92,7 @@ const Algorithm allreduce_recursive_doubling{
 const Algorithm allreduce_recursive_multiplying{
     Collective::allreduce,
     "recursive_multiplying",
-    "Groups of K exchange the whole vector all to all, log_K p times: fewer messages in a row than doubling.",
+    "Groups of K exchange the whole vector all to all, log_K p times: a shorter critical path than doubling.",
     "Ruefenacht, Bull, Booth, Parallel Computing 69, 2017",
     "radix=K (4), order=topology|rank, segment=SIZE",
     any_ranks,
@@ -105,7 +105,7 @@ const Algorithm allreduce_recursive_multiplying{
 const Algorithm allreduce_all{
     Collective::allreduce,
     "all",
-    "Every rank sends its vector to every other one and combines all: one message in a row, for tiny vectors.",
+    "Every rank sends its vector to every other one and combines all: critical path of one message, tiny vectors.",
     "folklore; recursive multiplying with radix p",
     order_keys,
     any_ranks,
@@ -145,7 +145,7 @@ const Algorithm allreduce_ring{
 const Algorithm allreduce_direct{
     Collective::allreduce,
     "direct",
-    "Part i of the vector goes straight to rank i, which combines it and hands it to all: two messages in a row.",
+    "Part i of the vector goes directly to rank i, which combines and sends it to all: critical path of two messages.",
     "folklore; direct reduce-scatter and allgather as in Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005",
     order_keys,
     any_ranks,

@@ -1,14 +1,14 @@
-// allreduce, leaders: the vector in chunks; a group reduces each chunk at another of its ranks, same chunks are
-// exchanged between groups, and results go back.
+// allreduce, leaders: chunks of the vector are reduced at a different leader each, allreduced between the groups'
+// leaders of the same chunk, and broadcast inside.
 //
 //   p = 8 on two nodes of four, leaders=2 (chunk A at 0 and 4, chunk B at 2 and 6):
 //
 //       A: 1 2 3 → 0     B: 0 1 3 → 2   |   A: 5 6 7 → 4     B: 4 5 7 → 6     reduce inside the node
 //       A: 0 ═══════ 4   and   B: 2 ═══════ 6                                 between nodes: each chunk in its own lane
-//       A: 0 → 1 2 3     B: 2 → 0 1 3   |   A: 4 → 5 6 7     B: 6 → 4 5 7     hand out
+//       A: 0 → 1 2 3     B: 2 → 0 1 3   |   A: 4 → 5 6 7     B: 6 → 4 5 7     distribute
 //
-//   With inside=shared the first and the last step go through the node's memory: leaders read their chunk of
-//   everybody's vector in place, and everybody reads the results. With leaders=1 and inner levels it is five phases:
+//   With inside=shared the first and the last step go through shared memory: leaders read their chunk of every
+//   rank's vector in place, and every rank reads the results. With leaders=1 and inner levels it is five phases:
 //   sockets, between sockets, between nodes, and back.
 #include <algorithm>
 
@@ -25,7 +25,7 @@ using plan::Interval;
 using plan::Slice;
 using plan::StepId;
 
-/// Tags of exposes, for each slice.
+/// Tags of exposes, per slice.
 enum : std::int32_t { expose_below, expose_above, expose_result, exposes_a_slice };
 
 void append(std::vector<StepId>& list, const std::vector<StepId>& more) {
@@ -51,7 +51,7 @@ class Maker {
         if (pattern_.kind == ReducePattern::Kind::ring) outer_ = groups_.outer_levels();
     }
 
-    /// Exposes have few tags.
+    /// The tag space of exposes is small.
     static std::uint16_t slices(const Request& request, const Spec& spec, std::int64_t cut, bool shared) {
         constexpr std::uint16_t most_shared = (plan::most_expose_tags - 1) / exposes_a_slice;
         const std::uint16_t all = slices_of(request, spec, cut);
@@ -71,14 +71,14 @@ class Maker {
         return {run.first, run.count};
     }
 
-    /// A chunk that this rank handles inside of its group, on the way up, between leaders and down.
+    /// Steps for one chunk of the group: reduce inside, exchange between leaders, broadcast.
     struct Handled {
         std::int32_t chunk;
         VectorTree tree;
         Held held;
     };
 
-    /// Everybody begins behind the chunks that it leads, so that not all send to the same leader at first.
+    /// Every rank begins after the chunks that it leads, which avoids contention at the first leader.
     std::vector<std::int32_t> chunks_in_turn() const {
         std::vector<std::int32_t> out;
         const Interval handled = shared_ ? led_ : Interval{0, groups_.chunks()};
@@ -107,7 +107,7 @@ class Maker {
         builder_.stage("between leaders");
         for (Handled& one : handled)
             if (one.tree.root()) one.held = {Buffer::recv, exchange(one.chunk, one.held, one.tree.layers(), slice)};
-        builder_.stage("hand out");
+        builder_.stage("distribute");
         std::vector<StepId> complete;
         for (Handled& one : handled) append(complete, one.tree.down(one.held, Buffer::recv, tag(one.chunk, 1, slice)));
         if (shared_) share_results(complete, slice);
@@ -141,7 +141,7 @@ class Maker {
 
     Rank at(std::int64_t position) const { return job_.rank_at({static_cast<std::int32_t>(position)}); }
 
-    /// All chunks that others of the cell lead: those below the own ones and those above.
+    /// Exposes the chunks that others of the cell lead: those below the own ones and those above.
     std::pair<Interval, Interval> foreign(Interval led) const {
         return {{0, led.first}, {led.end(), groups_.chunks() - led.end()}};
     }
@@ -158,7 +158,7 @@ class Maker {
                                              static_cast<std::size_t>(chunks.count), {}, slice)});
     }
 
-    /// The chunk of every member of the cell, neighbours first, combined with the own one.
+    /// Pulls and combines the chunk of every member of the cell with the own one, neighbours first.
     Held pull_chunk(std::int32_t chunk, Slice slice) {
         builder_.stage("reduce inside");
         Held held{Buffer::send, {}};
@@ -219,7 +219,7 @@ std::optional<std::string> refuse(const Job& job, const Request& request, const 
     const ReducePattern pattern = ReducePattern::parse(spec.find("between").value_or("recursive_doubling"));
     if (const auto reason = pattern.refuse(groups.count(), request.ordered)) return reason;
     if (request.ordered && groups.inside().radix != 0 && groups.chunks() > 1)
-        return std::string("trees with several leaders combine contributions in another order than that of the ranks");
+        return std::string("trees with several leaders don't combine contributions in rank order");
     return refuse_scattered(job, request);
 }
 
@@ -239,12 +239,12 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
 const Algorithm allreduce_leaders{
     Collective::allreduce,
     "leaders",
-    "Groups reduce each chunk of the vector at another leader, leaders of the same chunk exchange, and results go "
-    "back; slices overlap.",
+    "Groups reduce each chunk of the vector at a different leader, leaders of a chunk exchange, results are broadcast; "
+    "slices overlap.",
     "Bayatpour, Chakraborty, Subramoni, Lu, Panda, SC 2017 (several leaders); Traeff, Hunold, CLUSTER 2020 (lanes)",
     "leaders=L|all (1), between=recursive_doubling|recursive_multiplying[.K]|all|rabenseifner|ring|direct "
     "(recursive_doubling), inside=linear|binomial|k_nomial.K|shared (linear), level=LEVEL (node), segment=SIZE, "
-    "single=SIZE (never), with inside=shared: what is exposed is read in its owner's memory from there on",
+    "single=SIZE (never), with inside=shared: exposures from there on are read by single copy",
     "an operation that isn't commutative needs ranks in topology order, between other than ring, and one leader where "
     "inside is a k-nomial tree",
     true,

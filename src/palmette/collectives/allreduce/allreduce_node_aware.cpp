@@ -1,15 +1,15 @@
-// allreduce, node_aware: nodes exchange their sums like single ranks would, and the ranks of a node share the messages
-// of that.
+// allreduce, node_aware: recursive multiplying between nodes, whose messages are distributed over the ranks of each
+// node.
 //
 //   p = 8 on four nodes of two ranks, radix=all:
 //
-//       0─1   2─3   4─5   6─7        inside: everybody has its node's sum
+//       0─1   2─3   4─5   6─7        inside: every rank has its node's sum
 //       0═4, 1═2, 3═6, 5═7, ...      between: rank i of a node exchanges with every second node, both together with all
-//       0─1   2─3   4─5   6─7        inside: what both heard is put together
+//       0─1   2─3   4─5   6─7        inside: the partial sums are combined
 //
-//   With g ranks a node a step takes N/g messages a rank for N nodes, where leaders alone take N, or lg N in a row. All
-//   nodes put the same expression together: lane t of every node adds up nodes t, t + lanes, ... from the first to the
-//   last.
+//   With g ranks per node a step takes N/g messages per rank for N nodes, where single leaders take N, or lg N one
+//   after the other. All nodes evaluate the same expression, so results are bitwise equal: lane t of every node adds
+//   up nodes t, t + lanes, ... in ascending order.
 #include <algorithm>
 
 #include "palmette/base/error.hpp"
@@ -30,7 +30,7 @@ void append(std::vector<StepId>& list, const std::vector<StepId>& more) {
     list.insert(list.end(), more.begin(), more.end());
 }
 
-/// What the specification says, for one job.
+/// Parameters of the specification, resolved for one job.
 struct Form {
     Form(const Job& job, const Spec& spec)
         : nodes(job.nodes().groups),
@@ -39,8 +39,7 @@ struct Form {
                                                                                        : spec.integer("radix", 2, 2))),
           lanes(nodes.smallest()),
           inside_tags(inside.tags(lanes)) {}
-    /// First the inside of the node, then two to fold, then for each round what crosses, the inside and what is handed
-    /// on.
+    /// Tags: of the node's inside, then two to fold, then per round those between nodes, inside, and of forwarding.
     std::int64_t tags() const {
         return inside_tags + 2 + static_cast<std::int64_t>(rounds.factors.size()) * (inside_tags + 2);
     }
@@ -48,10 +47,10 @@ struct Form {
     const topology::Partition& nodes;
     ReducePattern inside;
     Factors rounds;
-    std::int32_t lanes;  ///< ranks of each node that talk to other nodes
+    std::int32_t lanes;  ///< ranks of each node that communicate with other nodes
     std::int32_t inside_tags;
 
-    // Layers of scratch: the sum, what arrives from other nodes, then one block for each inside, and one to fold.
+    // Layers of scratch: the sum, arrivals from other nodes, then one block for each exchange inside, and one to fold.
     std::int32_t arrivals(std::int32_t n) const {
         const std::int32_t used = std::min(lanes, n);
         return std::min(most_landings, (n + used - 1) / used);
@@ -97,7 +96,7 @@ class Maker {
         tag_ += 2;
         builder_.stage("between nodes");
         if (fold.gives(node_)) {
-            give_and_take_back(fold_tag);
+            send_and_await_result(fold_tag);
             return;
         }
         if (fold.takes(node_)) take(fold_tag);
@@ -112,14 +111,14 @@ class Maker {
             stride *= factor;
             ++round_;
         }
-        if (fold.takes(node_)) hand_back(fold_tag);
+        if (fold.takes(node_)) return_result(fold_tag);
     }
 
     Rank rank_of(std::int32_t node, std::int32_t index) const {
         return job_.rank_at({form_.nodes.first(node) + index});
     }
 
-    /// The sum of what the first n ranks of the node hold, on all of them. Takes the tags of one inside.
+    /// Allreduce among the first n ranks of the node. Uses the tags of one exchange inside.
     Held combine_inside(const Held& held, std::int32_t n, std::size_t first_layer) {
         const ReduceContext context{
             .builder = builder_,
@@ -150,7 +149,7 @@ class Maker {
         tag_ += 2;
         if (index_ >= lanes) {
             tag_ += form_.inside_tags;
-            builder_.stage("hand on inside");
+            builder_.stage("forward inside");
             held_ = {Buffer::recv,
                      {builder_.recv(rank_of(node_, index_ % lanes), handed, Buffer::recv, Blocks(0, 1), free_to_write(),
                                     slice_)}};
@@ -169,18 +168,18 @@ class Maker {
         held_ = combine_inside(sum, lanes,
                                form_.layers_between() + form_.layers_inside(size_) +
                                    static_cast<std::size_t>(round_) * form_.layers_inside(form_.lanes));
-        builder_.stage("hand on inside");
+        builder_.stage("forward inside");
         for (std::int32_t i = index_ + lanes; i < size_; i += lanes)
             readers_.push_back(
                 builder_.send(rank_of(node_, i), handed, Buffer::recv, Blocks(0, 1), held_.ready, slice_));
     }
 
-    /// What the nodes of the own lane hold, added up from the first to the last.
+    /// Sum over the nodes of the own lane, in ascending order.
     Held add_up(const std::vector<std::int32_t>& peers, std::int32_t digit, std::int32_t lanes, std::int32_t tag) {
         const auto n = static_cast<std::int32_t>(peers.size());
         const Blocks all(0, 1);
         const auto layers = static_cast<std::size_t>(form_.arrivals(n));
-        // In later rounds the layers were in use before.
+        // In later rounds the layers are reused.
         std::vector<std::vector<StepId>> free(layers, round_ > 0 ? held_.ready : std::vector<StepId>());
         // The message of the lane's k-th node.
         const auto land = [&](std::int32_t from, std::size_t k) {
@@ -212,7 +211,7 @@ class Maker {
         return sum;
     }
 
-    /// After these steps nobody needs the sum so far any more, which lies where the next one goes.
+    /// The steps after which the partial sum isn't needed any more: the next one overwrites it.
     std::vector<StepId> free_to_write() {
         std::vector<StepId> out = std::move(readers_);
         readers_.clear();
@@ -220,9 +219,10 @@ class Maker {
         return out;
     }
 
-    // --- numbers of nodes that no factors multiply to: rank i of the second node of a pair gives to i of the first ---
+    // --- folding, for numbers of nodes without suitable factors: rank i of a pair's second node sends to rank i of the
+    // first ---
 
-    void give_and_take_back(std::int32_t tag) {
+    void send_and_await_result(std::int32_t tag) {
         const std::int32_t to = node_ - 1;
         const std::int32_t size = form_.nodes.size_of(to);
         std::vector<StepId> sent;
@@ -239,7 +239,7 @@ class Maker {
         waits.push_back(builder_.recv(rank_of(node_ + 1, index_ % size), tag, landing, Blocks(0, 1), {}, slice_));
         held_.ready = {builder_.reduce(Buffer::recv, landing, Buffer::recv, Blocks(0, 1), waits, slice_)};
     }
-    void hand_back(std::int32_t tag) {
+    void return_result(std::int32_t tag) {
         const std::int32_t size = form_.nodes.size_of(node_ + 1);
         for (std::int32_t i = index_; i < size; i += size_)
             builder_.send(rank_of(node_ + 1, i), tag + 1, Buffer::recv, Blocks(0, 1), held_.ready, slice_);
@@ -254,7 +254,7 @@ class Maker {
     Slice slice_;
     std::int32_t tag_ = 0;  ///< the next free one
     std::int32_t round_ = 0;
-    Held held_{};                  ///< the sum so far, the same on all ranks of the node
+    Held held_{};                  ///< the partial sum, the same on all ranks of the node
     std::vector<StepId> readers_;  ///< steps that still read it
 };
 
@@ -269,10 +269,9 @@ std::optional<std::string> refuse(const Job& job, const Request& request, const 
     const Form form(job, spec);
     for (std::int32_t g = 0; g < form.nodes.count(); ++g)
         if (form.layers(form.nodes.size_of(g)) > plan::most_layers_of_scratch)
-            return std::string("so many messages at once need more scratch than there is: take a smaller radix");
+            return std::string("too few scratch layers for so many concurrent messages: use a smaller radix");
     if (request.ordered)
-        return std::string(
-            "every rank adds up contributions of some nodes only, in another order than that of the ranks");
+        return std::string("every rank adds up contributions of some nodes only, which isn't the order of ranks");
     return std::nullopt;
 }
 
@@ -289,7 +288,7 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
 const Algorithm allreduce_node_aware{
     Collective::allreduce,
     "node_aware",
-    "Nodes exchange sums, and the ranks of a node share these messages: few in a row for small vectors.",
+    "Nodes exchange sums, with messages distributed over the ranks of a node: a short critical path for small vectors.",
     "Bienz, Olson, Gropp, \"Node-aware improvements to allreduce\", ExaMPI 2019; any sizes and numbers of nodes here",
     "radix=K|all (all), inside=recursive_doubling|recursive_multiplying[.K]|all (recursive_multiplying.4), "
     "segment=SIZE",

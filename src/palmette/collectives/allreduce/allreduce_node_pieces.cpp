@@ -1,4 +1,4 @@
-// allreduce, node_pieces: the vector in one piece a node, summed up at its node, and handed to all. See
+// allreduce, node_pieces: direct reduce-scatter and allgather between nodes with one piece of the vector per node. See
 // node_pieces.hpp.
 #include "palmette/collectives/exchanges/node_pieces.hpp"
 #include "palmette/collectives/rows.hpp"
@@ -28,7 +28,7 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
 const Algorithm allreduce_node_pieces{
     Collective::allreduce,
     "node_pieces",
-    "A piece of the vector for each node: all send it straight to its node, which sends the sum to all; the ranks of a "
+    "A piece of the vector per node: all send it directly to its node, which sends the sum to all; the ranks of a "
     "node share these messages.",
     "Huang, Ouyang, Zhai et al., \"Accelerating MPI collectives with process-in-process-based multi-object "
     "techniques\", "

@@ -1,4 +1,4 @@
-// allreduce, reduce_bcast: up a tree with one leader per group and level, and down the same tree.
+// allreduce, reduce_bcast: reduce up a tree with one leader per group and level, broadcast down the same tree.
 //
 //   p = 8 on two leaves of two nodes:
 //
@@ -31,7 +31,7 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
     plan::ProgramBuilder builder(rank);
     const Position self = job.position_of(rank);
     const auto top = spec.find("top");
-    // Rooted at the first position, so that every subtree is a run of positions that begins with its root.
+    // Rooted at the first position, so that every subtree is an interval of positions that begins with its root.
     const TreeNeighbours near = TopologyTree(job, {0, job.size()}, {0}, level_shapes(job, spec, {2}),
                                              top ? TreeShape::parse(*top) : TreeShape{2})
                                     .of(self);
@@ -58,7 +58,7 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
 const Algorithm allreduce_reduce_bcast{
     Collective::allreduce,
     "reduce_bcast",
-    "Up a tree with a leader per node, leaf and tier, and down again; segments follow each other through the levels.",
+    "Up a tree with a leader per node, leaf and tier, and down again; segments are pipelined through the levels.",
     "Karonis, de Supinski, Foster, Gropp, Lusk, Bresnahan, IPDPS 2000 (trees by level)",
     "LEVEL=linear|binomial|k_nomial.K for each level with leaders (all, binomial), top=..., segment=SIZE",
     "an operation that isn't commutative needs ranks in topology order",

@@ -1,4 +1,4 @@
-// alltoall, bruck: few messages, each with the blocks of many pairs, for blocks so small that messages are what costs.
+// alltoall, bruck: few messages, each with the blocks of many pairs, for latency-bound (small) blocks.
 //
 //   A block for the rank j places to the right travels by the digits of j in base k: digit z at weight w = k^x takes it
 //   z*w places further. p = 8, k = 2, who gets what from rank 0's neighbours:
@@ -8,8 +8,8 @@
 //       w = 4:   0 → 4   those with 4, 5, 6, 7
 //
 //   One message for each digit that isn't zero: (k-1) ceil(log_k p) where p is a power of k, p-1 for k >= p, which is
-//   the direct exchange. So k trades messages for bytes (p/k blocks a message). Blocks are sent from where they lie and
-//   land where they belong: neither rotation is needed.
+//   the direct exchange. So k trades messages for bytes (p/k blocks per message). Blocks are sent and received in
+//   place: neither rotation is needed.
 #include <algorithm>
 
 #include "palmette/collectives/rows.hpp"
@@ -42,7 +42,7 @@ class Bruck {
             for (std::int64_t digit = 1; digit < radix_ && digit * weight < p_; ++digit, ++tag) {
                 const std::int64_t distance = digit * weight;
                 arriving.push_back(builder_.recv(rank_at(me_ - distance), tag, arriving_blocks(weight, digit), {}));
-                // What is at its first digit lies in the input and waits for nobody.
+                // Blocks at their first digit are in the input and have no dependencies.
                 builder_.send(rank_at(me_ + distance), tag, leaving_blocks(weight, digit), arrived);
             }
             arrived.insert(arrived.end(), arriving.begin(), arriving.end());
@@ -61,7 +61,7 @@ class Bruck {
         for (std::int64_t high = digit * weight; high < p_; high += radix_ * weight)
             for (std::int64_t j = high; j < std::min(high + weight, p_); ++j) visit(j);
     }
-    /// The block with j places to go in all, when it has made `made` of them and is here.
+    /// The block with total distance j that is on this rank after `made` of its places.
     std::int64_t block(std::int64_t j, std::int64_t made) const { return wrap(me_ - made) * p_ + wrap(me_ - made + j); }
 
     std::vector<Region> leaving_blocks(std::int64_t weight, std::int64_t digit) const {
@@ -112,7 +112,7 @@ Program make(const Job& job, Rank rank, const Request&, const Spec& spec) {
 const Algorithm alltoall_bruck{
     Collective::alltoall,
     "bruck",
-    "Blocks travel by the digits of their distance in base k: (k-1) ceil(log_k p) messages a rank instead of p-1.",
+    "Blocks travel by the digits of their distance in base k: (k-1) ceil(log_k p) messages per rank instead of p-1.",
     "Bruck, Ho, Kipnis, Upfal, Weathersby, IEEE TPDS 8(11), 1997; any radix, also for uneven blocks, as in Fan, Domke, "
     "Ba, Kumar "
     "(TuNA), 2024",

@@ -18,7 +18,7 @@ using plan::Region;
 using plan::Slice;
 using plan::StepId;
 
-/// How many rounds of an exchange may be under way at once.
+/// Rounds of an exchange that may be in flight at once.
 constexpr std::int32_t rounds_at_once = 2;
 
 constexpr std::int32_t most_rounds = 256;
@@ -51,7 +51,7 @@ class Combined {
         const topology::Partition& nodes = job.nodes().groups;
         const std::int32_t node = nodes.group_of(me_);
         const std::int64_t first = std::max<std::int64_t>(group_.first, nodes.first(node));
-        // Members of the group on the same node: those that can read each other's memory.
+        // Members of the group on the same node, which can read each other's memory.
         near_ = {first, std::min<std::int64_t>(group_.end(), nodes.end(node)) - first};
         if (!request.shared_memory || spec.word("inside", {"linear", "shared"}) != "shared" || !few_exposes())
             near_ = {me_, 1};
@@ -67,8 +67,8 @@ class Combined {
             slice_ = {part, parts_};
             collected_.clear();
             arrived_.clear();
-            take_from_members();
-            give_to_members();
+            receive_from_members();
+            send_to_members();
             exchange();
             hand_out();
         }
@@ -78,17 +78,17 @@ class Combined {
     }
 
   private:
-    /// A parcel and when it travels.
+    /// A parcel with its turn and round.
     struct Timed : Parcel {
         Turn turn;
         std::int32_t round;
     };
-    /// What a rank sends, or what it receives, in each round at one level.
+    /// A rank's sends, or its receives, by round at one level.
     class Rounds {
       public:
         /// In the order of rounds.
         void add(std::int32_t round, StepId step) { steps_.push_back({round, step}); }
-        /// The steps of the last round that has any, of those up to this one.
+        /// The steps of the last nonempty round up to this one.
         std::vector<StepId> last_until(std::int32_t round) const {
             std::vector<StepId> out;
             auto step = std::upper_bound(steps_.begin(), steps_.end(), round,
@@ -101,13 +101,13 @@ class Combined {
       private:
         std::vector<std::pair<std::int32_t, StepId>> steps_;
     };
-    /// One pull: what goes to the reader's result, or what it passes on.
+    /// One pull: blocks for the reader's result, or those that it forwards.
     struct Read {
         std::int64_t reader;
         Buffer to;
         Blocks blocks;
     };
-    /// What one exposure holds and who reads which of its blocks. Made by the owner and by its readers alike.
+    /// Contents of one exposure and its readers' blocks. Derived identically by the owner and its readers.
     struct Exposure {
         Interval blocks;
         std::vector<Read> reads;
@@ -120,19 +120,19 @@ class Combined {
         if (readers == 0)
             for (std::int32_t g = 0; g < groups.count(); ++g)
                 readers = std::max<std::int64_t>(readers, groups.size_of(g));
-        // Where blocks have any length, a reader can place its blocks only in an exposure that holds nothing else.
+        // With variable lengths a reader can compute offsets only in an exposure that holds its own blocks alone.
         const std::int64_t exposes =
             uneven_ ? 2 * groups.count() + readers * (1 + parcels_.most_sources()) : 1 + parcels_.most_sources();
         return exposes * parts_ <= most_exposes;
     }
 
-    /// By turn. All ranks agree on the turns and rounds.
+    /// Sorted by turn. All ranks compute the same turns and rounds.
     std::vector<Timed> timed(const std::vector<Parcel>& parcels) const {
         std::vector<Timed> out;
         out.reserve(parcels.size());
         for (const Parcel& parcel : parcels) {
             Turn turn = order_.turn(parcel.from, parcel.to);
-            // Parcels between the same groups: at different times, so that the groups' links have some from each pair
+            // Parcels between the same groups are spread over time, so that the groups' links carry some of each pair
             // all the time.
             turn.when += TurnOrder::part(parcel.part, parcel.parts);
             const std::uint64_t round = (std::uint64_t{turn.when} * static_cast<std::uint64_t>(rounds_)) >> 32;
@@ -160,39 +160,39 @@ class Combined {
         return {source * p_ + targets.first, targets.count};
     }
 
-    /// What a member gives to another one before a round: what that one takes along to other groups. The block for the
-    /// member itself, for which nobody waits, comes with the last.
-    Blocks input_for(std::int64_t giver, std::int64_t taker, std::int32_t round) const {
+    /// What a member sends to another one before a round: what that one forwards to other groups. The block for the
+    /// member itself, which isn't on the critical path, is sent with the last round.
+    Blocks input_for(std::int64_t sender, std::int64_t receiver, std::int32_t round) const {
         Blocks blocks;
-        if (round == rounds_ - 1) blocks.insert({giver * p_ + taker, 1});
-        for_each_in(round, outgoing(taker), [&](const Parcel& parcel) {
-            if (holds(parcel.sources, giver)) blocks.insert(row(giver, parcels_.members(parcel.group)));
+        if (round == rounds_ - 1) blocks.insert({sender * p_ + receiver, 1});
+        for_each_in(round, outgoing(receiver), [&](const Parcel& parcel) {
+            if (holds(parcel.sources, sender)) blocks.insert(row(sender, parcels_.members(parcel.group)));
         });
         return blocks;
     }
-    Blocks input_for(std::int64_t giver, std::int64_t taker) const {
+    Blocks input_for(std::int64_t sender, std::int64_t receiver) const {
         Blocks blocks;
-        for (std::int32_t round = 0; round < rounds_; ++round) blocks.unite(input_for(giver, taker, round));
+        for (std::int32_t round = 0; round < rounds_; ++round) blocks.unite(input_for(sender, receiver, round));
         return blocks;
     }
-    /// What a member hands to another one after a round.
-    Blocks output_for(std::int64_t giver, std::int64_t taker, std::int32_t round) const {
+    /// What a member forwards to another one after a round.
+    Blocks output_for(std::int64_t sender, std::int64_t receiver, std::int32_t round) const {
         Blocks blocks;
-        for_each_in(round, incoming(giver), [&](const Parcel& parcel) {
+        for_each_in(round, incoming(sender), [&](const Parcel& parcel) {
             for (std::int64_t s = parcel.sources.first; s < parcel.sources.end(); ++s)
-                blocks.insert({s * p_ + taker, 1});
+                blocks.insert({s * p_ + receiver, 1});
         });
         return blocks;
     }
 
-    /// Blocks for a rank belong in its result, others wait in scratch.
+    /// Blocks for a rank go to its result, others to scratch.
     std::vector<Region> sorted_in(const Blocks& blocks) const { return sorted_in(blocks, me_); }
-    std::vector<Region> sorted_in(const Blocks& blocks, std::int64_t taker) const {
+    std::vector<Region> sorted_in(const Blocks& blocks, std::int64_t receiver) const {
         std::vector<Region> regions;
         for (const Interval& interval : blocks.intervals()) {
-            // An interval may run from one row into the next: it is cut where a block of the taker's column lies.
+            // An interval may run from one row into the next: it is cut at blocks of the receiver's column.
             std::int64_t from = interval.first;
-            for (std::int64_t own = (from - taker + p_ - 1) / p_ * p_ + taker; own < interval.end(); own += p_) {
+            for (std::int64_t own = (from - receiver + p_ - 1) / p_ * p_ + receiver; own < interval.end(); own += p_) {
                 if (own > from) regions.push_back({Buffer::scratch, {from, own - from}});
                 regions.push_back({Buffer::recv, {own, 1}});
                 from = own + 1;
@@ -216,7 +216,7 @@ class Combined {
             if (region.buffer == Buffer::scratch) scratch_.insert(region.blocks);
     }
 
-    /// Reads of these blocks, one for each place that they go to.
+    /// Reads of these blocks, one per target buffer.
     std::vector<Read> reads_of(std::int64_t reader, const Blocks& blocks) const {
         Read kept{reader, Buffer::recv, {}};
         Read passed_on{reader, Buffer::scratch, {}};
@@ -227,7 +227,7 @@ class Combined {
             if (!read.blocks.empty()) out.push_back(std::move(read));
         return out;
     }
-    /// Adds one exposure that holds all of these reads, or one each where blocks may have any length.
+    /// Adds one exposure for all of these reads, or one each where lengths vary.
     void add_exposures(std::vector<Exposure>& out, std::vector<Read> reads, const Interval& blocks,
                        std::int64_t arrival) const {
         if (reads.empty()) return;
@@ -239,24 +239,24 @@ class Combined {
             for (const Interval& interval : read.blocks.intervals())
                 out.push_back({interval, {{read.reader, read.to, Blocks(interval.first, interval.count)}}, arrival});
     }
-    /// Exposures of one rank, by tag; all of its input come before those of what arrived.
-    std::vector<Exposure> exposures_of(std::int64_t giver) const {
+    /// Exposures of one rank, by tag; those of its input come before those of arrivals.
+    std::vector<Exposure> exposures_of(std::int64_t sender) const {
         std::vector<Exposure> out;
         std::vector<Read> reads;
         std::int64_t first = INT64_MAX;
         std::int64_t end = 0;
-        for_each_near(giver, [&](std::int64_t reader) {
-            for (Read& read : reads_of(reader, input_for(giver, reader))) {
+        for_each_near(sender, [&](std::int64_t reader) {
+            for (Read& read : reads_of(reader, input_for(sender, reader))) {
                 first = std::min(first, read.blocks.intervals().front().first);
                 end = std::max(end, read.blocks.intervals().back().end());
                 reads.push_back(std::move(read));
             }
         });
         add_exposures(out, std::move(reads), {first, end - first}, -1);
-        for (const Parcel& parcel : incoming(giver))
+        for (const Parcel& parcel : incoming(sender))
             for (std::int64_t s = parcel.sources.first; s < parcel.sources.end(); ++s) {
                 std::vector<Read> of_source;
-                for_each_near(giver, [&](std::int64_t reader) {
+                for_each_near(sender, [&](std::int64_t reader) {
                     of_source.push_back({reader, Buffer::recv, Blocks(s * p_ + reader, 1)});
                 });
                 add_exposures(out, std::move(of_source), row(s, near_), s);
@@ -268,7 +268,7 @@ class Combined {
         for (std::int64_t other = near_.first; other < near_.end(); ++other)
             if (other != but) visit(other);
     }
-    /// `arrivals`: those of what came from other groups, else those of the input.
+    /// `arrivals`: those of blocks received from other groups, else those of the input.
     void expose_to_near(bool arrivals) {
         std::int32_t number = 0;
         for (const Exposure& exposure : exposures_of(me_)) {
@@ -281,23 +281,23 @@ class Combined {
         }
     }
     void pull_from_near(bool arrivals) {
-        for_each_near(me_, [&](std::int64_t giver) {
+        for_each_near(me_, [&](std::int64_t sender) {
             std::int32_t number = 0;
-            for (const Exposure& exposure : exposures_of(giver)) {
+            for (const Exposure& exposure : exposures_of(sender)) {
                 const std::int32_t expose_tag = tag(number++);
                 if ((exposure.arrival >= 0) != arrivals) continue;
                 for (const Read& read : exposure.reads) {
                     if (read.reader != me_) continue;
                     const StepId step =
-                        builder_.pull(at(giver), expose_tag, exposure.blocks, read.to, read.blocks, {}, slice_);
+                        builder_.pull(at(sender), expose_tag, exposure.blocks, read.to, read.blocks, {}, slice_);
                     if (read.to != Buffer::scratch) continue;
-                    for (std::int32_t round = 0; round < rounds_; ++round) collected_[{giver, round}].push_back(step);
+                    for (std::int32_t round = 0; round < rounds_; ++round) collected_[{sender, round}].push_back(step);
                 }
             }
         });
     }
 
-    /// The other members, each rank beginning with the one after it.
+    /// The other members on other nodes, each rank beginning with the one after it.
     template <class Visit>
     void for_each_far_member(const Visit& visit) const {
         for (std::int64_t i = 1; i < group_.count; ++i) {
@@ -306,7 +306,7 @@ class Combined {
         }
     }
 
-    void take_from_members() {
+    void receive_from_members() {
         builder_.stage("inside the group");
         for (std::int32_t round = 0; round < rounds_; ++round)
             for_each_far_member([&](std::int64_t other) {
@@ -321,7 +321,7 @@ class Combined {
             Blocks own;
             for (std::int64_t s = parcel.sources.first; s < parcel.sources.end(); ++s) {
                 own.insert({s * p_ + me_, 1});
-                // What others read must lie in one piece.
+                // Exposed blocks must be contiguous.
                 if (near_.count > 1)
                     regions.push_back({Buffer::scratch, row(s, group_)});
                 else
@@ -332,7 +332,7 @@ class Combined {
             for (std::int64_t s = parcel.sources.first; s < parcel.sources.end(); ++s) arrived_[s] = step;
             if (near_.count > 1) builder_.copy(Buffer::scratch, Buffer::recv, own, {step}, slice_);
         }
-        builder_.stage("hand out");
+        builder_.stage("distribute");
         for (std::int32_t round = 0; round < rounds_; ++round)
             for_each_far_member([&](std::int64_t other) {
                 if (const Blocks blocks = output_for(other, me_, round); !blocks.empty())
@@ -340,7 +340,7 @@ class Combined {
             });
     }
 
-    void give_to_members() {
+    void send_to_members() {
         builder_.stage("inside the group");
         expose_to_near(false);
         for_each_far_member([&](std::int64_t other) {
@@ -348,7 +348,7 @@ class Combined {
             for (std::int32_t round = 0; round < rounds_; ++round) {
                 const Blocks blocks = input_for(me_, other, round);
                 if (blocks.empty()) continue;
-                // One round after the other, as what is under way together arrives together.
+                // Serialise rounds, as concurrent messages share the bandwidth and complete together.
                 const StepId step = builder_.send(at(other), give_tag(round), Buffer::send, blocks, waits, slice_);
                 waits = {step};
                 if (const auto got = collected_.find({other, round}); got != collected_.end())
@@ -360,7 +360,7 @@ class Combined {
 
     void exchange() {
         builder_.stage("between groups");
-        // By level, so that slow messages to another leaf never hold up those inside, or the other way round.
+        // Per level, so that slow messages to another leaf never delay those inside, or vice versa.
         std::vector<Rounds> sent(job_.levels().size() + 1);
         std::vector<Rounds> taken(job_.levels().size() + 1);
         const std::vector<Timed>& arrivals = incoming(me_);
@@ -369,9 +369,9 @@ class Combined {
             const std::int32_t now = parcel.round;
             for (; next != arrivals.end() && next->round < now; ++next)
                 taken[level(*next)].add(next->round, arrived_.at(next->sources.first));
-            // Only for rounds before its own may a message wait: so none waits for itself.
+            // A message depends on earlier rounds only, so there is no cyclic wait.
             std::vector<StepId> waits = sent[level(parcel)].last_until(now - rounds_at_once);
-            // A short message has gone at once, so that alone would hold back nothing.
+            // Eager sends complete at once, so waiting for sends alone wouldn't throttle: wait for receives, too.
             const std::vector<StepId> came = taken[level(parcel)].last_until(now - rounds_at_once);
             waits.insert(waits.end(), came.begin(), came.end());
             std::vector<Region> regions;
@@ -386,7 +386,7 @@ class Combined {
     }
 
     void hand_out() {
-        builder_.stage("hand out");
+        builder_.stage("distribute");
         expose_to_near(true);
         for (std::int32_t round = 0; round < rounds_; ++round) {
             std::vector<StepId> waits;
@@ -406,15 +406,15 @@ class Combined {
     std::int32_t me_;
     std::uint16_t parts_;
     std::int32_t rounds_;
-    bool uneven_;  ///< blocks may have any length
+    bool uneven_;  ///< block lengths vary
     Interval group_, near_;
     TurnOrder order_;
-    std::vector<std::vector<Timed>> outgoing_, incoming_;  ///< of each member of the group
+    std::vector<std::vector<Timed>> outgoing_, incoming_;  ///< by member of the group
     Blocks scratch_;
     plan::ProgramBuilder builder_;
     Slice slice_;
     std::map<std::pair<std::int64_t, std::int32_t>, std::vector<StepId>> collected_;
-    ///< by source in this group and round: steps that brought its blocks
+    ///< by source in this group and round: steps that received its blocks
     std::map<std::int64_t, StepId> arrived_;  ///< by source in another group
 };
 
@@ -432,7 +432,7 @@ Program combined_alltoall(const Job& job, Rank rank, const Request& request, con
 }
 
 const topology::Partition& combined_groups(const Job& job, const Spec& spec) {
-    // A job that doesn't spread over the wanted level has its nodes for groups.
+    // Fallback where the job has no such level: groups are nodes.
     const auto wanted = job.find_level(spec.find("level").value_or("node"));
     return wanted ? job.levels()[*wanted].groups : job.nodes().groups;
 }

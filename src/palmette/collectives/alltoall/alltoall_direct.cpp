@@ -1,4 +1,4 @@
-// alltoall, linear and pairwise: every block goes straight from its source to its target.
+// alltoall, linear and pairwise: every block is sent directly from its source to its target.
 //
 //   p = 8 on leaves {0 1 2} {3 4 5} {6 7}, the targets of each rank in order (partners=balanced):
 //
@@ -6,10 +6,10 @@
 //       1: 6 4 2 5 7 0 3      4: 1 5 7 2 3 6 0      7: 4 2 5 6 0 3 1
 //       2: 5 7 0 3 1 6 4      5: 7 2 3 6 0 4 1
 //
-//   In any stretch of this table each leaf sends to the two others in proportion to their size, so no uplink waits for
-//   another. linear starts all messages at once. pairwise has at most W under way each way and level, a message waiting
-//   for the W-th before it: few enough not to overrun switches and receivers, and enough to fill the links. With
-//   levels=together there are W in all, and none is sent before the W-th last of those that come in earlier turns.
+//   In any section of this table each leaf sends to the two others in proportion to their size, so no uplink idles for
+//   another. linear starts all messages at once. pairwise has at most W in flight per direction and level, a message
+//   waiting for the W-th before it: few enough to avoid congestion, enough to saturate links. With
+//   levels=together there are W in all, and none is sent before the W-th last receive of earlier turns has completed.
 #include "palmette/base/text.hpp"
 #include "palmette/collectives/exchanges/alltoall_order.hpp"
 #include "palmette/collectives/rows.hpp"
@@ -24,10 +24,10 @@ using plan::StepId;
 
 constexpr std::int32_t default_window = 5;
 
-/// Whether each level has a window of its own, or all of them one.
+/// Whether each level has a window of its own, or all levels share one.
 std::vector<std::string_view> window_words() { return {"apart", "together"}; }
 
-/// The steps of one rank that send or take one block each.
+/// The steps of one rank, each of which sends or receives one block.
 class Direct {
   public:
     Direct(const Job& job, Rank rank)
@@ -40,8 +40,8 @@ class Direct {
         return finish();
     }
 
-    /// Each level has a window of its own, so that a slow message to another leaf never holds up those inside, or the
-    /// other way round.
+    /// Each level has a window of its own, so that a slow message to another leaf never delays those inside, or vice
+    /// versa.
     Program pairwise(const TurnOrder& order, std::size_t window) {
         builder_.stage("exchange");
         const std::vector<Turn> sends = order.of_source(me_);
@@ -52,7 +52,8 @@ class Direct {
         auto recv = recvs.begin();
         while (send != sends.end() || recv != recvs.end()) {
             if (recv != recvs.end() && (send == sends.end() || *recv < *send)) {
-                // Posted ahead of time, so that messages find their buffer; yet never a list of all ranks to search.
+                // Preposted, so that messages aren't unexpected; but never so many that the MPI searches a list of all
+                // ranks.
                 auto& before = taken[static_cast<std::size_t>(recv->level)];
                 before.push_back(take(*recv, waits_of(before, 2 * window)));
                 ++recv;
@@ -65,8 +66,8 @@ class Direct {
         return finish();
     }
 
-    /// One window for all levels, and nobody sends ahead of what it takes: where each turn of the order is a
-    /// permutation, no two messages of a turn meet at a rank, and none of another turn.
+    /// One window for all levels, and no rank sends ahead of its receives: where each turn of the order is a
+    /// permutation, there is no endpoint contention, within a turn or between turns.
     Program in_step(const TurnOrder& order, std::size_t window) {
         builder_.stage("exchange");
         const std::vector<Turn> sends = order.of_source(me_);
@@ -144,7 +145,7 @@ Program make_pairwise(const Job& job, Rank rank, const Request&, const Spec& spe
 const Algorithm alltoall_linear{
     Collective::alltoall,
     "linear",
-    "Every rank sends each block straight to its target, all at once, in an order that spreads every pair of groups "
+    "Every rank sends each block directly to its target, all at once, in an order that spreads every pair of groups "
     "over "
     "time.",
     "The basic algorithm of Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005; the order of messages is palmette's own",
@@ -158,7 +159,7 @@ const Algorithm alltoall_linear{
 const Algorithm alltoall_pairwise{
     Collective::alltoall,
     "pairwise",
-    "As linear with at most W messages under way each way among the ranks that part at the same level, or in all.",
+    "As linear with at most W messages in flight per direction, for each level that peers are separated at, or in all.",
     "Pairwise exchange of Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005; window and order of messages are palmette's "
     "own",
     "window=W (5), partners=balanced|shift|xor (balanced), levels=apart|together (apart)",

@@ -1,11 +1,11 @@
-// alltoall, leaders: blocks between two groups travel in one message, or one for each leader.
+// alltoall, leaders: blocks between two groups are aggregated into one message, or one per leader.
 //
 //   p = 8 on two nodes of four, from node 0 to node 1:
 //
 //       one leader                     leaders=2,split=sources
-//       1, 2, 3 give to 0              1 gives to 0, 3 to 2
+//       1, 2, 3 → 0                    1 → 0, 3 → 2
 //       0 ── 0123→4567 ──> 4           0 ── 01→4567 ──> 4,  2 ── 23→4567 ──> 6
-//       4 hands on to 5, 6, 7          4 and 6 hand on to all others of their node
+//       4 forwards to 5, 6, 7          4 and 6 forward to all others of their node
 //
 //   With N nodes of g ranks, N-1 messages of g^2 blocks leave a node, or L (N-1) of g^2/L with L leaders and
 //   split=sources. With split=destinations each leader serves a share of the other nodes, and it stays at N-1 messages
@@ -36,11 +36,11 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
 const Algorithm alltoall_leaders{
     Collective::alltoall,
     "leaders",
-    "Leaders collect their group's blocks, exchange one message a pair of groups, and hand out what comes in.",
+    "Leaders collect their group's blocks, exchange one message per pair of groups, and distribute what they receive.",
     "Kinkead, Wesley, Schonbein, DeBonis, Dosanjh, Bienz, SC Workshops 2025 (hierarchical and multi-leader all-to-all)",
     "leaders=L (1), split=destinations|sources (destinations), level=LEVEL (node), inside=linear|shared (linear), "
-    "segment=SIZE, rounds=R (1), single=SIZE (never), with inside=shared: what is exposed is read in "
-    "its owner's memory from there on",
+    "segment=SIZE, rounds=R (1), single=SIZE (never), with inside=shared: exposures from there on are "
+    "read by single copy",
     "inside=shared reads memory where a rank exposes at most 64 pieces, and sends messages otherwise",
     true,
     refuse,

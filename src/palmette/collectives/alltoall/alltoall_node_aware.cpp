@@ -3,8 +3,8 @@
 //   p = 8 on two nodes of four, from node 0 to node 1:
 //
 //       0 ── 0→4567 ──> 4
-//       1 ── 1→4567 ──> 5      then each receiver gives every member of its node what is for it, of all nodes at once:
-//       2 ── 2→4567 ──> 6      4 has 0→4567 and hands 0→5 to 5, 0→6 to 6, 0→7 to 7
+//       1 ── 1→4567 ──> 5      then each receiver forwards the blocks of all nodes to their targets in its node:
+//       2 ── 2→4567 ──> 6      4 has 0→4567 and sends 0→5 to 5, 0→6 to 6, 0→7 to 7
 //       3 ── 3→4567 ──> 7
 //
 //   With N nodes of g ranks, g (N-1) messages of g blocks leave a node, where the direct exchange has g^2 (N-1) of one
@@ -32,10 +32,10 @@ const Algorithm alltoall_node_aware{
     Collective::alltoall,
     "node_aware",
     "Each rank sends one message to each other node, to one rank of it (where nodes are of one size, that of the same "
-    "index), which hands the blocks on inside.",
+    "index), which forwards the blocks inside.",
     "Kinkead, Wesley, Schonbein, DeBonis, Dosanjh, Bienz, SC Workshops 2025 (node-aware all-to-all)",
     "level=LEVEL (node), inside=linear|shared (linear), segment=SIZE, rounds=R (1), single=SIZE "
-    "(never), with inside=shared: what is exposed is read in its owner's memory from there on",
+    "(never), with inside=shared: exposures from there on are read by single copy",
     "inside=shared reads memory where a rank exposes at most 64 pieces, and sends messages otherwise",
     true,
     refuse,

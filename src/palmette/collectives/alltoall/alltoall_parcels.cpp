@@ -20,7 +20,7 @@ std::int32_t Parcels::leader_at(std::int32_t group, std::int32_t leader) const {
 }
 
 std::optional<std::int32_t> Parcels::leads(std::int32_t group, std::int32_t position) const {
-    // The part that holds index i of a group of `size` in `parts` parts.
+    // The part that contains index i of a group of `size` in `parts` parts.
     const std::int64_t index = position - groups_.first(group);
     const std::int64_t parts = leaders_of(group);
     const auto holder = static_cast<std::int32_t>(((index + 1) * parts - 1) / groups_.size_of(group));
@@ -32,8 +32,8 @@ std::int32_t Parcels::lane(std::int32_t source_group, std::int32_t target_group)
     return (target_group - source_group + groups_.count()) % groups_.count() - 1;
 }
 
-std::int32_t Parcels::turned(std::int32_t lane, std::int32_t givers, std::int32_t takers) {
-    return static_cast<std::int32_t>(std::int64_t{lane} * givers % takers);
+std::int32_t Parcels::turned(std::int32_t lane, std::int32_t senders, std::int32_t receivers) {
+    return static_cast<std::int32_t>(std::int64_t{lane} * senders % receivers);
 }
 
 std::vector<Parcel> Parcels::from(std::int32_t position) const {
@@ -45,8 +45,9 @@ std::vector<Parcel> Parcels::from(std::int32_t position) const {
         if (other == own) continue;
         const std::int32_t number = lane(own, other);
         if (split_ == Split::sources) {
-            const std::int32_t taker = (*led + turned(number, leaders_of(own), leaders_of(other))) % leaders_of(other);
-            out.push_back({position, leader_at(other, taker), part(own, *led), other, *led, leaders_of(own)});
+            const std::int32_t receiver =
+                (*led + turned(number, leaders_of(own), leaders_of(other))) % leaders_of(other);
+            out.push_back({position, leader_at(other, receiver), part(own, *led), other, *led, leaders_of(own)});
             continue;
         }
         if (number % leaders_of(own) == *led)
@@ -64,9 +65,9 @@ std::vector<Parcel> Parcels::to(std::int32_t position) const {
         if (other == own) continue;
         const std::int32_t number = lane(other, own);
         if (split_ == Split::sources) {
-            const std::int32_t takers = leaders_of(own);
-            const std::int32_t first = (*led + takers - turned(number, leaders_of(other), takers)) % takers;
-            for (std::int32_t l = first; l < leaders_of(other); l += takers)
+            const std::int32_t receivers = leaders_of(own);
+            const std::int32_t first = (*led + receivers - turned(number, leaders_of(other), receivers)) % receivers;
+            for (std::int32_t l = first; l < leaders_of(other); l += receivers)
                 out.push_back({leader_at(other, l), position, part(other, l), own, l, leaders_of(other)});
             continue;
         }

@@ -1,9 +1,9 @@
-// barrier, by_topology: up a tree and down again.
+// barrier, by_topology: gather up a tree, release down the same tree.
 //
 //   p = 8 on two leaves of two nodes of two ranks, stars:
 //
-//       1 → 0, 3 → 2, 5 → 4, 7 → 6;  2 → 0, 6 → 4;  4 → 0      everybody is there
-//       0 → 4;  0 → 2, 4 → 6;  0 → 1, 2 → 3, 4 → 5, 6 → 7      everybody may go
+//       1 → 0, 3 → 2, 5 → 4, 7 → 6;  2 → 0, 6 → 4;  4 → 0      all have entered
+//       0 → 4;  0 → 2, 4 → 6;  0 → 1, 2 → 3, 4 → 5, 6 → 7      release
 #include "palmette/collectives/barrier/barrier_parts.hpp"
 #include "palmette/collectives/rows.hpp"
 #include "palmette/collectives/trees/rooted_vector.hpp"

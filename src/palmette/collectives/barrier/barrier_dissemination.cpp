@@ -1,10 +1,11 @@
-// barrier, dissemination: in round i every rank tells the rank k^i above it that it and all it has heard of are there.
+// barrier, dissemination: in round i every rank notifies the rank k^i above it that it, and all ranks that it knows of,
+// have entered.
 //
 //   p = 8, radix 2:   round 1   0 → 1 → 2 → ... → 7 → 0
 //                     round 2   0 → 2, 1 → 3, ..., 7 → 1
 //                     round 3   0 → 4, 1 → 5, ..., 7 → 3
 //
-//   with inside=shared only one rank of each node takes part, and the others tell it through memory.
+//   with inside=shared only one rank of each node takes part, and the others notify it through shared memory.
 #include "palmette/collectives/barrier/barrier_leaders.hpp"
 #include "palmette/collectives/barrier/barrier_parts.hpp"
 #include "palmette/collectives/rows.hpp"
@@ -33,7 +34,7 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
 const Algorithm barrier_dissemination{
     Collective::barrier,
     "dissemination",
-    "ceil(log_k p) rounds in topology order, in each of which every rank tells k - 1 others.",
+    "ceil(log_k p) rounds in topology order, in each of which every rank notifies k - 1 others.",
     "Hensgen, Finkel, Manber, IJPP 17(1), 1988; radix k: Hoefler, Mehlan, Mietke, Rehm, IPDPS workshops 2006",
     "radix=K (2), inside=linear|binomial|k_nomial.K|postal.K|k_ary.K|chain|shared (among nodes only, one rank of each)",
     "none",

@@ -1,9 +1,9 @@
-// barrier, leaders: one rank of each leaf (or other level) speaks for it, and leaders tell each other.
+// barrier, leaders: gather to one leader per leaf (or other level), exchange between leaders, release.
 //
 //   p = 8 on two leaves of two nodes of two ranks, between=all:
 //
-//       1 → 0, 3 → 2, 5 → 4, 7 → 6;  2 → 0, 6 → 4      every leaf is there
-//       0 ↔ 4                                         one way through the spine, whatever the number of leaves
+//       1 → 0, 3 → 2, 5 → 4, 7 → 6;  2 → 0, 6 → 4      every leaf has entered
+//       0 ↔ 4                                         one latency through the spine, whatever the number of leaves
 //       0 → 2, 4 → 6;  0 → 1, 2 → 3, 4 → 5, 6 → 7
 #include "palmette/collectives/barrier/barrier_leaders.hpp"
 
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int32_t most_for_all = 16;
 
-/// The level named, that of nodes where this job lacks it, and the outermost one by default.
+/// The level of key level=, nodes where this job lacks it, by default the outermost.
 std::size_t level_of(const Job& job, const Spec& spec) {
     const auto name = spec.find("level");
     if (!name) return 0;
@@ -74,7 +74,7 @@ Program barrier_among_leaders(const Job& job, Rank rank, const Request& request,
     if (!near.parent) {
         const auto leader = [&](std::int32_t g) { return job.rank_at({groups.first(g)}); };
         ready = between == Between::all
-                    ? parts.tell_all(groups.count(), group, leader, std::move(ready))
+                    ? parts.notify_all(groups.count(), group, leader, std::move(ready))
                     : parts.disseminate(groups.count(), group, spec.integer("radix", 2, 2), leader, std::move(ready));
     }
     parts.release(near, ready);
@@ -84,7 +84,7 @@ Program barrier_among_leaders(const Job& job, Rank rank, const Request& request,
 const Algorithm barrier_leaders{
     Collective::barrier,
     "leaders",
-    "One rank per leaf (or other level) speaks for it; leaders tell each other, directly with all: one way across.",
+    "One leader per leaf (or other level); leaders notify each other, with between=all directly: one latency across.",
     "Hensgen, Finkel, Manber, IJPP 17(1), 1988 (dissemination); leaders as in Kandalla et al., IPDPS workshops 2010",
     "between=all|dissemination (all up to 16), radix=K (2), level=LEVEL (the outermost), LEVEL=SHAPE and inside=SHAPE "
     "as in "

@@ -7,28 +7,28 @@ namespace palmette::collectives {
 using plan::Blocks;
 using plan::Buffer;
 
-plan::StepId BarrierParts::hear(Rank from, std::int32_t tag) {
+plan::StepId BarrierParts::receive(Rank from, std::int32_t tag) {
     return builder_.recv(from, tag, Buffer::recv, Blocks(), {});
 }
-void BarrierParts::tell(Rank to, std::int32_t tag, const Steps& ready) {
+void BarrierParts::notify(Rank to, std::int32_t tag, const Steps& ready) {
     builder_.send(to, tag, Buffer::send, Blocks(), ready);
 }
 
 BarrierParts::Steps BarrierParts::gather(const TreeNeighbours& near) {
-    Steps heard;
+    Steps entered;
     for (const TreeLink& child : near.children) {
         builder_.stage("gather to " + child.stage + " leader");
         const Rank peer = job_.rank_at(child.peer);
-        heard.push_back(child.shared ? builder_.pull(peer, gather_tag, {0, 0}, Buffer::recv, Blocks(), {})
-                                     : hear(peer, gather_tag));
+        entered.push_back(child.shared ? builder_.pull(peer, gather_tag, {0, 0}, Buffer::recv, Blocks(), {})
+                                       : receive(peer, gather_tag));
     }
-    if (!near.parent) return heard;
+    if (!near.parent) return entered;
     builder_.stage("gather to " + near.parent->stage + " leader");
     if (near.parent->shared)
-        builder_.expose(gather_tag, Buffer::send, {0, 0}, 1, heard);
+        builder_.expose(gather_tag, Buffer::send, {0, 0}, 1, entered);
     else
-        tell(job_.rank_at(near.parent->peer), gather_tag, heard);
-    return heard;
+        notify(job_.rank_at(near.parent->peer), gather_tag, entered);
+    return entered;
 }
 
 void BarrierParts::release(const TreeNeighbours& near, const Steps& ready) {
@@ -37,12 +37,12 @@ void BarrierParts::release(const TreeNeighbours& near, const Steps& ready) {
         builder_.stage("release by " + near.parent->stage + " leader");
         const Rank parent = job_.rank_at(near.parent->peer);
         after.push_back(near.parent->shared ? builder_.pull(parent, release_tag, {0, 0}, Buffer::recv, Blocks(), {})
-                                            : hear(parent, release_tag));
+                                            : receive(parent, release_tag));
     }
     for (const TreeLink& child : near.children) {
         if (child.shared) continue;
         builder_.stage("release by " + child.stage + " leader");
-        tell(job_.rank_at(child.peer), release_tag, after);
+        notify(job_.rank_at(child.peer), release_tag, after);
     }
     const auto readers =
         std::count_if(near.children.begin(), near.children.end(), [](const TreeLink& child) { return child.shared; });

@@ -1,12 +1,12 @@
-// bcast, circulant: n blocks on a circulant graph, in the fewest rounds that there can be for any p.
+// bcast, circulant: n blocks on a circulant graph, in the optimal number of rounds for any p.
 //
-//   p = 8, skips 1 2 4: in round k every rank sends one block to the rank skip[k mod 3] above it, and takes one from
+//   p = 8, skips 1 2 4: in round k every rank sends one block to the rank skip[k mod 3] above it, and receives one from
 //   below
 //
 //       round 0    0 → 1  block 0
 //       round 1    0 → 2  block 1      1 → 3  block 0
 //       round 2    0 → 4  block 2      1 → 5  block 0      2 → 6  block 1      3 → 7  block 0
-//       round 3    0 → 1  block 3      ...                 everybody sends and takes, until all have all blocks
+//       round 3    0 → 1  block 3      ...                 every rank sends and receives, until all have all blocks
 #include <algorithm>
 
 #include "palmette/base/error.hpp"
@@ -50,15 +50,15 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
     const std::int32_t segments = segments_of(request, spec);
     plan::ProgramBuilder builder(rank, by_rank ? plan::BlockOrder::rank : plan::BlockOrder::topology, segments);
     builder.stage("rounds");
-    std::vector<std::vector<plan::StepId>> brought(static_cast<std::size_t>(segments));
+    std::vector<std::vector<plan::StepId>> received(static_cast<std::size_t>(segments));
     SendWindow window(spec);
     std::int32_t tag = 0;
     for (const CirculantRound& round : circulant_broadcast(p, segments, me)) {
         if (round.sent)
             window.add(builder.send(rank_of(round.to), tag, me == 0 ? Buffer::send : Buffer::recv, {*round.sent, 1},
-                                    window.after(brought[static_cast<std::size_t>(*round.sent)])));
+                                    window.after(received[static_cast<std::size_t>(*round.sent)])));
         if (round.taken)
-            brought[static_cast<std::size_t>(*round.taken)] = {
+            received[static_cast<std::size_t>(*round.taken)] = {
                 builder.recv(rank_of(round.from), tag, Buffer::recv, {*round.taken, 1}, {})};
         ++tag;
     }
@@ -74,11 +74,11 @@ std::int64_t tags(const Job& job, const Request& request, const Spec& spec) {
 const Algorithm bcast_circulant{
     Collective::bcast,
     "circulant",
-    "n blocks on a circulant graph: n - 1 + ceil(lg p) rounds for any p, in which every rank sends and takes one "
+    "n blocks on a circulant graph: n - 1 + ceil(lg p) rounds for any p, in which every rank sends and receives one "
     "block.",
     "Träff, arXiv 2312.11236, 2023 (optimal schedules in logarithmic time); ACM TOPC 2025",
     "segments=N (1 below 32 KB, then 16 or more of up to 64 KB), segment=SIZE, order=topology|rank, "
-    "window=W messages of a rank at once (all)",
+    "window=W outstanding messages of a rank (all)",
     "at most 1024 segments",
     false,
     refuse,

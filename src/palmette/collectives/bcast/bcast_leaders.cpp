@@ -1,16 +1,17 @@
-// bcast, leaders: the vector in chunks, each of which crosses to the other groups between ranks of its own.
+// bcast, leaders: the vector in chunks, each of which is broadcast between groups by leaders of its own, then inside
+// the groups.
 //
 //   p = 12 on three leaves of two nodes of two, root 0, level=leaf, leaders=2 (chunk A at 0, 4, 8; chunk B at 2, 6,
 //   10):
 //
-//       A:  0 ═══ 4 ═══ 8         between leaves, along a chain that begins with another leaf for each chunk
+//       A:  0 ═══ 4 ═══ 8         between leaves, along a chain with a different first leaf for each chunk
 //       B:  0 → 2 ═══ 10 ═══ 6
 //       A:  0 → 2 1, 2 → 3   |   4 → 6 5, 6 → 7   |   8 → 10 9, 10 → 11       inside, from the leader on
 //       B:  0 → 1, 2 → 3     |   6 → 5 7, 5 → 4   |   10 → 9 11, 9 → 8
 //
-//   With as many leaders as there are nodes in the root's group, all of these send across at the same time, and with as
-//   many as there are other groups, or a multiple, no uplink but the root's carries the whole vector out: where other
-//   traffic waits for a link, too, more senders get a larger share of it. Groups are taken in a circle, whatever is
+//   With as many leaders as there are nodes in the root's group, all of these send to other groups at once, and with as
+//   many as there are other groups, or a multiple, no uplink but the root's carries the whole vector out: under
+//   background traffic, more senders get a larger share of a link. Groups are taken in a circle, whatever is
 //   above them: level= is best the outermost.
 #include "palmette/base/error.hpp"
 #include "palmette/collectives/exchanges/leader_groups.hpp"
@@ -52,7 +53,7 @@ class ChunkTrees {
     }
     static TreeLink link(Position peer, const std::string& stage) { return {peer, {}, stage}; }
 
-    /// Groups are counted from the root's on; the others stand in a circle that each chunk enters at another one.
+    /// Groups are numbered from the root's on; each chunk rotates the others, to begin with a different one.
     std::int32_t turn(std::int32_t chunk) const {
         const std::int32_t others = groups_.count() - 1;
         if (others < 2) return 0;
@@ -78,8 +79,8 @@ class ChunkTrees {
             near.children.push_back(link(leader_at(child.first), "top"));
     }
 
-    /// The leader's tree over its group. In the root's own group the root has the chunk already, and hands it to whom
-    /// it leads.
+    /// The leader's tree over its group. In the root's own group the root already has the chunk and sends it to its
+    /// children only.
     void add_inside(std::int32_t chunk, TreeNeighbours& near) const {
         const bool home = g_ == home_;
         const ChunkTree tree = groups_.tree(g_, chunk, false, home ? std::optional(root_) : std::nullopt);
@@ -88,9 +89,9 @@ class ChunkTrees {
         const auto same_node = [&](Position p) { return nodes.group_of(p.value) == nodes.group_of(self_.value); };
         const auto stage = [&](Position p) { return same_node(p) ? std::string("node") : groups_.level_name(); };
         if (inside.parent && !(home && self_ == root_)) near.parent = link(*inside.parent, stage(*inside.parent));
-        for (const bool mates : {false, true})  // what crosses a link goes first
+        for (const bool intra_node : {false, true})  // inter-node messages first
             for (const Position child : inside.children)
-                if (same_node(child) == mates && !(home && child == root_))
+                if (same_node(child) == intra_node && !(home && child == root_))
                     near.children.push_back(link(child, stage(child)));
     }
 
@@ -107,7 +108,7 @@ std::optional<std::string> refuse(const Job& job, const Request&, const Spec& sp
     TreeShape::parse(spec.find("inside").value_or("linear"));
     spec.size("segment", 0);
     if (const LeaderGroups groups(job, spec, Spread::turns); groups.chunks() > most_slices)
-        return base::cat("there are at most ", most_slices, " leaders, and these are ", groups.chunks());
+        return base::cat("at most ", most_slices, " leaders, not ", groups.chunks());
     return std::nullopt;
 }
 
@@ -127,7 +128,7 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
 const Algorithm bcast_leaders{
     Collective::bcast,
     "leaders",
-    "Several leaders a group, each of which hands a chunk of the vector from group to group and on inside of its own.",
+    "Several leaders per group, each of which forwards a chunk of the vector between groups and inside its own.",
     "Kandalla, Subramoni, Santhanaraman, Koop, Panda, IPDPS workshops 2009 (multi-leader allgather); for bcast here",
     "leaders=L|all (1, all: as many as the smallest group has ranks), level=LEVEL (node), "
     "between=linear|binomial|k_nomial.K|postal.K|k_ary.K|chain (chain), inside=SHAPE (linear), segment=SIZE",

@@ -1,5 +1,5 @@
-// bcast, node_pieces: the root's node sends a piece of the vector to each node, which sends it straight to all others.
-// See node_pieces.hpp.
+// bcast, node_pieces: scatter of one piece of the vector per node, then direct allgather between nodes. See
+// node_pieces.hpp.
 //
 //   four nodes of two ranks, root 0, pieces A B C D, the first rank of a node handles A and B, the second C and D:
 //
@@ -21,7 +21,7 @@ using plan::Interval;
 using plan::Slice;
 using plan::StepId;
 
-// A gather inside takes a number of tags.
+// A gather inside uses several tags.
 enum : std::int32_t { tag_part, tag_from_root, tag_spread, tag_between, tag_inside, tags_a_slice = 80 };
 
 /// Key relays=all|1: whether the root itself sends all pieces.
@@ -71,7 +71,7 @@ class Maker {
     std::int32_t tag(std::int32_t phase) const { return slice_.index * tags_a_slice + phase; }
     Rank of_node(std::int32_t index) const { return pieces_.rank_of(node_, index); }
 
-    /// Who of the root's node sends another node its piece.
+    /// The rank of the root's node that sends another node its piece.
     Rank source_of(std::int32_t node) const { return root_alone_ ? root_rank_ : pieces_.toward(root_node_, node); }
     void send_from_root(Interval nodes, const std::vector<StepId>& there) {
         builder_.stage("between nodes");
@@ -81,11 +81,11 @@ class Maker {
                               slice_);
     }
 
-    /// In the root's node. Returns the steps after which the own part is there.
+    /// In the root's node: scatters parts and pieces. Returns the steps after which the own part is complete.
     std::vector<StepId> hand_out() {
         std::vector<StepId> there;
         if (root_ && root_alone_) send_from_root({0, pieces_.count()}, there);
-        builder_.stage("hand out parts");
+        builder_.stage("distribute parts");
         for (std::int32_t i = 1; i <= parts_ && root_; ++i) {
             const std::int32_t part = (std::max(part_, 0) + i) % parts_;
             if (const std::int32_t to = pieces_.holder(node_, part); to != index_)
@@ -98,7 +98,7 @@ class Maker {
         return there;
     }
 
-    /// In the other nodes. Returns the steps after which the own part is there.
+    /// In the other nodes: receives and exchanges pieces. Returns the steps after which the own part is complete.
     std::vector<StepId> take() {
         if (part_ < 0) return {};
         std::vector<StepId> there;
@@ -130,7 +130,7 @@ class Maker {
         return there;
     }
 
-    /// All parts to all ranks of a node without the root, by doubling or multiplying.
+    /// Allgather of the parts in a node without the root, by doubling or multiplying.
     void gather_in_stages(const std::vector<StepId>& there) {
         builder_.stage("gather inside");
         const ReduceContext context{
@@ -139,7 +139,7 @@ class Maker {
             .n = pieces_.size_of(node_),
             .me = index_,
             .rank_of = [this](std::int32_t index) { return of_node(index); },
-            // The own node's piece goes only to those who hold no part, with all the rest: the others have it.
+            // The own node's piece is sent only to ranks without a part, with all the rest: the others have it.
             .blocks_of =
                 [this](std::int32_t first, std::int32_t count) {
                     const Interval of = pieces_.pieces(node_, first, count);
@@ -159,17 +159,17 @@ class Maker {
             Halving(context).collect_parts(there);
     }
 
-    /// All parts to all ranks of the node but the root, each from its holder.
+    /// Allgather of the parts to all ranks of the node but the root, each directly from its holder.
     void gather_from_all(const std::vector<StepId>& there) {
         builder_.stage("gather inside");
         const std::int32_t size = pieces_.size_of(node_);
-        // Who holds a part has the piece that all holders of the node got: the own node's.
+        // All holders of parts already have the own node's piece.
         const auto lacking = [&](std::int32_t part, std::int32_t index) {
             return has_part(index) ? blocks(part).without(node_) : blocks(part);
         };
-        const bool taker = node_ != root_node_ || index_ != root_index_;
+        const bool receives = node_ != root_node_ || index_ != root_index_;
         for (std::int32_t part = 0; part < parts_; ++part)
-            if (const std::int32_t from = pieces_.holder(node_, part); taker && from != index_)
+            if (const std::int32_t from = pieces_.holder(node_, part); receives && from != index_)
                 if (const Blocks missing = lacking(part, index_); !missing.empty())
                     builder_.recv(of_node(from), tag(tag_inside), here_, missing, {}, slice_);
         for (std::int32_t i = 1; i < size && part_ >= 0; ++i) {
@@ -216,7 +216,7 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
 const Algorithm bcast_node_pieces{
     Collective::bcast,
     "node_pieces",
-    "A piece of the vector to each node, which sends it straight to all others; the ranks of a node share these "
+    "A piece of the vector to each node, which sends it directly to all others; the ranks of a node share these "
     "messages.",
     "as allreduce's node_pieces, with a scatter of the pieces at the start",
     "inside=direct|halving|halving.K (direct), relays=all|1 of the root's node (all), segment=SIZE of the vector",

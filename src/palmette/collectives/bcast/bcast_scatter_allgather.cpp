@@ -1,4 +1,4 @@
-// bcast, scatter_allgather: the root scatters the vector, and everybody gathers it.
+// bcast, scatter_allgather: the root scatters the vector, then an allgather.
 //
 //   p = 8 on two leaves of two nodes of two ranks, a block for each rank:
 //
@@ -51,7 +51,7 @@ class ScatterAllgather {
           me_(job.position_of(rank)),
           tree_(job, {0, job.size()}, job.position_of(request.root), levels(job), top(job)),
           root_(rank == request.root),
-          brought_(static_cast<std::size_t>(job.size()), nothing) {}
+          received_(static_cast<std::size_t>(job.size()), nothing) {}
 
     Program make(const Pattern& pattern) {
         scatter();
@@ -64,7 +64,7 @@ class ScatterAllgather {
   private:
     static constexpr StepId nothing = static_cast<StepId>(-1);
 
-    /// The default form for small vectors: few messages that wait for each other, and blocks that cross no link twice.
+    /// The default form for small vectors: a short critical path, and no block crosses a link twice.
     static TopologyForm form(const Job& job) { return topology_form(job, {Collective::bcast, Rank{0}, 0}, {}); }
     static std::vector<LevelShape> levels(const Job& job) { return form(job).levels; }
     static TreeShape top(const Job& job) { return form(job).top; }
@@ -93,14 +93,14 @@ class ScatterAllgather {
         if (blocks.empty()) return;
         const Rank peer = job_.rank_at({exchange.peer});
         if (exchange.send)
-            builder_.send(peer, 1 + exchange.tag, here(), blocks, steps_that_brought(blocks));
+            builder_.send(peer, 1 + exchange.tag, here(), blocks, steps_that_received(blocks));
         else
             remember(blocks, builder_.recv(peer, 1 + exchange.tag, Buffer::recv, blocks, {}));
     }
 
     Buffer here() const { return root_ ? Buffer::send : Buffer::recv; }
 
-    /// What a participant has after the scatter; the root has everything.
+    /// The blocks of a participant after the scatter; the root has all.
     const Blocks& scattered_to(std::int32_t position) {
         const auto [at, fresh] = scattered_.try_emplace(position);
         if (fresh) {
@@ -111,13 +111,13 @@ class ScatterAllgather {
     }
     void remember(const Blocks& blocks, StepId step) {
         for (const Interval& interval : blocks.intervals())
-            std::fill_n(brought_.begin() + interval.first, interval.count, step);
+            std::fill_n(received_.begin() + interval.first, interval.count, step);
     }
-    std::vector<StepId> steps_that_brought(const Blocks& blocks) const {
+    std::vector<StepId> steps_that_received(const Blocks& blocks) const {
         std::vector<StepId> steps;
         for (const Interval& interval : blocks.intervals())
             for (std::int64_t b = interval.first; b < interval.end(); ++b)
-                if (const StepId step = brought_[static_cast<std::size_t>(b)]; step != nothing) steps.push_back(step);
+                if (const StepId step = received_[static_cast<std::size_t>(b)]; step != nothing) steps.push_back(step);
         std::sort(steps.begin(), steps.end());
         steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
         return steps;
@@ -128,7 +128,7 @@ class ScatterAllgather {
     Position me_;
     TopologyTree tree_;
     bool root_;
-    std::vector<StepId> brought_;  ///< by block; the vector is cut in as many blocks as there are ranks
+    std::vector<StepId> received_;  ///< by block; the vector is cut in as many blocks as there are ranks
     std::map<std::int32_t, Blocks> scattered_;
 };
 
@@ -141,11 +141,11 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
 const Algorithm bcast_scatter_allgather{
     Collective::bcast,
     "scatter_allgather",
-    "The root scatters the vector by topology, then all gather it: no rank gets a block twice.",
+    "The root scatters the vector by topology, then an allgather: no rank receives a block twice.",
     "van de Geijn; Barnett et al., Scalable High Performance Computing Conference 1994; Thakur et al., IJHPCA 19(1), "
     "2005",
     "allgather=ring|recursive_doubling|bruck[.K]|neighbor_exchange (ring)",
-    "the allgather's pattern suits the number of ranks",
+    "the allgather's pattern must support the number of ranks",
     false,
     refuse,
     make,

@@ -1,4 +1,4 @@
-// bcast along a tree: the root's vector goes down, slice by slice.
+// bcast along a tree: linear, k_nomial, k_ary, chain, by_topology, bine, earliest; pipelined in slices.
 //
 //   p = 8, root 0     linear              k_nomial              k_ary, radix 2        chain
 //                        0                   0                      0                  0 → 1 → 2 → ... → 7
@@ -32,9 +32,9 @@ Program make_bine(const Job& job, Rank rank, const Request& request, const Spec&
 const Algorithm bcast_linear{
     Collective::bcast,
     "linear",
-    "The root sends to every rank directly, the farthest first: no message waits for another one.",
+    "The root sends to every rank directly, the farthest first: no dependent messages.",
     "folklore; Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005",
-    "order=topology|rank, segment=SIZE, window=W messages of a rank at once (all)",
+    "order=topology|rank, segment=SIZE, window=W outstanding messages of a rank (all)",
     "none",
     false,
     refuse_flat_vector,
@@ -47,7 +47,7 @@ const Algorithm bcast_k_nomial{
     "k_nomial",
     "A k-nomial tree (binomial by default) in topology or rank order: ceil(log_k p) hops.",
     "Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005 (binomial); k-nomial as in Bar-Noy, Kipnis, MST 27(5), 1994",
-    "radix=K (2), order=topology|rank, segment=SIZE, window=W messages of a rank at once (all)",
+    "radix=K (2), order=topology|rank, segment=SIZE, window=W outstanding messages of a rank (all)",
     "none",
     false,
     refuse_flat_vector,
@@ -58,10 +58,10 @@ const Algorithm bcast_k_nomial{
 const Algorithm bcast_k_ary{
     Collective::bcast,
     "k_ary",
-    "A tree in which every rank has at most k children, for segments that flow: a rank sends k vectors at most.",
+    "A tree in which every rank has at most k children, for pipelining: a rank sends k vectors at most.",
     "Pjesivac-Grbovic, Angskun, Bosilca, Fagg, Gabriel, Dongarra, Cluster Computing 10(2), 2007",
-    "radix=K (2), order=topology|rank, segment=SIZE (a 16th of the vector, 4 to 64 KB), window=W messages of a rank at "
-    "once (all)",
+    "radix=K (2), order=topology|rank, segment=SIZE (a 16th of the vector, 4 to 64 KB), window=W outstanding "
+    "messages of a rank (all)",
     "none",
     false,
     refuse_flat_vector,
@@ -74,7 +74,8 @@ const Algorithm bcast_chain{
     "chain",
     "A pipelined chain through all ranks that leaves no group of any level twice: every link carries the vector once.",
     "Pjesivac-Grbovic et al., Cluster Computing 10(2), 2007; the order round the root is palmette's",
-    "order=topology|rank, segment=SIZE (a 16th of the vector, 4 to 64 KB), window=W messages of a rank at once (all)",
+    "order=topology|rank, segment=SIZE (a 16th of the vector, 4 to 64 KB), window=W outstanding messages of a rank "
+    "(all)",
     "none",
     false,
     refuse_flat_vector,
@@ -91,8 +92,8 @@ const Algorithm bcast_by_topology{
     "LEVEL=linear|binomial|k_nomial.K|postal.K|k_ary.K|chain, inside of the node also shared, for each level with "
     "leaders (by size: stars or chains), inside=... for all levels inside of the node, top=..., segment=SIZE, "
     "relays=R|all (1), lanes=L (1: 2, 4, 8 or 16 trees, each for a part of the vector and led by other ranks of a "
-    "node), window=W messages of a rank at once (all), "
-    "single=SIZE (never), with shared: what is exposed is read in its owner's memory from there on",
+    "node), window=W outstanding messages of a rank (all), "
+    "single=SIZE (never), with shared: exposures from there on are read by single copy",
     "shared only for the level of nodes and those inside",
     false,
     refuse_topology_vector,
@@ -104,9 +105,9 @@ const Algorithm bcast_by_topology{
 const Algorithm bcast_bine{
     Collective::bcast,
     "bine",
-    "A binomial tree with negabinary distances: as many hops, and neighbours a third nearer on average.",
+    "A binomial tree with negabinary distances: as many hops, with peers a third nearer on average.",
     "De Sensi et al., SC 2025 (Bine trees); numbers of ranks that are no power of two by pairs, here",
-    "order=topology|rank, segment=SIZE, window=W messages of a rank at once (all)",
+    "order=topology|rank, segment=SIZE, window=W outstanding messages of a rank (all)",
     "none",
     false,
     refuse_bine_vector,
@@ -117,9 +118,9 @@ const Algorithm bcast_bine{
 const Algorithm bcast_earliest{
     Collective::bcast,
     "earliest",
-    "Whoever has heard tells the nearest node that hasn't, with the overheads and latencies of this machine.",
+    "Earliest-arrival tree: every informed rank sends to the nearest uninformed node, by this machine's costs.",
     "Bhat, Raghavendra, Prasanna, JPDC 63(3), 2003 (earliest completing edge first), for hosts of several ranks here",
-    "helpers=H (2), first=nodes|groups, segment=SIZE, window=W messages of a rank at once (all)",
+    "helpers=H (2), first=nodes|groups, segment=SIZE, window=W outstanding messages of a rank (all)",
     "latencies and overheads of all levels; 1,024 nodes at most",
     false,
     refuse_earliest_vector,

@@ -14,7 +14,7 @@ std::uint32_t TurnOrder::part(std::int64_t index, std::int64_t of) {
     return static_cast<std::uint32_t>((index << 32) / of);
 }
 
-std::int32_t TurnOrder::parting_level(std::int32_t source, std::int32_t target) const {
+std::int32_t TurnOrder::separating_level(std::int32_t source, std::int32_t target) const {
     std::int32_t level = 0;
     for (const topology::JobLevel& one : job_.levels()) {
         if (one.groups.group_of(source) != one.groups.group_of(target)) break;
@@ -25,7 +25,7 @@ std::int32_t TurnOrder::parting_level(std::int32_t source, std::int32_t target) 
 
 std::uint32_t TurnOrder::balanced(std::int32_t source, std::int32_t target, std::int32_t level) const {
     const auto depth = static_cast<std::size_t>(level);
-    // The group that holds both: of the level above the one that parts them.
+    // The group that contains both: of the level above the one that separates them.
     std::int32_t first = 0;
     std::int32_t end = job_.size();
     if (depth > 0) {
@@ -40,8 +40,8 @@ std::uint32_t TurnOrder::balanced(std::int32_t source, std::int32_t target, std:
     const std::int32_t to = groups.group_of(target);
     const std::int64_t siblings = groups.group_of(end - 1) - groups.group_of(first) + 1;
     const std::int64_t apart = (to - from + siblings) % siblings;
-    // Members of the target's group one after the other, and between two of them one of each other group; every member
-    // of the source's group begins elsewhere. The sum wraps round by itself.
+    // Round-robin over the other groups, and over the members of each; every member of the source's group begins at a
+    // different one. The sum wraps around (unsigned).
     const auto members = [&](std::int32_t group) {
         return index(groups.end(group) - 1) - index(groups.first(group)) + 1;
     };
@@ -62,7 +62,7 @@ std::uint32_t TurnOrder::when(std::int32_t source, std::int32_t target, std::int
 }
 
 Turn TurnOrder::turn(std::int32_t source, std::int32_t target) const {
-    const std::int32_t level = parting_level(source, target);
+    const std::int32_t level = separating_level(source, target);
     return {when(source, target, level), source, target, level};
 }
 

@@ -4,7 +4,7 @@
 
 namespace palmette::collectives {
 
-std::vector<plan::StepId> Exchanger::steps_that_brought(Range range, std::uint16_t part) const {
+std::vector<plan::StepId> Exchanger::steps_that_received(Range range, std::uint16_t part) const {
     // Ranges are circular: two overlap when either's first lies in the other.
     const auto inside = [this](std::int32_t participant, Range r) {
         return (participant - r.first + n_) % n_ < r.count;
@@ -13,16 +13,16 @@ std::vector<plan::StepId> Exchanger::steps_that_brought(Range range, std::uint16
     std::vector<plan::StepId> steps;
     if (inside(me_, range)) steps = own_;
     if (range.count == 1) {
-        // The common case of rings: what goes on is what came last.
-        for (std::size_t i = brought_.size(); i-- > 0;)
-            if (overlap(brought_[i], range)) {
+        // Fast path for rings: the last arrival is forwarded.
+        for (std::size_t i = received_.size(); i-- > 0;)
+            if (overlap(received_[i], range)) {
                 steps.push_back(arrivals_[i].step + part);
                 break;
             }
         return steps;
     }
-    for (std::size_t i = 0; i < brought_.size(); ++i)
-        if (overlap(brought_[i], range)) steps.push_back(arrivals_[i].step + part);
+    for (std::size_t i = 0; i < received_.size(); ++i)
+        if (overlap(received_[i], range)) steps.push_back(arrivals_[i].step + part);
     return steps;
 }
 
@@ -40,12 +40,12 @@ void Exchanger::run(const Schedule& schedule) {
                 if (part == 0) first = step;
             }
             arrivals_.push_back({first, blocks});
-            brought_.push_back(exchange.range);
+            received_.push_back(exchange.range);
             continue;
         }
         for (std::uint16_t part = 0; part < parts_; ++part)
             builder_.send(rank_of_(exchange.peer), first_tag + part, plan::Buffer::recv, blocks,
-                          steps_that_brought(exchange.range, part), {part, parts_});
+                          steps_that_received(exchange.range, part), {part, parts_});
     }
 }
 

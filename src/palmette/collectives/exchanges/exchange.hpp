@@ -1,4 +1,4 @@
-// The allgather patterns among n participants, apart from who they are and what they hold: peer arithmetic only.
+// Allgather patterns among n abstract participants (ring, recursive doubling, Bruck, ...): peer arithmetic only.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace palmette::collectives {
 
-/// The participants first..first+count-1, counted modulo n.
+/// The participants first..first+count-1, modulo n.
 struct Range {
     std::int32_t first = 0;
     std::int32_t count = 0;
@@ -23,22 +23,22 @@ struct Range {
 struct Exchange {
     bool send = false;
     std::int32_t peer = 0;
-    Range range;  ///< whose contributions travel
+    Range range;  ///< whose contributions it carries
     std::int32_t tag = 0;
 };
 
-/// In the order in which a participant should start them; a send may only carry what earlier entries brought, or its
-/// own.
+/// In the order in which a participant should start them; a send may only carry what earlier entries received, or its
+/// own contribution.
 using Schedule = std::vector<Exchange>;
 
 /// Ring: n-1 steps to the next participant. Chan, Heimlich, Purkayastha, van de Geijn, CCPE 19(13), 2007.
 ///     0 → 1 → 2 → 3 → 4 → 5 → 6 → 7 → 0
 Schedule ring(std::int32_t n, std::int32_t me);
 
-/// Ring that doesn't leave a group twice. `nested`: partitions of the participants, outermost first. A contribution
-/// travels round the ring up to the last member before its own group; inside the group, the group's last member hands
-/// it to the first. So the edge into a group of s carries n-s contributions, which is its lower bound, where the plain
-/// ring's carries n-1.
+/// Nested ring, which doesn't leave a group twice. `nested`: partitions of the participants, outermost first. A
+/// contribution travels around the ring up to the last member before its own group; inside the group, the group's last
+/// member sends it to the first. So the edge into a group of s carries n-s contributions, which is its lower bound,
+/// where the plain ring's carries n-1.
 ///     groups {0 1 2} {3 4 5} {6 7}:   0 → 1 → 2 → 3 → 4 → 5 → 6 → 7 → 0   and   2 → 0, 5 → 3, 7 → 6 for the own group
 Schedule nested_ring(std::int32_t n, std::int32_t me, const std::vector<topology::Partition>& nested);
 
@@ -48,10 +48,11 @@ Schedule recursive_doubling(std::int32_t n, std::int32_t me);
 /// Bruck's algorithm with radix k, any n: ceil(log_k n) steps. Bruck et al., IEEE TPDS 8(11), 1997.
 Schedule bruck(std::int32_t n, std::int32_t me, std::int32_t radix);
 
-/// Neighbour exchange, n even: n/2 steps with the two neighbours in turn. Chen, Zhang, Zhang, Yuan, HPC Asia 2005.
+/// Neighbour exchange, n even: n/2 steps that alternate between the two neighbours. Chen, Zhang, Zhang, Yuan, HPC Asia
+/// 2005.
 Schedule neighbor_exchange(std::int32_t n, std::int32_t me);
 
-/// Everyone sends to everyone else, beginning with the next participant: one step, n-1 messages each.
+/// Every participant sends to every other one, beginning with the next: one step, n-1 messages each.
 Schedule all_to_all(std::int32_t n, std::int32_t me);
 
 /// Circulant graph, any n: ceil(lg n) steps with skips n/2, n/4, ... rounded up, taken from the shortest. As few steps
@@ -63,7 +64,7 @@ Schedule circulant(std::int32_t n, std::int32_t me);
 /// Bine butterfly, n a power of two: lg n steps with partners 1, -1, 3, -5, 11, ... away. De Sensi et al., SC 2025.
 Schedule bine(std::int32_t n, std::int32_t me);
 
-/// Which of the patterns above, with its parameters.
+/// One of the patterns above, with its parameters.
 struct Pattern {
     enum class Kind { ring, recursive_doubling, bruck, neighbor_exchange, all, circulant, bine };
     Kind kind = Kind::ring;
@@ -73,21 +74,20 @@ struct Pattern {
     static Pattern parse(std::string_view text);
     /// Why it can't run among n participants, or nothing.
     std::optional<std::string> refuse(std::int32_t n) const;
-    /// `nested` is used by the ring; empty for the plain one.
+    /// `nested`: levels of the ring; empty for the plain one.
     Schedule schedule(std::int32_t n, std::int32_t me, const std::vector<topology::Partition>& nested) const;
 };
 
-/// Adds a schedule to a program and remembers which step brought what.
+/// Adds a schedule to a program and tracks which step received what.
 class Exchanger {
   public:
     struct Arrival {
         plan::StepId step;  ///< of the first slice; the others follow
         plan::Blocks blocks;
     };
-    /// `rank_of(i)`: the rank that plays participant i; `blocks_of(range)`: what these participants contribute, empty
-    /// allowed; `own`: the step after which `me`'s own contribution is in place. Tags are shifted by `first_tag`; with
-    /// `parts` above 1 every message goes in so many slices, each with a tag of its own. All data lies in the result
-    /// buffer.
+    /// `rank_of(i)`: the rank of participant i; `blocks_of(range)`: what these participants contribute, empty allowed;
+    /// `own`: the step after which `me`'s own contribution is in place. Tags are shifted by `first_tag`; with `parts`
+    /// above 1 every message is sent in so many slices, each with a tag of its own. All data lies in the result buffer.
     Exchanger(plan::ProgramBuilder& builder, std::function<plan::Rank(std::int32_t)> rank_of,
               std::function<plan::Blocks(Range)> blocks_of, std::int32_t n, std::int32_t me,
               std::vector<plan::StepId> own, std::int32_t first_tag, std::uint16_t parts = 1)
@@ -104,7 +104,7 @@ class Exchanger {
     const std::vector<Arrival>& arrivals() const { return arrivals_; }
 
   private:
-    std::vector<plan::StepId> steps_that_brought(Range range, std::uint16_t part) const;
+    std::vector<plan::StepId> steps_that_received(Range range, std::uint16_t part) const;
 
     plan::ProgramBuilder& builder_;
     std::function<plan::Rank(std::int32_t)> rank_of_;
@@ -114,7 +114,7 @@ class Exchanger {
     std::int32_t first_tag_;
     std::uint16_t parts_;
     std::vector<Arrival> arrivals_;
-    std::vector<Range> brought_;  ///< by entry of arrivals_
+    std::vector<Range> received_;  ///< by entry of arrivals_
 };
 
 }  // namespace palmette::collectives

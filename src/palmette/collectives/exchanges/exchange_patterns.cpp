@@ -20,9 +20,9 @@ Schedule ring(std::int32_t n, std::int32_t me) {
 }
 
 Schedule nested_ring(std::int32_t n, std::int32_t me, const std::vector<topology::Partition>& nested) {
-    // Who hands the contribution of `source` to `to`: the last member of the innermost group that `to` begins and
-    // `source` is in, else the one before.
-    const auto giver = [&](std::int32_t to, std::int32_t source) {
+    // The sender of `source`'s contribution to `to`: the last member of the innermost group that `to` begins and that
+    // contains `source`, else the predecessor.
+    const auto sender = [&](std::int32_t to, std::int32_t source) {
         for (auto level = nested.rbegin(); level != nested.rend(); ++level) {
             const std::int32_t group = level->group_of(to);
             if (level->first(group) == to && level->group_of(source) == group) return level->end(group) - 1;
@@ -38,12 +38,12 @@ Schedule nested_ring(std::int32_t n, std::int32_t me, const std::vector<topology
             targets.push_back(first);
     }
     Schedule out;
-    // By distance from the source, as contributions come in; the tag is the receiver's distance.
+    // Ordered by distance from the source, as contributions arrive; the tag is the receiver's distance.
     for (std::int32_t distance = 0; distance < n; ++distance) {
         const std::int32_t source = (me - distance + n) % n;
-        if (distance > 0) out.push_back({false, giver(me, source), {source, 1}, distance});
+        if (distance > 0) out.push_back({false, sender(me, source), {source, 1}, distance});
         for (const std::int32_t to : targets)
-            if (to != source && giver(to, source) == me) out.push_back({true, to, {source, 1}, (to - source + n) % n});
+            if (to != source && sender(to, source) == me) out.push_back({true, to, {source, 1}, (to - source + n) % n});
     }
     return out;
 }
@@ -108,7 +108,7 @@ Schedule circulant(std::int32_t n, std::int32_t me) {
     Schedule out;
     const std::vector<std::int32_t> skips = circulant_skips(n);
     for (std::size_t k = 0; k + 1 < skips.size(); ++k) {
-        // Whoever has skip[k] contributions from itself on gets the next ones, up to skip[k + 1].
+        // A participant that has the skip[k] contributions from its own on receives the next ones, up to skip[k + 1].
         const std::int32_t count = skips[k + 1] - skips[k];
         const std::int32_t from = (me + skips[k]) % n;
         const auto tag = static_cast<std::int32_t>(k);

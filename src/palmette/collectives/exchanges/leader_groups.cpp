@@ -8,7 +8,7 @@ namespace palmette::collectives {
 namespace {
 
 std::size_t level_of(const Job& job, const Spec& spec) {
-    // A job that doesn't spread over the wanted level has its nodes for groups.
+    // Fallback where the job has no such level: groups are nodes.
     const auto wanted = job.find_level(spec.find("level").value_or("node"));
     return wanted ? *wanted : *job.find_level("node");
 }

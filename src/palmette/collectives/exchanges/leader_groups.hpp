@@ -1,5 +1,4 @@
-// Groups of one level with leaders for the chunks of a vector: what the hierarchical reductions and bcast have in
-// common.
+// Groups of one level with a leader per chunk of a vector: common part of the hierarchical reductions and bcast.
 #pragma once
 
 #include <optional>
@@ -11,7 +10,7 @@
 
 namespace palmette::collectives {
 
-/// What the keys level=, leaders= and inside= say, for one job.
+/// The keys level=, leaders= and inside=, resolved for one job.
 class LeaderGroups {
   public:
     /// Throws base::Error on a bad value. shared(), cell() and chunks_led() are for Spread::runs.
@@ -21,7 +20,7 @@ class LeaderGroups {
     std::int32_t count() const { return groups().count(); }
     std::int32_t group_of(Position position) const { return groups().group_of(position.value); }
     plan::Interval group(std::int32_t g) const { return {groups().first(g), groups().size_of(g)}; }
-    /// Chunks that the vector is cut in, one a leader.
+    /// Chunks that the vector is cut in, one per leader.
     std::int32_t chunks() const { return chunks_; }
     /// inside=shared, and the request allows it.
     bool shared(const Request& request) const { return shared_ && request.shared_memory; }
@@ -32,10 +31,10 @@ class LeaderGroups {
     std::int64_t leader(std::int32_t g, std::int32_t chunk) const {
         return chunk_leader(job_, group(g), chunk, chunks_, spread_);
     }
-    /// The tree of a chunk in a group; with `shared` ranks of a node are all next to each other in it. `preferred`
-    /// leads where it is and the root isn't.
+    /// The tree of a chunk in a group; with `shared` all ranks of a node are adjacent in it. `preferred` leads the
+    /// subgroups that contain it but not the root.
     ChunkTree tree(std::int32_t g, std::int32_t chunk, bool shared, std::optional<Position> preferred = {}) const;
-    /// Levels above the groups at which a ring among them closes, as partitions of the groups.
+    /// Levels above the groups at which a ring between them closes, as partitions of the groups.
     std::vector<topology::Partition> outer_levels() const;
 
     /// The ranks of a group that share a node with `position`.

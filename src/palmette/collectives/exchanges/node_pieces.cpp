@@ -18,12 +18,12 @@ using plan::StepId;
 enum : std::int32_t { tag_inside = 0, tag_complete = 64, tag_to_owner = 100, tag_from_owner, tag_to_root };
 
 constexpr std::size_t most_landings = 32;
-/// What the exchanges inside of a node take at most.
+/// Upper bound of scratch layers of the exchanges inside of a node.
 constexpr std::size_t layers_inside = 34;
 constexpr std::int32_t most_in_group = 16;
 static_assert(MultiwayHalving::layers(most_in_group) <= layers_inside);
 const ReducePattern complete_pattern{ReducePattern::Kind::recursive_multiplying, 4};
-/// Behind them and what comes from other nodes: their sum, the complete piece, and what is put together for that.
+/// After them and arrivals from other nodes: their sum, the complete piece, and operands for it.
 constexpr std::size_t sum_layer = layers_inside + most_landings;
 constexpr Buffer layer_of_piece = plan::scratch_layer(sum_layer + 1);
 constexpr std::size_t first_complete_layer = sum_layer + 2;
@@ -62,7 +62,7 @@ NodePieces::NodePieces(const Job& job, const Spec& spec, bool ordered, bool deal
       nodes_(job.nodes().groups),
       dealt_(nodes_.count(), dealt && !ordered ? hands_of(nodes_) : 1),
       radix_(radix_inside(spec)) {
-    // In groups, sums aren't put together in order.
+    // Groups (multiway halving) don't preserve the order of operands.
     if (ordered && radix_ > 2) radix_ = 1;
 }
 
@@ -185,7 +185,7 @@ Held PieceExchange::add_up() {
     const Blocks piece(node, 1);
     const NodePieces& pieces = where_.pieces;
     where_.builder.stage("between nodes");
-    // Behind the own node first, so that not all begin with the same one.
+    // Begin after the own node, which avoids contention at the first one.
     std::int32_t turn = 0;
     while (turn < count && own.first + turn <= node) ++turn;
     for (std::int32_t i = 0; i < count; ++i) {
@@ -194,7 +194,7 @@ Held PieceExchange::add_up() {
         sent_.emplace_back(other, where_.builder.send(pieces.toward(other, node), where_.first_tag + tag_to_owner,
                                                       sum_.buffer, Blocks(other, 1), sum_.ready, where_.slice));
     }
-    // What the nodes of the own part have, from the first to the last.
+    // Sum over the nodes of the own part, in ascending order.
     const Buffer target = plan::scratch_layer(sum_layer);
     std::vector<std::vector<StepId>> used(most_landings);
     Held total{};
@@ -277,7 +277,7 @@ void PieceExchange::complete_by_tree(const Held& sum, std::int32_t root, bool fo
 
 StepId PieceExchange::recv_piece(std::int32_t other, StepId sent) {
     need(Blocks(other, 1));
-    // The node's sum must have left before the whole one comes in at its place.
+    // The node's sum must have been sent before the complete one is received in its place.
     return where_.builder.recv(where_.pieces.toward(other, where_.node), where_.first_tag + tag_from_owner, where_.work,
                                Blocks(other, 1), {sent}, where_.slice);
 }
@@ -294,7 +294,7 @@ std::vector<StepId> PieceExchange::gather_between() {
     std::vector<StepId> complete;
     if (!has_part()) return complete;
     where_.builder.stage("between nodes");
-    // In the turn of the sums.
+    // In the same order as the sums.
     for (const auto& [other, sent] : sent_) {
         where_.builder.send(where_.pieces.toward(other, where_.node), where_.first_tag + tag_from_owner, piece_.buffer,
                             Blocks(where_.node, 1), piece_.ready, where_.slice);
@@ -331,7 +331,7 @@ void PieceExchange::gather_inside_to(std::int32_t root_index, const std::vector<
     for (std::int32_t part = 0; part < parts_; ++part) {
         const std::int32_t holder = where_.pieces.holder(where_.node, part);
         if (holder == root_index) continue;
-        // The own contribution must have left before the sum comes in.
+        // The own contribution must have been sent before the sum is received in its place.
         std::vector<StepId> waits;
         if (halving_) waits = halving_->given();
         if (multiway_) waits = multiway_->given();

@@ -1,15 +1,15 @@
-// The vector in one piece for each node, which every node sends straight to the piece's owner, and the ranks of a node
-// share these messages.
+// Node pieces: direct exchange between nodes with one piece of the vector per node, whose messages are distributed over
+// the ranks of each node.
 //
 //   four nodes of two ranks; pieces A B C D are those of nodes 0 to 3, the first rank of a node handles A and B, the
 //   second C and D:
 //
 //       0: AB ⇄ 1: CD      2: AB ⇄ 3: CD   ...     inside: each rank gets its part of the node's sum
 //       A: 2, 4, 6 → 0, 1  B: 0, 4, 6 → 2, 3  ...  between: node n's piece comes from all others, half to each rank
-//       0 ⇄ 1              2 ⇄ 3           ...     inside: what both heard makes the piece complete
+//       0 ⇄ 1              2 ⇄ 3           ...     inside: partial sums are combined to the complete piece
 //
-// A piece crosses the network once, and no rank has more than about (nodes / ranks of a node) messages to send for
-// that, where one leader a node has as many as there are nodes, or their logarithm in a row.
+// A piece crosses the network once, and no rank sends more than about (nodes / ranks of a node) messages for that,
+// where a single leader per node sends as many as there are nodes, or a critical path of their logarithm.
 #pragma once
 
 #include <algorithm>
@@ -19,9 +19,8 @@
 
 namespace palmette::collectives {
 
-/// An order of nodes in which every L-th one of the machine's stand together. A run of n / L of them is what a rank of
-/// a node with L ranks serves, and so it has large nodes and small ones in it: no rank waits for all of the large ones,
-/// which are later.
+/// Cyclic order of nodes: every L-th one of the machine's is adjacent. A rank of a node with L ranks serves an interval
+/// of n / L of them, which so mixes large and small nodes: no rank waits for all of the large ones, which are later.
 ///     n = 7, L = 3:   0 3 6  1 4  2 5
 class DealtNodes {
   public:
@@ -41,41 +40,40 @@ class DealtNodes {
     std::int32_t hands_, each_, extra_;
 };
 
-/// Who handles what. The ranks of a node hold parts, and a part is the pieces of nodes with neighbouring numbers: the
-/// machine's, or those of DealtNodes.
+/// Distribution of pieces over ranks. The ranks of a node hold parts, and a part is the pieces of nodes with
+/// consecutive numbers: the machine's, or those of DealtNodes.
 class NodePieces {
   public:
     /// Key inside=direct|halving|halving.K: how a node's ranks exchange parts. Throws base::Error on another value.
-    /// `ordered`: contributions are combined in the machine's order. `dealt`: nodes of different sizes are dealt out,
-    /// unless they are ordered; equal ones never are, since of a run of neighbours all come at the same time, and near
-    /// ones are handed on while far ones travel.
+    /// `ordered`: contributions are combined in the machine's order. `dealt`: nodes of different sizes are numbered
+    /// cyclically (DealtNodes), unless `ordered`; nodes of one size never are, since the pieces of neighbouring nodes
+    /// arrive together, and near ones are forwarded while far ones are in flight.
     NodePieces(const Job& job, const Spec& spec, bool ordered, bool dealt);
 
-    /// Pieces, and nodes.
+    /// Number of pieces, and of nodes.
     std::int32_t count() const { return nodes_.count(); }
     std::int32_t node_of(Position position) const { return dealt_.number_of(nodes_.group_of(position.value)); }
     std::int32_t first(std::int32_t node) const { return nodes_.first(dealt_.node_at(node)); }
     std::int32_t size_of(std::int32_t node) const { return nodes_.size_of(dealt_.node_at(node)); }
 
-    /// Whether a node halves; with more ranks than pieces it can't.
+    /// Whether a node uses recursive halving; with more ranks than pieces it can't.
     bool halves(std::int32_t node) const { return radix_ == 2 && size_of(node) <= count(); }
-    /// Largest groups in which a node halves if not by pairs, 0: it doesn't.
+    /// Radix of multiway halving in a node; 0: not used.
     std::int32_t multiway(std::int32_t node) const;
-    /// Parts that a node cuts the vector in: as many as it has ranks, unless there are fewer pieces or halving needs a
-    /// power of two.
+    /// Parts that a node cuts the vector in: as many as it has ranks, but no more than pieces, and a power of two where
+    /// halving needs it.
     std::int32_t parts(std::int32_t node) const;
-    /// The part of a node that a piece is in. It stands for the piece's node, too: who holds it sends to and hears from
-    /// that node.
+    /// The part of a node that a piece is in. Its holder also sends to, and receives from, the piece's node.
     std::int32_t part_of(std::int32_t node, std::int32_t piece) const;
     /// The pieces of `parts` parts from `part` on.
     plan::Interval pieces(std::int32_t node, std::int32_t part, std::int32_t parts = 1) const;
-    /// Index inside of the node of who holds a part.
+    /// Index inside of the node of a part's holder.
     std::int32_t holder(std::int32_t node, std::int32_t part) const;
     /// The part that a rank holds, by its index in the node; -1: none.
     std::int32_t part_at(std::int32_t node, std::int32_t index) const;
-    /// Who of a node sends to and hears from another node.
+    /// The rank of a node that sends to, and receives from, another node.
     Rank toward(std::int32_t node, std::int32_t other) const;
-    /// A rank by its node and its index in there.
+    /// A rank by its node and its index in the node.
     Rank rank_of(std::int32_t node, std::int32_t index) const { return job_.rank_at({first(node) + index}); }
 
   private:
@@ -85,15 +83,15 @@ class NodePieces {
     std::int32_t radix_;  ///< of halving inside of nodes; 1: direct
 };
 
-/// Key window=W: a slice leaves when the W-th before it has come. What is sent all at once shares the links and comes
-/// all at once, at the end.
+/// Key window=W: a slice is sent once the W-th before it has arrived. Concurrent slices share the links and would all
+/// complete at the end.
 class SliceWindow {
   public:
     explicit SliceWindow(const Spec& spec) : width_(static_cast<std::size_t>(spec.integer("window", 1))) {}
     std::vector<plan::StepId> before_next() const {
         return came_.size() < width_ ? std::vector<plan::StepId>() : came_[came_.size() - width_];
     }
-    /// The steps after which a slice has come.
+    /// The steps after which a slice has arrived.
     void add(std::vector<plan::StepId> steps) { came_.push_back(std::move(steps)); }
 
   private:
@@ -103,8 +101,8 @@ class SliceWindow {
 
 /// Key complete=exchange|tree. Throws base::Error on another value.
 bool completes_by_trees(const Spec& spec);
-/// The checks of the rows with keys inside, segment and window, and how many tags they need. Which keys there are must
-/// have been checked.
+/// The checks of the rows with keys inside, segment and window, and how many tags they need. Keys must have been
+/// checked for unknown ones.
 std::optional<std::string> refuse_node_pieces(const Job& job, const Request& request, const Spec& spec);
 std::int64_t node_pieces_tags(const Job& job, const Request& request, const Spec& spec);
 
@@ -113,54 +111,54 @@ class PieceExchange {
   public:
     struct Where {
         const NodePieces& pieces;
-        std::int32_t node, index;  ///< who this is
+        std::int32_t node, index;  ///< of this rank
         plan::ProgramBuilder& builder;
         ScratchBuffer& scratch;
-        plan::Buffer work;  ///< where partial results go
-        bool trees;  ///< in a node, sums go along a tree: fewer messages than an exchange has, more of them in a row
+        plan::Buffer work;  ///< target of partial results
+        bool trees;         ///< sums in a node by a tree: fewer messages than an exchange, longer critical path
         bool ordered;
         plan::Slice slice{};
         std::int32_t first_tag = 0;
     };
-    /// Tags that one slice takes.
+    /// Tags of one slice.
     static constexpr std::int32_t tags = 128;
-    /// Layers of scratch that this takes.
+    /// Layers of scratch that this uses.
     static std::size_t layers(const NodePieces& pieces, std::int32_t node);
 
     explicit PieceExchange(const Where& where);
 
-    /// The node's sum of the own part, from Buffer::send. `ready`: nothing leaves before these steps. Returns steps
-    /// after which it is there.
+    /// The node's sum of the own part, from Buffer::send. `ready`: nothing is sent before these steps. Returns the
+    /// steps after which it is complete.
     std::vector<plan::StepId> reduce_inside(const std::vector<plan::StepId>& ready);
     /// The own node's piece, complete, on all ranks that hold parts.
     void reduce_between();
-    /// The same on the rank that stands for the root's node only.
+    /// The same, only on the rank that serves the root's node.
     void reduce_between_to(std::int32_t root_node);
 
-    /// The own piece to all other nodes, and theirs of the own part into `work`. Returns the steps after which the part
-    /// is complete in `work`.
+    /// Sends the own piece to all other nodes, and receives theirs of the own part into `work`. Returns the steps after
+    /// which the part is complete in `work`.
     std::vector<plan::StepId> gather_between();
-    /// All parts to all ranks of the node. Returns the steps after which the vector is complete in `work`.
+    /// Allgather of the parts in the node. Returns the steps after which the vector is complete in `work`.
     std::vector<plan::StepId> gather_inside(const std::vector<plan::StepId>& ready);
 
-    /// To the ranks of the root's node that stand for the others: their pieces, of the own part into `work`. Returns as
-    /// gather_between, there.
+    /// Sends pieces to the ranks of the root's node that serve the piece's nodes; there receives those of the own part
+    /// into `work` and returns as gather_between.
     std::vector<plan::StepId> gather_between_to(std::int32_t root_node);
-    /// In the root's node: all parts to the root, into `work`.
+    /// In the root's node: gathers all parts at the root, into `work`.
     void gather_inside_to(std::int32_t root_index, const std::vector<plan::StepId>& ready);
 
   private:
     bool has_part() const { return part_ >= 0; }
     plan::Interval own_pieces() const { return where_.pieces.pieces(where_.node, part_); }
     ReduceContext inside_context(const std::vector<plan::StepId>& ready) const;
-    /// The own node's piece of what the nodes of the own part have.
+    /// Sum of the own node's piece over the nodes of the own part.
     Held add_up();
-    /// Sums of all parts together, by an exchange of all with all, or up a tree to the holder of part `root` and, for
-    /// everybody, down again.
+    /// Combines the sums of all parts, by an all-to-all exchange, or up a tree to the holder of part `root` and, with
+    /// `for_all`, down again.
     void complete_by_exchange(const Held& sum);
     void complete_by_tree(const Held& sum, std::int32_t root, bool for_all);
     plan::StepId recv_piece(std::int32_t other, plan::StepId sent);
-    /// The own node's piece, where it belongs to the own part.
+    /// Copies the own node's piece, where it belongs to the own part.
     void copy_own_piece(std::vector<plan::StepId>& complete);
     void need(const plan::Blocks& blocks) {
         if (plan::is_scratch(where_.work)) where_.scratch.need(where_.work, blocks);
@@ -173,14 +171,13 @@ class PieceExchange {
     std::optional<DirectExchange> direct_;
     std::optional<Halving> halving_;
     std::optional<MultiwayHalving> multiway_;
-    Held sum_{};    ///< the node's, of the own part
-    Held piece_{};  ///< the own node's, complete
-    std::vector<std::pair<std::int32_t, plan::StepId>>
-        sent_;  ///< piece, and the step that sent the node's sum of it away
+    Held sum_{};                                               ///< the node's, of the own part
+    Held piece_{};                                             ///< the own node's, complete
+    std::vector<std::pair<std::int32_t, plan::StepId>> sent_;  ///< piece, and the step that sent the node's sum of it
 };
 
 /// A rank's program of a reduction in pieces, slice by slice through the window. `work`, `trees`: as in
-/// PieceExchange::Where. `finish`: what follows in each slice when the node has its sums.
+/// PieceExchange::Where. `finish`: adds the remaining steps of each slice after reduce_inside.
 template <class Finish>
 Program reduce_in_pieces(const NodePieces& pieces, const Job& job, Rank rank, const Request& request, const Spec& spec,
                          plan::Buffer work, bool trees, const Finish& finish) {

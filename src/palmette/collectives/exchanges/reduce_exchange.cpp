@@ -29,7 +29,7 @@ ReducePattern ReducePattern::parse(std::string_view text) {
 
 std::optional<std::string> ReducePattern::refuse(std::int32_t n, bool ordered) const {
     if (kind == Kind::ring && ordered && n > 1)
-        return std::string("a ring combines contributions in another order than that of the ranks");
+        return std::string("a ring doesn't combine contributions in rank order");
     return std::nullopt;
 }
 
@@ -49,9 +49,9 @@ std::int32_t ReducePattern::parts(std::int32_t n) const {
 std::int32_t ReducePattern::tags(std::int32_t n) const {
     switch (kind) {
         case Kind::recursive_multiplying:
-            return 34;  // one a round, at most 31 rounds, and two to fold
+            return 34;  // one per round, at most 31 rounds, and two to fold
         case Kind::rabenseifner:
-            return 64;  // two a stage, at most 30 stages, and two to fold
+            return 64;  // two per stage, at most 30 stages, and two to fold
         case Kind::ring:
             return 2 * n;
         case Kind::direct:

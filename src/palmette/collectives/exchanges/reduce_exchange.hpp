@@ -1,5 +1,4 @@
-// How n participants combine a vector so that all of them, or the owner of each part, have the result: the patterns
-// apart from who takes part.
+// Allreduce and reduce-scatter patterns among n abstract participants: recursive multiplying, halving, ring, direct.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +15,8 @@
 
 namespace palmette::collectives {
 
-/// What one participant brings into a pattern, and where its steps go. Every pattern reads `input`, which it leaves
-/// alone unless it is `work`, and stays right where `input` and `work` or `result` are the same memory.
+/// One participant's operands in a pattern, and the builder of its steps. Every pattern reads `input`, which it doesn't
+/// modify unless it is `work`, and stays correct where `input` aliases `work` or `result`.
 struct ReduceContext {
     plan::ProgramBuilder& builder;
     ScratchBuffer& scratch;
@@ -30,11 +29,11 @@ struct ReduceContext {
     plan::Buffer work;                ///< partial results
     plan::Buffer result;              ///< allreduce: the same as `work`
     std::size_t first_layer = 0;      ///< layers of scratch from here on are free
-    std::vector<plan::StepId> ready;  ///< after these steps `input` is there
+    std::vector<plan::StepId> ready;  ///< after these steps `input` is complete
     std::int32_t first_tag = 0;
     plan::Slice slice;
     bool ordered = false;  ///< contributions are combined in the order of participants
-    /// Where somebody overwrites `result` afterwards: recursive multiplying adds the steps that still read it here.
+    /// Set where `result` is overwritten afterwards: recursive multiplying adds the steps that still read it.
     std::vector<plan::StepId>* readers = nullptr;
 
     plan::Buffer layer(std::size_t index) const { return plan::scratch_layer(first_layer + index); }
@@ -54,14 +53,14 @@ struct ReduceContext {
     }
 };
 
-/// Blocks that a participant has at some point: where they lie, and the steps that put them there.
+/// Blocks held at some point: their buffer, and the steps after which they are complete.
 struct Held {
     plan::Buffer buffer;
     std::vector<plan::StepId> ready;
 };
 
-/// n participants, of which the first 2 (n - core) work in pairs: the second of a pair hands its vector to the first
-/// and gets the result at the end. So `core` take part, and neighbours stay neighbours.
+/// n participants, of which the first 2 (n - core) work in pairs: the second of a pair sends its vector to the first
+/// and receives the result at the end. So `core` take part, and the order of neighbours is preserved.
 ///     n = 7, core = 4:   0←1  2←3  4←5  6      take part as 0, 1, 2, 3
 struct Fold {
     std::int32_t n = 1, core = 1;
@@ -73,7 +72,7 @@ struct Fold {
         return core_index < extra() ? 2 * core_index : core_index + extra();
     }
 };
-/// The largest power of two that n holds.
+/// The largest power of two not above n.
 std::int32_t power_of_two_in(std::int32_t n);
 
 /// n as a product of factors up to `radix`, largest first; empty where a prime factor is larger.
@@ -85,28 +84,28 @@ struct Factors {
     Fold fold;
     std::vector<std::int32_t> factors;
 };
-/// Factors of at most `radix` for n participants, fewest messages in a row first: n itself where it has such factors,
-/// else the largest f * radix^j below it, with two more messages in a row.
+/// Factors of at most `radix` for n participants, with the shortest critical path: n itself where it has such factors,
+/// else the largest f * radix^j below it, at the cost of two more dependent messages (folding).
 Factors factors_of(std::int32_t n, std::int32_t radix);
 std::vector<plan::StepId> recursive_multiplying(const ReduceContext& context, std::int32_t radix);
-/// Layers of scratch, from ReduceContext::first_layer on, that it uses at most among n participants or fewer.
+/// Upper bound of layers of scratch, from ReduceContext::first_layer on, among n participants or fewer.
 std::size_t recursive_multiplying_layers(std::int32_t n, std::int32_t radix);
 
-/// Recursive halving and, for allreduce, doubling back (Rabenseifner, ICCS 2004). Neighbours exchange first and the
-/// largest part, so that far links carry least and neighbouring contributions are combined first: order is kept.
+/// Recursive halving and, for allreduce, doubling back (Rabenseifner, ICCS 2004). Neighbours exchange first, and the
+/// largest part, so that distant links carry least and neighbouring contributions are combined first: order is kept.
 ///     p = 8:   0─1 2─3 4─5 6─7 with n/2    0─2 1─3 ... with n/4    0─4 1─5 ... with n/8    and back
 class Halving {
   public:
     explicit Halving(const ReduceContext& context);
-    /// Each participant of the core comes to hold one part, complete: owner(part) that one; who isn't in the core holds
+    /// Reduce-scatter: each participant of the core ends with one complete part, owner(part) with `part`; others hold
     /// none. Part: as in ReducePattern::parts.
     Held reduce_parts();
-    /// Where each owner has its part in `result` after the steps `ready`, after reduce_parts or without: all parts to
-    /// all; where a range of parts has no blocks nobody sends it. Returns the steps after which they are there.
+    /// Allgather, where each owner has its part in `result` after the steps `ready`, with or without reduce_parts
+    /// before; ranges of parts without blocks are not sent. Returns the steps after which all parts are complete.
     std::vector<plan::StepId> collect_parts(std::vector<plan::StepId> ready);
-    /// Both. Returns the steps after which the result is complete.
+    /// Both: allreduce. Returns the steps after which the result is complete.
     std::vector<plan::StepId> allreduce() { return collect_parts(reduce_parts().ready); }
-    /// Among n participants: who holds a part after reduce_parts.
+    /// Among n participants: the holder of a part after reduce_parts.
     static std::int32_t owner(std::int32_t part, std::int32_t n);
     /// After reduce_parts: the steps that sent what others own.
     const std::vector<plan::StepId>& given() const { return given_; }
@@ -114,7 +113,7 @@ class Halving {
     void reduce_scatter();
 
   private:
-    /// What a participant of the core keeps after `stage` stages: slots first..first+count-1.
+    /// Slots that a participant of the core keeps after `stage` stages: first..first+count-1.
     plan::Interval kept(int stage) const;
     plan::Blocks blocks_of_slots(plan::Interval slots) const;
     Held fold_in();
@@ -125,22 +124,23 @@ class Halving {
     std::int32_t self_;
     int stages_ = 0;
     bool scatter_ = false;
-    std::vector<plan::StepId> given_;  ///< by stage: the send of the half that went away
+    std::vector<plan::StepId> given_;  ///< by stage: the send of the other half
 };
 
-/// Halving with groups of up to `radix` instead of pairs: all of a group give each other their shares of what they
-/// still hold, so that n participants have as many stages as n has factors. Fewer messages than with all others at
-/// once, fewer in a row than by halves. Every participant i ends with part i. Contributions are not combined in order.
+/// Multiway halving, with groups of up to `radix` instead of pairs: the members of a group exchange their shares of
+/// what they still hold, so that n participants have as many stages as n has factors. Fewer messages than direct
+/// exchange, a shorter critical path than halving by pairs. Participant i ends with part i. Contributions are not
+/// combined in order.
 class MultiwayHalving {
   public:
     /// divide(context.n, radix) must not be empty.
     MultiwayHalving(const ReduceContext& context, std::int32_t radix);
-    /// Layers of scratch that it uses at most.
+    /// Upper bound of layers of scratch.
     static constexpr std::size_t layers(std::int32_t radix) { return 2 * (static_cast<std::size_t>(radix) - 1); }
     /// Tags are 0 to 2 * (number of factors) - 1.
     Held reduce_parts();
-    /// Where all have their part in `result` after the steps `ready`, after reduce_parts or without: all parts to all.
-    /// Returns the steps after which they are there.
+    /// Allgather, where all have their part in `result` after the steps `ready`, with or without reduce_parts before.
+    /// Returns the steps after which all parts are complete.
     std::vector<plan::StepId> collect_parts(std::vector<plan::StepId> ready);
     /// After reduce_parts: the steps that sent what others own.
     std::vector<plan::StepId> given() const;
@@ -162,8 +162,8 @@ class MultiwayHalving {
     std::vector<std::vector<std::optional<plan::StepId>>> given_;  ///< by stage and member
 };
 
-/// Around the nested ring of allgather turned back in time, and for allreduce forwards again. An edge into or out of a
-/// group of s participants carries n - s parts each time.
+/// Reduce-scatter around the nested ring of allgather reversed in time, and for allreduce the allgather. An edge into
+/// or out of a group of s participants carries n - s parts each time.
 class ReduceRing {
   public:
     ReduceRing(const ReduceContext& context, const std::vector<topology::Partition>& nested);
@@ -176,29 +176,29 @@ class ReduceRing {
     struct Hop {
         std::int32_t peer = 0, tag = 0;
     };
-    /// One part's way through this participant in the allgather.
-    struct Passage {
+    /// One part's route through this participant in the allgather.
+    struct PartRoute {
         std::int32_t part = 0;
         Hop from;             ///< not for the own part
         std::vector<Hop> to;  ///< may be empty
     };
 
     const ReduceContext& context_;
-    std::vector<Passage> passages_;  ///< own part first, then by distance
+    std::vector<PartRoute> routes_;  ///< own part first, then by distance
     std::vector<plan::StepId>
-        done_;  ///< by passage: the step that sent the partial result away; for the own part the one that completed it
+        done_;  ///< by route: the step that sent the partial result; for the own part the one that completed it
 };
 
-/// Every participant sends part i straight to participant i, which combines all of them: one message in a row, and for
-/// allreduce one more to hand the parts out. Where a part has no blocks nobody sends it.
+/// Direct exchange: every participant sends part i to participant i, which combines all of them: a critical path of one
+/// message, and for allreduce one more for the allgather. Parts without blocks are not sent.
 class DirectExchange {
   public:
-    /// `at_once`: how many messages a participant has under way; 0: all.
+    /// `at_once`: outstanding messages of a participant; 0: all.
     DirectExchange(const ReduceContext& context, std::size_t at_once = 0) : context_(context), at_once_(at_once) {}
     /// Returns the steps after which the own part is in `result`.
     std::vector<plan::StepId> reduce_scatter();
-    /// After reduce_scatter, and where the own part is in `result` after the steps `ready`. Returns the steps after
-    /// which all parts are there.
+    /// After reduce_scatter, with the own part in `result` after the steps `ready`. Returns the steps after which all
+    /// parts are complete.
     std::vector<plan::StepId> allgather(const std::vector<plan::StepId>& ready);
     /// The step that sent participant `to` its part, where it has one.
     std::optional<plan::StepId> sent_to(std::int32_t to) const {
@@ -212,7 +212,7 @@ class DirectExchange {
     std::vector<std::optional<plan::StepId>> sent_;  ///< by distance to the receiver - 1
 };
 
-/// Which of the patterns, with its parameters.
+/// One of the patterns, with its parameters.
 struct ReducePattern {
     enum class Kind { recursive_multiplying, rabenseifner, ring, direct };
     Kind kind = Kind::recursive_multiplying;
@@ -231,10 +231,9 @@ struct ReducePattern {
                                         const std::vector<topology::Partition>& nested) const;
 };
 
-/// Whether positions and ranks are the same: then neighbouring positions may be combined for an operation that isn't
-/// commutative.
+/// Whether positions equal ranks: then combining neighbouring positions is correct for a noncommutative operation.
 bool positions_are_ranks(const Job& job);
-/// The reason to give where they aren't and the request is ordered, or nothing.
+/// The refusal where they differ and the request is ordered, or nothing.
 std::optional<std::string> refuse_scattered(const Job& job, const Request& request);
 
 }  // namespace palmette::collectives

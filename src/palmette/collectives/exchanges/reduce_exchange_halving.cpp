@@ -35,7 +35,7 @@ Interval Halving::kept(int stage) const {
 Blocks Halving::blocks_of_slots(Interval slots) const {
     if (!scatter_)
         return context_.blocks_of(static_cast<std::int32_t>(slots.first), static_cast<std::int32_t>(slots.count));
-    // Who ends with slot x has x's bits in reverse: all of a range of slots share their low bits.
+    // The owner of slot x is x with its bits reversed: the owners of a range of slots share their low bits.
     std::int32_t index = 0;
     std::int32_t step = fold_.core;
     for (int s = 0; s < stages_ && (fold_.core >> (s + 1)) >= slots.count; ++s)
@@ -96,7 +96,7 @@ std::vector<StepId> Halving::collect_parts(std::vector<StepId> ready) {
         const Interval before = kept(stage);
         const Interval have = kept(stage + 1);
         const Interval lack{have.first == before.first ? have.end() : before.first, have.count};
-        // What was given away must have left before its result comes in.
+        // The half must have been sent before its result is received in its place.
         std::vector<StepId> left;
         if (!given_.empty()) left = {given_[static_cast<std::size_t>(stage)]};
         const Blocks missing = blocks_of_slots(lack), held = blocks_of_slots(have);
@@ -111,7 +111,7 @@ std::vector<StepId> Halving::collect_parts(std::vector<StepId> ready) {
 
 std::int32_t Halving::owner(std::int32_t part, std::int32_t n) {
     const Fold fold{n, power_of_two_in(n)};
-    // The first exchange decides over the halves: the last bit of who takes part is the first one of the part.
+    // The first exchange splits the halves: the lowest bit of the participant is the highest bit of the part.
     std::int32_t index = 0;
     for (std::int32_t half = fold.core / 2, bit = 1; half > 0; half /= 2, bit *= 2)
         if (part & half) index |= bit;

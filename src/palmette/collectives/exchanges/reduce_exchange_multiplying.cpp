@@ -14,10 +14,10 @@ using plan::Blocks;
 using plan::Buffer;
 using plan::StepId;
 
-// Room for what a round and the next one bring, as long as that isn't much.
+// Receive buffers for the arrivals of two consecutive rounds, up to a limit.
 constexpr std::size_t most_layers = 32;
 
-/// Layers of scratch in turn: the one that has been free for longest comes next.
+/// Layers of scratch, used round-robin: the one that has been free for longest is next.
 class Landing {
   public:
     Landing(const ReduceContext& context, std::size_t layers) : context_(context) {
@@ -46,9 +46,9 @@ class Landing {
     std::deque<Place> free_;
 };
 
-/// A round of recursive multiplying: everybody in a group of `peers` sends what it holds to all others and combines
-/// what comes in. From left to right on everyone, so that all put the same expression together; up to the own
-/// contribution the sum stays where the first one came in.
+/// A round of recursive multiplying: every member of a group of `peers` sends what it holds to all others and combines
+/// the arrivals. From left to right on all members, so that all evaluate the same expression; up to the own
+/// contribution the sum stays in the buffer of the first arrival.
 Held exchange_and_combine(const ReduceContext& context, Landing& landing, const std::vector<std::int32_t>& peers,
                           std::size_t digit, std::int32_t tag, const Blocks& all, const Held& held) {
     const std::size_t n = peers.size();
@@ -69,7 +69,7 @@ Held exchange_and_combine(const ReduceContext& context, Landing& landing, const 
             waits.insert(waits.end(), held.ready.begin(), held.ready.end());
         else
             waits.push_back(arrivals[j].step);
-        // From here on the sum goes where the own contribution is, once that has left.
+        // From here on the sum overwrites the own contribution, once that has been sent.
         const bool own_is_in = j >= digit;
         if (own_is_in) waits.insert(waits.end(), sent.begin(), sent.end());
         const Buffer target = own_is_in ? context.work : sum.buffer;

@@ -1,4 +1,4 @@
-// Halving in groups, and back.
+// Multiway halving (reduce-scatter in groups), and back (allgather).
 //
 //   n = 6 = 3 x 2, parts A to F; what participant 1 holds:    ABCDEF   1 ⇄ 3, 5 (thirds)   AB   1 ⇄ 0 (halves)   B
 #include "palmette/collectives/exchanges/reduce_exchange.hpp"
@@ -61,7 +61,7 @@ std::vector<StepId> MultiwayHalving::collect_parts(std::vector<StepId> ready) {
             const std::int32_t from = (stage.me + stage.members - turn) % stage.members;
             const Blocks missing = share_of(stage, from);
             if (missing.empty()) continue;
-            // What was given away must have left before its result comes in.
+            // The share must have been sent before its result is received in its place.
             std::vector<StepId> left;
             if (!given_.empty()) left = {*given_[s][static_cast<std::size_t>(from)]};
             came.push_back(context_.recv(participant(stage, from), tag, context_.result, missing, left));

@@ -1,4 +1,4 @@
-// Reduce-scatter and allgather around a ring, and straight to the owner of each part.
+// Reduce-scatter and allgather around a ring, and by direct exchange with the owner of each part.
 //
 //   ring, p = 4, part A is 0's:   A: 1 ← 2 ← 3 and 0 ← 1, each adding its own; then 0 → 1 → 2 → 3
 //   direct, p = 4:                A: 1, 2 and 3 send to 0; then 0 sends to 1, 2 and 3
@@ -14,44 +14,43 @@ using plan::Buffer;
 using plan::StepId;
 
 ReduceRing::ReduceRing(const ReduceContext& context, const std::vector<topology::Partition>& nested)
-    : context_(context), passages_{{context.me, {}, {}}} {
-    // The schedule comes by distance from the source: first the arrival, then where it goes on to.
+    : context_(context), routes_{{context.me, {}, {}}} {
+    // The schedule is ordered by distance from the source: first the arrival, then the sends that forward it.
     for (const Exchange& exchange : nested_ring(context.n, context.me, nested)) {
-        if (!exchange.send) passages_.push_back({exchange.range.first, {exchange.peer, exchange.tag}, {}});
-        if (exchange.send) passages_.back().to.push_back({exchange.peer, exchange.tag});
+        if (!exchange.send) routes_.push_back({exchange.range.first, {exchange.peer, exchange.tag}, {}});
+        if (exchange.send) routes_.back().to.push_back({exchange.peer, exchange.tag});
     }
-    done_.resize(passages_.size());
+    done_.resize(routes_.size());
 }
 
 void ReduceRing::reduce_scatter() {
-    // Backwards in time: partial results come from where the part would go to, and leave to where it would come from.
-    for (std::size_t i = passages_.size(); i-- > 0;) {
-        const Passage& passage = passages_[i];
-        const Blocks blocks = context_.blocks_of(passage.part, 1);
+    // Reversed in time: partial results are received from the part's targets, and sent to its source.
+    for (std::size_t i = routes_.size(); i-- > 0;) {
+        const PartRoute& route = routes_[i];
+        const Blocks blocks = context_.blocks_of(route.part, 1);
         Held held{context_.input, context_.ready};
-        for (std::size_t child = 0; child < passage.to.size(); ++child) {
-            const Hop& hop = passage.to[child];
+        for (std::size_t child = 0; child < route.to.size(); ++child) {
+            const Hop& hop = route.to[child];
             held.ready.push_back(context_.recv(hop.peer, hop.tag, context_.layer(child), blocks, {}));
             const Buffer target = i == 0 ? context_.result : context_.work;
             const StepId reduced = context_.reduce(held.buffer, context_.layer(child), target, blocks, held.ready);
             held = {target, {reduced}};
         }
         done_[i] = i == 0 ? held.ready.front()
-                          : context_.send(passage.from.peer, passage.from.tag, held.buffer, blocks, held.ready);
+                          : context_.send(route.from.peer, route.from.tag, held.buffer, blocks, held.ready);
     }
 }
 
 std::vector<StepId> ReduceRing::allgather() {
     std::vector<StepId> complete;
-    for (std::size_t i = 0; i < passages_.size(); ++i) {
-        const Passage& passage = passages_[i];
-        const Blocks blocks = context_.blocks_of(passage.part, 1);
-        // The partial result must have left before the whole one comes in at its place.
-        const StepId here = i == 0 ? done_[0]
-                                   : context_.recv(passage.from.peer, context_.n + passage.from.tag, context_.result,
-                                                   blocks, {done_[i]});
-        for (const Hop& hop : passage.to)
-            context_.send(hop.peer, context_.n + hop.tag, context_.result, blocks, {here});
+    for (std::size_t i = 0; i < routes_.size(); ++i) {
+        const PartRoute& route = routes_[i];
+        const Blocks blocks = context_.blocks_of(route.part, 1);
+        // The partial result must have been sent before the complete one is received in its place.
+        const StepId here =
+            i == 0 ? done_[0]
+                   : context_.recv(route.from.peer, context_.n + route.from.tag, context_.result, blocks, {done_[i]});
+        for (const Hop& hop : route.to) context_.send(hop.peer, context_.n + hop.tag, context_.result, blocks, {here});
         complete.push_back(here);
     }
     return complete;
@@ -60,7 +59,7 @@ std::vector<StepId> ReduceRing::allgather() {
 std::vector<StepId> DirectExchange::reduce_scatter() {
     const std::int32_t n = context_.n;
     const auto others = static_cast<std::size_t>(n - 1);
-    // Each holds one part only, a p-th of the vector.
+    // Each layer holds one part only, a p-th of the vector.
     constexpr std::size_t most_layers = 32;
     const std::size_t layers = std::min(at_once_ > 0 ? at_once_ : most_layers, others);
     const Blocks own = context_.blocks_of(context_.me, 1);
@@ -72,8 +71,8 @@ std::vector<StepId> DirectExchange::reduce_scatter() {
     for (std::size_t k = 1; k <= others; ++k) {
         const auto distance = static_cast<std::int32_t>(k);
         const std::int32_t from = (context_.me - distance + n) % n;
-        // Neighbours first: to the left of the own contribution they join it one by one. Those at its right come from
-        // the far end inwards, so where order matters they make up a sum of their own.
+        // Neighbours first: those left of the own contribution are combined with it one by one. Those on its right
+        // arrive from the far end inwards, so where order matters they are accumulated in a separate sum.
         const bool apart = context_.ordered && from > context_.me;
         const std::size_t place = (k - 1) % layers;
         const bool begins = apart && !right;
@@ -115,7 +114,7 @@ std::vector<StepId> DirectExchange::allgather(const std::vector<StepId>& ready) 
     const Blocks own = context_.blocks_of(context_.me, 1);
     for (std::int32_t distance = 1; distance < n; ++distance) {
         const std::int32_t from = (context_.me - distance + n) % n;
-        // The own contribution to that part must have left before the result comes in.
+        // The own contribution to that part must have been sent before the result is received.
         if (const auto left = sent_to(from))
             complete.push_back(context_.recv(from, 1, context_.result, context_.blocks_of(from, 1), {*left}));
         if (!own.intervals().empty()) context_.send((context_.me + distance) % n, 1, context_.result, own, ready);

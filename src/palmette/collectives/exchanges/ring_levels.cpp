@@ -10,20 +10,19 @@ namespace {
 using topology::Job;
 using topology::JobLevel;
 
-/// Another set of levels than all of them has to be so much better.
+/// A subset of the levels must be better than all levels by this factor.
 constexpr double clearly = 0.95;
-/// Of levels outside of nodes; all close where a job has more.
+/// Search limit for levels outside of nodes; all close where a job has more.
 constexpr std::size_t most_levels = 6;
 
-/// What a ring sends through the edges of nodes and of the groups round them.
+/// Load of a nested ring on the edges of nodes and of the groups around them.
 class RingLoad {
   public:
     explicit RingLoad(const Job& job) : levels_(job.levels()), node_level_(*job.find_level("node")), n_(job.size()) {}
 
     std::size_t outside() const { return node_level_; }
 
-    /// Blocks over bytes per second of the edge that is done last; 0 where no capacity is known. Bit l of `closed`:
-    /// level l closes.
+    /// Blocks / capacity of the bottleneck edge; 0 where no capacity is known. Bit l of `closed`: level l closes.
     double slowest(std::uint32_t closed) const {
         double worst = 0;
         const topology::Partition& nodes = levels_[node_level_].groups;
@@ -36,10 +35,10 @@ class RingLoad {
         return level == node_level_ || (closed >> level & 1U);
     }
 
-    /// The slowest edge between the end of a node and the next one.
+    /// Load / capacity of the slowest edge between the end of a node and the next one.
     double leaving(std::int32_t node, std::uint32_t closed) const {
         const std::int32_t end = levels_[node_level_].groups.end(node), next = end == n_ ? 0 : end;
-        // What the groups that end here give back to their first members goes through the edges inside of them.
+        // Blocks that groups ending here send back to their first members load the edges inside of them.
         double blocks = n_ - largest_from(next, closed), worst = 0;
         for (std::size_t level = 0; level <= node_level_; ++level) {
             const JobLevel& at = levels_[level];

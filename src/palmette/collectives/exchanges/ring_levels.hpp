@@ -1,4 +1,4 @@
-// At which of a job's levels a nested ring closes.
+// Selects the levels of a job at which a nested ring closes.
 #pragma once
 
 #include <cstddef>
@@ -9,21 +9,21 @@
 
 namespace palmette::collectives {
 
-/// The partitions that a nested ring over all ranks in topology order is given, outermost first: none with `nested=no`
-/// or `order=rank`, all with `nested=yes`.
+/// The partitions for a nested ring over all ranks in topology order, outermost first: none with `nested=no` or
+/// `order=rank`, all with `nested=yes`.
 ///
-/// Otherwise those with which the fullest edge is done earliest. A group that closes takes in no block of its own
+/// Otherwise those that minimise the time of the bottleneck edge. A group that closes receives none of its own blocks
 /// through its edge, but its last node sends these blocks back to the first: where groups are uneven and their edges as
-/// fast as a node's, that node then has more to send than a plain ring asks of anybody. Edges of unknown capacity count
-/// as fast. Levels from nodes inwards always close.
+/// fast as a node's, that node then sends more than any node in a plain ring. Edges of unknown capacity count as fast.
+/// Levels from nodes inwards always close.
 ///
-///     two switches of one and five nodes, edges alike: who ends the five would send n - 1 blocks on and 5 back, now n
-///     - 1
+///     two switches of one and five nodes, edges alike: the last of the five would send n - 1 blocks on and 5 back,
+///     now n - 1
 ///
-/// Time: nodes times the subsets of the levels outside of nodes.
+/// Time: O(nodes * 2^(levels outside of nodes)).
 std::vector<topology::Partition> ring_levels(const topology::Job& job, const Spec& spec);
 
-/// The same for a ring over the groups of a level, nodes or larger ones: of the levels round it, as partitions of its
+/// The same for a ring over the groups of a level, nodes or larger ones: of the levels around it, as partitions of its
 /// groups.
 std::vector<topology::Partition> ring_levels_round(const topology::Job& job, std::size_t level);
 

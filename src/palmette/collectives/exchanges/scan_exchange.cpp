@@ -51,7 +51,7 @@ Held inclusive_chain(const ReduceContext& context) {
     return {context.result, {both}};
 }
 
-/// Layers 0 and 1 take what comes in, 2 holds the prefix before, 3 the window up to the own contribution.
+/// Layers 0 and 1 are receive buffers, 2 holds the exclusive prefix, 3 the window up to the own contribution.
 ScanPattern::Before doubling(const ReduceContext& context) {
     const Blocks all = context.blocks_of(0, 1);
     ScanPattern::Before out;

@@ -1,4 +1,4 @@
-// Prefixes among n participants in their order: the patterns of scan and exscan, apart from who takes part.
+// Prefix (scan and exscan) patterns among n abstract participants in their order.
 #pragma once
 
 #include <optional>
@@ -9,9 +9,8 @@
 
 namespace palmette::collectives {
 
-/// linear: a chain, p-1 messages in a row.
-/// recursive_doubling: from 1, 2, 4, ... before, lg p messages in a row. Hillis, Steele, CACM 29(12), 1986.
-/// all: from everybody before, one message in a row.
+/// linear: a chain, critical path of p-1 messages. recursive_doubling: from 1, 2, 4, ... before, critical path of lg p
+/// messages. Hillis, Steele, CACM 29(12), 1986. all: from all before, critical path of one message.
 ///
 ///     recursive_doubling, p = 8:   0→1→2→3→4→5→6→7    then 0→2 1→3 2→4 ...    then 0→4 1→5 2→6 3→7
 struct ScanPattern {
@@ -25,21 +24,21 @@ struct ScanPattern {
     /// Layers of scratch that a pattern uses.
     static constexpr std::int32_t most_layers = 17;
 
-    /// What the contributions before the own one make, in scratch.
+    /// The exclusive prefix, in scratch.
     struct Before {
         std::optional<Held> prefix;         ///< nothing for the first participant
         std::vector<plan::StepId> readers;  ///< steps that read `input`
     };
-    /// Sends to others as well. The last participant's `input` isn't read.
+    /// Computes the exclusive prefix and sends what others need. The last participant's `input` isn't read.
     Before exclusive(const ReduceContext& context) const;
-    /// The contributions up to the own one, into `result`, which may be the same memory as `input`.
+    /// Computes the inclusive prefix into `result`, which may alias `input`.
     Held inclusive(const ReduceContext& context) const;
 };
 
-/// The level that key level=LEVEL names: the nodes' without it, and where the job doesn't spread over that level.
+/// The level that key level=LEVEL names: nodes without it, and where the job has no such level.
 std::size_t level_of_groups(const Job& job, const Spec& spec);
 
-/// The end of a scan or exscan: `before`, which lies before the own contribution, with or without that one goes to
+/// The end of a scan or exscan: writes the exclusive prefix `before`, for scan combined with the own contribution, to
 /// Buffer::recv. `readers`: steps that read the own contribution.
 void finish_prefix(plan::ProgramBuilder& builder, Collective collective, const std::optional<Held>& before,
                    const std::vector<plan::StepId>& readers, plan::Slice slice);

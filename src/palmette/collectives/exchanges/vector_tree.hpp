@@ -1,4 +1,4 @@
-// A vector up a tree, combined on the way, and down again.
+// Tree reduction and broadcast of a vector: combined up the tree, and down again.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace palmette::collectives {
 
 using topology::Position;
 
-/// One rank's place in a tree, and what goes along it.
+/// One rank's parent and children in a tree.
 struct TreePlace {
     std::optional<Position> parent;
     std::vector<Position> children;  ///< ascending
@@ -30,13 +30,13 @@ class VectorTree {
           blocks_(std::move(blocks)),
           slice_(slice) {}
 
-    /// Combines what the children send with `held` into `work`, neighbours first, so that subtrees of neighbouring
-    /// positions keep their order; then hands it to the parent. Returns the partial result.
+    /// Reduces: combines the children's partial results with `held` into `work`, neighbours first, so that the order of
+    /// positions is kept; then sends to the parent. Returns the partial result.
     Held up(Held held, plan::Buffer work, std::int32_t tag);
-    /// Takes the result from the parent, unless this is the root, and hands it on. `whole`: the root's. Returns the
-    /// steps after which it is there.
+    /// Broadcasts: receives the result from the parent, unless this is the root, and forwards it. `whole`: the root's.
+    /// Returns the steps after which it is complete.
     std::vector<plan::StepId> down(const Held& whole, plan::Buffer result, std::int32_t tag);
-    /// After `up`: steps that still read what was handed up.
+    /// After `up`: steps that still read what was sent to the parent.
     const std::vector<plan::StepId>& sent() const { return sent_; }
     const plan::Blocks& blocks() const { return blocks_; }
     bool root() const { return !place_.parent; }
@@ -44,7 +44,7 @@ class VectorTree {
     std::size_t layers() const { return std::min(place_.children.size(), most_layers); }
 
   private:
-    /// So many children may be ahead of what is combined.
+    /// Number of receive buffers: so many children's arrivals may be outstanding ahead of the combines.
     static constexpr std::size_t most_layers = 16;
 
     const Job& job_;

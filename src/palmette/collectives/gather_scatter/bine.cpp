@@ -4,8 +4,8 @@
 //                                            0 ── 7 (6 7)          7 ── 6,  4 ── 5
 //                                            0 ── 1
 //
-// Every subtree is a run of consecutive ranks (modulo p), so a message has one piece, or two where it wraps round.
-// Where p is no power of two, some members have one rank more below them.
+// Every subtree is an interval of ranks (modulo p), so a message has one piece, or two where it wraps around. Where p
+// is no power of two, some members have one rank more below them.
 #include <algorithm>
 
 #include "palmette/collectives/rows.hpp"
@@ -15,7 +15,7 @@
 namespace palmette::collectives {
 namespace {
 
-/// One member of the tree, counted from the root on in topology or in rank order.
+/// One member of the tree, numbered from the root on in topology or in rank order.
 class Member {
   public:
     Member(std::int32_t p, std::int32_t root, std::int32_t self)
@@ -37,7 +37,7 @@ class Member {
   private:
     Position position(std::int32_t member) const { return {(member + root_) % p_}; }
 
-    /// The blocks of a member that reaches 2^step groups; step -1: the second of a pair alone.
+    /// The blocks of a subtree of 2^step groups at a member; step -1: the second of a pair alone.
     plan::Blocks below(std::int32_t member, std::int32_t step) const {
         plan::Blocks blocks;
         const auto insert = [&](std::int32_t first, std::int32_t count) {

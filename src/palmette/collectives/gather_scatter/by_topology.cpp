@@ -1,4 +1,4 @@
-// gather and scatter, by_topology: One leader per group at the chosen levels of the machine.
+// gather and scatter, by_topology: a hierarchical tree with one leader per group at the chosen levels of the machine.
 //
 //   p = 8 on two leaves of two nodes, root 0, node=linear,leaf=linear,top=linear:
 //

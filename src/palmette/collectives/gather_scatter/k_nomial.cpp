@@ -1,4 +1,4 @@
-// gather and scatter, k_nomial: A k-nomial tree over all ranks (binomial for radix 2).
+// gather and scatter, k_nomial: a k-nomial tree over all ranks (binomial for radix 2).
 //
 //   p = 8, radix 2, root 0:         0
 //                                4  2  1      a parent handles its whole subtree's blocks in one message

@@ -1,4 +1,4 @@
-// gather and scatter, linear: A star: every rank sends its block to the root directly, or gets it from there.
+// gather and scatter, linear: a star: every rank sends its block to the root directly, or receives it from there.
 //
 //   p = 8, root 0:   1 2 3 4 5 6 7
 //                     \ \ \|/ / /      one message each, all at once

@@ -1,7 +1,8 @@
-// One node: every rank exposes what others need, and takes what it needs straight from where it is.
+// All collectives within one node through shared memory: every rank exposes what others need and reads what it needs in
+// place.
 //
-// No trees and no rounds: data is copied into shared memory once and read once by each that wants it. Ranks count in
-// their own order, so operations that aren't commutative are served as well.
+// No trees and no rounds: data is copied into shared memory once and read once by each receiver. Contributions are
+// combined in rank order, so noncommutative operations are served as well.
 #include <algorithm>
 
 #include "palmette/collectives/rows.hpp"
@@ -17,14 +18,14 @@ using plan::ProgramBuilder;
 using plan::StepId;
 
 /// Tags of exposes.
-constexpr std::int32_t below = 0;   ///< blocks of ranks before this one, or all there is
+constexpr std::int32_t below = 0;   ///< blocks of ranks before this one, or all blocks
 constexpr std::int32_t above = 1;   ///< blocks of ranks after it
 constexpr std::int32_t result = 2;  ///< a combined chunk
 
-/// Each rank has a tag of its own.
+/// One tag per rank.
 constexpr std::int32_t most_for_unknown_sizes = 32;
 
-/// Above so many ranks a flat barrier's flags cost more than a round.
+/// Above so many ranks polling all flags of a flat barrier costs more than dissemination rounds.
 constexpr std::int32_t most_for_flat_barrier = 8;
 
 class Node {
@@ -99,17 +100,17 @@ class Node {
                 builder_.pull(Rank{other}, below, {0, 0}, Buffer::recv, Blocks(), {});
             return builder_.finish();
         }
-        std::vector<StepId> heard;
+        std::vector<StepId> arrived;
         std::int32_t round = 0;
         for (std::int32_t distance = 1; distance < ranks_; distance *= 2, ++round) {
-            builder_.expose(round, Buffer::send, {0, 0}, 1, heard);
+            builder_.expose(round, Buffer::send, {0, 0}, 1, arrived);
             const Rank from{(me_ - distance + ranks_) % ranks_};
-            heard.push_back(builder_.pull(from, round, {0, 0}, Buffer::recv, Blocks(), {}));
+            arrived.push_back(builder_.pull(from, round, {0, 0}, Buffer::recv, Blocks(), {}));
         }
         return builder_.finish();
     }
 
-    /// Everybody combines everything.
+    /// Every rank combines the whole vector.
     Program allreduce_by_all() {
         const StepId exposed = expose(below, Buffer::send, {0, 1}, ranks_ - 1);
         fold(Blocks(0, 1), {0, 1}, below, {exposed});
@@ -121,7 +122,7 @@ class Node {
         const std::vector<StepId> exposed = expose_all_but(me_, 0);
         const StepId combined = fold_own_chunk();
         expose(result, Buffer::recv, {me_, 1}, ranks_ - 1, {combined});
-        // With MPI_IN_PLACE a chunk that arrives lies where this rank's contribution to it was.
+        // With MPI_IN_PLACE an arriving chunk overwrites this rank's contribution to it.
         for (const std::int32_t other : others())
             builder_.pull(Rank{other}, result, {other, 1}, Buffer::recv, Blocks(other, 1), exposed);
         return builder_.finish();
@@ -205,7 +206,7 @@ class Node {
         builder_.copy(from, to, Blocks(blocks.first, blocks.count), waits);
     }
 
-    /// A row of p blocks without block `left_out`, which stays here; one reader for each.
+    /// Exposes a row of p blocks without block `left_out`, which is rank-local; one reader each.
     std::vector<StepId> expose_all_but(std::int32_t left_out, std::int64_t row) {
         std::vector<StepId> steps;
         if (left_out > 0) steps.push_back(expose(below, Buffer::send, {row, left_out}, left_out));
@@ -216,8 +217,8 @@ class Node {
 
     bool sizes_known() const { return request_.block_bytes >= 0; }
 
-    /// The blocks of a row for others: those of unknown length one by one, as readers know of their own only where it
-    /// lies.
+    /// Exposes the blocks of a row for others: one by one where lengths are unknown, as a reader knows its own block
+    /// only.
     void expose_to_others(std::int64_t row) {
         if (sizes_known()) {
             expose_all_but(me_, row);
@@ -226,7 +227,7 @@ class Node {
         for (const std::int32_t other : others()) expose(other, Buffer::send, {row + other, 1}, 1);
     }
 
-    /// What rank `owner` exposes of its row for this one.
+    /// The part of its row that rank `owner` exposes for this one.
     Part row_part(std::int32_t owner, std::int64_t row) const {
         if (me_ < owner) return {below, {row, owner}};
         return {above, {row + owner + 1, ranks_ - 1 - owner}};
@@ -236,7 +237,7 @@ class Node {
         return builder_.pull(Rank{owner}, part.tag, part.blocks, to, Blocks(block, 1), waits);
     }
 
-    /// Nobody else reads the own chunk, so its place is free.
+    /// No other rank reads the own chunk, so it may be overwritten.
     StepId fold_own_chunk(Buffer target = Buffer::recv) {
         return fold_ranks(ranks_, Blocks(me_, 1), {0, 0}, below, {}, target);
     }
@@ -294,7 +295,7 @@ class Node {
     ProgramBuilder builder_;
 };
 
-/// With two ranks everybody combines everything: it costs as many bytes as chunks do, and one exchange less.
+/// With two ranks both combine the whole vector: as many bytes as with chunks, and one synchronisation less.
 bool by_all(const Job& job, const Request& request, const Spec& spec) {
     return job.size() == 2 || (request.block_bytes >= 0 && request.block_bytes <= spec.size("all", 2048));
 }
@@ -363,9 +364,9 @@ std::vector<Algorithm> shared_rows() {
             {static_cast<Collective>(c), "shared",
              "Inside one node: every rank exposes what others need and reads what it needs where it is.",
              "Graham, Shipman, EuroPVM/MPI 2008 (collectives on shared memory); docs/decisions/0009",
-             "batch=SIZE (128K) in shared memory at once, all=SIZE (2K): up to there every rank combines everything, "
-             "single=SIZE (measured): blocks or vectors from there on are read in their owner's memory",
-             "one node whose ranks can share memory; up to 32 where sizes aren't known to all", false, refuse, make,
+             "batch=SIZE (128K) in shared memory at once, all=SIZE (2K): up to there each rank combines whole vectors, "
+             "single=SIZE (measured): blocks or vectors from there on are read by single copy",
+             "one node whose ranks can share memory; up to 32 where not all ranks know all sizes", false, refuse, make,
              nullptr, NodeMemory::always});
     return rows;
 }

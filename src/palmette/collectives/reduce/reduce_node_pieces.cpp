@@ -1,5 +1,5 @@
-// reduce, node_pieces: the vector in one piece a node, summed up at its node, and gathered at the root. See
-// node_pieces.hpp.
+// reduce, node_pieces: direct reduce-scatter between nodes with one piece of the vector per node, then a gather at the
+// root. See node_pieces.hpp.
 #include "palmette/collectives/exchanges/node_pieces.hpp"
 #include "palmette/collectives/rows.hpp"
 
@@ -15,7 +15,7 @@ std::optional<std::string> refuse(const Job& job, const Request& request, const 
 }
 
 Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
-    // Not dealt: the root hears from one part after the other.
+    // Not dealt: the root receives one part after the other.
     const NodePieces pieces(job, spec, request.ordered, false);
     const std::int32_t node = pieces.node_of(job.position_of(rank));
     const Position root = job.position_of(request.root);
@@ -33,7 +33,7 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
 const Algorithm reduce_node_pieces{
     Collective::reduce,
     "node_pieces",
-    "A piece of the vector for each node: all send it straight to its node, which sends the sum to the root's; the "
+    "A piece of the vector per node: all send it directly to its node, which sends the sum to the root's; the "
     "ranks "
     "of a node share these messages.",
     "as allreduce's node_pieces, with a gather of the pieces at the end",

@@ -1,13 +1,13 @@
-// reduce, ring_gather: a ring leaves each rank a part of the result, and each sends its part straight to the root.
+// reduce, ring_gather: reduce-scatter around a ring, then each rank sends its part of the result directly to the root.
 //
 //   p = 8, block i ends at position i:
 //
-//       1 ← 2 ← 3 ← 4 ← 5 ← 6 ← 7 ← 0 ← 1     what block 0 needs comes 1 → 0 after ... after 7 → 6, combined on its way
+//       1 ← 2 ← 3 ← 4 ← 5 ← 6 ← 7 ← 0 ← 1     partial results of block 0: 7 → 6, ..., 1 → 0, combined on the way
 //       1 → 0, 2 → 0, ..., 7 → 0              the gather
 //
-// The ring is the allgather's reversed in time, closed inside of every node and leaf: out of a group of s ranks go
-// p - s blocks of partial results and then s blocks of the result, one vector in all. Into the root's group comes less
-// than two: a chain is better where that link is the narrow one, the ring where every rank has a link of its own.
+// The ring is the allgather's reversed in time, closed inside of every node and leaf: a group of s ranks sends p - s
+// blocks of partial results and then s blocks of the result, one vector in all. The root's group receives less than two
+// vectors: a chain is better where that link is the bottleneck, the ring where every rank has a link of its own.
 #include <algorithm>
 
 #include "palmette/collectives/exchanges/exchange.hpp"
@@ -52,7 +52,7 @@ class RingGather {
         for (const topology::JobLevel& level : job_.levels()) nested.push_back(level.groups);
         blocks_.resize(static_cast<std::size_t>(job_.size()));
         builder_.stage("ring");
-        // Backwards in time a rank takes where it gave and gives where it took.
+        // Reversed in time, sends and receives swap.
         const Schedule schedule = nested_ring(job_.size(), me_, nested);
         for (auto step = schedule.rbegin(); step != schedule.rend(); ++step)
             for (std::uint16_t part = 0; part < parts_; ++part) step->send ? take(*step, part) : give(*step, part);
@@ -61,10 +61,10 @@ class RingGather {
     }
 
   private:
-    /// What has happened to one block on this rank.
+    /// State of one block on this rank.
     struct Progress {
-        std::size_t taken = 0;  ///< partial results of others that are combined, or will be, by earlier steps
-        std::vector<std::vector<StepId>> latest;  ///< by part: the step after which the partial result is there
+        std::size_t taken = 0;                    ///< partial results of others that earlier steps combine
+        std::vector<std::vector<StepId>> latest;  ///< by part: the step after which the partial result is complete
         std::vector<std::vector<StepId>> read;    ///< by part: the step that reads the rank's own input
     };
 
@@ -74,14 +74,14 @@ class RingGather {
         if (of.latest.empty()) of.latest.resize(parts_), of.read.resize(parts_);
         return of;
     }
-    /// The root puts its own block together in the result, everything else is put together in scratch.
+    /// The root accumulates its own block in the result; everything else is accumulated in scratch.
     Buffer total(std::int32_t block) const { return me_ == root_ && block == me_ ? Buffer::recv : Buffer::scratch; }
 
     void take(const Exchange& exchange, std::uint16_t part) {
         const std::int32_t block = exchange.range.first;
         Progress& of = progress(block);
         if (part == 0) {
-            // Each partial result has a landing place of its own, so that none waits for another one.
+            // Each partial result has a landing of its own, so that none waits for another one.
             builder_.reserve_scratch({block, 1}, plan::scratch_layer(of.taken));
             ++of.taken;
         }
@@ -109,7 +109,7 @@ class RingGather {
             const std::int32_t tag = job_.size() * parts_ + part;
             if (me_ != root_)
                 builder_.send(at(root_), tag, total(me_), {me_, 1}, progress(me_).latest[part], {part, parts_});
-            // With MPI_IN_PLACE a part of the result comes to where the root's own input was.
+            // With MPI_IN_PLACE a part of the result overwrites the root's own input.
             for (std::int32_t block = 0; me_ == root_ && block < job_.size(); ++block)
                 if (block != me_)
                     builder_.recv(at(block), tag, Buffer::recv, {block, 1}, progress(block).read[part], {part, parts_});

@@ -1,4 +1,4 @@
-// reduce, reduce_scatter_gather: recursive halving leaves each rank a part of the result, a binomial tree gathers them.
+// reduce, reduce_scatter_gather: recursive halving reduce-scatter, then a binomial gather.
 //
 //   p = 8, blocks 0-7, root 0:
 //
@@ -7,8 +7,8 @@
 //                  0 ↔ 4, 1 ↔ 5, 2 ↔ 6, 3 ↔ 7    an eighth
 //       gather     4 → 0 (1), 6 → 2, 5 → 1, 7 → 3, then 2 → 0 (2 3), 3 → 1, then 1 → 0 (4-7)
 //
-// Near partners exchange most and far ones least, and only neighbours are combined, so that an order can be kept. Where
-// p is no power of two, the first ranks combine two by two before, and one of each two goes on.
+// Near partners exchange most and far ones least, and only neighbours are combined, so that rank order can be kept.
+// Where p is no power of two, the first ranks are folded in pairs, and one of each pair takes part.
 #include <algorithm>
 
 #include "palmette/collectives/rows.hpp"
@@ -31,7 +31,7 @@ bool by_rank(const Request& request, const Spec& spec) {
 std::optional<std::string> refuse(const Job& job, const Request& request, const Spec& spec) {
     check_keys(spec, {"order"});
     if (request.ordered && !by_rank(request, spec) && !in_rank_order(job))
-        return "the operation needs the order of ranks, which isn't that of the machine here: say order=rank";
+        return "the operation isn't commutative and topology order isn't rank order here: use order=rank";
     return std::nullopt;
 }
 
@@ -65,27 +65,27 @@ class Halving {
     Rank at(std::int32_t place) const { return by_rank_ ? Rank{place} : job_.rank_at({place}); }
     Blocks all() const { return {0, pairs_.groups()}; }
 
-    /// Who goes on for a pair: the root where it is one of the two, else the first.
+    /// The rank of a pair that takes part: the root where it is one of the two, else the first.
     std::int32_t actor(std::int32_t group) const {
         return pairs_.group_of(root_) == group ? root_ : pairs_.first(group);
     }
 
-    /// False for a rank that has given its vector to its neighbour and is done.
+    /// Folds pairs. False for a rank that has sent its vector to its partner and is done.
     bool fold() {
         const std::int32_t first = pairs_.first(group_);
         if (pairs_.first(group_ + 1) - first == 1) return true;
-        const std::int32_t mate = me_ == first ? first + 1 : first;
+        const std::int32_t partner = me_ == first ? first + 1 : first;
         builder_.stage("combine in pairs");
         if (actor(group_) != me_) {
-            builder_.send(at(mate), 0, Buffer::send, all(), {});
+            builder_.send(at(partner), 0, Buffer::send, all(), {});
             return false;
         }
         const Buffer landing = plan::scratch_layer(1);
         builder_.reserve_scratch(all(), landing);
         if (total_ == Buffer::scratch) builder_.reserve_scratch(all());
-        const StepId arrived = builder_.recv(at(mate), 0, landing, all(), {});
-        combined_ = {mate < me_ ? builder_.reduce(landing, Buffer::send, total_, all(), {arrived})
-                                : builder_.reduce(Buffer::send, landing, total_, all(), {arrived})};
+        const StepId arrived = builder_.recv(at(partner), 0, landing, all(), {});
+        combined_ = {partner < me_ ? builder_.reduce(landing, Buffer::send, total_, all(), {arrived})
+                                   : builder_.reduce(Buffer::send, landing, total_, all(), {arrived})};
         landed_[0] = combined_;
         own_ = total_;
         return true;
@@ -101,7 +101,8 @@ class Halving {
             Interval kept{mine.first, mine.count / 2};
             Interval given{mine.first + kept.count, kept.count};
             if (!lower) std::swap(kept, given);
-            // Two landing places in turn, so that what comes early can land while the one before is combined.
+            // Double buffering: two alternating landings, so that an early arrival can be received while the previous
+            // one is combined.
             const auto turn = static_cast<std::size_t>((tag + 1) % 2);
             const Buffer landing = plan::scratch_layer(1 + turn);
             reserve(blocks(kept), tag);
@@ -131,15 +132,15 @@ class Halving {
                 builder_.send(at(actor(partner)), tag, own_, blocks(mine_), have);
                 return;
             }
-            // What was given away comes back as a part of the result, into a place that the gift was read from.
+            // The half that was sent comes back as a part of the result, into the buffer that it was sent from.
             have.push_back(builder_.recv(at(actor(partner)), tag, total_, blocks(back.interval), {back.sent}));
             mine_ = {std::min(mine_.first, back.interval.first), 2 * mine_.count};
         }
     }
 
     static Blocks blocks(Interval interval) { return {interval.first, interval.count}; }
-    /// Parts get smaller, so room for the first to land in each place, and to be combined, is room for all. Ranks other
-    /// than the root give away what they have before more than that comes back. A fold has made room for the whole
+    /// Parts get smaller, so capacity for the first landing in each buffer, and its combination, suffices for all.
+    /// Ranks other than the root send what they have before they receive more than that. A fold has reserved the whole
     /// vector already.
     void reserve(const Blocks& kept, std::int32_t tag) {
         if (tag == 1 && total_ == Buffer::scratch && own_ == Buffer::send) builder_.reserve_scratch(kept);
@@ -158,9 +159,9 @@ class Halving {
     std::int32_t root_, me_, group_;
     plan::ProgramBuilder builder_;
     Buffer total_;
-    Buffer own_ = Buffer::send;  ///< where what is to be combined lies: the input, then the partial result
+    Buffer own_ = Buffer::send;  ///< the left-hand data to combine: the input, then the partial result
     std::vector<StepId> combined_;
-    std::vector<StepId> landed_[2];  ///< the steps that have read the landing places
+    std::vector<StepId> landed_[2];  ///< the steps that read the landings last
     std::vector<Given> given_;
     Interval mine_;
 };

@@ -4,7 +4,7 @@
 //   p = 8, root 0, k_nomial:        0              root 5, where the order of ranks must be kept: a tree for each side
 //                                4  2  1
 //                               6 5 3                     1  3  4   5   6  7
-//                               7                         0  2              every subtree is a run of neighbours
+//                               7                         0  2              every subtree is an interval
 #include "palmette/collectives/rows.hpp"
 #include "palmette/collectives/trees/rooted_vector.hpp"
 
@@ -31,7 +31,7 @@ constexpr std::string_view order_needs = "an operation that doesn't commute need
 const Algorithm reduce_linear{
     Collective::reduce,
     "linear",
-    "Every rank sends its vector to the root, which combines them all: no message waits for another one.",
+    "Every rank sends its vector to the root, which combines them all: no dependent messages.",
     "folklore; Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005",
     "order=topology|rank, segment=SIZE",
     order_needs,
@@ -57,7 +57,7 @@ const Algorithm reduce_k_nomial{
 const Algorithm reduce_k_ary{
     Collective::reduce,
     "k_ary",
-    "A tree in which every rank has at most k children, for segments that flow: a rank takes k vectors at most.",
+    "A tree in which every rank has at most k children, for pipelining: a rank receives k vectors at most.",
     "Pjesivac-Grbovic, Angskun, Bosilca, Fagg, Gabriel, Dongarra, Cluster Computing 10(2), 2007",
     "radix=K (2), order=topology|rank, segment=SIZE (a 16th of the vector, 4 to 64 KB)",
     order_needs,
@@ -83,12 +83,12 @@ const Algorithm reduce_chain{
 const Algorithm reduce_by_topology{
     Collective::reduce,
     "by_topology",
-    "Leaders per node, chassis, leaf and tier combine what is below them; inside of the node straight from memory.",
+    "Leaders per node, chassis, leaf and tier combine their subtrees; inside of the node directly from shared memory.",
     "Kandalla, Subramoni, Vishnu, Panda, IPDPS workshops 2010, for reduce and with any number of levels here",
     "LEVEL=linear|binomial|k_nomial.K|postal.K|k_ary.K|chain, inside of the node also shared, for each level with "
     "leaders (by size: stars or chains), inside=... for all levels inside of the node, top=..., segment=SIZE, "
     "relays=R|all (1), "
-    "single=SIZE (never), with shared: what is exposed is read in its owner's memory from there on",
+    "single=SIZE (never), with shared: exposures from there on are read by single copy",
     "shared only for the level of nodes and those inside; an operation that doesn't commute needs ranks in topology "
     "order",
     false,
@@ -101,7 +101,7 @@ const Algorithm reduce_by_topology{
 const Algorithm reduce_bine{
     Collective::reduce,
     "bine",
-    "A binomial tree with negabinary distances: as many hops, and neighbours a third nearer on average.",
+    "A binomial tree with negabinary distances: as many hops, with peers a third nearer on average.",
     "De Sensi et al., SC 2025 (Bine trees); numbers of ranks that are no power of two by pairs, here",
     "order=topology|rank, segment=SIZE",
     "an operation that commutes",
@@ -114,7 +114,7 @@ const Algorithm reduce_bine{
 const Algorithm reduce_earliest{
     Collective::reduce,
     "earliest",
-    "The tree by which a word from the root would be everywhere first, with this machine's costs, turned round.",
+    "The earliest-arrival broadcast tree by this machine's costs, reversed in time.",
     "Bhat, Raghavendra, Prasanna, JPDC 63(3), 2003 (earliest completing edge first), for hosts of several ranks here",
     "helpers=H (2), first=nodes|groups, segment=SIZE",
     "an operation that commutes; latencies and overheads of all levels; 1,024 nodes at most",

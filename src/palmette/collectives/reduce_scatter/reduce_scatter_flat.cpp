@@ -1,5 +1,5 @@
-// reduce_scatter among all ranks on their own: ring, recursive_halving, pairwise and direct. Block i of everybody's
-// vector comes, combined, to rank i. The patterns are drawn in reduce_exchange_*.cpp.
+// Flat reduce_scatter among all ranks, without leaders: ring, recursive_halving, pairwise and direct. Block i of all
+// vectors is combined at rank i. The patterns are drawn in reduce_exchange_*.cpp.
 #include "palmette/collectives/exchanges/reduce_exchange.hpp"
 #include "palmette/collectives/exchanges/ring_levels.hpp"
 #include "palmette/collectives/rows.hpp"
@@ -19,11 +19,11 @@ std::optional<std::string> refuse(const Job& job, const Request& request, const 
     spec.size("segment", 0);
     spec.word("nested", {"auto", "yes", "no"});
     if (ring && request.ordered && job.size() > 1)
-        return std::string("a ring combines contributions in another order than that of the ranks");
+        return std::string("a ring doesn't combine contributions in rank order");
     return by_rank(spec) ? std::nullopt : refuse_scattered(job, request);
 }
 
-/// Slices take turns of so many tags.
+/// Tags per slice.
 std::int32_t tags_of_pattern(const Job& job, const Spec& spec) {
     if (spec.name == "ring") return job.size();
     return spec.name == "recursive_halving" ? 64 : 1;
@@ -62,7 +62,7 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
             .rank_of = [&](std::int32_t who) { return in_rank_order ? Rank{who} : job.rank_at({who}); },
             .blocks_of = [](std::int32_t first, std::int32_t count) { return plan::Blocks(first, count); },
             .input = Buffer::send,
-            // Halving keeps its partial results apart from where messages come in.
+            // Halving keeps its partial results in a buffer separate from its landings.
             .work = plan::scratch_layer(spec.name == "recursive_halving" ? 2 : 0),
             .result = Buffer::recv,
             .ready = {},
@@ -85,7 +85,7 @@ constexpr std::string_view any_ranks =
 const Algorithm reduce_scatter_ring{
     Collective::reduce_scatter,
     "ring",
-    "The allgather's nested ring turned back in time: partial results go round and meet each link at most once a "
+    "The allgather's nested ring reversed in time: partial results travel around and cross each link at most once per "
     "block.",
     "Chan, Heimlich, Purkayastha, van de Geijn, CCPE 19(13), 2007; the nesting is palmette's",
     "nested=auto|yes|no (auto), order=topology|rank, segment=SIZE",
@@ -112,7 +112,7 @@ const Algorithm reduce_scatter_recursive_halving{
 const Algorithm reduce_scatter_pairwise{
     Collective::reduce_scatter,
     "pairwise",
-    "p-1 steps: in step k each block goes straight to the rank k further, which combines what comes in; two under way.",
+    "p-1 steps: in step k each rank sends a block directly to the rank k further, which combines it; two outstanding.",
     "Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005",
     order_keys,
     any_ranks,
@@ -125,7 +125,7 @@ const Algorithm reduce_scatter_pairwise{
 const Algorithm reduce_scatter_direct{
     Collective::reduce_scatter,
     "direct",
-    "Every block goes straight to its owner, all at once: one message in a row.",
+    "Every block is sent directly to its owner, all at once: critical path of one message.",
     "folklore; pairwise exchange without its steps",
     order_keys,
     any_ranks,

@@ -1,11 +1,10 @@
-// reduce_scatter, leaders: a group reduces at its leaders, leaders exchange straight, and each hands its ranks their
-// blocks.
+// reduce_scatter, leaders: reduce inside groups to leaders, direct exchange between leaders, scatter inside.
 //
 //   p = 8 on two nodes of four, leaders=2 (lane A: blocks 0 1 4 5 at 0 and 4, lane B: blocks 2 3 6 7 at 2 and 6):
 //
 //       A: 1 2 3 → 0     B: 0 1 3 → 2   |   A: 5 6 7 → 4     B: 4 5 7 → 6     reduce the lane's blocks inside the node
 //       A: 0 ═════ 4 (4 5 there, 0 1 here)   B: 2 ═════ 6 (6 7, 2 3)          between nodes
-//       0 → 1     2 → 3   |   4 → 5     6 → 7                                 hand out
+//       0 → 1     2 → 3   |   4 → 5     6 → 7                                 distribute
 #include <algorithm>
 
 #include "palmette/collectives/exchanges/reduce_exchange.hpp"
@@ -129,7 +128,7 @@ class Maker {
             builder_.stage("between leaders");
             held = exchange(lane, held, layers + 1);
         }
-        builder_.stage("hand out");
+        builder_.stage("distribute");
         hand_out(lane, served, held);
     }
 
@@ -228,13 +227,12 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
 const Algorithm reduce_scatter_leaders{
     Collective::reduce_scatter,
     "leaders",
-    "Groups reduce at one leader or, in lanes, at several; leaders send each group its blocks straight and hand them "
-    "out.",
+    "Groups reduce at one leader or, in lanes, at several; leaders exchange blocks directly and scatter them in their "
+    "groups.",
     "Traeff, Hunold, CLUSTER 2020 (lanes)",
     "leaders=L|all (1; at most the ranks of the smallest group), inside=linear|binomial|k_nomial.K|shared (linear), "
-    "level=LEVEL (node), single=SIZE (never), with inside=shared: what is exposed is read in its owner's memory from "
-    "there "
-    "on",
+    "level=LEVEL (node), single=SIZE (never), with inside=shared: exposures from there on are read by single "
+    "copy",
     "an operation that isn't commutative needs ranks in topology order",
     true,
     refuse,

@@ -1,4 +1,4 @@
-// scan and exscan among all ranks in their order: linear, recursive_doubling and all. The patterns are drawn in
+// Flat scan and exscan among all ranks, in rank order: linear, recursive_doubling and all. The patterns are drawn in
 // scan_exchange.hpp.
 #include "palmette/collectives/exchanges/scan_exchange.hpp"
 #include "palmette/collectives/rows.hpp"
@@ -55,7 +55,7 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
 
 const ScanMethod scan_linear{
     "linear",
-    "A chain: every rank adds its own to what comes from the rank before and hands it on; segments follow each other.",
+    "A chain: every rank combines its own with the prefix from the rank before and forwards it; pipelined in segments.",
     "folklore; Sanders, Traeff, EuroPVM/MPI 2006",
     "segment=SIZE",
     "none",
@@ -66,7 +66,7 @@ const ScanMethod scan_linear{
 
 const ScanMethod scan_recursive_doubling{
     "recursive_doubling",
-    "lg p messages in a row: from the ranks 1, 2, 4, ... before, each with twice as many contributions.",
+    "Critical path of lg p messages: from the ranks 1, 2, 4, ... before, each with twice as many contributions.",
     "Hillis, Steele, CACM 29(12), 1986",
     "segment=SIZE",
     "none",
@@ -76,7 +76,7 @@ const ScanMethod scan_recursive_doubling{
 };
 
 const ScanMethod scan_all{
-    "all",      "Every rank sends its vector to all later ones: one message in a row, for tiny vectors over far links.",
+    "all",      "Every rank sends to all later ones: critical path of one message, for tiny vectors over far links.",
     "folklore", "segment=SIZE",
     "none",     refuse,
     make,       tags,

@@ -1,15 +1,15 @@
-// scan and exscan, grouped: prefixes inside of groups, then of every other group what lies before the own rank. For
+// scan and exscan, grouped: prefixes inside of groups, then from every other group its prefix before the own rank. For
 // scattered ranks.
 //
-//   two leaves, ranks 0 3 4 6 on one and 1 2 5 7 on the other; sums of a leaf's first ranks go to whom they are the
-//   last before:
+//   two leaves, ranks 0 3 4 6 on one and 1 2 5 7 on the other; a rank sends its leaf's prefix to the next rank of
+//   the other leaf:
 //
 //       0 → 3 → 4 → 6       1 → 2 → 5 → 7       inside: prefixes among the ranks of a leaf
 //       0 → 1   4 → 5   6 → 7                   between: 1 gets 0's, 5 that of 0 3 4, 7 that of 0 3 4 6
 //       2 → 3   5 → 6                                    3 gets that of 1 2, 6 that of 1 2 5
-//       1 → 2   3 → 4                           inside: 2 lacks the same as 1, and 4 the same as 3
+//       1 → 2   3 → 4                           inside: 2 needs the same as 1, and 4 the same as 3
 //
-// What two groups send each other are as many vectors as their ranks alternate, all at the same time.
+// Two groups exchange as many vectors as their ranks alternate, all concurrently.
 #include <algorithm>
 #include <limits>
 
@@ -27,17 +27,16 @@ using plan::Slice;
 using plan::StepId;
 using Ranks = std::vector<std::int32_t>;  ///< ascending
 
-/// Every rank looks at all others.
+/// Upper bound of ranks: every rank's generator examines all others.
 constexpr std::int32_t most_ranks = 1024;
-/// Each brings a vector that waits in a layer of scratch.
+/// Each contributes a vector that is received in a layer of scratch.
 constexpr std::int32_t most_siblings = 96;
 
 ScanPattern inside_pattern(const Spec& spec) {
     return ScanPattern::parse(spec.find("inside").value_or("recursive_doubling"));
 }
 
-/// At each level from the outermost to `innermost` a rank gets what all its group's siblings have and the same number
-/// of messages hands it on.
+/// At each level from the outermost to `innermost`: one tag from siblings, and one per group to forward inside.
 std::int64_t tags_a_slice(const Job& job, std::size_t innermost) {
     std::int64_t tags = ScanPattern::tags;
     for (std::size_t level = 0; level <= innermost; ++level) tags += 1 + job.levels()[level].groups.count();
@@ -113,8 +112,7 @@ class Maker {
     }
 
   private:
-    /// At one level: the ranks of the own group, and by group those of the others that are in the same one of the level
-    /// above.
+    /// At one level: the ranks of the own group, and by group those of its siblings in the level above.
     struct Siblings {
         Ranks own;
         std::vector<std::pair<std::int32_t, Ranks>> others;
@@ -132,7 +130,7 @@ class Maker {
         return step;
     }
 
-    /// What lies before this rank in its smallest group.
+    /// Exclusive prefix of this rank in its smallest group.
     std::optional<Held> prefix_inside() {
         const Ranks& own = siblings_[innermost_].own;
         const ReduceContext context{
@@ -157,7 +155,7 @@ class Maker {
         return made.prefix;
     }
 
-    /// `before`: what lies before this rank in its group at this level. Returns what does in the group's parent.
+    /// `before`: exclusive prefix of this rank in its group at this level. Returns that in the group's parent.
     std::optional<Held> add_siblings(std::size_t level, std::int32_t tag, const std::optional<Held>& before) {
         const auto& [own, others] = siblings_[level];
         if (others.empty()) return before;
@@ -182,7 +180,8 @@ class Maker {
         return {target, {step}};
     }
 
-    /// What of a sibling lies before this rank: from the last rank there, or from those here that lack the same.
+    /// A sibling's prefix before this rank: received from the last rank there, or from ranks of the own group that need
+    /// the same.
     Held take(const Ranks& own, const Ranks& theirs, std::int32_t tag, std::int32_t tag_on) {
         const std::int32_t last = *(std::lower_bound(theirs.begin(), theirs.end(), self_) - 1);
         const auto run = std::upper_bound(own.begin(), own.end(), last);
@@ -232,9 +231,9 @@ std::optional<std::string> refuse(const Job& job, const Request& request, const 
     inside_pattern(spec);
     spec.size("segment", 0);
     if (request.ordered)
-        return std::string("the operation isn't commutative, and sums of groups are taken out of the order of ranks");
+        return std::string("the operation isn't commutative, and sums of groups aren't combined in rank order");
     if (job.size() > most_ranks)
-        return "more than " + std::to_string(most_ranks) + " ranks, of which each would have to look at all";
+        return "more than " + std::to_string(most_ranks) + " ranks, each of which would have to examine all";
     std::int64_t siblings = 0;
     for (std::size_t level = 0; level <= level_of_groups(job, spec); ++level) {
         std::int64_t most = 0;
@@ -243,8 +242,7 @@ std::optional<std::string> refuse(const Job& job, const Request& request, const 
         siblings += most;
     }
     if (siblings > most_siblings)
-        return "more than " + std::to_string(most_siblings) +
-               " groups beside each other; a level=LEVEL further out has fewer";
+        return "more than " + std::to_string(most_siblings) + " sibling groups; a level=LEVEL further out has fewer";
     return std::nullopt;
 }
 
@@ -260,11 +258,11 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
 
 const ScanMethod scan_grouped{
     "grouped",
-    "Prefixes inside of groups; then each rank hears from the last one before it in every other group, at all levels.",
+    "Prefixes inside of groups; then each rank receives the prefix of every other group up to it, at all levels.",
     "this project: what a commutative operation makes of a group's ranks needs no order between groups",
     "level=LEVEL (node), the innermost with groups; inside=recursive_doubling|all|linear (recursive_doubling), "
     "segment=SIZE",
-    "a commutative operation, at most 1024 ranks and 96 groups beside each other",
+    "a commutative operation, at most 1024 ranks and 96 sibling groups",
     refuse,
     make,
     tags,

@@ -2,9 +2,9 @@
 //
 //   p = 8 on two nodes of four:
 //
-//       1 2 3 → 0        |   5 6 → 4         up: everybody's contribution to the leader, which adds them up one by one
+//       1 2 3 → 0        |   5 6 → 4         up: all contributions to the leader, which accumulates them in order
 //       0 ─────────────── → 4                between: the total of the ranks before
-//       0 → 1 2 3        |   4 → 5 6 7       down: to each what lies before it
+//       0 → 1 2 3        |   4 → 5 6 7       down: to each its exclusive prefix
 #include <algorithm>
 
 #include "palmette/collectives/exchanges/scan_exchange.hpp"
@@ -47,24 +47,24 @@ class Maker {
             before = Held{landing, {builder_.recv(Rank{leader(depth - 1)}, down_tag, landing, all_, {})}};
         }
         builder_.stage("prefixes to ranks");
-        for (; depth < levels_.size(); ++depth) hand_down(depth, before);
+        for (; depth < levels_.size(); ++depth) send_prefixes(depth, before);
         finish_prefix(builder_, collective, before, readers_, {});
         scratch_.reserve(builder_);
         return builder_.finish();
     }
 
   private:
-    /// What the subgroups of a group make up, from the first to each; the leader has it.
+    /// Prefix sums over the subgroups of a group, at its leader.
     struct Sums {
         std::vector<std::int32_t> leaders;  ///< of the subgroups
-        std::vector<Held> until;            ///< contributions of the subgroups up to this one
+        std::vector<Held> until;            ///< inclusive prefix up to this subgroup
     };
 
     const topology::Partition& groups(std::size_t depth) const { return *levels_[depth]; }
     std::int32_t group(std::size_t depth) const { return groups(depth).group_of(self_); }
     std::int32_t leader(std::size_t depth) const { return groups(depth).first(group(depth)); }
-    /// Whether the subgroup of this rank at `depth` (single ranks below the last level) holds the last rank: nobody
-    /// asks for its total.
+    /// Whether the subgroup of this rank at `depth` (single ranks below the last level) contains the last rank: its
+    /// total isn't needed.
     bool ends_all(std::size_t depth) const {
         return depth == levels_.size() ? self_ == job_.size() - 1 : groups(depth).end(group(depth)) == job_.size();
     }
@@ -90,7 +90,7 @@ class Maker {
         return {target, {step}};
     }
 
-    /// The leader of a group takes the totals of its subgroups. Returns the group's own.
+    /// The leader of a group receives and accumulates the totals of its subgroups. Returns the group's total.
     Held add_up(std::size_t depth, const Held& own) {
         sums_.resize(levels_.size());
         Sums& sums = sums_[depth];
@@ -134,8 +134,8 @@ class Maker {
         return made.prefix;
     }
 
-    /// To the leader of each subgroup but the own one: what lies before it.
-    void hand_down(std::size_t depth, const std::optional<Held>& before) {
+    /// Sends the leader of each subgroup but the own one its exclusive prefix.
+    void send_prefixes(std::size_t depth, const std::optional<Held>& before) {
         const Sums& sums = sums_[depth];
         for (std::size_t i = 1; i < sums.leaders.size(); ++i) {
             const Held& until = sums.until[i - 1];
@@ -159,7 +159,7 @@ std::optional<std::string> refuse(const Job& job, const Request&, const Spec& sp
     check_keys(spec, {"level", "between"});
     ScanPattern::parse(spec.find("between").value_or("all"));
     if (!positions_are_ranks(job))
-        return std::string("ranks are scattered over the machine, so that no group holds neighbouring ranks only");
+        return std::string("ranks are scattered over the machine, so groups don't consist of consecutive ranks");
     return std::nullopt;
 }
 

@@ -10,8 +10,8 @@
 //                  0 ──1──► 1    3 ──1──► 2    7 ──1──► 6    4 ──1──► 5
 //
 // De Sensi et al.: "Bine trees: enhancing collective operations by optimizing communication locality", SC 2025. For p
-// that is no power of two, the first members are taken two by two, so that a power of two pairs and single members take
-// part: palmette's, still ceil(lg p) steps.
+// that is no power of two, the first members form pairs, so that a power of two pairs and single members take part:
+// palmette's extension, still ceil(lg p) steps.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct BineButterfly {
     std::int32_t steps() const;
     /// The partner of a member in step 0 <= step < steps(), nearest first.
     std::int32_t partner(std::int32_t member, std::int32_t step) const;
-    /// After the first `steps` steps of an allgather a member holds what 2^steps consecutive members brought, counted
+    /// After the first `steps` steps of an allgather a member holds the contributions of 2^steps consecutive members,
     /// modulo p: the first of them.
     std::int32_t first_held(std::int32_t member, std::int32_t steps) const;
 };

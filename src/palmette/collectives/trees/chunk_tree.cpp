@@ -31,7 +31,7 @@ ChunkTree::Neighbours ChunkTree::of(Position position) const {
     std::int64_t leader = root();
     for (std::size_t depth = 0; depth <= levels_.size(); ++depth) {
         const Interval group = around(position.value, depth);
-        // Who leads a subgroup: whoever leads the group, where that one is inside.
+        // The leader of a subgroup: the group's leader, where that one is inside.
         const auto leader_of = [&](const Interval& subgroup) -> std::int64_t {
             const auto has = [&](std::int64_t p) { return p >= subgroup.first && p < subgroup.end(); };
             if (has(leader)) return leader;
@@ -46,7 +46,7 @@ ChunkTree::Neighbours ChunkTree::of(Position position) const {
             const auto index_of = [&](std::int64_t p) {
                 return inner ? inner->group_of(static_cast<std::int32_t>(p)) : static_cast<std::int32_t>(p);
             };
-            // Subgroups are numbered from the leader's own on, round and round.
+            // Subgroups are numbered from the leader's own on, cyclically.
             const std::int32_t first = index_of(group.first);
             const std::int32_t n = index_of(group.end() - 1) - first + 1;
             const std::int32_t turn = index_of(leader) - first;

@@ -1,4 +1,4 @@
-// One tree in every group for every chunk of a vector, with another leader for each chunk.
+// One tree per group and chunk of a vector, with a different leader for each chunk.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@ namespace palmette::collectives {
 using topology::Job;
 using topology::Position;
 
-/// How chunks are spread over the nodes of a range of positions, and inside of a node over its ranks.
-///  - runs: with fewer ranks than chunks a rank leads several, next to each other; a node's ranks lead ascending runs
+/// How leaders of chunks are distributed over the nodes of a range of positions, and over the ranks of a node.
+///  - runs: with fewer ranks than chunks a rank leads several consecutive ones; a node's ranks lead ascending runs
 ///    of chunks;
-///  - turns: chunk after chunk to the next node, and round by round to the next rank of each.
+///  - turns: round-robin over the nodes, and over the ranks of each node.
 enum class Spread : std::uint8_t { runs, turns };
 
 /// Position that leads chunk `chunk` of `chunks` in a range of positions.
@@ -47,7 +47,7 @@ class ChunkTree {
         std::optional<Position> parent;
         std::vector<Position> children;  ///< ascending
     };
-    /// From arithmetic on the position's own path.
+    /// By arithmetic on the position's own path.
     Neighbours of(Position position) const;
 
   private:

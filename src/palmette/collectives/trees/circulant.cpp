@@ -7,7 +7,7 @@ namespace {
 
 std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
-/// The smallest skip in the greedy decomposition of r into skips: the first block that r sees. q for the root.
+/// The smallest skip in the greedy decomposition of r into skips: the first block that r receives. q for the root.
 std::int32_t base_block(const std::vector<std::int32_t>& skips, std::int32_t r) {
     const auto q = static_cast<std::int32_t>(skips.size()) - 1;
     for (std::int32_t k = q - 1; k >= 0; --k) {
@@ -18,7 +18,7 @@ std::int32_t base_block(const std::vector<std::int32_t>& skips, std::int32_t r) 
 }
 
 /// Walks over sums of skips in descending order and picks, for round 0, 1, ..., the first one from which the block can
-/// have come in time and whose block isn't taken yet.
+/// have arrived in time and whose block isn't assigned yet.
 class Search {
   public:
     Search(const std::vector<std::int32_t>& skips, std::int32_t r)
@@ -29,7 +29,7 @@ class Search {
         unlink(base_);
         limit_ = 2 * std::int64_t{skips.back()};
         walk(0, next_[at(q_ + 1)]);
-        // The root's block is the one that this member sees first.
+        // The root's block is the one that this member receives first.
         for (std::int32_t& block : found_) block = block == q_ ? base_ : block - q_;
     }
     std::vector<std::int32_t> found() && { return std::move(found_); }
@@ -93,14 +93,14 @@ CirculantSchedule circulant_schedule(std::int32_t p, std::int32_t r) {
 
 namespace {
 
-/// Which block a member takes in each round of a broadcast of n blocks, or nothing.
-std::vector<std::optional<std::int32_t>> taken_blocks(const std::vector<std::int32_t>& skips, std::int32_t r,
-                                                      std::int32_t n) {
+/// The block that a member receives in each round of a broadcast of n blocks, or nothing.
+std::vector<std::optional<std::int32_t>> received_blocks(const std::vector<std::int32_t>& skips, std::int32_t r,
+                                                         std::int32_t n) {
     const auto q = static_cast<std::int32_t>(skips.size()) - 1;
     std::vector<std::optional<std::int32_t>> out(at(n - 1 + q));
     if (r == 0) return out;
     const std::vector<std::int32_t> first = circulant_recv_blocks(skips, r);
-    // The last phase is whole, so the first one begins in its middle.
+    // The last phase is complete, so the first one may begin in its middle.
     const std::int32_t skipped = (q - (n - 1) % q) % q;
     bool last = false;
     for (std::int32_t round = 0; round < n - 1 + q; ++round) {
@@ -120,12 +120,12 @@ std::vector<CirculantRound> circulant_broadcast(std::int32_t p, std::int32_t n, 
     const std::vector<std::int32_t> skips = circulant_skips(p);
     const auto q = static_cast<std::int32_t>(skips.size()) - 1;
     std::vector<CirculantRound> out(at(n - 1 + q));
-    const auto mine = taken_blocks(skips, r, n);
+    const auto mine = received_blocks(skips, r, n);
     const std::int32_t skipped = (q - (n - 1) % q) % q;
     for (std::int32_t k = 0; k < q; ++k) {
         const auto to = static_cast<std::int32_t>((std::int64_t{r} + skips[at(k)]) % p);
         const auto from = static_cast<std::int32_t>((std::int64_t{r} + p - skips[at(k)]) % p);
-        const auto theirs = taken_blocks(skips, to, n);
+        const auto theirs = received_blocks(skips, to, n);
         for (std::int32_t round = (k - skipped + q) % q; round < n - 1 + q; round += q)
             out[at(round)] = {to, from, theirs[at(round)], mine[at(round)]};
     }

@@ -8,12 +8,14 @@
 namespace palmette::collectives {
 namespace {
 
-/// Numbers 0..n-1 that are taken away one by one; finds the next one that is left.
-class Left {
+/// Set of numbers 0..n-1 with removal and successor search (union-find with path halving).
+class RemainingSet {
   public:
-    explicit Left(std::int32_t n) : next_(static_cast<std::size_t>(n) + 1) { std::iota(next_.begin(), next_.end(), 0); }
+    explicit RemainingSet(std::int32_t n) : next_(static_cast<std::size_t>(n) + 1) {
+        std::iota(next_.begin(), next_.end(), 0);
+    }
     bool any() { return from(0) + 1 < static_cast<std::int32_t>(next_.size()); }
-    /// The smallest number from `from` on that is left, n where none is.
+    /// The smallest remaining number from `from` on, n where there is none.
     std::int32_t from(std::int32_t from) {
         std::int32_t at = from;
         while (next(at) != at) at = next(at) = next(next(at));
@@ -28,7 +30,7 @@ class Left {
     std::vector<std::int32_t> next_;
 };
 
-/// Of messages inside of nodes, across the outermost level that there is inside.
+/// Costs of intra-node messages, across the outermost level inside of nodes.
 const topology::LevelCosts& costs_inside(const Job& job) {
     const auto& levels = job.levels();
     const std::size_t node_level = *job.find_level("node");
@@ -44,10 +46,10 @@ MessageTimes times_of(const topology::LevelCosts& costs, double bytes, double li
 
 }  // namespace
 
-/// The broadcast between nodes.
-class EarliestArrivalTree::Play {
+/// Event simulation of the broadcast between nodes.
+class EarliestArrivalTree::Simulation {
   public:
-    explicit Play(EarliestArrivalTree& tree)
+    explicit Simulation(EarliestArrivalTree& tree)
         : tree_(tree),
           levels_(tree.job_.levels()),
           node_level_(*tree.job_.find_level("node")),
@@ -57,7 +59,7 @@ class EarliestArrivalTree::Play {
           inside_(tree.times_inside()) {}
 
     void run() {
-        hear(nodes_.group_of(tree_.root_.value), 0);
+        inform(nodes_.group_of(tree_.root_.value), 0);
         while (!free_.empty()) {
             const Free now = free_.top();
             free_.pop();
@@ -76,12 +78,12 @@ class EarliestArrivalTree::Play {
     };
 
     NodeState& state(std::int32_t node) { return tree_.nodes_[static_cast<std::size_t>(node)]; }
-    /// Of nodes.
+    /// Groups of nodes.
     const topology::Partition& groups() const { return levels_[node_level_ - 1].groups; }
 
-    void hear(std::int32_t node, double at_s) {
+    void inform(std::int32_t node, double at_s) {
         left_.take(node);
-        ++heard_;
+        ++informed_;
         if (untouched_.any()) untouched_.take(groups().group_of(nodes_.first(node)));
         const std::int32_t helpers = std::min(tree_.form_.helpers, nodes_.size_of(node) - 1);
         state(node).stops_s.assign(static_cast<std::size_t>(helpers) + 1, 0);
@@ -90,13 +92,13 @@ class EarliestArrivalTree::Play {
 
     void act(const Free& now) {
         NodeState& own = state(now.node);
-        if (heard_ == nodes_.count()) {
+        if (informed_ == nodes_.count()) {
             own.stops_s[static_cast<std::size_t>(now.member)] = now.at_s;
             return;
         }
-        if (now.member == 0 && own.told + 1 < static_cast<Member>(own.stops_s.size())) {
-            ++own.told;
-            free_.push({now.at_s + inside_.busy_s + inside_.link_s + inside_.after_s, now.node, own.told});
+        if (now.member == 0 && own.informed_helpers + 1 < static_cast<Member>(own.stops_s.size())) {
+            ++own.informed_helpers;
+            free_.push({now.at_s + inside_.busy_s + inside_.link_s + inside_.after_s, now.node, own.informed_helpers});
             free_.push({now.at_s + std::max(tree_.busy_s(inside_), inside_.link_s), now.node, 0});
             return;
         }
@@ -108,24 +110,25 @@ class EarliestArrivalTree::Play {
         own.calls.push_back({other, now.member});
         state(other).parent = now.node;
         state(other).parent_caller = now.member;
-        hear(other, own.link_free_s + cost.after_s);
+        inform(other, own.link_free_s + cost.after_s);
         free_.push({std::max(begins_s + tree_.busy_s(cost), own.link_free_s - cost.busy_s), now.node, now.member});
     }
 
     struct Nearest {
         std::int32_t node = 0;
-        std::size_t level = 0;  ///< the outermost one that is crossed
+        std::size_t level = 0;  ///< the outermost level that is crossed
     };
-    /// The nearest node that hasn't heard; where groups go first, one of the nearest group in which nobody has. There
-    /// is one.
+    /// The nearest uninformed node; with groups_first, one of the nearest group without any informed node. There must
+    /// be one.
     Nearest nearest(std::int32_t node) {
         if (untouched_.any())
             if (const auto found = nearest_in(node, groups(), untouched_))
                 return {nodes_.group_of(groups().first(found->node)), found->level};
         return *nearest_in(node, nodes_, left_);
     }
-    /// Of numbered parts of the job, the first that is left of those in the smallest group of any level that has one.
-    std::optional<Nearest> nearest_in(std::int32_t node, const topology::Partition& parts, Left& left) const {
+    /// Of numbered parts of the job: the first remaining one in the smallest group around `node`, of any level, that
+    /// has one.
+    std::optional<Nearest> nearest_in(std::int32_t node, const topology::Partition& parts, RemainingSet& left) const {
         for (std::size_t level = node_level_ + 1; level-- > 0;) {
             const topology::Partition* around = level > 0 ? &levels_[level - 1].groups : nullptr;
             const std::int32_t group = around ? around->group_of(nodes_.first(node)) : 0;
@@ -141,16 +144,16 @@ class EarliestArrivalTree::Play {
     const std::vector<topology::JobLevel>& levels_;
     std::size_t node_level_;
     const topology::Partition& nodes_;
-    Left left_;
-    Left untouched_;  ///< groups of nodes
+    RemainingSet left_;
+    RemainingSet untouched_;  ///< groups without any informed node
     MessageTimes inside_;
-    std::int32_t heard_ = 0;
+    std::int32_t informed_ = 0;
     std::priority_queue<Free, std::vector<Free>, std::greater<>> free_;
 };
 
 EarliestArrivalTree::EarliestArrivalTree(const Job& job, Position root, const EarliestForm& form)
     : job_(job), root_(root), form_(form), nodes_(static_cast<std::size_t>(job.nodes().groups.count())) {
-    Play(*this).run();
+    Simulation(*this).run();
 }
 
 double EarliestArrivalTree::busy_s(const MessageTimes& cost) const {
@@ -165,8 +168,8 @@ MessageTimes EarliestArrivalTree::times_inside() const {
 Position EarliestArrivalTree::position_of(std::int32_t node, Member member) const {
     const topology::Partition& nodes = job_.nodes().groups;
     const std::int32_t first = nodes.first(node);
-    const std::int32_t hears = nodes.group_of(root_.value) == node ? root_.value - first : 0;
-    return {first + (hears + member) % nodes.size_of(node)};
+    const std::int32_t first_informed = nodes.group_of(root_.value) == node ? root_.value - first : 0;
+    return {first + (first_informed + member) % nodes.size_of(node)};
 }
 
 std::vector<EarliestArrivalTree::Member> EarliestArrivalTree::parents_inside(std::int32_t node) const {
@@ -177,10 +180,10 @@ std::vector<EarliestArrivalTree::Member> EarliestArrivalTree::parents_inside(std
     parents[0] = -1;
     using Free = std::pair<double, Member>;
     std::priority_queue<Free, std::vector<Free>, std::greater<>> free;
-    for (Member member = 0; member <= state.told; ++member)
+    for (Member member = 0; member <= state.informed_helpers; ++member)
         free.push({state.stops_s[static_cast<std::size_t>(member)], member});
     double link_free_s = 0;
-    for (Member next = state.told + 1; next < size; ++next) {
+    for (Member next = state.informed_helpers + 1; next < size; ++next) {
         const auto [at_s, member] = free.top();
         free.pop();
         parents[static_cast<std::size_t>(next)] = member;
@@ -200,15 +203,15 @@ TreeNeighbours EarliestArrivalTree::of(Position position) const {
     const Member self = (position.value - position_of(node, 0).value + size) % size;
     const std::vector<Member> parents = parents_inside(node);
     TreeNeighbours out;
-    const auto tell_inside = [&](Member first, Member end) {
+    const auto add_children = [&](Member first, Member end) {
         for (Member member = first; member < end; ++member)
             if (parents[static_cast<std::size_t>(member)] == self)
                 out.children.push_back({position_of(node, member), {}, "node"});
     };
-    tell_inside(1, state.told + 1);
+    add_children(1, state.informed_helpers + 1);
     for (const Call& call : state.calls)
         if (call.caller == self) out.children.push_back({position_of(call.node, 0), {}, "top"});
-    tell_inside(state.told + 1, size);
+    add_children(state.informed_helpers + 1, size);
     if (self > 0)
         out.parent = TreeLink{position_of(node, parents[static_cast<std::size_t>(self)]), {}, "node"};
     else if (state.parent >= 0)
@@ -220,18 +223,18 @@ std::optional<std::string> EarliestArrivalTree::refuse(const Job& job) {
     const std::size_t node_level = *job.find_level("node");
     const topology::Partition& nodes = job.nodes().groups;
     if (nodes.count() > most_nodes)
-        return "it plays all nodes in every rank, at most " + std::to_string(most_nodes) + ", and here are " +
+        return "every rank simulates all nodes, at most " + std::to_string(most_nodes) + ", not " +
                std::to_string(nodes.count());
     const auto unknown = [](const topology::LevelCosts& costs) {
         return costs.latency_s <= 0 || costs.overhead_s <= 0;
     };
-    const auto told = [](const std::string& where) {
+    const auto missing_costs = [](const std::string& where) {
         return "latency and overhead of messages " + where + " are unknown: run `palmette calibrate`";
     };
     for (std::size_t level = 0; level <= node_level; ++level)
         if (job.levels()[level].groups.count() > 1 && unknown(job.levels()[level].costs))
-            return told("between groups of level '" + job.levels()[level].name + "'");
-    if (nodes.largest() > 1 && unknown(costs_inside(job))) return told("inside of nodes");
+            return missing_costs("between groups of level '" + job.levels()[level].name + "'");
+    if (nodes.largest() > 1 && unknown(costs_inside(job))) return missing_costs("inside of nodes");
     return std::nullopt;
 }
 

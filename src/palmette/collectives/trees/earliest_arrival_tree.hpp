@@ -10,33 +10,33 @@
 
 namespace palmette::collectives {
 
-/// What a message costs: its sender, then the link that it leaves through, and then until its receiver has it.
+/// Cost of a message: sender overhead, occupancy of the outgoing link, and remaining time to its arrival.
 struct MessageTimes {
     double busy_s = 0, link_s = 0, after_s = 0;
 };
 
-/// How an EarliestArrivalTree grows.
+/// Parameters of an EarliestArrivalTree.
 struct EarliestForm {
-    /// Ranks of its node that a node's first one tells before any other node: from then on they tell other nodes as
+    /// Ranks of its own node that a node's first rank informs before any other node: they then inform other nodes as
     /// well.
     std::int32_t helpers = 2;
-    /// A group of nodes that nobody in has heard yet goes before further nodes of a group that has.
+    /// Groups of nodes without any informed node go before further nodes of other groups.
     bool groups_first = false;
-    /// The tree will be turned round: messages that are ready together share their receiver's link, and its work on
-    /// them comes after that.
+    /// For reductions: the tree will be reversed. Messages that are ready together share their receiver's link, and its
+    /// work on them comes after that.
     bool to_root = false;
-    /// Of a message: what it keeps links busy for.
+    /// Payload of a message, which occupies links.
     std::int64_t bytes = 0;
 };
 
-/// The tree that comes of playing a broadcast from the root with the costs of the job's levels: overheads keep a rank
-/// from its next message, the capacity of a node's edge and of its memory keeps the whole node, latencies are those of
-/// what a message crosses. Whoever is free tells the nearest node that hasn't heard, and when all have, ranks of its
-/// own node. Turned round in time it is a tree for reductions. "Earliest completing edge first" of Bhat, Raghavendra,
-/// Prasanna, "Efficient collective communication in distributed heterogeneous systems", JPDC 63(3), 2003, for hosts
-/// with several ranks; with equal latencies between nodes it is the postal model's tree.
+/// Tree from simulating a broadcast from the root with the costs of the job's levels: overheads occupy a rank until its
+/// next message, the capacity of a node's edge and of its memory is shared by the whole node, latencies are those of
+/// the outermost level that a message crosses. Every free informed rank sends to the nearest uninformed node, and once
+/// all nodes are informed, to ranks of its own node. Reversed in time it is a reduction tree. "Earliest completing edge
+/// first" of Bhat, Raghavendra, Prasanna, "Efficient collective communication in distributed heterogeneous systems",
+/// JPDC 63(3), 2003, for hosts with several ranks; with equal latencies between nodes it is the postal model's tree.
 ///
-///   two nodes of three ranks, no helpers        0        what 0 tells first is farthest; 1 and 2 hear while 3 waits
+///   two nodes of three ranks, no helpers        0        0 sends to 3, the farthest, first; 1 and 2 receive meanwhile
 ///                                             3  1  2
 ///                                            4 5
 class EarliestArrivalTree {
@@ -45,37 +45,37 @@ class EarliestArrivalTree {
     /// overheads.
     EarliestArrivalTree(const Job& job, Position root, const EarliestForm& form);
 
-    /// Parent and children of one position, children in the order in which they are told. No blocks. Time: its node's
-    /// ranks.
+    /// Parent and children of one position, children in the order in which they are sent to. No blocks. Time: its
+    /// node's ranks.
     TreeNeighbours of(Position position) const;
 
-    /// So many nodes a rank may play.
+    /// Upper bound of the nodes that a rank simulates.
     static constexpr std::int32_t most_nodes = 1024;
-    /// Why the job's costs don't do, or nothing.
+    /// Why the job's costs don't suffice, or nothing.
     static std::optional<std::string> refuse(const Job& job);
 
   private:
-    /// A rank of a node, counted from the one that hears first.
+    /// A rank of a node, numbered from the one that is informed first.
     using Member = std::int32_t;
     struct Call {
-        std::int32_t node = -1;  ///< who is told
+        std::int32_t node = -1;  ///< receiver
         Member caller = 0;
     };
     struct NodeState {
         std::int32_t parent = -1;
         Member parent_caller = 0;
-        Member told = 0;              ///< helpers who have heard
-        double link_free_s = 0;       ///< when the node's edge is
-        std::vector<Call> calls;      ///< to other nodes, in order of time
-        std::vector<double> stops_s;  ///< by member: when it ends telling other nodes
+        Member informed_helpers = 0;  ///< helpers that are informed
+        double link_free_s = 0;       ///< when the node's edge is free
+        std::vector<Call> calls;      ///< sends to other nodes, in order of time
+        std::vector<double> stops_s;  ///< by member: when its last send to another node ends
     };
-    class Play;
+    class Simulation;
 
     MessageTimes times_inside() const;
-    /// After which a rank begins its next message.
+    /// Time until a rank can begin its next message.
     double busy_s(const MessageTimes& cost) const;
     Position position_of(std::int32_t node, Member member) const;
-    /// By member: its parent inside of the node (-1 for the first), as they are told one after the other.
+    /// By member: its parent inside of the node (-1 for the first), in the order of sends.
     std::vector<Member> parents_inside(std::int32_t node) const;
 
     const Job& job_;

@@ -5,7 +5,7 @@
 namespace palmette::collectives {
 namespace {
 
-/// The rank so many places further in its node, in a circle; `places` may be negative.
+/// The rank so many places further in its node, cyclically; `places` may be negative.
 Position moved(const topology::Partition& nodes, Position position, std::int32_t places) {
     const std::int32_t node = nodes.group_of(position.value);
     const std::int32_t size = nodes.size_of(node);
@@ -17,10 +17,10 @@ Position moved(const topology::Partition& nodes, Position position, std::int32_t
 
 TreeNeighbours lane_links(const Job& job, const TopologyTree& tree, Position root, std::int32_t lane, Position self) {
     const topology::Partition& nodes = job.nodes().groups;
-    // In the tree itself every rank stands where the one before it, by `lane` places, is.
+    // This rank has the place in the tree of the rank `lane` places before it.
     const Position place = moved(nodes, self, -lane);
     TreeNeighbours near = tree.of(place);
-    // From the root's place up to the place of its stand-in. Both are in one node.
+    // Path in the tree from the root's place up to that of its stand-in. Both are in one node.
     std::vector<Position> way = {moved(nodes, root, -lane)};
     while (way.back() != root) way.push_back(tree.of(way.back()).parent->peer);
     if (const auto here = std::find(way.begin(), way.end(), place); here != way.end() && way.size() > 1) {

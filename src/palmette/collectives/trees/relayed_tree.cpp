@@ -11,7 +11,7 @@ Position RelayedTree::leader(std::int32_t node) const {
 std::vector<TreeLink> RelayedTree::outside(Position leader) const {
     std::vector<TreeLink> links = tree_.of(leader).children;
     std::erase_if(links, [&](const TreeLink& link) { return node_of(link.peer) == node_of(leader); });
-    // In a star every leader knows its place without looking at all the others.
+    // In a star every leader's index is computed directly, without enumerating the others.
     if (star_)
         std::sort(links.begin(), links.end(),
                   [&](const TreeLink& a, const TreeLink& b) { return a.peer.value < b.peer.value; });

@@ -1,15 +1,15 @@
-// A tree by topology in which a leader leaves messages to other nodes to the ranks of its node.
+// A topology-aware tree in which a leader's inter-node messages are distributed over relay ranks of its node.
 #pragma once
 
 #include "palmette/collectives/trees/topology_tree.hpp"
 
 namespace palmette::collectives {
 
-/// The links of a TopologyTree, but for who sends: what a leader has to tell other nodes' leaders (or to hear from
-/// them) is spread over the first `relays` ranks of its node, the leader last. They have it from the leader first,
-/// inside of the node. So a node starts or takes as many messages at once as it has relays, where one rank alone is
-/// busy with each: a tree of nodes can be as flat as a star. As in Bienz, Olson, Gropp, "Node-aware improvements to
-/// allreduce", ExaMPI 2019, for trees.
+/// The links of a TopologyTree with other senders: a leader's messages to (or from) other nodes' leaders are
+/// distributed over the first `relays` ranks of its node, the leader last. They get the data from the leader first,
+/// inside of the node. So a node starts or receives as many messages at once as it has relays, where a single rank
+/// would serialise their overheads: a tree of nodes can be as flat as a star. As in Bienz, Olson, Gropp, "Node-aware
+/// improvements to allreduce", ExaMPI 2019, for trees.
 ///
 ///   three nodes of two ranks, a star of them, relays=2:   by leaders  0 → 2, 0 → 4, 0 → 1     relayed  0 → 1, 1 → 2, 0
 ///   → 4
@@ -20,17 +20,17 @@ class RelayedTree {
     RelayedTree(const Job& job, const TopologyTree& tree, Position root, std::int32_t relays, bool star)
         : nodes_(job.nodes().groups), tree_(tree), root_(root), relays_(relays), star_(star) {}
 
-    /// Parent and children of one position; children inside of the node first. Time: that of the tree, and links of a
-    /// leader that lead to other nodes.
+    /// Parent and children of one position; children inside of the node first. Time: that of the tree, plus a leader's
+    /// links to other nodes.
     TreeNeighbours of(Position position) const;
 
   private:
     Position leader(std::int32_t node) const;
     std::int32_t node_of(Position position) const { return nodes_.group_of(position.value); }
     std::vector<TreeLink> outside(Position leader) const;
-    /// Who of a node stands for its leader where link `index` to other nodes is concerned.
+    /// The rank of a node that relays its leader's link `index` to other nodes.
     Position relay(Position leader, std::int64_t index) const;
-    /// With what the relays among `positions` hand on, links of their node's leader.
+    /// Adds the links of their node's leader that the relays among `positions` forward.
     plan::Blocks widened(const plan::Blocks& positions, Position leader, const std::vector<TreeLink>& links) const;
 
     const topology::Partition& nodes_;

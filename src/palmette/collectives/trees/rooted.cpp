@@ -30,7 +30,7 @@ std::optional<std::string> refuse_relays(const Job& job, const Spec& spec, const
     const std::size_t node = *job.find_level("node");
     if (std::any_of(levels.begin(), levels.end(), [&](const LevelShape& one) { return one.level == node; }))
         return std::nullopt;
-    return std::string("relays stand for leaders of nodes, and here nodes have none: add node=SHAPE");
+    return std::string("relays need leaders of nodes, and here nodes have none: add node=SHAPE");
 }
 
 TreeNeighbours relayed_links(const Job& job, Position position, Position root, std::vector<LevelShape> levels,

@@ -23,7 +23,7 @@ EarliestForm earliest_form(const Spec& spec) {
     return form;
 }
 
-/// So many that the slices of all of them have tags.
+/// Upper bound, so that the slices of all lanes have tags.
 constexpr std::int32_t most_lanes = 16;
 static_assert(most_slices % most_lanes == 0);
 
@@ -45,7 +45,7 @@ std::uint16_t default_slices(const Request& request) {
     return static_cast<std::uint16_t>(std::clamp<std::int64_t>(slices, 1, most_slices));
 }
 
-/// Trees in which a rank sends no more than a few vectors are there for pipelining.
+/// Trees with bounded fan-out are pipelined by default.
 std::uint16_t flat_slices(const Request& request, const Spec& spec) {
     const bool pipelined = spec.name == "chain" || spec.name == "k_ary";
     return pipelined && !spec.find("segment") ? default_slices(request) : slices_of(request, spec);
@@ -91,7 +91,7 @@ void check_tree_keys(const Request& request, const Spec& spec, std::vector<std::
 
 std::optional<std::string> refuse_order(const Job& job, const Request& request, const Spec& spec) {
     if (!request.ordered || in_order_of_ranks(request, spec) || in_rank_order(job)) return std::nullopt;
-    return "the operation needs the order of ranks, which isn't that of the machine here: say order=rank";
+    return "the operation isn't commutative and topology order isn't rank order here: use order=rank";
 }
 
 }  // namespace
@@ -221,14 +221,14 @@ std::optional<std::string> refuse_topology_vector(const Job& job, const Request&
     if (request.collective == plan::Collective::bcast) keys.emplace_back("lanes");
     check_tree_keys(request, spec, keys, &job);
     check_single_copy(spec);
-    if (lanes_of(spec) > 1 && relays_of(spec) > 1) return "lanes and relays both choose who sends: give one of them";
+    if (lanes_of(spec) > 1 && relays_of(spec) > 1) return "lanes and relays both choose the senders: give one of them";
     check_topology_form(job, request, spec);
     if (const auto reason = refuse_relays(job, spec, topology_form(job, request, spec).levels)) return reason;
     if (request.ordered && relays_of(spec) > 1)
-        return "the operation needs the order of ranks, and relays hear from nodes that aren't next to theirs: leave "
+        return "the operation isn't commutative, and relays receive from nodes that aren't adjacent to theirs: leave "
                "out relays";
     if (request.ordered && !in_rank_order(job))
-        return "the operation needs the order of ranks, which isn't that of the machine here: use an algorithm with "
+        return "the operation isn't commutative and topology order isn't rank order here: use an algorithm with "
                "order=rank";
     return std::nullopt;
 }
@@ -245,7 +245,7 @@ std::optional<std::string> refuse_earliest_vector(const Job& job, const Request&
     check_tree_keys(request, spec, {"helpers", "first", "segment"});
     spec.size("segment", 0);
     earliest_form(spec);
-    if (request.ordered) return "a tree that grows as it is quickest doesn't combine in the order of ranks";
+    if (request.ordered) return "an earliest-arrival tree doesn't combine in the order of ranks";
     return EarliestArrivalTree::refuse(job);
 }
 
@@ -288,12 +288,12 @@ Program bcast_along(const Job& job, Rank rank, const Spec& spec, const RootedTre
 
 namespace {
 
-/// Children in the order in which they are combined: those that have least below them first.
+/// Children in the order in which they are combined: smallest subtrees first.
 std::vector<const TreeLink*> combining_order(const RootedTree& tree) {
     std::vector<const TreeLink*> out;
     for (auto child = tree.neighbours.children.rbegin(); child != tree.neighbours.children.rend(); ++child)
         out.push_back(&*child);
-    // On each side the nearest neighbours first, so that what is combined is always a run of positions.
+    // On each side the nearest neighbours first, so that the partial result always covers an interval of positions.
     if (tree.keeps_order)
         std::stable_sort(out.begin(), out.end(), [&](const TreeLink* a, const TreeLink* b) {
             return std::abs(a->peer.value - tree.self.value) < std::abs(b->peer.value - tree.self.value);
@@ -301,12 +301,12 @@ std::vector<const TreeLink*> combining_order(const RootedTree& tree) {
     return out;
 }
 
-/// Where children's vectors land. Layer 0 of a rank other than the root also keeps what is combined so far.
+/// Receive buffers for children's vectors. Layer 0 of a rank other than the root also accumulates the partial result.
 class Landing {
   public:
     Landing(plan::ProgramBuilder& builder, const Request& request, const std::vector<const TreeLink*>& children,
             bool root) {
-        // Large vectors wait at their senders while two are combined; small ones all land at once.
+        // Large vectors are double-buffered: further ones wait at their senders; small ones are all received at once.
         const std::int64_t window =
             std::clamp<std::int64_t>((256 << 10) / std::max<std::int64_t>(request.block_bytes, 1), 2, 64);
         const std::size_t base = root ? 0 : 1;
@@ -322,7 +322,7 @@ class Landing {
         freed_.resize(count);
     }
     plan::Buffer buffer(std::size_t child) const { return plan::scratch_layer(layers_[child]); }
-    /// What the landing of a child has to wait for: whoever was there before.
+    /// Dependencies of a child's receive: the reader of the buffer's previous contents.
     std::vector<plan::StepId> waits(std::size_t child) const { return freed_[layers_[child]]; }
     void free(std::size_t child, plan::StepId reader) { freed_[layers_[child]] = {reader}; }
     void next_slice() { std::fill(freed_.begin(), freed_.end(), std::vector<plan::StepId>()); }

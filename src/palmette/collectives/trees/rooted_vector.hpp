@@ -1,11 +1,11 @@
-// What bcast and reduce have in common: a tree over all ranks and the slices in which one vector flows along it.
+// Common part of bcast and reduce: a tree over all ranks, and the slices in which one vector is pipelined along it.
 #pragma once
 
 #include "palmette/collectives/trees/rooted.hpp"
 
 namespace palmette::collectives {
 
-/// A tree by topology as a specification says it, the same on all ranks.
+/// A topology-aware tree as specified, the same on all ranks.
 struct TopologyForm {
     std::vector<LevelShape> levels;  ///< outermost first
     TreeShape top;
@@ -15,8 +15,8 @@ struct TopologyForm {
 /// Keys LEVEL=SHAPE (a level inside of the node may be `shared`, which means linear where Request::shared_memory is
 /// false), inside=SHAPE for the level of nodes and those inside of them that have none of their own, top=SHAPE,
 /// segment=SIZE. Where no level is named:
-///  - below 32 KB every level has leaders, in stars of up to 8 members and binomial trees of more: few messages wait
-///    for each other;
+///  - below 32 KB every level has leaders, in stars of up to 8 members and binomial trees of more: a short
+///    critical path;
 ///  - from 32 KB on a chain runs over up to 16 nodes, so that every link carries the vector once; with more nodes every
 ///    level is a chain of up to 8 members or a tree of two children each. The vector flows in 16 slices of 4 to 64 KB,
 ///    or more slices of larger vectors.
@@ -30,12 +30,12 @@ std::int32_t members_of(const Job& job, std::size_t level);
 /// A star of up to 8 members, a binomial tree of more.
 TreeShape small_shape(std::int32_t members);
 
-/// True when positions count as ranks do, so that what keeps the order of positions keeps that of ranks. Costs p
-/// look-ups where it is true: asked only for operations that don't commute.
+/// True when positions equal ranks, so that keeping the order of positions keeps that of ranks. O(p) where it is true:
+/// call it only for noncommutative operations.
 bool in_rank_order(const Job& job);
 
-/// linear, k_nomial:radix, k_ary:radix and chain, by the name in the spec, with keys order and segment. The order of
-/// ranks is taken where a request must keep it and the spec doesn't say anything else.
+/// linear, k_nomial:radix, k_ary:radix and chain, by the name in the spec, with keys order and segment. Rank order is
+/// the default where a request is ordered.
 RootedTree flat_vector_tree(const Job& job, Rank rank, const Request& request, const Spec& spec);
 RootedTree topology_vector_tree(const Job& job, Rank rank, const Request& request, const Spec& spec);
 /// Keys order and segment.
@@ -48,16 +48,15 @@ std::optional<std::string> refuse_flat_vector(const Job& job, const Request& req
 std::optional<std::string> refuse_topology_vector(const Job& job, const Request& request, const Spec& spec);
 std::optional<std::string> refuse_bine_vector(const Job& job, const Request& request, const Spec& spec);
 std::optional<std::string> refuse_earliest_vector(const Job& job, const Request& request, const Spec& spec);
-/// Slices for trees that take turns: rounded up to whole rounds, as far as there are tags.
+/// Slices for lanes used round-robin: rounded up to whole rounds, as far as there are tags.
 std::uint16_t whole_rounds(std::int64_t slices, std::int64_t trees);
 std::int64_t one_tag_a_slice(const Job& job, const Request& request, const Spec& spec);
 
-/// The root's vector to everybody. A slice goes on as soon as it has come, and key window=W allows it.
+/// Broadcasts the root's vector. A slice is forwarded as soon as it has arrived and key window=W allows it.
 Program bcast_along(const Job& job, Rank rank, const Spec& spec, const RootedTree& tree);
 
-/// Everybody's vector, combined, to the root. A rank combines its own with its children's in a fixed order, the nearest
-/// first, so the result doesn't depend on who comes when; with tree.keeps_order the operands stand in the order of
-/// positions.
+/// Reduces all vectors to the root. A rank combines its own with its children's in a fixed order, the nearest first, so
+/// the result doesn't depend on arrival order; with tree.keeps_order operands are combined in the order of positions.
 Program reduce_along(const Job& job, Rank rank, const Request& request, const RootedTree& tree);
 
 }  // namespace palmette::collectives

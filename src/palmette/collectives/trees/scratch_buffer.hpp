@@ -1,4 +1,4 @@
-// Scratch that a program needs, collected while its steps are made.
+// Collects the scratch blocks that a program needs while its steps are generated.
 #pragma once
 
 #include <vector>
@@ -7,13 +7,13 @@
 
 namespace palmette::collectives {
 
-/// The same blocks may be asked for several times, by slices or chunks that share them; `reserve` names each once.
+/// The same blocks may be requested several times, by slices or chunks that share them; `reserve` allocates each once.
 class ScratchBuffer {
   public:
     void need(plan::Buffer layer, const plan::Blocks& blocks) {
         if (layers_.size() <= plan::layer_of(layer)) layers_.resize(plan::layer_of(layer) + 1);
         auto& list = layers_[plan::layer_of(layer)];
-        // Slices ask for the same again and again.
+        // Slices request the same blocks repeatedly.
         if (!list.empty() && blocks.intervals().size() == 1 && list.back() == blocks.intervals().front()) return;
         list.insert(list.end(), blocks.intervals().begin(), blocks.intervals().end());
     }

@@ -7,8 +7,7 @@ namespace palmette::collectives {
 using plan::Blocks;
 using plan::Interval;
 
-/// The subgroups of a group in the order in which one tree numbers them: a few runs of neighbours, upwards or
-/// downwards.
+/// The subgroups of a group in the order in which one tree numbers them: a few intervals, ascending or descending.
 class TopologyTree::Members {
   public:
     void add(std::int32_t first, std::int32_t count, std::int32_t step = 1) {
@@ -33,7 +32,7 @@ class TopologyTree::Members {
         }
         return -1;
     }
-    /// Subgroups lowest..highest for each run of a subtree.
+    /// Subgroups lowest..highest for each interval of a subtree.
     template <class Visit>
     void for_each_run(SubTree tree, const Visit& visit) const {
         std::int32_t before = 0;
@@ -174,7 +173,7 @@ TreeNeighbours TopologyTree::of(Position position) const {
             if (const auto parent = shape.parent(*me, members.size()))
                 out.parent = link(members, *parent, shape.subtree(*me, members.size()));
         }
-        // A star is served from afar to near: what must cross the slow outer links is under way first.
+        // A star's farthest members are served first, so that messages over slow outer links start earliest.
         if (shape.is_star())
             std::stable_sort(out.children.begin() + static_cast<std::ptrdiff_t>(before), out.children.end(),
                              [&](const TreeLink& a, const TreeLink& b) {

@@ -1,4 +1,4 @@
-// One tree over all ranks, put together from a small tree in every group of every chosen level.
+// A topology-aware (hierarchical) tree over all ranks, composed of a small tree in every group of every chosen level.
 #pragma once
 
 #include <optional>
@@ -24,8 +24,8 @@ struct LevelShape {
 struct TreeLink {
     Position peer;
     plan::Blocks blocks;
-    std::string stage;    ///< the level inside which the link runs, "top" above all
-    bool shared = false;  ///< through the memory of their node
+    std::string stage;    ///< the level inside of which the link is, "top" above all
+    bool shared = false;  ///< through shared memory
 };
 
 struct TreeNeighbours {
@@ -34,12 +34,12 @@ struct TreeNeighbours {
         children;  ///< outermost level first; within a level the largest subtree first, in a star the farthest
 };
 
-/// How the members of a group with the root are numbered, where the root is in the middle; every other group counts
-/// from its first member on.
-///  - nested: the root's subgroup, then the rest of the smallest group of any level round it, and so on outwards: a
+/// How the members of a group with the root are numbered, where the root is in the middle; every other group is
+/// numbered from its first member on.
+///  - nested: the root's subgroup, then the rest of the smallest group of any level around it, and so on outwards: a
 ///    chain leaves no group twice;
 ///  - sides: two trees, one over the root and what comes after it and one, in the other direction, over the root and
-///    what comes before it. Every subtree is a run of neighbours, so that a reduction can keep the order of positions.
+///    what comes before it. Every subtree is an interval, so that a reduction can keep the order of positions.
 enum class Numbering : std::uint8_t { nested, sides };
 
 /// A tree over the positions first..first+count-1, rooted anywhere. Every group of a chosen level has one leader: the
@@ -54,7 +54,7 @@ class TopologyTree {
     TopologyTree(const Job& job, plan::Interval range, Position root, std::vector<LevelShape> levels, TreeShape top,
                  Numbering numbering = Numbering::nested);
 
-    /// Parent and children of one position, from arithmetic on its own path: O(levels * (log groups + own children)).
+    /// Parent and children of one position, by arithmetic on its own path: O(levels * (log groups + own children)).
     TreeNeighbours of(Position position) const;
 
   private:

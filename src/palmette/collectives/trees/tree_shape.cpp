@@ -30,7 +30,7 @@ std::optional<std::int32_t> radix_after(std::string_view name, std::string_view 
     return radix;
 }
 
-/// Part `part` of what is below the root of a k-ary subtree.
+/// Child subtree `part` of the root of a k-ary subtree.
 SubTree part_below(SubTree tree, std::int64_t parts, std::int64_t part) {
     const std::int64_t rest = tree.count - 1;
     const std::int64_t begin = rest * part / parts;
@@ -39,8 +39,8 @@ SubTree part_below(SubTree tree, std::int64_t parts, std::int64_t part) {
 }
 std::int64_t parts_of(SubTree tree, std::int32_t radix) { return std::min<std::int64_t>(radix, tree.count - 1); }
 
-/// Children of a postal tree's root: who gets the j-th message leads as many as that one can reach in the time that is
-/// left then.
+/// Children of a postal tree's root: the receiver of the j-th message gets a subtree as large as it can reach in the
+/// remaining time.
 std::vector<SubTree> postal_parts(SubTree tree, std::int32_t latency) {
     std::vector<std::int64_t> reach{1};
     while (reach.back() < tree.count) {
@@ -70,7 +70,7 @@ std::pair<SubTree, std::int32_t> locate_postal(std::int32_t member, std::int32_t
     return {tree, above};
 }
 
-/// The k-ary subtree of a member and the member above it, by walking down from the root: log_k n turns, one for a
+/// The k-ary subtree of a member and the member above it, by walking down from the root: log_k n iterations, one for a
 /// chain.
 std::pair<SubTree, std::int32_t> locate(std::int32_t member, std::int32_t n, std::int32_t radix) {
     if (radix == 1) return {{member, n - member}, member - 1};

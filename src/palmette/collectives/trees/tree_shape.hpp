@@ -1,4 +1,5 @@
-// Trees over members 0..n-1 with member 0 as the root, as pure arithmetic on one member.
+// Tree shapes (linear, k-nomial, k-ary, postal, chain) over members 0..n-1, rooted at 0, as pure arithmetic on one
+// member.
 //
 //   linear, n = 8        0                binomial = k_nomial.2, n = 8       0
 //            1 2 3 4 5 6 7                                                4  2  1
@@ -9,7 +10,7 @@
 //                     1     4
 //                    2 3   5 6
 //                            7
-//   postal.2, n = 8      0           (N(t) = N(t-1) + N(t-2): who has heard goes on telling others, one a step)
+//   postal.2, n = 8      0           (N(t) = N(t-1) + N(t-2): informed members keep sending, one message per step)
 //                    1   4  6 7
 //                    2 3 5
 #pragma once
@@ -30,16 +31,16 @@ struct SubTree {
 
 /// Nomial with radix 0: linear, all others are children of the root. With radix k >= 2: the k-nomial tree (binomial for
 /// 2), in which a member's parent is its number with the last non-zero digit in base k set to zero: fewest hops for
-/// small vectors. Ary with radix k >= 1: the k-ary tree, in which everybody has at most k children with subtrees as
-/// equal as can be (a chain for 1): what a member sends doesn't grow with n, so that segments flow through. Postal with
-/// radix L: the tree that reaches n members first where a message arrives L times as late as its sender can begin the
-/// next one (Bar-Noy, Kipnis, Mathematical Systems Theory 27(5), 1994); binomial for 1.
+/// small vectors. Ary with radix k >= 1: the k-ary tree, in which every member has at most k children with subtrees as
+/// equal as possible (a chain for 1): bounded fan-out, for pipelining of segments. Postal with radix L: the tree that
+/// reaches n members first where a message arrives L times as late as its sender can begin the next one (Bar-Noy,
+/// Kipnis, Mathematical Systems Theory 27(5), 1994); binomial for 1.
 struct TreeShape {
     enum class Kind : std::uint8_t { nomial, ary, postal };
 
     std::int32_t radix = 0;
     Kind kind = Kind::nomial;
-    bool shared = false;  ///< the members, ranks of one node, read the root's memory or the root theirs: no messages
+    bool shared = false;  ///< through shared memory: ranks of one node read the root's memory, or the root theirs
 
     /// linear, binomial, k_nomial.K, k_ary.K, postal.K, chain or, where `with_shared`, shared. Throws base::Error
     /// naming the text.

@@ -15,7 +15,7 @@ using plan::Request;
 using topology::Job;
 using topology::JobLevel;
 
-/// Share of a capacity that `senders` ranks use which are bound to `ports` ports one after the other.
+/// Share of the capacity that `senders` ranks can use when they are bound round robin to `ports` ports.
 double share_of_ports(std::int64_t senders, std::int64_t ports) {
     return static_cast<double>(senders) / static_cast<double>(ports * ((senders + ports - 1) / ports));
 }
@@ -29,7 +29,7 @@ class Terms {
             if (!job.find_level(level)) base::fail("ports: the job has no level '", level, "'");
             if (ports < 1) base::fail("ports: level '", level, "' needs at least one port, not ", ports);
         }
-        if (options.at_once < 0) base::fail("messages at once: a rank can't have ", options.at_once, " under way");
+        if (options.at_once < 0) base::fail("messages at once: a rank can't have ", options.at_once, " in flight");
     }
 
     std::vector<EdgeTerm> edges(const JobLevel& level) const {
@@ -84,14 +84,14 @@ class Terms {
         out.crossed = is_crossed(index) && (is_barrier() || bytes_out + bytes_in > 0);
         if (out.worst.group >= 0 && !level.names.empty())
             out.worst.name = level.names[static_cast<std::size_t>(out.worst.group)];
-        out.together_bytes = together(out.groups, std::max(bytes_out, bytes_in));
+        out.together_bytes = aggregate_bytes(out.groups, std::max(bytes_out, bytes_in));
         if (out.unknown > 0 || out.groups < 2) return out;
         out.together_bytes_per_s = capacities;
         out.together_s = out.together_bytes / capacities;
         return out;
     }
 
-    double together(std::int64_t groups, double leaving) const {
+    double aggregate_bytes(std::int64_t groups, double leaving) const {
         const auto each = static_cast<double>(groups - 1) * static_cast<double>(crossing_.total());
         switch (request_.collective) {
             case Collective::allreduce:
@@ -120,8 +120,7 @@ class Terms {
         return groups.size_of(groups.group_of(root)) < parent_size;
     }
 
-    /// The smallest latency and overhead between members; nothing where one of them is unknown, so that nothing follows
-    /// from it.
+    /// The smallest latency and overhead between members; nothing where a latency is unknown, so that no bound follows.
     struct Smallest {
         double latency_s = 0, overhead_s = 0;
         bool overhead_known = true;
@@ -152,7 +151,7 @@ class Terms {
         const std::size_t levels = options_.messages_only ? job_.levels().size() : nodes + 1;
         const bool inside = options_.messages_only && !job_.levels().back().groups.all_single();
         const std::optional<Smallest> least = smallest(levels, inside);
-        // Who has nothing to say or to get needn't hear.
+        // A rank with an empty block need not communicate.
         if (out.members < 2 || !least || !(is_barrier() || crossing_.all_move())) return out;
         out.latency_s = least->latency_s;
         if (options_.at_once > 0)
@@ -166,12 +165,12 @@ class Terms {
         }
         if (options_.messages_only) out.spread_s = spread();
         if (out.at_once > 0)
-            for (std::int64_t heard = 1; heard < out.members; heard *= out.at_once + 1) ++out.rounds;
+            for (std::int64_t informed = 1; informed < out.members; informed *= out.at_once + 1) ++out.rounds;
         out.seconds = std::max(out.rounds * out.latency_s, out.spread_s);
         return out;
     }
 
-    /// What both ends of a message are busy for, as far as overheads are known.
+    /// The gaps at both ends of a message, as far as overheads are known.
     MessageEnds ends() const {
         if (options_.ends) return *options_.ends;
         const auto& levels = job_.levels();
@@ -190,7 +189,7 @@ class Terms {
         const bool rooted = plan::is_rooted(request_.collective);
         const bool from = request_.collective != Collective::gather && request_.collective != Collective::reduce;
         const bool to = request_.collective != Collective::bcast && request_.collective != Collective::scatter;
-        // Of a scan, the first rank's contribution goes to all, and the last one gets that of all.
+        // In a scan, the first rank's contribution goes to all ranks, and the last rank depends on all contributions.
         const topology::Rank source = rooted ? request_.root : topology::Rank{0};
         const topology::Rank target = rooted ? request_.root : topology::Rank{job_.size() - 1};
         return std::max(from ? spread_s(job_, job_.position_of(source), send) : 0,
@@ -236,7 +235,7 @@ class Terms {
             const EdgeTerm& worst = level.worst;
             take({worst.seconds, "link", level.level, worst.group, worst.name, worst.outwards,
                   std::max(worst.traffic.out, worst.traffic.in), worst.capacity_bytes_per_s});
-            // Of what other collectives add up, an average over edges, the slowest edge is never the weaker bound.
+            // For other collectives the sum is an average over edges, so the slowest edge is never the weaker bound.
             if (!in_network && request_.collective == Collective::allreduce)
                 take({level.together_s,
                       "links",

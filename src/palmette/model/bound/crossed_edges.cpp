@@ -33,7 +33,7 @@ void CrossedEdges::absorb(const CrossedEdges& other) {
 
 void CrossedEdges::settle(const RoundOrder& order, std::int32_t place, std::int32_t count) {
     least_s_ = std::max({least_s_, latency_s_, copy_s_});
-    if (!order.world()) groups_.clear();  // nobody could tell whose bytes belong together
+    if (!order.world()) groups_.clear();  // no machine: bytes can't be assigned to groups
     for (auto at = groups_.begin(); at != groups_.end();) {
         const auto& [level, group] = at->first;
         const topology::JobLevel& edges = order.world()->levels()[static_cast<std::size_t>(level)];

@@ -1,5 +1,5 @@
-// Bytes that calls took across the machine's edges, where each rank knows its own messages only: added up when the job
-// ends.
+// Lower bound on the time of irregular calls, from bytes across the machine's edges: each rank only knows its own
+// messages, so they are summed up over ranks when the job ends.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 
 namespace palmette::model {
 
-/// All ranks' positions in the world's tree, from that of rank 0 on, round to it again: in this order counts of groups
-/// come together early.
+/// Topology order of the world, rotated to begin with rank 0: in this order the ranks of a group are combined early in
+/// a reduction.
 class RoundOrder {
   public:
-    /// `world` may be null, where nothing is known of the machine; then it is the order of ranks.
+    /// `world` may be null, where the machine is unknown; then it is rank order.
     RoundOrder(const topology::Job* world, std::int32_t ranks) : world_(world), ranks_(ranks) {
         if (world) first_ = world->position_of({0}).value;
     }
@@ -27,7 +27,7 @@ class RoundOrder {
         return world_ ? world_->rank_at({(place + first_) % ranks_}).value : place;
     }
     const topology::Job* world() const { return world_; }
-    /// Whether all of a group is among `count` places from `place` on.
+    /// Whether the whole group lies within the `count` places from `place` on.
     bool covers(std::int32_t place, std::int32_t count, const topology::Partition& groups, std::int32_t group) const {
         if (count == ranks_) return true;
         const std::int32_t begin = (groups.first(group) - first_ + ranks_) % ranks_;
@@ -40,17 +40,19 @@ class RoundOrder {
     std::int32_t first_ = 0;
 };
 
-/// Of one kind of calls. Holds each group's bytes only until those of all its ranks are there.
+/// Accumulates one kind of calls. Keeps the bytes of a group only until all of its ranks are included.
 class CrossedEdges {
   public:
-    /// One call of the rank `world_rank`; `job` is that of the communicator, whose levels are among the world's.
+    /// Adds one call of the rank `world_rank`; `job` is that of the communicator, whose levels are a subset of the
+    /// world's.
     void add(const OwnMessages& messages, const topology::Job& job, const topology::Job& world,
              topology::Rank world_rank);
     void absorb(const CrossedEdges& other);
-    /// Turns bytes of the groups that `count` places from `place` on hold into the time that their edges need.
+    /// Converts the bytes of the groups completely within the `count` places from `place` on to the time of their
+    /// edges.
     void settle(const RoundOrder& order, std::int32_t place, std::int32_t count);
 
-    /// The calls of this kind, one after the other, can't have taken less than this; 0: nothing is known.
+    /// Lower bound on the total time of the calls of this kind; 0: unknown.
     double seconds() const { return least_s_; }
     bool empty() const { return groups_.empty() && least_s_ <= 0 && latency_s_ <= 0 && copy_s_ <= 0; }
 
@@ -59,7 +61,7 @@ class CrossedEdges {
 
   private:
     std::map<std::pair<std::int32_t, std::int32_t>, Traffic> groups_;  ///< by level of the world, and group
-    double latency_s_ = 0, copy_s_ = 0;  ///< of this rank's calls; of several ranks the largest
+    double latency_s_ = 0, copy_s_ = 0;  ///< sums over this rank's calls; over several ranks the maximum
     double least_s_ = 0;
 };
 

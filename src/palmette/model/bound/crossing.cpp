@@ -107,7 +107,7 @@ std::vector<Traffic> Crossing::of_groups(const topology::Partition& groups) cons
         for (std::int32_t g = 0; g < count; ++g) out[static_cast<std::size_t>(g)] = of(groups.first(g), groups.end(g));
         return out;
     }
-    // One walk over the ranks ends every run of every group: group by group it would take ranks times groups.
+    // One pass over the ranks finds the runs of all groups: group by group it would take O(ranks x groups).
     const auto group_of = [&](std::int32_t rank) {
         return static_cast<std::size_t>(groups.group_of(job_.position_of({rank}).value));
     };
@@ -144,7 +144,7 @@ Traffic Crossing::prefixes(std::int32_t first, std::int32_t end) const {
         const std::int32_t position = job_.position_of({rank}).value;
         return first <= position && position < end;
     };
-    // A run ends where the side changes, and then has a rank of the other side behind it.
+    // A run ends where the side changes, and is then followed by a rank of the other side.
     Traffic runs;
     bool inside = is_inside(0);
     for (std::int32_t rank = 1; rank < job_.size(); ++rank) {

@@ -1,4 +1,4 @@
-// What must cross the edge between one group of ranks and the rest, whatever the plan.
+// Cut bound: the bytes that must cross the edge between one group of ranks and the rest, whatever the plan.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,13 @@
 
 namespace palmette::model {
 
-/// Bytes, each direction apart.
+/// Bytes per direction.
 struct Traffic {
     std::int64_t out = 0;
     std::int64_t in = 0;
 };
 
-/// Answers for every group of a job. With s of p ranks in the group, blocks of m bytes and vectors of n:
+/// For any group of a job. With s of p ranks in the group, blocks of m bytes and vectors of n:
 ///
 ///     collective       out of the group                  into the group
 ///     gather           s m if the root is outside        (p-s) m if it is inside
@@ -29,30 +29,29 @@ struct Traffic {
 ///                      with a rank outside behind it     with a rank inside behind it
 ///     barrier          0                                 0
 ///
-/// A run is as many consecutive ranks as possible on the same side. From all prefixes of the ranks inside, and what
-/// these contribute, the sum of each such run outside follows (for an operation with inverses, such as the sum of
-/// integers), so that much has to come in.
+/// A run is a maximal sequence of consecutive ranks on the same side. The prefixes and contributions of the ranks
+/// inside determine the sum of each such run outside (for an operation with inverses, such as the sum of integers), so
+/// at least that many bytes must enter.
 class Crossing {
   public:
     /// `block_bytes` as in bound(). `job` must outlive this. Throws base::Error on a list of another length and on a
     /// root outside of the job.
     Crossing(const plan::Job& job, const plan::Request& request, std::vector<std::int64_t> block_bytes);
 
-    /// For the group of positions first to end - 1. Where it isn't all ranks or none; else nothing crosses.
+    /// For the group of positions first to end - 1; zero for all ranks or none.
     Traffic of(std::int32_t first, std::int32_t end) const;
 
-    /// For every group of a partition of all positions, in time that grows with groups and ranks only.
+    /// For every group of a partition of all positions, in time O(groups + ranks).
     std::vector<Traffic> of_groups(const topology::Partition& groups) const;
 
-    /// All blocks of gather, scatter, allgather and reduce_scatter; the vector of the others.
+    /// Bytes of all blocks of gather, scatter, allgather and reduce_scatter; of the vector of the others.
     std::int64_t total() const { return total_; }
 
     /// No block is empty.
     bool all_move() const;
     /// All blocks have one length.
     bool even() const { return given_.size() == 1; }
-    /// What a rank of gather, scatter, allgather or reduce_scatter has or gets, or what a rank of alltoall sends to
-    /// itself.
+    /// A rank's block of gather, scatter, allgather or reduce_scatter, or what a rank of alltoall sends to itself.
     std::int64_t block_of(plan::Rank rank) const;
 
   private:
@@ -65,7 +64,7 @@ class Crossing {
     std::int32_t root_ = 0;  ///< position
     std::vector<std::int64_t> given_;
     std::int64_t total_ = 0;
-    std::vector<std::int64_t> until_;  ///< sums of blocks by position, where they differ
+    std::vector<std::int64_t> until_;  ///< prefix sums of blocks by position, where they differ
 };
 
 }  // namespace palmette::model

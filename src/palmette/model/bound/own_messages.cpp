@@ -24,8 +24,8 @@ Traffic between(const Job& job, std::int32_t first, std::int32_t end, const Leng
 OwnMessages own_messages(const Job& job, topology::Rank rank, const Lengths& sent, const Lengths& received) {
     OwnMessages out;
     Traffic leaving;
-    std::int32_t first = 0, end = job.size();  // the group that all of them have in common with this rank so far
-    // With those who are in that group, but not in the one from `from` to `to`.
+    std::int32_t first = 0, end = job.size();  // the innermost group visited so far
+    // Adds messages with peers in that group, but outside of the positions `from` to `to`.
     const auto leave = [&](std::int32_t from, std::int32_t to, double latency_s) {
         const Traffic before = between(job, first, from, sent, received), after = between(job, to, end, sent, received);
         const Traffic both{before.out + after.out, before.in + after.in};

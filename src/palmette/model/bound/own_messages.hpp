@@ -1,5 +1,5 @@
-// What one rank's own messages take across the edges between groups: all that it knows where ranks don't know each
-// other's lengths.
+// Traffic of one rank's own messages across the edges of groups: all it knows in v and w collectives, where ranks don't
+// know each other's lengths.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,16 @@
 
 namespace palmette::model {
 
-/// Of one rank in one exchange. What all ranks of a group send across its edge, added up, is what Crossing tells of
-/// alltoall with lengths by pair.
+/// One rank in one call. Summed up over the ranks of a group it equals the result of Crossing for an alltoall with
+/// lengths by pair.
 struct OwnMessages {
     std::vector<Traffic>
-        levels;  ///< by level of the job: what it sends out of its group, and what comes into it for this rank
-    double latency_s = 0;  ///< of the farthest rank with which it exchanges a byte; 0: none, or unknown
-    double copy_s = 0;     ///< of what it sends to itself; 0 where the machine tells no rate
+        levels;  ///< by level of the job: bytes that it sends out of its group, and that enter it for this rank
+    double latency_s = 0;  ///< of the farthest rank with which it exchanges data; 0: none, or unknown
+    double copy_s = 0;     ///< copy time of what it sends to itself; 0 where the rate is unknown
 };
 
-/// `sent` and `received` tell bytes by the other rank. Time: ranks and levels.
+/// `sent` and `received` give bytes by peer. Time: O(ranks + levels).
 OwnMessages own_messages(const topology::Job& job, topology::Rank rank,
                          const std::function<std::int64_t(std::int32_t)>& sent,
                          const std::function<std::int64_t(std::int32_t)>& received);

@@ -7,18 +7,19 @@
 namespace palmette::model {
 namespace {
 
-/// Costs in steps of time, rounded down.
+/// Costs in discrete time steps, rounded down.
 struct Steps {
     int gap, latency;
 };
 
-/// What counts: nodes of which some rank has heard, and ranks.
+/// Weights of the objective: nodes with an informed rank, and informed ranks.
 struct Weights {
     int node, rank;
 };
 
-/// What counts at most in the time left, inside of groups of one kind and beyond, by what a rank that has just heard
-/// answers for.
+/// Dynamic program: upper bound on the weighted number of ranks and nodes that a newly informed rank can inform,
+/// directly or not, in the remaining time, in groups of one kind and beyond, by the ranks and nodes that it is
+/// responsible for.
 class Reach {
   public:
     Reach(std::int32_t most_ranks, std::int32_t entered_ranks, std::int32_t most_nodes, Weights weights, Steps inside,
@@ -31,17 +32,17 @@ class Reach {
           nodes_(nodes),
           groups_(groups) {}
 
-    /// Others that hear of it from a rank which answers for `ranks` of its node, itself included, and for `nodes` other
-    /// nodes of its group.
+    /// Informed by a rank responsible for `ranks` of its node, itself included, and for `nodes` other nodes of its
+    /// group.
     int reached(int left, std::int32_t ranks, std::int32_t nodes) const {
         return table_[static_cast<std::size_t>(left)][index(ranks, nodes)];
     }
-    /// The same with the group's first rank, itself included.
+    /// The same for the first informed rank of a group, itself included.
     int entered(int left) const {
         return left < 0 ? 0 : weights_.node + weights_.rank + reached(left, entered_ranks_, most_nodes_ - 1);
     }
 
-    /// One step more. `group(t)`: what a message that enters a group with t steps left brings about.
+    /// Adds one time step. `group(t)`: the gain of a message that enters a group with t steps left.
     template <class Group>
     void add_step(const Group& group) {
         const int left = static_cast<int>(table_.size());
@@ -57,11 +58,11 @@ class Reach {
                static_cast<std::size_t>(ranks - 1);
     }
 
-    /// The best first thing to do; then go on with what is left.
+    /// The best first send, plus the optimum for the remaining time.
     template <class Group>
     int best(int left, std::int32_t ranks, std::int32_t nodes, const Group& group) const {
         int out = left > 0 ? reached(left - 1, ranks, nodes) : 0;
-        // What the sender still brings about when it has sent; it may be over before that.
+        // The remaining gain of the sender after its gap; 0 where no time is left.
         const auto after = [&](const Steps& cost, std::int32_t own_ranks, std::int32_t own_nodes) {
             return left < cost.gap ? 0 : reached(left - cost.gap, own_ranks, own_nodes);
         };
@@ -70,7 +71,7 @@ class Reach {
                 out = std::max(out, found + after(groups_, ranks, nodes));
         if (left >= nodes_.latency && nodes_.latency > 0)
             for (std::int32_t given = 0; given <= nodes; ++given) {
-                // Into a node for the first time, or once more: then only another of its ranks has heard.
+                // Enters a new node, or one that was entered before: then only one more rank is informed.
                 const int there = left - nodes_.latency;
                 if (given > 0)
                     out = std::max(out, weights_.node + weights_.rank + reached(there, entered_ranks_, given - 1) +
@@ -92,9 +93,8 @@ class Reach {
     std::vector<std::vector<int>> table_;  ///< by steps left
 };
 
-constexpr double steps_a_latency =
-    512;                             // at most: what rounding down takes is less than two thousandths of it a message
-constexpr double steps_a_cost = 20;  // of the smallest cost, where that is enough
+constexpr double steps_a_latency = 512;  // at most: rounding down loses less than 0.2 % of it per message
+constexpr double steps_a_cost = 20;      // per smallest cost, where that suffices
 
 double step_of(const SpreadCosts& costs) {
     const double longest =
@@ -111,7 +111,7 @@ struct AllSteps {
     Steps inside, nodes, groups;
 };
 
-/// The first step at which so much can have heard.
+/// The first time step at which the upper bound reaches `wanted`.
 int first_step(const SpreadShape& shape, const AllSteps& steps, Weights weights, int wanted) {
     Reach home(std::max(shape.root_ranks, shape.sibling_ranks), shape.sibling_ranks, shape.root_nodes, weights,
                steps.inside, steps.nodes, steps.groups);
@@ -137,9 +137,9 @@ double least_spread_s(const SpreadShape& shape, const SpreadCosts& costs) {
         return Steps{count(one.gap_s), count(one.latency_s)};
     };
     const AllSteps steps{in_steps(costs.inside), in_steps(costs.between_nodes), in_steps(costs.between_groups)};
-    const auto free_of_charge = [](const Steps& one) { return one.gap < 1 || one.latency < 1; };
+    const auto is_zero_cost = [](const Steps& one) { return one.gap < 1 || one.latency < 1; };
     const bool many_nodes = shape.root_nodes > 1 || (shape.groups > 1 && shape.nodes > 1);
-    if ((shape.groups > 1 && free_of_charge(steps.groups)) || (many_nodes && free_of_charge(steps.nodes))) return 0;
+    if ((shape.groups > 1 && is_zero_cost(steps.groups)) || (many_nodes && is_zero_cost(steps.nodes))) return 0;
     const int each = std::max<int>(1, static_cast<int>(shape.all_ranks / shape.all_nodes));
     int latest = 0;
     for (const Weights& weights : {Weights{1, 0}, Weights{0, 1}, Weights{each, 1}})

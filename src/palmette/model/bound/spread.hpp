@@ -5,12 +5,12 @@
 
 namespace palmette::model {
 
-/// A message between two members: its sender is busy for gap_s, and its receiver has it latency_s after it was begun.
+/// A message between two members: its sender is busy for gap_s, and it arrives latency_s after its start.
 struct PostalCosts {
     double gap_s = 0, latency_s = 0;
 };
 
-/// Where a word starts, and where it has to go. Sizes are those of the largest.
+/// Shape of a broadcast: sizes of nodes and groups, as seen from the root; the largest of each kind.
 struct SpreadShape {
     std::int32_t all_ranks = 1, all_nodes = 1;
     std::int32_t groups = 1;         ///< the root's included
@@ -21,29 +21,30 @@ struct SpreadShape {
     std::int32_t ranks = 1;          ///< of one of its nodes
 };
 
-/// What messages cost by what they cross.
+/// Costs of messages by the level that they cross.
 struct SpreadCosts {
     PostalCosts inside, between_nodes, between_groups;
 };
 
-/// A lower bound on the time after which every rank can have heard of the root, in seconds. Every rank that has heard
-/// may tell others, one after the other. Turned round in time, with the receivers' gaps, it bounds how soon the root
-/// can have heard of everybody.
+/// Lower bound on broadcast latency: the time until all ranks are informed, in seconds, when every informed rank may
+/// send to others, one after the other. By time reversal, with the receivers' gaps, it also bounds the latency of a
+/// gather or reduce to the root.
 ///
-/// With one kind of messages it is the least t with N(t) >= members, N(t) = N(t - gap) + N(t - latency) (Bar-Noy,
+/// With one kind of messages it is the smallest t with N(t) >= members, N(t) = N(t - gap) + N(t - latency) (Bar-Noy,
 /// Kipnis, "Designing broadcasting algorithms in the postal model for message-passing systems", Mathematical Systems
-/// Theory 1994; Karp, Sahay, Santos, Schauser, SPAA 1993). With three kinds it is the same recursion over what a rank
-/// can bring about in the time left, when it answers for so many ranks of its node and so many nodes of its group:
-/// messages inside are bounded by the node's ranks, nodes entered by the group's. Nothing hinders a node from being
-/// entered again, or a group: it counts as entering a new one, which brings about as much at least. So no schedule
-/// reaches more nodes, ranks, or weighted sums of both in that time. Times are rounded down to steps of a 20th of the
-/// smallest cost (a 512th of the largest latency where that is more).
+/// Theory 1994; Karp, Sahay, Santos, Schauser, SPAA 1993). With three kinds the same recursion is solved by dynamic
+/// programming: the number of ranks that an informed rank can inform in the remaining time, when it is responsible for
+/// so many ranks of its node and so many nodes of its group. Intra-node messages are bounded by the node's ranks,
+/// entered nodes by the group's. Entering a node or group again isn't excluded: it counts as entering a new one, which
+/// informs at least as many. So this is an upper bound on the nodes, ranks, or weighted sums of both that any schedule
+/// informs in that time. Times are rounded down to steps of a 20th of the smallest cost (a 512th of the largest latency
+/// where that is more).
 ///
-/// 0 where nothing follows: gaps or latencies between nodes of 0. Time: steps times the squares of ranks a node times
-/// nodes a group, which must be at most `most_spread_states`.
+/// 0 where no bound follows: inter-node gaps or latencies of 0. Time: steps times the square of (ranks per node times
+/// nodes per group), which must be at most `most_spread_states`.
 double least_spread_s(const SpreadShape& shape, const SpreadCosts& costs);
 
-/// Ranks of a node times nodes of a group that `least_spread_s` takes.
+/// Maximum of ranks per node times nodes per group for `least_spread_s`.
 constexpr std::int64_t most_spread_states = 600;
 
 }  // namespace palmette::model

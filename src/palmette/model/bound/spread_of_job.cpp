@@ -13,8 +13,8 @@ using topology::Partition;
 
 constexpr double unlimited = std::numeric_limits<double>::infinity();
 
-/// The smallest latency of levels begin..end-1 that tell members apart; infinite where none does, 0 where one isn't
-/// known.
+/// The smallest latency of levels begin..end-1 that tell members apart; infinite where none does, 0 where one is
+/// unknown.
 double smallest_latency_s(const Job& job, std::size_t begin, std::size_t end) {
     double least = unlimited;
     for (std::size_t l = begin; l < end; ++l) {
@@ -24,7 +24,7 @@ double smallest_latency_s(const Job& job, std::size_t begin, std::size_t end) {
     return least;
 }
 
-/// Sizes of groups and nodes as they are seen from the root.
+/// Sizes of groups and nodes as seen from the root.
 SpreadShape shape_of(const Partition& groups, const Partition& nodes, std::int32_t root) {
     SpreadShape out{.all_ranks = nodes.size(), .all_nodes = nodes.count(), .groups = groups.count()};
     const std::int32_t home = groups.group_of(root);
@@ -36,7 +36,7 @@ SpreadShape shape_of(const Partition& groups, const Partition& nodes, std::int32
         most_nodes = std::max(most_nodes, count);
         std::int32_t& most_ranks = g == home ? out.sibling_ranks : out.ranks;
         for (std::int32_t node = first; node < first + count; ++node)
-            // The root's own node can be entered again.
+            // The root's own node counts, too: it can be entered again.
             most_ranks = std::max(most_ranks, nodes.size_of(node));
     }
     return out;

@@ -18,35 +18,35 @@ std::optional<double> Estimator::operator()(const plan::Request& request, const 
 
 std::optional<double> Estimator::on(const Tiers& tiers, const plan::Request& request, const Spec& spec) {
     const auto bytes = static_cast<double>(std::max<std::int64_t>(request.block_bytes, 0));
-    const Asked asked{tiers,
-                      bytes,
-                      spec,
-                      plan::is_reduction(request.collective),
-                      request.collective == Collective::gather || request.collective == Collective::reduce,
-                      request.shared_memory};
+    const FormulaInput input{tiers,
+                             bytes,
+                             spec,
+                             plan::is_reduction(request.collective),
+                             request.collective == Collective::gather || request.collective == Collective::reduce,
+                             request.shared_memory};
     if (spec.name == "shared") {
         if (tiers.nodes() > 1) return std::nullopt;
-        return estimate_shared(asked, request.collective);
+        return estimate_shared(input, request.collective);
     }
     switch (request.collective) {
         case Collective::gather:
         case Collective::scatter:
-            return estimate_rooted_blocks(asked);
+            return estimate_rooted_blocks(input);
         case Collective::bcast:
         case Collective::reduce:
-            return estimate_rooted_vector(asked);
+            return estimate_rooted_vector(input);
         case Collective::allgather:
         case Collective::reduce_scatter:
-            return estimate_all_blocks(asked);
+            return estimate_all_blocks(input);
         case Collective::allreduce:
-            return estimate_allreduce(asked);
+            return estimate_allreduce(input);
         case Collective::alltoall:
-            return estimate_alltoall(asked);
+            return estimate_alltoall(input);
         case Collective::barrier:
-            return estimate_barrier(asked);
+            return estimate_barrier(input);
         case Collective::scan:
         case Collective::exscan:
-            return estimate_scan(asked);
+            return estimate_scan(input);
         case Collective::composed:
             break;
     }

@@ -1,4 +1,4 @@
-// The time of an algorithm in closed form: what a rank can afford to ask while a call waits.
+// Closed-form time estimates of algorithms, cheap enough to be evaluated inside a collective call.
 #pragma once
 
 #include <optional>
@@ -9,18 +9,17 @@
 
 namespace palmette::model {
 
-/// About what predict() says, from formulas instead of a play. A job is taken as if all groups of a level were as large
-/// as its largest and all edges as fast as its slowest; stages are added up, or overlap where the algorithm cuts blocks
-/// into segments.
+/// Approximates predict() by formulas instead of a simulation. Assumes that all groups of a level are as large as its
+/// largest and all edges as slow as its slowest; stages are added up, or overlap where the algorithm pipelines blocks
+/// in segments.
 ///
-/// Looks only at what all ranks share, so that all get the same figure. Time O(levels * log ranks), whatever the number
-/// of ranks.
+/// Depends only on what all ranks know, so that all compute the same value. Time O(levels * log ranks).
 class Estimator {
   public:
     /// The job must outlive it.
     Estimator(const topology::Job& job, const Costs& costs) : job_(job), tiers_(job, costs) {}
 
-    /// Seconds; nothing for an algorithm without a formula. Means nothing where the algorithm refuses the request
+    /// Seconds; nothing for an algorithm without a formula. Meaningless where the algorithm refuses the request
     /// (collectives::Algorithm::refuse). Throws base::Error on a bad value in the spec.
     std::optional<double> operator()(const plan::Request& request, const collectives::Spec& spec) const;
 

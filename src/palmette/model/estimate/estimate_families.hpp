@@ -12,42 +12,43 @@ namespace palmette::model {
 
 using collectives::Spec;
 
-/// What a formula is about.
-struct Asked {
+/// Input of a formula.
+struct FormulaInput {
     const Tiers& tiers;
     double bytes;  ///< of a block, or of the vector
     const Spec& spec;
     bool combines;  ///< a reduction
     bool to_root;   ///< gather or reduce
-    bool shares;    ///< ranks of a node may read each other's memory; where not, `shared` sends messages
+    bool shares;    ///< ranks of a node may read each other's memory; else `shared` falls back to messages
 
-    /// Parts that a block or vector of `length` bytes is cut in for pipelining.
+    /// Number of pipeline segments of a block or vector of `length` bytes.
     double segments(double length) const;
 };
 
 /// gather, scatter: linear, k_nomial, by_topology.
-std::optional<double> estimate_rooted_blocks(const Asked& asked);
+std::optional<double> estimate_rooted_blocks(const FormulaInput& input);
 /// bcast, reduce: linear, k_nomial, chain, by_topology, scatter_allgather.
-std::optional<double> estimate_rooted_vector(const Asked& asked);
-/// allgather and, turned back in time, reduce_scatter: ring, recursive_doubling or recursive_halving, bruck, linear or
+std::optional<double> estimate_rooted_vector(const FormulaInput& input);
+/// allgather and, by time reversal, reduce_scatter: ring, recursive_doubling or recursive_halving, bruck, linear or
 /// direct, leaders.
-std::optional<double> estimate_all_blocks(const Asked& asked);
+std::optional<double> estimate_all_blocks(const FormulaInput& input);
 /// allreduce: recursive_doubling, recursive_multiplying, all, ring, rabenseifner, direct, leaders, node_aware,
 /// node_pieces.
-std::optional<double> estimate_allreduce(const Asked& asked);
-/// A piece of the vector for each node.
+std::optional<double> estimate_allreduce(const FormulaInput& input);
+/// Algorithms that divide the vector in one piece per node.
 enum class NodePieces : std::uint8_t { bcast, reduce, allreduce };
-std::optional<double> estimate_node_pieces(const Asked& asked, NodePieces what);
+std::optional<double> estimate_node_pieces(const FormulaInput& input, NodePieces what);
 /// alltoall: linear, pairwise, bruck, node_aware.
-std::optional<double> estimate_alltoall(const Asked& asked);
+std::optional<double> estimate_alltoall(const FormulaInput& input);
 /// barrier: dissemination, leaders; scan and exscan: linear, recursive_doubling, all.
-std::optional<double> estimate_barrier(const Asked& asked);
-std::optional<double> estimate_scan(const Asked& asked);
+std::optional<double> estimate_barrier(const FormulaInput& input);
+std::optional<double> estimate_scan(const FormulaInput& input);
 /// All collectives on one node: shared.
-std::optional<double> estimate_shared(const Asked& asked, plan::Collective collective);
+std::optional<double> estimate_shared(const FormulaInput& input, plan::Collective collective);
 
-/// An exchange of blocks of `bytes` among the first ranks of groups of `each` neighbours, by the name that `between`
-/// has.
-std::optional<double> estimate_block_exchange(const Asked& asked, std::string_view pattern, double bytes, double each);
+/// An exchange of blocks of `bytes` among the first ranks of groups of `each` neighbours; `pattern` as for the key
+/// `between`.
+std::optional<double> estimate_block_exchange(const FormulaInput& input, std::string_view pattern, double bytes,
+                                              double each);
 
 }  // namespace palmette::model

@@ -29,7 +29,7 @@ Tiers::Tiers(const topology::Job& job, const Costs& costs)
         if (l < job.levels().size()) {
             const topology::JobLevel& level = job.levels()[l];
             tier.name = level.name;
-            // Of very different groups the largest says little about the others.
+            // Where group sizes differ a lot, the largest is no estimate of the others.
             const double mean = std::ceil(static_cast<double>(job.size()) / level.groups.count());
             tier.ranks = level.groups.largest();
             if (tier.ranks > 2 * mean) tier.ranks = mean;
@@ -79,8 +79,8 @@ double Tiers::transfer(std::size_t tier, double bytes) const {
 }
 
 double Tiers::message(std::size_t tier, double bytes) const {
-    const double waiting = bytes > eager_ && !tiers_[tier].inside ? 2 : 0;
-    return tiers_[tier].latency_s * (1 + waiting) + transfer(tier, bytes) + buffered(tier, bytes);
+    const double rendezvous = bytes > eager_ && !tiers_[tier].inside ? 2 : 0;
+    return tiers_[tier].latency_s * (1 + rendezvous) + transfer(tier, bytes) + buffered(tier, bytes);
 }
 
 double Tiers::busy(std::size_t tier, double bytes) const {
@@ -94,18 +94,18 @@ double Tiers::buffered(std::size_t tier, double bytes) const {
 double Tiers::round(double distance, double bytes, Partners partners, double each) const {
     const std::size_t outermost = crossed(distance);
     double longest = transfer(outermost, bytes);
-    // Inside of a node a rank copies what it sends and what it gets.
+    // Intra-node, a rank copies both what it sends and what it receives.
     if (tiers_[outermost].inside) longest *= 2;
-    // Partners in one's own node share its memory with all others that have theirs there.
+    // Intra-node pairs contend for the memory bandwidth of the node.
     const double own = node().ranks;
-    double at_home = 0;
+    double local_pairs = 0;
     if (tiers_[outermost].inside)
-        at_home = own;
+        local_pairs = own;
     else if (!in_topology_order_)
-        at_home = own * own / ranks_;
+        local_pairs = own * own / ranks_;
     else if (partners == Partners::shift)
-        at_home = std::max(0.0, own - distance);
-    longest = std::max(longest, memory_s(at_home / each * bytes));
+        local_pairs = std::max(0.0, own - distance);
+    longest = std::max(longest, memory_s(local_pairs / each * bytes));
     for (std::size_t t = 0; t <= node_; ++t) {
         const Tier& tier = tiers_[t];
         if (tier.edge <= 0 || tier.ranks >= ranks_) continue;
@@ -118,28 +118,28 @@ double Tiers::round(double distance, double bytes, Partners partners, double eac
             senders = std::min(ranks_ - distance, tier.ranks);
         longest = std::max(longest, std::max(senders > 0 ? 1.0 : 0.0, senders / each) * bytes / tier.edge);
     }
-    const double waiting = bytes > eager_ && !tiers_[outermost].inside ? 2 : 0;
-    return longest + tiers_[outermost].latency_s * (1 + waiting) + buffered(outermost, bytes);
+    const double rendezvous = bytes > eager_ && !tiers_[outermost].inside ? 2 : 0;
+    return longest + tiers_[outermost].latency_s * (1 + rendezvous) + buffered(outermost, bytes);
 }
 
-double Tiers::everybody(double bytes) const {
+double Tiers::all_to_all(double bytes) const {
     double longest = memory_s(node().ranks * (node().ranks - 1) * bytes);
     double work = 0;
-    double within = 1;  // ranks that inner tiers don't part
+    double within = 1;  // ranks that inner tiers don't tell apart
     for (std::size_t t = tiers_.size(); t-- > 0;) {
         const Tier& tier = tiers_[t];
         const double around = t == 0 ? ranks_ : tiers_[t - 1].ranks;
         const double partners = around - within;
         within = around;
-        // The latency of the outermost holds both ends of one message.
+        // The outermost latency already includes the overheads of both ends of one message.
         work += (t == 0 ? partners - 1 : partners) * 2 * busy(t, bytes);
         if (tier.inside)
             work += 2 * partners * bytes / tier.stream;
         else if (tier.edge > 0)
             longest = std::max(longest, tier.ranks * (ranks_ - tier.ranks) * bytes / tier.edge);
     }
-    const double waiting = bytes > eager_ && !tiers_[0].inside ? 2 : 0;
-    return tiers_[crossed(ranks_)].latency_s * (1 + waiting) + std::max(longest, work);
+    const double rendezvous = bytes > eager_ && !tiers_[0].inside ? 2 : 0;
+    return tiers_[crossed(ranks_)].latency_s * (1 + rendezvous) + std::max(longest, work);
 }
 
 double Tiers::memory_s(double bytes) const { return together_ > 0 ? bytes / together_ : 0; }
@@ -153,8 +153,8 @@ double Tiers::between_nodes(double messages, double bytes) const {
         if (tiers_[t].edge > 0 && tiers_[t].ranks < ranks_)
             longest = std::max(longest, tiers_[t].ranks * messages * bytes * (ranks_ - tiers_[t].ranks) /
                                             (ranks_ - own) / tiers_[t].edge);
-    const double waiting = bytes > eager_ ? 2 : 0;
-    return outermost.latency_s * (1 + waiting) + longest + buffered(0, bytes);
+    const double rendezvous = bytes > eager_ ? 2 : 0;
+    return outermost.latency_s * (1 + rendezvous) + longest + buffered(0, bytes);
 }
 
 double Tiers::from_root(double bytes) const {
@@ -167,7 +167,7 @@ double Tiers::from_root(double bytes) const {
 
 double Tiers::within_node(double messages, double bytes) const {
     if (messages <= 0 || node().ranks <= 1) return 0;
-    const Tier& side = side_by_side();
+    const Tier& side = intra_node();
     const double copied = side.stream > 0 ? bytes / side.stream : 0;
     const double work = copied + (std::ceil(messages) - 1) * 2 * (side.overhead_s + copied);
     return side.latency_s + std::max(work, memory_s(node().ranks * messages * bytes));

@@ -9,8 +9,8 @@
 #include "palmette/base/error.hpp"
 #include "palmette/model/bound/bound.hpp"
 #include "palmette/model/flow/flow_background.hpp"
-#include "palmette/model/flow/flow_lines.hpp"
 #include "palmette/model/flow/flow_network.hpp"
+#include "palmette/model/flow/flow_queues.hpp"
 #include "palmette/model/flow/flow_steps.hpp"
 #include "palmette/model/flow/flow_work.hpp"
 
@@ -20,14 +20,14 @@ namespace {
 using plan::StepKind;
 using Id = FlowSteps::Id;
 
-/// Of other traffic: a plan that outlasts them is one of a size that nobody means.
+/// Limit on background messages: a plan that outlasts them is larger than anyone intends to simulate.
 constexpr std::int64_t most_background = 5'000'000;
 constexpr std::uint64_t first_background = std::uint64_t{1} << 32;
 constexpr std::int64_t progress_every = 1 << 15;
-class Player {
+class FlowSimulation {
   public:
-    Player(const plan::Plan& plan, const topology::Job& job, const std::vector<std::int64_t>& block_bytes,
-           const FlowOptions& options)
+    FlowSimulation(const plan::Plan& plan, const topology::Job& job, const std::vector<std::int64_t>& block_bytes,
+                   const FlowOptions& options)
         : job_(job),
           options_(options),
           steps_(plan, job, block_bytes),
@@ -36,7 +36,7 @@ class Player {
                                       static_cast<double>(std::max<std::size_t>(options.most_bins, 1)))),
           background_(job, options.traffic, network_.routes()),
           work_(plan.programs.size()),
-          lines_(steps_.connections, steps_.steps.size()),
+          queues_(steps_.connections, steps_.steps.size()),
           started_(steps_.steps.size(), 0),
           left_(steps_.steps.size()) {
         for (std::int32_t r = 0; r < job.size(); ++r) position_.push_back(job.position_of({r}).value);
@@ -47,27 +47,28 @@ class Player {
         for (Id id = 0; id < steps_.steps.size(); ++id)
             if (steps_.steps[id].missing == 0) ready_.push_back(id);
         start_ready();
-        std::vector<FlowBundles::Ended> through;
+        std::vector<FlowBundles::Ended> completed;
         while (left_ > 0) {
-            if (events_.empty() && under_way_ == 0) fail_stuck();
+            if (events_.empty() && in_flight_ == 0) fail_deadlocked();
             const double next = std::min(network_.next(), events_.empty() ? FairSharing::unlimited : events_.top().at);
             if (next > network_.settle_by() * (1 + flow_same_time)) {
                 now_ = network_.settle(now_);
                 continue;
             }
             now_ = next;
-            through.clear();
-            network_.finish(now_, through);
-            for (const auto& [flow, bundle] : through) {
+            completed.clear();
+            network_.finish(now_, completed);
+            for (const auto& [flow, bundle] : completed) {
                 if (flow >= first_background) {
                     if (++background_messages_ > most_background)
-                        base::fail("other traffic sends more than ", most_background,
-                                   " messages while the plan is played; give it longer ones (alltoall:half:16M) or the "
-                                   "collective a smaller size");
+                        base::fail(
+                            "background traffic sends more than ", most_background,
+                            " messages while the plan is simulated; give it longer ones (alltoall:half:16M) or the "
+                            "collective a smaller size");
                     network_.follow_end(bundle, background_.bytes(), now_);
                     send_background(static_cast<std::size_t>(flow - first_background));
                 } else {
-                    --under_way_;
+                    --in_flight_;
                     network_.follow_end(bundle, static_cast<double>(steps_.steps[flow].bytes), now_);
                     flowed(static_cast<Id>(flow));
                 }
@@ -130,7 +131,7 @@ class Player {
             case StepKind::recv:
                 started_[id] |= begun;
                 if (is_eager(step)) {
-                    if ((started_[id] & here) != 0) work(id);
+                    if ((started_[id] & arrived_flag) != 0) work(id);
                 } else if (started_[step.partner] != 0) {
                     launch(step.partner);
                 }
@@ -145,7 +146,7 @@ class Player {
         }
     }
 
-    // What a rank is busy with.
+    // Work of a rank: overheads, copies, reductions.
 
     std::int32_t rank_of(Id id) const { return steps_.steps[id].rank; }
 
@@ -196,7 +197,7 @@ class Player {
     void launch(Id send) {
         const Step& step = steps_.steps[send];
         if (step.bytes == 0) return flowed(send);
-        if (step.connection != FlowSteps::none && !lines_.join(step.connection, send)) return;
+        if (step.connection != FlowSteps::none && !queues_.join(step.connection, send)) return;
         flow(send);
     }
 
@@ -204,7 +205,7 @@ class Player {
         const Step& step = steps_.steps[send];
         const Route route = network_.routes().between(position(step), position(partner(step)));
         if (route.shares) {
-            ++under_way_;
+            ++in_flight_;
             network_.count_own(route.bundle, step.bytes);
             network_.start(route.bundle, send, static_cast<double>(step.bytes), now_);
         } else if (route.cap < FairSharing::unlimited) {
@@ -219,7 +220,7 @@ class Player {
         const topology::LevelCosts& of = costs(step);
         const double wire = of.latency_s - 2 * of.overhead_s;
         if (step.connection != FlowSteps::none && step.bytes > 0)
-            if (const Id next = lines_.leave(step.connection); next != FlowSteps::none) flow(next);
+            if (const Id next = queues_.leave(step.connection); next != FlowSteps::none) flow(next);
         complete(send);
         if (wire > 0)
             after(wire, step.partner, What::arrived);
@@ -229,7 +230,7 @@ class Player {
     }
 
     void arrived(Id recv) {
-        started_[recv] |= here;
+        started_[recv] |= arrived_flag;
         if ((started_[recv] & begun) != 0) work(recv);
     }
 
@@ -261,7 +262,7 @@ class Player {
         }
     }
 
-    [[noreturn]] void fail_stuck() const {
+    [[noreturn]] void fail_deadlocked() const {
         for (Id id = 0; id < steps_.steps.size(); ++id) {
             const Step& step = steps_.steps[id];
             if (started_[id] == 0 || step.partner == FlowSteps::none || started_[step.partner] != 0) continue;
@@ -289,9 +290,9 @@ class Player {
     FlowNetwork network_;
     FlowBackground background_;
     FlowWork work_;
-    FlowLines lines_;
-    static constexpr std::uint8_t begun = 1;  ///< recv posted, send ready to flow, expose readable, pull asked for
-    static constexpr std::uint8_t here = 2;   ///< of a recv: its message has come
+    FlowQueues queues_;
+    static constexpr std::uint8_t begun = 1;  ///< recv posted, send ready to transfer, expose readable, pull requested
+    static constexpr std::uint8_t arrived_flag = 2;  ///< of a recv: its message has arrived
     std::vector<std::uint8_t> started_;
     std::vector<std::int32_t> position_;
     std::vector<Id> ready_;
@@ -299,17 +300,17 @@ class Player {
     std::size_t left_;
     double now_ = 0;
     std::uint64_t order_ = 0;
-    std::int64_t under_way_ = 0, messages_ = 0, background_messages_ = 0;
+    std::int64_t in_flight_ = 0, messages_ = 0, background_messages_ = 0;
 };
 
 }  // namespace
 
 FlowResult flow(const plan::Plan& plan, const topology::Job& job, const std::vector<std::int64_t>& block_bytes,
                 const FlowOptions& options) {
-    if (options.tolerance >= 0.5) base::fail("a tolerance of ", options.tolerance, " is no figure below 0.5");
+    if (options.tolerance >= 0.5) base::fail("a tolerance of ", options.tolerance, " is not below 0.5");
     if (plan.programs.size() != static_cast<std::size_t>(job.size()))
         base::fail("a plan of ", plan.programs.size(), " ranks doesn't fit a job of ", job.size());
-    return Player(plan, job, block_bytes, options).run();
+    return FlowSimulation(plan, job, block_bytes, options).run();
 }
 
 }  // namespace palmette::model

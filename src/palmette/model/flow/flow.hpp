@@ -1,5 +1,4 @@
-// A plan played over the links of a job's tree: flows that share them fairly, ranks that do one thing at a time, other
-// traffic.
+// Flow-level simulation of a plan on a job's tree: max-min fair sharing of links, serial ranks, background traffic.
 #pragma once
 
 #include <cstdint>
@@ -12,28 +11,28 @@
 
 namespace palmette::model {
 
-/// Background traffic: an all-to-all among some of the processes of every group of the outermost level. Each of them
-/// sends to one of the others at a time, in an order drawn from `seed`, and goes on without end; it stands beside a
-/// rank and takes nothing but links from it.
+/// Background traffic: an all-to-all among some of the processes of every group of the outermost level. Each process
+/// has one message to one of the others in flight at a time, in an order drawn from `seed`, endlessly. It is co-located
+/// with a rank and competes with it for links only, not for its CPU time.
 struct FlowTraffic {
     double share = 0;            ///< of the processes of every group, at least one of each; 0: none
     std::int64_t bytes = 65536;  ///< of a message
-    double bytes_per_s = 0;      ///< what each process sends at most; 0: as much as links give
+    double bytes_per_s = 0;      ///< rate limit of each process; 0: limited by links only
     std::uint64_t seed = 1;
 };
 
-/// "alltoall[:half|SHARE][:SIZE][@RATE]", "none" or "". Throws base::Error that says what may stand there.
+/// "alltoall[:half|SHARE][:SIZE][@RATE]", "none" or "". Throws base::Error that gives the accepted syntax.
 FlowTraffic parse_traffic(std::string_view text);
 
 struct FlowOptions {
     FlowTraffic traffic;
-    std::int64_t eager_bytes = 65536;  ///< longer messages flow only once their receiver has posted the recv
-    /// Rates are fair but for such a share, 0: exactly. Below 0: exactly for plans of up to 200,000 messages, else
-    /// 0.01, and up to 0.08 where changes keep reaching many others.
+    std::int64_t eager_bytes = 65536;  ///< rendezvous threshold: longer messages start once the recv is posted
+    /// Relative tolerance of max-min fairness; 0: exact. Below 0: exact for plans of up to 200,000 messages, else 0.01,
+    /// and up to 0.08 where rate changes keep propagating to many flows.
     double tolerance = -1;
     std::size_t most_bins =
-        256;  ///< intervals of time for which bytes of each link are kept; fewer where links are many
-    /// Called now and then with the messages that are through, and all of them.
+        256;  ///< time intervals for which the bytes of each link are recorded; fewer where there are many links
+    /// Called periodically with the number of completed messages and the total.
     std::function<void(std::int64_t, std::int64_t)> progress;
 };
 
@@ -41,10 +40,10 @@ struct FlowOptions {
 struct FlowLink {
     std::int32_t level = 0, group = 0;  ///< of the job
     bool outwards = false;
-    double capacity_bytes_per_s = 0;  ///< what is left of it beside the measured load of the topology
+    double capacity_bytes_per_s = 0;  ///< available to the plan: without the measured load of the topology
     std::int64_t bytes = 0;           ///< of the plan
-    double carried_bytes = 0;         ///< of the plan and of background traffic, until the plan was through
-    double utilisation = 0;           ///< carried bytes over what the link can carry in that time
+    double carried_bytes = 0;         ///< of the plan and of background traffic, until the plan completed
+    double utilisation = 0;           ///< carried bytes over capacity times that time
 };
 
 struct FlowResult {
@@ -52,39 +51,39 @@ struct FlowResult {
     std::int64_t messages = 0;
     std::int64_t bytes = 0;  ///< of all messages
     std::int64_t background_messages = 0;
-    double busiest_rank_s = 0;  ///< time that one rank is busy with messages, copies and reductions
+    double busiest_rank_s = 0;  ///< longest CPU time of a rank: overheads, copies and reductions
     std::int32_t busiest_rank = 0;
     std::vector<FlowLink> links;  ///< those with a capacity: by level, group, out and in
-    double tolerance = 0;         ///< that was used, at most; 0: none
+    double tolerance = 0;         ///< the largest that was used; 0: none
     double bin_s = 0;             ///< length of an interval
     std::size_t bins = 0;
     std::vector<float> carried;  ///< bytes by link and interval
-    std::uint64_t settled = 0;   ///< how often rates changed
-    std::uint64_t work = 0;      ///< bundles of flows that got a new rate in this
+    std::uint64_t settled = 0;   ///< number of times rates were recomputed
+    std::uint64_t work = 0;      ///< bundles of flows that were assigned a new rate in these
 };
 
-/// Plays the programs of all ranks.
+/// Discrete-event simulation of the programs of all ranks.
 ///
-/// *Links.* Each direction of each edge with a capacity is shared by the messages over it, max-min fair at any moment
-/// (flow_sharing.hpp), a single message at most at the stream rate of the level that it crosses. Messages that pass no
-/// link have that rate alone. Those of one rank to another flow one after the other, as over one connection, in the
-/// order in which they could.
+/// *Links.* Messages share each direction of each edge of known capacity max-min fairly at any moment
+/// (flow_sharing.hpp); a single message is limited to the stream rate of the level that it crosses. Messages that cross
+/// no link have that rate alone. Messages between the same two ranks are serialised in FIFO order, as on one
+/// connection.
 ///
-/// *Ranks.* A message keeps its sender busy for the level's overhead, then flows (a long one once its receiver has
-/// posted the recv), takes the rest of the latency, and keeps its receiver busy for the overhead: alone it takes
-/// latency + bytes / rate. Copies, reductions and pulls keep their rank busy at the rates of its memory. A rank does
-/// one thing at a time, what was ready first first.
+/// *Ranks.* A message occupies its sender for the level's overhead, then is transferred (in a rendezvous, once its
+/// receiver has posted the recv), takes the rest of the latency, and occupies its receiver for the overhead: without
+/// contention it takes latency + bytes / rate. Copies, reductions and pulls occupy their rank at the rates of its
+/// memory. A rank executes one step at a time, in the order in which they became ready.
 ///
 /// *Memory.* A pull takes the latency of its level, then its bytes at the rate of copies.
 ///
-/// *Large plans.* With a tolerance, a change of rates isn't followed where it makes less than that share of a
-/// difference: links then idle for up to that share where others would use them, and what a message leaves free others
-/// get when the next one starts, or after that share of its own time. Where many flows wait for each other, times
-/// differ by more than that already when ties fall otherwise.
+/// *Large plans.* With a tolerance, rate changes below that share aren't propagated: up to that share of a link's
+/// capacity may stay unused, and the capacity that a completed message frees is reassigned when the next one starts, or
+/// after that share of its own duration. Where many flows depend on each other, different tie-breaking alone changes
+/// times by more than that.
 ///
-/// What isn't known takes no time. The same arguments give the same result, bit for bit. Time about messages x (links
-/// that share their fate), memory 100 bytes a step. Throws base::Error on a plan that doesn't pair up or that can't
-/// end, and on lengths of another number than blocks.
+/// Unknown costs count as zero. Deterministic, bit for bit. Time: about messages x (links coupled by rate changes);
+/// memory: 100 bytes a step. Throws base::Error on a plan with unmatched messages or a deadlock, and where the number
+/// of lengths isn't that of blocks.
 FlowResult flow(const plan::Plan& plan, const topology::Job& job, const std::vector<std::int64_t>& block_bytes,
                 const FlowOptions& options = {});
 

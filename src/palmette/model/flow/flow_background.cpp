@@ -11,7 +11,7 @@
 namespace palmette::model {
 namespace {
 
-/// Vigna's splitmix64: the same numbers everywhere.
+/// Vigna's splitmix64: the same sequence on every machine.
 std::uint64_t random_number(std::uint64_t& state) {
     std::uint64_t z = (state += 0x9e3779b97f4a7c15);
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;

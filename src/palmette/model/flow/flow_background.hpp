@@ -1,4 +1,4 @@
-// Background traffic of a simulation: who sends to whom next.
+// Background traffic of a flow simulation: generates the next message of each process.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@ class FlowBackground {
 
     std::size_t size() const { return sources_.size(); }
     double bytes() const { return static_cast<double>(traffic_.bytes); }
-    /// The bundle of a process's next message, or nothing where no other process is reached over a link.
+    /// The bundle of a process's next message, or nothing where no link leads to any other process.
     std::optional<BundleId> next(std::size_t source);
-    /// Positions beside which the processes stand.
+    /// Positions with which the processes are co-located.
     const std::vector<std::int32_t>& positions() const { return positions_; }
 
   private:

@@ -1,4 +1,4 @@
-// Bytes of every link over time, in intervals that grow as time goes on.
+// Time histogram of the bytes that each link carries; intervals double as the simulation gets longer.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@ namespace palmette::model {
 
 class FlowBins {
   public:
-    /// `shortest`: length of an interval at the beginning; twice as long whenever they don't suffice.
+    /// `shortest`: initial length of an interval, doubled whenever the bins don't cover the time.
     FlowBins(std::size_t links, std::size_t bins, double shortest);
-    /// From now on the link carries so many bytes per second.
+    /// Sets the rate of a link from `now` on.
     void set(LinkId link, double now, double bytes_per_s) {
         if (bytes_per_s == rate_[link]) return;
         add(link, now);

@@ -6,7 +6,7 @@
 namespace palmette::model {
 namespace {
 
-/// Ends that rounding alone tells apart are one.
+/// Completion times that differ by rounding only count as equal.
 constexpr double same_time = 1e-12;
 
 }  // namespace
@@ -24,13 +24,13 @@ void FlowBundles::advance(Bundle& bundle, double now) {
 void FlowBundles::start(BundleId id, Flow flow, double bytes, double now) {
     Bundle& bundle = at(id);
     if (bundle.ends.empty())
-        bundle.got = 0, bundle.at = now, bundle.rate = sharing_.rate(id);  // afresh, so that sums stay small and exact
+        bundle.got = 0, bundle.at = now, bundle.rate = sharing_.rate(id);  // restart, so that sums stay small and exact
     else
         advance(bundle, now);
     bundle.ends.emplace_back(bundle.got + bytes, flow);
     std::push_heap(bundle.ends.begin(), bundle.ends.end(), std::greater<>());
     sharing_.change(id, 1);
-    place(id);  // one that comes as another goes changes no rate
+    place(id);  // a flow that replaces a completed one changes no rate
 }
 
 void FlowBundles::settle(double now) {
@@ -66,16 +66,16 @@ void FlowBundles::place(BundleId id) {
     sift_down(bundle.place);
 }
 
-void FlowBundles::finish(double now, std::vector<Ended>& through) {
+void FlowBundles::finish(double now, std::vector<Ended>& completed) {
     while (!heap_.empty() && heap_.front().first <= now * (1 + same_time)) {
         const BundleId id = heap_.front().second;
         Bundle& bundle = bundles_[id];
         advance(bundle, now);
         const double until = bundle.got + std::max(bundle.rate * now, bundle.got) * same_time;
         std::int32_t gone = 0;
-        // The first is through by definition, whatever rounding says.
+        // The first one completes by definition, whatever rounding says.
         do {
-            through.push_back({bundle.ends.front().second, id});
+            completed.push_back({bundle.ends.front().second, id});
             std::pop_heap(bundle.ends.begin(), bundle.ends.end(), std::greater<>());
             bundle.ends.pop_back();
             ++gone;

@@ -1,4 +1,4 @@
-// Flows under way: which one is through next.
+// Flows in flight, grouped in bundles of equal rate: which one completes next.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace palmette::model {
 
-/// Flows of a bundle have the same rate, so that what each has got since the bundle began tells for all of them at once
-/// how long each one still takes: a change of rate costs one entry for the bundle, not one for every flow.
+/// Flows of a bundle have the same rate, so the bytes transferred per flow since the bundle started (virtual time)
+/// determine all of their completion times: a rate change updates one heap entry per bundle, not one per flow.
 ///
-/// Rates may be taken over later than flows go. Until then nobody gets what they leave, and a flow of the same bundle
-/// that comes takes it.
+/// Rates may be updated later than flows complete. Until then the capacity that they free stays unused, unless a new
+/// flow of the same bundle takes it.
 class FlowBundles {
   public:
     using Flow = std::uint64_t;
@@ -24,21 +24,21 @@ class FlowBundles {
     explicit FlowBundles(FairSharing& sharing) : sharing_(sharing) {}
 
     void start(BundleId bundle, Flow flow, double bytes, double now);
-    /// Takes over new rates.
+    /// Applies new rates.
     void settle(double now);
-    /// When the next flow is through; infinite where none is under way.
+    /// When the next flow completes; infinite where none is in flight.
     double next() const { return heap_.empty() ? FairSharing::unlimited : heap_.front().first; }
-    /// Takes out all flows that are through by `now`, and says so to the sharing.
-    void finish(double now, std::vector<Ended>& through);
+    /// Removes all flows completed by `now`, also from the sharing.
+    void finish(double now, std::vector<Ended>& completed);
 
   private:
     static constexpr std::uint32_t nowhere = 0xffffffff;
     struct Bundle {
-        double got = 0;  ///< bytes of a flow that was there from the beginning
+        double got = 0;  ///< bytes transferred by a flow that was present from the start (virtual time)
         double at = 0;   ///< time of `got`
         double rate = 0;
         std::uint32_t place = nowhere;              ///< in heap_
-        std::vector<std::pair<double, Flow>> ends;  ///< a heap: what `got` is when the flow is through
+        std::vector<std::pair<double, Flow>> ends;  ///< a heap: the value of `got` at which the flow completes
     };
 
     Bundle& at(BundleId bundle);

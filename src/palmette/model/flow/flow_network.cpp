@@ -6,11 +6,11 @@ namespace palmette::model {
 namespace {
 
 constexpr std::int64_t most_exact = 200'000;
-/// What is tolerated in larger plans doubles, from the first to the last, whenever so many bundles a message got new
+/// The tolerance of larger plans doubles, between these limits, each time so many bundles per message were assigned new
 /// rates.
 constexpr double least_tolerance = 0.01, most_tolerance = 0.08;
 constexpr std::uint64_t work_a_step = 2;
-/// Bins of all links together: 8 bytes each while playing.
+/// Bins of all links together: 8 bytes each during the simulation.
 constexpr std::size_t most_cells = std::size_t{1} << 23;
 
 double tolerance_for(const FlowOptions& options, std::int64_t messages) {
@@ -36,7 +36,7 @@ FlowNetwork::FlowNetwork(const topology::Job& job, const FlowOptions& options, s
       bins_(sharing_.link_count(), bins_for(sharing_.link_count(), options.most_bins), shortest_bin_s),
       own_bytes_(sharing_.link_count(), 0),
       work_between_(work_a_step * static_cast<std::uint64_t>(messages)),
-      loosen_at_(work_between_) {}
+      raise_tolerance_at_(work_between_) {}
 
 void FlowNetwork::start(BundleId bundle, FlowBundles::Flow flow, double bytes, double now) {
     flows_.start(bundle, flow, bytes, now);
@@ -54,7 +54,7 @@ void FlowNetwork::follow_end(BundleId bundle, double bytes, double now) {
 double FlowNetwork::settle(double now) {
     now = std::max(now, settle_by_);
     settle_by_ = FairSharing::unlimited;
-    loosen();
+    raise_tolerance();
     flows_.settle(now);
     for (const LinkId link : sharing_.touched()) bins_.set(link, now, sharing_.load(link));
     for (const BundleId bundle : ended_)
@@ -64,13 +64,14 @@ double FlowNetwork::settle(double now) {
     return now;
 }
 
-/// Tolerates more where changes keep reaching many others, so that a large plan ends in a bounded time.
-void FlowNetwork::loosen() {
-    if (options_.tolerance >= 0 || tolerance_ <= 0 || tolerance_ >= most_tolerance || sharing_.work() < loosen_at_)
+/// Raises the tolerance where rate changes keep propagating to many flows, to bound the time of a large simulation.
+void FlowNetwork::raise_tolerance() {
+    if (options_.tolerance >= 0 || tolerance_ <= 0 || tolerance_ >= most_tolerance ||
+        sharing_.work() < raise_tolerance_at_)
         return;
     tolerance_ *= 2;
     sharing_.set_tolerance(tolerance_);
-    loosen_at_ += work_between_;
+    raise_tolerance_at_ += work_between_;
 }
 
 void FlowNetwork::conclude(double now, FlowResult& out) {

@@ -6,7 +6,7 @@ namespace palmette::model {
 namespace {
 
 constexpr LinkId no_link = 0xffffffff;
-/// An edge that other traffic fills lets at least so much through.
+/// Lower bound on the available share of an edge that other traffic saturates.
 constexpr double least_share = 1e-3;
 
 }  // namespace
@@ -52,7 +52,7 @@ Route FlowRoutes::find(std::int32_t from, std::int32_t to, std::uint64_t kind, d
     const topology::Partition& groups = job_.levels()[innermost_ - 1].groups;
     const auto a = static_cast<std::uint64_t>(groups.group_of(from)),
                b = static_cast<std::uint64_t>(groups.group_of(to));
-    // Groups of the innermost level with links tell the whole route; both are below 2^31.
+    // Groups of the innermost level with links determine the whole route; both are below 2^31.
     const auto [found, is_new] = bundles_.try_emplace(kind << 62 | a << 31 | b, 0);
     if (is_new) {
         std::vector<LinkId> links;

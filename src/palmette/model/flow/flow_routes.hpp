@@ -1,4 +1,4 @@
-// Which links of a job's tree a message passes, and what it costs apart from them.
+// Routes of messages on a job's tree: the links they cross, and latency and overhead.
 #pragma once
 
 #include <cstdint>
@@ -16,23 +16,23 @@ struct LinkPlace {
     bool outwards = false;
 };
 
-/// The way between two positions.
+/// The route between two positions.
 struct Route {
-    bool shares = false;  ///< passes links, so that `bundle` has its rate
+    bool shares = false;  ///< crosses links, so that `bundle` has its rate
     BundleId bundle = 0;
-    double cap = 0;         ///< of the flow, where it passes no link
-    double wire_s = 0;      ///< latency without what ranks are busy
-    double overhead_s = 0;  ///< of either end
+    double cap = 0;         ///< rate limit of the flow, where it crosses no link
+    double wire_s = 0;      ///< latency without the overheads of both ends
+    double overhead_s = 0;  ///< of each end
 };
 
-/// Every known edge of the tree is two links, one in each direction. Bundles are made when their first message comes.
+/// Every edge of known capacity is two links, one per direction. Bundles are created lazily, with their first message.
 class FlowRoutes {
   public:
-    /// Edges of which other traffic takes a share (JobLevel::load) have what is left. Both must outlive this.
+    /// Edge capacities are reduced by the load of other traffic (JobLevel::load). Both must outlive this.
     FlowRoutes(const topology::Job& job, FairSharing& sharing);
 
     Route between(std::int32_t from, std::int32_t to) { return find(from, to, 0, FairSharing::unlimited); }
-    /// Of background traffic: bundles of its own, at most `cap` a flow.
+    /// Route of background traffic: in bundles of its own, limited to `cap` per flow.
     Route background(std::int32_t from, std::int32_t to, double cap) { return find(from, to, 1, cap); }
 
     /// Costs between two positions.

@@ -5,20 +5,19 @@
 namespace palmette::model {
 namespace {
 
-/// Changes run through a few links; where they go on, taking in all that hangs together is cheaper than asking again
-/// each time.
-constexpr int careful_rounds = 20;
+/// Changes normally propagate over a few links; beyond so many rounds it is cheaper to refill the whole connected
+/// component than to check fairness link by link.
+constexpr int incremental_rounds = 20;
 
 using Share = std::pair<double, LinkId>;
 
-/// Of two links with the same share that with the lower number comes first. Shares are numbers, so plain comparisons
-/// do.
+/// Ties between equal shares go to the lower link number. Shares are never NaN, so plain comparisons suffice.
 bool is_before(const Share& a, const Share& b) {
     return a.first < b.first || (a.first == b.first && a.second < b.second);
 }
 
-/// Puts the first of a heap where it belongs.
-void sink_first(std::vector<Share>& heap) {
+/// Restores the heap after a change of its first entry.
+void sift_down_first(std::vector<Share>& heap) {
     const Share sinking = heap.front();
     const std::size_t size = heap.size();
     std::size_t gap = 0;
@@ -31,10 +30,10 @@ void sink_first(std::vector<Share>& heap) {
     heap[gap] = sinking;
 }
 
-void drop_first(std::vector<Share>& heap) {
+void pop_first(std::vector<Share>& heap) {
     heap.front() = heap.back();
     heap.pop_back();
-    if (!heap.empty()) sink_first(heap);
+    if (!heap.empty()) sift_down_first(heap);
 }
 
 }  // namespace
@@ -62,7 +61,7 @@ BundleId FairSharing::add_bundle(const std::vector<LinkId>& links, double cap) {
                   [&](std::uint32_t a, std::uint32_t b) { return caps_[a] < caps_[b]; });
     }
     bundles_.push_back(bundle);
-    waits_.push_back(0);
+    unfrozen_.push_back(0);
     return static_cast<BundleId>(bundles_.size() - 1);
 }
 
@@ -137,21 +136,21 @@ void FairSharing::open(LinkId link) {
 
 void FairSharing::freeze(BundleId bundle, double rate, LinkId bottleneck) {
     Bundle& b = bundles_[bundle];
-    waits_[bundle] = 0;
+    unfrozen_[bundle] = 0;
     b.rate = rate;
     b.bottleneck = bottleneck;
     for (std::uint32_t i = b.first; i < b.first + b.count; ++i) {
         Link& link = links_[routes_[i]];
         link.left -= rate * b.flows;
-        link.takers -= b.flows;
+        link.unfrozen_flows -= b.flows;
         link.highest = rate;
     }
 }
 
 double FairSharing::share_of(const Link& link) const {
-    if (link.takers <= 0) return unlimited;
-    const double share = link.left / link.takers;
-    // Where others keep what they have, who comes gets as much as they, not all that somebody has left behind.
+    if (link.unfrozen_flows <= 0) return unlimited;
+    const double share = link.left / link.unfrozen_flows;
+    // Where other bundles stay frozen, a new flow gets at most their rate, not all of the freed capacity.
     return is_loose() && link.held > 0 && !link.open ? std::min(share, link.level) : share;
 }
 
@@ -160,9 +159,9 @@ void FairSharing::fill() {
     for (const LinkId l : touched_) {
         Link& link = links_[l];
         link.left = std::max(0.0, link.capacity - link.load);
-        link.takers = 0;
+        link.unfrozen_flows = 0;
         link.highest = 0;
-        link.froze = unlimited;
+        link.frozen_rate = unlimited;
     }
     std::size_t waiting = 0;
     for (const BundleId id : free_) {
@@ -173,18 +172,18 @@ void FairSharing::fill() {
             continue;
         }
         ++waiting;
-        waits_[id] = 1;
-        for (std::uint32_t i = b.first; i < b.first + b.count; ++i) links_[routes_[i]].takers += b.flows;
+        unfrozen_[id] = 1;
+        for (std::uint32_t i = b.first; i < b.first + b.count; ++i) links_[routes_[i]].unfrozen_flows += b.flows;
         if (caps_[b.cap] < unlimited) at_cap_[b.cap].push_back(id);
     }
     heap_.clear();
     for (const LinkId l : touched_)
-        if (links_[l].takers > 0) heap_.emplace_back(share_of(links_[l]), l);
+        if (links_[l].unfrozen_flows > 0) heap_.emplace_back(share_of(links_[l]), l);
     std::make_heap(heap_.begin(), heap_.end(), [](const Share& a, const Share& b) { return is_before(b, a); });
     double reached = 0;
     std::size_t next_cap = 0;
     while (waiting > 0) {
-        // Shares only grow while others are settled, so an entry that is out of date can go back into the heap.
+        // Shares only grow while others are frozen, so a stale entry can be pushed back into the heap.
         double share = unlimited;
         while (!heap_.empty()) {
             const auto [old, l] = heap_.front();
@@ -194,27 +193,27 @@ void FairSharing::fill() {
                 share = std::max(old, reached);
                 break;
             }
-            if (link.takers > 0) {
+            if (link.unfrozen_flows > 0) {
                 heap_.front().first = now;
-                sink_first(heap_);
+                sift_down_first(heap_);
             } else {
-                drop_first(heap_);
+                pop_first(heap_);
             }
         }
         while (next_cap < caps_ascending_.size() && at_cap_[caps_ascending_[next_cap]].empty()) ++next_cap;
         const double cap = next_cap < caps_ascending_.size() ? caps_[caps_ascending_[next_cap]] : unlimited;
         if (cap <= share) {
             for (const BundleId id : at_cap_[caps_ascending_[next_cap]])
-                if (waits_[id] != 0) freeze(id, cap, none), --waiting;
+                if (unfrozen_[id] != 0) freeze(id, cap, none), --waiting;
             at_cap_[caps_ascending_[next_cap]].clear();
             reached = cap;
             continue;
         }
         const LinkId full = heap_.front().second;
-        drop_first(heap_);
-        links_[full].froze = share;
+        pop_first(heap_);
+        links_[full].frozen_rate = share;
         for (const BundleId id : on_[full])
-            if (waits_[id] != 0) freeze(id, share, full), --waiting;
+            if (unfrozen_[id] != 0) freeze(id, share, full), --waiting;
         reached = share;
     }
     for (const std::uint32_t c : caps_ascending_) at_cap_[c].clear();
@@ -224,14 +223,14 @@ bool FairSharing::is_unfair(LinkId l) const {
     const Link& link = links_[l];
     if (link.open) return false;
     if (link.held > 0) {
-        // What the others had as their bottleneck must still be one.
+        // The bottleneck of bundles that stay frozen must still be one.
         if (link.left > link.capacity * slack_) return true;
         if (link.highest > link.lowest * (1 + slack_)) return true;
-        return link.froze < link.level * (1 - slack_);
+        return link.frozen_rate < link.level * (1 - slack_);
     }
-    if (link.froze == unlimited) return false;
+    if (link.frozen_rate == unlimited) return false;
     return std::any_of(on_[l].begin(), on_[l].end(), [&](BundleId id) {
-        return !bundles_[id].free && bundles_[id].rate > link.froze * (1 + slack_);
+        return !bundles_[id].free && bundles_[id].rate > link.frozen_rate * (1 + slack_);
     });
 }
 
@@ -247,7 +246,7 @@ void FairSharing::commit() {
         for (std::uint32_t i = b.first; i < b.first + b.count; ++i) links_[routes_[i]].load += b.rate * b.flows;
         if (b.bottleneck != none) {
             Link& link = links_[b.bottleneck];
-            // Both ends of the range, so that what a tolerance lets pass doesn't add up.
+            // Both ends of the range, so that tolerated deviations don't accumulate.
             link.level = link.held == 0 ? b.rate : std::max(link.level, b.rate);
             link.lowest = link.held == 0 ? b.rate : std::min(link.lowest, b.rate);
             ++link.held;
@@ -272,7 +271,8 @@ const std::vector<BundleId>& FairSharing::settle() {
     }
     dirty_.clear();
     if (free_.empty()) return changed_;
-    // Full links of what has come or gone are unfair for certain, unless one that goes makes room for one that comes.
+    // Saturated links of started or completed flows are certainly unfair, unless a completed flow is replaced by a new
+    // one.
     for (std::size_t i = 0, links = touched_.size(); i < links && !is_loose(); ++i)
         if (links_[touched_[i]].held > 0) open(touched_[i]);
     for (int round = 0;; ++round) {
@@ -282,7 +282,7 @@ const std::vector<BundleId>& FairSharing::settle() {
         for (std::size_t i = 0; i < links; ++i)
             if (is_unfair(touched_[i])) open(touched_[i]);
         if (open_.size() == before) break;
-        if (round >= careful_rounds)
+        if (round >= incremental_rounds)
             for (std::size_t i = 0; i < touched_.size(); ++i) open(touched_[i]);
     }
     commit();

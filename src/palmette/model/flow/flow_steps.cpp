@@ -12,7 +12,7 @@ namespace {
 using plan::Program;
 using plan::StepKind;
 
-/// What two sides of a message, or an expose and its pulls, have in common.
+/// One side of a message, or of an expose and its pulls, with its matching key.
 struct End {
     std::int32_t from, tag;
     FlowSteps::Id id;

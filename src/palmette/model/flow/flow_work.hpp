@@ -1,4 +1,4 @@
-// What ranks are busy with in a simulation: one thing at a time, the rest waits.
+// CPU time of ranks in a flow simulation: each rank executes one step at a time, others are queued.
 #pragma once
 
 #include <cstdint>
@@ -11,24 +11,24 @@
 
 namespace palmette::model {
 
-/// Seconds that a rank is busy with a step: overheads of messages, bytes moved or combined at the rates of `memory`.
-/// `costs`: between it and its partner, for steps that have one.
+/// CPU time of a step: overheads of messages, bytes copied or reduced at the rates of `memory`. `costs`: between it and
+/// its partner, for steps that have one.
 double busy_seconds(const FlowSteps::Step& step, const topology::MemoryCosts& memory,
                     const topology::LevelCosts* costs);
 
-/// Work of each rank: what was ready first comes first, then in the order of the program.
+/// Ready queue of each rank: ordered by ready time, then by program order.
 class FlowWork {
   public:
     using Id = FlowSteps::Id;
     explicit FlowWork(std::size_t ranks) : ranks_(ranks) {}
 
     void add(std::int32_t rank, double now, Id id);
-    /// What the rank does next, taken out; nothing while it is busy, or has nothing to do.
+    /// Dequeues the next step of the rank; nothing while it is busy or its queue is empty.
     std::optional<Id> take(std::int32_t rank);
     void begin(std::int32_t rank, double seconds);
     void end(std::int32_t rank) { of(rank).busy = false; }
 
-    /// The rank that was busy longest, the first of several, and for how long.
+    /// The rank with the most CPU time, the lowest of several, and that time.
     std::pair<std::int32_t, double> busiest() const;
 
   private:

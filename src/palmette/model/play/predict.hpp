@@ -1,4 +1,4 @@
-// How long a plan takes on a job, from what messages, edges and memory cost.
+// Predicts the time of a plan on a job by discrete-event simulation, from the costs of messages, edges and memory.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +12,17 @@
 
 namespace palmette::model {
 
-/// How messages share an edge: evenly between the pairs of ranks that send over it, as TCP connections and adapters do,
-/// or one after the other in the order in which they come, as the closed formulas of the literature suppose.
+/// How messages share an edge: fairly between the pairs of ranks that send over it, as TCP connections and NICs do, or
+/// FIFO in order of arrival, as the closed formulas of the literature assume.
 enum class Sharing : std::uint8_t { evenly, in_order };
 
-/// What the messages of one level add to the longest chain of dependences, which is the time of the plan.
+/// Contribution of the messages of one level to the critical path, whose length is the time of the plan.
 struct LevelPart {
     std::string level;  ///< or "ranks side by side"
     double latency_s = 0;
     double transfer_s = 0;  ///< bytes on edges or, inside of a node, through shared memory
     double overhead_s = 0;  ///< of the ranks at both ends
-    /// How much longer transfers of this level took than each would have alone; 1: nobody shared. Over all messages, by
-    /// bytes.
+    /// Contention: transfer times of all messages of this level over their uncontended times; 1: no contention.
     double contention = 1;
     std::int64_t messages = 0;
     std::int64_t bytes = 0;
@@ -32,31 +31,30 @@ struct LevelPart {
 };
 
 struct Prediction {
-    double seconds = 0;             ///< until the last rank is done, all having begun at once
+    double seconds = 0;             ///< until the last rank completes; all start at the same time
     std::vector<LevelPart> levels;  ///< as in the job, then ranks that no level tells apart
-    double copy_s = 0;              ///< copies, packing and reads of other ranks' memory on that chain
+    double copy_s = 0;              ///< copies, packing and pulls on the critical path
     double reduce_s = 0;
-    std::vector<std::pair<std::string, double>> stages;  ///< what the stages of the plan add, in order of appearance
+    std::vector<std::pair<std::string, double>> stages;  ///< contribution of each stage, in order of appearance
 };
 
-/// Plays the programs of all ranks. All parts of a prediction add up to its seconds.
+/// Simulates the programs of all ranks. All parts of a prediction add up to its seconds.
 ///
-/// *Ranks.* A rank does one thing at a time: overheads of its messages, copies and reductions queue up in the order in
-/// which they become possible. Inside of a node a message is copied by both of its ranks at once, at the level's stream
-/// rate. *Edges.* A message between nodes uses every edge on its way up and down, each direction apart, from when it
-/// leaves its sender until the slowest of them has let it through: the factor of contention follows from the messages
-/// that are there. Each edge shares by itself, so that an edge may serve a message that waits for another one. Messages
-/// between the same two ranks follow each other. Then comes the latency. *Waiting.* Messages longer than
-/// Costs::eager_bytes start when their receiver is there, after a round trip. Switches that combine, and other jobs but
-/// for JobLevel::load, are left out.
+/// *Ranks.* A rank executes one step at a time: overheads of its messages, copies and reductions are queued in the
+/// order in which they become ready. Intra-node, both ranks copy a message concurrently, at the level's stream rate.
+/// *Edges.* An inter-node message occupies every edge on its route up and down, each direction separately, from
+/// injection until the slowest of them has transferred it: contention follows from the messages in flight. Each edge is
+/// shared independently, so an edge may spend capacity on a message that is bottlenecked at another one. Messages
+/// between the same two ranks are serialised. The latency is added after that. *Rendezvous.* Messages longer than
+/// Costs::eager_bytes start when their receiver is ready, after a round trip. In-network reduction isn't modelled; nor
+/// are other jobs, except by JobLevel::load.
 ///
-/// Cost: O(log) a step and edge; memory about 60 bytes a step. `block_bytes` as for plan::count. Throws base::Error
-/// where lists don't fit or programs don't match.
+/// Time: O(log) per step and edge; memory: about 60 bytes per step. `block_bytes` as for plan::count. Throws
+/// base::Error on lists of the wrong length or unmatched steps.
 Prediction predict(const plan::Plan& plan, const topology::Job& job, const std::vector<std::int64_t>& block_bytes,
                    const Costs& costs, Sharing sharing = Sharing::evenly);
 
-/// The same for an algorithm: makes the programs one after the other and keeps none, for jobs whose whole plan is too
-/// large to hold.
+/// The same for an algorithm: generates programs one by one without keeping them, for plans too large for memory.
 Prediction predict(const topology::Job& job, const plan::Request& request, const collectives::Spec& spec,
                    const Costs& costs, Sharing sharing = Sharing::evenly);
 

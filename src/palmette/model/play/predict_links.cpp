@@ -28,13 +28,13 @@ double Link::enter(double now, double bytes, std::uint32_t message) {
     return next(now);
 }
 
-double Link::leave(double now, std::vector<std::uint32_t>& through) {
+double Link::leave(double now, std::vector<std::uint32_t>& completed) {
     advance(now);
-    // Equal messages end together although sums were rounded on the way; the first one ends in any case, since it is
-    // its time.
+    // Equal messages complete together despite rounding of their sums; the first one completes in any case, as it is
+    // due.
     const double until = std::max(served_, waiting_.front().until) * (1 + 1e-12) + 1e-6;
     while (!waiting_.empty() && waiting_.front().until <= until) {
-        through.push_back(waiting_.front().message);
+        completed.push_back(waiting_.front().message);
         std::pop_heap(waiting_.begin(), waiting_.end(), std::greater<>());
         waiting_.pop_back();
     }
@@ -57,7 +57,7 @@ Links::Links(const topology::Job& job, const Costs& costs) : job_(job) {
     }
 }
 
-void Links::way(std::int32_t a, std::int32_t b, std::size_t level, std::vector<std::uint32_t>& out) const {
+void Links::route(std::int32_t a, std::int32_t b, std::size_t level, std::vector<std::uint32_t>& out) const {
     for (std::size_t l = level; l < first_.size(); ++l) {
         if (first_[l] < 0) continue;
         const topology::Partition& groups = job_.levels()[l].groups;

@@ -1,4 +1,4 @@
-// The edges of a job's tree, and how the messages on them share their capacity.
+// Link models for the prediction: the edges of a job's tree, shared fairly (processor sharing) or FIFO.
 #pragma once
 
 #include <cstdint>
@@ -9,25 +9,26 @@
 
 namespace palmette::model {
 
-/// One direction of one edge. Time only goes on: calls come in its order.
+/// One direction of one edge. Calls must be in order of time.
 class Link {
   public:
     explicit Link(double bytes_per_s = 0) : bytes_per_s_(bytes_per_s) {}
     double bytes_per_s() const { return bytes_per_s_; }
 
-    /// In order: when a message that comes at `now` is through.
+    /// FIFO: completion time of a message that arrives at `now`.
     double queue(double now, double bytes);
 
-    /// Evenly: a message comes; returns when the next one will be through, if nobody else comes before.
+    /// Fair: adds a message; returns the next completion time, provided no other message arrives before.
     double enter(double now, double bytes, std::uint32_t message);
-    /// Takes those that are through at `now` and appends them to `through`. Returns as `enter`, or a negative number
-    /// when the link is idle.
-    double leave(double now, std::vector<std::uint32_t>& through);
-    /// Changes whenever the time that `enter` and `leave` foretell does.
+    /// Removes the messages completed at `now` and appends them to `completed`. Returns as `enter`, or a negative
+    /// number when the link is idle.
+    double leave(double now, std::vector<std::uint32_t>& completed);
+    /// Incremented whenever the time returned by `enter` and `leave` is invalidated.
     std::uint32_t version() const { return version_; }
 
   private:
-    /// Every message has got as many bytes since it came as this has grown; so the order of their ends never changes.
+    /// `served_` is the virtual time of processor sharing: bytes served per message. So the completion order never
+    /// changes.
     void advance(double now);
     double next(double now) const;
 
@@ -43,17 +44,17 @@ class Link {
     double served_ = 0;
     double last_ = 0;
     std::uint32_t version_ = 0;
-    std::vector<Waiting> waiting_;  ///< a heap, the first to end on top
+    std::vector<Waiting> waiting_;  ///< a heap, the next to complete on top
 };
 
-/// All edges of a job, and the way between two positions.
+/// All edges of a job, and the route between two positions.
 class Links {
   public:
     Links(const topology::Job& job, const Costs& costs);
 
-    /// Appends the links with a limit on the way from position `a` to `b`, which `level` is the outermost level to tell
-    /// apart.
-    void way(std::int32_t a, std::int32_t b, std::size_t level, std::vector<std::uint32_t>& out) const;
+    /// Appends the links of limited capacity on the route from position `a` to `b`, whose outermost distinguishing
+    /// level is `level`.
+    void route(std::int32_t a, std::int32_t b, std::size_t level, std::vector<std::uint32_t>& out) const;
     Link& operator[](std::uint32_t index) { return links_[index]; }
     const Link& operator[](std::uint32_t index) const { return links_[index]; }
 

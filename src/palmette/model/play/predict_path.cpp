@@ -7,16 +7,16 @@ namespace {
 
 using plan::StepKind;
 
-class Chain {
+class CriticalPath {
   public:
-    Chain(const topology::Job& job, const Costs& costs, const PlayedSteps& plan, const Player& player)
-        : costs_(costs), plan_(plan), player_(player), times_(player.times()) {
+    CriticalPath(const topology::Job& job, const Costs& costs, const SimulatedSteps& plan, const Simulator& simulator)
+        : costs_(costs), plan_(plan), simulator_(simulator), times_(simulator.times()) {
         for (std::size_t l = 0; l < costs.levels.size(); ++l) {
             const bool inside = l == job.levels().size();
-            const LevelTraffic& traffic = player.traffic()[l];
+            const LevelTraffic& traffic = simulator.traffic()[l];
             LevelPart part;
             part.level = inside ? "ranks side by side" : job.levels()[l].name;
-            part.contention = traffic.alone_s > 0 ? traffic.taken_s / traffic.alone_s : 1;
+            part.contention = traffic.uncontended_s > 0 ? traffic.taken_s / traffic.uncontended_s : 1;
             part.messages = traffic.messages;
             part.bytes = static_cast<std::int64_t>(traffic.bytes);
             out_.levels.push_back(std::move(part));
@@ -30,14 +30,14 @@ class Chain {
             if (at == no_step || times_.done[s] > times_.done[at]) at = s;
         if (at == no_step) return std::move(out_);
         now_ = out_.seconds = times_.done[at];
-        // Each step is passed at most twice: by its rank's work and by its bytes.
+        // The path visits each step at most twice: for its rank's CPU time and for its transfer.
         for (std::size_t left = 2 * plan_.steps.size() + 2; at != no_step && left > 0; --left) at = pass(at);
         return std::move(out_);
     }
 
   private:
-    /// Gives the time since `begin` to `part`, of step `step`.
-    void take(double begin, double& part, std::uint32_t step) {
+    /// Attributes the time since `begin` to `part`, for step `step`.
+    void attribute(double begin, double& part, std::uint32_t step) {
         if (begin >= now_) return;
         part += now_ - begin;
         out_.stages[plan_.steps[step].stage].second += now_ - begin;
@@ -46,68 +46,69 @@ class Chain {
 
     LevelPart& level_of(std::uint32_t step) { return out_.levels[plan_.steps[step].level]; }
 
-    /// The work of a rank on a message: overhead at first and, in a node, the bytes; packing counts as copying.
-    void take_work(std::uint32_t step) {
-        const PlayedStep& played = plan_.steps[step];
-        const double packing = played.staged ? played.bytes / costs_.copy_bytes_per_s.value : 0;
-        const double overhead = costs_.levels[played.level].overhead_s.value;
+    /// Attributes the CPU time of a rank for a message: overhead and, intra-node, the transfer; packing counts as
+    /// copying.
+    void attribute_work(std::uint32_t step) {
+        const SimulatedStep& simulated = plan_.steps[step];
+        const double packing = simulated.staged ? simulated.bytes / costs_.copy_bytes_per_s.value : 0;
+        const double overhead = costs_.levels[simulated.level].overhead_s.value;
         const double begun = times_.begun[step];
-        if (played.kind == StepKind::recv) {
-            take(std::max(begun, now_ - packing), out_.copy_s, step);
-            take(std::max(begun, now_ - overhead), level_of(step).overhead_s, step);
-            take(begun, level_of(step).transfer_s, step);
+        if (simulated.kind == StepKind::recv) {
+            attribute(std::max(begun, now_ - packing), out_.copy_s, step);
+            attribute(std::max(begun, now_ - overhead), level_of(step).overhead_s, step);
+            attribute(begun, level_of(step).transfer_s, step);
             return;
         }
-        take(begun + overhead, out_.copy_s, step);
-        take(begun, level_of(step).overhead_s, step);
+        attribute(begun + overhead, out_.copy_s, step);
+        attribute(begun, level_of(step).overhead_s, step);
     }
 
     std::uint32_t pass_send(std::uint32_t send) {
-        const PlayedStep& played = plan_.steps[send];
+        const SimulatedStep& simulated = plan_.steps[send];
         if (now_ > times_.mark[send]) {
-            take(times_.mark[send], level_of(send).transfer_s, send);
-            if (!player_.in_node(played) && played.bytes > static_cast<double>(costs_.eager_bytes))
-                take(times_.mark[send] - 2 * costs_.levels[played.level].latency_s.value, level_of(send).latency_s,
-                     send);
+            attribute(times_.mark[send], level_of(send).transfer_s, send);
+            if (!simulator_.in_node(simulated) && simulated.bytes > static_cast<double>(costs_.eager_bytes))
+                attribute(times_.mark[send] - 2 * costs_.levels[simulated.level].latency_s.value,
+                          level_of(send).latency_s, send);
         }
-        take_work(send);
+        attribute_work(send);
         return times_.cause[send];
     }
 
     std::uint32_t pass(std::uint32_t step) {
-        const PlayedStep& played = plan_.steps[step];
+        const SimulatedStep& simulated = plan_.steps[step];
         const std::uint32_t cause = times_.cause[step];
-        switch (played.kind) {
+        switch (simulated.kind) {
             case StepKind::send:
                 return pass_send(step);
             case StepKind::recv:
-                take_work(step);
-                if (cause == no_step || cause != played.partner) return cause;
-                take(player_.in_node(played) ? times_.mark[cause] : times_.through[cause], level_of(step).latency_s,
-                     step);
+                attribute_work(step);
+                if (cause == no_step || cause != simulated.partner) return cause;
+                attribute(simulator_.in_node(simulated) ? times_.mark[cause] : times_.through[cause],
+                          level_of(step).latency_s, step);
                 return pass_send(cause);
             case StepKind::copy:
-                take(times_.begun[step], out_.copy_s, step);
+                attribute(times_.begun[step], out_.copy_s, step);
                 return cause;
             case StepKind::reduce:
-                take(times_.begun[step], out_.reduce_s, step);
+                attribute(times_.begun[step], out_.reduce_s, step);
                 return cause;
             case StepKind::pull:
             case StepKind::pull_reduce:
-                take(times_.begun[step], played.kind == StepKind::pull ? out_.copy_s : out_.reduce_s, step);
-                if (cause == played.partner) take(times_.mark[cause], level_of(step).latency_s, step);
+                attribute(times_.begun[step], simulated.kind == StepKind::pull ? out_.copy_s : out_.reduce_s, step);
+                if (cause == simulated.partner) attribute(times_.mark[cause], level_of(step).latency_s, step);
                 return cause;
             case StepKind::expose:
-                if (!played.copied && now_ > times_.mark[step]) return played.partner;
-                take(times_.begun[step], out_.copy_s, step);
+                if (!simulated.copied && now_ > times_.mark[step]) return simulated.partner;
+                attribute(times_.begun[step], out_.copy_s, step);
                 return cause;
         }
         return no_step;
     }
 
     const Costs& costs_;
-    const PlayedSteps& plan_;
-    const Player& player_;
+    const SimulatedSteps& plan_;
+    const Simulator& simulator_;
     const Timeline& times_;
     Prediction out_;
     double now_ = 0;
@@ -115,8 +116,9 @@ class Chain {
 
 }  // namespace
 
-Prediction longest_chain(const topology::Job& job, const Costs& costs, const PlayedSteps& plan, const Player& player) {
-    return Chain(job, costs, plan, player).walk();
+Prediction critical_path(const topology::Job& job, const Costs& costs, const SimulatedSteps& plan,
+                         const Simulator& simulator) {
+    return CriticalPath(job, costs, plan, simulator).walk();
 }
 
 }  // namespace palmette::model

@@ -1,4 +1,4 @@
-// What the longest chain of dependences of a play is made of.
+// Critical-path analysis of a simulated plan.
 #pragma once
 
 #include "palmette/model/play/predict.hpp"
@@ -6,8 +6,9 @@
 
 namespace palmette::model {
 
-/// Walks from the step that ended last to what it waited for, and so on to the beginning, and adds up what the time
-/// went into.
-Prediction longest_chain(const topology::Job& job, const Costs& costs, const PlayedSteps& plan, const Player& player);
+/// Follows the critical path back from the step that completed last, and attributes its time to levels, stages and
+/// kinds of cost.
+Prediction critical_path(const topology::Job& job, const Costs& costs, const SimulatedSteps& plan,
+                         const Simulator& simulator);
 
 }  // namespace palmette::model

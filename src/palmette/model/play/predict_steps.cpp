@@ -11,23 +11,23 @@ using plan::Program;
 using plan::Step;
 using plan::StepKind;
 
-PlayedSteps::PlayedSteps(const topology::Job& job, const plan::Request& request,
-                         const std::vector<std::int64_t>& block_bytes)
+SimulatedSteps::SimulatedSteps(const topology::Job& job, const plan::Request& request,
+                               const std::vector<std::int64_t>& block_bytes)
     : job_(job), request_(request), block_bytes_(block_bytes) {}
 
-std::uint16_t PlayedSteps::stage_named(const std::string& name) {
+std::uint16_t SimulatedSteps::stage_named(const std::string& name) {
     const auto at = std::find(stages.begin(), stages.end(), name);
     if (at == stages.end()) stages.push_back(name);
     return static_cast<std::uint16_t>(std::find(stages.begin(), stages.end(), name) - stages.begin());
 }
 
-bool PlayedSteps::is_staged(const Program& program, const Step& step) const {
+bool SimulatedSteps::is_staged(const Program& program, const Step& step) const {
     if (step.region_count != 1 || step.slice.of > 1) return step.region_count > 1;
     const plan::Region& region = program.regions_of(step)[0];
     if (region.blocks.count == 1 || plan::is_scratch(region.buffer)) return false;
     const plan::BlockSpace space = plan::space_of(request_.collective);
     if (space == plan::BlockSpace::cut || program.order == plan::BlockOrder::rank) return false;
-    // Blocks in topology order lie together in the caller's memory where ranks follow each other in the same order.
+    // Blocks in topology order are contiguous in the caller's memory where ranks are consecutive in the same order.
     const std::int64_t p = job_.size();
     const std::int64_t first = region.blocks.first % p;
     const std::int64_t last = (region.blocks.end() - 1) % p;
@@ -35,7 +35,7 @@ bool PlayedSteps::is_staged(const Program& program, const Step& step) const {
            last - first;
 }
 
-void PlayedSteps::add(const Program& program) {
+void SimulatedSteps::add(const Program& program) {
     const plan::BlockLengths lengths(request_, job_, program.cut, block_bytes_);
     const auto first = static_cast<std::uint32_t>(steps.size());
     const auto self = program.rank.value;
@@ -44,17 +44,17 @@ void PlayedSteps::add(const Program& program) {
     for (const std::string& name : program.stages) stage_of.push_back(stage_named(name));
     for (const Step& step : program.steps) {
         const auto index = static_cast<std::uint32_t>(steps.size());
-        PlayedStep played;
+        SimulatedStep simulated;
         const bool writes = plan::combines(step.kind);
         const auto regions = step.kind == StepKind::copy ? program.sources_of(step)
                              : writes                    ? program.targets_of(step)
                                                          : program.regions_of(step);
-        played.bytes = static_cast<double>(lengths.of(regions, step.slice));
-        played.rank = static_cast<std::uint32_t>(self);
-        played.missing = step.wait_count;
-        played.stage = stage_of.empty() ? stage_named("") : stage_of[step.stage];
-        played.kind = step.kind;
-        played.copied = step.copied;
+        simulated.bytes = static_cast<double>(lengths.of(regions, step.slice));
+        simulated.rank = static_cast<std::uint32_t>(self);
+        simulated.missing = step.wait_count;
+        simulated.stage = stage_of.empty() ? stage_named("") : stage_of[step.stage];
+        simulated.kind = step.kind;
+        simulated.copied = step.copied;
         if (plan::has_peer(step.kind)) {
             if (step.peer.value < 0 || step.peer.value >= job_.size())
                 base::fail("rank ", self, ", step ", index - first, ": peer ", step.peer, " is not a rank of the job");
@@ -63,26 +63,26 @@ void PlayedSteps::add(const Program& program) {
             while (level < job_.levels().size() &&
                    job_.levels()[level].groups.group_of(position) == job_.levels()[level].groups.group_of(other))
                 ++level;
-            played.level = static_cast<std::uint8_t>(level);
+            simulated.level = static_cast<std::uint8_t>(level);
         }
         if (step.kind == StepKind::send) {
-            played.staged = is_staged(program, step);
+            simulated.staged = is_staged(program, step);
             sends_.push_back({self, step.peer.value, step.tag, index});
         } else if (step.kind == StepKind::recv) {
-            played.staged = is_staged(program, step);
+            simulated.staged = is_staged(program, step);
             recvs_.push_back({step.peer.value, self, step.tag, index});
         } else if (step.kind == StepKind::expose) {
-            played.pair = step.readers;
+            simulated.pair = step.readers;
             exposes_.push_back({self, 0, step.tag, index});
         } else if (plan::has_peer(step.kind)) {
             pulls_.push_back({step.peer.value, 0, step.tag, index});
         }
-        steps.push_back(played);
+        steps.push_back(simulated);
     }
     link_waiters(program, first);
 }
 
-void PlayedSteps::link_waiters(const Program& program, std::uint32_t first) {
+void SimulatedSteps::link_waiters(const Program& program, std::uint32_t first) {
     const std::size_t count = program.steps.size();
     std::vector<std::uint32_t> end(count + 1, 0);
     for (const Step& step : program.steps)
@@ -97,13 +97,13 @@ void PlayedSteps::link_waiters(const Program& program, std::uint32_t first) {
             waiters_[base + end[wait]++] = first + static_cast<std::uint32_t>(s);
 }
 
-void PlayedSteps::match() {
+void SimulatedSteps::match() {
     const auto key = [](const End& end) { return std::tuple(end.from, end.to, end.tag); };
     const auto before = [&](const End& a, const End& b) { return key(a) < key(b); };
     for (auto* ends : {&sends_, &recvs_, &exposes_, &pulls_}) std::sort(ends->begin(), ends->end(), before);
     const auto alone = [&](const End& end) {
         base::fail("rank ", steps[end.step].rank, ": a ", plan::name_of(steps[end.step].kind), ", tag ", end.tag,
-                   ", has no other side; `palmette plan --verify` tells which");
+                   ", is unmatched; `palmette plan --verify` shows which");
     };
     for (std::size_t i = 0; i < std::max(sends_.size(), recvs_.size()); ++i) {
         if (i >= recvs_.size()) alone(sends_[i]);

@@ -1,4 +1,4 @@
-// The steps of all programs, boiled down to what takes time.
+// The steps of all programs, reduced to what the simulation needs: bytes, partners and dependencies.
 #pragma once
 
 #include <cstdint>
@@ -12,33 +12,34 @@ namespace palmette::model {
 
 inline constexpr std::uint32_t no_step = UINT32_MAX;
 
-/// One step of one rank; indices count the steps of all ranks one behind the other.
-struct PlayedStep {
+/// One step of one rank; indices number the steps of all ranks consecutively.
+struct SimulatedStep {
     double bytes = 0;
     std::uint32_t rank = 0;
     std::uint32_t partner = no_step;  ///< the other side of a message, the expose of a pull, the last pull of an expose
-    std::uint32_t missing = 0;        ///< steps that it still waits for
-    std::uint32_t pair = 0;           ///< send: number of the ordered pair of ranks; expose: pulls still to come
+    std::uint32_t missing = 0;        ///< unsatisfied dependencies
+    std::uint32_t pair = 0;           ///< send: index of the ordered pair of ranks; expose: outstanding pulls
     std::uint16_t stage = 0;
     plan::StepKind kind = plan::StepKind::send;
     std::uint8_t level = 0;  ///< message: the outermost level that tells both ranks apart
-    bool staged = false;     ///< message: its blocks don't lie together and are packed or unpacked
+    bool staged = false;     ///< message: non-contiguous blocks, packed or unpacked
     bool copied = false;     ///< expose: readers get a copy
 };
 
-/// Takes programs one by one, so that a caller may drop each at once; all that is kept of a step is a PlayedStep and
-/// its waiters.
-class PlayedSteps {
+/// Programs are added one by one, so that a caller may discard each of them; of a step only a SimulatedStep and its
+/// dependents are kept.
+class SimulatedSteps {
   public:
     /// `job`, `request` and `block_bytes` must outlive this.
-    PlayedSteps(const topology::Job& job, const plan::Request& request, const std::vector<std::int64_t>& block_bytes);
+    SimulatedSteps(const topology::Job& job, const plan::Request& request,
+                   const std::vector<std::int64_t>& block_bytes);
 
-    /// Programs come in the order of their ranks.
+    /// Programs must be added in rank order.
     void add(const plan::Program& program);
-    /// Brings both sides of messages, and pulls and exposes, together. Throws base::Error where one has no other side.
+    /// Matches sends with recvs and pulls with exposes. Throws base::Error on an unmatched step.
     void match();
 
-    std::vector<PlayedStep> steps;
+    std::vector<SimulatedStep> steps;
     std::vector<std::string> stages;
     std::uint32_t pairs = 0;
 

@@ -11,7 +11,7 @@ bool Call::open_slowly() {
     if (state_ && left_to_mpi()) return false;
     Refusal refusal = Refusal::no_state;
     Communicator* known = state_;
-    // Fortran's nonblocking alltoallw goes past palmette under Open MPI, so nobody counts it.
+    // Fortran's nonblocking alltoallw bypasses palmette under Open MPI, so it isn't counted.
     const bool counts = function_ != select::Function::alltoallw;
     state_ = process_.communicator(comm_, refusal,
                                    blocking_ ? Process::Making::makes
@@ -19,7 +19,7 @@ bool Call::open_slowly() {
                                              : Process::Making::never);
     if (state_) return !left_to_mpi();
     refuse(refusal);
-    // MPI_COMM_SELF and the like: found at once the next time.
+    // MPI_COMM_SELF and the like: cached for the next call.
     if (known) known->refuse_always(function_, blocking_, process_.report().refused_row(function_, refusal, {}));
     return false;
 }
@@ -45,7 +45,7 @@ bool Call::plan(Work& work, int root, std::int64_t block_bytes, const Operation*
     CachedPlan& plan = state_->plan_for(key, state_->settings(process_.settings()));
     work.plan = &plan;
     if (plan.comparison && plan.comparison->lost() && !plan.refusal) [[unlikely]]
-        give_up(plan);
+        fall_back(plan);
     if (!plan.refusal) {
         if (!plan.served) {
             plan.served = &process_.report().served_row(function_, block_bytes, plan.algorithm, plan.reason, blocking_);
@@ -59,15 +59,15 @@ bool Call::plan(Work& work, int root, std::int64_t block_bytes, const Operation*
 }
 
 Comparing Call::comparing(const Operation& operation, std::int64_t block_bytes) const {
-    if (operation.exact()) return Comparing::in_turn;
-    return ShadowReduction::can_do(function_, operation, block_bytes, size()) ? Comparing::beside : Comparing::never;
+    if (operation.exact()) return Comparing::alternating;
+    return ShadowReduction::can_do(function_, operation, block_bytes, size()) ? Comparing::shadow : Comparing::never;
 }
 
 void Call::compared(const CachedPlan& plan) {
     if (Observer* observer = process_.observers().of_calls()) observer->compared(*state_, plan);
 }
 
-void Call::give_up(CachedPlan& plan) {
+void Call::fall_back(CachedPlan& plan) {
     plan.refusal = Refusal::slower;
     plan.reason = why_lost(plan);
 }
@@ -94,9 +94,9 @@ int Call::close(const Work& work, int code, double begin_s) {
     if (code == MPI_SUCCESS) {
         return work.fault != MPI_SUCCESS ? raise(comm, work.fault) : MPI_SUCCESS;
     }
-    // After a failed transfer the hidden communicator can't be trusted; later calls go to the MPI.
+    // After a failed transfer the shadow communicator can't be trusted; later calls go to the MPI.
     state_->unusable = Refusal::no_state;
-    code = code_for_program(code, state_->hidden(), comm);
+    code = code_for_program(code, state_->shadow_comm(), comm);
     PMPI_Comm_call_errhandler(comm, code);
     return code;
 }
@@ -107,7 +107,7 @@ int Call::raise(MPI_Comm comm, int error_class) const {
     const bool returned = handler == MPI_ERRORS_RETURN;
     PMPI_Errhandler_free(&handler);
     PMPI_Comm_call_errhandler(comm, error_class);
-    // MPICH takes an error for dealt with when the program's own handler returns.
+    // MPICH considers an error handled when the program's own handler returns.
     return returned || process_.settings().mpi != "mpich" ? error_class : MPI_SUCCESS;
 }
 

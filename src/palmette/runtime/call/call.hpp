@@ -12,7 +12,7 @@
 
 namespace palmette::runtime {
 
-/// Finds the communicator's state and the plan, counts the call, and turns errors into the program's.
+/// Looks up the communicator's state and the plan, counts the call, and raises errors on the program's communicator.
 class Call {
   public:
     Call(select::Function function, MPI_Comm comm, bool blocking = true)
@@ -31,8 +31,8 @@ class Call {
     int size() const { return state_->size(); }
     bool is_rank(int root) const { return root >= 0 && root < size(); }
 
-    /// Whether calls with blocks of `count` elements of `type` are the MPI's; counts it. To be asked before anything
-    /// else is looked at, with the same answer on all ranks.
+    /// Whether calls with blocks of `count` elements of `type` are the MPI's; counts it. Must be called before any
+    /// other argument is examined; the result is the same on all ranks.
     bool is_left_to_mpi(std::int64_t count, MPI_Datatype type) {
         TypeShape shape;
         if (count <= 0 || !size_of(type, shape) || shape.size <= 0 || count > INT64_MAX / shape.size) return false;
@@ -41,7 +41,7 @@ class Call {
         left->row->calls.add(state_->leads());
         // Only predefined types are known to be dense here.
         if (blocking_ && shape.dense && may_bypass())
-            bypass_of(function_).open(bypassing(), *left->row, type, (left->from + shape.size - 1) / shape.size,
+            bypass_of(function_).open(comm_info(), *left->row, type, (left->from + shape.size - 1) / shape.size,
                                       left->to / shape.size);
         return true;
     }
@@ -60,30 +60,30 @@ class Call {
     int close(const Work& work, int code, double begin_s);
     /// Raises an error of the arguments on `comm`; returns the code that this MPI would return.
     int raise(MPI_Comm comm, int error_class) const;
-    /// Takes note of what comparing the plan with the MPI's own has found. A choice that loses is given up, by all
-    /// ranks at the same call.
+    /// Notifies observers of what comparing the plan with the MPI's own collective has found. Where the choice is
+    /// slower, all ranks fall back to the MPI at the same call.
     void compared(const CachedPlan& plan);
-    /// Whether this MPI refuses input that is the output, where MPI_IN_PLACE should stand.
+    /// Whether this MPI rejects aliased buffers: the input passed as output instead of MPI_IN_PLACE.
     bool finds_aliases() const {
         const std::string& mpi = process_.settings().mpi;
         return mpi == "mpich" || mpi == "impi";
     }
-    /// Tells observers that a call begins; returns when, where there are any.
+    /// Notifies observers that a call begins; returns the time, or 0 without observers.
     double begins(const Work& work) const;
 
   private:
     bool open_slowly();
     Comparing comparing(const Operation& operation, std::int64_t block_bytes) const;
-    static void give_up(CachedPlan& plan);
+    static void fall_back(CachedPlan& plan);
     bool left_to_mpi() const {
         Report::Refused* row = state_->always_refused(function_, blocking_);
         if (!row) return false;
         row->calls.add(state_->leads());
-        if (blocking_ && may_bypass()) bypass_of(function_).open(bypassing(), *row);
+        if (blocking_ && may_bypass()) bypass_of(function_).open(comm_info(), *row);
         return true;
     }
     bool may_bypass() const { return !process_.settings().check; }
-    Bypass::Whose bypassing() const { return {comm_, state_->size(), state_->leads()}; }
+    Bypass::CommInfo comm_info() const { return {comm_, state_->size(), state_->leads()}; }
 
     Process& process_;
     select::Function function_;

@@ -1,4 +1,4 @@
-// From the arguments of a collective to work that can be run.
+// Turns a collective's arguments into work that the executor can run.
 #pragma once
 
 #include <mpi.h>
@@ -9,10 +9,9 @@
 
 namespace palmette::runtime {
 
-/// Needs an opened call. False when the MPI must do it; then the reason has been counted. All ranks of a communicator
-/// come to the same answer, since it rests on what
-/// they all know. The arrays must stay alive until the work is done, or until it keeps copies
-/// (CallerBuffer::keep_lists).
+/// Needs an opened call. False where the call is left to the MPI; the reason has been counted. The result is the same
+/// on all ranks of a communicator, since it depends only on what all of them know. The arrays must stay alive until the
+/// work is done, or until it has copied them (CallerBuffer::copy_lists).
 bool prepare(Call& call, Work& work, const CallArguments& arguments);
 
 // Parts of it, by what a function does.

@@ -1,4 +1,4 @@
-// Collectives that move data.
+// Argument preparation for collectives that move data.
 #include "palmette/runtime/call/prepare.hpp"
 
 namespace palmette::runtime {
@@ -7,7 +7,7 @@ namespace {
 
 using InPlace = Work::InPlace;
 
-/// What the MPIs say of a side that no CallerBuffer takes.
+/// The error class that the MPIs return for a side that CallerBuffer rejects.
 int fault_of(const Side& side, int ranks) {
     if (side.form == Side::Form::alike && side.count < 0) return MPI_ERR_COUNT;
     if (side.in_place()) return MPI_ERR_BUFFER;
@@ -18,8 +18,8 @@ int fault_of(const Side& side, int ranks) {
     return MPI_ERR_TYPE;
 }
 
-/// Whether a side that no CallerBuffer takes moves nothing all the same, as the others believe, too. Of others nobody
-/// knows how long a message must be.
+/// Whether a side that CallerBuffer rejects moves no data anyway, as the other ranks assume, too. Otherwise the length
+/// of its messages is unknown.
 bool moves_nothing(const Side& side, int ranks) {
     if (side.form == Side::Form::alike) return side.count == 0 && !side.in_place();
     for (int r = 0; side.counts && r < ranks; ++r)
@@ -27,23 +27,23 @@ bool moves_nothing(const Side& side, int ranks) {
     return static_cast<bool>(side.counts) && !side.in_place();
 }
 
-/// The blocks of a side with lists, or none. False: the MPI must judge.
+/// The blocks of a side with lists, or none. False: the MPI must check the arguments.
 bool set_lists(Call& call, Work& work, CallerBuffer& buffer, const Side& side) {
     if (buffer.blocks(side, call.size())) return true;
     if (!moves_nothing(side, call.size())) return false;
-    buffer.stand_in_of_lists(call.size());
+    buffer.use_placeholder_lists(call.size());
     work.fault = fault_of(side, call.size());
     return true;
 }
 
-/// One block of `bytes`, which the others expect.
+/// One block of `bytes`, which the other ranks expect.
 void set_expected(Work& work, CallerBuffer& buffer, const Side& side, std::int64_t bytes) {
     if (buffer.one(side) && buffer.bytes() == bytes) return;
     if (work.fault == MPI_SUCCESS) work.fault = buffer.one(side) ? MPI_ERR_TRUNCATE : fault_of(side, 0);
-    buffer.stand_in(bytes);
+    buffer.use_placeholder(bytes);
 }
 
-/// MPICH and its kin look for input that is the output; Open MPI doesn't.
+/// MPICH and its derivatives check for aliased buffers; Open MPI doesn't.
 void check_alias(Call& call, Work& work, const void* input, const void* output) {
     if (input == output && input != MPI_BOTTOM && work.in_place == InPlace::no && work.fault == MPI_SUCCESS &&
         call.finds_aliases())
@@ -63,15 +63,15 @@ bool prepare_gather(Call& call, Work& work, const CallArguments& arguments) {
     if (alike && call.is_left_to_mpi(known.count, known.type)) return false;
     work.reset(call.state(), call.comm());
     work.recv.clear();
-    // With MPI_IN_PLACE neither count nor type of the sending side means anything.
+    // With MPI_IN_PLACE count and type of the sending side are ignored.
     if (own_in_place) {
         work.in_place = InPlace::own_block_of_recv;
         work.send.clear();
     } else if (!work.send.one(send)) {
-        // Without a length nobody knows the plan of blocks that are alike.
+        // Without a block length no plan can be chosen for uniform blocks.
         if (alike || !moves_nothing(send, 0)) return call.refuse(Refusal::erroneous_arguments);
         work.fault = fault_of(send, 0);
-        work.send.stand_in(0);
+        work.send.use_placeholder(0);
     }
     if (!at_root) return call.plan(work, arguments.root, alike ? work.send.bytes() : -1);
     if (!alike) {
@@ -85,9 +85,9 @@ bool prepare_gather(Call& call, Work& work, const CallArguments& arguments) {
     const std::int64_t block = own_in_place ? work.recv.bytes() : work.send.bytes();
     if (!valid || work.recv.bytes() != block) {
         work.fault = valid ? MPI_ERR_TRUNCATE : fault_of(recv, call.size());
-        work.recv.stand_in(block, call.size());
+        work.recv.use_placeholder(block, call.size());
     }
-    if (block > 0 && valid) check_alias(call, work, send.buffer, work.recv.place(call.rank()));
+    if (block > 0 && valid) check_alias(call, work, send.buffer, work.recv.address_of(call.rank()));
     return call.plan(work, arguments.root, block);
 }
 
@@ -108,7 +108,7 @@ bool prepare_scatter(Call& call, Work& work, const CallArguments& arguments) {
     } else if (!work.recv.one(recv)) {
         if (alike ? !at_root : !moves_nothing(recv, 0)) return call.refuse(Refusal::erroneous_arguments);
         work.fault = fault_of(recv, 0);
-        work.recv.stand_in(0);
+        work.recv.use_placeholder(0);
     }
     if (!at_root) return call.plan(work, arguments.root, alike ? work.recv.bytes() : -1);
     if (!alike) {
@@ -119,7 +119,7 @@ bool prepare_scatter(Call& call, Work& work, const CallArguments& arguments) {
     if (!work.send.blocks(send, call.size())) {
         if (own_in_place || work.fault != MPI_SUCCESS) return call.refuse(Refusal::erroneous_arguments);
         work.fault = fault_of(send, call.size());
-        work.send.stand_in(work.recv.bytes(), call.size());
+        work.send.use_placeholder(work.recv.bytes(), call.size());
     }
     if (!own_in_place) set_expected(work, work.recv, recv, work.send.bytes());
     return call.plan(work, arguments.root, work.send.bytes());
@@ -132,22 +132,22 @@ bool prepare_allgather(Call& call, Work& work, const CallArguments& arguments) {
     if (call.is_left_to_mpi(alike ? recv.count : mean_count(recv.counts, call.size()), recv.type)) return false;
     work.reset(call.state(), call.comm());
     if (!work.recv.blocks(recv, call.size())) {
-        // What this rank sends is what it would get from each, if blocks are alike.
+        // With uniform blocks this rank receives as much from each rank as it sends.
         if (!alike || !work.send.one(send)) return call.refuse(Refusal::erroneous_arguments);
         work.fault = fault_of(recv, call.size());
-        work.recv.stand_in(work.send.bytes(), call.size());
+        work.recv.use_placeholder(work.send.bytes(), call.size());
     }
     if (send.in_place()) {
         work.in_place = InPlace::own_block_of_recv;
         work.send.clear();
     } else if (!work.send.one(send)) {
-        // MPICH takes such a block for an empty one now and then, and says nothing.
+        // MPICH sometimes treats such a block as empty and raises no error.
         return call.refuse(Refusal::erroneous_arguments);
     } else {
         set_expected(work, work.send, send, work.recv.bytes(call.rank()));
-        if (work.send.bytes() > 0) check_alias(call, work, send.buffer, work.recv.place(call.rank()));
+        if (work.send.bytes() > 0) check_alias(call, work, send.buffer, work.recv.address_of(call.rank()));
     }
-    // All ranks know all lengths: their mean chooses.
+    // All ranks know all lengths: the choice depends on their mean.
     return call.plan(work, 0, (work.recv.total() + call.size() - 1) / call.size());
 }
 
@@ -174,15 +174,15 @@ bool prepare_alltoall(Call& call, Work& work, const CallArguments& arguments) {
     } else if (!work.recv.blocks(recv, call.size())) {
         if (!work.send.blocks(send, call.size())) return call.refuse(Refusal::erroneous_arguments);
         work.fault = fault_of(recv, call.size());
-        work.recv.stand_in(work.send.bytes(), call.size());
+        work.recv.use_placeholder(work.send.bytes(), call.size());
     }
     if (send.in_place()) {
         if (work.fault != MPI_SUCCESS) {
-            work.send.stand_in_of_lists(call.size());
+            work.send.use_placeholder_lists(call.size());
         } else {
             work.in_place = InPlace::copy_of_recv;
             work.send.blocks(recv, call.size());
-            work.send.force_room();
+            work.send.force_staging();
         }
     } else if (!alike) {
         if (!set_lists(call, work, work.send, send)) return call.refuse(Refusal::erroneous_arguments);
@@ -190,10 +190,10 @@ bool prepare_alltoall(Call& call, Work& work, const CallArguments& arguments) {
         const bool valid = work.send.blocks(send, call.size());
         if (!valid || work.send.bytes() != work.recv.bytes()) {
             work.fault = valid ? MPI_ERR_TRUNCATE : fault_of(send, call.size());
-            work.send.stand_in(work.recv.bytes(), call.size());
+            work.send.use_placeholder(work.recv.bytes(), call.size());
         }
     }
-    // With lists the blocks of both sides may lie apart in one buffer.
+    // With lists the blocks of both sides may be disjoint parts of one buffer.
     if (alike && work.send.total() > 0) check_alias(call, work, send.buffer, recv.buffer);
     return call.plan(work, 0, alike ? work.recv.bytes() : -1);
 }

@@ -1,4 +1,4 @@
-// Collectives that combine data.
+// Argument preparation for reductions and scans.
 #include "palmette/runtime/call/prepare.hpp"
 
 namespace palmette::runtime {
@@ -6,7 +6,7 @@ namespace {
 
 using InPlace = Work::InPlace;
 
-/// False: refused. Arguments of an operation are the same on all ranks, so all come to the same answer.
+/// False: refused. Arguments of an operation are the same on all ranks, and so is the result.
 bool set_operation(Call& call, Work& work, MPI_Op op, MPI_Datatype type, std::int64_t count) {
     if (count < 0) return call.refuse(Refusal::erroneous_arguments);
     work.operation.emplace(op, type, call.comm());
@@ -49,7 +49,7 @@ bool prepare_reduction(Call& call, Work& work, const CallArguments& arguments) {
         work.recv.elements(arguments.recv.buffer, count, *work.operation, send.type);
     else
         work.recv.clear();
-    // Wrong at this rank alone, maybe: the others get their results.
+    // Possibly erroneous at this rank only: the other ranks get their results.
     if (receives && count > 0 && send.buffer == arguments.recv.buffer && send.buffer != MPI_BOTTOM &&
         call.finds_aliases())
         work.fault = MPI_ERR_BUFFER;
@@ -70,7 +70,7 @@ bool prepare_reduce_scatter(Call& call, Work& work, const CallArguments& argumen
                              recv.type, call.size());
     if (in_place) {
         work.in_place = InPlace::copy_of_recv;
-        work.send.force_room();
+        work.send.force_staging();
     }
     work.recv.elements(recv.buffer, alike ? recv.count : recv.counts[call.rank()], *work.operation, recv.type);
     return call.plan(work, 0, (work.send.total() + call.size() - 1) / call.size(), &*work.operation);

@@ -9,7 +9,7 @@ namespace {
 
 using select::Function;
 
-/// Kept between calls, as the caller keeps its own: neither then pays for new pages.
+/// Reused between calls, as the caller reuses its own: so neither pays for page faults.
 struct Buffers {
     std::vector<char> input, result;
 };
@@ -27,34 +27,37 @@ bool ShadowReduction::can_do(Function function, const Operation& operation, std:
 }
 
 ShadowReduction::ShadowReduction(const Work& work)
-    : work_(work), like_(work.in_place == Work::InPlace::all_of_recv ? work.recv : work.send), input_(like_.buffer()) {
+    : work_(work),
+      layout_from_(work.in_place == Work::InPlace::all_of_recv ? work.recv : work.send),
+      input_(layout_from_.buffer()) {
     try {
         if (work.in_place != Work::InPlace::no) {
             const char* from = static_cast<const char*>(input_);
-            buffers().input.assign(from, from + like_.total());
+            buffers().input.assign(from, from + layout_from_.total());
             input_ = buffers().input.data();
         }
-        // Some MPIs want an address also where there is no result.
+        // Some MPIs require an address even where there is no result.
         const auto result_bytes = static_cast<std::size_t>(std::max<std::int64_t>(work.recv.total(), 1));
         if (buffers().result.size() < result_bytes) buffers().result.resize(result_bytes);
         result_ = buffers().result.data();
         if (work.plan->key.function == Function::reduce_scatter)
-            for (int r = 0; r < work.state->size(); ++r) counts_.push_back(static_cast<int>(like_.count(r)));
+            for (int r = 0; r < work.state->size(); ++r) counts_.push_back(static_cast<int>(layout_from_.count(r)));
     } catch (const std::bad_alloc&) {
-        has_room_ = false;
+        allocated_ = false;
     }
 }
 
-bool ShadowReduction::has_memory_everywhere() const {
-    int all = has_room_ ? 1 : 0;
-    return PMPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, work_.state->hidden()) == MPI_SUCCESS && all == 1;
+bool ShadowReduction::is_allocated_on_all_ranks() const {
+    int all = allocated_ ? 1 : 0;
+    return PMPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, work_.state->shadow_comm()) == MPI_SUCCESS &&
+           all == 1;
 }
 
 int ShadowReduction::run() {
-    const int count = static_cast<int>(like_.count());
-    MPI_Datatype type = like_.type();
+    const int count = static_cast<int>(layout_from_.count());
+    MPI_Datatype type = layout_from_.type();
     MPI_Op op = work_.operation->handle();
-    MPI_Comm comm = work_.state->hidden();
+    MPI_Comm comm = work_.state->shadow_comm();
     switch (work_.plan->key.function) {
         case Function::reduce:
             return PMPI_Reduce(input_, result_, count, type, op, work_.plan->key.root, comm);

@@ -10,29 +10,29 @@
 
 namespace palmette::runtime {
 
-/// Where bits depend on who adds up, whose turn a call is must not show in its result. So palmette does the call, and
-/// the MPI does the same on a copy.
+/// Where the bits of a result depend on who reduces, sampling must not change it. So palmette performs the call, and
+/// the MPI repeats it on a copy.
 class ShadowReduction {
   public:
-    /// The same on all ranks. Not for operations and types of the program's own, whose functions would be called more
-    /// often, nor for long vectors, whose copies take memory.
+    /// The same on all ranks. Not for user-defined operations and types, whose functions would be called more often,
+    /// nor for long vectors, whose copies take memory.
     static bool can_do(select::Function function, const Operation& operation, std::int64_t block_bytes, int ranks);
 
     /// `work` has its plan and outlives this. Copies an input that the call will overwrite.
     explicit ShadowReduction(const Work& work);
-    /// Collective over the communicator's hidden one: whether all ranks have got the memory.
-    bool has_memory_everywhere() const;
-    /// Collective, on the hidden communicator. Returns an MPI code.
+    /// Collective over the shadow communicator: whether all ranks have allocated the buffers.
+    bool is_allocated_on_all_ranks() const;
+    /// Collective, on the shadow communicator. Returns an MPI code.
     int run();
 
     static constexpr std::int64_t most_bytes = 16 << 20;  ///< of a vector
 
   private:
     const Work& work_;
-    const CallerBuffer& like_;  ///< tells counts and type
+    const CallerBuffer& layout_from_;  ///< has the counts and the type
     const void* input_;
     void* result_ = nullptr;
-    bool has_room_ = true;
+    bool allocated_ = true;
     std::vector<int> counts_;
 };
 

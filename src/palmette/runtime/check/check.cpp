@@ -11,7 +11,7 @@ namespace {
 
 using Fault = CheckedCall::Fault;
 
-/// A call as one message.
+/// Serialises a call into one message.
 class Writer {
   public:
     void number(std::int64_t value) {
@@ -116,17 +116,17 @@ std::string comm_text(MPI_Comm comm, int size) {
     return std::string(name.data()) + " (" + std::to_string(size) + " ranks)";
 }
 
-/// Rank 0's part: hears from all, tells what is wrong. An MPI error ends it.
-int collect(const CheckedCall& mine, MPI_Comm hidden, int size, int tag, std::optional<Verdict>& verdict) {
+/// Rank 0's part: receives all calls and judges them. Stops at an MPI error.
+int collect(const CheckedCall& mine, MPI_Comm shadow_comm, int size, int tag, std::optional<Verdict>& verdict) {
     std::vector<CheckedCall> calls{mine};
     std::vector<char> data;
     for (int rank = 1; rank < size; ++rank) {
         MPI_Status status;
-        if (const int error = PMPI_Probe(rank, tag, hidden, &status)) return error;
+        if (const int error = PMPI_Probe(rank, tag, shadow_comm, &status)) return error;
         int bytes = 0;
         PMPI_Get_count(&status, MPI_BYTE, &bytes);
         data.resize(static_cast<std::size_t>(bytes));
-        if (const int error = PMPI_Recv(data.data(), bytes, MPI_BYTE, rank, tag, hidden, MPI_STATUS_IGNORE))
+        if (const int error = PMPI_Recv(data.data(), bytes, MPI_BYTE, rank, tag, shadow_comm, MPI_STATUS_IGNORE))
             return error;
         calls.push_back(unpack(data));
     }
@@ -136,31 +136,31 @@ int collect(const CheckedCall& mine, MPI_Comm hidden, int size, int tag, std::op
 
 }  // namespace
 
-int check_call(const CheckedCall& mine, MPI_Comm comm, MPI_Comm hidden, int tag) {
+int check_call(const CheckedCall& mine, MPI_Comm comm, MPI_Comm shadow_comm, int tag) {
     int rank = 0;
     int size = 1;
-    PMPI_Comm_rank(hidden, &rank);
-    PMPI_Comm_size(hidden, &size);
+    PMPI_Comm_rank(shadow_comm, &rank);
+    PMPI_Comm_size(shadow_comm, &size);
     int result = MPI_SUCCESS;
     if (rank != 0) {
         const std::vector<char> data = pack(mine);
-        if (const int error = PMPI_Send(data.data(), static_cast<int>(data.size()), MPI_BYTE, 0, tag, hidden))
+        if (const int error = PMPI_Send(data.data(), static_cast<int>(data.size()), MPI_BYTE, 0, tag, shadow_comm))
             return error;
-        const int error = PMPI_Recv(&result, 1, MPI_INT, 0, tag, hidden, MPI_STATUS_IGNORE);
+        const int error = PMPI_Recv(&result, 1, MPI_INT, 0, tag, shadow_comm, MPI_STATUS_IGNORE);
         return error != MPI_SUCCESS ? error : result;
     }
     std::optional<Verdict> verdict;
-    if (const int error = collect(mine, hidden, size, tag, verdict)) return error;
+    if (const int error = collect(mine, shadow_comm, size, tag, verdict)) return error;
     if (verdict) {
         result = error_class(verdict->fault);
-        // Told before any rank learns of it: its error handler may end the job.
+        // Reported before any rank gets the error: its error handler may end the job.
         std::fprintf(stderr, "palmette: %s on %s: %s\n",
                      verdict->fault == Fault::function ? "a collective" : mine.function.c_str(),
                      comm_text(comm, size).c_str(), verdict->text.c_str());
         std::fflush(stderr);
     }
     for (int other = 1; other < size; ++other)
-        if (const int error = PMPI_Send(&result, 1, MPI_INT, other, tag, hidden)) return error;
+        if (const int error = PMPI_Send(&result, 1, MPI_INT, other, tag, shadow_comm)) return error;
     return result;
 }
 
@@ -184,7 +184,7 @@ std::string op_text(MPI_Op op) {
     if (op == MPI_OP_NULL) return "MPI_OP_NULL";
     int commutes = 1;
     PMPI_Op_commutative(op, &commutes);
-    return commutes ? "a commutative one of the program's" : "a non-commutative one of the program's";
+    return commutes ? "(user-defined, commutative)" : "(user-defined, non-commutative)";
 }
 
 }  // namespace palmette::runtime

@@ -12,7 +12,7 @@ namespace {
 using base::cat;
 using Fault = CheckedCall::Fault;
 
-/// Gathers what a call says, and the first thing that is wrong by itself.
+/// Collects a call's arguments, and the first one that is invalid by itself.
 class Facts {
   public:
     Facts(select::Function function, Caller caller) : caller_(caller) {
@@ -86,7 +86,7 @@ class Facts {
     CheckedCall out_;
 };
 
-/// The root's side, which holds a block for each rank, is `all`; nobody compares the root's own where that is in place.
+/// The root's side, which holds a block for each rank, is `all`; the root's own isn't compared where that is in place.
 Amounts without_own(std::vector<std::int64_t> all, Caller caller, bool in_place) {
     if (in_place && !all.empty()) all[static_cast<std::size_t>(caller.rank)] = -1;
     return Amounts::listed(std::move(all));
@@ -157,7 +157,7 @@ CheckedCall checked_call(Caller caller, const CallArguments& arguments) {
         case Function::reduce_scatter: {
             facts.reduces(recv.type, arguments.op);
             std::vector<std::int64_t> counts = facts.bytes_each(recv, "recvcount");
-            // What i has for j must be as much as what j gets.
+            // What rank i contributes for rank j must be as long as what j receives.
             if (!counts.empty()) facts.from(Amounts::each(counts[static_cast<std::size_t>(caller.rank)]));
             facts.to(Amounts::listed(std::move(counts)));
             break;

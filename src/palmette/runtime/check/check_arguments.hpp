@@ -1,4 +1,4 @@
-// What PALMETTE_CHECK compares of a call's arguments.
+// Collects the arguments of a call that PALMETTE_CHECK compares.
 #pragma once
 
 #include <mpi.h>
@@ -10,13 +10,13 @@
 
 namespace palmette::runtime {
 
-/// The rank that calls, in the communicator that it passes.
+/// The calling rank and the size of the communicator.
 struct Caller {
     int rank = 0;
     int size = 1;
 };
 
-/// None of the arguments is trusted: what is wrong by itself becomes the call's fault.
+/// No argument is trusted: one that is invalid by itself becomes the call's fault.
 CheckedCall checked_call(Caller caller, const CallArguments& arguments);
 
 }  // namespace palmette::runtime

@@ -25,7 +25,8 @@ std::string ranks_text(const std::vector<std::size_t>& ranks) {
     return out;
 }
 
-/// Compares one argument. Those who are wrong are the fewer ones; among equally many, those without rank 0.
+/// Compares one argument by majority: the ranks outside of the largest group are wrong; on a tie the group with the
+/// lowest rank is right.
 template <class Value, class Text>
 std::optional<std::string> compare(const std::vector<CheckedCall>& calls, Value value, Text text,
                                    const char* verb = "pass") {
@@ -45,10 +46,10 @@ std::optional<std::string> compare(const std::vector<CheckedCall>& calls, Value 
                text(usual->first));
 }
 
-/// What `amounts` says of `peer`; -1: nothing.
+/// Bytes of `amounts` for `peer`; -1: unspecified.
 std::int64_t amount(const Amounts& amounts, std::size_t peer, std::int64_t root) {
     switch (amounts.kind) {
-        case Amounts::Kind::unsaid:
+        case Amounts::Kind::unspecified:
             break;
         case Amounts::Kind::each:
             return amounts.bytes[0];
@@ -60,7 +61,7 @@ std::int64_t amount(const Amounts& amounts, std::size_t peer, std::int64_t root)
     return -1;
 }
 
-/// Some ranks may say nothing: only those of the vote count.
+/// Compares what each rank sends with what its peer expects; unspecified amounts are skipped.
 std::optional<Verdict> compare_pairs(const std::vector<CheckedCall>& calls) {
     std::vector<std::string> wrong;
     std::size_t count = 0;

@@ -1,4 +1,4 @@
-// What the ranks of one collective must pass alike, and who doesn't. No MPI in here.
+// Compares the arguments of all ranks of one collective and names the ranks that mismatch. Independent of MPI.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@ namespace palmette::runtime {
 
 /// Bytes that a rank sends to, or expects from, each rank of the communicator.
 struct Amounts {
-    enum class Kind : std::uint8_t { unsaid, each, root_only, listed };
-    Kind kind = Kind::unsaid;
+    enum class Kind : std::uint8_t { unspecified, each, root_only, listed };
+    Kind kind = Kind::unspecified;
     std::vector<std::int64_t> bytes;  ///< one number, or with `listed` one for each rank
 
     static Amounts each(std::int64_t bytes) { return {Kind::each, {bytes}}; }
@@ -19,29 +19,29 @@ struct Amounts {
     static Amounts listed(std::vector<std::int64_t> bytes) { return {Kind::listed, std::move(bytes)}; }
 };
 
-/// What one rank passes, as far as it has to fit what the others pass. What doesn't matter in a function stays as it
-/// is.
+/// One rank's arguments, as far as they must match the other ranks'. Fields that a function doesn't use keep their
+/// defaults.
 struct CheckedCall {
     std::string function;          ///< "MPI_Gatherv"
     std::int64_t root = -1;        ///< -1: the function has none
-    std::int64_t bytes = -1;       ///< that all ranks must give alike: of broadcasts and reductions
+    std::int64_t bytes = -1;       ///< equal on all ranks: of broadcasts and reductions
     std::int64_t type_bytes = -1;  ///< of one element of a reduction
-    std::string op;                ///< of a reduction: "MPI_SUM", "a commutative operation of the program's"
-    Amounts to, from;              ///< what i sends to j must be what j expects from i, where both say it
+    std::string op;                ///< of a reduction: "MPI_SUM", "(user-defined, commutative)"
+    Amounts to, from;              ///< what i sends to j must be what j expects from i, where both specify it
 
-    /// An argument that is wrong by itself: "a count of -1". Then nothing else is looked at.
+    /// An argument that is invalid by itself: "a count of -1". Then nothing else is checked.
     enum class Fault : std::uint8_t { none, function, root, count, type, op, other };
     Fault fault = Fault::none;
     std::string faulty;
 };
 
-/// The first thing that is wrong. `text` names rank, argument, value, what the others passed and what to do.
+/// The first mismatch or invalid argument. `text` names rank, argument, value, what the others passed and what to do.
 struct Verdict {
     CheckedCall::Fault fault = CheckedCall::Fault::none;
     std::string text;
 };
 
-/// Looks at the calls of all ranks, in the order of ranks. Nothing when they fit.
+/// Compares the calls of all ranks, in the order of ranks. Nothing when they match.
 std::optional<Verdict> judge(const std::vector<CheckedCall>& calls);
 
 }  // namespace palmette::runtime

@@ -1,4 +1,5 @@
 #include "palmette/runtime/composed/composed.hpp"
+#include "palmette/base/hash.hpp"
 
 #include <algorithm>
 #include <map>
@@ -19,18 +20,20 @@ using base::fail;
 
 namespace {
 
-/// What all ranks must have in common, as a number.
+/// Hash of what must be identical on all ranks.
 class Hash {
   public:
-    void add(std::int64_t value) { mix(value_, std::string_view(reinterpret_cast<const char*>(&value), sizeof value)); }
+    void add(std::int64_t value) {
+        hash_field(value_, std::string_view(reinterpret_cast<const char*>(&value), sizeof value));
+    }
     void add(std::string_view text) {
         add(static_cast<std::int64_t>(text.size()));
-        mix(value_, text);
+        hash_field(value_, text);
     }
     std::uint64_t value() const { return value_; }
 
   private:
-    std::uint64_t value_ = 0xcbf29ce484222325U;
+    std::uint64_t value_ = base::fnv1a_start;
 };
 
 std::uint64_t hash_of(const compose::Composition& composition, std::string_view factoring) {
@@ -76,7 +79,7 @@ void ComposedPlan::prepare(const compose::Composition& composition, const topolo
     if (ops_.size() != composition.operations().size())
         fail("the composition has ", composition.operations().size(), " operations and ", ops_.size(), " are given");
     for (std::size_t i = 0; i < ops_.size(); ++i) {
-        // Of reductions with one source each, which nobody applies it to.
+        // Belongs to reductions with one source each, where it is never applied.
         if (ops_[i] == MPI_OP_NULL) continue;
         const Operation operation(ops_[i], type_);
         if (!operation.valid())
@@ -96,7 +99,7 @@ void ComposedPlan::prepare(const compose::Composition& composition, const topolo
     const base::Rank self{rank};
     program_ = factory.program(self);
     tags_ = factory.tag_limit();
-    wants_copies_ =
+    wants_single_copies_ =
         std::any_of(parsed.factoring.methods.begin(), parsed.factoring.methods.end(),
                     [](const auto& method) { return method.transport == compose::Method::Transport::single_copy; });
     const PackedBlocks packed(composition, parsed.factoring.stripes, self);
@@ -116,8 +119,8 @@ void ComposedPlan::prepare(const compose::Composition& composition, const topolo
 ComposedPlan::ComposedPlan(Communicator& state) : state_(state), ends_(Process::instance().ends()) { ++state.users; }
 
 ComposedPlan::~ComposedPlan() {
-    // The state of an MPI that has ended since stays: nothing of that MPI can be freed any more.
-    if (ends_ == Process::instance().ends()) Process::instance().let_go(state_);
+    // Where the MPI has ended since, its state is leaked: nothing of that MPI can be freed any more.
+    if (ends_ == Process::instance().ends()) Process::instance().release_user(state_);
 }
 
 std::unique_ptr<ComposedPlan> ComposedPlan::make(MPI_Comm comm, const compose::Composition* composition,
@@ -142,16 +145,16 @@ std::unique_ptr<ComposedPlan> ComposedPlan::make(MPI_Comm comm, const compose::C
     } catch (const std::exception& error) {
         complaint = error.what();
     }
-    // Nobody starts what another rank has refused, or understood otherwise.
-    const auto agreement = agree(state.hidden(), {hash, true, complaint.empty(), true});
+    // No rank may start a plan that another one has rejected, or understood differently.
+    const auto agreement = agree(state.shadow_comm(), {hash, true, complaint.empty(), true});
     if (!complaint.empty()) fail(complaint);
     if (!agreement) fail("the ranks can't compare their compositions: MPI reports an error");
     if (!agreement->world_known) fail("another rank refuses the plan; its error says why");
     if (!agreement->settings_agree) fail("the composition or its factoring differs between ranks; give all the same");
-    // All of them bring the same factoring by now.
-    plan->copies_work_ = plan->wants_copies_ && state.ranks_read_each_other();
+    // The factoring is known to be the same on all ranks by now.
+    plan->single_copies_work_ = plan->wants_single_copies_ && state.ranks_read_each_other();
     MpiExecutor usual = state.make_executor();
-    usual.node().allow_rendezvous(plan->copies_work_);
+    usual.node().allow_rendezvous(plan->single_copies_work_);
     choose_transports(plan->bound_, usual.transports(), state.job(), plan->program_.rank);
     plan->single_copies_ = std::count_if(plan->bound_.steps.begin(), plan->bound_.steps.end(), [](const auto& step) {
         return plan::is_message(step.kind) && step.transport == MpiExecutor::node_index;
@@ -171,10 +174,10 @@ ComposedRun::ComposedRun(std::shared_ptr<const ComposedPlan> plan, const std::ve
     bases_.resize(std::max<std::size_t>(2, bases_.size()));
     for (const MPI_Op op : plan_->ops_) operations_.emplace_back(op, plan_->type_);
     memory_.use(operations_.data());
-    executor_.node().allow_rendezvous(plan_->copies_work_);
+    executor_.node().allow_rendezvous(plan_->single_copies_work_);
     executor_.prepare(plan_->bound_);
-    // Behind them those of acknowledgements of single copies, and of data that is sent after all.
-    const auto tags = plan_->state_.tags.lend(plan_->wants_copies_ ? 3 * plan_->tags_ : plan_->tags_);
+    // They are followed by the tags of the single copies' acknowledgements, and of payload that is sent after all.
+    const auto tags = plan_->state_.tags.lend(plan_->wants_single_copies_ ? 3 * plan_->tags_ : plan_->tags_);
     if (!tags) fail("too many bound plans on a communicator; free some");
     tags_ = *tags;
 }
@@ -188,7 +191,7 @@ int ComposedRun::start() {
     Background& background = Background::instance();
     const auto lock = background.lock();
     if (running_) return MPI_ERR_PENDING;
-    executor_.messages().use(plan_->state_.hidden(), nullptr);
+    executor_.messages().use(plan_->state_.shadow_comm(), nullptr);
     Environment environment;
     environment.bases = {bases_[0], bases_[1], bases_.data() + 2};
     environment.memory = &memory_;
@@ -226,7 +229,7 @@ int ComposedRun::test(bool& done) {
 void ComposedRun::finish_alone() {
     Background& background = Background::instance();
     const auto lock = background.lock();
-    if (!running_ || !background.take_out_alone(*this)) return;
+    if (!running_ || !background.remove_if_alone(*this)) return;
     code_ = mpi_code(executor_.finish());
     ended();
 }
@@ -236,7 +239,7 @@ int ComposedRun::wait() {
     SpinWait spin_wait(2, 1);
     bool done = false;
     int code = MPI_SUCCESS;
-    for (spin_wait.fresh(); (code = test(done)), !done; spin_wait.pause()) {
+    for (spin_wait.reset(); (code = test(done)), !done; spin_wait.pause()) {
     }
     return code;
 }

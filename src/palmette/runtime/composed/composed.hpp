@@ -1,4 +1,4 @@
-// Compositions that run: made once on a communicator, bound to buffers, started as often as one likes.
+// Executable compositions: planned once on a communicator, bound to buffers, started any number of times.
 #pragma once
 
 #include <mpi.h>
@@ -20,9 +20,9 @@ namespace palmette::runtime {
 /// One rank's part of a factored composition.
 class ComposedPlan {
   public:
-    /// Collective over `comm`: all ranks bring the same composition and the same factoring (compose::parse_factoring),
-    /// which is compared; null: this rank has none, which is an error on all. `operations`: MPI's, as the composition
-    /// counts them, on elements of `type`. Throws base::Error on all ranks where one of them has a reason to.
+    /// Collective over `comm`: all ranks pass the same composition and the same factoring (compose::parse_factoring),
+    /// which is verified; null: this rank has none, which is an error on all. `operations`: MPI's, as the composition
+    /// counts them, on elements of `type`. Throws base::Error on all ranks if it fails on one of them.
     static std::unique_ptr<ComposedPlan> make(MPI_Comm comm, const compose::Composition* composition,
                                               std::string_view factoring, std::vector<MPI_Op> operations,
                                               MPI_Datatype type, const Settings& settings);
@@ -46,7 +46,7 @@ class ComposedPlan {
     void prepare(const compose::Composition& composition, const topology::Job& job, std::string_view factoring,
                  int rank);
 
-    Communicator& state_;  ///< lives as long as this
+    Communicator& state_;  ///< outlives this
     std::uint64_t ends_;   ///< Process::ends() when it was made
     std::vector<std::string> names_;
     std::vector<std::int64_t> buffer_bytes_;
@@ -55,32 +55,32 @@ class ComposedPlan {
     std::vector<MPI_Op> ops_;
     MPI_Datatype type_ = MPI_DATATYPE_NULL;
     std::int64_t tags_ = 1;
-    bool wants_copies_ = false;  ///< the factoring has single copies
-    bool copies_work_ = false;   ///< on all ranks
+    bool wants_single_copies_ = false;  ///< the factoring has single copies
+    bool single_copies_work_ = false;   ///< on all ranks
     std::int64_t single_copies_ = 0;
     Waiting::Policy waiting_ = Waiting::Policy::automatic;
-    bool may_block_ = false;  ///< nobody else needs this process meanwhile, and the user wants it
+    bool may_block_ = false;  ///< no other thread needs progress meanwhile, and the user allows it
 };
 
-/// A plan with its buffers. Any number may be under way at once, in one thread at a time; all go on while one is tested
-/// or waited for.
-class ComposedRun : public InBackground {
+/// A plan with its buffers. Any number may be in flight, in one thread at a time; testing or waiting for one progresses
+/// all.
+class ComposedRun : public BackgroundOperation {
   public:
-    /// Local, but in the same order on all ranks, as is the end of its life. `buffers`: one for each of the plan's.
-    /// Throws base::Error.
+    /// Local, but in the same order on all ranks, as is its destruction. `buffers`: one for each of the plan's. Throws
+    /// base::Error.
     ComposedRun(std::shared_ptr<const ComposedPlan> plan, const std::vector<void*>& buffers);
-    /// Waits for one that is under way.
+    /// Waits for it if it is in flight.
     ~ComposedRun() override;
     ComposedRun(const ComposedRun&) = delete;
     ComposedRun& operator=(const ComposedRun&) = delete;
 
-    /// Local. Returns an MPI code; MPI_ERR_PENDING where it is under way.
+    /// Local. Returns an MPI code; MPI_ERR_PENDING where it is in flight.
     int start();
-    /// `done` also where it was never started. Returns what went wrong since the start.
+    /// `done` also where it was never started. Returns the error since the start.
     int test(bool& done);
     int wait();
 
-    /// Lets it go on; whether it has ended. With the background's lock, while it runs.
+    /// Progresses it; returns whether it has completed. With the background's lock held, while it is in flight.
     bool progress() override;
 
   private:

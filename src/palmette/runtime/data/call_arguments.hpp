@@ -1,4 +1,4 @@
-// What a program passes to a collective, whichever it is.
+// The arguments of a collective call, in one form for all functions.
 #pragma once
 
 #include <mpi.h>
@@ -10,10 +10,10 @@
 
 namespace palmette::runtime {
 
-/// One side of a call: where data lies, and how much. Nothing is owned, and nothing is known to be right: arguments
-/// that MPI ignores at this rank may be anything.
+/// One side of a call: where data lies, and how much. Non-owning and not validated: arguments that MPI ignores at this
+/// rank may be anything.
 struct Side {
-    /// How the blocks of the ranks are told apart.
+    /// How the blocks of the ranks are described.
     enum class Form : std::uint8_t {
         alike,   ///< `count` elements of `type` each
         listed,  ///< `counts` by rank, at `displacements` in extents where the function takes any
@@ -41,9 +41,9 @@ struct Side {
     void* writable() const { return const_cast<void*>(buffer); }
 };
 
-/// One call, filled by the generated wrappers. What a function has once stands on both sides: the buffer of a
-/// broadcast, count and type of a reduction, whose counts
-/// by rank (reduce_scatter) are those of the receiving side.
+/// One call, filled by the generated wrappers. An argument that a function has only once is set on both sides: the
+/// buffer of a broadcast, count and type of a reduction, whose counts by rank (reduce_scatter) are those of the
+/// receiving side.
 struct CallArguments {
     select::Function function = select::Function::barrier;
     bool blocking = true;

@@ -11,7 +11,7 @@ char* writable(const void* buffer) { return static_cast<char*>(const_cast<void*>
 
 void CallerBuffer::clear() {
     buffer_ = nullptr;
-    present_ = forced_ = stands_in_ = false;
+    present_ = staging_forced_ = is_placeholder_ = false;
     dense_ = true;
     ranks_ = 0;
     count_ = total_ = 0;
@@ -77,7 +77,7 @@ bool CallerBuffer::blocks_of_types(const Side& side, int ranks) {
     displacements_ = side.displacements;
     types_ = side.types;
     for (int r = 0; r < ranks; ++r) {
-        // A type where nothing goes need not be one.
+        // The datatype of an empty block may be invalid.
         TypeShape& shape = shapes_.emplace_back();
         if (counts_[r] < 0 || (counts_[r] > 0 && !size_of(types_[r], shape))) return false;
         total_ += bytes(r);
@@ -85,9 +85,9 @@ bool CallerBuffer::blocks_of_types(const Side& side, int ranks) {
     return true;
 }
 
-void CallerBuffer::stand_in(std::int64_t bytes, int ranks) {
+void CallerBuffer::use_placeholder(std::int64_t bytes, int ranks) {
     clear();
-    present_ = forced_ = stands_in_ = true;
+    present_ = staging_forced_ = is_placeholder_ = true;
     ranks_ = ranks;
     count_ = bytes;
     type_ = MPI_BYTE;
@@ -95,13 +95,13 @@ void CallerBuffer::stand_in(std::int64_t bytes, int ranks) {
     total_ = std::max(ranks, 1) * bytes;
 }
 
-void CallerBuffer::stand_in_of_lists(int ranks) {
-    stand_in(0, ranks);
+void CallerBuffer::use_placeholder_lists(int ranks) {
+    use_placeholder(0, ranks);
     kept_counts_.assign(static_cast<std::size_t>(ranks), 0);
     counts_ = displacements_ = kept_counts_.data();
 }
 
-void CallerBuffer::keep_lists() {
+void CallerBuffer::copy_lists() {
     const auto keep = [this](Counts& list, std::vector<std::int64_t>& kept) {
         if (!list) return;
         kept.resize(static_cast<std::size_t>(ranks_));
@@ -129,7 +129,7 @@ int CallerBuffer::prepare() {
     if (!present_) return MPI_SUCCESS;
     dense_ = true;
     if (operation_) {
-        // Not MPI's pair types: kernels leave their holes alone, but messages and copies of a plan don't.
+        // MPI's pair types aren't dense: kernels skip their padding, but messages and copies of a plan don't.
         dense_ = operation_->layout().dense();
     } else if (types_) {
         for (int r = 0; r < ranks_; ++r) {
@@ -164,12 +164,12 @@ char* CallerBuffer::typed(int rank) const {
 }
 
 char* CallerBuffer::make_staging() {
-    // Never empty, so that the address is one.
+    // Never empty, so that the address isn't null.
     if (staging_.size() <= static_cast<std::size_t>(total_)) staging_.resize(static_cast<std::size_t>(total_) + 1);
     return staging_.data();
 }
 
-int CallerBuffer::put(int rank, char* base, MPI_Comm comm) const {
+int CallerBuffer::pack_block(int rank, char* base, MPI_Comm comm) const {
     const std::int64_t elements = count(rank);
     if (elements == 0) return MPI_SUCCESS;
     if (!operation_) return pack(typed(rank), elements, type_of(rank), shape(rank), base + offset(rank), comm);
@@ -182,7 +182,7 @@ int CallerBuffer::put(int rank, char* base, MPI_Comm comm) const {
     return unpack(packed_.data(), elements, type_, shape_, base + offset(rank) - operation_->layout().true_lower, comm);
 }
 
-int CallerBuffer::take(int rank, const char* base, MPI_Comm comm) const {
+int CallerBuffer::unpack_block(int rank, const char* base, MPI_Comm comm) const {
     const std::int64_t elements = count(rank);
     if (elements == 0) return MPI_SUCCESS;
     if (!operation_) return unpack(base + offset(rank), elements, type_of(rank), shape(rank), typed(rank), comm);
@@ -202,23 +202,23 @@ int CallerBuffer::open_to_read(MPI_Comm comm, int skip, char*& base) {
         return MPI_SUCCESS;
     }
     base = make_staging();
-    for (int r = 0; r < blocks_there() && !stands_in_; ++r)
+    for (int r = 0; r < block_count() && !is_placeholder_; ++r)
         if (r != skip)
-            if (const int error = put(r, base, comm)) return error;
+            if (const int error = pack_block(r, base, comm)) return error;
     return MPI_SUCCESS;
 }
 
 void CallerBuffer::open_to_write(char*& base) { base = is_staged() ? make_staging() : buffer_; }
 
-int CallerBuffer::bring(int rank, char* base, MPI_Comm comm) const {
-    return is_staged() && !stands_in_ ? put(rank, base, comm) : MPI_SUCCESS;
+int CallerBuffer::pack_if_staged(int rank, char* base, MPI_Comm comm) const {
+    return is_staged() && !is_placeholder_ ? pack_block(rank, base, comm) : MPI_SUCCESS;
 }
 
 int CallerBuffer::close(const char* base, MPI_Comm comm, int skip) {
-    if (!is_staged() || stands_in_) return MPI_SUCCESS;
-    for (int r = 0; r < blocks_there(); ++r)
+    if (!is_staged() || is_placeholder_) return MPI_SUCCESS;
+    for (int r = 0; r < block_count(); ++r)
         if (r != skip)
-            if (const int error = take(r, base, comm)) return error;
+            if (const int error = unpack_block(r, base, comm)) return error;
     return MPI_SUCCESS;
 }
 

@@ -1,4 +1,4 @@
-// Counts and displacements by rank, as MPI's functions and their large-count forms bring them.
+// Counts and displacements by rank, as MPI's functions and their large-count forms take them.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace palmette::runtime {
 
-/// A caller's array of int, MPI_Count or MPI_Aint; null where the caller brings none. Doesn't own it.
+/// A caller's array of int, MPI_Count or MPI_Aint; null where the caller passes none. Non-owning.
 class Counts {
   public:
     Counts() = default;

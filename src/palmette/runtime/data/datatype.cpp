@@ -45,7 +45,7 @@ std::optional<Envelope> envelope_of(MPI_Datatype type) {
     return out;
 }
 
-bool tells_predefined(const Envelope& made) {
+bool is_predefined_combiner(const Envelope& made) {
 #if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
     if (made.combiner == MPI_COMBINER_VALUE_INDEX) return true;
 #endif
@@ -81,15 +81,15 @@ bool has_no_holes(MPI_Datatype type) {
 /// A predefined type, or contiguous, duplicated or resized ones all the way down: the only ones whose bytes, where
 /// there are no holes, surely lie in the order of the type map. A type that was resized over holes or overlaps may look
 /// dense from outside and isn't.
-bool in_order(MPI_Datatype type) {
+bool is_in_type_map_order(MPI_Datatype type) {
     const auto made = envelope_of(type);
     if (!made) return false;
-    if (tells_predefined(*made)) return true;
+    if (is_predefined_combiner(*made)) return true;
     const bool resized = made->combiner == MPI_COMBINER_RESIZED;
     if (made->combiner != MPI_COMBINER_CONTIGUOUS && made->combiner != MPI_COMBINER_DUP && !resized) return false;
     auto inner = inner_type(type, *made);
     if (!inner) return false;
-    const bool ordered = in_order(*inner) && (!resized || has_no_holes(*inner));
+    const bool ordered = is_in_type_map_order(*inner) && (!resized || has_no_holes(*inner));
     if (!runtime::is_predefined(*inner)) PMPI_Type_free(&*inner);
     return ordered;
 }
@@ -163,7 +163,7 @@ std::optional<int> combiner_of(MPI_Datatype type) {
 
 bool is_predefined(MPI_Datatype type) {
     const auto made = envelope_of(type);
-    return made && tells_predefined(*made);
+    return made && is_predefined_combiner(*made);
 }
 
 int complete(MPI_Datatype type, TypeShape& shape) {
@@ -173,7 +173,7 @@ int complete(MPI_Datatype type, TypeShape& shape) {
     shape.extent = static_cast<std::int64_t>(extent);
     if (shape.extent != shape.size || lower != 0) return MPI_SUCCESS;
     if (const int error = PMPI_Type_get_true_extent(type, &true_lower, &true_extent)) return error;
-    shape.dense = true_lower == 0 && static_cast<std::int64_t>(true_extent) == shape.size && in_order(type);
+    shape.dense = true_lower == 0 && static_cast<std::int64_t>(true_extent) == shape.size && is_in_type_map_order(type);
     return MPI_SUCCESS;
 }
 

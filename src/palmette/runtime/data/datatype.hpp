@@ -1,4 +1,4 @@
-// What palmette needs to know of the caller's datatypes.
+// Size, extent and contiguity of the caller's datatypes, and packing.
 #pragma once
 
 #include <mpi.h>
@@ -16,11 +16,11 @@ struct TypeShape {
 };
 
 /// The size alone, which is all that a choice needs. False when the MPI can't tell (no datatype at all, or sizes past
-/// int where the MPI can't pack so much): the call is the MPI's to judge. Nothing here raises an error on what isn't
-/// even shaped like a handle.
+/// int where the MPI can't pack so much): the MPI must check the call. Values that can't be a handle raise no error
+/// here.
 bool size_of(MPI_Datatype type, TypeShape& shape);
 
-/// The rest. Returns an MPI code.
+/// Extent and contiguity. Returns an MPI code.
 int complete(MPI_Datatype type, TypeShape& shape);
 
 /// How a type was made, an MPI_COMBINER_...: also by constructors with large counts. Nothing where the MPI can't tell.
@@ -29,8 +29,8 @@ std::optional<int> combiner_of(MPI_Datatype type);
 /// what is no type.
 bool is_predefined(MPI_Datatype type);
 
-/// `count` elements from `typed` into `packed`, size * count bytes. Counts past int go in several calls. Errors are
-/// raised on `comm` by the MPI, which had better return them. Returns an MPI code.
+/// `count` elements from `typed` into `packed`, size * count bytes. Counts past int go in several calls. The MPI raises
+/// errors on `comm`, whose error handler should return them. Returns an MPI code.
 int pack(const char* typed, std::int64_t count, MPI_Datatype type, const TypeShape& shape, char* packed, MPI_Comm comm);
 /// The reverse of pack.
 int unpack(const char* packed, std::int64_t count, MPI_Datatype type, const TypeShape& shape, char* typed,

@@ -19,7 +19,7 @@ constexpr std::int64_t piece_bytes = 16 << 10;
 constexpr std::int64_t most_at_once = std::int64_t{1} << 30;
 constexpr std::size_t cache_line = 64;
 
-/// A buffer for a span of elements that lies to the cache lines as another one does: what is aligned there is here.
+/// A buffer for a span of elements with the same offset in a cache line as another one: alignment is preserved.
 class Copy {
   public:
     explicit Copy(const ElementLayout::Span& span)
@@ -98,10 +98,10 @@ Operation::Operation(MPI_Op op, MPI_Datatype type, MPI_Comm comm) : op_(op), typ
         }
         commutative_ = commute != 0;
     }
-    obstacle_ = look_at_layout();
+    obstacle_ = query_layout();
 }
 
-Obstacle Operation::look_at_layout() {
+Obstacle Operation::query_layout() {
     TypeShape shape;
     MPI_Aint lower = 0, extent = 0, true_lower = 0, true_extent = 0;
     if (!size_of(type_, shape)) return Obstacle::too_large;
@@ -127,7 +127,7 @@ int Operation::apply_by_mpi(const void* left, const void* right, void* target, s
     const auto* a = static_cast<const char*>(left);
     const auto* b = static_cast<const char*>(right);
     auto* to = static_cast<char*>(target);
-    // MPI reduces into its second operand, and wants it to be another one than the first.
+    // MPI_Reduce_local reduces into its second operand, which must not alias the first.
     if (to == b && to != a) return reduce(a, to, count);
     if (to == a || !layout_.has_no_holes()) return apply_in_copy(a, b, to, count);
     const std::int64_t piece = elements_of_a_piece(layout_);

@@ -1,4 +1,4 @@
-// What a reduction does with two elements: MPI's operation together with the datatype.
+// A reduction operator: MPI's operation together with the datatype.
 #pragma once
 
 #include <mpi.h>
@@ -31,7 +31,7 @@ struct ElementLayout {
 /// Why palmette doesn't reduce with an operation and a datatype.
 enum class Obstacle : std::uint8_t {
     none,
-    undefined,    ///< not defined by MPI, or by an extension of one MPI: the call is the MPI's to judge
+    undefined,    ///< not defined by MPI, or by an extension of one MPI: the MPI must check the call
     interleaved,  ///< the bytes of an element lie between those of others
     too_large,    ///< an element's size doesn't fit an int
 };
@@ -52,9 +52,9 @@ class Operation {
     /// Another communicator for datatypes with holes.
     void pack_for(MPI_Comm comm) { comm_ = comm; }
 
-    /// left op right may be taken for right op left.
+    /// left op right equals right op left.
     bool commutative() const { return commutative_; }
-    /// Any order and any grouping of the operands gives the same bits.
+    /// Bitwise the same result for any order and any grouping of the operands.
     bool exact() const { return exact_; }
     /// Null when the MPI reduces: user-defined operations, and elements that the kernels don't know. A kernel needs no
     /// MPI and may run in any thread, at any time, on any copy of the elements.
@@ -62,7 +62,7 @@ class Operation {
     const ElementLayout& layout() const { return layout_; }
 
     /// `count` elements, any number. `target` may be `left` or `right`, or both; otherwise they don't overlap. Holes of
-    /// `target` are left alone. Needs valid(). Returns an MPI code; user-defined operations are called in this thread.
+    /// `target` are not written. Needs valid(). Returns an MPI code; user-defined operations are called in this thread.
     int apply(const void* left, const void* right, void* target, std::int64_t count) const {
         if (kernel_ == nullptr) return apply_by_mpi(left, right, target, count);
         kernel_(left, right, target, static_cast<std::size_t>(count > 0 ? count : 0));
@@ -70,7 +70,7 @@ class Operation {
     }
 
   private:
-    Obstacle look_at_layout();
+    Obstacle query_layout();
     int apply_by_mpi(const void* left, const void* right, void* target, std::int64_t count) const;
     int apply_in_copy(const char* left, const char* right, char* target, std::int64_t count) const;
     int reduce(const char* left, char* right_and_target, std::int64_t count) const;

@@ -12,7 +12,7 @@ namespace palmette::runtime {
 template <class Handle, class Value, unsigned bits>
 class HandleTable {
   public:
-    /// The first value stands where an MPI has two names for one handle.
+    /// The first value is kept where an MPI has two names for one handle.
     void add(Handle handle, const Value& value) {
         const std::uint64_t key = key_of(handle);
         if (key == free) return;

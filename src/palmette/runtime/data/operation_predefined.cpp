@@ -169,7 +169,7 @@ void Predefined::add_extensions() {
     // Declared in mpi-ext.h, by those versions that have it.
     add(static_cast<MPI_Datatype>(mpi::find("ompi_mpi_short_float")), floating, Element::float16);
 #elif defined(PALMETTE_ABI_STANDARD)
-    // Intel MPI's, from its own mpi_abi.h; the standard gives these two numbers to nobody.
+    // Intel MPI's, from its own mpi_abi.h; the standard leaves these two numbers unassigned.
     add(reinterpret_cast<MPI_Datatype>(0x2f8), floating, Element::float16);
     add(reinterpret_cast<MPI_Datatype>(0x2f9), floating, Element::bfloat16);
 #elif defined(PALMETTE_ABI_SMPI)

@@ -40,7 +40,7 @@ struct PredefinedType {
     std::array<Kernel, operator_count> kernels{};  ///< for the element
     std::array<bool, operator_count> exact{};
     std::array<bool, operator_count> defined{};  ///< whether MPI defines the operation
-    std::optional<SizedAs> sized;                ///< the element follows from the size, which is the MPI's to say
+    std::optional<SizedAs> sized;                ///< the element follows from the size, which the MPI defines
 };
 
 struct PredefinedOp {

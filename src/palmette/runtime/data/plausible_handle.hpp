@@ -1,6 +1,6 @@
-// Whether a value can be a handle of MPI's at all. The MPI answers a question about anything else by an error handler
-// that has nothing to do with the program's call (that of MPI_COMM_SELF or MPI_COMM_WORLD, which ends the job where
-// nobody has set another one).
+// Whether a value can be an MPI handle at all. A query for anything else makes the MPI invoke an error handler that is
+// unrelated to the program's call (that of MPI_COMM_SELF or MPI_COMM_WORLD, which ends the job where nobody has set
+// another one).
 #pragma once
 
 #include <mpi.h>

@@ -5,7 +5,7 @@ namespace palmette::runtime {
 void Observers::add(std::unique_ptr<Observer> observer) {
     Observer* const only = all_.empty() ? observer.get() : this;
     if (observer->wants_steps()) of_steps_ = of_steps_ ? this : static_cast<StepObserver*>(observer.get());
-    told_ = only;
+    of_calls_ = only;
     all_.push_back(std::move(observer));
 }
 

@@ -1,4 +1,4 @@
-// Who is told of calls and their steps: the report, what is said while the program runs, and recorders to come.
+// Observers of calls and their steps: the report, verbose output, and future recorders.
 #pragma once
 
 #include <mpi.h>
@@ -26,30 +26,31 @@ struct CallEvent {
     int code = MPI_SUCCESS;
 };
 
-/// Local, from the thread that makes the call or lets it go on; must neither communicate nor wait.
+/// Called locally, in the thread that makes or progresses the call; must neither communicate nor block.
 class Observer : public StepObserver {
   public:
     /// A plan is served for the first time; not timed.
     virtual void plan_made(Communicator&, CachedPlan&) {}
     virtual void call_begins(const CallEvent&) {}
     virtual void call_ended(const CallEvent&) {}
-    /// Two calls that were compared with the MPI's own have come to something (CachedPlan::comparison).
+    /// A pair of calls that compares with the MPI's own is complete (CachedPlan::comparison).
     virtual void compared(const Communicator&, const CachedPlan&) {}
-    /// Whether it wants to be told of steps, which are many.
+    /// Whether it subscribes to steps, which are many.
     virtual bool wants_steps() const { return false; }
     void step_started(const BoundProgram&, std::uint32_t) override {}
     void step_completed(const BoundProgram&, std::uint32_t) override {}
 };
 
-/// All of a process, told one after the other. Without any, `first` is null, and that is all that a call looks at.
+/// All observers of a process, notified one after the other. Without any, `of_calls` is null, which is all that a call
+/// checks.
 class Observers : public Observer {
   public:
     /// Before the first call.
     void add(std::unique_ptr<Observer> observer);
-    void clear() { all_.clear(), told_ = nullptr, of_steps_ = nullptr; }
+    void clear() { all_.clear(), of_calls_ = nullptr, of_steps_ = nullptr; }
 
-    /// Whom to tell of calls; null: nobody.
-    Observer* of_calls() const { return told_; }
+    /// Whom to notify of calls; null: none.
+    Observer* of_calls() const { return of_calls_; }
     StepObserver* of_steps() const { return of_steps_; }
 
     void plan_made(Communicator& state, CachedPlan& plan) override;
@@ -61,7 +62,7 @@ class Observers : public Observer {
 
   private:
     std::vector<std::unique_ptr<Observer>> all_;
-    Observer* told_ = nullptr;  ///< the only one, or this
+    Observer* of_calls_ = nullptr;  ///< the only one, or this
     StepObserver* of_steps_ = nullptr;
 };
 

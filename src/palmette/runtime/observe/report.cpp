@@ -323,7 +323,7 @@ std::string Report::page(int ranks, double seconds, int aborted_by) const {
               bytes.c_str(), count_of(row.calls), base::format_duration(row.mean_seconds()).c_str(), bounds.data(),
               base::format_duration(row.max_seconds).c_str());
         out += "      by " + wrapped(std::get<2>(key) + (std::get<3>(key) ? "" : ", nonblocking"), 9);
-        // Which row or setting decided; `palmette explain --report` says the rest.
+        // Which row or setting decided; `palmette explain --report` gives the details.
         if (!row.reason.empty()) out += "        " + wrapped(row.reason, 8);
     }
     bool any_refused = false;
@@ -364,7 +364,7 @@ std::string Report::page(int ranks, double seconds, int aborted_by) const {
     if (const std::int64_t refused = refused_reads.load(); refused > 0)
         out += "  note: " + wrapped(base::cat(refused, refused == 1 ? " read" : " reads",
                                               " of other ranks' memory refused by the system: "
-                                              "the data came another way"),
+                                              "their payload took the fallback path"),
                                     8);
     for (const auto& [text, times] : notes_) out += "  note: " + wrapped(text, 8);
     return out;

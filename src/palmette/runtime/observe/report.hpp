@@ -1,4 +1,4 @@
-// What was served, what was left to the MPI and why.
+// The report: which calls palmette served, which were left to the MPI and why.
 #pragma once
 
 #include <mpi.h>
@@ -50,7 +50,7 @@ class Report {
   public:
     using Function = select::Function;
 
-    /// A count that costs what an addition costs, unless the program has threads that call MPI at the same time.
+    /// A counter that costs a plain addition, or an atomic one where the program's threads call MPI concurrently.
     class Counter {
       public:
         void add(std::int64_t more = 1) {
@@ -73,7 +73,7 @@ class Report {
         std::int64_t operations() const { return of_first.load(); }
         std::int64_t rank_calls() const { return of_first.load() + of_others.load(); }
     };
-    /// Calls that were served, or that were not. Rows stay where they are, so that plans can point at theirs.
+    /// Calls that were served, or that were not. Rows have stable addresses, so that plans can point at theirs.
     struct Served {
         Calls calls;
         std::int64_t min_bytes = INT64_MAX, max_bytes = INT64_MIN;  ///< -1: the ranks don't know
@@ -112,12 +112,12 @@ class Report {
     void bounded(Served& row, const model::OwnMessages& messages, const topology::Job& job, const topology::Job& world,
                  topology::Rank world_rank, bool counts);
     void note(const std::string& text);
-    /// Single copies that the system refused, so that the data came another way.
+    /// Single copies that the system refused, so that the payload took the fallback path.
     Counter refused_reads;
     TopologyReport& topologies() { return topologies_; }
 
-    /// Collective over `comm`: brings all ranks' counts together at rank 0 along a binomial tree. Messages grow with
-    /// the kinds of calls, not with ranks. `world`: the job of all ranks, the same on all, or null on all.
+    /// Collective over `comm`: merges all ranks' counts at rank 0 along a binomial tree. The size of messages grows
+    /// with the kinds of calls, not with ranks. `world`: the job of all ranks, the same on all, or null on all.
     void merge_to_root(MPI_Comm comm, const topology::Job* world);
 
     /// `aborted_by`: the rank whose counts these are alone, since it called MPI_Abort; -1: those of all ranks.

@@ -25,7 +25,7 @@ void TopologyReport::reordered(Constructor constructor, double before, double af
     row.after += after;
 }
 
-void TopologyReport::left(Constructor constructor, const std::string& reason) {
+void TopologyReport::kept_order(Constructor constructor, const std::string& reason) {
     const std::lock_guard lock(mutex_);
     ++rows_[{static_cast<std::uint8_t>(constructor), reason}].calls;
 }

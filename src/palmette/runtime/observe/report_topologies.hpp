@@ -1,4 +1,4 @@
-// What came of calls that make communicators with a topology: reordered, or why not.
+// Report of MPI's topology constructors: ranks reordered, or why not.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ class TopologyReport {
     /// The busiest link's time before and after, in any unit.
     void reordered(Constructor constructor, double before, double after);
     /// `reason`: why the ranks stayed in their order.
-    void left(Constructor constructor, const std::string& reason);
+    void kept_order(Constructor constructor, const std::string& reason);
 
     base::Json pack() const;
     /// What another rank's `pack` gave.

@@ -15,8 +15,8 @@ namespace palmette::runtime {
 ///
 /// Cartesian grids and MPI_Graph_create are mapped by every rank for itself: a grid of over 1,024 cells in time and
 /// memory that grow with the tree's depth, a graph, which every rank holds, in O(edges log ranks). The edges of
-/// MPI_Dist_graph_create* are brought to rank 0, up to 4 million of them; with more, ranks come in topology order where
-/// that is better.
+/// MPI_Dist_graph_create* are gathered at rank 0, up to 4 million of them; with more, ranks come in topology order
+/// where that is better.
 std::optional<int> reorder_cart(MPI_Comm comm, int dimensions, const int* extents, const int* periodic, int reorder,
                                 MPI_Comm* made);
 std::optional<int> reorder_graph(MPI_Comm comm, int nodes, const int* index, const int* edges, int reorder,

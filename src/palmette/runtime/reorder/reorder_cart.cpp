@@ -9,7 +9,7 @@ using topology::GridMapping;
 using topology::Position;
 using topology::Rank;
 
-/// The grid of the arguments, or nothing where they are for the MPI to judge.
+/// The grid of the arguments, or nothing where the MPI must check them.
 std::optional<topology::Grid> grid_of(int dimensions, const int* extents, const int* periodic, int size) {
     if (dimensions < 1 || !extents || !periodic) return std::nullopt;
     topology::Grid grid;
@@ -33,7 +33,7 @@ void each_neighbour(const topology::Grid& grid, std::int32_t cell, Visit visit) 
                 visit(other);
 }
 
-/// Small grids: every rank looks at the whole, and exchanges pairs where a cut along an axis has a step.
+/// Small grids: every rank evaluates the whole, and exchanges pairs where a cut along an axis has a step.
 std::optional<int> number_in_small(Reordering& call, const GridMapping& mapping) {
     const topology::Grid& grid = mapping.grid();
     const auto cells = static_cast<std::int32_t>(grid.cells());
@@ -52,9 +52,9 @@ std::optional<int> number_in_small(Reordering& call, const GridMapping& mapping)
     return best ? std::optional(call.number_with(*best)) : std::nullopt;
 }
 
-/// Large grids: every rank looks at its own cell and its neighbours.
-/// Collective, unless `alone`, where it looks at all cells.
-std::optional<int> number_in_large(Reordering& call, const GridMapping& mapping, bool alone) {
+/// Large grids: every rank evaluates its own cell and its neighbours. Collective, unless `local`, where it evaluates
+/// all cells.
+std::optional<int> number_in_large(Reordering& call, const GridMapping& mapping, bool local) {
     const topology::Grid& grid = mapping.grid();
     Reordering::Crossings before(call.job());
     Reordering::Crossings after(call.job());
@@ -69,13 +69,14 @@ std::optional<int> number_in_large(Reordering& call, const GridMapping& mapping,
         });
     };
     const std::int32_t cell = mapping.cell_at(call.position());
-    if (alone) {
+    if (local) {
         for (std::int32_t any = 0; any < grid.cells(); ++any) add_before(any), add_after(any);
     } else {
         if (call.rank() < grid.cells()) add_before(call.rank());
         if (cell >= 0) add_after(cell);
     }
-    if (!(alone ? call.less_crosses_in_all(before, after) : call.less_crosses(before, after))) return std::nullopt;
+    if (!(local ? call.reduces_total_crossings(before, after) : call.reduces_crossings(before, after)))
+        return std::nullopt;
     return cell >= 0 ? cell : call.position().value;
 }
 
@@ -99,11 +100,11 @@ std::optional<int> reorder_cart(MPI_Comm comm, int dimensions, const int* extent
     Reordering call(Constructor::cart_create, comm);
     if (!call.open(reorder)) return std::nullopt;
     const auto grid = grid_of(dimensions, extents, periodic, call.size());
-    if (!grid || !made) return call.leave(sentence_of(Refusal::erroneous_arguments));
+    if (!grid || !made) return call.keep_order(sentence_of(Refusal::erroneous_arguments));
     const GridMapping mapping(call.job(), *grid);
     const bool small = grid->cells() <= Process::instance().settings().reorder_whole_up_to;
     const auto number = small ? number_in_small(call, mapping) : number_in_large(call, mapping, false);
-    if (!number) return call.leave("no order is better than the ranks' own");
+    if (!number) return call.keep_order("no order is better than the ranks' own");
     int code = MPI_SUCCESS;
     const MPI_Comm renumbered = call.renumbered(*number, grid->cells(), code);
     *made = MPI_COMM_NULL;

@@ -1,6 +1,6 @@
-// No rank holds a distributed graph, so rank 0 gets its edges. Nodes are numbers of the new communicator: "the values
-// in sources and destinations" that a process finds there are the input of the process that had its new rank in the old
-// one (MPI 4.1, 8.5.5), so the lists of neighbours move to who gets the number.
+// No rank holds a distributed graph, so its edges are gathered at rank 0. Nodes are numbers of the new communicator:
+// "the values in sources and destinations" that a process finds there are the input of the process that had its new
+// rank in the old one (MPI 4.1, 8.5.5), so the lists of neighbours are sent to the process that gets the number.
 #include <algorithm>
 #include <numeric>
 
@@ -17,7 +17,7 @@ using topology::Rank;
 /// 48 MiB at rank 0.
 constexpr long long most_gathered = 1LL << 22;
 
-/// Edges as this rank told them: from, to, weight.
+/// Edges as this rank specified them: from, to, weight.
 using Triples = std::vector<int>;
 
 /// Numbers in the new communicator: this rank's own, and that of the process whose old rank is this one's new number.
@@ -92,7 +92,7 @@ std::optional<Numbers> numbers_from_root(Reordering& call, MPI_Comm comm, const 
     return Numbers{own[0], own[1]};
 }
 
-/// Collective: ranks in topology order, where less crosses links then.
+/// Collective: ranks in topology order, where that reduces the traffic across links.
 std::optional<Numbers> numbers_in_topology_order(Reordering& call, const Triples& mine) {
     Reordering::Crossings before(call.job());
     Reordering::Crossings after(call.job());
@@ -100,7 +100,7 @@ std::optional<Numbers> numbers_in_topology_order(Reordering& call, const Triples
         before.add(call.job().position_of(Rank{mine[i]}), call.job().position_of(Rank{mine[i + 1]}), mine[i + 2]);
         after.add(Position{mine[i]}, Position{mine[i + 1]}, mine[i + 2]);
     }
-    if (!call.less_crosses(before, after)) return std::nullopt;
+    if (!call.reduces_crossings(before, after)) return std::nullopt;
     const int number = call.position().value;
     return Numbers{number, call.job().position_of(Rank{number}).value};
 }
@@ -110,13 +110,13 @@ std::optional<Numbers> numbers_of(Reordering& call, MPI_Comm comm, const Triples
     const long long own[2] = {valid ? 0 : 1, static_cast<long long>(mine.size() / 3)};
     long long all[2] = {1, 0};
     if (PMPI_Allreduce(own, all, 2, MPI_LONG_LONG, MPI_SUM, comm) != MPI_SUCCESS || all[0] > 0)
-        return call.leave(sentence_of(Refusal::erroneous_arguments));
+        return call.keep_order(sentence_of(Refusal::erroneous_arguments));
     const long long most = std::min(most_gathered, Process::instance().settings().reorder_gathered_up_to);
     const bool whole = all[1] <= most;
     const auto numbers = whole ? numbers_from_root(call, comm, mine) : numbers_in_topology_order(call, mine);
     if (numbers) return numbers;
-    if (whole) return call.leave("no order is better than the ranks' own");
-    return call.leave(base::cat("over ", most, " edges only topology order is tried, which is no better"));
+    if (whole) return call.keep_order("no order is better than the ranks' own");
+    return call.keep_order(base::cat("over ", most, " edges only topology order is tried, which is no better"));
 }
 
 /// Neighbours of one node on one side.
@@ -129,8 +129,9 @@ struct Neighbours {
     }
 };
 
-/// Sends a list of neighbours to the process that gets its node, and takes the list of this rank's new number.
-bool pass_on(const int* ranks, const int* weights, int degree, int to, int from, MPI_Comm comm, Neighbours& got) {
+/// Sends a list of neighbours to the process that gets its node, and receives the list of this rank's new number.
+bool exchange_neighbours(const int* ranks, const int* weights, int degree, int to, int from, MPI_Comm comm,
+                         Neighbours& got) {
     const bool weighted = weights != MPI_UNWEIGHTED;
     std::vector<int> out(ranks, ranks + degree);
     for (int i = 0; weighted && i < degree; ++i) out.push_back(weight_at(weights, i));
@@ -188,7 +189,7 @@ std::optional<int> reorder_dist_graph_adjacent(MPI_Comm comm, int in_degree, con
     };
     const bool valid =
         made && is_side(in_degree, sources, source_weights) && is_side(out_degree, destinations, destination_weights);
-    // Each edge is told at both of its ends; once is enough.
+    // Each edge is specified at both of its ends; one is enough.
     Triples mine;
     for (int i = 0; valid && i < out_degree; ++i)
         mine.insert(mine.end(), {call.rank(), destinations[i], weight_at(destination_weights, i)});
@@ -201,8 +202,8 @@ std::optional<int> reorder_dist_graph_adjacent(MPI_Comm comm, int in_degree, con
     Neighbours out;
     // Whoever gets this rank's old number needs its lists; in the new communicator that is its rank.
     const int to = call.rank();
-    if (!pass_on(sources, source_weights, in_degree, to, numbers->of_my_node, renumbered, in) ||
-        !pass_on(destinations, destination_weights, out_degree, to, numbers->of_my_node, renumbered, out))
+    if (!exchange_neighbours(sources, source_weights, in_degree, to, numbers->of_my_node, renumbered, in) ||
+        !exchange_neighbours(destinations, destination_weights, out_degree, to, numbers->of_my_node, renumbered, out))
         return call.finish(renumbered, MPI_ERR_OTHER);
     return call.finish(renumbered, PMPI_Dist_graph_create_adjacent(renumbered, in.degree, in.ranks.data(),
                                                                    in.weight_argument(), out.degree, out.ranks.data(),

@@ -9,7 +9,7 @@ namespace {
 /// More edges are not bisected, which takes about a second for so many.
 constexpr std::size_t most_bisected = 1U << 20;
 
-/// The edges of the arguments, or nothing where they are for the MPI to judge.
+/// The edges of the arguments, or nothing where the MPI must check them.
 std::optional<std::vector<topology::GraphEdge>> edges_of(int nodes, const int* index, const int* edges, int size) {
     if (nodes < 1 || nodes > size || !index) return std::nullopt;
     std::vector<topology::GraphEdge> out;
@@ -58,9 +58,9 @@ std::optional<int> reorder_graph(MPI_Comm comm, int nodes, const int* index, con
     Reordering call(Constructor::graph_create, comm);
     if (!call.open(reorder)) return std::nullopt;
     const auto listed = edges_of(nodes, index, edges, call.size());
-    if (!listed || !made) return call.leave(sentence_of(Refusal::erroneous_arguments));
+    if (!listed || !made) return call.keep_order(sentence_of(Refusal::erroneous_arguments));
     const auto best = positions_for(call, nodes, *listed);
-    if (!best) return call.leave("no order is better than the ranks' own");
+    if (!best) return call.keep_order("no order is better than the ranks' own");
     int code = MPI_SUCCESS;
     const MPI_Comm renumbered = call.renumbered(call.number_with(*best), nodes, code);
     *made = MPI_COMM_NULL;

@@ -8,7 +8,7 @@ namespace palmette::runtime {
 namespace {
 
 /// Whether some ranks are nearer to each other than others.
-bool tells_apart(const topology::Job& job) {
+bool has_hierarchy(const topology::Job& job) {
     return std::any_of(job.levels().begin(), job.levels().end(), [](const topology::JobLevel& level) {
         return level.groups.count() > 1 && !level.groups.all_single();
     });
@@ -16,7 +16,7 @@ bool tells_apart(const topology::Job& job) {
 
 }  // namespace
 
-bool Reordering::looks_at(Refusal& refusal) {
+bool Reordering::find_job(Refusal& refusal) {
     Process& process = Process::instance();
     PMPI_Comm_rank(comm_, &rank_);
     job_ = process.job_of(comm_, refusal);
@@ -29,21 +29,21 @@ bool Reordering::looks_at(Refusal& refusal) {
 bool Reordering::open(int reorder) {
     if (comm_ == MPI_COMM_NULL) return false;
     if (!reorder) {
-        leave("the program asked for no reordering");
+        keep_order("the program asked for no reordering");
         return false;
     }
     if (!Process::instance().settings().reorder) {
-        leave("PALMETTE_REORDER=0");
+        keep_order("PALMETTE_REORDER=0");
         return false;
     }
     before_blocking(comm_);
     Refusal refusal = Refusal::no_state;
-    if (!looks_at(refusal)) {
-        leave(sentence_of(refusal));
+    if (!find_job(refusal)) {
+        keep_order(sentence_of(refusal));
         return false;
     }
-    if (!tells_apart(job())) {
-        leave("nothing is known that tells the ranks' places apart");
+    if (!has_hierarchy(job())) {
+        keep_order("no known topology level distinguishes the ranks");
         return false;
     }
     return true;
@@ -51,12 +51,13 @@ bool Reordering::open(int reorder) {
 
 bool Reordering::open_to_map() {
     Refusal refusal = Refusal::no_state;
-    return comm_ != MPI_COMM_NULL && Process::instance().settings().reorder && looks_at(refusal) && tells_apart(job());
+    return comm_ != MPI_COMM_NULL && Process::instance().settings().reorder && find_job(refusal) &&
+           has_hierarchy(job());
 }
 
-std::nullopt_t Reordering::leave(const std::string& reason) {
+std::nullopt_t Reordering::keep_order(const std::string& reason) {
     if (rank_ < 0) PMPI_Comm_rank(comm_, &rank_);
-    if (rank_ == 0) Process::instance().report().topologies().left(constructor_, reason);
+    if (rank_ == 0) Process::instance().report().topologies().kept_order(constructor_, reason);
     return std::nullopt;
 }
 
@@ -64,8 +65,8 @@ std::optional<topology::NodePositions> Reordering::best(const topology::Graph& g
                                                         const std::vector<topology::NodePositions>& candidates) {
     topology::NodePositions in_order;
     for (int node = 0; node < graph.size(); ++node) in_order.push_back(job().position_of(topology::Rank{node}).value);
-    const topology::MappedTraffic as_they_are = topology::traffic_of(job(), graph, in_order);
-    topology::MappedTraffic least = as_they_are;
+    const topology::MappedTraffic unmapped = topology::traffic_of(job(), graph, in_order);
+    topology::MappedTraffic least = unmapped;
     const topology::NodePositions* found = nullptr;
     for (const auto& candidate : candidates) {
         const topology::MappedTraffic traffic = topology::traffic_of(job(), graph, candidate);
@@ -73,7 +74,7 @@ std::optional<topology::NodePositions> Reordering::best(const topology::Graph& g
         least = traffic;
         found = &candidate;
     }
-    before = as_they_are.busiest;
+    before = unmapped.busiest;
     after = least.busiest;
     return found ? std::optional(*found) : std::nullopt;
 }
@@ -93,7 +94,7 @@ void Reordering::Crossings::add(topology::Position from, topology::Position to, 
     }
 }
 
-bool Reordering::less_crosses(const Crossings& before_all, const Crossings& after_all) {
+bool Reordering::reduces_crossings(const Crossings& before_all, const Crossings& after_all) {
     std::vector<double> mine = before_all.of_level_;
     mine.insert(mine.end(), after_all.of_level_.begin(), after_all.of_level_.end());
     std::vector<double> all(mine.size());
@@ -103,7 +104,7 @@ bool Reordering::less_crosses(const Crossings& before_all, const Crossings& afte
     return less(all);
 }
 
-bool Reordering::less_crosses_in_all(const Crossings& before_all, const Crossings& after_all) {
+bool Reordering::reduces_total_crossings(const Crossings& before_all, const Crossings& after_all) {
     std::vector<double> all = before_all.of_level_;
     all.insert(all.end(), after_all.of_level_.begin(), after_all.of_level_.end());
     return less(all);

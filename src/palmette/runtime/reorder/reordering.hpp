@@ -1,4 +1,4 @@
-// What the four ways to reorder have in common.
+// Common part of the four topology constructors that reorder ranks.
 #pragma once
 
 #include <mpi.h>
@@ -20,10 +20,10 @@ class Reordering {
     /// Where `reorder` is true. Local, with the same answer on all ranks. False: the MPI makes the communicator, which
     /// is counted.
     bool open(int reorder);
-    /// The same for a question that only asks for the number, and isn't counted.
+    /// The same for MPI_Cart_map and MPI_Graph_map, which only query the number and aren't counted.
     bool open_to_map();
-    /// Counts why ranks stay in order; always nothing.
-    std::nullopt_t leave(const std::string& reason);
+    /// Records why ranks keep their order; always returns nothing.
+    std::nullopt_t keep_order(const std::string& reason);
 
     const topology::Job& job() const { return *job_; }
     int rank() const { return rank_; }
@@ -48,16 +48,16 @@ class Reordering {
         const topology::Job& job_;
         std::vector<double> of_level_;
     };
-    /// Collective: whether less crosses the links in all after than before, by each rank's own edges. Stands for the
-    /// busiest link where no rank knows all.
-    bool less_crosses(const Crossings& before, const Crossings& after);
-    /// The same by the edges of all ranks, where one rank has looked at them all. Local.
-    bool less_crosses_in_all(const Crossings& before, const Crossings& after);
+    /// Collective: whether total traffic across the links is less after than before, by each rank's own edges.
+    /// Approximates the busiest link where no rank knows all edges.
+    bool reduces_crossings(const Crossings& before, const Crossings& after);
+    /// The same by the edges of all ranks, where one rank has added them all. Local.
+    bool reduces_total_crossings(const Crossings& before, const Crossings& after);
 
     /// Collective: the communicator of `nodes` ranks in which this one has `number`. MPI_COMM_NULL for numbers beyond,
     /// and on an error, with its `code`.
     MPI_Comm renumbered(int number, std::int64_t nodes, int& code);
-    /// After `renumbered`: what the MPI made of it.
+    /// After `renumbered`: reports the reordering where the MPI's `code` is a success, and frees `renumbered`.
     int finish(MPI_Comm renumbered, int code);
 
     /// The busiest link's time before and after, for the report.
@@ -66,7 +66,7 @@ class Reordering {
   private:
     Constructor constructor_;
     MPI_Comm comm_;
-    bool looks_at(Refusal& refusal);
+    bool find_job(Refusal& refusal);
     bool less(const std::vector<double>& crossings);
 
     std::optional<topology::Job> job_;

@@ -76,9 +76,9 @@ void Background::finish_task(Task& task) {
     // An error of the arguments was raised when the operation was begun.
     task.work.fault = MPI_SUCCESS;
     task.code = task.call->close(task.work, task.code, task.begin);
-    Process::instance().let_go(*task.work.state);
-    // A failed nonblocking one counts on until the program has completed its request, so that the wrapper there looks
-    // for the error.
+    Process::instance().release_user(*task.work.state);
+    // A failed nonblocking one counts as outstanding until the program has completed its request, so that the wrapper
+    // there checks for the error.
     if (task.code == MPI_SUCCESS || task.persistent) outstanding_operations.fetch_sub(1, std::memory_order_relaxed);
     if (task.persistent)
         complete_persistent(task);
@@ -87,7 +87,7 @@ void Background::finish_task(Task& task) {
 }
 
 void Background::progress_all() {
-    // A task that ends may let the program's error handler run, which may start others.
+    // A task that completes may invoke the program's error handler, which may start others.
     for (std::size_t i = 0; i < running_.size();) {
         Task& task = *running_[i];
         bool done = false;
@@ -99,20 +99,20 @@ void Background::progress_all() {
         running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(i));
         finish_task(task);
     }
-    std::erase_if(others_, [](InBackground* other) {
+    std::erase_if(others_, [](BackgroundOperation* other) {
         const bool ended = other->progress();
         if (ended) outstanding_operations.fetch_sub(1, std::memory_order_relaxed);
         return ended;
     });
 }
 
-void Background::add(InBackground& other) {
+void Background::add(BackgroundOperation& other) {
     others_.push_back(&other);
     outstanding_operations.fetch_add(1, std::memory_order_relaxed);
     close_bypasses();
 }
 
-bool Background::take_out_alone(const InBackground& other) {
+bool Background::remove_if_alone(const BackgroundOperation& other) {
     if (!running_.empty() || others_.size() != 1 || others_.front() != &other) return false;
     others_.clear();
     outstanding_operations.fetch_sub(1, std::memory_order_relaxed);
@@ -120,7 +120,7 @@ bool Background::take_out_alone(const InBackground& other) {
 }
 
 void progress_background() {
-    // A reduction of the program's, run from here, must not come back to here.
+    // A user-defined reduction that is called from here must not re-enter.
     thread_local bool within = false;
     Background& background = Background::instance();
     if (within) return;
@@ -137,7 +137,7 @@ void Background::wait_for_tags(const Communicator& state, const TagSpace::Range&
                            [&](const Task* task) { return task->work.state == &state && task->tags.overlaps(tags); });
     };
     SpinWait spin_wait(1, 1);
-    for (spin_wait.fresh(); taken(); spin_wait.pause()) progress_all();
+    for (spin_wait.reset(); taken(); spin_wait.pause()) progress_all();
 }
 
 void Background::finish(MPI_Comm comm) {
@@ -170,7 +170,7 @@ std::optional<int> begin_task(const CallArguments& arguments, MPI_Request* reque
     const int code = begin(task, request);
     task.work.arguments = nullptr;
     if (fault == MPI_SUCCESS || code != MPI_SUCCESS) return code;
-    // It goes on for the others' sake; the program gets the error at once, and nothing to wait for.
+    // It runs on, since the other ranks depend on it; the program gets the error at once, and no request.
     PMPI_Request_free(request);
     return call.raise(arguments.comm, fault);
 }

@@ -1,4 +1,4 @@
-// Collectives that run while the program does something else.
+// Background progress of nonblocking and persistent collectives, and of compositions.
 #pragma once
 
 #include <mpi.h>
@@ -18,12 +18,12 @@
 
 namespace palmette::runtime {
 
-/// Handles of the program's that an operation needs to its end, although the program may free them right after the
-/// start.
+/// Handles of the program's that an operation needs until completion, although the program may free them right after
+/// the start.
 struct Handles {
     std::array<MPI_Datatype, 2> types{MPI_DATATYPE_NULL, MPI_DATATYPE_NULL};
     MPI_Op op = MPI_OP_NULL;
-    bool any_type = false;  ///< a type for each rank: taken to be all types that there are
+    bool any_type = false;  ///< a type for each rank: assumed to use all types
 
     static Handles of(const CallArguments& arguments) {
         const bool any = arguments.send.form == Side::Form::typed;
@@ -34,12 +34,11 @@ struct Handles {
     bool has_op(MPI_Op other) const { return op == other; }
 };
 
-/// One such operation with all that it needs. Stays where it is, since its parts point at each other, and is used
-/// again.
+/// One such operation with its state. Has a stable address, since its parts point at each other, and is reused.
 struct Task {
     explicit Task(MpiExecutor its) : executor(std::move(its)) {}
 
-    /// Not where the program has freed its communicator meanwhile, whose handle another one may have now.
+    /// False where the program has freed the communicator meanwhile: its handle may have been reused.
     bool runs_on(MPI_Comm comm) const {
         return work.comm == comm && !work.state->freed.load(std::memory_order_acquire);
     }
@@ -54,21 +53,21 @@ struct Task {
     bool running = false;
     bool persistent = false;
     MPI_Request request = MPI_REQUEST_NULL;  ///< the program's
-    int self_tag = 0;                        ///< persistent: of the message that completes the request
-    /// The program's request is gone, so that this may be used again. Set inside of the MPI, with whatever it has
-    /// locked.
+    int self_tag = 0;                        ///< persistent: tag of the message that completes the request
+    /// The program's request has been freed, so that this may be reused. Set inside of the MPI, which may hold locks.
     std::atomic<bool> released{true};
 };
 
-/// Another operation that goes on with them: a composition.
-class InBackground {
+/// Another operation that is progressed with them: a composition.
+class BackgroundOperation {
   public:
-    virtual ~InBackground() = default;
-    /// Lets it go on; whether it has ended.
+    virtual ~BackgroundOperation() = default;
+    /// Progresses it; returns whether it has completed.
     virtual bool progress() = 0;
 };
 
-/// All such operations of the process. Locks itself; one thread at a time lets them go on, whoever waits for what.
+/// All such operations of the process, under one lock: one thread at a time progresses them all, whichever it waits
+/// for.
 class Background {
   public:
     static Background& instance();
@@ -77,28 +76,28 @@ class Background {
 
     // The functions below need the lock.
 
-    /// A task to fill.
+    /// A free task.
     Task& take(Communicator& state);
-    /// One that was taken and didn't start.
+    /// Returns a task that was taken and not started.
     void give_back(Task& task);
-    /// Opens the task's work and begins with it. What goes wrong becomes the task's code.
+    /// Opens and starts the task's work. An error becomes the task's code.
     void start(Task& task);
-    /// Lets all running tasks go on.
+    /// Progresses all outstanding operations.
     void progress_all();
-    /// Waits until nothing that runs on that communicator has one of these tags.
+    /// Waits until no outstanding task on that communicator has one of these tags.
     void wait_for_tags(const Communicator& state, const TagSpace::Range& tags);
 
-    /// Another operation that runs, until its `progress` says that it has ended.
-    void add(InBackground& other);
-    /// Takes it out, where nothing else runs: its caller lets it go on. False: it stays.
-    bool take_out_alone(const InBackground& other);
+    /// Adds another outstanding operation, until its `progress` returns true.
+    void add(BackgroundOperation& other);
+    /// Removes it if nothing else is outstanding: its caller progresses it then. False: it stays.
+    bool remove_if_alone(const BackgroundOperation& other);
 
-    // These take it themselves.
+    // These take the lock themselves.
 
-    /// Waits for every task that runs on `comm`; MPI_COMM_NULL: for all. Compositions end where the program waits for
-    /// them.
+    /// Waits for every outstanding task on `comm`; MPI_COMM_NULL: for all. Compositions complete where the program
+    /// waits for them.
     void finish(MPI_Comm comm);
-    /// Whether a task that isn't over, persistent ones included, fits what `is_it` asks for.
+    /// Whether `is_it` holds for a task that is outstanding, or persistent and not freed.
     template <class IsIt>
     bool any_alive(IsIt is_it) {
         const std::lock_guard guard(mutex_);
@@ -115,21 +114,21 @@ class Background {
     std::vector<std::unique_ptr<Task>> tasks_;
     std::vector<Task*> idle_;
     std::vector<Task*> running_;  ///< in the order of their starts
-    std::vector<InBackground*> others_;
+    std::vector<BackgroundOperation*> others_;
 };
 
-/// Fills a task with a call; where it `may` go on by itself, `begin` gives the program a request for it. Nothing when
-/// the MPI must do it; then the reason has been
-/// counted. All ranks come to the same answer. Local. Both functions are called with the lock.
+/// Prepares a task for a call; where it `may` run in the background, `begin` gives the program a request for it.
+/// Nothing where the call is left to the MPI; the reason has been counted. The result is the same on all ranks. Local.
+/// Both functions are called with the lock held.
 std::optional<int> begin_task(const CallArguments& arguments, MPI_Request* request, bool (*may)(Call&, Task&),
                               int (*begin)(Task&, MPI_Request*));
 
-/// After a request was completed by a call of the program's: the error of an operation of ours that ended with it,
-/// once. The error handler has been called.
+/// After a call of the program's has completed a request: the error of palmette's operation behind it, returned once.
+/// The error handler has been called.
 int take_error();
 
-/// A blocking collective that goes to the MPI: there nothing of ours goes on, so what runs on the same communicator
-/// ends first. The other ranks have started it too, before they can come to this call.
+/// Before a blocking collective, which doesn't progress palmette's operations: completes those that are outstanding on
+/// the same communicator. The other ranks have started them, too, before they can come to this call.
 inline void before_blocking(MPI_Comm comm) {
     if (has_outstanding()) Background::instance().finish(comm);
 }

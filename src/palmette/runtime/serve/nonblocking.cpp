@@ -3,8 +3,8 @@
 namespace palmette::runtime {
 namespace {
 
-/// Of an operation whose request this thread has just completed.
-thread_local int ended_with = MPI_SUCCESS;
+/// The error of an operation whose request this thread has just completed.
+thread_local int last_error = MPI_SUCCESS;
 
 int query(void* extra, MPI_Status* status) {
     const auto& task = *static_cast<const Task*>(extra);
@@ -12,7 +12,7 @@ int query(void* extra, MPI_Status* status) {
     PMPI_Status_set_cancelled(status, 0);
     status->MPI_SOURCE = MPI_ANY_SOURCE;
     status->MPI_TAG = MPI_ANY_TAG;
-    // Not returned: the MPI would raise it on a communicator that has nothing to do with it.
+    // Not returned: the MPI would raise it on an unrelated communicator.
     status->MPI_ERROR = task.code;
     return MPI_SUCCESS;
 }
@@ -20,21 +20,21 @@ int query(void* extra, MPI_Status* status) {
 int release(void* extra) {
     auto& task = *static_cast<Task*>(extra);
     if (task.code != MPI_SUCCESS) {
-        ended_with = task.code;
+        last_error = task.code;
         outstanding_operations.fetch_sub(1, std::memory_order_relaxed);
     }
     task.released = true;
     return MPI_SUCCESS;
 }
 
-/// MPI forbids to cancel a collective; one that is asked to goes on.
+/// MPI forbids cancelling a collective: an attempt has no effect.
 int cancel(void*, int) { return MPI_SUCCESS; }
 
 }  // namespace
 
 int take_error() {
-    const int code = ended_with;
-    ended_with = MPI_SUCCESS;
+    const int code = last_error;
+    last_error = MPI_SUCCESS;
     return code;
 }
 

@@ -9,7 +9,7 @@ namespace {
 /// The requests that the program holds, the free tags, and where the messages that complete them go. Guarded by the
 /// background's lock.
 struct Table {
-    MPI_Comm self = MPI_COMM_NULL;  ///< of this process alone; nobody else's messages
+    MPI_Comm self = MPI_COMM_NULL;  ///< of this process alone; carries no other messages
     std::vector<Task*> tasks;
     std::vector<int> free_tags;
     int next_tag = 0;
@@ -55,11 +55,11 @@ bool may_be_persistent(Call& call, Task& task) {
     const auto tags = call.state().tags.keep(plan.tags);
     if (!tags) return call.refuse(Refusal::too_many_tags, plan.algorithm);
     task.tags = *tags;
-    // Whoever starts it later would wait for this rank, which has nothing to start. Its tags stay taken, so that those
-    // of the next operation are the same on all ranks.
+    // Ranks that start it later would wait for this rank, which has nothing to start. Its tags stay reserved, so that
+    // those of the next operation are the same on all ranks.
     if (task.work.fault != MPI_SUCCESS) return call.refuse(Refusal::erroneous_arguments);
-    task.work.send.keep_lists();
-    task.work.recv.keep_lists();
+    task.work.send.copy_lists();
+    task.work.recv.copy_lists();
     return true;
 }
 
@@ -93,17 +93,17 @@ void persistent_is_freed(MPI_Request request) {
     Table& all = table();
     Task* task = all.find(request);
     if (!task) return;
-    // One that still runs is used again when it has ended, see Background::take.
+    // One that is still outstanding is reused when it has completed, see Background::take.
     all.free_tags.push_back(task->self_tag);
     std::erase(all.tasks, task);
     --task->work.plan->users;
-    Process::instance().let_go(*task->work.state);
+    Process::instance().release_user(*task->work.state);
     persistent_requests.fetch_sub(1, std::memory_order_relaxed);
     task->released = true;
 }
 
 void complete_persistent(Task& task) {
-    // The receive is there already: this doesn't wait. A byte too many makes it an error.
+    // The receive is posted already, so this doesn't block. A byte too many signals an error (truncation).
     const char byte = 0;
     PMPI_Send(&byte, task.code == MPI_SUCCESS ? 0 : 1, MPI_BYTE, 0, task.self_tag, table().self);
 }

@@ -13,26 +13,26 @@ namespace palmette::runtime {
 namespace {
 
 /// Reuses its buffers between calls. One call at a time in a thread.
-thread_local Work& kept = base::per_thread<Work, Call>();
+thread_local Work& thread_work = base::per_thread<Work, Call>();
 
-/// Set where the MPI does this thread's current call so that it can be compared.
+/// Set where the MPI performs this thread's current call for comparison.
 thread_local CachedPlan* measured_next = nullptr;
 
-/// With what tests add.
+/// With the delay that tests add.
 int run_delayed(Call& call) {
     const double delay_s = Process::instance().settings().pretended_delay_s;
     if (delay_s > 0) std::this_thread::sleep_for(std::chrono::duration<double>(delay_s));
-    return call.run(kept);
+    return call.run(thread_work);
 }
 
-/// Both calls of a pair at once: the MPI's result is thrown away.
+/// Both calls of a pair at once: the MPI's result is discarded.
 int run_and_compare(Call& call, Comparison& comparison) {
-    const CachedPlan& plan = *kept.plan;
+    const CachedPlan& plan = *thread_work.plan;
     before_blocking(call.comm());
     const double begin = PMPI_Wtime();
-    ShadowReduction beside(kept);
+    ShadowReduction shadow(thread_work);
     comparison.prepared(PMPI_Wtime() - begin);
-    if (!beside.has_memory_everywhere()) {
+    if (!shadow.is_allocated_on_all_ranks()) {
         comparison.postpone();
         return run_delayed(call);
     }
@@ -41,7 +41,7 @@ int run_and_compare(Call& call, Comparison& comparison) {
     bool settled = false;
     for (int half = 0; half < 2; ++half)
         settled = comparison.turn() == Comparison::Turn::mpi
-                      ? comparison.time([&beside] { return beside.run(); }, of_mpi)
+                      ? comparison.time([&shadow] { return shadow.run(); }, of_mpi)
                       : comparison.time([&call] { return run_delayed(call); }, code);
     if (settled) call.compared(plan);
     return code;
@@ -53,8 +53,8 @@ int check(const CallArguments& arguments) {
     Refusal refusal = Refusal::no_state;
     Communicator* state = Process::instance().communicator(comm, refusal);
     if (!state) return MPI_SUCCESS;
-    // A tag of blocking operations: none is under way.
-    const int code = check_call(checked_call({state->rank(), state->size()}, arguments), comm, state->hidden(), 0);
+    // A tag of blocking operations: none is in flight.
+    const int code = check_call(checked_call({state->rank(), state->size()}, arguments), comm, state->shadow_comm(), 0);
     if (code != MPI_SUCCESS) PMPI_Comm_call_errhandler(comm, code);
     return code;
 }
@@ -65,21 +65,21 @@ std::optional<int> serve(const CallArguments& arguments) {
     if (Process::instance().settings().check)
         if (const int code = check(arguments); code != MPI_SUCCESS) return code;
     Call call(arguments.function, arguments.comm, arguments.blocking);
-    if (!call.open() || !prepare(call, kept, arguments)) return std::nullopt;
-    if (Comparison* comparison = kept.plan->comparison;
-        comparison && comparison->due(kept.send.total() + kept.recv.total())) [[unlikely]] {
-        if (kept.plan->key.comparing == Comparing::beside) return run_and_compare(call, *comparison);
+    if (!call.open() || !prepare(call, thread_work, arguments)) return std::nullopt;
+    if (Comparison* comparison = thread_work.plan->comparison;
+        comparison && comparison->due(thread_work.send.total() + thread_work.recv.total())) [[unlikely]] {
+        if (thread_work.plan->key.comparing == Comparing::shadow) return run_and_compare(call, *comparison);
         if (comparison->turn() == Comparison::Turn::mpi) {
             call.refuse(Refusal::compared);
-            measured_next = kept.plan;
+            measured_next = thread_work.plan;
             return std::nullopt;
         }
         int code = MPI_SUCCESS;
         before_blocking(arguments.comm);
-        if (comparison->time([&call] { return run_delayed(call); }, code)) call.compared(*kept.plan);
+        if (comparison->time([&call] { return run_delayed(call); }, code)) call.compared(*thread_work.plan);
         return code;
     }
-    return call.run(kept);
+    return call.run(thread_work);
 }
 
 CachedPlan* take_measured() {

@@ -8,27 +8,28 @@ constinit std::array<Bypass, select::function_count> bypasses{};
 
 namespace {
 
-/// Programs start operations in the background far more often than they let a bypass open in between.
+/// Programs start operations in the background far more often than they open a bypass in between.
 constinit bool any_open = false;
 
 }  // namespace
 
-bool Bypass::may_open(const Whose& whose, Report::Refused& row) {
+bool Bypass::may_open(const CommInfo& comm_info, Report::Refused& row) {
     close();
     if (Report::Counter::concurrent || has_outstanding()) return false;
-    comm_ = whose.comm;
-    ranks_ = whose.ranks;
-    leads_ = whose.leads;
+    comm_ = comm_info.comm;
+    ranks_ = comm_info.ranks;
+    leads_ = comm_info.leads;
     row_ = &row;
     open_ = any_open = true;
     return true;
 }
 
-void Bypass::open(const Whose& whose, Report::Refused& row) { any_ = may_open(whose, row); }
+void Bypass::open(const CommInfo& comm_info, Report::Refused& row) { all_calls_ = may_open(comm_info, row); }
 
-void Bypass::open(const Whose& whose, Report::Refused& row, MPI_Datatype type, std::int64_t least, std::int64_t most) {
-    any_ = false;
-    if (!may_open(whose, row)) return;
+void Bypass::open(const CommInfo& comm_info, Report::Refused& row, MPI_Datatype type, std::int64_t least,
+                  std::int64_t most) {
+    all_calls_ = false;
+    if (!may_open(comm_info, row)) return;
     type_ = type;
     least_ = least;
     span_ = static_cast<std::uint64_t>(most - least);

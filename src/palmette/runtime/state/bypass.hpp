@@ -12,53 +12,54 @@
 
 namespace palmette::runtime {
 
-/// What is known of one function's last call that was left to the MPI, so that the next such call looks at one cache
-/// line. A program that computes between its collectives finds nothing of ours in its caches: then every line counts,
-/// and a look at the communicator's state costs 100 ns.
+/// Caches the decision for one function's last call that was left to the MPI, so that the next such call reads one
+/// cache line. A program that computes between its collectives has evicted our data from its caches: then every line
+/// counts, and reading the communicator's state costs 100 ns.
 ///
-/// Open only where nothing else would have to be looked at: no threads that call MPI at the same time, no checks of
-/// arguments, no operation in the background.
+/// Open only where nothing else has to be checked: no threads that call MPI concurrently, no checks of arguments, no
+/// outstanding operation in the background.
 class alignas(64) Bypass {
   public:
     /// Whether a call on `comm` is the MPI's whatever its other arguments; counts it.
     bool takes(MPI_Comm comm) {
-        if (comm != comm_ || !open_ || !any_) return false;
+        if (comm != comm_ || !open_ || !all_calls_) return false;
         ++calls_;
         return true;
     }
     /// Whether a call with blocks of `count` elements of `type` is the MPI's; counts it.
     bool takes(MPI_Comm comm, std::int64_t count, MPI_Datatype type) {
         if (comm != comm_ || !open_) return false;
-        if (!any_ && (type != type_ || beyond(count))) return false;
+        if (!all_calls_ && (type != type_ || out_of_range(count))) return false;
         ++calls_;
         return true;
     }
     /// The same for a function that takes a count for each rank: their mean decides.
     bool takes(MPI_Comm comm, Counts counts, MPI_Datatype type) {
         if (comm != comm_ || !open_) return false;
-        if (!any_ && (type != type_ || beyond(mean_count(counts, ranks_)))) return false;
+        if (!all_calls_ && (type != type_ || out_of_range(mean_count(counts, ranks_)))) return false;
         ++calls_;
         return true;
     }
 
-    struct Whose {
+    struct CommInfo {
         MPI_Comm comm;
         int ranks;
         bool leads;
     };
-    /// From now on takes all calls of that communicator's.
-    void open(const Whose& whose, Report::Refused& row);
-    /// From now on takes calls with `least` to `most` elements of `type`, which must be predefined: other handles are
-    /// used again.
-    void open(const Whose& whose, Report::Refused& row, MPI_Datatype type, std::int64_t least, std::int64_t most);
-    /// Takes nothing; the report gets what was counted.
+    /// From now on takes all calls on that communicator.
+    void open(const CommInfo& comm_info, Report::Refused& row);
+    /// From now on takes calls with `least` to `most` elements of `type`, which must be predefined: other handles may
+    /// be reused.
+    void open(const CommInfo& comm_info, Report::Refused& row, MPI_Datatype type, std::int64_t least,
+              std::int64_t most);
+    /// Takes nothing any more; adds its count to the report.
     void close();
 
   private:
-    bool beyond(std::int64_t count) const {
+    bool out_of_range(std::int64_t count) const {
         return static_cast<std::uint64_t>(count) - static_cast<std::uint64_t>(least_) > span_;
     }
-    bool may_open(const Whose& whose, Report::Refused& row);
+    bool may_open(const CommInfo& comm_info, Report::Refused& row);
 
     MPI_Comm comm_{};
     MPI_Datatype type_{};
@@ -67,15 +68,15 @@ class alignas(64) Bypass {
     std::int64_t calls_ = 0;
     Report::Refused* row_ = nullptr;
     int ranks_ = 0;
-    bool open_ = false, any_ = false, leads_ = false;
+    bool open_ = false, all_calls_ = false, leads_ = false;
 };
 
 /// One for each function's blocking form.
 extern constinit std::array<Bypass, select::function_count> bypasses;
 inline Bypass& bypass_of(select::Function function) { return bypasses[static_cast<std::size_t>(function)]; }
 
-/// Whenever something changes that calls would have to look at: a communicator goes, an operation starts in the
-/// background, the report is written.
+/// Must be called whenever something changes that calls would have to check: a communicator is freed, an operation
+/// starts in the background, the report is written.
 void close_bypasses();
 
 }  // namespace palmette::runtime

@@ -20,7 +20,7 @@ namespace {
 using plan::Collective;
 using select::Function;
 
-/// The most that a rank may have to expose in one operation, from what all ranks know.
+/// Upper bound of the bytes that a rank exposes in one operation, from what all ranks know.
 std::int64_t most_exposed(Collective collective, std::int64_t ranks, std::int64_t bytes) {
     switch (collective) {
         case Collective::gather:
@@ -42,7 +42,7 @@ std::string phrase_of(std::int64_t from, std::int64_t to) {
     return base::cat(base::format_size(from), " to ", base::format_size(to));
 }
 
-/// Why all calls of a function are the MPI's: what the rows say that answer for their sizes.
+/// Why all calls of a function are left to the MPI: the reasons of the rows that match their sizes.
 std::string why_always_mpi(const select::Table& table, const std::vector<select::Table::Range>& ranges) {
     std::string out;
     for (const select::Table::Range& range : ranges) {
@@ -54,12 +54,12 @@ std::string why_always_mpi(const select::Table& table, const std::vector<select:
 
 }  // namespace
 
-Communicator::Communicator(MPI_Comm hidden, topology::Job job, int rank, int tag_limit, Waiting waiting)
+Communicator::Communicator(MPI_Comm shadow_comm, topology::Job job, int rank, int tag_limit, Waiting waiting)
     : tags(tag_limit),
       job_(std::move(job)),
       in_rank_order_(job_.in_rank_order()),
       scattered_(select::is_scattered(job_)),
-      hidden_(hidden),
+      shadow_comm_(shadow_comm),
       rank_(rank),
       leads_(rank == 0),
       waiting_(waiting),
@@ -70,11 +70,11 @@ CachedPlan& Communicator::find_or_make(const PlanKey& key, const Settings& setti
         if (plan->key == key) return *plan;
     auto made = std::make_unique<CachedPlan>();
     made->key = key;
-    // Calls without bytes wait for nobody.
+    // Calls without data don't synchronise.
     const bool moves = key.block_bytes != 0 || key.function == Function::barrier;
-    if (key.blocking && moves && settings.device_check && is_time_to_look() && !in_host_memory()) {
+    if (key.blocking && moves && settings.device_check && is_due_for_device_check() && !in_host_memory()) {
         unusable = made->refusal = Refusal::device_memory;
-        tell_of_device_memory(rank_);
+        warn_of_device_memory(rank_);
     } else {
         fill(*made, settings);
     }
@@ -91,9 +91,9 @@ CachedPlan& Communicator::find_or_make(const PlanKey& key, const Settings& setti
     return *plans_.back();
 }
 
-bool Communicator::is_time_to_look() {
-    // All ranks make the same plans. The looks get rarer, so that a program whose sizes never repeat doesn't pay an
-    // agreement for each.
+bool Communicator::is_due_for_device_check() {
+    // All ranks make the same plans. The checks get rarer, so that a program whose sizes never repeat doesn't pay for
+    // an agreement each time.
     const std::uint64_t made = ++blocking_plans_made_;
     return std::has_single_bit(made) || made % 1024 == 0;
 }
@@ -102,9 +102,9 @@ bool Communicator::in_host_memory() const {
 #if defined(PALMETTE_ABI_SMPI)
     return true;
 #else
-    // A GPU's driver may have come since the state was made. New kinds of calls take their time anyway, and those on a
-    // device's data mostly are new.
-    return all_true(hidden_, !device_library_is_loaded()).value_or(false);
+    // A GPU's driver may have been loaded since the state was made. New kinds of calls have a set-up cost anyway, and
+    // those on device data mostly are new.
+    return all_true(shadow_comm_, !device_library_is_loaded()).value_or(false);
 #endif
 }
 
@@ -113,10 +113,10 @@ Comparison& Communicator::comparison_for(const CachedPlan& plan, const Settings&
     Kind kind{key.function, size_class(key.block_bytes), key.ordered, key.comparing, plan.algorithm};
     for (const auto& [known, comparison] : comparisons_)
         if (known == kind) return *comparison;
-    const bool beside = key.comparing == Comparing::beside;
-    comparisons_.emplace_back(
-        std::move(kind),
-        std::make_unique<Comparison>(hidden_, settings.compare, beside, beside && !settings.fallback_fp_reductions));
+    const bool shadow = key.comparing == Comparing::shadow;
+    comparisons_.emplace_back(std::move(kind),
+                              std::make_unique<Comparison>(shadow_comm_, settings.compare, shadow,
+                                                           shadow && !settings.fallback_fp_reductions));
     return *comparisons_.back().second;
 }
 
@@ -136,7 +136,7 @@ std::int64_t Communicator::ring_bytes() const {
 
 void Communicator::set_up_sharing() {
     if (sharing_) return;
-    sharing_ = share(hidden_, job_, rank_, SharedShape());
+    sharing_ = share(shadow_comm_, job_, rank_, SharedShape());
     if (sharing_->node) executor_ = MpiExecutor(waiting_, SpinWait(sharing_->node->members(), sharing_->node->cores()));
 }
 
@@ -149,7 +149,7 @@ bool Communicator::ranks_read_each_other() {
     const auto neighbor = [&](std::int32_t distance) {
         return job_.rank_at({first + (position - first + distance) % size}).value;
     };
-    // Each tries the one before it.
+    // Each rank tries to read from its predecessor.
     std::uint64_t word = 0x70616c6d65747465U ^ static_cast<std::uint64_t>(rank_);
     const std::array<std::uint64_t, 3> mine{static_cast<std::uint64_t>(getpid()),
                                             reinterpret_cast<std::uint64_t>(&word), word};
@@ -157,10 +157,10 @@ bool Communicator::ranks_read_each_other() {
     bool works = true;
     if (size > 1)
         works = PMPI_Sendrecv(mine.data(), sizeof mine, MPI_BYTE, neighbor(1), 0, theirs.data(), sizeof theirs,
-                              MPI_BYTE, neighbor(size - 1), 0, hidden_, MPI_STATUS_IGNORE) == MPI_SUCCESS &&
+                              MPI_BYTE, neighbor(size - 1), 0, shadow_comm_, MPI_STATUS_IGNORE) == MPI_SUCCESS &&
                 can_read_process(static_cast<pid_t>(theirs[0]), theirs[1], theirs[2]);
-    // The word stays where it is until everybody has read.
-    ranks_read_each_other_ = all_true(hidden_, works).value_or(false);
+    // The word's lifetime must extend until all ranks have read.
+    ranks_read_each_other_ = all_true(shadow_comm_, works).value_or(false);
     return *ranks_read_each_other_;
 }
 
@@ -175,14 +175,14 @@ select::Choice Communicator::choose(const CachedPlan& plan, const plan::Request&
 void Communicator::fill(CachedPlan& plan, const Settings& settings) {
     const PlanKey& key = plan.key;
     plan.collective = select::collective_of(key.function);
-    // What is combined in the order of ranks, or must not depend on where they sit, is planned for ranks in their own
-    // order.
+    // Reductions that combine in the order of ranks, or must not depend on the placement, are planned for ranks in
+    // their own order.
     const bool reduces = plan::is_reduction(plan.collective);
     const bool by_rank = reduces && ((key.ordered && scattered_) || settings.reproducible);
     plan.job = by_rank ? &in_rank_order_ : &job_;
     const auto& forced = settings.forced[static_cast<std::size_t>(key.function)];
     if (key.block_bytes == 0 && plan.collective != plan::Collective::barrier && (!forced || forced->algorithm)) {
-        // No message either: MPI promises no more than that arguments are looked at.
+        // No message either: MPI guarantees no more than a check of the arguments.
         plan.algorithm = "none";
         plan.reason = "nothing to move";
         plan.tags = 1;
@@ -202,7 +202,7 @@ void Communicator::fill(CachedPlan& plan, const Settings& settings) {
         };
         if (request.shared_memory && choice.algorithm && uses_node_memory(*choice.algorithm)) {
             set_up_sharing();
-            // Blocks of unknown length may be too long for the shared memory: those must be read where they are.
+            // Blocks of unknown length may exceed the shared memory: those must be read in place (single copy).
             if (!sharing_->works || (key.block_bytes < 0 && !sharing_->single_copy)) {
                 request.shared_memory = false;
                 choice = choose(plan, request, settings);
@@ -222,7 +222,7 @@ void Communicator::fill(CachedPlan& plan, const Settings& settings) {
             if (spec.name == "shared" && !spec.find("single") && key.block_bytes >= pays_from)
                 spec.options.emplace_back("single", base::format_size(pays_from));
             if (const std::int64_t single = spec.size("single", 0); single > 0) plan.single_copy_from = single;
-            // Shorter ones must all have room in the ring.
+            // Shorter ones must all fit in the ring.
             if (!lengths_known)
                 plan.single_copy_from =
                     std::min({plan.single_copy_from, pays_from, ring_bytes() / (2 * plan.job->size()) / 64 * 64});
@@ -273,7 +273,7 @@ void Communicator::bind_uniform(CachedPlan& plan, const plan::Request& request, 
     const std::int64_t exposed = most_exposed(request.collective, plan.job->size(), request.block_bytes);
     const bool alone = spec.name == "shared";
     const std::int64_t target = alone ? std::min(ring / 4, spec.size("batch", 128 * 1024)) : ring / 2;
-    // What is read where it is needs no room in shared memory, whole or in chunks.
+    // What is read in place needs no capacity in shared memory, whole or in chunks.
     const bool all_by_address = alone && request.block_bytes / plan.job->size() >= plan.single_copy_from;
     if (plan.shares && !all_by_address && exposed > target && request.block_bytes > 0) {
         const std::int64_t unit = std::max<std::int64_t>(request.element_bytes, 1);
@@ -291,8 +291,9 @@ void Communicator::bind_uniform(CachedPlan& plan, const plan::Request& request, 
     if (const std::int64_t rest = request.block_bytes % plan.batch_bytes; rest > 0) plan.tail = bound_for(rest);
 }
 
-Communicator::Left Communicator::left_on(const topology::Job& job, const Settings& settings, Report& report) {
-    Left out;
+Communicator::AllLeftToMpi Communicator::left_to_mpi_on(const topology::Job& job, const Settings& settings,
+                                                        Report& report) {
+    AllLeftToMpi out;
     const bool scattered = select::is_scattered(job);
     for (std::size_t f = 0; f < select::function_count; ++f)
         for (const bool blocking : {false, true}) {

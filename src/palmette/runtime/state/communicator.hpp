@@ -1,4 +1,4 @@
-// What palmette keeps per communicator.
+// Per-communicator state: topology, cached plans, tags, shared memory, comparisons.
 #pragma once
 
 #include <mpi.h>
@@ -24,8 +24,8 @@ namespace palmette::runtime {
 
 /// How calls may be compared with the MPI's own.
 enum class Comparing : std::uint8_t {
-    in_turn,  ///< the MPI may do a call in palmette's stead: the result is the same, bit for bit
-    beside,   ///< the bits depend on who adds up: the MPI does a call once more, for its time only
+    alternating,  ///< the MPI may perform a call in palmette's stead: the result is bitwise the same
+    shadow,       ///< the bits depend on who reduces: the MPI repeats a call on a copy, for its time only
     never
 };
 
@@ -37,11 +37,11 @@ struct PlanKey {
     std::int32_t root = 0;
     std::int64_t block_bytes = 0;  ///< as in plan::Request; -1: ranks don't know each other's sizes
     std::int64_t element_bytes = 1;
-    Comparing comparing = Comparing::in_turn;
+    Comparing comparing = Comparing::alternating;
     friend bool operator==(const PlanKey&, const PlanKey&) = default;
 };
 
-/// A choice and, where palmette serves, the program made for it. Uniform calls keep it bound.
+/// A choice and, where palmette serves, the program made for it. For uniform calls it is bound in advance.
 struct CachedPlan {
     PlanKey key;
     std::optional<Refusal> refusal;
@@ -55,26 +55,25 @@ struct CachedPlan {
     bool shares = false;  ///< ranks of a node exchange through shared memory
     std::int64_t single_copy_from = INT64_MAX;
     BufferedSends* buffered_sends = nullptr;  ///< for short messages, where sending from a copy pays
-    std::int64_t tags = 0;                    ///< more than any message's tag
+    std::int64_t tags = 0;                    ///< exclusive upper bound of its messages' tags
     plan::Program program;
     BoundProgram bound;  ///< where the call's sizes are uniform
-    /// Data that is too long for the shared memory goes through in batches of so many bytes of each block; 0: all at
-    /// once.
+    /// Data that exceeds the shared memory is processed in batches of this many bytes of each block; 0: all at once.
     std::int64_t batch_bytes = 0;
-    BoundProgram tail;                  ///< for the last, shorter batch
-    BoundLengths last;                  ///< where each call brings its own lengths
-    double bound_s = 0;                 ///< the physical limit of such a call, where the report knows it
-    std::vector<std::int64_t> bounded;  ///< where blocks may differ: the lengths to which that belongs
-    Comparison* comparison = nullptr;   ///< the communicator's, for all plans of its kind; null where there is none
-    int users = 0;                      ///< nonblocking and persistent operations that run it: it can't be dropped
+    BoundProgram tail;                        ///< for the last, shorter batch
+    BoundLengths last;                        ///< where lengths differ between calls
+    double bound_s = 0;                       ///< lower bound of such a call's time, where the report knows it
+    std::vector<std::int64_t> bound_lengths;  ///< where blocks may differ: the lengths that bound_s is for
+    Comparison* comparison = nullptr;  ///< the communicator's, for all plans of its kind; null where there is none
+    int users = 0;                     ///< nonblocking and persistent operations that use it: it can't be evicted
 };
 
-/// Hangs on the communicator as an attribute: made in the first collective that may be served, freed with it.
+/// Attached to the communicator as an attribute: created in the first collective that may be served, freed with it.
 class Communicator {
   public:
-    Communicator(MPI_Comm hidden, topology::Job job, int rank, int tag_limit, Waiting waiting);
+    Communicator(MPI_Comm shadow_comm, topology::Job job, int rank, int tag_limit, Waiting waiting);
 
-    MPI_Comm hidden() const { return hidden_; }
+    MPI_Comm shadow_comm() const { return shadow_comm_; }
     const topology::Job& job() const { return job_; }
     int rank() const { return rank_; }
     /// Whether this rank counts the calls of all, also where there is no job (`unusable`).
@@ -82,7 +81,7 @@ class Communicator {
     void set_leads(bool leads) { leads_ = leads; }
     int size() const { return job_.size(); }
     MpiExecutor& executor() { return executor_; }
-    /// Those that this communicator was made under, where algorithms were forced then; otherwise `usual`.
+    /// The settings when this communicator was made, where algorithms were forced then; otherwise `usual`.
     const Settings& settings(const Settings& usual) const { return own_settings_ ? *own_settings_ : usual; }
     void keep_settings(std::shared_ptr<const Settings> own) { own_settings_ = std::move(own); }
     MpiExecutor make_executor() const { return MpiExecutor(waiting_); }
@@ -90,10 +89,10 @@ class Communicator {
     bool ranks_read_each_other();
     SharedNode* shared_node() { return sharing_ ? sharing_->node.get() : nullptr; }
 
-    /// The program's handle and each operation in the background that still runs here, or may be started again. The
-    /// last one to go takes this with it: Process::let_go.
+    /// Reference count: the program's handle, and each background operation that is outstanding here or may be started
+    /// again. The last one frees this: Process::release_user.
     std::atomic<int> users{1};
-    /// The program has freed its communicator: its handle may belong to another one by now.
+    /// The program has freed its communicator: its handle may have been reused.
     std::atomic<bool> freed{false};
 
     /// Set when this communicator can't be served (any more).
@@ -107,33 +106,34 @@ class Communicator {
         return *slot;
     }
 
-    /// The row of a function whose calls are the MPI's whatever their arguments; null where a plan has to be looked up.
+    /// The report's row of a function whose calls are left to the MPI whatever their arguments; null where a plan has
+    /// to be looked up.
     Report::Refused* always_refused(select::Function function, bool blocking) const {
         return left_.always[static_cast<std::size_t>(function)][blocking ? 1 : 0];
     }
     void refuse_always(select::Function function, bool blocking, Report::Refused& row) {
         left_.always[static_cast<std::size_t>(function)][blocking ? 1 : 0] = &row;
     }
-    /// Blocks of such sizes are the MPI's, which then needs no plan to be looked up.
+    /// A range of block sizes that is left to the MPI, without looking up a plan.
     struct LeftToMpi {
         std::int64_t from = 1, to = 0;  ///< bytes, both included
         Report::Refused* row = nullptr;
         bool has(std::int64_t bytes) const { return from <= bytes && bytes <= to; }
     };
-    /// Null: the size isn't surely left.
+    /// Null: not known to be left to the MPI.
     const LeftToMpi* left_to_mpi(select::Function function, bool blocking, std::int64_t bytes) const {
         for (const LeftToMpi& left : left_.sizes[static_cast<std::size_t>(function)][blocking ? 1 : 0])
             if (left.has(bytes)) return &left;
         return nullptr;
     }
     /// What the table or settings leave to the MPI on a job: the same for all communicators of the same ranks.
-    struct Left {
+    struct AllLeftToMpi {
         std::array<std::array<Report::Refused*, 2>, select::function_count> always{};
         /// The smallest sizes and the next ones; a table has seldom more.
         std::array<std::array<std::array<LeftToMpi, 2>, 2>, select::function_count> sizes{};
     };
-    static Left left_on(const topology::Job& job, const Settings& settings, Report& report);
-    void leave(const Left& left) { left_ = left; }
+    static AllLeftToMpi left_to_mpi_on(const topology::Job& job, const Settings& settings, Report& report);
+    void set_left_to_mpi(const AllLeftToMpi& left) { left_ = left; }
 
     TagSpace tags;
 
@@ -147,8 +147,8 @@ class Communicator {
     }
 
     CachedPlan& find_or_make(const PlanKey& key, const Settings& settings);
-    /// Whether a new plan is one before which all ranks look for drivers.
-    bool is_time_to_look();
+    /// Whether all ranks check for GPU drivers before this new plan.
+    bool is_due_for_device_check();
     /// Collective: whether no rank's data can lie in device memory by now.
     bool in_host_memory() const;
     Comparison& comparison_for(const CachedPlan& plan, const Settings& settings);
@@ -163,7 +163,7 @@ class Communicator {
     std::shared_ptr<const Settings> own_settings_;
     topology::Job job_, in_rank_order_;
     bool scattered_;
-    MPI_Comm hidden_;
+    MPI_Comm shadow_comm_;
     int rank_;
     bool leads_;
     Waiting waiting_;
@@ -184,7 +184,7 @@ class Communicator {
     std::vector<std::pair<Kind, std::unique_ptr<Comparison>>> comparisons_;
     std::size_t next_victim_ = 0;
     std::uint64_t blocking_plans_made_ = 0;
-    Left left_;
+    AllLeftToMpi left_;
 };
 
 }  // namespace palmette::runtime

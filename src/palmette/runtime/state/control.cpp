@@ -1,6 +1,7 @@
 #include "palmette/runtime/state/control.hpp"
 
 #include "palmette/base/error.hpp"
+#include "palmette/base/hash.hpp"
 #include "palmette/collectives/registry.hpp"
 
 namespace palmette::runtime {
@@ -9,15 +10,15 @@ Settings::Forced forced_by(select::Function function, std::string_view text, std
     if (text == "mpi") return {std::nullopt, std::move(source)};
     select::Spec spec = select::Spec::parse(text);
     const plan::Collective collective = select::collective_of(function);
-    // Which jobs it serves is seen when a plan is made; keys and values now.
+    // Whether it supports the job is checked when a plan is made; keys and values now.
     (void)collectives::algorithm_named(collective, spec.name)
         .refuse(topology::Job::flat(2), {collective, plan::Rank{0}, 1}, spec);
     return {std::move(spec), std::move(source)};
 }
 
-void mix(std::uint64_t& hash, std::string_view text) {
-    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3U;
-    hash = (hash ^ 0xFF) * 0x100000001B3U;
+void hash_field(std::uint64_t& hash, std::string_view text) {
+    base::hash_append(hash, text);
+    base::hash_append(hash, "\xFF");
 }
 
 void Control::force(const Settings& usual, select::Function function, std::string_view text) {
@@ -33,7 +34,7 @@ void Control::force(const Settings& usual, select::Function function, std::strin
         made->forced[f] = forced_by(which, texts_[f], source);
         // Ranks that force differently must not come to different plans: a communicator is served only where all hashes
         // are equal.
-        mix(made->hash, base::cat(select::name_of(which), "=", texts_[f]));
+        hash_field(made->hash, base::cat(select::name_of(which), "=", texts_[f]));
     }
     settings_ = std::move(made);
 }

@@ -12,12 +12,12 @@
 
 namespace palmette::runtime {
 
-/// What `text` forces: an algorithm's specification, or `mpi`. `source` says who forces it. Throws base::Error for a
-/// specification that is wrong in itself.
+/// What `text` forces: an algorithm's specification, or `mpi`. `source`: the provenance, such as the setting's name.
+/// Throws base::Error for a specification that is wrong in itself.
 Settings::Forced forced_by(select::Function function, std::string_view text, std::string source);
 
-/// FNV-1a, continued.
-void mix(std::uint64_t& hash, std::string_view text);
+/// Continues an FNV-1a hash with a field: its bytes and an end mark, so that "a", "bc" differs from "ab", "c".
+void hash_field(std::uint64_t& hash, std::string_view text);
 
 /// Settings that differ from the process's in what is forced. A communicator keeps those that it was made under. Safe
 /// to use from several threads.

@@ -17,8 +17,8 @@ namespace {
 using topology::Job;
 using topology::Machine;
 
-/// What a rank tells of itself.
-struct Whereabouts {
+/// What a rank sends to rank 0.
+struct RankLocation {
     std::array<char, 128> processor_name{};  ///< as the MPI gives it, cut
     std::array<char, 128> host_name{};       ///< as the kernel gives it, cut
     NodePlace place;
@@ -41,7 +41,7 @@ std::int32_t shared_memory_colour(MPI_Comm comm, int rank) {
 }
 
 /// For tests: entry `rank` of a comma-separated list is the rank's host; hosts h0, h1, ... where an entry is a number.
-void pretend(Whereabouts& here, const std::string& hosts, int rank) {
+void pretend(RankLocation& here, const std::string& hosts, int rank) {
     const auto names = base::split(hosts, ',');
     const std::string_view name = base::trim(names[static_cast<std::size_t>(rank) % names.size()]);
     const bool number = !name.empty() && name.find_first_not_of("0123456789") == std::string_view::npos;
@@ -52,8 +52,8 @@ void pretend(Whereabouts& here, const std::string& hosts, int rank) {
     here.node_colour = static_cast<std::int32_t>(std::hash<std::string>{}(host) & 0x7FFFFFFF);
 }
 
-Whereabouts whereabouts(MPI_Comm comm, int rank, const Settings& settings, bool one_node) {
-    Whereabouts here;
+RankLocation locate(MPI_Comm comm, int rank, const Settings& settings, bool one_node) {
+    RankLocation here;
     std::array<char, MPI_MAX_PROCESSOR_NAME + 1> name{};
     int length = 0;
     PMPI_Get_processor_name(name.data(), &length);
@@ -98,29 +98,29 @@ std::int32_t slot_for(const Machine& machine, std::int32_t host, const NodePlace
     return anything ? fallback : -1;
 }
 
-Job job_from_file(const std::string& path, const std::vector<Whereabouts>& ranks) {
+Job job_from_file(const std::string& path, const std::vector<RankLocation>& ranks) {
     const Machine machine = Machine::from_file(path);
-    topology::Placement seats;
+    topology::Placement placement;
     std::map<std::int32_t, std::vector<bool>> taken;
     for (std::size_t r = 0; r < ranks.size(); ++r) {
         std::int32_t host = machine.find_host(ranks[r].processor_name.data());
         if (host < 0) host = machine.find_host(ranks[r].host_name.data());
         if (host < 0) base::fail(path, ": host '", ranks[r].processor_name.data(), "' of rank ", r, " is not in it");
         auto& slots = taken.try_emplace(host, static_cast<std::size_t>(machine.slots_of(host)), false).first->second;
-        seats.push_back({host, slot_for(machine, host, ranks[r].place, slots)});
+        placement.push_back({host, slot_for(machine, host, ranks[r].place, slots)});
     }
-    return Job(machine, seats);
+    return Job(machine, placement);
 }
 
-Job job_from_nodes(const std::vector<Whereabouts>& ranks) {
+Job job_from_nodes(const std::vector<RankLocation>& ranks) {
     std::vector<std::vector<std::int32_t>> keys;
-    for (const Whereabouts& rank : ranks)
+    for (const RankLocation& rank : ranks)
         keys.push_back({rank.node_colour, rank.place.socket, rank.place.numa, rank.place.l3});
     return Job::from_groups({"node", "socket", "numa", "l3"}, keys);
 }
 
 /// Rank 0's part: the job as JSON, with the note in front.
-std::string job_text(const Settings& settings, const std::vector<Whereabouts>& ranks) {
+std::string job_text(const Settings& settings, const std::vector<RankLocation>& ranks) {
     base::Json out = base::Json::object();
     if (!settings.topology.empty()) {
         try {
@@ -129,7 +129,7 @@ std::string job_text(const Settings& settings, const std::vector<Whereabouts>& r
         } catch (const base::Error& error) {
             out = base::Json::object();
             out.set("note",
-                    base::cat(error.what(), "; only nodes are told apart. Make it anew with 'palmette discover'."));
+                    base::cat(error.what(), "; only nodes are distinguished. Regenerate it with 'palmette discover'."));
         }
     } else {
         out.set("note", "");
@@ -145,8 +145,8 @@ Discovered discover(MPI_Comm comm, const Settings& settings, bool one_node) {
     int size = 1;
     PMPI_Comm_rank(comm, &rank);
     PMPI_Comm_size(comm, &size);
-    const Whereabouts here = whereabouts(comm, rank, settings, one_node);
-    std::vector<Whereabouts> all(rank == 0 ? static_cast<std::size_t>(size) : 0);
+    const RankLocation here = locate(comm, rank, settings, one_node);
+    std::vector<RankLocation> all(rank == 0 ? static_cast<std::size_t>(size) : 0);
     PMPI_Gather(&here, sizeof here, MPI_BYTE, all.data(), sizeof here, MPI_BYTE, 0, comm);
     std::string text;
     if (rank == 0) {

@@ -61,7 +61,7 @@ class Library {
 std::int32_t object_around(const Library& hwloc, hwloc_topology_t topology, hwloc_const_bitmap_t set,
                            hwloc_obj_type_t type) {
     const int depth = hwloc.get_type_depth(topology, type);
-    // NUMA nodes stand at a depth of their own, which is negative too, like the errors.
+    // NUMA nodes have a special depth of their own, which is negative too, like the errors.
     if (depth == HWLOC_TYPE_DEPTH_UNKNOWN || depth == HWLOC_TYPE_DEPTH_MULTIPLE) return -1;
     const unsigned count = hwloc.get_nbobjs_by_depth(topology, depth);
     for (unsigned i = 0; i < count; ++i) {

@@ -8,7 +8,7 @@
 namespace palmette::runtime {
 
 /// Nothing where palmette was built without hwloc's header or its library can't be loaded (PALMETTE_HWLOC names one
-/// that stands elsewhere than the system's).
+/// that is installed elsewhere than the system's).
 std::optional<NodePlace> hwloc_place();
 
 }  // namespace palmette::runtime

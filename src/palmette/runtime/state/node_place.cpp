@@ -91,7 +91,7 @@ std::int32_t common_numa_node(const std::vector<int>& allowed) {
 
 NodePlace find_node_place() {
 #if defined(PALMETTE_ABI_SMPI)
-    // The machine that simulates says nothing of where a simulated rank sits.
+    // The simulating machine says nothing about the placement of a simulated rank.
     return {};
 #endif
     if (const auto place = hwloc_place()) return *place;

@@ -1,4 +1,4 @@
-// Where inside of its host this process is bound.
+// CPU binding: where inside of its host this process is bound.
 #pragma once
 
 #include <cstdint>

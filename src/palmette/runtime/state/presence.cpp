@@ -1,4 +1,5 @@
 #include "palmette/runtime/state/presence.hpp"
+#include "palmette/base/hash.hpp"
 
 #include <mpi.h>
 #include <sys/socket.h>
@@ -46,21 +47,21 @@ int tasks_on_node(const std::string& list, int node) {
     return -1;
 }
 
-/// What a launcher tells of this process's place among the job's ranks.
-struct Told {
+/// This process's place among the job's ranks, from the launcher's environment variables.
+struct LauncherInfo {
     std::string job;
     int local_rank = -1, local_size = -1, size = -1;
     bool complete() const { return !job.empty() && local_rank >= 0 && local_rank < local_size && local_size <= size; }
 };
 
 #if defined(PALMETTE_ABI_OMPI)
-Told told_by_launcher() {
+LauncherInfo info_of_launcher() {
     return {"pmix " + text_of("PMIX_NAMESPACE"), number_of("OMPI_COMM_WORLD_LOCAL_RANK"),
             number_of("OMPI_COMM_WORLD_LOCAL_SIZE"), number_of("OMPI_COMM_WORLD_SIZE")};
 }
 
 #else
-/// A process's start, in clock ticks since the machine's: numbers of processes are used again.
+/// A process's start time, in clock ticks since boot: process ids are reused.
 std::string start_of(pid_t process) {
     std::ifstream in(base::cat("/proc/", process, "/stat"));
     std::string line;
@@ -72,8 +73,8 @@ std::string start_of(pid_t process) {
     return fields.size() > 20 ? std::string(fields[20]) : std::string();
 }
 
-/// Of a launcher that talks PMI over an inherited socket: the process at its other end is the same for all ranks of the
-/// node, and for no other job's.
+/// Identifies the peer of an inherited PMI socket: the process at its other end is the same for all ranks of the node,
+/// and for no other job's.
 std::string behind_socket(int descriptor) {
     ucred peer{};
     socklen_t length = sizeof peer;
@@ -84,7 +85,7 @@ std::string behind_socket(int descriptor) {
 }
 
 /// Hydra: MPICH's, Intel's and others'.
-Told told_by_launcher() {
+LauncherInfo info_of_launcher() {
     // A spawned job may have the same server as its parent.
     const std::string behind = behind_socket(number_of("PMI_FD"));
     return {behind.empty() ? behind : base::cat(behind, " ", text_of("PMI_SPAWNED")), number_of("MPI_LOCALRANKID"),
@@ -93,7 +94,7 @@ Told told_by_launcher() {
 
 #endif
 
-Told told_by_slurm() {
+LauncherInfo info_of_slurm() {
     const std::string step = text_of("SLURM_STEP_ID");
     const int node = number_of("SLURM_NODEID");
     if (step.empty() || node < 0) return {};
@@ -102,9 +103,9 @@ Told told_by_slurm() {
             number_of("SLURM_STEP_NUM_TASKS")};
 }
 
-Told told() {
-    const Told first = told_by_launcher();
-    return first.complete() ? first : told_by_slurm();
+LauncherInfo launcher_info() {
+    const LauncherInfo first = info_of_launcher();
+    return first.complete() ? first : info_of_slurm();
 }
 
 /// An abstract name begins with a zero byte.
@@ -116,8 +117,8 @@ socklen_t address_of(sockaddr_un& address, const std::string& name) {
     return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
 }
 
-/// Returns when both ranks have come.
-void meet(MPI_Group world, int one, int other) {
+/// Synchronises two ranks.
+void synchronize(MPI_Group world, int one, int other) {
     const std::array<int, 2> ranks{one, other};
     MPI_Group both = MPI_GROUP_NULL;
     MPI_Comm pair = MPI_COMM_NULL;
@@ -128,7 +129,7 @@ void meet(MPI_Group world, int one, int other) {
     if (pair != MPI_COMM_NULL) PMPI_Comm_free(&pair);
 }
 
-std::string late(int rank, int other) {
+std::string late_message(int rank, int other) {
     return base::cat("rank ", rank, " has waited 5 s in MPI_Init for rank ", other,
                      ", which may run without palmette's library: start all ranks of the job under `palmette run`, or "
                      "none (a wrapper that unsets LD_PRELOAD, or another program of the job, leaves it out)");
@@ -137,10 +138,10 @@ std::string late(int rank, int other) {
 }  // namespace
 
 Presence::Presence() {
-    const Told place = told();
+    const LauncherInfo place = launcher_info();
     if (!place.complete()) return;
-    std::uint64_t hash = 0xCBF29CE484222325U;
-    mix(hash, place.job);
+    std::uint64_t hash = base::fnv1a_start;
+    hash_field(hash, place.job);
     job_ = base::cat("palmette-", getuid(), "-", hash, "-");
     local_rank_ = place.local_rank;
     local_size_ = place.local_size;
@@ -156,7 +157,7 @@ Presence::Presence() {
 }
 
 Presence::~Presence() {
-    // Where someone is missing the others of this node may not have looked yet, and nobody waits for them: the mark
+    // Where a rank is missing, the others of this node may not have checked yet, and no rank waits for them: the marker
     // stays as long as the process.
     if (socket_ >= 0 && missing_ == 0) close(socket_);
 }
@@ -164,11 +165,11 @@ Presence::~Presence() {
 bool Presence::sees(int local_rank) const {
     sockaddr_un address{};
     const socklen_t length = address_of(address, base::cat(job_, local_rank));
-    // Not permitted: it is there, and looks at another one itself.
+    // EPERM: it exists, and is connected to another one itself.
     return connect(socket_, reinterpret_cast<const sockaddr*>(&address), length) == 0 || errno == EPERM;
 }
 
-Presence::Verdict Presence::look(int world_size) const {
+Presence::Verdict Presence::verdict(int world_size) const {
 #if defined(PALMETTE_ABI_SMPI)
     return Verdict::everyone;
 #endif
@@ -179,7 +180,7 @@ Presence::Verdict Presence::look(int world_size) const {
     if (socket_ < 0) {
         missing_ = 1;
         here_ = local_size_ - 1;
-        tells_ = local_rank_ == 0;
+        reports_ = local_rank_ == 0;
         return Verdict::missing;
     }
     int lowest = -1;
@@ -189,7 +190,7 @@ Presence::Verdict Presence::look(int world_size) const {
         ++here_;
     }
     missing_ = local_size_ - here_;
-    tells_ = lowest == local_rank_;
+    reports_ = lowest == local_rank_;
     if (missing_ > 0) return Verdict::missing;
     return local_size_ == size_ ? Verdict::everyone : Verdict::unknown;
 }
@@ -201,29 +202,29 @@ void wait_for_everyone() {
     PMPI_Comm_size(MPI_COMM_WORLD, &size);
     MPI_Group world = MPI_GROUP_NULL;
     PMPI_Comm_group(MPI_COMM_WORLD, &world);
-    // Up a binomial tree: when a rank meets its parent, all below it have come. What comes next is collective, so
-    // nobody gets further than the root.
+    // Up a binomial tree: when a rank synchronises with its parent, all of its subtree have arrived. What follows is
+    // collective, so no rank gets ahead of the root.
     int distance = 1;
     for (; distance < size && rank % (2 * distance) == 0; distance *= 2) {
         if (rank + distance >= size) continue;
-        const SaysWhenLate line(late(rank, rank + distance));
-        meet(world, rank, rank + distance);
+        const LateWarning line(late_message(rank, rank + distance));
+        synchronize(world, rank, rank + distance);
     }
     if (rank != 0) {
-        const SaysWhenLate line(late(rank, rank - distance));
-        meet(world, rank - distance, rank);
+        const LateWarning line(late_message(rank, rank - distance));
+        synchronize(world, rank - distance, rank);
     }
     PMPI_Group_free(&world);
 }
 
-struct SaysWhenLate::Clock {
+struct LateWarning::Clock {
     std::mutex mutex;
     std::condition_variable ended;
     bool over = false;
     std::thread thread;
 };
 
-SaysWhenLate::SaysWhenLate(std::string line) : clock_(new Clock) {
+LateWarning::LateWarning(std::string line) : clock_(new Clock) {
     try {
         clock_->thread = std::thread([clock = clock_, text = std::move(line)] {
             std::unique_lock lock(clock->mutex);
@@ -235,7 +236,7 @@ SaysWhenLate::SaysWhenLate(std::string line) : clock_(new Clock) {
     }
 }
 
-SaysWhenLate::~SaysWhenLate() {
+LateWarning::~LateWarning() {
     {
         const std::lock_guard lock(clock_->mutex);
         clock_->over = true;

@@ -77,9 +77,9 @@ class Process {
     /// the MPI was initialized without palmette. Throws base::Error on all ranks alike.
     Communicator& composing(MPI_Comm comm, const Settings& settings);
 
-    /// One user less of a state, which goes with its last. Local, whatever others do: MPI_Comm_free of a hidden
+    /// One user less of a state, which goes with its last. Local, whatever others do: MPI_Comm_free of a shadow
     /// communicator waits for nobody.
-    void let_go(Communicator& state);
+    void release_user(Communicator& state);
 
     /// The state of a communicator on which this thread called last, also one that isn't usable; null: another one.
     Communicator* recent(MPI_Comm comm) const {
@@ -98,10 +98,10 @@ class Process {
 
     void prepare(Settings settings);
     /// Whether all ranks of the job take part; says a line where not.
-    bool everyone_is_here(const Presence& presence, int world_size) const;
+    bool all_are_present(const Presence& presence, int world_size) const;
     void meet_world(bool one_node);
     /// Collective: names the settings that differ, on rank 0's standard error and in the report.
-    void tell_differing_settings();
+    void warn_of_differing_settings();
     Communicator* find_communicator(MPI_Comm comm, Refusal& refusal, Making making);
     /// The attribute of a communicator, new where it had none; null where it can't be kept.
     Attached* attached_to(MPI_Comm comm) const;
@@ -109,28 +109,29 @@ class Process {
     std::optional<Refusal> never_served(MPI_Comm comm) const;
     bool may_serve_nonblocking() const;
     std::unique_ptr<Communicator> make_communicator(MPI_Comm comm);
-    MPI_Comm make_hidden(MPI_Comm comm) const;
+    MPI_Comm make_shadow_comm(MPI_Comm comm) const;
     bool oversubscribed() const;
     /// What is known of a communicator's ranks: the same for the next one of the same ranks.
     struct Place {
         std::vector<topology::Rank> members;     ///< in the world; empty: only this communicator's
         std::shared_ptr<const Settings> forced;  ///< that the rows below were looked up for
         topology::Job job;
-        Communicator::Left left;
+        Communicator::AllLeftToMpi left;
     };
     std::shared_ptr<const Place> place_of(std::vector<topology::Rank> members,
                                           const std::shared_ptr<const Settings>& forced);
     /// Collective: where the ranks of a new communicator sit, or why it can't be served.
-    std::shared_ptr<const Place> settle(MPI_Comm comm, MPI_Comm hidden, const std::shared_ptr<const Settings>& forced,
+    std::shared_ptr<const Place> settle(MPI_Comm comm, MPI_Comm shadow_comm,
+                                        const std::shared_ptr<const Settings>& forced,
                                         std::optional<Refusal>& unusable);
     void write_report();
     void put_report(int size, double seconds, int aborted_by) const;
     void free_with_users(Communicator& state);
     static int forget(MPI_Comm comm, int keyval, void* attribute, void* extra);
 
-    /// Hidden communicators that may live at once: MPIs have about two thousand context ids, most of them for the
+    /// Shadow communicators that may live at once: MPIs have about two thousand context ids, most of them for the
     /// program.
-    static constexpr int most_hidden = 512;
+    static constexpr int most_shadow_comms = 512;
 
     /// The communicator of this thread's last call. Handles are used again, so it counts only as long as no state has
     /// gone since.
@@ -150,7 +151,7 @@ class Process {
     bool started_world_ = false;
     std::atomic<std::uint64_t> ends_{0};
     std::atomic<bool> finished_{false};
-    std::atomic<int> hidden_count_{0};
+    std::atomic<int> shadow_count_{0};
     Settings settings_;
     Control control_;
     std::optional<Refusal> off_ = Refusal::before_init_or_after_finalize;

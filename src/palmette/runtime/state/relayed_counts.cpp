@@ -29,7 +29,7 @@ void RelayedCounts::add_own(const Work& work) {
 
 namespace {
 
-/// What a rank tells of its blocks, and what it is told of those that it gets.
+/// Lengths that a rank sends for its blocks, and receives for those that it gets.
 struct ExchangedCounts {
     std::vector<std::int64_t> send, recv;
 
@@ -62,10 +62,10 @@ int exchange_counts(Work& work, RelayedCounts& some) {
     layout.uniform_bytes = word;
     layout.transports = &work.state->executor().transports();
     const BoundProgram bound = bind(plan.collective, plan.program, *plan.job, layout);
-    ExchangedCounts told(work);
+    ExchangedCounts counts(work);
     MpiExecutor& executor = work.state->executor();
     Environment environment = work.environment(executor);
-    environment.bases = {reinterpret_cast<char*>(told.send.data()), reinterpret_cast<char*>(told.recv.data())};
+    environment.bases = {reinterpret_cast<char*>(counts.send.data()), reinterpret_cast<char*>(counts.recv.data())};
     executor.prepare(bound);
     if (const int error = executor.run(bound, environment)) return mpi_code(error);
     const std::int64_t ranks = work.state->size();

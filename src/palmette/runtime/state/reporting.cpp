@@ -13,7 +13,7 @@
 namespace palmette::runtime {
 namespace {
 
-/// Of those that are compared together.
+/// The sizes that are compared together with this one.
 std::string phrase_of_sizes(std::int64_t block_bytes) {
     if (block_bytes < 0) return "unknown size";
     const int like = size_class(block_bytes);
@@ -21,15 +21,15 @@ std::string phrase_of_sizes(std::int64_t block_bytes) {
     return base::cat(base::format_size(largest_of(like - 1) + 1), " to ", base::format_size(largest_of(like)));
 }
 
-/// The physical limit of blocks of these lengths, of one for all; 0 where nothing is known of the machine.
+/// The lower bound for blocks of these lengths (a single one: of all blocks); 0 where the machine is unknown.
 double bound_of(const CachedPlan& plan, const topology::Job& job, const std::vector<std::int64_t>& lengths) {
     const PlanKey& key = plan.key;
     const plan::Request request{plan.collective, plan::Rank{key.root}, key.block_bytes, key.element_bytes, key.ordered};
     return model::bound(job, request, lengths).seconds;
 }
 
-/// The buffer whose blocks a rank knows all lengths of, where they may differ: at the root, or at any rank. Null at
-/// others, and where nobody knows them.
+/// The buffer with all blocks, where their lengths may differ: at the root, or at rank 0. Null at other ranks, and
+/// where no rank knows all lengths.
 const CallerBuffer* all_blocks(const Work& work, int rank) {
     const PlanKey& key = work.plan->key;
     switch (key.function) {
@@ -48,12 +48,12 @@ const CallerBuffer* all_blocks(const Work& work, int rank) {
 
 std::string why_kept(const CachedPlan& plan) {
     return base::cat(select::name_of(plan.key.function), " of ", phrase_of_sizes(plan.key.block_bytes), ": ",
-                     why_lost(plan), "; kept, so that sums have the same bits from run to run. ",
+                     why_lost(plan), "; kept, so that results are bitwise the same from run to run. ",
                      setting_of(plan.key.function),
-                     "=mpi leaves them to the MPI, PALMETTE_FALLBACK_FP_REDUCTIONS=1 gives up what loses");
+                     "=mpi leaves them to the MPI, PALMETTE_FALLBACK_FP_REDUCTIONS=1 only those that are slower");
 }
 
-/// Adds a call's physical limit to the report.
+/// Adds a call's lower bound to the report.
 void add_bound(const CallEvent& call) {
     const Work& work = call.work;
     CachedPlan& plan = *call.plan;
@@ -66,9 +66,9 @@ void add_bound(const CallEvent& call) {
     if (const CallerBuffer* blocks = all_blocks(work, state.rank())) {
         std::vector<std::int64_t> lengths(static_cast<std::size_t>(state.size()));
         for (int r = 0; r < state.size(); ++r) lengths[static_cast<std::size_t>(r)] = blocks->bytes(r);
-        if (lengths != plan.bounded) {
+        if (lengths != plan.bound_lengths) {
             plan.bound_s = bound_of(plan, state.job(), lengths);
-            plan.bounded = std::move(lengths);
+            plan.bound_lengths = std::move(lengths);
         }
         if (plan.bound_s > 0 || blocks->total() == 0) report.bounded(*plan.served, plan.bound_s);
         return;
@@ -106,7 +106,7 @@ void Reporting::compared(const Communicator& state, const CachedPlan& plan) {
     const Comparison& comparison = *plan.comparison;
     Report::Compared& row = report.compared_row(plan.key.function, plan.key.block_bytes, plan.algorithm);
     row.cost_s += comparison.last_cost_s();
-    if (!comparison.counts()) return;
+    if (!comparison.comparable()) return;
     ++row.pairs;
     row.ours_s = comparison.ours_s();
     row.mpi_s = comparison.mpi_s();
@@ -114,10 +114,10 @@ void Reporting::compared(const Communicator& state, const CachedPlan& plan) {
     ++row.of(comparison.verdict());
     const bool lost_now =
         comparison.verdict() == select::Verdict::slower && comparison.verdict_before() != select::Verdict::slower;
-    if (lost_now && comparison.keeps()) report.note(why_kept(plan));
+    if (lost_now && comparison.pinned()) report.note(why_kept(plan));
 }
 
-void Saying::call_ended(const CallEvent& call) {
+void VerboseLog::call_ended(const CallEvent& call) {
     const CachedPlan& plan = *call.plan;
     if (verbose_ > 1 && call.state->rank() == 0)
         std::fprintf(stderr, "palmette: %s of %s on %d ranks by %s (%s)\n", select::name_of(call.function),
@@ -125,11 +125,12 @@ void Saying::call_ended(const CallEvent& call) {
                      call.state->size(), plan.algorithm.c_str(), plan.reason.c_str());
 }
 
-void Saying::compared(const Communicator& state, const CachedPlan& plan) {
+void VerboseLog::compared(const Communicator& state, const CachedPlan& plan) {
     const Comparison& comparison = *plan.comparison;
-    if (!state.leads() || !comparison.counts() || comparison.verdict() != select::Verdict::slower || comparison.keeps())
+    if (!state.leads() || !comparison.comparable() || comparison.verdict() != select::Verdict::slower ||
+        comparison.pinned())
         return;
-    std::fprintf(stderr, "palmette: %s of %s on %d ranks is the MPI's from here on: %s\n",
+    std::fprintf(stderr, "palmette: %s of %s on %d ranks falls back to the MPI from here on: %s\n",
                  select::name_of(plan.key.function), phrase_of_sizes(plan.key.block_bytes).c_str(), state.size(),
                  why_lost(plan).c_str());
 }

@@ -1,4 +1,4 @@
-// The observers that palmette brings: what goes into the report, and what is said while the program runs.
+// Palmette's own observers: the report, and verbose output while the program runs.
 #pragma once
 
 #include "palmette/runtime/observe/observer.hpp"
@@ -13,10 +13,10 @@ class Reporting : public Observer {
     void compared(const Communicator& state, const CachedPlan& plan) override;
 };
 
-/// PALMETTE_VERBOSE: a line for choices that are given up (1), for every call (2).
-class Saying : public Observer {
+/// PALMETTE_VERBOSE: a line for each fallback to the MPI after a lost comparison (1), for every call (2).
+class VerboseLog : public Observer {
   public:
-    explicit Saying(int verbose) : verbose_(verbose) {}
+    explicit VerboseLog(int verbose) : verbose_(verbose) {}
     void call_ended(const CallEvent& call) override;
     void compared(const Communicator& state, const CachedPlan& plan) override;
 

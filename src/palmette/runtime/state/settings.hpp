@@ -1,4 +1,4 @@
-// What the user asked for. The interpose layer reads it from the environment; every rank must have the same.
+// The runtime's settings. The interpose layer reads them from the environment; they must be the same on all ranks.
 #pragma once
 
 #include <array>
@@ -39,21 +39,21 @@ struct Settings {
     int verbose = 0;
     bool shared = true;                   ///< ranks of a node may share memory
     bool reproducible = false;            ///< reductions give the same bits for any placement
-    double compare = 0.01;                ///< of a kind of calls' time, for comparing with the MPI's own; 0: never
-    bool fallback_fp_reductions = false;  ///< a losing choice also where bits depend on who adds up
+    double compare = 0.01;                ///< share of a kind of calls' time for comparing with the MPI's own; 0: never
+    bool fallback_fp_reductions = false;  ///< from a slower choice also where bits depend on who reduces
     bool reorder = true;       ///< communicators with a topology may be reordered where the program allows it
     bool check = false;        ///< all ranks compare what they pass before a collective
     bool device_check = true;  ///< data may lie in device memory where a GPU's driver library is loaded
     /// Collectives on a communicator other than MPI_COMM_WORLD that go to the MPI before it gets its state.
     std::int64_t serve_after = 0;
     Waiting::Policy waiting = Waiting::Policy::automatic;
-    double pretended_delay_s = 0;  ///< for tests: what palmette's own calls take longer when they are compared
+    double pretended_delay_s = 0;  ///< for tests: delay added to palmette's own calls when they are compared
     std::string pretended_hosts;  ///< for tests: comma-separated host of each rank, so that one machine looks like many
-    /// Larger grids are mapped by each rank for its own cell, and larger distributed graphs not brought together; for
+    /// Larger grids are mapped by each rank for its own cell, and larger distributed graphs not gathered at rank 0; for
     /// tests.
     std::int64_t reorder_whole_up_to = 1024;
     long long reorder_gathered_up_to = INT64_MAX;
-    std::string complaints;  ///< settings that could not be used; told once by rank 0
+    std::string warnings;    ///< settings that could not be used; reported once by rank 0
     std::uint64_t hash = 0;  ///< of all that influences choices; must agree between ranks
     /// Each variable with a hash of its value, the undeclared ones together: to name those that differ between ranks.
     std::vector<std::pair<std::string, std::uint64_t>> values;

@@ -1,4 +1,4 @@
-// Which tags the operations on one hidden communicator use.
+// Tag allocation for the operations on one shadow communicator.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@
 namespace palmette::runtime {
 
 /// Blocking operations use the tags from 0 on, one operation at a time: half of all. The next quarter goes to
-/// nonblocking ones in turn, an eighth to persistent ones, which keep theirs for good, since they may be started in any
-/// order, and the last to compositions, which give theirs back. Of each kind all ranks make the same calls in the same
-/// order.
+/// nonblocking ones, round-robin, an eighth to persistent ones, which keep theirs permanently, since they may be
+/// started in any order, and the last to compositions, which release theirs. Of each kind all ranks make the same calls
+/// in the same order.
 class TagSpace {
   public:
     struct Range {
@@ -26,8 +26,8 @@ class TagSpace {
 
     std::int64_t for_blocking() const { return std::int64_t{quarter_} * 2; }
 
-    /// For the next nonblocking operation; nothing where that many never fit. Ranges come back after a while: the one
-    /// before must have ended.
+    /// For the next nonblocking operation; nothing where that many never fit. Ranges are reused after a while: the
+    /// previous user must have completed.
     std::optional<Range> take(std::int64_t count) {
         if (count > quarter_) return std::nullopt;
         if (turn_ + count > quarter_) turn_ = 0;
@@ -35,7 +35,7 @@ class TagSpace {
         turn_ += out.count;
         return out;
     }
-    /// For the next persistent operation; nothing when all are given away.
+    /// For the next persistent operation; nothing when they are exhausted.
     std::optional<Range> keep(std::int64_t count) {
         if (count > eighth() - kept_) return std::nullopt;
         const Range out{quarter_ * 3 + kept_, static_cast<int>(count)};

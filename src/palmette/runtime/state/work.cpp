@@ -17,27 +17,27 @@ int Work::open() {
         if (const int error = recv.prepare()) return error;
     }
     const int rank = state->rank();
-    // The program may free its own communicator while this is under way; and errors on it would be raised before we
-    // have looked at them.
-    const MPI_Comm hidden = state->hidden();
-    if (operation) operation->pack_for(hidden);
+    // The program may free its own communicator while this is in flight; and errors on it would be raised before we can
+    // handle them.
+    const MPI_Comm shadow_comm = state->shadow_comm();
+    if (operation) operation->pack_for(shadow_comm);
     switch (in_place) {
         case InPlace::no:
         case InPlace::copy_of_recv:
-            if (const int error = send.open_to_read(hidden, -1, bases_.send)) return error;
+            if (const int error = send.open_to_read(shadow_comm, -1, bases_.send)) return error;
             recv.open_to_write(bases_.recv);
             break;
         case InPlace::own_block_of_recv:
             recv.open_to_write(bases_.recv);
             bases_.send = bases_.recv + recv.offset(rank);
-            if (const int error = recv.bring(rank, bases_.recv, hidden)) return error;
+            if (const int error = recv.pack_if_staged(rank, bases_.recv, shadow_comm)) return error;
             break;
         case InPlace::own_block_of_send:
-            if (const int error = send.open_to_read(hidden, rank, bases_.send)) return error;
+            if (const int error = send.open_to_read(shadow_comm, rank, bases_.send)) return error;
             bases_.recv = bases_.send + send.offset(rank);
             break;
         case InPlace::all_of_recv:
-            if (const int error = recv.open_to_read(hidden, -1, bases_.recv)) return error;
+            if (const int error = recv.open_to_read(shadow_comm, -1, bases_.recv)) return error;
             bases_.send = bases_.recv;
             break;
     }
@@ -60,7 +60,7 @@ int Work::bind_own_lengths() {
     }
     layout.by_address_from = plan->single_copy_from;
     layout.transports = &state->executor().transports();
-    // The lengths of the last call, most of the time. A nonblocking call's program must stay as it is.
+    // Mostly the lengths of the last call, whose bound program is cached. A nonblocking call's program must not change.
     BoundLengths* last = plan->key.blocking ? &plan->last : nullptr;
     if (last && last->holds(layout, state->size())) {
         bound_ = &last->program;
@@ -74,7 +74,7 @@ int Work::bind_own_lengths() {
 }
 
 Environment Work::environment(MpiExecutor& executor) {
-    executor.messages().use(state->hidden(), plan->buffered_sends);
+    executor.messages().use(state->shadow_comm(), plan->buffered_sends);
     memory_.use(operation ? &*operation : nullptr);
     Environment out;
     out.bases = bases_;
@@ -90,9 +90,9 @@ int Work::close() {
         case InPlace::own_block_of_send:
             return MPI_SUCCESS;
         case InPlace::own_block_of_recv:
-            return recv.close(bases_.recv, state->hidden(), state->rank());
+            return recv.close(bases_.recv, state->shadow_comm(), state->rank());
         default:
-            return recv.close(bases_.recv, state->hidden(), -1);
+            return recv.close(bases_.recv, state->shadow_comm(), -1);
     }
 }
 

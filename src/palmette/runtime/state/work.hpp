@@ -17,7 +17,7 @@ namespace palmette::runtime {
 /// nonblocking one owns it until it is done.
 class Work {
   public:
-    /// What MPI_IN_PLACE makes of the buffers.
+    /// Where input and output lie under MPI_IN_PLACE.
     enum class InPlace : std::uint8_t {
         no,
         own_block_of_recv,  ///< gather's root, allgather: the input is the rank's block of the output
@@ -26,14 +26,14 @@ class Work {
         copy_of_recv        ///< reduce_scatter, alltoall: the input lies where output goes, and is copied first
     };
 
-    /// What the program passed, until the call returns to it: null in one that goes on in the background.
+    /// What the program passed, until the call returns to it: null in one that runs in the background.
     const CallArguments* arguments = nullptr;
     Communicator* state = nullptr;
     MPI_Comm comm = MPI_COMM_NULL;
     CachedPlan* plan = nullptr;
     InPlace in_place = InPlace::no;
-    /// The error class of an argument that is wrong at this rank alone: it takes part with memory of ours, and raises
-    /// the error at the end.
+    /// The error class of an argument that is erroneous at this rank only: the rank takes part with a placeholder
+    /// buffer, and raises the error at the end.
     int fault = MPI_SUCCESS;
     CallerBuffer send, recv;
     std::optional<Operation> operation;
@@ -50,12 +50,12 @@ class Work {
     /// The whole call with the communicator's executor. Returns an MPI code.
     int run();
 
-    /// The same in three parts, for calls that don't block: `open` brings the input to where the plan reads it and
-    /// binds the plan, the caller runs `bound` with `environment`, `close` brings the output to the caller. Such plans
-    /// have no batches.
+    /// The same in three parts, for calls that don't block: `open` stages the input where needed and binds the plan,
+    /// the caller runs `bound` with `environment`, `close` unpacks the output to the caller. Such plans have no
+    /// batches.
     int open();
     const BoundProgram& bound() const { return *bound_; }
-    /// For `executor`, which is told where messages go.
+    /// For `executor`, whose transports it configures.
     Environment environment(MpiExecutor& executor);
     int close();
 
@@ -66,7 +66,7 @@ class Work {
     Bases bases_;
     OperationMemory memory_;
     const BoundProgram* bound_ = nullptr;
-    BoundProgram own_;  ///< where lengths are the call's own
+    BoundProgram own_;  ///< where lengths differ between calls
 };
 
 }  // namespace palmette::runtime

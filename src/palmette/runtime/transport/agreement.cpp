@@ -11,7 +11,8 @@ using Numbers = std::array<long long, 7>;
 constexpr int number_count = static_cast<int>(Numbers().size());
 constexpr int agreement_tag = 11;
 
-/// Others may come here only after an operation in the background has ended, which needs this rank, too.
+/// Other ranks may come here only after an operation in the background has completed, which needs this rank's progress,
+/// too.
 bool receive(Numbers& numbers, int from, MPI_Comm comm) {
     if (!has_outstanding())
         return PMPI_Recv(numbers.data(), number_count, MPI_LONG_LONG, from, agreement_tag, comm, MPI_STATUS_IGNORE) ==
@@ -27,7 +28,7 @@ bool receive(Numbers& numbers, int from, MPI_Comm comm) {
     return code == MPI_SUCCESS;
 }
 
-/// Entry by entry the smallest over all ranks, on all ranks. False on an MPI error.
+/// Element-wise minimum over all ranks, on all ranks. False on an MPI error.
 bool minimum(MPI_Comm comm, Numbers& numbers) {
     int rank = 0;
     int size = 1;
@@ -56,7 +57,7 @@ bool minimum(MPI_Comm comm, Numbers& numbers) {
     return true;
 }
 
-/// A number and its negative have minima of opposite sign only where all ranks bring the same.
+/// A number and its negative have minima of opposite sign only where all ranks pass the same.
 long long halved(std::uint64_t hash) { return static_cast<long long>(hash >> 1); }
 
 }  // namespace

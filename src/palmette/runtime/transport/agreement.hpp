@@ -1,4 +1,4 @@
-// What the ranks of a communicator must agree on before one of them serves a call.
+// Agreement between the ranks of a communicator, before one of them serves a call.
 #pragma once
 
 #include <mpi.h>
@@ -9,7 +9,7 @@
 
 namespace palmette::runtime {
 
-/// What one rank brings along, or what all have in common.
+/// One rank's contribution, or the common result.
 struct Agreement {
     std::uint64_t settings_hash = 0;
     bool settings_agree = true;     ///< result: all hashes are equal
@@ -20,15 +20,15 @@ struct Agreement {
     bool values_agree = true;       ///< result: all of these hashes are equal
 };
 
-/// Collective over `comm`, on which nobody else may have messages under way. By messages along a binomial tree, up and
-/// down: MPI_Allreduce would make Intel MPI set up shared memory for collectives on each communicator, of which it has
-/// room for some 500. Nothing on an MPI error.
+/// Collective over `comm`, on which no other messages may be in flight. By messages along a binomial tree, up and down:
+/// MPI_Allreduce would make Intel MPI set up shared memory for collectives on each communicator, which it can do for
+/// some 500. Nothing on an MPI error.
 std::optional<Agreement> agree(MPI_Comm comm, const Agreement& mine);
 
-/// Collective over `comm`, under the same conditions: whether all ranks bring true.
+/// Collective over `comm`, under the same conditions: whether all ranks pass true.
 std::optional<bool> all_true(MPI_Comm comm, bool mine);
 
-/// Collective over `comm`, under the same conditions: whether all ranks bring the same number.
+/// Collective over `comm`, under the same conditions: whether all ranks pass the same number.
 std::optional<bool> all_same(MPI_Comm comm, std::uint64_t mine);
 
 }  // namespace palmette::runtime

@@ -5,14 +5,14 @@
 namespace palmette::runtime {
 
 BufferedSends& BufferedSends::instance() {
-    // Never destroyed: messages may be on their way until MPI_Finalize.
+    // Never destroyed: messages may be in flight until MPI_Finalize.
     static BufferedSends* buffered_sends = new BufferedSends;
     return *buffered_sends;
 }
 
 bool BufferedSends::send(const char* data, int count, int peer, int tag, MPI_Comm comm, int& error) {
-    if (room_.empty()) {
-        room_.resize(places * static_cast<std::size_t>(longest));
+    if (buffer_.empty()) {
+        buffer_.resize(most_outstanding * static_cast<std::size_t>(longest));
         requests_.fill(MPI_REQUEST_NULL);
     }
     MPI_Request& request = requests_[next_];
@@ -22,15 +22,15 @@ bool BufferedSends::send(const char* data, int count, int peer, int tag, MPI_Com
         if (error != MPI_SUCCESS) return true;
         if (!done) return false;
     }
-    char* copy = room_.data() + next_ * static_cast<std::size_t>(longest);
+    char* copy = buffer_.data() + next_ * static_cast<std::size_t>(longest);
     std::memcpy(copy, data, static_cast<std::size_t>(count));
     error = PMPI_Isend(copy, count, MPI_BYTE, peer, tag, comm, &request);
-    next_ = (next_ + 1) % places;
+    next_ = (next_ + 1) % most_outstanding;
     return true;
 }
 
 void BufferedSends::drain() {
-    if (!room_.empty()) PMPI_Waitall(static_cast<int>(places), requests_.data(), MPI_STATUSES_IGNORE);
+    if (!buffer_.empty()) PMPI_Waitall(static_cast<int>(most_outstanding), requests_.data(), MPI_STATUSES_IGNORE);
 }
 
 }  // namespace palmette::runtime

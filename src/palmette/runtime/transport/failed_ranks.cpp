@@ -23,15 +23,15 @@ constexpr int failed = -1, pending = -1, revoked = -1;
 
 bool can_revoke() { return failed >= 0 && PMPIX_Comm_revoke; }
 
-void revoke(MPI_Comm hidden) {
-    if (can_revoke() && hidden != MPI_COMM_NULL) PMPIX_Comm_revoke(hidden);
+void revoke(MPI_Comm shadow_comm) {
+    if (can_revoke() && shadow_comm != MPI_COMM_NULL) PMPIX_Comm_revoke(shadow_comm);
 }
 
-int code_for_program(int code, MPI_Comm hidden, MPI_Comm comm) {
+int code_for_program(int code, MPI_Comm shadow_comm, MPI_Comm comm) {
     int error_class = MPI_SUCCESS;
     if (!can_revoke() || code == MPI_SUCCESS || PMPI_Error_class(code, &error_class) != MPI_SUCCESS) return code;
     if (error_class != failed && error_class != pending && error_class != revoked) return code;
-    revoke(hidden);
+    revoke(shadow_comm);
     int by_program = 0;
     if (PMPIX_Comm_is_revoked && comm != MPI_COMM_NULL) PMPIX_Comm_is_revoked(comm, &by_program);
     // A class is a code, too.

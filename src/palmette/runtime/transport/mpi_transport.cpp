@@ -12,14 +12,14 @@ void MpiTransport::prepare(const BoundProgram& program) {
     const auto grow = [](auto& vector, std::size_t size) {
         if (vector.size() < size) vector.resize(size);
     };
-    // Of a message that another transport carries: what it tells the peer and is told, and the payload where that
-    // refuses.
+    // For a message that another transport carries: its control messages in both directions, and the payload where that
+    // transport refuses.
     const auto most = static_cast<std::size_t>(program.most_requests + 2 * program.single_copies);
-    grow(left_, program.steps.size());
+    grow(outstanding_of_step_, program.steps.size());
     grow(requests_, most);
     grow(step_of_request_, most);
     grow(finished_, most);
-    grow(through_, most);
+    grow(completed_steps_, most);
 }
 
 int MpiTransport::post(Executor& /*executor*/, StepKind kind, char* data, std::int64_t bytes, std::int32_t peer,
@@ -31,7 +31,7 @@ int MpiTransport::post(Executor& /*executor*/, StepKind kind, char* data, std::i
                                                  : PMPI_Irecv(data, count, MPI_BYTE, peer, tag, comm_, &request);
         if (error != MPI_SUCCESS) return error;
         step_of_request_[static_cast<std::size_t>(active_++)] = step;
-        ++left_[step];
+        ++outstanding_of_step_[step];
         data += count;
         bytes -= count;
     } while (bytes > 0);
@@ -47,7 +47,7 @@ int MpiTransport::start(Executor& executor, std::uint32_t index, bool last, Star
         int error = MPI_SUCCESS;
         if (buffered_sends_->send(data, static_cast<int>(step.bytes), step.peer, tag, comm_, error)) return error;
     }
-    // The one message that is left needs no request.
+    // The last remaining message needs no request.
     if (last && active_ == 0 && step.bytes <= most_message_bytes && !has_outstanding()) {
         const int count = static_cast<int>(step.bytes);
         if (step.kind == StepKind::send) return PMPI_Send(data, count, MPI_BYTE, step.peer, tag, comm_);
@@ -58,12 +58,12 @@ int MpiTransport::start(Executor& executor, std::uint32_t index, bool last, Star
 }
 
 int MpiTransport::take_finished(Executor& executor, int count) {
-    // Keep the open requests together, in order, before what is through may post others.
-    std::uint32_t* through = through_.data();
+    // Compact the outstanding requests, in order, before completed steps may post others.
+    std::uint32_t* completed = completed_steps_.data();
     std::size_t steps = 0;
     for (int i = 0; i < count; ++i) {
         const std::uint32_t step = step_of_request_[static_cast<std::size_t>(finished_[static_cast<std::size_t>(i)])];
-        if (--left_[step] == 0) through[steps++] = step;
+        if (--outstanding_of_step_[step] == 0) completed[steps++] = step;
     }
     int kept = 0;
     for (int i = 0; i < active_; ++i) {
@@ -73,8 +73,8 @@ int MpiTransport::take_finished(Executor& executor, int count) {
     }
     active_ = kept;
     for (std::size_t s = 0; s < steps; ++s) {
-        Transport& owner = executor.carrier(through[s]);
-        const int error = owner.through(executor, through[s]);
+        Transport& owner = executor.carrier(completed[s]);
+        const int error = owner.posted_complete(executor, completed[s]);
         if (error != MPI_SUCCESS) return error;
     }
     return MPI_SUCCESS;
@@ -103,11 +103,11 @@ int MpiTransport::idle() {
 
 void MpiTransport::end(Executor& executor, bool failed) {
     if (!failed) return;
-    // Nothing may arrive any more in memory that the program takes for its own again.
+    // Nothing may arrive any more in buffers whose ownership returns to the program.
     for (int i = 0; i < active_; ++i) {
         MPI_Request& request = requests_[static_cast<std::size_t>(i)];
         const std::uint32_t step = step_of_request_[static_cast<std::size_t>(i)];
-        left_[step] = 0;
+        outstanding_of_step_[step] = 0;
         if (request == MPI_REQUEST_NULL) continue;
         if (executor.step(step).kind == StepKind::recv) PMPI_Cancel(&request);
         PMPI_Request_free(&request);

@@ -1,4 +1,4 @@
-// Messages by the MPI's point-to-point calls.
+// Message transport over the MPI's point-to-point calls.
 #pragma once
 
 #include <mpi.h>
@@ -17,7 +17,7 @@ class MpiTransport : public Messages {
   public:
     explicit MpiTransport(Waiting waiting) : waiting_(waiting) {}
 
-    /// For the next operations. `buffered_sends`: set where short messages had better be copied.
+    /// For the next operations. `buffered_sends`: set where short messages are to be sent from copies.
     void use(MPI_Comm comm, BufferedSends* buffered_sends) {
         comm_ = comm;
         buffered_sends_ = buffered_sends;
@@ -41,11 +41,12 @@ class MpiTransport : public Messages {
     Waiting waiting_;
     MPI_Comm comm_ = MPI_COMM_NULL;
     BufferedSends* buffered_sends_ = nullptr;
-    std::vector<std::uint32_t> left_;  ///< by step: its requests that are outstanding; all 0 between operations
+    std::vector<std::uint32_t>
+        outstanding_of_step_;  ///< by step: its requests that are outstanding; all 0 between operations
     std::vector<MPI_Request> requests_;
     std::vector<std::uint32_t> step_of_request_;
     std::vector<int> finished_;
-    std::vector<std::uint32_t> through_;
+    std::vector<std::uint32_t> completed_steps_;
     int active_ = 0;  ///< the first so many requests
 };
 

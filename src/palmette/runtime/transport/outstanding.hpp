@@ -1,4 +1,4 @@
-// Outstanding nonblocking operations, and how everything that waits progresses them.
+// Outstanding nonblocking operations, and waiting that progresses them.
 #pragma once
 
 #include <atomic>
@@ -9,14 +9,13 @@ namespace palmette::runtime {
 inline constinit std::atomic<int> outstanding_operations{0};
 inline bool has_outstanding() { return outstanding_operations.load(std::memory_order_relaxed) > 0; }
 
-/// Gives each of them a chance to go on. Never blocks; does nothing when another thread, or a caller further up, is at
-/// it.
+/// Progresses all of them. Never blocks; a no-op when another thread, or a caller further up the stack, is doing so.
 void progress_background();
 
-/// Whether the ranks of some node outnumber its cores, as all ranks know; from MPI_Init on.
+/// Whether some node is oversubscribed; the same on all ranks; from MPI_Init on.
 inline constinit std::atomic<bool> ranks_are_oversubscribed{false};
 
-/// Waits as SpinWait does, for whatever `done` says, while operations in the background go on.
+/// Waits as SpinWait does until `done` returns true, and progresses operations in the background meanwhile.
 void wait_until(bool (*done)(void*), void* argument);
 template <class Done>
 void wait_until(Done done) {

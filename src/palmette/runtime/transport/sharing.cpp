@@ -23,14 +23,14 @@ class Node {
     }
     int members() const { return members_; }
 
-    /// The first member makes a segment and tells the others its name.
+    /// The first member creates a segment and sends its name to the others.
     std::unique_ptr<SharedNode> open(const SharedShape& shape, SharedSegment::Backing backing, std::string& why) {
         std::array<char, SharedSegment::name_capacity + 1> name{};
         const int length = static_cast<int>(name.size());
         if (me_ == 0) {
             std::string made;
             auto node = SharedNode::create(members_, 0, shape, backing, made, why);
-            // An empty name tells that it failed.
+            // An empty name signals that it failed.
             if (node) made.copy(name.data(), SharedSegment::name_capacity);
             for (int m = 1; m < members_; ++m)
                 if (PMPI_Send(name.data(), length, MPI_CHAR, rank_of(m), tag, comm_) != MPI_SUCCESS) return nullptr;
@@ -71,8 +71,8 @@ Sharing share(MPI_Comm comm, const topology::Job& job, int rank, const SharedSha
         }
         out.node.reset();
     }
-    if (out.node && out.works) out.node->everyone_is_here();
-    // From here on everybody has tried to read the others.
+    if (out.node && out.works) out.node->all_joined();
+    // After this all ranks have tried to read the others' memory.
     if (out.works && !all_true(comm, true)) out.works = false;
     if (out.works && out.node) out.single_copy = out.node->single_copy().value_or(false);
     if (out.single_copy) out.single_copy_pays_from = single_copy_pays_from(*out.node);

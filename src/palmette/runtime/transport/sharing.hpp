@@ -1,4 +1,4 @@
-// Sets up the memory that the ranks of a node share.
+// Sets up intra-node shared memory.
 #pragma once
 
 #include <mpi.h>
@@ -17,7 +17,7 @@ struct Sharing {
     bool works = false;                              ///< on all nodes; the same on all ranks
     std::unique_ptr<SharedNode> node;                ///< null for a rank that is alone on its node
     bool single_copy = false;                        ///< of this node: its ranks may read each other's memory
-    std::int64_t single_copy_pays_from = INT64_MAX;  ///< bytes from which on that is faster, as tried out
+    std::int64_t single_copy_pays_from = INT64_MAX;  ///< bytes from which on that is faster, as measured
     std::string why_not;
 };
 

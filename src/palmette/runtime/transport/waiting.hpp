@@ -1,4 +1,4 @@
-// How a rank waits for its messages.
+// Waiting for messages: in the MPI, or by polling with yields and backoff sleeps.
 #pragma once
 
 #include <mpi.h>
@@ -14,16 +14,16 @@ namespace palmette::runtime {
 /// MPI_Get_library_version.
 std::string name_of_mpi();
 
-/// Polite where ranks outnumber cores, without being told: a yield that takes long shows that others want the core.
+/// Backs off on oversubscribed nodes, which it detects itself: a yield that takes long shows that others want the core.
 ///
-/// Open MPI and Intel MPI wait as they were set up to (spin, yield or block) in MPI_Waitsome too. MPICH gives way in
+/// Open MPI and Intel MPI wait as they were set up to (spin, yield or block) in MPI_Waitsome too. MPICH yields in
 /// MPI_Wait only: with 16 ranks on 2 cores its MPI_Waitsome took 70 ms for a collective that takes 8 ms
-/// (docs/decisions/0005), so there we test and give way ourselves.
+/// (docs/decisions/0005), so there we poll and yield ourselves.
 class Waiting {
   public:
     enum class Policy { automatic, mpi, poll };
 
-    /// `automatic` asks the MPI who it is.
+    /// `automatic` depends on which MPI it is.
     explicit Waiting(Policy policy = Policy::automatic);
 
     /// As MPI_Waitsome: at least one of `count` open requests is complete on return. Returns an MPI code.
@@ -36,7 +36,7 @@ class Waiting {
     int poll(int count, MPI_Request* requests, int* finished_count, int* finished);
 
     bool polls_;
-    std::vector<MPI_Status> statuses_;  ///< only they tell which error it was
+    std::vector<MPI_Status> statuses_;  ///< only they say which error it was
     YieldBackoff backoff_;
 };
 

@@ -47,7 +47,7 @@ std::optional<RankOrder> exact_cycle(const Neighbours& neighbours) {
         }
     std::uint32_t last = ends[all] & near[0];
     if (last == 0) return std::nullopt;
-    // Back from the end; of several ways the lowest place is taken.
+    // Backtracks from the end; ties go to the lowest place.
     RankOrder order;
     std::uint32_t set = all;
     while (set != 0) {
@@ -61,7 +61,7 @@ std::optional<RankOrder> exact_cycle(const Neighbours& neighbours) {
     return order;
 }
 
-/// Connected, and stays so without any one place (Tarjan 1972), without recursion.
+/// Whether the graph is biconnected (Tarjan 1972); without recursion.
 bool is_biconnected(const Neighbours& neighbours) {
     const auto p = static_cast<std::int32_t>(neighbours.size());
     std::vector<std::int32_t> found(at(p), -1), low(at(p), 0), parent(at(p), -1);
@@ -93,8 +93,8 @@ bool is_biconnected(const Neighbours& neighbours) {
     return counter == p && (p <= 2 || children_of_root == 1);
 }
 
-/// splitmix64, so that all machines search alike.
-class Dice {
+/// splitmix64, so that the search is the same on every machine.
+class RandomNumbers {
   public:
     std::uint64_t below(std::uint64_t limit) {
         state_ += 0x9E3779B97F4A7C15U;
@@ -108,10 +108,11 @@ class Dice {
     std::uint64_t state_ = 1;
 };
 
-/// A cycle by extending a path and, at a dead end, turning its tail round. Takes from `budget` what it costs.
+/// Searches a Hamiltonian cycle by extending a path and, at a dead end, rotating (reversing) its tail (Posa). Each
+/// operation counts against `budget`.
 std::optional<RankOrder> cycle_by_rotations(const Neighbours& neighbours, std::int64_t budget) {
     const auto p = static_cast<std::int32_t>(neighbours.size());
-    Dice dice;
+    RandomNumbers random;
     RankOrder path{0};
     std::vector<std::int32_t> index(at(p), -1);
     index[0] = 0;
@@ -128,7 +129,7 @@ std::optional<RankOrder> cycle_by_rotations(const Neighbours& neighbours, std::i
             continue;
         }
         if (static_cast<std::int32_t>(path.size()) == p && std::binary_search(near.begin(), near.end(), 0)) return path;
-        const std::int32_t turn = near[at(static_cast<std::int64_t>(dice.below(near.size())))];
+        const std::int32_t turn = near[at(static_cast<std::int64_t>(random.below(near.size())))];
         const std::int32_t from = index[at(turn)] + 1;
         std::reverse(path.begin() + from, path.end());
         for (std::size_t i = at(from); i < path.size(); ++i) index[at(path[i])] = static_cast<std::int32_t>(i);
@@ -181,7 +182,7 @@ BottleneckRing bottleneck_ring(const Distances& distances, std::int64_t budget) 
     std::int64_t left = budget;
     const auto improves = [&](double threshold) {
         const Neighbours neighbours = neighbours_within(distances, threshold);
-        // A tenth of what is left for each threshold, so that the last ones get their part, too.
+        // A tenth of the remaining budget per threshold, so that the last ones get their part, too.
         const std::int64_t part = left / 10;
         left -= part;
         auto found = p <= most_exact ? exact_cycle(neighbours) : cycle_by_rotations(neighbours, part);

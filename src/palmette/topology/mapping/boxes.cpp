@@ -36,8 +36,7 @@ void split(Region& region, std::size_t dimension, std::int32_t coordinate, Regio
     region = std::move(rest);
 }
 
-/// Cells that two boxes have side by side at the face between `dimension`'s coordinates `end` of the first and `begin`
-/// of the second.
+/// Cells of the common face of two boxes that touch in `dimension`.
 std::int64_t common_face(const Box& a, const Box& b, std::size_t dimension) {
     std::int64_t area = 1;
     for (std::size_t k = 0; k < a.low.size(); ++k) {
@@ -155,7 +154,7 @@ std::pair<Region, Region> cut(const Region& region, std::int64_t cells, const st
         cells -= cells_below(rest, dimension, low);
         split(rest, dimension, low, taken);
         if (cells == 0) break;
-        // Of the next layer a part is still to come.
+        // A part of the next layer is still needed.
         Region layer;
         split(rest, dimension, low + 1, layer);
         kept.insert(kept.end(), rest.begin(), rest.end());

@@ -1,4 +1,4 @@
-// Parts of a Cartesian grid as lists of boxes.
+// Regions of a Cartesian grid, represented as lists of disjoint boxes.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace palmette::topology {
 
-/// A grid of cells, numbered row by row: the last dimension runs fastest.
+/// A grid of cells, numbered in row-major order.
 struct Grid {
     std::vector<std::int32_t> extents;  ///< each 1 or more
     std::vector<bool> periodic;         ///< same length
@@ -36,8 +36,8 @@ bool holds(const Region& region, const std::vector<std::int32_t>& cell);
 std::vector<std::int32_t> cell_at(const Region& region, std::int64_t index);
 std::int64_t index_in(const Region& region, const std::vector<std::int32_t>& cell);
 
-/// The first `cells` cells where `order[0]` is the dimension that counts most, and the rest. At most one box more for
-/// each dimension.
+/// The first `cells` cells in the order in which `order[0]` is the slowest dimension, and the rest. Adds at most one
+/// box per dimension.
 std::pair<Region, Region> cut(const Region& region, std::int64_t cells, const std::vector<std::size_t>& order);
 
 /// Pairs of neighbouring cells, one in each region.

@@ -9,7 +9,7 @@ namespace {
 
 std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
-/// The largest gain first; of several the lowest node, so that all ranks do the same.
+/// Ordered by gain; ties go to the lowest node, so that the result is the same on all ranks.
 struct Candidate {
     double gain;
     std::int32_t node;
@@ -24,7 +24,7 @@ GraphBisection::GraphBisection(std::int32_t nodes)
 void GraphBisection::split(const Graph& graph, std::int32_t* nodes, std::int32_t part, std::int32_t all) {
     std::vector<std::int8_t> best;
     double fewest = 0;
-    // From both ends of a long way through the graph, and from the node of the lowest number.
+    // Grown from both ends of a long shortest path (pseudo-peripheral nodes), and from the lowest node.
     const std::int32_t low = *std::min_element(nodes, nodes + all);
     for (std::int32_t i = 0; i < all; ++i) side_[at(nodes[i])] = second;
     const std::int32_t one = farthest_from(graph, low, nodes, all);
@@ -67,7 +67,7 @@ double GraphBisection::gain(const Graph& graph, std::int32_t node) const {
     return out;
 }
 
-/// Takes the node with the best gain, one after the other.
+/// Greedy graph growing: adds the node with the best gain, one after the other.
 void GraphBisection::grow(const Graph& graph, std::int32_t seed, const std::int32_t* nodes, std::int32_t part,
                           std::int32_t all) {
     for (std::int32_t i = 0; i < all; ++i) side_[at(nodes[i])] = second;
@@ -77,7 +77,7 @@ void GraphBisection::grow(const Graph& graph, std::int32_t seed, const std::int3
     std::int32_t next = 0;
     for (std::int32_t taken = 0; taken < part;) {
         if (reached.empty()) {
-            // Another component of the graph.
+            // Continues in another connected component.
             while (side_[at(nodes[next])] == first) ++next;
             gain_[at(nodes[next])] = gain(graph, nodes[next]);
             reached.push({gain_[at(nodes[next])], nodes[next]});
@@ -95,8 +95,7 @@ void GraphBisection::grow(const Graph& graph, std::int32_t seed, const std::int3
     }
 }
 
-/// Passes of Kernighan and Lin: pairs change sides, best gains first, each node once; the best moment of the pass
-/// stays.
+/// Kernighan-Lin passes: pairs are exchanged, best gains first, each node once; the best prefix of the pass is kept.
 void GraphBisection::exchange(const Graph& graph, const std::int32_t* nodes, std::int32_t all) {
     constexpr int most_passes = 8;
     constexpr std::size_t patience = 64;

@@ -1,4 +1,4 @@
-// Splitting some nodes of a graph in two parts of given sizes with few bytes between them.
+// Graph bisection into two parts of given sizes with a small cut (bytes between them).
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@ class GraphBisection {
   public:
     explicit GraphBisection(std::int32_t nodes);
 
-    /// Reorders the `all` nodes so that the first `part` are one part. Neighbours that aren't among them don't count.
+    /// Reorders the `all` nodes so that the first `part` are one part. Edges to other nodes are ignored.
     void split(const Graph& graph, std::int32_t* nodes, std::int32_t part, std::int32_t all);
 
   private:
-    /// Nodes that aren't asked about are `outside`.
+    /// Nodes outside of the current subset are `outside`.
     enum Side : std::int8_t { outside, first, second };
 
     std::int32_t farthest_from(const Graph& graph, std::int32_t node, const std::int32_t* nodes, std::int32_t all);

@@ -15,8 +15,8 @@ std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 /// Relative differences below this are rounding.
 constexpr double clearly = 1e-6;
 
-/// The nodes `nodes[first..end)` take the positions first..end, halved between the groups of `level` and then of those
-/// inside.
+/// Assigns the nodes `nodes[first..end)` to the positions first..end, bisected along the groups of `level` and then of
+/// those inside.
 void place(const Job& job, const Graph& graph, std::vector<std::int32_t>& nodes, std::int32_t first, std::int32_t end,
            std::size_t level, GraphBisection& bisection) {
     for (; level < job.levels().size(); ++level) {
@@ -40,8 +40,8 @@ LinkLoads loads_of(const Job& job, const Graph& graph, const NodePositions& posi
     return loads;
 }
 
-/// What a node exchanges is put on the links, or taken off with sign -1. The pair (node, other) is left to the other
-/// one.
+/// Adds the traffic of a node to the links, or subtracts it with sign -1. The pair (node, other) is accounted by the
+/// other one.
 void put(LinkLoads& loads, const Graph& graph, const NodePositions& position_of, std::int32_t node, std::int32_t other,
          double sign) {
     for (const auto* n = graph.begin(node); n != graph.end(node); ++n)
@@ -67,7 +67,7 @@ Graph::Graph(std::int32_t size, const std::vector<GraphEdge>& edges) : first_(at
         all_[next[at(edge.from)]++] = {edge.to, edge.bytes};
         all_[next[at(edge.to)]++] = {edge.from, edge.bytes};
     }
-    // Both ways, and edges that are there several times, become one.
+    // Both directions, and duplicate edges, are merged.
     std::size_t kept = 0;
     for (std::int32_t node = 0; node < size; ++node) {
         const std::size_t begin = first_[at(node)];

@@ -1,4 +1,4 @@
-// Which position of a job each node of a communication graph gets.
+// Maps the nodes of a communication graph to the positions of a job.
 #pragma once
 
 #include <cstdint>
@@ -8,16 +8,16 @@
 
 namespace palmette::topology {
 
-/// Who sends how much to whom. Bytes, or weights of any unit.
+/// Communication volume from one node to another: bytes, or weights of any unit.
 struct GraphEdge {
     std::int32_t from = 0, to = 0;
     double bytes = 0;
 };
 
-/// Nodes 0..size-1 with what each exchanges with each neighbour, both ways together.
+/// Nodes 0..size-1 with the volume exchanged with each neighbour, both directions summed.
 class Graph {
   public:
-    /// Edges of a node with itself are left out. Throws base::Error for a node outside of 0..size-1 or bytes below 0.
+    /// Self-edges are dropped. Throws base::Error for a node outside of 0..size-1 or bytes below 0.
     Graph(std::int32_t size, const std::vector<GraphEdge>& edges);
 
     std::int32_t size() const { return static_cast<std::int32_t>(first_.size()) - 1; }
@@ -37,19 +37,20 @@ class Graph {
 /// Positions by node.
 using NodePositions = std::vector<std::int32_t>;
 
-/// Recursive bisection along the tree: the groups of a level are halved, and the nodes are split in two parts of just
-/// as many with few bytes between them, by growing one part from a node at the rim and exchanging pairs (Kernighan and
-/// Lin 1970). Nodes take the first positions. O(edges log ranks) at about 1 us an edge and halving; deterministic.
-/// Throws base::Error where the graph has more nodes than the job ranks.
+/// Recursive bisection along the tree: the groups of a level are halved, and the nodes are bisected to the same sizes
+/// with a small cut, by greedy growing from a peripheral node and exchanging pairs (Kernighan and Lin 1970). Nodes take
+/// the first positions. O(edges log ranks), about 1 us per edge and bisection; deterministic. Throws base::Error where
+/// the graph has more nodes than the job ranks.
 NodePositions map_graph(const Job& job, const Graph& graph);
 
-/// Exchanges pairs of nodes as long as the busiest links get less to do, for at most `trials` pairs looked at.
+/// Local search: exchanges pairs of nodes as long as that reduces the load of the busiest links, for at most `trials`
+/// pairs.
 void refine(const Job& job, const Graph& graph, NodePositions& position_of, std::int64_t trials = 100'000);
 
-/// What a mapping makes the links carry.
+/// Quality of a mapping: load of the links.
 struct MappedTraffic {
     double busiest = 0;    ///< seconds of the busiest link of a group; bytes where no capacity is known
-    double hop_bytes = 0;  ///< bytes times edges of the tree on their way
+    double hop_bytes = 0;  ///< bytes times edges of the tree on their route
 };
 MappedTraffic traffic_of(const Job& job, const Graph& graph, const NodePositions& position_of);
 /// Clearly less on the busiest link, or as much there and clearly fewer hop bytes.

@@ -12,7 +12,7 @@ struct Halves {
     Region first, second;
 };
 
-/// A cut with few contacts; the longest extents are tried first, and from both ends.
+/// The cut with the fewest contacts; tries the longest extents first, and from both ends.
 Halves halve(const Region& region, std::int64_t cells, const Grid& grid) {
     std::vector<std::int32_t> extent(grid.dimensions());
     for (std::size_t k = 0; k < extent.size(); ++k) {
@@ -49,7 +49,7 @@ Halves halve(const Region& region, std::int64_t cells, const Grid& grid) {
 
 GridMapping::GridMapping(const Job& job, Grid grid) : job_(job), grid_(std::move(grid)) {
     if (grid_.extents.empty() || grid_.extents.size() != grid_.periodic.size())
-        base::fail("a grid needs at least one dimension, and to know of each whether it is periodic");
+        base::fail("a grid needs at least one dimension, and a periodicity for each");
     for (const std::int32_t extent : grid_.extents)
         if (extent < 1) base::fail("a grid has no extent of ", extent, "; each is 1 or more");
     std::int64_t cells = 1;
@@ -73,7 +73,7 @@ auto GridMapping::descend(TakesFirst takes_first, Finish finish) const {
             const std::int32_t low = level.groups.group_of(first);
             const std::int32_t high = level.groups.group_of(end - 1);
             if (low == high) break;
-            // The border between groups that is nearest to the middle.
+            // The group boundary nearest to the middle.
             const std::int32_t middle = first + (end - first) / 2;
             const std::int32_t group = std::clamp(level.groups.group_of(middle), low, high);
             const std::int32_t below = std::max(group, low + 1);

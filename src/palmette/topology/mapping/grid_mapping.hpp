@@ -1,4 +1,4 @@
-// Which cell of a Cartesian grid each position of a job gets.
+// Maps the positions of a job to the cells of a Cartesian grid.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@
 namespace palmette::topology {
 
 /// Recursive bisection of the grid along the tree: the groups of a level are halved, and the grid is cut in two parts
-/// of just as many cells with as few pairs of neighbours between them as a cut along an axis can have; where sizes
-/// don't divide, the cut has a step. Positions past the last cell get none. A look takes as many cuts as lie on one way
-/// down the tree and no memory that grows with the job, so that a rank can find its own cell and those of its
-/// neighbours. The same on all ranks.
+/// of the same sizes, with as few pairs of neighbours across the cut as an axis-aligned cut can have; where sizes don't
+/// divide, the cut has a step. Positions past the last cell get none. A query takes one cut per bisection on the path
+/// down the tree and memory independent of the job size, so that each rank can compute its own cell and those of its
+/// neighbours. Deterministic: the same on all ranks.
 class GridMapping {
   public:
-    /// `job` must live as long and have at least as many ranks as the grid has cells.
+    /// `job` must outlive it and have at least as many ranks as the grid has cells.
     GridMapping(const Job& job, Grid grid);
 
     const Grid& grid() const { return grid_; }

@@ -5,8 +5,7 @@
 namespace palmette::topology {
 
 LinkLoads::LinkLoads(const Job& job) {
-    // Links of unknown capacity count as the fastest ones that are known. What other traffic takes of a link isn't
-    // there for this job.
+    // Links of unknown capacity count as the fastest known ones. The share that other traffic takes isn't available.
     double fastest = 0;
     for (const JobLevel& level : job.levels())
         for (std::int32_t g = 0; g < level.groups.count(); ++g) fastest = std::max(fastest, level.free_bytes_per_s(g));
@@ -42,7 +41,7 @@ void LinkLoads::add(std::int32_t position, std::int32_t other, double bytes) {
     for (auto level = levels_.rbegin(); level != levels_.rend(); ++level) {
         const std::int32_t a = level->groups->group_of(position);
         const std::int32_t b = level->groups->group_of(other);
-        // What shares a group shares those around it.
+        // Positions in one group share all enclosing groups.
         if (a == b) return;
         change(*level, a, bytes);
         change(*level, b, bytes);

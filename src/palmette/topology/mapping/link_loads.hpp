@@ -1,4 +1,4 @@
-// Bytes over the edges of a job's groups while nodes of a graph change places.
+// Link loads of a mapping, updated incrementally while nodes of a graph are exchanged.
 #pragma once
 
 #include <cstdint>
@@ -8,16 +8,17 @@
 
 namespace palmette::topology {
 
-/// Loads of the edges of all groups, both ways together.
+/// Loads of the edges of all groups, both directions summed.
 class LinkLoads {
   public:
     explicit LinkLoads(const Job& job);
 
-    /// Negative bytes take away.
+    /// Negative bytes are subtracted.
     void add(std::int32_t position, std::int32_t other, double bytes);
-    /// The time of the busiest link: the largest load by its capacity. What is inside of hosts has no link.
+    /// The time of the busiest link: the largest load by its capacity. Levels inside of hosts have no links.
     double busiest() const;
-    /// Smooth, so that a descent sees the second busiest, too: the sum of the fourth powers of times.
+    /// Smooth objective for the descent, to which the second busiest link contributes, too: the sum of the fourth
+    /// powers of times (an L4 norm).
     double potential() const { return potential_; }
     double hop_bytes() const { return hop_bytes_; }
 

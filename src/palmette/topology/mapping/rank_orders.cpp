@@ -8,13 +8,13 @@ namespace {
 
 std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
-/// The order while it is made.
+/// The order under construction.
 class Placing {
   public:
     explicit Placing(FreePlaces& places) : places_(places), order_(at(places.size()), -1) { put(0, 0); }
     std::int32_t size() const { return places_.size(); }
     bool is_placed(std::int32_t rank) const { return order_[at(rank)] >= 0; }
-    /// Puts a rank on the free place nearest to another rank's.
+    /// Assigns a rank to the free place nearest to another rank's.
     void put_near(std::int32_t rank, std::int32_t reference) { put(rank, places_.nearest(order_[at(reference)])); }
     RankOrder finish() { return std::move(order_); }
 
@@ -62,7 +62,7 @@ RankOrder recursive_doubling_order(FreePlaces& places) {
     const auto whole = static_cast<std::int32_t>(std::bit_floor(static_cast<std::uint32_t>(placing.size())));
     std::int32_t reference = 0;
     std::int32_t placed = 1;
-    std::vector<std::int32_t> earlier;  // to come back to where a reference's partners are all placed
+    std::vector<std::int32_t> earlier;  // backtracked to where all partners of a reference are placed
     while (placed < whole) {
         std::int32_t partners = 0;
         std::int32_t last = -1;

@@ -1,8 +1,8 @@
-// Orders of ranks that put what a pattern's heaviest messages join near to each other.
+// Rank reordering heuristics: place the ranks of a pattern's heaviest messages close to each other.
 //
-// S. H. Mirsadeghi, A. Afsahi: Topology-aware rank reordering for MPI collectives, 2016. Each heuristic leaves rank 0
-// where it is and puts one rank after the other on the free place nearest to a reference, which is placed already; they
-// differ in who comes next and what the reference is.
+// S. H. Mirsadeghi, A. Afsahi: Topology-aware rank reordering for MPI collectives, 2016. Each heuristic keeps rank 0 in
+// place and greedily assigns one rank after the other to the free place nearest to a reference rank, which is placed
+// already; they differ in the choice of the next rank and of the reference.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,16 @@ namespace palmette::topology {
 /// order[r]: the place that rank r takes; a permutation in which 0 stays.
 using RankOrder = std::vector<std::int32_t>;
 
-/// The next rank nearest to the one before: the greedy order of a ring.
+/// Each rank nearest to its predecessor: the greedy (nearest-neighbour) order of a ring.
 RankOrder ring_order(FreePlaces& places);
 
 /// Recursive doubling sends most in its last stages, which some MPIs make between ranks that differ in the highest bit:
-/// from the reference the partners r xor 2^k come in order of falling k, and after two of them the second becomes the
-/// reference. Ranks past the largest power of two, which only speak with the rank so much lower, come last.
+/// the partners r xor 2^k of the reference are placed in order of descending k, and after two of them the second
+/// becomes the reference. Ranks past the largest power of two, whose only partner is the rank that much lower, are
+/// placed last.
 RankOrder recursive_doubling_order(FreePlaces& places);
 
-/// Binomial gather to rank 0: the edge with the most ranks below it comes first; a child is put near its parent.
+/// Binomial gather to rank 0: edges in order of descending subtree size; each child is placed near its parent.
 RankOrder binomial_gather_order(FreePlaces& places);
 
 /// Binomial broadcast from rank 0: the edges in the order in which they are used.

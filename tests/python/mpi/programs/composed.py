@@ -1,4 +1,5 @@
-"""An MPI program: compositions on arrays, several under way at once, and errors as exceptions. Rank 0 prints `right`."""
+"""An MPI program: compositions on arrays, several under way at once, and errors as exceptions. Rank 0 prints
+`right`."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ for run, _, _ in runs:
 plan.free()
 
 # Levels may go by single copies: all ranks are on this host.
-plan = RunningPlan(named("allreduce", size, 80000, element_bytes=8), comm, Factoring(methods=("ring@copy",), pipeline=2),
+plan = RunningPlan(named("allreduce", size, 80000, element_bytes=8), comm, Factoring(methods=("ring@copy",),
+pipeline=2),
                    datatype=MPI.DOUBLE, operations={"sum": MPI.SUM})  # fmt: skip
 x, y = np.arange(10000) + rank * 10.0, np.empty(10000)
 assert plan.single_copies > 0

@@ -1,8 +1,7 @@
-"""For which other jobs on the same machine a choice holds: the model says, from what was measured on one.
+"""Generalisation of a choice to other jobs on the same machine, by the model.
 
-Numbers of nodes are halved and doubled from the measured one. As long as the model still predicts that the choice is
-within 10 % of the best of those that were measured, the row holds; for as few and as many switches as the jobs had of
-which it was asked.
+Numbers of nodes are halved and doubled from the measured one. The row holds as long as the model predicts the
+choice within 10 % of the best of the measured ones, and for the range of switches of the jobs that were predicted.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from palmette.tune.results import Cell
 
 NEAR = 1.10
 MOST_RANKS = 1 << 16
-"""Rows are carried over to jobs of at most so many ranks."""
+"""Rows are generalised to jobs of at most so many ranks."""
 
 
 @dataclass(frozen=True)

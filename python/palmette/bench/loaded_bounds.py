@@ -1,13 +1,14 @@
-"""The physical bound of a call beside background traffic: its links had to carry what that traffic moved meanwhile as well.
+"""The physical bound of a call under background traffic (loaded bound): its links also had to carry the other traffic.
 
-Traffic that others send is not for the collective to avoid, and how much of it gets through depends on how links are shared.
-So the bound of a loaded call is taken after the call. For each link and direction that the collective must cross it adds up
+A collective can't avoid the traffic of others, and how much of it gets through depends on how links are shared. So the
+bound of a loaded call is computed after the call. For each link and direction that the collective must cross it adds
 
-- what must cross it (docs/guide/bound.md), and
-- what went over it from the call's start to its end, by the counters of its interface, less what the call itself sent,
+- the bytes that must cross it (docs/guide/bound.md), and
+- the bytes that the interface counted between the call's start and end, less those that the call itself sent,
 
-and divides by the link's capacity: in less time no plan could have moved both. What a call sends over each link is counted in
-the quiet job of the same MPI and placement, or, where palmette takes another algorithm under load, in its plan.
+and divides by the link's capacity: no plan could have moved both in less time. The bytes that a call sends over each
+link are counted in the quiet job of the same MPI and placement, or, where palmette takes another algorithm under load,
+in its plan.
 """
 
 from __future__ import annotations
@@ -19,21 +20,21 @@ import numpy.typing as npt
 
 from palmette import _core
 from palmette.bench.limits import bounded_as
-from palmette.bench.results import Cell, Own, OwnBytes
+from palmette.bench.results import Cell, OwnBytes, OwnTraffic
 from palmette.lab.link_log import LinkLog
 from palmette.lab.spec import PAYLOAD_SHARE
 
 Numbers = npt.NDArray[np.float64]
 
-LOOK_S = 2e-3
-"""How often the links' counters are read: a call's bytes in between are taken for even."""
+COUNTER_PERIOD_S = 2e-3
+"""Sampling period of the links' counters; bytes are interpolated linearly between samples."""
 
 _TAIL_S = 3e-3
-"""So long after a call its last frames and acknowledgements are on the links; the next call begins later."""
+"""The last frames and acknowledgements may follow a call's end by this much; the next call begins later."""
 
 
-def count_own(cell: Cell, algorithm: str | None, log: LinkLog) -> Own | None:
-    """Return the median over the calls of a quiet cell; None where their times aren't known."""
+def count_own_bytes(cell: Cell, algorithm: str | None, log: LinkLog) -> OwnTraffic | None:
+    """Return the median bytes per link over the calls of a quiet cell; None where their start times aren't known."""
     if not cell.alone_s or len(cell.alone_start_s) != len(cell.alone_s):
         return None
     found: list[OwnBytes] = []
@@ -44,11 +45,13 @@ def count_own(cell: Cell, algorithm: str | None, log: LinkLog) -> Own | None:
         found.append(
             {group: (float(np.median(out)), float(np.median(into))) for group, (out, into) in of_group.items()}
         )
-    return Own(found[0], found[1], algorithm)
+    return OwnTraffic(found[0], found[1], algorithm)
 
 
 def planned_bytes(job: _core.Job, cell: Cell, algorithm: str) -> OwnBytes | None:
-    """Return what the plan of an algorithm sends over each link; None where there is no plan, or not of blocks that differ."""
+    """Return the bytes that an algorithm's plan sends over each link; None where there is no plan, or none for
+    blocks of different lengths.
+    """
     collective, blocks = bounded_as(cell.collective), cell.block_bytes
     try:
         plan = _core.Plan(
@@ -66,16 +69,16 @@ def planned_bytes(job: _core.Job, cell: Cell, algorithm: str) -> OwnBytes | None
     }
 
 
-def put_bounds(
+def set_loaded_bounds(
     job: _core.Job,
     cells: Iterable[Cell],
     log: LinkLog,
-    own_of: Callable[[Cell], Own | None],
+    own_of: Callable[[Cell], OwnTraffic | None],
     algorithm_of: Callable[[Cell], str | None],
 ) -> None:
-    """Give each call of loaded `cells` its bound beside the traffic; None where it can't be told.
+    """Set the loaded bound of each call of loaded `cells`; None where it can't be computed.
 
-    `own_of`: what the quiet calls sent. `algorithm_of`: what palmette takes under load.
+    `own_of`: bytes that the quiet calls sent. `algorithm_of`: the algorithm that palmette takes under load.
     """
     for cell in cells:
         own, algorithm = own_of(cell), algorithm_of(cell)
@@ -107,7 +110,7 @@ def _bounds(
     own: OwnBytes | None,
     log: LinkLog,
 ) -> list[float | None]:
-    """The largest over all links, and never below the bound of the empty network; nothing where that can't be told."""
+    """The maximum over all links, at least the bound of the empty network; an empty list where it can't be computed."""
     if own is None or len(start_s) != len(time_s):
         return []
     begin = np.array(start_s, dtype=np.float64)
@@ -118,8 +121,8 @@ def _bounds(
             continue
         line_bytes_per_s = edge.capacity_bytes_per_s / PAYLOAD_SHARE
         needed = (edge.bytes_out, edge.bytes_in)
-        for must, went, mine in zip(needed, log.between(edge.name, begin, end), own[edge.name], strict=True):
+        for must, carried, mine in zip(needed, log.between(edge.name, begin, end), own[edge.name], strict=True):
             if must:
-                others = np.maximum(went - mine, 0.0)
+                others = np.maximum(carried - mine, 0.0)
                 least = np.maximum(least, must / edge.capacity_bytes_per_s + others / line_bytes_per_s)
     return [float(bound) if np.isfinite(bound) and bound > 0 else None for bound in least]

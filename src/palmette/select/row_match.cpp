@@ -1,4 +1,4 @@
-#include "palmette/select/looks.hpp"
+#include "palmette/select/row_match.hpp"
 
 #include <cmath>
 
@@ -11,7 +11,7 @@ namespace {
 
 using base::cat;
 
-/// `of`: what is counted, in the singular.
+/// `of`: the unit, in the singular.
 std::string outside(std::int64_t value, std::int64_t low, std::int64_t high, const std::string& of) {
     const auto counted = [&](std::int64_t count) {
         return cat(count, " ", of, count == 1 ? "" : of.ends_with("ch") ? "es" : "s");
@@ -35,7 +35,7 @@ std::string latency_limit(const Row& row, double latency_s) {
                latency_s > 0 ? cat(latency_s * 1e6) : "unknown");
 }
 
-/// In the order in which people read a row, sizes first.
+/// The first limit that fails, in the order in which a row is read: sizes first.
 std::string failing_limit(const Row& row, const Job& job, std::int64_t bytes, const Surroundings& around,
                           bool& measurable) {
     if (std::string limit = size_limit(row, bytes); !limit.empty()) return limit;
@@ -70,22 +70,22 @@ std::string failing_limit(const Row& row, const Job& job, std::int64_t bytes, co
 
 }  // namespace
 
-std::vector<Look> looks(const Table& table, Function function, const Job& job, const plan::Request& request,
-                        const Surroundings& surroundings) {
-    std::vector<Look> out;
+std::vector<RowMatch> match_rows(const Table& table, Function function, const Job& job, const plan::Request& request,
+                                 const Surroundings& surroundings) {
+    std::vector<RowMatch> out;
     for (std::size_t i = 0; i < table.rows().size(); ++i) {
         const Row& row = table.rows()[i];
         if (row.function != function) continue;
-        Look look{i, "", false};
-        look.why_not = failing_limit(row, job, request.block_bytes, surroundings, look.measurable);
-        if (look.why_not.empty() && row.algorithm)
+        RowMatch match{i, "", false};
+        match.mismatch = failing_limit(row, job, request.block_bytes, surroundings, match.measurable);
+        if (match.mismatch.empty() && row.algorithm)
             if (const auto reason = collectives::algorithm_named(request.collective, row.algorithm->name)
                                         .refuse(job, request, *row.algorithm))
-                look.why_not = cat(row.algorithm->name, " can't serve: ", *reason);
-        if (look.why_not.empty() && row.by_model && !best_by_model(job, request))
-            look.why_not = "the model has no candidate that can serve";
-        out.push_back(look);
-        if (look.why_not.empty()) break;
+                match.mismatch = cat(row.algorithm->name, " can't serve: ", *reason);
+        if (match.mismatch.empty() && row.by_model && !best_by_model(job, request))
+            match.mismatch = "the model has no candidate that can serve";
+        out.push_back(match);
+        if (match.mismatch.empty()) break;
     }
     return out;
 }

@@ -1,6 +1,5 @@
-// Programs that aren't served: their MPI has another ABI, or its functions are looked up by the program's own dlsym or
-// called as PMPI_, past us. They run as
-// without palmette, and one process says so.
+// Warnings for programs that bypass palmette: their MPI has another ABI, or its functions are looked up by the
+// program's own dlsym or called as PMPI_. They run as without palmette, and one process reports it.
 #include <dlfcn.h>
 #include <mpi.h>
 
@@ -21,8 +20,8 @@
 #else
 #define PALMETTE_MARKER palmette_serves_mpich
 #endif
-/// Libraries for several ABIs stand side by side where nobody could tell the program's MPI beforehand: by this each
-/// sees the others.
+/// Libraries for several ABIs are preloaded together where the program's MPI isn't known beforehand: by this marker
+/// each detects the others.
 extern "C" __attribute__((visibility("default"))) const char PALMETTE_MARKER = 1;
 
 namespace palmette {
@@ -34,8 +33,8 @@ bool is_switched_off() {
     return enable && std::string_view(enable) == "0";
 }
 
-/// At the end of the process: only then is it sure that no call will come.
-__attribute__((destructor)) void tell_if_passed_by() {
+/// At the end of the process: only then is it certain that no call will be intercepted.
+__attribute__((destructor)) void warn_if_bypassed() {
     if (init_was_ours.load() || is_switched_off() || !mpi::is_first_process()) return;
     if (!mpi::is_ours(nullptr)) return;
     int initialized = 0;

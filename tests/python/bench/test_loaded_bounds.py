@@ -1,4 +1,4 @@
-"""The bound of a call beside background traffic: what its links carried meanwhile counts."""
+"""The bound of a call under background traffic: the bytes that its links carried for others count."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from palmette import _core
-from palmette.bench.beside_traffic import count_own, planned_bytes, put_bounds
 from palmette.bench.evaluate import evaluate
-from palmette.bench.results import Cell, Limit, Own, OwnBytes, Run
+from palmette.bench.loaded_bounds import count_own_bytes, planned_bytes, set_loaded_bounds
+from palmette.bench.results import Cell, Limit, OwnBytes, OwnTraffic, Run
 from palmette.bench.targets import Target, outcomes
 from palmette.bench.text import summary_lines
 from palmette.lab import Lab
@@ -54,8 +54,8 @@ def cell(collective: str, size_bytes: int, start_s: float, time_s: float) -> Cel
     return made
 
 
-def bounds(job: _core.Job, one: Cell, log: LinkLog, own: Own | None, algorithm: str | None = "mpi") -> Cell:
-    put_bounds(job, [one], log, lambda _: own, lambda _: algorithm)
+def bounds(job: _core.Job, one: Cell, log: LinkLog, own: OwnTraffic | None, algorithm: str | None = "mpi") -> Cell:
+    set_loaded_bounds(job, [one], log, lambda _: own, lambda _: algorithm)
     return one
 
 
@@ -67,7 +67,7 @@ def test_what_others_moved_counts_on_links_and_directions_that_the_call_must_cro
     first = job.levels[0].names[0]
     # A gather takes 0.5 s: 300 KB come into the root's switch, 200 of them its own; 700 KB leave it, which it needn't.
     log = log_of(job, {first: [(10.0, 10.5, 700, 300), (11, 12, 0, 900)]})
-    own = Own(sends(job, 200), sends(job, 200), "mpi")
+    own = OwnTraffic(sends(job, 200), sends(job, 200), "mpi")
     found = bounds(job, cell("gather", 100_000, 10.0, 0.5), log, own)
     assert found.palmette_bound_s == [pytest.approx(0.3, rel=1e-3)]
     assert found.alone_bound_s == found.palmette_bound_s
@@ -76,7 +76,7 @@ def test_what_others_moved_counts_on_links_and_directions_that_the_call_must_cro
 def test_what_a_call_sends_beyond_what_must_cross_is_no_part_of_its_bound(job: _core.Job) -> None:
     first = job.levels[0].names[0]
     log = log_of(job, {first: [(10.0, 10.5, 0, 450)]})
-    own = Own(sends(job, 200), sends(job, 400), "mpi")
+    own = OwnTraffic(sends(job, 200), sends(job, 400), "mpi")
     found = bounds(job, cell("gather", 100_000, 10.0, 0.5), log, own)
     # 50 KB of others' beside palmette's, 250 beside the MPI's.
     assert found.palmette_bound_s == [pytest.approx(0.25, rel=1e-3)]
@@ -84,13 +84,13 @@ def test_what_a_call_sends_beyond_what_must_cross_is_no_part_of_its_bound(job: _
 
 
 def test_without_traffic_in_its_time_the_bound_is_that_of_the_empty_network(job: _core.Job) -> None:
-    own = Own(sends(job, 0.008), sends(job, 0.008), "mpi")
+    own = OwnTraffic(sends(job, 0.008), sends(job, 0.008), "mpi")
     found = bounds(job, cell("gather", 4, 10.0, 0.5), log_of(job, {}), own)
     assert found.palmette_bound_s == [0.001]
 
 
 def test_calls_outside_of_the_log_or_of_unknown_bytes_have_no_bound(job: _core.Job) -> None:
-    own = Own(sends(job, 200), sends(job, 200), "mpi")
+    own = OwnTraffic(sends(job, 200), sends(job, 200), "mpi")
     assert bounds(job, cell("gather", 100_000, 19.9, 0.5), log_of(job, {}), own).palmette_bound_s == [None]
     assert bounds(job, cell("gather", 100_000, 10.0, 0.5), log_of(job, {}), None).palmette_bound_s == []
 
@@ -104,7 +104,7 @@ def test_the_plan_tells_what_another_algorithm_than_the_quiet_one_sends(job: _co
     assert planned[second] == pytest.approx((0.0, 200 * KB))
     assert planned[first] == pytest.approx((200 * KB, 0.0))
     log = log_of(job, {second: [(10.0, 10.5, 0, 330)]})
-    found = bounds(job, one, log, Own({}, {}, "chain"), "linear")
+    found = bounds(job, one, log, OwnTraffic({}, {}, "chain"), "linear")
     assert found.palmette_bound_s == [pytest.approx(0.23, rel=1e-3)]
     assert planned_bytes(job, one, "no such algorithm") is None
 
@@ -128,17 +128,17 @@ def test_own_bytes_are_the_median_of_the_quiet_calls(job: _core.Job) -> None:
     quiet.alone_s, quiet.palmette_s = [0.2, 0.2, 0.2], [0.1, 0.1, 0.1]
     quiet.alone_start_s, quiet.palmette_start_s = [2.0, 4.0, 6.0], [3.0, 5.0, 7.0]
     moves = [(begin, begin + 0.1, 0.0, 200.0) for begin in (2.0, 4.0, 6.0, 3.0, 5.0)] + [(7.0, 7.1, 0.0, 900.0)]
-    own = count_own(quiet, "linear", log_of(job, {first: moves}))
+    own = count_own_bytes(quiet, "linear", log_of(job, {first: moves}))
     assert own is not None
     assert own.algorithm == "linear"
     assert own.alone[first] == pytest.approx((0.0, 200 * KB))
     assert own.palmette[first] == pytest.approx((0.0, 200 * KB))
     quiet.alone_start_s = []
-    assert count_own(quiet, "linear", log_of(job, {})) is None
+    assert count_own_bytes(quiet, "linear", log_of(job, {})) is None
 
 
 def loaded_run(made_run: MakeRun, times_the_bound: float) -> Run:
-    """A cell whose calls take so many bounds of the empty network, and with palmette 1.1 of those beside the traffic."""
+    """A cell whose calls take so many bounds of the empty network, and with palmette 1.1 loaded bounds."""
     run = made_run(lambda *_: 0.9, placements=("random:1",), collectives=("gather",), sizes=(65536,))
     for one_job in run.jobs:
         one_job.traffic = "alltoall:half:64K"
@@ -149,7 +149,7 @@ def loaded_run(made_run: MakeRun, times_the_bound: float) -> Run:
     return run
 
 
-def test_loaded_rows_and_targets_go_by_the_bound_beside_the_traffic(made_run: MakeRun) -> None:
+def test_loaded_rows_and_targets_use_the_bound_under_traffic(made_run: MakeRun) -> None:
     run = loaded_run(made_run, 1.6)
     (row,) = evaluate(run)
     assert row.palmette_multiple == pytest.approx(1.1)
@@ -165,7 +165,7 @@ def test_full_links_excuse_no_call_that_had_to_move_little_itself(made_run: Make
     run = loaded_run(made_run, 2.3)
     (row,) = evaluate(run)
     assert row.palmette_multiple == pytest.approx(2.3)
-    assert row.palmette_beside == pytest.approx(1.1)
+    assert row.palmette_loaded_multiple == pytest.approx(1.1)
     assert max(map(len, summary_lines(run, [row]))) <= 80
     (outcome,) = outcomes(run, [Target("gain_or_bound", 1.2, placements=("random:1",), gain=1.5)])
     assert outcome.answer == "missed"

@@ -1,4 +1,4 @@
-"""MPIs beside each other, targets and the cost of calls passed through, as plain values for the page's template."""
+"""Side-by-side tables of MPIs, targets, and the overhead of calls passed through, as values for the page's template."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import groupby
 
 from palmette.bench.pass_through import PassCost, pass_costs
 from palmette.bench.results import Run
-from palmette.bench.side_by_side import Beside, MeanSpeed, mean_speeds, side_by_side
+from palmette.bench.side_by_side import MeanSpeed, SideCell, mean_speeds, side_cells
 from palmette.bench.side_text import worst_texts
 from palmette.bench.targets import Answer, Outcome
 from palmette.bench.text import MPI_NAMES, size_text, time_text
@@ -16,7 +16,7 @@ from palmette.bench.text import MPI_NAMES, size_text, time_text
 
 @dataclass(frozen=True)
 class Number:
-    """A cell of a table; `mark` is its class: `good` (as fast as the fastest, or faster), `bad`, `fastest` or nothing."""
+    """A cell of a table; `mark` is its CSS class: `good` (no slower than the fastest), `bad`, `fastest` or empty."""
 
     text: str
     mark: str = ""
@@ -46,13 +46,13 @@ def _name(mpi: str) -> str:
 
 
 def _speed(value: float | None) -> Number:
-    """Within 5 % of the fastest counts as neither."""
+    """Slower by up to 5 % is neither good nor bad."""
     if value is None:
         return Number("–")
     return Number(f"{value:.2f}", "good" if value >= 1 else "bad" if value < 1 / 1.05 else "")
 
 
-def side_tables(cells: Sequence[Beside]) -> list[Table]:
+def side_tables(cells: Sequence[SideCell]) -> list[Table]:
     """Return a table for each placement and collective: times alone, times with palmette, speeds, and
     the fastest time with palmette in physical limits where these are known.
     """
@@ -67,7 +67,7 @@ def side_tables(cells: Sequence[Beside]) -> list[Table]:
     return tables
 
 
-def _numbers(cell: Beside, mpis: Sequence[str], rivals: Sequence[str], bounded: bool) -> list[Number]:
+def _numbers(cell: SideCell, mpis: Sequence[str], rivals: Sequence[str], bounded: bool) -> list[Number]:
     alone = [
         Number(time_text(cell.alone_s[mpi]), "fastest" if mpi == cell.fastest else "")
         if mpi in cell.alone_s
@@ -140,8 +140,8 @@ def target_table(outcomes: Sequence[Outcome]) -> list[TargetLine]:
 
 
 @dataclass(frozen=True)
-class Besides:
-    """All of it for one run."""
+class Comparisons:
+    """All tables of one run."""
 
     means: Table | None
     tables: list[Table]
@@ -149,9 +149,9 @@ class Besides:
     targets: list[TargetLine]
 
 
-def besides(run: Run, outcomes: Sequence[Outcome]) -> Besides:
+def comparisons(run: Run, outcomes: Sequence[Outcome]) -> Comparisons:
     """Return what the page shows of a run."""
-    cells = side_by_side(run)
-    return Besides(
+    cells = side_cells(run)
+    return Comparisons(
         mean_table(mean_speeds(cells)), side_tables(cells), pass_table(pass_costs(run.jobs)), target_table(outcomes)
     )
