@@ -357,7 +357,7 @@ TEST(AllreduceOfANonCommutativeOperation, is_refused_where_order_would_be_lost) 
     EXPECT_EQ(reason(block, "leaders"), std::nullopt);
     EXPECT_THAT(reason(scattered, "leaders"), Optional(HasSubstr("ranks are scattered")));
     EXPECT_EQ(reason(scattered, "recursive_doubling:order=rank"), std::nullopt);
-    EXPECT_THAT(reason(block, "ring"), Optional(HasSubstr("another order")));
+    EXPECT_THAT(reason(block, "ring"), Optional(HasSubstr("in rank order")));
     EXPECT_THAT(reason(block, "leaders:leaders=2,inside=binomial"), Optional(HasSubstr("several leaders")));
 }
 

@@ -79,7 +79,7 @@ TEST(BcastLeaders, says_what_it_can_not_do) {
         const Job job = job_on(lab);
         return test::error_of([&] { plan_of(job, text, 0); });
     };
-    EXPECT_THAT(refusal("leaders:leaders=65"), HasSubstr("there are at most 64 leaders, and these are 65"));
+    EXPECT_THAT(refusal("leaders:leaders=65"), HasSubstr("at most 64 leaders, not 65"));
     EXPECT_THAT(refusal("leaders:inside=shared"), HasSubstr("'shared' is no tree"));
     EXPECT_THAT(refusal("leaders:between=ring"), HasSubstr("'ring' is no tree"));
     EXPECT_THAT(refusal("leaders:top=chain"), HasSubstr("key 'top' is unknown"));

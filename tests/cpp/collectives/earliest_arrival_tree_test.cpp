@@ -148,7 +148,7 @@ TEST(EarliestArrivalTree, refuses_what_it_knows_no_costs_of_and_orders) {
     EXPECT_THAT(refusal(postal_job(4), "earliest", true), HasSubstr("doesn't combine in the order of ranks"));
     EXPECT_THAT(refusal(postal_job(4), "earliest:helpers=-1", false), HasSubstr("helpers"));
     EXPECT_THAT(refusal(postal_job(4), "earliest:first=last", false), HasSubstr("first"));
-    EXPECT_THAT(refusal(postal_job(1025), "earliest", false), HasSubstr("at most 1024, and here are 1025"));
+    EXPECT_THAT(refusal(postal_job(1025), "earliest", false), HasSubstr("at most 1024, not 1025"));
 }
 
 }  // namespace

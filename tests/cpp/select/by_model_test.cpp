@@ -135,12 +135,12 @@ TEST(ByModel, the_built_in_table_leaves_fast_networks_to_it) {
             .choose(Function::bcast, test::job_on(machine), request_of(Collective::bcast, 4096))
             .reason;
     };
-    EXPECT_THAT(reason("2leaf@6GB/s~2us:4node@3GB/s~2us:2core"), testing::HasSubstr("a fast network"));
+    EXPECT_THAT(reason("2leaf@6GB/s~2us:4node@3GB/s~2us:2core"), testing::HasSubstr("low-latency network"));
     EXPECT_THAT(reason("2leaf@6GB/s~50us:4node@3GB/s~2us:2core"), testing::Not(testing::HasSubstr("the model")));
     EXPECT_THAT(reason("2leaf@6GB/s:4node@3GB/s:2core"), testing::Not(testing::HasSubstr("the model")));
     EXPECT_THAT(reason("4node@3GB/s:2socket~1us:2core~1us"), testing::Not(testing::HasSubstr("the model")))
         << "only what is inside of nodes is known";
-    EXPECT_THAT(reason("20node@3GB/s:2core"), testing::HasSubstr("many nodes: the model"));
+    EXPECT_THAT(reason("20node@3GB/s:2core"), testing::HasSubstr("many nodes: chosen by the cost model"));
 }
 
 TEST(ByModel, one_node_shares_its_memory) {

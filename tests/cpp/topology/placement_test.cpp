@@ -77,7 +77,7 @@ TEST(Placement, errors_name_the_form_or_the_host) {
     EXPECT_THAT(error_of([&] { make_placement(machine, "random:x"); }), HasSubstr("the seed must be a whole number"));
     EXPECT_THAT(error_of([&] { make_placement(machine, "hosts=h0,n9"); }), HasSubstr("rank 1 sits on host 'n9'"));
     EXPECT_THAT(error_of([&] { make_placement(machine, "block", 5); }),
-                HasSubstr("5 ranks don't fit: placement 'block' has 4 places"));
+                HasSubstr("5 ranks don't fit: placement 'block' has 4 slots"));
     EXPECT_THAT(error_of([&] { make_placement(machine, "block", -1); }), HasSubstr("-1 ranks"));
 }
 
