@@ -19,7 +19,28 @@ from palmette import _core
 
 COLLECTIVES = ("bcast", "gather", "allgather", "allreduce", "alltoall", "reduce_scatter")
 SIZES = (1024, 65536, 1048576)
-MACHINES = {128: "4leaf@12.5GB/s~2us:4node@12.5GB/s~1us:8core", 512: "8leaf@12.5GB/s~2us:8node@12.5GB/s~1us:8core"}
+MACHINES = {
+    64: "4leaf@12.5GB/s~2us:16node@12.5GB/s~1us:1core",  # one rank a node: no messages within nodes
+    128: "4leaf@12.5GB/s~2us:4node@12.5GB/s~1us:8core",
+    512: "8leaf@12.5GB/s~2us:8node@12.5GB/s~1us:8core",
+}
+
+
+LEVELS = {
+    "leaf": {"latency_s": 2.4e-6, "overhead_s": 3e-7, "stream_bytes_per_s": 12e9},
+    "node": {"latency_s": 2.0e-6, "overhead_s": 3e-7, "stream_bytes_per_s": 12e9},
+    "core": {"latency_s": 0.5e-6, "overhead_s": 2e-7, "stream_bytes_per_s": 5e9},
+}
+MEMORY = {"copy_bytes_per_s": 5e9, "reduce_bytes_per_s": 2.5e9, "source": "calibrated"}
+"""The model's own defaults, given: so that both players use the same costs and differ in how they simulate."""
+
+
+def calibrated(spec: str) -> _core.Machine:
+    """Return the machine of a synthetic form with all costs given."""
+    document = _core.Machine.synthetic(spec).to_json()
+    for level in document["levels"]:
+        level |= LEVELS[level["name"]] | {"source": "calibrated"}
+    return _core.Machine.from_json(document | {"memory": MEMORY})
 
 
 @dataclass
@@ -75,8 +96,8 @@ def main() -> int:
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args()
     rows = []
-    for placement in ("block", "random"):
-        job = _core.Job(_core.Machine.synthetic(MACHINES[asked.ranks]), placement)
+    for placement in ("block", "random:1"):
+        job = _core.Job(calibrated(MACHINES[asked.ranks]), placement)
         for collective in COLLECTIVES:
             for algorithm in _core.candidates(collective):
                 for size in SIZES:
