@@ -2,7 +2,7 @@
 # A layer links only the layer below it, so a header of a higher layer can be included by mistake (the include root is
 # shared), but its symbols don't link; tests/python/test_layers.py catches the include.
 
-set(PALMETTE_CORE_LAYERS base topology plan compose collectives model select)
+set(PALMETTE_CORE_LAYERS base trace topology plan compose collectives model select)
 
 set(_below "")
 foreach(layer IN LISTS PALMETTE_CORE_LAYERS)

@@ -81,6 +81,7 @@ function(_palmette_as_preload target exports)
 endfunction()
 
 include(PalmetteMatrix)
+include(PalmetteRecord)
 
 function(_palmette_preload abi include_dir definitions)
   set(_generated "${PALMETTE_GENERATED_DIR}/${abi}")
@@ -129,6 +130,7 @@ function(_palmette_preload abi include_dir definitions)
   target_link_libraries(palmette_${abi} PRIVATE palmette_interpose_${abi})
   _palmette_as_preload(palmette_${abi} "${_exports}")
   _palmette_matrix(${abi} "${include_dir}" "${definitions}" "${_exports}")
+  _palmette_record(${abi} "${include_dir}" "${definitions}" "${_exports}")
 endfunction()
 
 # What programs that compose communication include and link (docs/guide/compose.md).

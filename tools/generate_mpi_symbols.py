@@ -56,9 +56,9 @@ def symbols(text: str, macros: str) -> list[str]:
 def header(names: list[str], optional: list[str]) -> str:
     """Return the text of palmette_mpi_symbols.h for all `names`, of which mpi.h doesn't declare the `optional` ones."""
     declared = "\n".join(f'extern "C" int {name}({OPTIONAL[name]});' for name in optional)
-    members = "\n".join(f"    decltype(&::{name}) {name}_at;" for name in names)
+    members = "\n".join(f"    decltype(&::{name}) {name}_in_table;" for name in names)
     # Tests are programs that are linked with an MPI.
-    macros = "\n".join(f"#define {name} (*::palmette::mpi::table.{name}_at)" for name in names)
+    macros = "\n".join(f"#define {name} (*::palmette::mpi::table.{name}_in_table)" for name in names)
     return f"""\
 // Made by tools/generate_mpi_symbols.py.
 #pragma once

@@ -85,5 +85,7 @@ def _parameters(text: str) -> tuple[Parameter, ...]:
 def _parameter(declared: str) -> Parameter:
     without_sizes, arrays = re.subn(r"\[[^]]*\]", "", declared)
     name = re.findall(r"\w+", without_sizes)[-1]
+    if lists := re.search(r"\[\]\s*\[(\d+)\]", declared):  # a list of arrays, as MPI_Group_range_incl takes
+        return Parameter(declared, name, f"int(*)[{lists[1]}]")
     bare = re.sub(rf"\b{name}\b\s*$", "", without_sizes.strip()).strip() + "*" * arrays
     return Parameter(declared, name, re.sub(r"\s*\*\s*", "*", bare))

@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 ORDER = (
     "base",
+    "trace",
     "topology",
     "plan",
     "compose",
@@ -28,9 +29,10 @@ ORDER = (
     "runtime",
     "interpose",
     "matrix",
+    "record",
 )
 """From the bottom up: a layer may include itself and what stands before it."""
-WITH_MPI = ("mpi", "runtime", "interpose", "matrix")
+WITH_MPI = ("mpi", "runtime", "interpose", "matrix", "record")
 BINDINGS_TOP = "select"
 
 CPP_ROOMS = {
@@ -64,7 +66,7 @@ ROOMS = (
     ("measure",),
     ("bound", "predict", "flow", "map", "calibrate", "export"),
     ("discover", "bench", "patterns", "tune", "compose"),
-    ("show",),
+    ("show", "record"),
     ("report", "explain"),
     ("simulate",),
     ("cli",),

@@ -19,6 +19,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "compose": ("palmette.cli.compose", "command", "Factor communication made of multicasts and reductions."),
     "explain": ("palmette.cli.explain", "command", "Explain which algorithm a call gets, why, and the alternatives."),
     "run": ("palmette.cli.run", "command", "Run an MPI program with faster collectives."),
+    "top": ("palmette.cli.top", "command", "Show which MPI calls a recorded job is in, and who waits for whom."),
     "bench": ("palmette.cli.bench", "command", "Measure collectives with and without palmette."),
     "tune": ("palmette.cli.tune", "command", "Find the fastest algorithms here; write a decision table."),
     "simulate": ("palmette.cli.simulate", "command", "Run collectives on clusters that SimGrid simulates."),

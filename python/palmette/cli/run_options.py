@@ -36,6 +36,8 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         ("--matrix",), "matrix", "path", "Write the point-to-point communication matrix, for palmette map.", "FILE"
     ),
+    Option(("--profile",), "profile", "path", "Record all MPI calls, summed: for palmette top.", "DIR"),
+    Option(("--trace",), "trace", "path", "The same, and the last calls of each rank one by one.", "DIR"),
     Option(
         ("--force",), "force", "repeated",
         "Always take this algorithm: gather=linear. Repeatable.", "COLLECTIVE=SPEC",

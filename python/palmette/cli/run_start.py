@@ -35,9 +35,12 @@ def start(words: Sequence[str]) -> int | None:
     return 0
 
 
+PATHS = ("topology", "table", "matrix", "profile", "trace")
+
+
 def prepared_for(values: Mapping[str, Any], command_line: Sequence[str]) -> Prepared:
     """Return what to execute, for the parameters of `read_options`. Raises RunError."""
-    paths = {name: Path(values[name]) if values[name] is not None else None for name in ("topology", "table", "matrix")}
+    paths = {name: Path(values[name]) if values[name] is not None else None for name in PATHS}
     force = dict(_assignment(text) for text in values["force"])
     choices = Choices(report=values["report"], force=force, off=values["off"], verbose=values["verbose"], **paths)
     return prepare(command_line, variables(choices, os.environ), os.environ, abi=values["abi"])

@@ -102,6 +102,16 @@ def matrix_library(abi: Abi, folder: Path = LIBRARIES) -> Path:
     return path
 
 
+def record_library(abi: Abi, folder: Path = LIBRARIES) -> Path:
+    """Return the library that records calls for `abi`. Raises RunError when it wasn't built."""
+    path = folder / f"libpalmette_record_{abi}.so"
+    if not path.is_file():
+        raise RunError(
+            f"{path.name}, which records calls, is not built: build again, or leave --profile and --trace out"
+        )
+    return path
+
+
 def built(abis: Sequence[Abi], folder: Path = LIBRARIES, *, matrix: bool = False) -> tuple[Abi, ...]:
     """Return those of `abis` for which there is a preload library, and with `matrix` the one that counts messages.
 

@@ -14,7 +14,9 @@ from palmette.mpi.launch.kept import keep, recall, signature
 INTERNAL = ("PALMETTE_LAB_", "PALMETTE_MPI_")
 """Variables of the lab and of the search for MPIs, which ranks don't get."""
 
-WRITTEN = ("PALMETTE_REPORT", "PALMETTE_MATRIX")
+WRITTEN = ("PALMETTE_REPORT", "PALMETTE_MATRIX", "PALMETTE_PROFILE", "PALMETTE_TRACE")
+RECORDED = ("PALMETTE_PROFILE", "PALMETTE_TRACE")
+"""Folders that MPI calls are recorded in."""
 """Settings that name a file which the run writes."""
 
 
@@ -32,6 +34,8 @@ class Choices(NamedTuple):
     off: bool = False
     verbose: int = 0
     matrix: Path | None = None
+    profile: Path | None = None
+    trace: Path | None = None
 
 
 def variables(choices: Choices, environment: Mapping[str, str]) -> dict[str, str]:
@@ -53,6 +57,10 @@ def variables(choices: Choices, environment: Mapping[str, str]) -> dict[str, str
         result["PALMETTE_REPORT"] = choices.report
     if choices.matrix is not None:
         result["PALMETTE_MATRIX"] = str(choices.matrix)
+    if choices.profile is not None:
+        result["PALMETTE_PROFILE"] = str(choices.profile)
+    if choices.trace is not None:
+        result["PALMETTE_TRACE"] = str(choices.trace)
     if choices.off:
         result["PALMETTE_ENABLE"] = "0"
     if choices.verbose:
@@ -65,6 +73,7 @@ def variables(choices: Choices, environment: Mapping[str, str]) -> dict[str, str
         raise RunError(f"{error}; `palmette settings` explains each") from None
     _check_algorithms(result)
     _make_paths_absolute(result)
+    _make_folder(result)
     _check_topology(result)
     _check_table(result)
     return result
@@ -110,6 +119,21 @@ def _make_paths_absolute(values: dict[str, str]) -> None:
         if setting.name in WRITTEN and not path.parent.is_dir():
             raise RunError(f"{setting.name}={value}: the folder {path.parent} isn't there; make it first")
         values[setting.name] = str(path)
+
+
+def _make_folder(values: Mapping[str, str]) -> None:
+    """Make the folder that calls are recorded in; one that holds a recording would get another one's processes."""
+    for name in RECORDED:
+        value = values.get(name)
+        if value is None:
+            continue
+        path = Path(value)
+        try:
+            path.mkdir(exist_ok=True)
+        except OSError as error:
+            raise RunError(f"{name}={value}: {error.strerror}; give a folder that can be made") from None
+        if next(path.glob("*.palmette"), None) is not None:
+            raise RunError(f"{name}={value}: it holds a recording already; give another folder, or remove it first")
 
 
 def _check_topology(values: Mapping[str, str]) -> None:

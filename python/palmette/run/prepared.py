@@ -18,10 +18,12 @@ from palmette.mpi.abi import (
     fits_launcher,
     matrix_library,
     preload_library,
+    record_library,
 )
 from palmette.mpi.errors import RunError
 from palmette.mpi.launch import LauncherKind, identify
 from palmette.mpi.program import check_privileges, find_program, linked_behind, linked_itself
+from palmette.run.choices import RECORDED
 from palmette.run.command_line import CommandLine, Part, ProgramsInFileError, read_command_line
 from palmette.run.jobs import undecided
 from palmette.run.launcher_options import LauncherOptions
@@ -119,10 +121,12 @@ class _Found(NamedTuple):
 
 
 def _preloads(abis: Sequence[Abi], variables: Mapping[str, str], libraries: Path) -> tuple[Path, ...]:
-    """Return our libraries for these ABIs: those that count messages go first, to see the program's own calls."""
+    """Return our libraries for these ABIs: those that record calls or count messages see the program's own first."""
     preloads = tuple(preload_library(abi, libraries) for abi in abis)
+    records = any(variables.get(name) for name in RECORDED)
+    recording = tuple(record_library(abi, libraries) for abi in abis) if records else ()
     counting = tuple(matrix_library(abi, libraries) for abi in abis) if variables.get("PALMETTE_MATRIX") else ()
-    return (*counting, *preloads)
+    return (*recording, *counting, *preloads)
 
 
 def _launcher(word: str, environment: Mapping[str, str], warnings: list[str]) -> tuple[LauncherKind, Path] | None:

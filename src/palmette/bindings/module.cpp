@@ -15,4 +15,5 @@ NB_MODULE(_core, m) {
     palmette::bindings::register_flow(m);
     palmette::bindings::register_select(m);
     palmette::bindings::register_map(m);
+    palmette::bindings::register_trace(m);
 }

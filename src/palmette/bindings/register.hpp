@@ -15,5 +15,6 @@ void register_predict(nanobind::module_& module);
 void register_flow(nanobind::module_& module);
 void register_select(nanobind::module_& module);
 void register_map(nanobind::module_& module);
+void register_trace(nanobind::module_& module);
 
 }  // namespace palmette::bindings

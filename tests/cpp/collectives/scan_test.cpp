@@ -101,7 +101,8 @@ TEST_P(Prefixes, in_groups_are_refused_for_ordered_operations_and_large_jobs) {
         return algorithm_named(GetParam(), "grouped").refuse(job, request, Spec::parse(text));
     };
     EXPECT_THAT(refused(job_on("2leaf:2node:2core"), true, "grouped"), Optional(HasSubstr("isn't commutative")));
-    EXPECT_THAT(refused(job_on("2leaf:100node:2core"), false, "grouped"), Optional(HasSubstr("more than 96 sibling groups")));
+    EXPECT_THAT(refused(job_on("2leaf:100node:2core"), false, "grouped"),
+                Optional(HasSubstr("more than 96 sibling groups")));
     EXPECT_EQ(refused(job_on("2leaf:100node:2core"), false, "grouped:level=leaf"), std::nullopt);
     EXPECT_EQ(refused(job_on("2leaf:96node:2core"), false, "grouped"), std::nullopt);
     EXPECT_THAT(refused(job_on("2leaf:300node:2core"), false, "grouped:level=leaf"),

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from palmette.record.reading import read_job
+from palmette.record.sums import sums_of
 from palmette.run import prepare
 
 from .conftest import PRELOADS, ROOT
@@ -116,3 +118,25 @@ def test_each_message_is_counted_once(mpi: str, binding: str, tmp_path: Path) ->
         for peer in range(3)
         if peer != rank
     ]
+
+
+@pytest.mark.parametrize("binding", ["mpif_h", "use_mpi", "use_mpi_f08"])
+@pytest.mark.parametrize("mpi", ["mpich", "openmpi"])
+def test_each_call_is_recorded_once(mpi: str, binding: str, tmp_path: Path) -> None:
+    program = compiled(mpi, binding, tmp_path, "-g")
+    folder = tmp_path / "recording"
+    folder.mkdir()
+    done = run(mpi, program, {"PALMETTE_PROFILE": str(folder), "PALMETTE_SERVE_AFTER": "0"})
+    assert done.returncode == 0, done.stdout + done.stderr
+    job = read_job(folder)
+    assert [process.recorded.rank for process in job.processes] == [0, 1, 2]
+    for process in job.processes:
+        calls: dict[str, int] = {}
+        for row in process.recorded.aggregates:
+            calls[row.function] = calls.get(row.function, 0) + row.calls
+        for function, number in BLOCKING.items():
+            assert calls[f"MPI_{function.capitalize()}"] == number, (function, calls)
+        for function, number in NONBLOCKING.items():
+            assert calls[f"MPI_I{function}"] == number, (function, calls)
+    places = {str(row.place) for row in sums_of(job).rows}
+    assert any(place.startswith(f"{binding}.F90:") for place in places), places

@@ -1,0 +1,28 @@
+# libpalmette_record_<abi>.so: records every MPI call, for `palmette run --profile` and `--trace`. A library of its own, so
+# that only those who record pay for it.
+file(GLOB _record_sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/record/*.cpp")
+
+function(_palmette_record abi include_dir definitions exports)
+  set(_generated "${PALMETTE_GENERATED_DIR}/${abi}")
+  set(_flags "")
+  foreach(_definition IN LISTS definitions)
+    list(APPEND _flags "-D${_definition}")
+  endforeach()
+  set(_tool "${CMAKE_CURRENT_SOURCE_DIR}/tools/generate_recorder.py")
+  add_custom_command(
+    OUTPUT "${_generated}/palmette/record/functions.hpp" "${_generated}/recorder_wrappers.cpp"
+    COMMAND "${Python_EXECUTABLE}" "${_tool}" "${_generated}" ${abi} "${CMAKE_C_COMPILER}" "-I${include_dir}" ${_flags}
+    DEPENDS "${_tool}" "${CMAKE_CURRENT_SOURCE_DIR}/tools/mpi_prototypes.py"
+            "${CMAKE_CURRENT_SOURCE_DIR}/tools/wrappers_header.py"
+            "${CMAKE_CURRENT_SOURCE_DIR}/tools/generate_fortran.py" "${include_dir}/mpi.h"
+    COMMENT "Wrappers that record calls for the ABI ${abi}"
+    VERBATIM)
+  add_library(palmette_record_${abi} MODULE
+    ${_record_sources} "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/interpose/fortran.cpp"
+    "${_generated}/recorder_wrappers.cpp" "${_generated}/palmette/record/functions.hpp")
+  # Hundreds of functions, each of which is little: optimised for size they take half as long to compile.
+  set_source_files_properties("${_generated}/recorder_wrappers.cpp" PROPERTIES COMPILE_OPTIONS "-O2")
+  target_link_libraries(palmette_record_${abi} PRIVATE palmette_mpi_${abi})
+  add_dependencies(palmette_record_${abi} palmette_symbols_${abi} palmette_generated)
+  _palmette_as_preload(palmette_record_${abi} "${exports}")
+endfunction()

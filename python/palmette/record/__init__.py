@@ -1,0 +1,1 @@
+"""What `palmette run --profile` and `--trace` record: reading it, and who waits for whom."""

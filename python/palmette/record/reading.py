@@ -1,0 +1,87 @@
+"""A recorded job: all processes of all nodes, from the files of one folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from socket import gethostname
+
+from palmette import _core
+
+SUFFIX = ".palmette"
+
+
+class RecordError(ValueError):
+    """A recording that can't be used; the text names the file and what to do."""
+
+
+@dataclass
+class Process:
+    """One process, and the node that it runs on."""
+
+    host: str
+    recorded: _core.RecordedProcess
+    here: bool = False
+    """It ran on this node, since it was last started."""
+
+    @property
+    def name(self) -> str:
+        """The rank, or the process where it isn't known yet."""
+        rank = self.recorded.rank
+        return f"rank {rank}" if rank >= 0 else f"process {self.recorded.pid}"
+
+    @property
+    def state(self) -> str:
+        """begun, running, finalizing, finalized or aborted; killed: it is gone without a word."""
+        name = str(self.recorded.state).rpartition(".")[2]
+        if name in ("finalized", "aborted") or not self.here:
+            return name
+        return name if Path(f"/proc/{self.recorded.pid}").exists() else "killed"
+
+    def communicator(self, index: int) -> _core.RecordedCommunicator | None:
+        """The communicator of that index; None: none, or one that found no place in the table."""
+        known = self.recorded.communicators
+        return known[index] if 0 < index < len(known) else None
+
+
+@dataclass
+class Job:
+    """The processes of a job by rank; those whose rank isn't known yet come last."""
+
+    folder: Path
+    processes: list[Process] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        """Ranks of the job, as its processes have it; 0: unknown."""
+        return max((process.recorded.size for process in self.processes), default=0)
+
+    def missing_ranks(self) -> list[int]:
+        """Ranks of which no file tells: their nodes' files aren't here."""
+        there = {process.recorded.rank for process in self.processes}
+        return [rank for rank in range(self.size) if rank not in there]
+
+
+def read_job(folder: Path, *, with_tables: bool = True) -> Job:
+    """Read all files of a folder. Raises RecordError.
+
+    Cost: a mapping per node, and O(entries) with `with_tables`; O(processes) without.
+    """
+    if not folder.is_dir():
+        raise RecordError(f"{folder}: no such folder; give what `palmette run --profile` or `--trace` got")
+    job = Job(folder)
+    try:
+        boot_id = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        boot_id = ""
+    for path in sorted(folder.glob("*" + SUFFIX)):
+        try:
+            recording = _core.Recording.read(str(path), with_tables)
+        except _core.Error as error:
+            raise RecordError(str(error)) from None
+        here = recording.boot_id == boot_id and recording.host == gethostname()
+        job.processes += [Process(recording.host, process, here) for process in recording.processes]
+    if not job.processes:
+        raise RecordError(f"{folder}: it holds no recording yet; `palmette run --profile {folder}` makes one")
+    job.processes.sort(key=lambda one: (one.recorded.rank < 0, one.recorded.rank, one.recorded.pid))
+    return job

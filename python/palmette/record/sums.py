@@ -1,0 +1,94 @@
+"""Where a job's time in MPI goes: calls summed over ranks, by function and the place that they are called from."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from palmette import _core
+from palmette.record.reading import Job
+from palmette.record.symbols import Place, Resolver
+
+MPI_MODULES = ("libmpi", "libpmpi", "libopen-", "libpalmette_", "libmpi_mpifh", "libmpifort")
+
+
+@dataclass
+class Row:
+    """All calls of one function from one place, by all ranks."""
+
+    function: str
+    place: Place
+    calls: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+    longest_s: float = 0.0
+    by_rank_s: dict[int, float] = field(default_factory=lambda: defaultdict(float))
+
+    @property
+    def ranks(self) -> int:
+        """How many ranks made such a call."""
+        return len(self.by_rank_s)
+
+    @property
+    def slowest(self) -> tuple[int, float]:
+        """The rank that spent most time there, and that time."""
+        rank = max(self.by_rank_s, key=lambda one: self.by_rank_s[one])
+        return rank, self.by_rank_s[rank]
+
+
+@dataclass
+class Sums:
+    """Rows by time, most first, and what they are shares of."""
+
+    rows: list[Row]
+    in_mpi_s: float
+    """Of all ranks together."""
+    ran_s: float
+    """From a process's first moment in the recorder to its last, of all ranks together."""
+    calls: int
+    notes: list[str]
+
+    @property
+    def share(self) -> float:
+        """Of the ranks' time that they were in MPI, 0 to 1."""
+        return self.in_mpi_s / self.ran_s if self.ran_s > 0 else 0.0
+
+
+def sums_of(job: Job) -> Sums:
+    """Sum a job's calls. Cost: O(aggregates of all processes), and a reading of each module on a call path."""
+    resolver = Resolver()
+    resolver.add(frame for process in job.processes for path in process.recorded.paths for frame in path)
+    rows: dict[tuple[str, Place], Row] = {}
+    in_mpi_s = ran_s = 0.0
+    calls = unpathed = unaggregated = 0
+    for process in job.processes:
+        recorded = process.recorded
+        ran_s += max(0, recorded.last_real_ns - recorded.begin_real_ns) * 1e-9
+        unpathed += recorded.unpathed
+        unaggregated += recorded.unaggregated
+        places = [_place(path, resolver) for path in recorded.paths]
+        for one in recorded.aggregates:
+            place = places[one.path] if one.path < len(places) else Place("unknown")
+            row = rows.setdefault((one.function, place), Row(one.function, place))
+            row.calls += one.calls
+            row.bytes += one.bytes
+            row.seconds += one.seconds
+            row.longest_s = max(row.longest_s, one.longest_s)
+            row.by_rank_s[recorded.rank] += one.seconds
+            in_mpi_s += one.seconds
+            calls += one.calls
+    notes = list(resolver.notes)
+    if unpathed:
+        notes.append(f"{unpathed:,} calls from more places than a recording can hold: shown as unknown")
+    if unaggregated:
+        notes.append(f"{unaggregated:,} calls of more kinds than a recording can hold: shown as others")
+    return Sums(sorted(rows.values(), key=lambda row: -row.seconds), in_mpi_s, ran_s, calls, notes)
+
+
+def _place(path: list[_core.RecordedFrame], resolver: Resolver) -> Place:
+    """Return the innermost place of a path outside of MPI libraries: where the program, or a library of it, calls."""
+    for frame in path:
+        name = frame.module.rpartition("/")[2]
+        if not name.startswith(MPI_MODULES):
+            return resolver.places(frame)[0]
+    return Place("unknown")

@@ -1,0 +1,111 @@
+"""Who is in which MPI call, and whom it waits for.
+
+Collectives on a communicator come in the same order on all of its ranks, so the n-th on one rank belongs to the n-th on
+the others: a rank that is in it waits for those that have begun fewer. A receive waits for its sender, a synchronous
+send for its receiver. What a rank waits for inside of a Wait can't be seen without its requests, and isn't said.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from palmette import _core
+from palmette.record.reading import Job, Process
+
+ANY = -2
+RECEIVES = ("MPI_Recv", "MPI_Probe", "MPI_Mprobe", "MPI_Sendrecv", "MPI_Sendrecv_replace")
+SENDS = ("MPI_Send", "MPI_Ssend", "MPI_Rsend", "MPI_Bsend")
+
+
+@dataclass
+class Open:
+    """A call that a process is in."""
+
+    process: Process
+    call: _core.OpenCall
+    since_s: float
+    waits_for: list[str] = field(default_factory=list)
+    """Names of processes, as far as they can be told."""
+
+
+@dataclass
+class Collective:
+    """A collective that some ranks of its communicator are in and others haven't come to."""
+
+    function: str
+    communicator: _core.RecordedCommunicator
+    instance: int
+    inside: list[Open]
+    missing: list[Process]
+    """Those that have begun fewer collectives there."""
+    unknown: int
+    """Ranks of the communicator of which nothing is known."""
+
+    @property
+    def since_s(self) -> float:
+        """For how long the first of them has been in it."""
+        return max(one.since_s for one in self.inside)
+
+
+@dataclass
+class State:
+    """A job at one instant."""
+
+    job: Job
+    open: list[Open]
+    collectives: list[Collective]
+
+
+def state_of(job: Job, now_ns: int) -> State:
+    """Return who is in which call at `now_ns` of CLOCK_REALTIME. Cost: O(processes x communicators)."""
+    calls = [
+        Open(process, call, max(0.0, (now_ns - call.begin_real_ns) * 1e-9))
+        for process in job.processes
+        for call in process.recorded.open
+        if process.recorded.state != _core.RecordState.finalized
+    ]
+    members: dict[int, dict[int, Process]] = defaultdict(dict)
+    for process in job.processes:
+        for communicator in process.recorded.communicators[1:]:
+            members[communicator.id][communicator.rank] = process
+    waiting: dict[tuple[int, int], list[Open]] = defaultdict(list)
+    for one in calls:
+        where = one.process.communicator(one.call.communicator)
+        if where is None:
+            continue
+        if one.call.instance:
+            waiting[where.id, one.call.instance].append(one)
+        elif one.call.function.removesuffix("_c") in RECEIVES + SENDS:
+            one.waits_for = _peer(one, members[where.id])
+    collectives = [_collective(inside, members) for inside in waiting.values()]
+    for found in collectives:
+        for one in found.inside:
+            one.waits_for = [process.name for process in found.missing]
+    collectives.sort(key=lambda found: -found.since_s)
+    return State(job, sorted(calls, key=lambda one: -one.since_s), collectives)
+
+
+def _peer(one: Open, members: dict[int, Process]) -> list[str]:
+    if one.call.peer == ANY:
+        return ["any rank"]
+    if one.call.peer < 0:
+        return []
+    process = members.get(one.call.peer)
+    return [process.name if process else f"rank {one.call.peer} of its communicator"]
+
+
+def _collective(inside: list[Open], members: dict[int, dict[int, Process]]) -> Collective:
+    first = inside[0]
+    communicator = first.process.communicator(first.call.communicator)
+    assert communicator is not None
+    there = members[communicator.id]
+    missing = []
+    for process in there.values():
+        own = next(one for one in process.recorded.communicators[1:] if one.id == communicator.id)
+        if own.collectives < first.call.instance:
+            missing.append(process)
+    missing.sort(key=lambda process: process.recorded.rank)
+    return Collective(
+        first.call.function, communicator, first.call.instance, inside, missing, communicator.size - len(there)
+    )

@@ -1,0 +1,166 @@
+// The file that the processes of one node record into: docs/guide/record.md. Written through shared mappings,
+// so that what it holds is readable at every instant, however a process ends.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace palmette::trace {
+
+inline constexpr std::array<char, 8> file_magic{'P', 'A', 'L', 'M', 'R', 'E', 'C', '\0'};
+inline constexpr std::uint32_t format_version = 1;
+inline constexpr std::size_t page_bytes = 4096;
+
+/// A counter that one thread writes, or several, while other processes read it.
+template <class Value>
+using Shared = std::atomic<Value>;
+
+/// At the beginning of the file. Sections follow one after the other, one for each process.
+struct FileHeader {
+    std::array<char, 8> magic;
+    std::uint32_t version;
+    std::uint32_t header_bytes;  ///< where the first section begins
+    Shared<std::uint64_t> end;   ///< where the next section begins; changed under flock
+    std::array<char, 256> host;
+    std::array<char, 64> boot_id;  ///< tells a node that was restarted from itself: clocks begin anew
+};
+
+enum class State : std::uint32_t {
+    begun,       ///< before MPI_Init, or in it
+    running,     ///< between MPI_Init and MPI_Finalize
+    finalizing,  ///< in MPI_Finalize
+    finalized,
+    aborted  ///< called MPI_Abort
+};
+
+/// A pair of readings of the clock that times calls and of CLOCK_REALTIME: two of them convert one to the other.
+struct ClockPair {
+    Shared<std::uint64_t> ticks;
+    Shared<std::int64_t> real_ns;
+};
+
+/// Where a table of a section lies, in bytes from the section's beginning.
+struct Table {
+    std::uint64_t offset;
+    std::uint32_t capacity;       ///< entries
+    Shared<std::uint32_t> count;  ///< entries in use; of hash tables as well, which have holes
+};
+
+/// At the beginning of a section: one process.
+struct SectionHeader {
+    std::array<char, 8> magic;
+    std::uint64_t bytes;  ///< of the section
+    std::int32_t pid;
+    Shared<std::int32_t> rank;  ///< in MPI_COMM_WORLD; -1 before it is known
+    Shared<std::int32_t> size;
+    Shared<State> state;
+    std::uint32_t ticks_are_tsc;  ///< 1: the processor's time-stamp counter; 0: nanoseconds of CLOCK_MONOTONIC
+    std::uint32_t records_calls;  ///< 1: a ring of records (--trace); 0: aggregates alone (--profile)
+    ClockPair first, last;
+    Table functions;                           ///< FunctionName
+    Table communicators;                       ///< CommunicatorEntry
+    Table aggregates;                          ///< Aggregate, a hash table
+    Table paths;                               ///< PathEntry
+    Table frames;                              ///< Frame
+    Table modules;                             ///< ModuleEntry
+    Table threads;                             ///< ThreadEntry
+    Table ring;                                ///< Record, shared out among threads
+    Shared<std::uint64_t> unpathed_calls;      ///< calls whose path found no place in the tables
+    Shared<std::uint64_t> unaggregated_calls;  ///< calls whose aggregate found none: counted in entry 0
+    Shared<std::uint64_t> unwound_calls;       ///< call paths that were not in the cache
+    Shared<std::uint64_t> unwinding_ticks;     ///< time for that, which is in no call's time
+    std::array<char, 512> executable;
+};
+
+struct FunctionName {
+    std::array<char, 48> name;
+};
+
+/// Names a communicator alike on all of its ranks: the parent's id and the order of creation, hashed.
+struct CommunicatorEntry {
+    std::uint64_t id;
+    std::int32_t rank;
+    std::int32_t size;
+    Shared<std::uint64_t> collectives;  ///< begun on it by this rank, so that instances can be matched
+};
+
+inline constexpr std::size_t histogram_bins = 28;
+
+/// All calls of one (function, call path, communicator, size class). Bin i counts calls of 2^i to 2^(i+1) ticks / 16.
+struct Aggregate {
+    Shared<std::uint64_t> key;  ///< 0: unused; else path << 32 | communicator << 16 | size class << 10 | function, + 1
+    Shared<std::uint64_t> calls;
+    Shared<std::uint64_t> bytes;
+    Shared<std::uint64_t> ticks;
+    Shared<std::uint64_t> longest_ticks;
+    std::array<Shared<std::uint32_t>, histogram_bins> histogram;
+    std::array<char, 8> unused;
+};
+static_assert(sizeof(Aggregate) == 160);
+
+/// Frames of a call path, innermost first.
+struct PathEntry {
+    std::uint32_t first_frame;
+    std::uint32_t frame_count;
+};
+
+/// An address in a module: where it returns to, minus 1 where a line is looked up.
+struct Frame {
+    std::uint32_t module;
+    std::uint32_t unused;
+    std::uint64_t offset;  ///< from the module's lowest address, as its program headers number it
+};
+
+struct ModuleEntry {
+    std::uint64_t base;  ///< where it is loaded, to subtract
+    std::uint32_t build_id_bytes;
+    std::array<unsigned char, 20> build_id;
+    std::array<char, 480> path;
+};
+
+/// A call that has begun and not ended; ticks is 0 when there is none.
+struct OpenCall {
+    Shared<std::uint64_t> ticks;
+    Shared<std::uint32_t> path;
+    Shared<std::uint16_t> function;
+    Shared<std::uint16_t> communicator;
+    Shared<std::uint64_t> bytes;
+    Shared<std::int32_t> peer;  ///< rank in the communicator; -1: none, -2: any
+    Shared<std::int32_t> tag;
+    Shared<std::uint64_t> instance;  ///< of a collective: how many came before it on the communicator
+};
+
+struct ThreadEntry {
+    std::int64_t thread_id;
+    std::uint32_t ring_first, ring_capacity;  ///< its part of the ring
+    Shared<std::uint64_t> recorded;           ///< records written, those that were overwritten included
+    OpenCall open;
+    std::array<char, 64> unused;
+};
+static_assert(sizeof(ThreadEntry) == 128);
+
+/// One call that has ended. `duration`: 27 bits shifted left by the upper 5 bits.
+struct Record {
+    std::uint64_t begin_ticks;
+    std::uint32_t duration;
+    std::uint16_t function;
+    std::uint16_t communicator;
+    std::uint32_t path;
+    std::int32_t tag;              ///< of a collective: the lower 31 bits of its instance
+    std::uint64_t bytes_and_peer;  ///< bytes << 24 | rank in the communicator, no_peer or any_peer
+};
+static_assert(sizeof(Record) == 32);
+inline constexpr std::uint32_t no_peer = 0xFFFFFF, any_peer = 0xFFFFFE;
+
+inline std::uint32_t packed_duration(std::uint64_t ticks) {
+    std::uint32_t shift = 0;
+    while ((ticks >> shift) >= (std::uint64_t{1} << 27)) ++shift;
+    return shift << 27 | static_cast<std::uint32_t>(ticks >> shift);
+}
+inline std::uint64_t unpacked_duration(std::uint32_t packed) {
+    return static_cast<std::uint64_t>(packed & 0x7FFFFFFU) << (packed >> 27);
+}
+
+}  // namespace palmette::trace

@@ -1,0 +1,222 @@
+#include "palmette/trace/recording.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include "palmette/base/error.hpp"
+
+namespace palmette::trace {
+namespace {
+
+using base::fail;
+
+/// A file mapped for reading. Others may still write to it.
+class Mapping {
+  public:
+    explicit Mapping(const std::string& path) {
+        const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+        if (file < 0) fail(path, ": ", std::strerror(errno));
+        struct stat status{};
+        if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode) ||
+            status.st_size < static_cast<off_t>(sizeof(FileHeader))) {
+            ::close(file);
+            fail(path, ": this is no recording of `palmette run --profile` or `--trace`");
+        }
+        bytes_ = static_cast<std::uint64_t>(status.st_size);
+        memory_ = mmap(nullptr, bytes_, PROT_READ, MAP_SHARED, file, 0);
+        const int error = errno;
+        ::close(file);
+        if (memory_ == MAP_FAILED) fail(path, ": ", std::strerror(error));
+    }
+    Mapping(const Mapping&) = delete;
+    Mapping& operator=(const Mapping&) = delete;
+    ~Mapping() { munmap(memory_, bytes_); }
+
+    std::uint64_t bytes() const { return bytes_; }
+    const char* at(std::uint64_t offset) const { return static_cast<const char*>(memory_) + offset; }
+
+  private:
+    void* memory_ = nullptr;
+    std::uint64_t bytes_ = 0;
+};
+
+template <std::size_t size>
+std::string text_of(const std::array<char, size>& text) {
+    return {text.data(), strnlen(text.data(), size)};
+}
+
+class SectionReader {
+  public:
+    SectionReader(const char* base, std::uint64_t bytes, std::string where)
+        : base_(base), bytes_(bytes), where_(std::move(where)), header_(*reinterpret_cast<const SectionHeader*>(base)) {
+        functions_ = {entries<FunctionName>(header_.functions), used(header_.functions)};
+    }
+
+    ProcessInfo read(bool with_tables) {
+        ProcessInfo out;
+        out.pid = header_.pid;
+        out.rank = header_.rank.load(std::memory_order_acquire);
+        out.size = header_.size.load(std::memory_order_relaxed);
+        out.state = header_.state.load(std::memory_order_acquire);
+        out.executable = text_of(header_.executable);
+        out.records_calls = header_.records_calls != 0;
+        read_clock(out);
+        out.unaggregated = header_.unaggregated_calls.load();
+        out.unpathed = header_.unpathed_calls.load();
+        out.unwound = header_.unwound_calls.load();
+        out.unwinding_s = static_cast<double>(header_.unwinding_ticks.load()) * out.tick_s;
+        const auto* const communicators = entries<CommunicatorEntry>(header_.communicators);
+        for (std::uint32_t i = 0; i < used(header_.communicators); ++i)
+            out.communicators.push_back({communicators[i].id, communicators[i].rank, communicators[i].size,
+                                         communicators[i].collectives.load(std::memory_order_relaxed)});
+        read_threads(out);
+        if (with_tables) {
+            read_aggregates(out);
+            read_paths(out);
+        }
+        return out;
+    }
+
+  private:
+    template <class Entry>
+    const Entry* entries(const Table& table) const {
+        const std::uint64_t bytes = static_cast<std::uint64_t>(table.capacity) * sizeof(Entry);
+        if (table.offset % alignof(Entry) != 0 || table.offset < sizeof(SectionHeader) || table.offset > bytes_ ||
+            bytes > bytes_ - table.offset)
+            fail(where_, ": a table lies outside of its section; the file is damaged");
+        return reinterpret_cast<const Entry*>(base_ + table.offset);
+    }
+    static std::uint32_t used(const Table& table) {
+        return std::min(table.count.load(std::memory_order_acquire), table.capacity);
+    }
+    std::string function(std::uint32_t number) const {
+        return number < functions_.second ? text_of(functions_.first[number].name) : "unknown";
+    }
+
+    void read_clock(ProcessInfo& out) const {
+        const std::uint64_t first = header_.first.ticks.load();
+        const std::uint64_t last = header_.last.ticks.load();
+        out.begin_real_ns = header_.first.real_ns.load();
+        out.last_real_ns = header_.last.real_ns.load(std::memory_order_acquire);
+        out.tick_s = 1e-9;
+        if (header_.ticks_are_tsc != 0 && last > first && out.last_real_ns > out.begin_real_ns)
+            out.tick_s =
+                static_cast<double>(out.last_real_ns - out.begin_real_ns) * 1e-9 / static_cast<double>(last - first);
+    }
+
+    void read_threads(ProcessInfo& out) const {
+        const auto* const threads = entries<ThreadEntry>(header_.threads);
+        const std::uint64_t first = header_.first.ticks.load();
+        for (std::uint32_t i = 0; i < used(header_.threads); ++i) {
+            const ThreadEntry& thread = threads[i];
+            const std::uint64_t recorded = thread.recorded.load(std::memory_order_acquire);
+            out.calls += recorded;
+            if (out.records_calls && recorded > thread.ring_capacity) out.dropped += recorded - thread.ring_capacity;
+            const std::uint64_t ticks = thread.open.ticks.load(std::memory_order_acquire);
+            if (ticks == 0) continue;
+            OpenCallInfo call;
+            call.thread_id = thread.thread_id;
+            call.function = function(thread.open.function.load(std::memory_order_relaxed));
+            call.path = thread.open.path.load(std::memory_order_relaxed);
+            call.communicator = thread.open.communicator.load(std::memory_order_relaxed);
+            call.bytes = thread.open.bytes.load(std::memory_order_relaxed);
+            call.peer = thread.open.peer.load(std::memory_order_relaxed);
+            call.tag = thread.open.tag.load(std::memory_order_relaxed);
+            call.instance = thread.open.instance.load(std::memory_order_relaxed);
+            call.begin_real_ns =
+                out.begin_real_ns + static_cast<std::int64_t>(static_cast<double>(ticks - first) * out.tick_s * 1e9);
+            // It may have ended meanwhile, and another one begun.
+            if (thread.open.ticks.load(std::memory_order_acquire) == ticks) out.open.push_back(std::move(call));
+        }
+    }
+
+    void read_aggregates(ProcessInfo& out) const {
+        const auto* const aggregates = entries<Aggregate>(header_.aggregates);
+        for (std::uint32_t i = 0; i < header_.aggregates.capacity; ++i) {
+            const Aggregate& from = aggregates[i];
+            AggregateInfo sum;
+            sum.calls = from.calls.load(std::memory_order_relaxed);
+            if (sum.calls == 0) continue;
+            const std::uint64_t key = from.key.load(std::memory_order_relaxed) - 1;
+            if (i > 0) {
+                sum.function = function(static_cast<std::uint32_t>(key & 0x3FF));
+                sum.communicator = static_cast<std::uint16_t>(key >> 16U & 0xFFFF);
+                sum.path = static_cast<std::uint32_t>(key >> 32U);
+            } else {
+                sum.function = "others";
+            }
+            sum.bytes = from.bytes.load(std::memory_order_relaxed);
+            sum.seconds = static_cast<double>(from.ticks.load(std::memory_order_relaxed)) * out.tick_s;
+            sum.longest_s = static_cast<double>(from.longest_ticks.load(std::memory_order_relaxed)) * out.tick_s;
+            for (std::size_t b = 0; b < histogram_bins; ++b)
+                sum.histogram[b] = from.histogram[b].load(std::memory_order_relaxed);
+            out.aggregates.push_back(std::move(sum));
+        }
+    }
+
+    void read_paths(ProcessInfo& out) const {
+        const auto* const paths = entries<PathEntry>(header_.paths);
+        const auto* const frames = entries<Frame>(header_.frames);
+        const auto* const modules = entries<ModuleEntry>(header_.modules);
+        const std::uint32_t frame_count = used(header_.frames);
+        const std::uint32_t module_count = used(header_.modules);
+        for (std::uint32_t i = 0; i < used(header_.paths); ++i) {
+            std::vector<FrameInfo>& path = out.paths.emplace_back();
+            for (std::uint32_t f = 0; f < paths[i].frame_count; ++f) {
+                const std::uint64_t at = static_cast<std::uint64_t>(paths[i].first_frame) + f;
+                if (at >= frame_count) break;
+                FrameInfo frame;
+                frame.offset = frames[at].offset;
+                if (frames[at].module != 0 && frames[at].module < module_count) {
+                    const ModuleEntry& module = modules[frames[at].module];
+                    frame.module = text_of(module.path);
+                    constexpr const char* digits = "0123456789abcdef";
+                    for (std::uint32_t b = 0; b < std::min<std::uint32_t>(module.build_id_bytes, 20); ++b) {
+                        frame.build_id += digits[module.build_id[b] >> 4U];
+                        frame.build_id += digits[module.build_id[b] & 15U];
+                    }
+                }
+                path.push_back(std::move(frame));
+            }
+        }
+    }
+
+    const char* base_;
+    std::uint64_t bytes_;
+    std::string where_;
+    const SectionHeader& header_;
+    std::pair<const FunctionName*, std::uint32_t> functions_;
+};
+
+}  // namespace
+
+Recording Recording::read(const std::string& path, bool with_tables) {
+    const Mapping file(path);
+    const auto& header = *reinterpret_cast<const FileHeader*>(file.at(0));
+    if (header.magic != file_magic) fail(path, ": this is no recording of `palmette run --profile` or `--trace`");
+    if (header.version != format_version)
+        fail(path, ": version ", header.version, " of the format; this palmette reads version ", format_version);
+    Recording out;
+    out.host = text_of(header.host);
+    out.boot_id = text_of(header.boot_id);
+    const std::uint64_t end = std::min(header.end.load(std::memory_order_acquire), file.bytes());
+    for (std::uint64_t at = header.header_bytes; at + sizeof(SectionHeader) <= end;) {
+        const auto& section = *reinterpret_cast<const SectionHeader*>(file.at(at));
+        if (section.bytes < sizeof(SectionHeader) || section.bytes > end - at || section.bytes % page_bytes != 0)
+            fail(path, ": the section at ", at, " is longer than the file; the file is damaged");
+        // Without it, a process has claimed its section and not begun to write it.
+        if (section.magic == file_magic)
+            out.processes.push_back(SectionReader(file.at(at), section.bytes, path).read(with_tables));
+        at += section.bytes;
+    }
+    return out;
+}
+
+}  // namespace palmette::trace

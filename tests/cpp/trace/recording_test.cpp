@@ -1,0 +1,154 @@
+#include "palmette/trace/recording.hpp"
+
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <random>
+#include <vector>
+
+#include "palmette/base/error.hpp"
+#include "support/errors.hpp"
+
+namespace palmette::trace {
+namespace {
+
+using test::error_of;
+using testing::HasSubstr;
+
+/// A file with one process: one communicator, one sum, one path of one frame, one open call.
+class Recorded {
+  public:
+    Recorded() : bytes_(page_bytes * 12, 0) {
+        auto& file = *new (bytes_.data()) FileHeader{};
+        file.magic = file_magic;
+        file.version = format_version;
+        file.header_bytes = page_bytes;
+        file.end.store(bytes_.size());
+        std::strcpy(file.host.data(), "node7");
+        auto& section = *new (bytes_.data() + page_bytes) SectionHeader{};
+        section.magic = file_magic;
+        section.bytes = bytes_.size() - page_bytes;
+        section.pid = 4711;
+        section.rank.store(3);
+        section.size.store(8);
+        section.state.store(State::running);
+        section.first.ticks.store(1000);
+        section.first.real_ns.store(5'000'000'000);
+        section.last.ticks.store(3000);
+        section.last.real_ns.store(5'000'001'000);
+        section.ticks_are_tsc = 1;  // half a nanosecond each
+        std::uint64_t page = 1;
+        const auto place = [&](Table& table, std::uint32_t capacity, std::uint32_t count) {
+            table.offset = page_bytes * page++;
+            table.capacity = capacity;
+            table.count.store(count);
+            return bytes_.data() + page_bytes + table.offset;
+        };
+        auto* names = reinterpret_cast<FunctionName*>(place(section.functions, 4, 2));
+        std::strcpy(names[0].name.data(), "MPI_Bcast");
+        std::strcpy(names[1].name.data(), "MPI_Recv");
+        auto* communicators = reinterpret_cast<CommunicatorEntry*>(place(section.communicators, 8, 2));
+        communicators[1].id = 1;
+        communicators[1].rank = 3;
+        communicators[1].size = 8;
+        auto* sums = reinterpret_cast<Aggregate*>(place(section.aggregates, 8, 1));
+        sums[5].key.store((std::uint64_t{1} << 32 | 1U << 16 | 4U << 10 | 0U) + 1);
+        sums[5].calls.store(10);
+        sums[5].bytes.store(80);
+        sums[5].ticks.store(2000);
+        auto* paths = reinterpret_cast<PathEntry*>(place(section.paths, 8, 2));
+        paths[1] = {0, 1};
+        auto* frames = reinterpret_cast<Frame*>(place(section.frames, 8, 1));
+        frames[0] = {1, 0, 0x1234};
+        auto* modules = reinterpret_cast<ModuleEntry*>(place(section.modules, 2, 2));
+        std::strcpy(modules[1].path.data(), "/bin/app");
+        modules[1].build_id_bytes = 2;
+        modules[1].build_id = {0xab, 0x0c};
+        auto* threads = reinterpret_cast<ThreadEntry*>(place(section.threads, 4, 1));
+        threads[0].recorded.store(10);
+        threads[0].open.ticks.store(2000);
+        threads[0].open.function.store(1);
+        threads[0].open.communicator.store(1);
+        threads[0].open.peer.store(2);
+        place(section.ring, 0, 0);
+    }
+
+    std::vector<char>& bytes() { return bytes_; }
+
+    std::string write() const {
+        std::string path = testing::TempDir() + "/recording-" + std::to_string(getpid()) + ".palmette";
+        std::ofstream(path, std::ios::binary).write(bytes_.data(), static_cast<std::streamsize>(bytes_.size()));
+        return path;
+    }
+
+  private:
+    std::vector<char> bytes_;
+};
+
+TEST(Recording, is_read_while_its_process_runs) {
+    const Recording found = Recording::read(Recorded().write(), true);
+    EXPECT_EQ(found.host, "node7");
+    ASSERT_EQ(found.processes.size(), 1U);
+    const ProcessInfo& process = found.processes[0];
+    EXPECT_EQ(process.pid, 4711);
+    EXPECT_EQ(process.rank, 3);
+    EXPECT_DOUBLE_EQ(process.tick_s, 0.5e-9);
+    ASSERT_EQ(process.aggregates.size(), 1U);
+    EXPECT_EQ(process.aggregates[0].function, "MPI_Bcast");
+    EXPECT_EQ(process.aggregates[0].calls, 10U);
+    EXPECT_EQ(process.aggregates[0].bytes, 80U);
+    EXPECT_DOUBLE_EQ(process.aggregates[0].seconds, 1e-6);
+    ASSERT_EQ(process.paths.size(), 2U);
+    ASSERT_EQ(process.paths[1].size(), 1U);
+    EXPECT_EQ(process.paths[1][0].module, "/bin/app");
+    EXPECT_EQ(process.paths[1][0].build_id, "ab0c");
+    EXPECT_EQ(process.paths[1][0].offset, 0x1234U);
+    ASSERT_EQ(process.open.size(), 1U);
+    EXPECT_EQ(process.open[0].function, "MPI_Recv");
+    EXPECT_EQ(process.open[0].peer, 2);
+    EXPECT_EQ(process.open[0].begin_real_ns, 5'000'000'500);
+}
+
+TEST(Recording, passes_over_a_process_that_died_before_it_wrote) {
+    Recorded recorded;
+    std::memset(recorded.bytes().data() + page_bytes, 0, sizeof(SectionHeader::magic));
+    EXPECT_TRUE(Recording::read(recorded.write(), true).processes.empty());
+}
+
+TEST(Recording, says_what_is_no_recording) {
+    const std::string missing = testing::TempDir() + "/nowhere.palmette";
+    EXPECT_THAT(error_of([&] { Recording::read(missing, true); }), HasSubstr("No such file"));
+    Recorded recorded;
+    recorded.bytes()[0] = 'X';
+    EXPECT_THAT(error_of([&] { Recording::read(recorded.write(), true); }), HasSubstr("is no recording"));
+    Recorded newer;
+    reinterpret_cast<FileHeader*>(newer.bytes().data())->version = 99;
+    EXPECT_THAT(error_of([&] { Recording::read(newer.write(), true); }), HasSubstr("version 99"));
+}
+
+TEST(Recording, of_damaged_files_is_refused_or_read_and_never_leaves_the_file) {
+    std::mt19937 random(41);
+    int refused = 0;
+    for (int i = 0; i < 3000; ++i) {
+        Recorded recorded;
+        for (int changes = 0; changes < 4; ++changes) {
+            const std::size_t at = random() % (2 * page_bytes);
+            recorded.bytes()[at] = static_cast<char>(random());
+        }
+        if (i % 10 == 0) recorded.bytes().resize(random() % recorded.bytes().size());
+        const std::string path = recorded.write();
+        try {
+            (void)Recording::read(path, true);
+        } catch (const base::Error&) {
+            ++refused;
+        }
+    }
+    EXPECT_GT(refused, 200);
+    EXPECT_LT(refused, 2900);
+}
+
+}  // namespace
+}  // namespace palmette::trace

@@ -1,0 +1,284 @@
+"""Write the wrappers of the recording library from the prototypes in an MPI's mpi.h.
+
+Usage: generate_recorder.py DIRECTORY ABI COMPILER [-I... -D...]
+
+Every function of mpi.h that returns an int and that a program calls gets a wrapper, in C and, where the MPI's Fortran
+layer bypasses the C functions (generate_fortran.py), in Fortran. Communicator, peer, tag and payload of a call follow
+from the names and types of its parameters, which the standard fixes. Writes DIRECTORY/palmette/record/functions.hpp
+and DIRECTORY/recorder_wrappers.cpp.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+from generate_fortran import fortran_names
+from mpi_prototypes import Prototype, declared_functions, preprocessed_mpi_h
+from wrappers_header import finder
+
+NOT_CALLS = re.compile(
+    r"MPI_(?:T_.*|Pcontrol|.*_(?:f2c|c2f|f082c|c2f08|f2f08|f082f)|.*(?:NULL|DUP|CONVERSION).*_FN.*|NULL_.*|DUP_FN|.*_fromint|.*_toint)"
+)
+"""Tools' interface, variable arguments, conversions between languages, predefined callbacks."""
+HOOKS = {
+    "MPI_Init": "start",
+    "MPI_Init_thread": "start",
+    "MPI_Finalize": "finalize",
+    "MPI_Abort": "abort",
+    "MPI_Comm_free": "free",
+    "MPI_Comm_disconnect": "free",
+}
+"""What is done around the call."""
+COLLECTIVES = re.compile(
+    r"MPI_(?:I?(?:bcast|gatherv?|scatterv?|allgatherv?|alltoall[vw]?|all_?reduce|reduce|reduce_scatter(?:_block)?|scan|exscan|barrier"
+    r"|neighbor_allgatherv?|neighbor_alltoall[vw]?))(?:_init)?(?:_c)?",
+    re.IGNORECASE,
+)
+
+
+def functions(text: str) -> list[str]:
+    """Return the names of all functions of a preprocessed mpi.h that get a wrapper, sorted."""
+    found = set(re.findall(r"\bint\s+(MPI_[A-Z][A-Za-z0-9_]*)\s*\(", text))
+    return sorted(name for name in found if not NOT_CALLS.fullmatch(name))
+
+
+def _first(prototype: Prototype, names: tuple[str, ...], kinds: tuple[str, ...]) -> str | None:
+    """Return the first of `names` that the function has as a parameter of one of the types."""
+    have = {p.name: p.type for p in prototype.parameters}
+    return next((name for name in names if have.get(name) in kinds), None)
+
+
+def described(p: Prototype) -> list[str]:
+    """Return the statements that say what a call is about."""
+    lines = []
+    comm = next((q.name for q in p.parameters if q.type == "MPI_Comm"), None)
+    if comm:
+        lines.append(f"call.on({comm});")
+    peer = _first(p, ("dest", "source", "target_rank"), ("int",))
+    tag = _first(p, ("tag", "sendtag"), ("int",))
+    if peer and not COLLECTIVES.fullmatch(p.name):
+        lines.append(f"call.with(peer_of({peer}), {tag or 0});")
+    lines += _payload(p)
+    if COLLECTIVES.fullmatch(p.name):
+        lines.append("call.collective();")
+    return lines
+
+
+SIDES = (
+    ("sendcount", "sendtype", "sendbuf"),
+    ("recvcount", "recvtype", "recvbuf"),
+    ("origin_count", "origin_datatype", None),
+    ("count", "datatype", None),
+    ("recvcount", "datatype", None),
+)
+"""Count, type, and the buffer that may be MPI_IN_PLACE: then the other side counts."""
+
+
+def _payload(p: Prototype) -> list[str]:
+    """Return the statements that count a call's payload: what this rank sends; of a scatter what it receives."""
+    have = {q.name: q.type for q in p.parameters}
+    sides = [
+        side for side in SIDES if have.get(side[0]) in ("int", "MPI_Count") and have.get(side[1]) == "MPI_Datatype"
+    ]
+    if "scatter" in p.name.lower():
+        sides.sort(key=lambda side: side[0] != "recvcount")
+    # On an inter-communicator some ranks' arguments mean nothing.
+    rooted = "if (is_rank(root)) " if have.get("root") == "int" else ""
+    if sides:
+        count, kind, buffer = sides[0]
+        line = f"call.bytes({count}, {kind});"
+        if buffer in have:
+            other = f"call.bytes({sides[1][0]}, {sides[1][1]});" if len(sides) > 1 else ""
+            line = f"if ({buffer} != MPI_IN_PLACE) {line}" + (f" else {other}" if other else "")
+            line = f"{rooted}{{ {line} }}" if rooted else line
+        return [line if buffer in have else rooted + line]
+    for counts, kind in (("sendcounts", "sendtype"), ("recvcounts", "datatype")):
+        if have.get(counts, "").startswith("const") and have.get(kind) == "MPI_Datatype" and "eighbor" not in p.name:
+            in_place = "if (sendbuf != MPI_IN_PLACE) " if counts == "sendcounts" and "sendbuf" in have else ""
+            return [f"{in_place}call.bytes_of_list({counts}, {kind}, comm);"]
+    return []
+
+
+def around(p: Prototype) -> tuple[str, str]:
+    """Return what stands before the call and after it."""
+    hook = HOOKS.get(p.name)
+    if hook == "start":
+        return "    Recorder::start();\n", "    if (code == MPI_SUCCESS) know_world();\n"
+    if hook == "finalize":
+        return "    finalizing();\n", "    finalized();\n"
+    if hook == "abort":
+        return "    aborting();\n", ""
+    if hook == "free":
+        return f"    if ({p.parameters[0].name}) forget(*{p.parameters[0].name});\n", ""
+    new = [q.name for q in p.parameters if q.type == "MPI_Comm*"]
+    if len(new) == 1 and "keyval" not in p.name and "get_parent" not in p.name:
+        parent = next((q.name for q in p.parameters if q.type == "MPI_Comm"), "MPI_COMM_NULL")
+        return "", f"    if (code == MPI_SUCCESS && {new[0]}) made({parent}, *{new[0]});\n"
+    return "", ""
+
+
+def wrapper(p: Prototype, number: int) -> str:
+    """Return the exported function of C and what finds the next one."""
+    words = ", ".join(f"Word w{i}" for i in range(len(p.parameters)))
+    passed = ", ".join(f"w{i}" for i in range(len(p.parameters)))
+    typed = "".join(
+        f"    [[maybe_unused]] const auto {q.name} = argument<{q.type}>(w{i});\n" for i, q in enumerate(p.parameters)
+    )
+    before, after = around(p)
+    lines = "".join(f"        {line}\n" for line in described(p))
+    return f"""\
+namespace palmette::record {{
+namespace next {{
+int find_{p.name}({p.declared});
+inline constinit interpose::Next<int (*)({p.declared})> {p.name}{{&find_{p.name}}};
+}}  // namespace next
+{finder(p)}}}  // namespace palmette::record
+extern "C" __attribute__((visibility("default"))) int entry_{p.name}({words}) __asm__("{p.name}");
+int entry_{p.name}({words}) {{
+    using namespace palmette;
+    using namespace palmette::record;
+    using interpose::argument;
+    if (!mpi::is_ours(__builtin_return_address(0))) [[unlikely]] {{
+        static constinit interpose::PassOn pass_on{{"{p.name}"}};
+        return pass_on({passed});
+    }}
+{typed}{before}    int code = MPI_SUCCESS;
+    {{
+        Call call({number}, __builtin_return_address(0), __builtin_frame_address(0));
+        if (call) {{
+{lines.replace("        ", "            ")}            call.begin();
+        }}
+        code = next::{p.name}({p.arguments});
+    }}
+{after}    return code;
+}}
+"""
+
+
+FORTRAN_HANDLES = {"MPI_Comm": "Comm", "MPI_Datatype": "Type"}
+
+
+def fortran_wrapper(p: Prototype, number: int, name: str) -> str:
+    """Return the exported function under one Fortran name, which passes its arguments on as they are."""
+    # The hidden lengths of character arguments come behind the others; words that nobody passed are read by nobody.
+    count = len(p.parameters) + 3
+    words = ", ".join(f"Word w{i}" for i in range(count))
+    passed = ", ".join(f"w{i}" for i in range(count))
+    starts = p.name in ("MPI_Init", "MPI_Init_thread")
+    used = " ".join(described(p)) if not starts else ""
+    typed = ""
+    for i, q in enumerate(p.parameters):
+        if not re.search(rf"\b{q.name}\b", used):
+            continue
+        value = f"*reinterpret_cast<const MPI_Fint*>(w{i})"
+        if q.type in ("void*", "const void*"):
+            value = f"palmette::interpose::fortran::buffer(reinterpret_cast<void*>(w{i}))"
+        elif q.type.startswith("const ") and q.type.endswith("*"):
+            value = f"reinterpret_cast<const MPI_Fint*>(w{i})"
+        elif q.type in FORTRAN_HANDLES:
+            value = f"PMPI_{FORTRAN_HANDLES[q.type]}_f2c({value})"
+        typed += f"            const auto {q.name} = {value};\n"
+    lines = "".join(f"            {line}\n" for line in ([] if starts else described(p)))
+    hook = HOOKS.get(p.name)
+    before = after = ""
+    error = "w0" if p.name == "MPI_Init" else "w2" if p.name == "MPI_Init_thread" else ""
+    if hook == "start":
+        before = "    Recorder::start();\n"
+        after = f"    if (succeeded({error})) know_world();\n"
+    elif hook == "finalize":
+        before, after = "    finalizing();\n", "    finalized();\n"
+    elif hook == "abort":
+        before = "    aborting();\n"
+    elif hook == "free":
+        before = "    forget(PMPI_Comm_f2c(*reinterpret_cast<const MPI_Fint*>(w0)));\n"
+    else:
+        new = [i for i, q in enumerate(p.parameters) if q.type == "MPI_Comm*"]
+        if len(new) == 1 and "keyval" not in p.name and "get_parent" not in p.name:
+            parent = next(
+                (
+                    f"PMPI_Comm_f2c(*reinterpret_cast<const MPI_Fint*>(w{i}))"
+                    for i, q in enumerate(p.parameters)
+                    if q.type == "MPI_Comm"
+                ),
+                "MPI_COMM_NULL",
+            )
+            after = (
+                f"    if (succeeded(w{len(p.parameters)})) "
+                f"made({parent}, PMPI_Comm_f2c(*reinterpret_cast<const MPI_Fint*>(w{new[0]})));\n"
+            )
+    return f"""\
+extern "C" __attribute__((visibility("default"))) void entry_{name}({words}) __asm__("{name}");
+void entry_{name}({words}) {{
+    using namespace palmette::record;
+    static constinit palmette::interpose::PassOn pass_on{{"{name}"}};
+    if (!palmette::mpi::is_ours(__builtin_return_address(0))) [[unlikely]] {{
+        pass_on({passed});
+        return;
+    }}
+{before}    {{
+        Call call({number}, __builtin_return_address(0), __builtin_frame_address(0));
+        if (call) {{
+{typed}{lines}            call.begin();
+        }}
+        pass_on({passed});
+    }}
+{after}}}
+"""
+
+
+def source(prototypes: list[Prototype], abi: str) -> str:
+    """Return the text of recorder_wrappers.cpp."""
+    parts = [
+        """\
+// Made by tools/generate_recorder.py.
+#include "palmette/record/wrapping.hpp"
+
+using palmette::interpose::Word;
+"""
+    ]
+    for number, p in enumerate(prototypes):
+        parts.append(wrapper(p, number))
+        if abi in ("mpich", "ompi") and not p.name.endswith("_c"):
+            parts += [fortran_wrapper(p, number, name) for name in fortran_names(p, abi)]
+    return "\n".join(parts)
+
+
+def header(prototypes: list[Prototype]) -> str:
+    """Return the text of functions.hpp: names by number."""
+    names = "".join(f'    "{p.name}",\n' for p in prototypes)
+    return f"""\
+// Made by tools/generate_recorder.py.
+#pragma once
+
+#include <cstdint>
+
+namespace palmette::record {{
+
+inline constexpr std::uint32_t function_count = {len(prototypes)};
+inline constexpr const char* function_names[] = {{
+{names}}};
+static_assert(function_count < 1024, "a key has 10 bits for them");
+
+}}  // namespace palmette::record
+"""
+
+
+def main(arguments: list[str]) -> int:
+    """Preprocess mpi.h with the given compiler and write both files."""
+    directory, abi, compiler = Path(arguments[0]), arguments[1], arguments[2:]
+    text = preprocessed_mpi_h(compiler)
+    prototypes = declared_functions(text, functions(text))
+    if not prototypes:
+        print("mpi.h declares no functions; is the prefix right?", file=sys.stderr)
+        return 1
+    include = directory / "palmette" / "record"
+    include.mkdir(parents=True, exist_ok=True)
+    (include / "functions.hpp").write_text(header(prototypes), encoding="utf-8")
+    (directory / "recorder_wrappers.cpp").write_text(source(prototypes, abi), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
