@@ -26,6 +26,8 @@ HOOKS = {
     "MPI_Init": "start",
     "MPI_Init_thread": "start",
     "MPI_Finalize": "finalize",
+    "MPI_Session_init": "session",
+    "MPI_Session_finalize": "end_session",
     "MPI_Abort": "abort",
     "MPI_Comm_free": "free",
     "MPI_Comm_disconnect": "free",
@@ -108,6 +110,10 @@ def around(p: Prototype) -> tuple[str, str]:
         return "    Recorder::start();\n", "    if (code == MPI_SUCCESS) know_world();\n"
     if hook == "finalize":
         return "    finalizing();\n", "    finalized();\n"
+    if hook == "session":
+        return "    Recorder::start();\n", "    if (code == MPI_SUCCESS) session_begun();\n"
+    if hook == "end_session":
+        return "", "    if (code == MPI_SUCCESS) session_ended();\n"
     if hook == "abort":
         return "    aborting();\n", ""
     if hook == "free":
@@ -189,6 +195,10 @@ def fortran_wrapper(p: Prototype, number: int, name: str) -> str:
         after = f"    if (succeeded({error})) know_world();\n"
     elif hook == "finalize":
         before, after = "    finalizing();\n", "    finalized();\n"
+    elif hook == "session":
+        before, after = "    Recorder::start();\n", f"    if (succeeded(w{len(p.parameters)})) session_begun();\n"
+    elif hook == "end_session":
+        after = f"    if (succeeded(w{len(p.parameters)})) session_ended();\n"
     elif hook == "abort":
         before = "    aborting();\n"
     elif hook == "free":

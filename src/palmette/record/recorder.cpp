@@ -149,7 +149,7 @@ std::uintptr_t word_of(Handle comm) {
         return static_cast<std::uintptr_t>(comm);
 }
 
-/// The rank in MPI_COMM_WORLD of a communicator's rank 0, which tells the parts of a split apart; else -1.
+/// The rank in MPI_COMM_WORLD of a communicator's rank 0, which tells the parts of a split apart. Needs a world.
 int leader_of(MPI_Comm comm) {
     MPI_Group group = MPI_GROUP_NULL;
     MPI_Group world = MPI_GROUP_NULL;
@@ -269,10 +269,18 @@ void Recorder::know_world() {
     section_->rank.store(rank, std::memory_order_release);
     section_->size.store(size, std::memory_order_release);
     const std::lock_guard lock(mutex_);
+    has_world_ = true;
     add_communicator(MPI_COMM_WORLD, 1);
     add_communicator(MPI_COMM_SELF, hashed(2, static_cast<std::uint64_t>(rank), 0));
     update_clock();
     section_->state.store(trace::State::running, std::memory_order_release);
+}
+
+void Recorder::session(int change) {
+    const int now = sessions_.fetch_add(change) + change;
+    update_clock();
+    if (has_world_) return;
+    section_->state.store(now > 0 ? trace::State::running : trace::State::finalized, std::memory_order_release);
 }
 
 void Recorder::stop() {
@@ -311,6 +319,10 @@ ThreadState* Recorder::join_thread() {
     return thread;
 }
 
+std::uint64_t Recorder::leader(MPI_Comm comm) const {
+    return has_world_ ? static_cast<std::uint64_t>(leader_of(comm)) : 0;
+}
+
 std::uint16_t Recorder::add_communicator(MPI_Comm comm, std::uint64_t id) {
     const std::uint32_t index = section_->communicators.count.load(std::memory_order_relaxed);
     if (index >= section_->communicators.capacity) return 0;
@@ -325,7 +337,7 @@ std::uint16_t Recorder::add_communicator(MPI_Comm comm, std::uint64_t id) {
 }
 
 std::uint16_t Recorder::find_communicator(MPI_Comm comm, ThreadState& thread) {
-    if (comm == MPI_COMM_NULL || section_->state.load(std::memory_order_relaxed) == trace::State::begun) return 0;
+    if (comm == MPI_COMM_NULL || !(has_world_ || sessions_.load() > 0)) return 0;
     const std::lock_guard lock(mutex_);
     const std::uint64_t generation = generation_.load(std::memory_order_acquire);
     const auto known = communicators_.find(word_of(comm));
@@ -336,7 +348,7 @@ std::uint16_t Recorder::find_communicator(MPI_Comm comm, ThreadState& thread) {
         // Made in a way that wasn't seen; a handle that is none is the MPI's to complain about.
         int inter = 0;
         if (PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS) return 0;
-        index = add_communicator(comm, hashed(3, static_cast<std::uint64_t>(leader_of(comm)), 0));
+        index = add_communicator(comm, hashed(3, leader(comm), 0));
         return index;
     }
     thread.last_comm = comm;
@@ -353,8 +365,7 @@ void Recorder::made_communicator(MPI_Comm parent, MPI_Comm made) {
         parent_id = table<trace::CommunicatorEntry>(section_->communicators)[known->second.index].id;
         order = ++known->second.children;
     }
-    if (made != MPI_COMM_NULL)
-        add_communicator(made, hashed(parent_id, order, static_cast<std::uint64_t>(leader_of(made))));
+    if (made != MPI_COMM_NULL) add_communicator(made, hashed(parent_id, order, leader(made)));
 }
 
 void Recorder::freed_communicator(MPI_Comm comm) {

@@ -12,6 +12,7 @@
 
 #include "palmette/record/call_paths.hpp"
 #include "palmette/record/clock.hpp"
+#include "palmette/runtime/data/plausible_handle.hpp"
 #include "palmette/trace/format.hpp"
 
 namespace palmette::record {
@@ -49,6 +50,9 @@ class Recorder {
     static void start();
     /// After MPI_Init: who this process is.
     void know_world();
+    /// A session has begun (1) or ended (-1): of a program that never calls MPI_Init, which has no world and no rank.
+    /// The last one's end isn't the program's: another may follow.
+    void session(int change);
     void set_state(trace::State state) { section_->state.store(state, std::memory_order_release); }
     /// After it nothing is recorded any more.
     void stop();
@@ -84,6 +88,7 @@ class Recorder {
     bool open(const std::string& folder, bool records_calls);
     std::uint16_t find_communicator(MPI_Comm comm, ThreadState& thread);
     std::uint16_t add_communicator(MPI_Comm comm, std::uint64_t id);
+    std::uint64_t leader(MPI_Comm comm) const;
     template <class Entry>
     Entry* table(const trace::Table& where) {
         return reinterpret_cast<Entry*>(reinterpret_cast<char*>(section_) + where.offset);
@@ -94,6 +99,8 @@ class Recorder {
     std::uint32_t aggregate_mask_ = 0;
     bool concurrent_ = false;
     bool records_calls_ = false;
+    bool has_world_ = false;
+    std::atomic<int> sessions_{0};
     PathTable paths_;
     std::mutex mutex_;
     std::atomic<std::uint64_t> generation_{1};
@@ -135,7 +142,7 @@ class Call {
     /// Payload: what this rank sends, or receives where it only does that.
     void bytes(std::int64_t count, MPI_Datatype type) {
         MPI_Count size = 0;
-        if (count > 0 && type != MPI_DATATYPE_NULL) PMPI_Type_size_x(type, &size);
+        if (count > 0 && runtime::is_plausible(type)) PMPI_Type_size_x(type, &size);
         if (count > 0 && size > 0) bytes_ += static_cast<std::uint64_t>(count) * static_cast<std::uint64_t>(size);
     }
     /// The same, one count for each rank. O(ranks), as the call itself.

@@ -27,6 +27,12 @@ inline void finalized() {
 inline void aborting() {
     if (Recorder* const current = recorder.load(std::memory_order_acquire)) current->set_state(trace::State::aborted);
 }
+inline void session_begun() {
+    if (Recorder* const current = recorder.load(std::memory_order_acquire)) current->session(1);
+}
+inline void session_ended() {
+    if (Recorder* const current = recorder.load(std::memory_order_acquire)) current->session(-1);
+}
 inline void made(MPI_Comm parent, MPI_Comm comm) {
     if (Recorder* const current = recorder.load(std::memory_order_acquire)) current->made_communicator(parent, comm);
 }

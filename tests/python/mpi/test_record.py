@@ -155,3 +155,38 @@ def test_a_thousand_kills_leave_a_thousand_recordings(mpi: Mpi) -> None:
         folder = mpi.directory / f"killed-{number}"
         folder.mkdir()
         check_killed(mpi, folder, draw.random() * 0.3)
+
+
+PROGRAMS: dict[str, tuple[int, tuple[object, ...], dict[str, str]]] = {
+    "random_arguments": (4, ("--cases", 60), {}),
+    "operations": (3, ("--rounds", 1), {}),
+    "nonblocking": (5, ("--cases", 20, "--free-communicator", 0), {}),
+    "persistent": (4, ("--rounds", 2), {}),
+    "compose": (3, ("--rounds", 2), {}),
+    "threads": (3, ("--threads", 4, "--rounds", 6), {}),
+    "errors": (4, (), {}),
+    "lifecycle": (4, (), {}),
+    "sessions": (4, (), {}),
+    "messages": (4, (), {}),
+    "topologies": (16, ("--seeds", 1), {}),
+    "datatypes": (3, (), {}),
+    "nothing_to_move": (5, (), {}),
+}
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_programs_are_right_while_they_are_recorded(mpi: Mpi, program: str) -> None:
+    if (mpi.name, program) == ("impi", "persistent"):
+        pytest.skip("Intel MPI alone hangs in it")
+    ranks, arguments, settings = PROGRAMS[program]
+    folder = folder_of(mpi)
+    ran = mpi.run(ranks, program, *arguments, settings={**settings, "PALMETTE_TRACE": str(folder)})
+    assert ran.status == 0, ran.text
+    closing = ran.closing_lines()
+    assert all(cases > 0 and wrong == 0 for cases, wrong in closing), ran.text
+    job = read_job(folder)
+    assert len(job.processes) == ranks
+    for process in job.processes:
+        recorded = process.recorded
+        assert sum(row.calls for row in recorded.aggregates) == recorded.calls > 0
+        assert not recorded.open
