@@ -60,12 +60,13 @@ def sums_of(job: Job) -> Sums:
     resolver.add(frame for process in job.processes for path in process.recorded.paths for frame in path)
     rows: dict[tuple[str, Place], Row] = {}
     in_mpi_s = ran_s = 0.0
-    calls = unpathed = unaggregated = 0
+    calls = unpathed = unaggregated = threadless = 0
     for process in job.processes:
         recorded = process.recorded
         ran_s += max(0, recorded.last_real_ns - recorded.begin_real_ns) * 1e-9
         unpathed += recorded.unpathed
         unaggregated += recorded.unaggregated
+        threadless += recorded.threadless
         places = [_place(path, resolver) for path in recorded.paths]
         for one in recorded.aggregates:
             place = places[one.path] if one.path < len(places) else Place("unknown")
@@ -82,6 +83,8 @@ def sums_of(job: Job) -> Sums:
         notes.append(f"{unpathed:,} calls from more places than a recording can hold: shown as unknown")
     if unaggregated:
         notes.append(f"{unaggregated:,} calls of more kinds than a recording can hold: shown as others")
+    if threadless:
+        notes.append(f"{threadless:,} calls of more threads at a time than a recording can hold: not among these")
     return Sums(sorted(rows.values(), key=lambda row: -row.seconds), in_mpi_s, ran_s, calls, notes)
 
 

@@ -73,6 +73,7 @@ void register_trace(nb::module_& m) {
         .def_ro("dropped", &ProcessInfo::dropped, "Of them, those of which only sums remain.")
         .def_ro("unaggregated", &ProcessInfo::unaggregated)
         .def_ro("unpathed", &ProcessInfo::unpathed)
+        .def_ro("threadless", &ProcessInfo::threadless, "Recorded nowhere: more threads at a time than entries.")
         .def_ro("unwound", &ProcessInfo::unwound, "Calls whose path had to be unwound.")
         .def_ro("unwinding_s", &ProcessInfo::unwinding_s, "Time for that, which is in no call's time.")
         .def_ro("communicators", &ProcessInfo::communicators)

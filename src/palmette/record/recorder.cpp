@@ -173,6 +173,10 @@ void Recorder::start() {
     if (folder.empty()) return;
     // Never destroyed: other threads may be in a call.
     auto* const made = new Recorder;
+    pthread_key_create(&made->key_, [](void* thread) {
+        auto* const state = static_cast<ThreadState*>(thread);
+        state->owner->leave_thread(*state);
+    });
     if (!made->open(folder, !trace.empty())) return;
     recorder.store(made, std::memory_order_release);
     active.store(made, std::memory_order_release);
@@ -298,25 +302,37 @@ ThreadState* Recorder::join_thread() {
     thread->entry = nullptr;
     thread->ring = nullptr;
     thread->last_generation = 0;
-    thread->recorded = 0;
-    const std::uint32_t index = section_->threads.count.load(std::memory_order_relaxed);
+    pthread_setspecific(key_, thread);
+    std::uint32_t index = section_->threads.count.load(std::memory_order_relaxed);
+    const bool again = !free_threads_.empty();
+    if (again) {
+        index = free_threads_.back();
+        free_threads_.pop_back();
+    }
     if (index >= section_->threads.capacity) return thread;
     trace::ThreadEntry& entry = table<trace::ThreadEntry>(section_->threads)[index];
     entry.thread_id = syscall(SYS_gettid);
-    if (records_calls_) {
-        // Half of the ring for the first thread, half of the rest for the second, and so on.
-        const std::uint32_t capacity = section_->ring.capacity >> (index + 1);
-        const std::uint32_t first = index == 0 ? 0 : section_->ring.capacity - (section_->ring.capacity >> index);
-        if (capacity >= 64) {
-            entry.ring_first = first;
-            entry.ring_capacity = capacity;
-            thread->ring = table<trace::Record>(section_->ring) + first;
-            thread->mask = capacity - 1;
-        }
+    // Half of the ring for the first thread, half of the rest for the second, and so on.
+    const std::uint32_t capacity = index < 31 ? section_->ring.capacity >> (index + 1) : 0;
+    if (records_calls_ && capacity >= 64) {
+        entry.ring_first = section_->ring.capacity - (section_->ring.capacity >> index);
+        entry.ring_capacity = capacity;
+        thread->ring = table<trace::Record>(section_->ring) + entry.ring_first;
+        thread->mask = capacity - 1;
     }
+    thread->recorded = entry.recorded.load(std::memory_order_relaxed);
     thread->entry = &entry;
-    section_->threads.count.store(index + 1, std::memory_order_release);
+    if (!again) section_->threads.count.store(index + 1, std::memory_order_release);
     return thread;
+}
+
+void Recorder::leave_thread(ThreadState& thread) {
+    const std::lock_guard lock(mutex_);
+    if (thread.owner == this && thread.entry)
+        free_threads_.push_back(
+            static_cast<std::uint32_t>(thread.entry - table<trace::ThreadEntry>(section_->threads)));
+    thread_state = nullptr;
+    delete &thread;
 }
 
 std::uint64_t Recorder::leader(MPI_Comm comm) const {

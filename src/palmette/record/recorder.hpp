@@ -3,12 +3,14 @@
 #pragma once
 
 #include <mpi.h>
+#include <pthread.h>
 
 #include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "palmette/record/call_paths.hpp"
 #include "palmette/record/clock.hpp"
@@ -58,6 +60,9 @@ class Recorder {
     void stop();
 
     ThreadState* join_thread();
+    /// A thread ends: the next one takes its entry and its part of the ring.
+    void leave_thread(ThreadState& thread);
+    void count_threadless() { section_->threadless_calls.fetch_add(1, std::memory_order_relaxed); }
     trace::SectionHeader& section() { return *section_; }
 
     /// Index of a communicator; 0: of none. Local; makes an entry for one that it meets for the first time.
@@ -103,6 +108,8 @@ class Recorder {
     std::atomic<int> sessions_{0};
     PathTable paths_;
     std::mutex mutex_;
+    pthread_key_t key_ = 0;  ///< whose destructor tells that a thread ends
+    std::vector<std::uint32_t> free_threads_;
     std::atomic<std::uint64_t> generation_{1};
     struct Known {
         std::uint16_t index = 0;
@@ -122,7 +129,11 @@ class Call {
             thread = current->join_thread();
         if (!thread) return;
         thread_ = thread;
-        if (thread->depth++ > 0 || !thread->entry) return;
+        if (thread->depth++ > 0) return;
+        if (!thread->entry) [[unlikely]] {
+            current->count_threadless();
+            return;
+        }
         recorder_ = current;
         function_ = function;
         path_ = thread->paths.find(current->paths(), return_address, frame);

@@ -69,6 +69,7 @@ struct SectionHeader {
     Table ring;                                ///< Record, shared out among threads
     Shared<std::uint64_t> unpathed_calls;      ///< calls whose path found no place in the tables
     Shared<std::uint64_t> unaggregated_calls;  ///< calls whose aggregate found none: counted in entry 0
+    Shared<std::uint64_t> threadless_calls;    ///< calls of threads for which there was no entry: recorded nowhere
     Shared<std::uint64_t> unwound_calls;       ///< call paths that were not in the cache
     Shared<std::uint64_t> unwinding_ticks;     ///< time for that, which is in no call's time
     std::array<char, 512> executable;

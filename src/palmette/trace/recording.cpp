@@ -70,6 +70,7 @@ class SectionReader {
         read_clock(out);
         out.unaggregated = header_.unaggregated_calls.load();
         out.unpathed = header_.unpathed_calls.load();
+        out.threadless = header_.threadless_calls.load();
         out.unwound = header_.unwound_calls.load();
         out.unwinding_s = static_cast<double>(header_.unwinding_ticks.load()) * out.tick_s;
         const auto* const communicators = entries<CommunicatorEntry>(header_.communicators);

@@ -57,6 +57,7 @@ struct ProcessInfo {
     std::uint64_t dropped = 0;       ///< of them, those that the ring has no record of any more
     std::uint64_t unaggregated = 0;  ///< of them, those that are in aggregate 0
     std::uint64_t unpathed = 0;
+    std::uint64_t threadless = 0;  ///< calls that are recorded nowhere: more threads at a time than there are entries
     std::uint64_t unwound = 0;
     double unwinding_s = 0;
     std::vector<CommunicatorInfo> communicators;

@@ -219,7 +219,7 @@ def test_a_run_is_gone_on_with_where_it_ended(
     assert palmette(*words, "--sizes", "64").status == 0
     more = palmette(*words, "--sizes", "64,256", "--resume", "--budget", "60s")
     assert more.status == 0, more.err
-    assert "2 of 4 cells are there" in more.err
+    assert "2 of 4 cells are done" in more.err
     assert "run 1 in" in more.out
     done = palmette(*words, "--sizes", "64,256", "--resume")
     assert (done.status, "has all cells already" in done.err) == (2, True)

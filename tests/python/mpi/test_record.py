@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import random
 import signal
@@ -80,16 +79,13 @@ def start(mpi: Mpi, ranks: int, program: Path, *arguments: object, folder: Path)
 
 
 def end(running: subprocess.Popen[str], folder: Path) -> None:
-    """Kill a job: its launcher, and its ranks, which the recording names."""
-    try:
-        pids = [process.recorded.pid for process in read_job(folder).processes]
-    except RecordError:
-        pids = []  # none has begun
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+    """Kill a job: its launcher, and all processes that know its folder."""
     os.killpg(running.pid, signal.SIGKILL)
     running.wait()
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if int(process.name) != os.getpid() and str(folder).encode() in (process / "environ").read_bytes():
+                os.kill(int(process.name), signal.SIGKILL)
 
 
 def wait_for_state(folder: Path, until: str) -> State:
@@ -190,3 +186,17 @@ def test_programs_are_right_while_they_are_recorded(mpi: Mpi, program: str) -> N
         recorded = process.recorded
         assert sum(row.calls for row in recorded.aggregates) == recorded.calls > 0
         assert not recorded.open
+
+
+@pytest.mark.parametrize(("one_by_one", "at_once"), [(200, 0), (10, 40), (0, 100)])
+def test_calls_of_threads_are_recorded_or_counted(mpi: Mpi, one_by_one: int, at_once: int) -> None:
+    folder = folder_of(mpi)
+    ran = mpi.run(
+        1, "short_threads", "--one-by-one", one_by_one, "--at-once", at_once, settings={"PALMETTE_TRACE": str(folder)}
+    )
+    assert ran.status == 0, ran.text
+    (process,) = read_job(folder).processes
+    calls = sum(row.calls for row in process.recorded.aggregates if row.function == "MPI_Comm_size")
+    # A recording holds 64 threads at a time, of which the main thread is one.
+    assert process.recorded.threadless == max(0, at_once - 63)
+    assert calls + process.recorded.threadless == one_by_one + at_once
