@@ -88,25 +88,26 @@ def end(running: subprocess.Popen[str], folder: Path) -> None:
                 os.kill(int(process.name), signal.SIGKILL)
 
 
-def wait_for_state(folder: Path, until: str) -> State:
-    """Return a job's state once some collective has missing ranks and some call named `until` is open."""
+def wait_until_hung(folder: Path, calls: int) -> State:
+    """Return a job's state once so many calls are open and stay so."""
     deadline = time.monotonic() + 60
+    before: list[tuple[str, str]] = []
     while time.monotonic() < deadline:
         with suppress(RecordError):  # none has begun
             state = state_of(read_job(folder, with_tables=False), time.time_ns())
-            if any(found.missing for found in state.collectives) and any(
-                one.call.function == until for one in state.open
-            ):
+            now = [(one.process.name, one.call.function) for one in state.open if one.since_s > 0.3]
+            if len(now) == calls and now == before:
                 return state
-        time.sleep(0.05)
-    pytest.fail("the job doesn't hang where it should")
+            before = now
+        time.sleep(0.1)
+    pytest.fail(f"the job doesn't hang where it should: {before}")
 
 
 def test_a_hung_collective_names_the_rank_that_has_not_come(mpi: Mpi) -> None:
     folder = folder_of(mpi)
     running = start(mpi, 4, mpi.program("hangs"), folder=folder)
     try:
-        state = wait_for_state(folder, "MPI_Recv")
+        state = wait_until_hung(folder, 3)
         (found,) = [found for found in state.collectives if found.missing]
         assert (found.function, found.communicator.size, found.instance) == ("MPI_Barrier", 3, 1)
         assert [process.name for process in found.missing] == ["rank 2"]
