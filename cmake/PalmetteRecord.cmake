@@ -1,5 +1,5 @@
-# libpalmette_record_<abi>.so: records every MPI call, for `palmette run --profile` and `--trace`. A library of its own, so
-# that only those who record pay for it.
+# libpalmette_record_<abi>.so: records every MPI call, for `palmette run --profile` and `--trace`. A library of its own,
+# so that only those who record pay for it.
 file(GLOB _record_sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/record/*.cpp")
 
 function(_palmette_record abi include_dir definitions exports)
@@ -20,7 +20,7 @@ function(_palmette_record abi include_dir definitions exports)
   add_library(palmette_record_${abi} MODULE
     ${_record_sources} "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/interpose/fortran.cpp"
     "${_generated}/recorder_wrappers.cpp" "${_generated}/palmette/record/functions.hpp")
-  # Hundreds of functions, each of which is little: optimised for size they take half as long to compile.
+  # Hundreds of small functions without loops: -O2 is enough.
   set_source_files_properties("${_generated}/recorder_wrappers.cpp" PROPERTIES COMPILE_OPTIONS "-O2")
   target_link_libraries(palmette_record_${abi} PRIVATE palmette_mpi_${abi})
   add_dependencies(palmette_record_${abi} palmette_symbols_${abi} palmette_generated)

@@ -19,7 +19,8 @@ from mpi_prototypes import Prototype, declared_functions, preprocessed_mpi_h
 from wrappers_header import finder
 
 NOT_CALLS = re.compile(
-    r"MPI_(?:T_.*|Pcontrol|.*_(?:f2c|c2f|f082c|c2f08|f2f08|f082f)|.*(?:NULL|DUP|CONVERSION).*_FN.*|NULL_.*|DUP_FN|.*_fromint|.*_toint)"
+    r"MPI_(?:T_.*|Pcontrol|.*_(?:f2c|c2f|f082c|c2f08|f2f08|f082f)|.*(?:NULL|DUP|CONVERSION).*_FN.*"
+    r"|NULL_.*|DUP_FN|.*_fromint|.*_toint)"
 )
 """Tools' interface, variable arguments, conversions between languages, predefined callbacks."""
 HOOKS = {
@@ -34,8 +35,8 @@ HOOKS = {
 }
 """What is done around the call."""
 COLLECTIVES = re.compile(
-    r"MPI_(?:I?(?:bcast|gatherv?|scatterv?|allgatherv?|alltoall[vw]?|all_?reduce|reduce|reduce_scatter(?:_block)?|scan|exscan|barrier"
-    r"|neighbor_allgatherv?|neighbor_alltoall[vw]?))(?:_init)?(?:_c)?",
+    r"MPI_(?:I?(?:bcast|gatherv?|scatterv?|allgatherv?|alltoall[vw]?|all_?reduce|reduce|reduce_scatter(?:_block)?"
+    r"|scan|exscan|barrier|neighbor_allgatherv?|neighbor_alltoall[vw]?))(?:_init)?(?:_c)?",
     re.IGNORECASE,
 )
 

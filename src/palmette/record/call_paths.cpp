@@ -16,11 +16,6 @@
 namespace palmette::record {
 namespace {
 
-template <class Entry>
-Entry* table_of(trace::SectionHeader& section, const trace::Table& where) {
-    return reinterpret_cast<Entry*>(reinterpret_cast<char*>(&section) + where.offset);
-}
-
 std::uintptr_t end_of_stack() {
     pthread_attr_t attributes;
     if (pthread_getattr_np(pthread_self(), &attributes) != 0) return 0;
@@ -67,12 +62,12 @@ std::uint32_t PathTable::number_of(const std::uintptr_t* addresses, std::size_t 
     const std::uint32_t number = section_->paths.count.load(std::memory_order_relaxed);
     const std::uint32_t first = section_->frames.count.load(std::memory_order_relaxed);
     if (number >= section_->paths.capacity || first + count > section_->frames.capacity) return 0;
-    auto* const frames = table_of<trace::Frame>(*section_, section_->frames);
+    auto* const frames = trace::entries<trace::Frame>(*section_, section_->frames);
     for (std::size_t i = 0; i < count; ++i) {
         trace::Frame& frame = frames[first + i];
         frame.module = module_of(addresses[i], frame.offset);
     }
-    table_of<trace::PathEntry>(*section_, section_->paths)[number] = {first, static_cast<std::uint32_t>(count)};
+    trace::entries<trace::PathEntry>(*section_, section_->paths)[number] = {first, static_cast<std::uint32_t>(count)};
     section_->frames.count.store(first + static_cast<std::uint32_t>(count), std::memory_order_release);
     section_->paths.count.store(number + 1, std::memory_order_release);
     numbers_.emplace(hash, number);
@@ -83,7 +78,7 @@ std::uint32_t PathTable::module_of(std::uintptr_t address, std::uint64_t& offset
     for (const bool again : {false, true}) {
         for (const Module& module : modules_) {
             if (address < module.begin || address >= module.end) continue;
-            offset = address - table_of<trace::ModuleEntry>(*section_, section_->modules)[module.number].base;
+            offset = address - trace::entries<trace::ModuleEntry>(*section_, section_->modules)[module.number].base;
             return module.number;
         }
         if (!again) learn_modules();
@@ -132,7 +127,7 @@ void PathTable::learn_modules() {
                 if (readlink("/proc/self/exe", executable.data(), executable.size() - 1) > 0) path = executable.data();
             }
             if (path) std::memcpy(entry.path.data(), path, std::min(std::strlen(path), entry.path.size() - 1));
-            table_of<trace::ModuleEntry>(*self.section_, modules)[module.number] = entry;
+            trace::entries<trace::ModuleEntry>(*self.section_, modules)[module.number] = entry;
             modules.count.store(module.number + 1, std::memory_order_release);
             self.modules_.push_back(module);
             return 0;

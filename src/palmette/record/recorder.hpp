@@ -63,7 +63,6 @@ class Recorder {
     /// A thread ends: the next one takes its entry and its part of the ring.
     void leave_thread(ThreadState& thread);
     void count_threadless() { section_->threadless_calls.fetch_add(1, std::memory_order_relaxed); }
-    trace::SectionHeader& section() { return *section_; }
 
     /// Index of a communicator; 0: of none. Local; makes an entry for one that it meets for the first time.
     std::uint16_t communicator(MPI_Comm comm, ThreadState& thread) {
@@ -85,7 +84,6 @@ class Recorder {
         else
             counter.store(counter.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
     }
-    bool records_calls() const { return records_calls_; }
     void update_clock();
     PathTable& paths() { return paths_; }
 
@@ -96,7 +94,7 @@ class Recorder {
     std::uint64_t leader(MPI_Comm comm) const;
     template <class Entry>
     Entry* table(const trace::Table& where) {
-        return reinterpret_cast<Entry*>(reinterpret_cast<char*>(section_) + where.offset);
+        return trace::entries<Entry>(*section_, where);
     }
 
     trace::SectionHeader* section_ = nullptr;
@@ -127,7 +125,6 @@ class Call {
         ThreadState* thread = thread_state;
         if (!thread || thread->owner != current) [[unlikely]]
             thread = current->join_thread();
-        if (!thread) return;
         thread_ = thread;
         if (thread->depth++ > 0) return;
         if (!thread->entry) [[unlikely]] {

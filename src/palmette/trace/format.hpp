@@ -75,6 +75,12 @@ struct SectionHeader {
     std::array<char, 512> executable;
 };
 
+/// The entries of a table of a section that this process made, whose offsets are known to be right.
+template <class Entry>
+Entry* entries(SectionHeader& section, const Table& table) {
+    return reinterpret_cast<Entry*>(reinterpret_cast<char*>(&section) + table.offset);
+}
+
 struct FunctionName {
     std::array<char, 48> name;
 };

@@ -323,3 +323,9 @@ def test_bad_input_gets_one_line_and_status_2(palmette: Palmette, arguments: tup
     assert result.err.startswith("palmette explain: ")
     assert result.err.count("\n") == 1
     assert message in result.err
+
+
+def test_a_table_with_a_key_of_before_its_renaming_is_told_the_new_one() -> None:
+    row = {"function": "bcast", "crowded": True, "algorithm": "mpi"}
+    with pytest.raises(_core.Error, match='crowded: this key is "oversubscribed" now'):
+        _core.Table.from_json({"format": "palmette-table", "version": 1, "rows": [row]})
