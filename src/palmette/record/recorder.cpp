@@ -341,7 +341,10 @@ std::uint64_t Recorder::leader(MPI_Comm comm) const {
 
 std::uint16_t Recorder::add_communicator(MPI_Comm comm, std::uint64_t id) {
     const std::uint32_t index = section_->communicators.count.load(std::memory_order_relaxed);
-    if (index >= section_->communicators.capacity) return 0;
+    if (index >= section_->communicators.capacity) {
+        communicators_[word_of(comm)] = {};  // so that it isn't asked about at each call
+        return 0;
+    }
     auto& entry = table<trace::CommunicatorEntry>(section_->communicators)[index];
     entry.id = id;
     PMPI_Comm_rank(comm, &entry.rank);
