@@ -2,8 +2,8 @@
 
 Usage: run_tests.py [cpp] [quiet] [jobs] [long] [-- PYTEST-ARGUMENTS]      default: all but long
 
-`cpp` and `quiet` only compute, so they run in parallel on all processors; `jobs`, in sequence, runs MPI jobs, networks
-and services.
+`cpp` and `quiet` only compute, so as many run side by side as there are processors; of `jobs`, which start MPI jobs,
+networks and services and often wait for them, one more.
 `long` is what make test leaves out: sweeps, soaks, suites of other projects, and new simulations of the rivals.
 
 Each part ends with its time; the slowest tests are listed before the last line.
@@ -156,7 +156,8 @@ def run_part(part: str, extra: list[str], folder: Path) -> Count:
         side_by_side = ["-n", str(os.cpu_count() or 1), "--dist=worksteal"]
         anew = run_pytest("rivals", [*side_by_side, str(SIMULATED), *extra], folder)
         return anew + run_pytest(part, ["-m", "long", "-s", str(PYTHON_TESTS), *extra], folder)
-    return run_pytest(part, ["-m", "not long and jobs", str(PYTHON_TESTS), *extra], folder)
+    side_by_side = ["-n", str((os.cpu_count() or 1) + 1), "--dist=worksteal"]
+    return run_pytest(part, [*side_by_side, "-m", "not long and jobs", str(PYTHON_TESTS), *extra], folder)
 
 
 def main(arguments: list[str]) -> int:
