@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 from generate_fortran import fortran_names
@@ -61,7 +62,9 @@ def described(p: Prototype) -> list[str]:
         lines.append(f"call.on({comm});")
     peer = _first(p, ("dest", "source", "target_rank"), ("int",))
     tag = _first(p, ("tag", "sendtag"), ("int",))
-    if peer and not COLLECTIVES.fullmatch(p.name):
+    if COLLECTIVES.fullmatch(p.name):
+        peer, tag = _first(p, ("root",), ("int",)), None
+    if peer:
         lines.append(f"call.with(peer_of({peer}), {tag or 0});")
     lines += _payload(p)
     if COLLECTIVES.fullmatch(p.name):
@@ -122,8 +125,78 @@ def around(p: Prototype) -> tuple[str, str]:
     new = [q.name for q in p.parameters if q.type == "MPI_Comm*"]
     if len(new) == 1 and "keyval" not in p.name and "get_parent" not in p.name:
         parent = next((q.name for q in p.parameters if q.type == "MPI_Comm"), "MPI_COMM_NULL")
-        return "", f"    if (code == MPI_SUCCESS && {new[0]}) made({parent}, *{new[0]});\n"
+        made = "will_make" if "idup" in p.name else "made"
+        return "", f"    if (code == MPI_SUCCESS && {new[0]}) {made}({parent}, *{new[0]});\n"
     return "", ""
+
+
+COMPLETES = re.compile(r"MPI_(?P<verb>Wait|Test)(?P<several>|all|any|some)")
+STARTS = re.compile(r"MPI_Start(all)?")
+FILLS_STATUS = re.compile(r"MPI_(?:Recv|Mrecv|Probe|Iprobe|Mprobe|Improbe|Sendrecv|Sendrecv_replace)(?:_c)?")
+
+
+@dataclass(frozen=True)
+class Around:
+    """Statements on a call's requests and status. `before` and `after` stand where the call is recorded."""
+
+    before: tuple[str, ...] = ()
+    substitute: str = ""
+    """Gives the call statuses of ours where the program ignores them and only they tell a source; C only."""
+    after: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    """Parameters that `after` reads, of which the call may change what they point at."""
+
+
+def around_requests(p: Prototype, fortran: bool) -> Around:
+    """Return how a call's requests are followed: from the call that makes them to the one that completes them."""
+    types = {q.name: q.type for q in p.parameters}
+    requests = "FortranRequests" if fortran else "Requests"
+    filled, filled_list = ("filled_fortran", "filled_fortran") if fortran else ("filled", "filled_list")
+    listed = "array_of_requests" if "array_of_requests" in types else "request"
+    count = next((name for name in ("count", "incount") if name in types), "1")
+    if found := COMPLETES.fullmatch(p.name):
+        before = [f"call.waits_for({count}, {requests}({listed}));"]
+        one = found["several"] in ("", "any")
+        ignored, status = ("MPI_STATUS_IGNORE", "status") if one else ("MPI_STATUSES_IGNORE", "array_of_statuses")
+        index = next((name for name in types if name in ("index", "indx")), "")
+        base = " - first_index()" if fortran else ""
+        test = found["verb"] == "Test" and found["several"] != "some"
+        succeeded = f"{'succeeded(ierror)' if fortran else 'code == MPI_SUCCESS'}{' && *flag' if test else ''}"
+        match found["several"]:
+            case "":
+                what = f"call.completed(0, {filled}({status}));"
+            case "any":
+                what = f"if (*{index} != MPI_UNDEFINED) call.completed(*{index}{base}, {filled}({status}));"
+            case "all":
+                what = f"for (int i = 0; i < {count}; ++i) call.completed(i, at({filled_list}({status}), i));"
+            case _:
+                what = (
+                    f"if (*outcount != MPI_UNDEFINED) for (int i = 0; i < *outcount; ++i) "
+                    f"call.completed(array_of_indices[i]{base}, at({filled_list}({status}), i));"
+                )
+        after = ("call.returned();", f"if ({succeeded}) {what}", "call.stops_waiting();")
+        names = [listed, status, index, count if count != "1" else "", *(("flag",) if test else ())]
+        names += ["outcount", "array_of_indices"] if found["several"] == "some" else []
+        substitute = f"if ({status} == {ignored} && call.needs_status()) {status} = call.own_statuses({count});"
+        return Around(tuple(before), substitute, after, tuple(name for name in names if name))
+    if STARTS.fullmatch(p.name):
+        return Around(
+            after=("call.returned();", f"call.started({count}, {requests}({listed}));"), names=(listed, "count")
+        )
+    if p.name == "MPI_Request_free":
+        return Around(before=(f"if (request) call.freed({requests}(request)[0]);",), names=("request",))
+    if types.get("request") == "MPI_Request*" and p.name != "MPI_Cancel":
+        persistent = "true" if re.search(r"_init(?:_c)?$", p.name) else "false"
+        good = "succeeded(ierror)" if fortran else "code == MPI_SUCCESS"
+        after = ("call.returned();", f"if ({good} && request) call.made({requests}(request)[0], {persistent});")
+        return Around(after=after, names=("request",))
+    if FILLS_STATUS.fullmatch(p.name) and "source" in types:
+        substitute = "if (status == MPI_STATUS_IGNORE && call.needs_status()) status = call.own_statuses(1);"
+        flag = " && *flag" if "flag" in types else ""
+        good = f"{'succeeded(ierror)' if fortran else 'code == MPI_SUCCESS'}{flag}"
+        after = ("call.returned();", f"if ({good}) call.from({filled}(status));")
+        return Around((), substitute, after, ("status", *(("flag",) if flag else ())))
+    return Around()
 
 
 def wrapper(p: Prototype, number: int) -> str:
@@ -131,10 +204,14 @@ def wrapper(p: Prototype, number: int) -> str:
     words = ", ".join(f"Word w{i}" for i in range(len(p.parameters)))
     passed = ", ".join(f"w{i}" for i in range(len(p.parameters)))
     typed = "".join(
-        f"    [[maybe_unused]] const auto {q.name} = argument<{q.type}>(w{i});\n" for i, q in enumerate(p.parameters)
+        f"    [[maybe_unused]] {'' if 'Status' in q.type else 'const '}auto {q.name} = argument<{q.type}>(w{i});\n"
+        for i, q in enumerate(p.parameters)
     )
     before, after = around(p)
-    lines = "".join(f"        {line}\n" for line in described(p))
+    requests = around_requests(p, fortran=False)
+    inside = [*described(p), *requests.before, *([requests.substitute] if requests.substitute else [])]
+    lines = "".join(f"            {line}\n" for line in inside)
+    done = f"        if (call) {{ {' '.join(requests.after)} }}\n" if requests.after else ""
     return f"""\
 namespace palmette::record {{
 namespace next {{
@@ -155,10 +232,10 @@ int entry_{p.name}({words}) {{
     {{
         Call call({number}, __builtin_return_address(0), __builtin_frame_address(0));
         if (call) {{
-{lines.replace("        ", "            ")}            call.begin();
+{lines}            call.begin();
         }}
         code = next::{p.name}({p.arguments});
-    }}
+{done}    }}
 {after}    return code;
 }}
 """
@@ -174,9 +251,15 @@ def fortran_wrapper(p: Prototype, number: int, name: str) -> str:
     words = ", ".join(f"Word w{i}" for i in range(count))
     passed = ", ".join(f"w{i}" for i in range(count))
     starts = p.name in ("MPI_Init", "MPI_Init_thread")
-    used = " ".join(described(p)) if not starts else ""
-    typed = ""
+    requests = around_requests(p, fortran=True)
+    inside = [] if starts else [*described(p), *requests.before]
+    used = " ".join(inside)
+    typed = late = ""
     for i, q in enumerate(p.parameters):
+        if q.name in requests.names:
+            star = "*" if q.type == "int" else ""
+            late += f"    const auto {q.name} = {star}reinterpret_cast<const MPI_Fint*>(w{i});\n"
+            continue
         if not re.search(rf"\b{q.name}\b", used):
             continue
         value = f"*reinterpret_cast<const MPI_Fint*>(w{i})"
@@ -187,7 +270,9 @@ def fortran_wrapper(p: Prototype, number: int, name: str) -> str:
         elif q.type in FORTRAN_HANDLES:
             value = f"PMPI_{FORTRAN_HANDLES[q.type]}_f2c({value})"
         typed += f"            const auto {q.name} = {value};\n"
-    lines = "".join(f"            {line}\n" for line in ([] if starts else described(p)))
+    lines = "".join(f"            {line}\n" for line in inside)
+    done = f"        if (call) {{ {' '.join(requests.after)} }}\n" if requests.after else ""
+    done = done.replace("ierror", f"w{len(p.parameters)}")
     hook = HOOKS.get(p.name)
     before = after = ""
     error = "w0" if p.name == "MPI_Init" else "w2" if p.name == "MPI_Init_thread" else ""
@@ -217,7 +302,8 @@ def fortran_wrapper(p: Prototype, number: int, name: str) -> str:
             )
             after = (
                 f"    if (succeeded(w{len(p.parameters)})) "
-                f"made({parent}, PMPI_Comm_f2c(*reinterpret_cast<const MPI_Fint*>(w{new[0]})));\n"
+                f"{'will_make' if 'idup' in p.name else 'made'}({parent}, "
+                f"PMPI_Comm_f2c(*reinterpret_cast<const MPI_Fint*>(w{new[0]})));\n"
             )
     return f"""\
 extern "C" __attribute__((visibility("default"))) void entry_{name}({words}) __asm__("{name}");
@@ -228,13 +314,13 @@ void entry_{name}({words}) {{
         pass_on({passed});
         return;
     }}
-{before}    {{
+{late}{before}    {{
         Call call({number}, __builtin_return_address(0), __builtin_frame_address(0));
         if (call) {{
 {typed}{lines}            call.begin();
         }}
         pass_on({passed});
-    }}
+{done}    }}
 {after}}}
 """
 

@@ -3,7 +3,7 @@
 //     calls [--rounds N]
 //
 // Prints for each rank and function `expected RANK FUNCTION CALLS BYTES`; bytes are what the rank sends, or receives
-// where it only does that.
+// where it only does that. FUNCTION/request stands for the requests that it made, once each has completed.
 #include <mpi.h>
 
 #include <cstdio>
@@ -35,6 +35,8 @@ void point_to_point(int rank, int ranks) {
     count("MPI_Isend", 1000);
     MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
     count("MPI_Waitall", 0);
+    count("MPI_Irecv/request", 2000);
+    count("MPI_Isend/request", 1000);
     MPI_Sendrecv(out.data(), 10, MPI_CHAR, next, 5, in.data(), 10, MPI_CHAR, last, 5, MPI_COMM_WORLD,
                  MPI_STATUS_IGNORE);
     count("MPI_Sendrecv", 10);
@@ -45,6 +47,61 @@ void point_to_point(int rank, int ranks) {
         MPI_Recv(in.data(), 3, MPI_CHAR, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         count("MPI_Recv", 3);
     }
+}
+
+/// All ways in which a request completes; sources that only a status tells, which the program may ignore.
+void requests_of_all_kinds(int rank, int ranks) {
+    const int next = (rank + 1) % ranks;
+    const int last = (rank + ranks - 1) % ranks;
+    std::vector<char> out(64, static_cast<char>(rank));
+    std::vector<std::vector<char>> in(8, std::vector<char>(64));
+    std::vector<MPI_Request> requests(8, MPI_REQUEST_NULL);
+    for (int i = 0; i < 4; ++i)
+        MPI_Irecv(in[static_cast<std::size_t>(i)].data(), 64, MPI_CHAR, i % 2 == 0 ? MPI_ANY_SOURCE : last, 20 + i,
+                  MPI_COMM_WORLD, &requests[static_cast<std::size_t>(i)]);
+    count("MPI_Irecv", 4 * 64, 4);
+    for (int i = 0; i < 4; ++i)
+        MPI_Isend(out.data(), 8, MPI_CHAR, next, 20 + i, MPI_COMM_WORLD, &requests[4 + static_cast<std::size_t>(i)]);
+    count("MPI_Isend", 4 * 8, 4);
+    int index = 0;
+    MPI_Waitany(8, requests.data(), &index, MPI_STATUS_IGNORE);
+    count("MPI_Waitany", 0);
+    int done = 0;
+    std::vector<int> indices(8);
+    MPI_Waitsome(8, requests.data(), &done, indices.data(), MPI_STATUSES_IGNORE);
+    count("MPI_Waitsome", 0);
+    int flag = 0;
+    MPI_Status status;
+    MPI_Testany(8, requests.data(), &index, &flag, &status);
+    MPI_Testsome(8, requests.data(), &done, indices.data(), MPI_STATUSES_IGNORE);
+    MPI_Test(&requests[0], &flag, MPI_STATUS_IGNORE);
+    MPI_Testall(8, requests.data(), &flag, MPI_STATUSES_IGNORE);
+    for (const char* function : {"MPI_Testany", "MPI_Testsome", "MPI_Test", "MPI_Testall"}) count(function, 0);
+    MPI_Waitall(8, requests.data(), MPI_STATUSES_IGNORE);
+    count("MPI_Waitall", 0);
+    count("MPI_Irecv/request", 4 * 64, 4);
+    count("MPI_Isend/request", 4 * 8, 4);
+
+    MPI_Request pair[2];
+    MPI_Recv_init(in[0].data(), 64, MPI_CHAR, MPI_ANY_SOURCE, 30, MPI_COMM_WORLD, &pair[0]);
+    count("MPI_Recv_init", 64);
+    MPI_Send_init(out.data(), 5, MPI_CHAR, next, 30, MPI_COMM_WORLD, &pair[1]);
+    count("MPI_Send_init", 5);
+    for (int i = 0; i < 3; ++i) {
+        MPI_Start(&pair[0]);
+        MPI_Startall(1, &pair[1]);
+        MPI_Wait(&pair[1], &status);
+        MPI_Waitall(2, pair, MPI_STATUSES_IGNORE);
+        count("MPI_Start", 0);
+        count("MPI_Startall", 0);
+        count("MPI_Wait", 0);
+        count("MPI_Waitall", 0);
+        count("MPI_Recv_init/request", 64);
+        count("MPI_Send_init/request", 5);
+    }
+    MPI_Request_free(&pair[0]);
+    MPI_Request_free(&pair[1]);
+    count("MPI_Request_free", 0, 2);
 }
 
 void collectives(MPI_Comm comm) {
@@ -76,6 +133,7 @@ void collectives(MPI_Comm comm) {
     count("MPI_Iallgather", 8);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     count("MPI_Wait", 0);
+    count("MPI_Iallgather/request", 8);
     MPI_Barrier(comm);
     count("MPI_Barrier", 0);
 }
@@ -93,6 +151,7 @@ int main(int argc, char** argv) {
     count("MPI_Comm_size", 0);
     for (int round = 0; round < rounds; ++round) {
         point_to_point(rank, ranks);
+        requests_of_all_kinds(rank, ranks);
         collectives(MPI_COMM_WORLD);
         MPI_Comm half = MPI_COMM_NULL;
         MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);

@@ -23,6 +23,13 @@ class Process:
     recorded: _core.RecordedProcess
     here: bool = False
     """It ran on this node, since it was last started."""
+    file: Path | None = None
+    section: int = 0
+    """Which of the file's processes it is."""
+
+    def calls(self) -> list[_core.RecordedCall]:
+        """Its calls and requests one by one, by time: of `--trace`, as far as its ring holds them. Cost: O(calls)."""
+        return _core.Recording.calls_of(str(self.file), self.section) if self.file else []
 
     @property
     def name(self) -> str:
@@ -80,7 +87,9 @@ def read_job(folder: Path, *, with_tables: bool = True) -> Job:
         except _core.Error as error:
             raise RecordError(str(error)) from None
         here = recording.boot_id == boot_id and recording.host == gethostname()
-        job.processes += [Process(recording.host, process, here) for process in recording.processes]
+        job.processes += [
+            Process(recording.host, process, here, path, section) for section, process in enumerate(recording.processes)
+        ]
     if not job.processes:
         raise RecordError(f"{folder}: it holds no recording yet; `palmette run --profile {folder}` makes one")
     job.processes.sort(key=lambda one: (one.recorded.rank < 0, one.recorded.rank, one.recorded.pid))

@@ -69,6 +69,8 @@ def sums_of(job: Job) -> Sums:
         threadless += recorded.threadless
         places = [_place(path, resolver) for path in recorded.paths]
         for one in recorded.aggregates:
+            if one.is_request:  # from start to completion, which overlaps with everything
+                continue
             place = places[one.path] if one.path < len(places) else Place("unknown")
             row = rows.setdefault((one.function, place), Row(one.function, place))
             row.calls += one.calls

@@ -2,20 +2,25 @@
 
 Collectives on a communicator come in the same order on all of its ranks, so the n-th on one rank belongs to the n-th on
 the others: a rank that is in it waits for those that have begun fewer. A receive waits for its sender, a synchronous
-send for its receiver. What a rank waits for inside of a Wait can't be seen without its requests, and isn't said.
+send for its receiver. In a Wait it waits for what its requests wait for.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from palmette import _core
 from palmette.record.reading import Job, Process
 
+_Waits: TypeAlias = "_core.OpenCall | _core.OutstandingRequest"
 ANY = -2
-RECEIVES = ("MPI_Recv", "MPI_Probe", "MPI_Mprobe", "MPI_Sendrecv", "MPI_Sendrecv_replace")
-SENDS = ("MPI_Send", "MPI_Ssend", "MPI_Rsend", "MPI_Bsend")
+RECEIVES = ("MPI_Recv", "MPI_Probe", "MPI_Mprobe", "MPI_Sendrecv", "MPI_Sendrecv_replace", "MPI_Irecv", "MPI_Recv_init")
+SENDS = (
+    "MPI_Send", "MPI_Ssend", "MPI_Rsend", "MPI_Bsend", "MPI_Isend", "MPI_Issend", "MPI_Irsend", "MPI_Send_init",
+    "MPI_Ssend_init", "MPI_Rsend_init",
+)  # fmt: skip
 
 
 @dataclass
@@ -27,6 +32,8 @@ class Open:
     since_s: float
     waits_for: list[str] = field(default_factory=list)
     """Names of processes, as far as they can be told."""
+    requests: list[_core.OutstandingRequest] = field(default_factory=list)
+    """That it waits for."""
 
 
 @dataclass
@@ -69,43 +76,47 @@ def state_of(job: Job, now_ns: int) -> State:
     for process in job.processes:
         for communicator in process.recorded.communicators[1:]:
             members[communicator.id][communicator.rank] = process
-    waiting: dict[tuple[int, int], list[Open]] = defaultdict(list)
+    waiting: dict[tuple[int, int], list[tuple[Open, _Waits]]] = defaultdict(list)
     for one in calls:
-        where = one.process.communicator(one.call.communicator)
-        if where is None:
-            continue
-        if one.call.instance:
-            waiting[where.id, one.call.instance].append(one)
-        elif one.call.function.removesuffix("_c") in RECEIVES + SENDS:
-            one.waits_for = _peer(one, members[where.id])
+        one.requests = [one_of for one_of in one.process.recorded.outstanding if one_of.waited_by == one.call.thread]
+        for what in (one.call, *one.requests):
+            where = one.process.communicator(what.communicator)
+            if where is None:
+                continue
+            if what.instance:
+                waiting[where.id, what.instance].append((one, what))
+            elif what.function.removesuffix("_c") in RECEIVES + SENDS:
+                one.waits_for += _peer(what, members[where.id])
     collectives = [_collective(inside, members) for inside in waiting.values()]
     for found in collectives:
         for one in found.inside:
-            one.waits_for = [process.name for process in found.missing]
+            one.waits_for += [process.name for process in found.missing]
+    for one in calls:
+        one.waits_for = list(dict.fromkeys(one.waits_for))
     collectives.sort(key=lambda found: -found.since_s)
     return State(job, sorted(calls, key=lambda one: -one.since_s), collectives)
 
 
-def _peer(one: Open, members: dict[int, Process]) -> list[str]:
-    if one.call.peer == ANY:
+def _peer(what: _Waits, members: dict[int, Process]) -> list[str]:
+    if what.peer == ANY:
         return ["any rank"]
-    if one.call.peer < 0:
+    if what.peer < 0:
         return []
-    process = members.get(one.call.peer)
-    return [process.name if process else f"rank {one.call.peer} of its communicator"]
+    process = members.get(what.peer)
+    return [process.name if process else f"rank {what.peer} of its communicator"]
 
 
-def _collective(inside: list[Open], members: dict[int, dict[int, Process]]) -> Collective:
-    first = inside[0]
-    communicator = first.process.communicator(first.call.communicator)
+def _collective(inside: list[tuple[Open, _Waits]], members: dict[int, dict[int, Process]]) -> Collective:
+    first, what = inside[0]
+    communicator = first.process.communicator(what.communicator)
     assert communicator is not None
     there = members[communicator.id]
     missing = []
     for process in there.values():
         own = next(one for one in process.recorded.communicators[1:] if one.id == communicator.id)
-        if own.collectives < first.call.instance:
+        if own.collectives < what.instance:
             missing.append(process)
     missing.sort(key=lambda process: process.recorded.rank)
     return Collective(
-        first.call.function, communicator, first.call.instance, inside, missing, communicator.size - len(there)
+        what.function, communicator, what.instance, [one for one, _ in inside], missing, communicator.size - len(there)
     )

@@ -13,11 +13,16 @@ using namespace nb::literals;
 
 void register_trace(nb::module_& m) {
     using trace::AggregateInfo;
+    using trace::CallInfo;
     using trace::CommunicatorInfo;
     using trace::FrameInfo;
     using trace::OpenCallInfo;
+    using trace::PlanInfo;
     using trace::ProcessInfo;
     using trace::Recording;
+    using trace::RequestInfo;
+    using trace::SendInfo;
+    using trace::SyncInfo;
 
     nb::enum_<trace::State>(m, "RecordState", "Where a recorded process stands.")
         .value("begun", trace::State::begun, "Before MPI_Init, or in it.")
@@ -39,6 +44,8 @@ void register_trace(nb::module_& m) {
 
     nb::class_<AggregateInfo>(m, "RecordedSum", "All calls of one function, call path, communicator and size class.")
         .def_ro("function", &AggregateInfo::function)
+        .def_ro("is_request", &AggregateInfo::is_request,
+                "Of the requests that these calls made, from start to completion.")
         .def_ro("path", &AggregateInfo::path, "Index into paths; 0: unknown.")
         .def_ro("communicator", &AggregateInfo::communicator, "Index into communicators; 0: none.")
         .def_ro("calls", &AggregateInfo::calls)
@@ -50,6 +57,7 @@ void register_trace(nb::module_& m) {
 
     nb::class_<OpenCallInfo>(m, "OpenCall", "A call that has begun and not ended.")
         .def_ro("thread_id", &OpenCallInfo::thread_id)
+        .def_ro("thread", &OpenCallInfo::thread, "Number of the thread in its process, from 1.")
         .def_ro("function", &OpenCallInfo::function)
         .def_ro("path", &OpenCallInfo::path)
         .def_ro("communicator", &OpenCallInfo::communicator)
@@ -58,6 +66,52 @@ void register_trace(nb::module_& m) {
         .def_ro("peer", &OpenCallInfo::peer, "Rank in the communicator; -1: none, -2: any.")
         .def_ro("tag", &OpenCallInfo::tag)
         .def_ro("instance", &OpenCallInfo::instance, "Of a collective, counted from 1 on its communicator; else 0.");
+
+    nb::class_<RequestInfo>(m, "OutstandingRequest", "A request that was started and isn't complete.")
+        .def_ro("function", &RequestInfo::function, "That started it.")
+        .def_ro("path", &RequestInfo::path)
+        .def_ro("communicator", &RequestInfo::communicator)
+        .def_ro("begin_real_ns", &RequestInfo::begin_real_ns, "CLOCK_REALTIME.")
+        .def_ro("bytes", &RequestInfo::bytes)
+        .def_ro("peer", &RequestInfo::peer, "Rank in the communicator; -1: none, -2: any.")
+        .def_ro("tag", &RequestInfo::tag)
+        .def_ro("instance", &RequestInfo::instance, "Of a collective, counted from 1 on its communicator; else 0.")
+        .def_ro("waited_by", &RequestInfo::waited_by, "OpenCall.thread of the call that waits for it; 0: none does.");
+
+    nb::class_<SendInfo>(m, "PlannedSend", "What all calls by a plan have sent to one rank.")
+        .def_ro("peer", &SendInfo::peer, "Rank in the communicator.")
+        .def_ro("messages", &SendInfo::messages)
+        .def_ro("bytes", &SendInfo::bytes);
+
+    nb::class_<PlanInfo>(m, "RecordedPlan", "A plan by which calls of a process were served.")
+        .def_ro("function", &PlanInfo::function)
+        .def_ro("algorithm", &PlanInfo::algorithm)
+        .def_ro("communicator", &PlanInfo::communicator)
+        .def_ro("root", &PlanInfo::root, "In the communicator; -1: none.")
+        .def_ro("block_bytes", &PlanInfo::block_bytes, "-1: sizes differ between calls.")
+        .def_ro("bound_s", &PlanInfo::bound_s, "The physical limit of a call; -1: this rank doesn't know it.")
+        .def_ro("calls", &PlanInfo::calls)
+        .def_ro("seconds", &PlanInfo::seconds, "In these calls.")
+        .def_ro("sends", &PlanInfo::sends, "Of this rank, in all calls that have ended.");
+
+    nb::class_<CallInfo>(m, "RecordedCall", "One call that has ended, or one request from start to completion.")
+        .def_ro("begin_real_ns", &CallInfo::begin_real_ns, "CLOCK_REALTIME.")
+        .def_ro("seconds", &CallInfo::seconds)
+        .def_ro("function", &CallInfo::function)
+        .def_ro("is_request", &CallInfo::is_request)
+        .def_ro("path", &CallInfo::path)
+        .def_ro("plan", &CallInfo::plan, "Index into plans; 0: not served by palmette.")
+        .def_ro("communicator", &CallInfo::communicator)
+        .def_ro("bytes", &CallInfo::bytes)
+        .def_ro("instance", &CallInfo::instance, "Of a collective, counted from 1 on its communicator; else 0.")
+        .def_ro("peer", &CallInfo::peer, "Rank in the communicator, or root of a collective; -1: none, -2: any.")
+        .def_ro("tag", &CallInfo::tag)
+        .def_ro("thread", &CallInfo::thread);
+
+    nb::class_<SyncInfo>(m, "ClockSync", "Where a node's clock stood against that of rank 0's node.")
+        .def_ro("real_ns", &SyncInfo::real_ns, "CLOCK_REALTIME of the node.")
+        .def_ro("offset_ns", &SyncInfo::offset_ns, "To be added for that of rank 0's node.")
+        .def_ro("error_ns", &SyncInfo::error_ns, "Up to which the offset may be wrong, in either direction.");
 
     nb::class_<ProcessInfo>(m, "RecordedProcess", "One process of a job.")
         .def_ro("pid", &ProcessInfo::pid)
@@ -76,6 +130,14 @@ void register_trace(nb::module_& m) {
         .def_ro("threadless", &ProcessInfo::threadless, "Recorded nowhere: more threads at a time than entries.")
         .def_ro("unwound", &ProcessInfo::unwound, "Calls whose path had to be unwound.")
         .def_ro("unwinding_s", &ProcessInfo::unwinding_s, "Time for that, which is in no call's time.")
+        .def_ro("requests", &ProcessInfo::requests, "That were completed.")
+        .def_ro("unfollowed", &ProcessInfo::unfollowed, "Requests that aren't among them.")
+        .def_ro("unplanned", &ProcessInfo::unplanned, "Served calls whose plan isn't known.")
+        .def_ro("call_cost_s", &ProcessInfo::call_cost_s, "Of recording a call, as measured at the start.")
+        .def_ro("clock_cost_s", &ProcessInfo::clock_cost_s, "Of that, reading the clock.")
+        .def_ro("synced", &ProcessInfo::synced, "In MPI_Init and MPI_Finalize, as far as that was possible.")
+        .def_ro("outstanding", &ProcessInfo::outstanding)
+        .def_ro("plans", &ProcessInfo::plans, "[0] is unused.")
         .def_ro("communicators", &ProcessInfo::communicators)
         .def_ro("aggregates", &ProcessInfo::aggregates)
         .def_ro("paths", &ProcessInfo::paths, "Frames, innermost first.")
@@ -84,6 +146,8 @@ void register_trace(nb::module_& m) {
     nb::class_<Recording>(m, "Recording", "What the processes of one node have recorded.")
         .def_static("read", &Recording::read, "path"_a, "with_tables"_a = true,
                     "Reads a file, whatever state its processes are in. Raises Error.")
+        .def_static("calls_of", &Recording::calls_of, "path"_a, "section"_a,
+                    "Calls one by one of the section-th process of a file, by time, as far as its ring holds them.")
         .def_ro("host", &Recording::host)
         .def_ro("boot_id", &Recording::boot_id)
         .def_ro("processes", &Recording::processes);

@@ -6,7 +6,10 @@ namespace {
 
 /// Level 0 records nothing from here on, any other one everything, as the standard suggests.
 void control(int level) {
-    active.store(level == 0 ? nullptr : recorder.load(std::memory_order_acquire), std::memory_order_release);
+    Recorder* const current = recorder.load(std::memory_order_acquire);
+    if (!current) return;
+    active.store(level == 0 ? nullptr : current, std::memory_order_release);
+    if (level == 0) current->forget_requests();
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ bool ticks_are_tsc = has_invariant_counter();
 namespace {
 
 constexpr std::uint32_t most_communicators = 1024, most_aggregates = 4096, most_paths = 4096, most_frames = 1U << 15U,
-                        most_modules = 256, most_threads = 64;
+                        most_modules = 256, most_threads = 64, most_plans = 2048, most_sends = 1U << 16U;
 constexpr std::uint64_t default_budget = std::uint64_t{16} << 20U;
 
 /// A text of the environment; empty where it is unset.
@@ -140,15 +140,6 @@ std::uint64_t hashed(std::uint64_t a, std::uint64_t b, std::uint64_t c) {
     return hash;
 }
 
-/// Some MPIs' handles are integers, others' are pointers.
-template <class Handle>
-std::uintptr_t word_of(Handle comm) {
-    if constexpr (std::is_pointer_v<Handle>)
-        return reinterpret_cast<std::uintptr_t>(comm);
-    else
-        return static_cast<std::uintptr_t>(comm);
-}
-
 /// The rank in MPI_COMM_WORLD of a communicator's rank 0, which tells the parts of a split apart. Needs a world.
 int leader_of(MPI_Comm comm) {
     MPI_Group group = MPI_GROUP_NULL;
@@ -203,6 +194,10 @@ bool Recorder::open(const std::string& folder, bool records_calls) {
     layout.place(header.frames, most_frames, sizeof(trace::Frame));
     layout.place(header.modules, most_modules, sizeof(trace::ModuleEntry));
     layout.place(header.threads, most_threads, sizeof(trace::ThreadEntry));
+    layout.place(header.request_handles, RequestTable::capacity, sizeof(std::uint64_t));
+    layout.place(header.requests, RequestTable::capacity, sizeof(trace::RequestEntry));
+    layout.place(header.plans, most_plans, sizeof(trace::PlanEntry));
+    layout.place(header.sends, most_sends, sizeof(trace::PlanSend));
     std::uint32_t records = 0;
     if (records_calls) {
         records = 1;
@@ -244,6 +239,10 @@ bool Recorder::open(const std::string& folder, bool records_calls) {
     place(section.frames, header.frames);
     place(section.modules, header.modules);
     place(section.threads, header.threads);
+    place(section.request_handles, header.request_handles);
+    place(section.requests, header.requests);
+    place(section.plans, header.plans);
+    place(section.sends, header.sends);
     place(section.ring, header.ring);
     if (readlink("/proc/self/exe", section.executable.data(), section.executable.size() - 1) < 0)
         section.executable[0] = 0;
@@ -253,7 +252,10 @@ bool Recorder::open(const std::string& folder, bool records_calls) {
     section.communicators.count.store(1);  // 0: none
     aggregates_ = table<trace::Aggregate>(section.aggregates);
     aggregate_mask_ = most_aggregates - 1;
+    section.plans.count.store(1);  // 0: none
+    plans_ = table<trace::PlanEntry>(section.plans);
     paths_.attach(section);
+    requests_.attach(section);
     section.first.ticks.store(now());
     section.first.real_ns.store(nanoseconds(CLOCK_REALTIME));
     update_clock();
@@ -322,6 +324,7 @@ ThreadState* Recorder::join_thread() {
     }
     thread->recorded = entry.recorded.load(std::memory_order_relaxed);
     thread->entry = &entry;
+    thread->number = index + 1;
     if (!again) section_->threads.count.store(index + 1, std::memory_order_release);
     return thread;
 }
@@ -342,7 +345,7 @@ std::uint64_t Recorder::leader(MPI_Comm comm) const {
 std::uint16_t Recorder::add_communicator(MPI_Comm comm, std::uint64_t id) {
     const std::uint32_t index = section_->communicators.count.load(std::memory_order_relaxed);
     if (index >= section_->communicators.capacity) {
-        communicators_[word_of(comm)] = {};  // so that it isn't asked about at each call
+        communicators_[trace::handle_word(comm)] = {};  // so that it isn't asked about at each call
         return 0;
     }
     auto& entry = table<trace::CommunicatorEntry>(section_->communicators)[index];
@@ -350,7 +353,7 @@ std::uint16_t Recorder::add_communicator(MPI_Comm comm, std::uint64_t id) {
     PMPI_Comm_rank(comm, &entry.rank);
     PMPI_Comm_size(comm, &entry.size);
     section_->communicators.count.store(index + 1, std::memory_order_release);
-    communicators_[word_of(comm)] = {static_cast<std::uint16_t>(index), 0};
+    communicators_[trace::handle_word(comm)] = {static_cast<std::uint16_t>(index), 0};
     generation_.fetch_add(1, std::memory_order_acq_rel);
     return static_cast<std::uint16_t>(index);
 }
@@ -359,7 +362,7 @@ std::uint16_t Recorder::find_communicator(MPI_Comm comm, ThreadState& thread) {
     if (comm == MPI_COMM_NULL || !(has_world_ || sessions_.load() > 0)) return 0;
     const std::lock_guard lock(mutex_);
     const std::uint64_t generation = generation_.load(std::memory_order_acquire);
-    const auto known = communicators_.find(word_of(comm));
+    const auto known = communicators_.find(trace::handle_word(comm));
     std::uint16_t index = 0;
     if (known != communicators_.end()) {
         index = known->second.index;
@@ -380,16 +383,65 @@ void Recorder::made_communicator(MPI_Comm parent, MPI_Comm made) {
     const std::lock_guard lock(mutex_);
     std::uint64_t parent_id = 0;
     std::uint64_t order = 0;
-    if (const auto known = communicators_.find(word_of(parent)); known != communicators_.end()) {
+    if (const auto known = communicators_.find(trace::handle_word(parent)); known != communicators_.end()) {
         parent_id = table<trace::CommunicatorEntry>(section_->communicators)[known->second.index].id;
         order = ++known->second.children;
     }
     if (made != MPI_COMM_NULL) add_communicator(made, hashed(parent_id, order, leader(made)));
 }
 
+void Recorder::will_make_communicator(MPI_Comm parent, MPI_Comm made) {
+    const std::lock_guard lock(mutex_);
+    const auto known = communicators_.find(trace::handle_word(parent));
+    const std::uint32_t index = section_->communicators.count.load(std::memory_order_relaxed);
+    if (known == communicators_.end() || index >= section_->communicators.capacity) return;
+    auto* const entries = table<trace::CommunicatorEntry>(section_->communicators);
+    const trace::CommunicatorEntry& like = entries[known->second.index];
+    entries[index].id = hashed(like.id, ++known->second.children, leader(parent));
+    entries[index].rank = like.rank;
+    entries[index].size = like.size;
+    section_->communicators.count.store(index + 1, std::memory_order_release);
+    communicators_[trace::handle_word(made)] = {static_cast<std::uint16_t>(index), 0};
+    generation_.fetch_add(1, std::memory_order_acq_rel);
+}
+
+std::uint32_t Recorder::add_plan(const trace::ServedPlan& plan) {
+    const std::lock_guard lock(mutex_);
+    const std::uint32_t index = section_->plans.count.load(std::memory_order_relaxed);
+    const std::uint32_t first = section_->sends.count.load(std::memory_order_relaxed);
+    if (index >= section_->plans.capacity || plan.send_count > section_->sends.capacity - first) return 0;
+    trace::PlanEntry& entry = plans_[index];
+    put_text(entry.function, plan.function);
+    put_text(entry.algorithm, plan.algorithm);
+    const auto known = communicators_.find(plan.communicator);
+    entry.communicator = known == communicators_.end() ? 0 : known->second.index;
+    entry.root = plan.root;
+    entry.block_bytes = plan.block_bytes;
+    entry.bound_ns = plan.bound_ns;
+    entry.first_send = first;
+    entry.send_count = static_cast<std::uint32_t>(plan.send_count);
+    std::copy_n(plan.sends, plan.send_count, table<trace::PlanSend>(section_->sends) + first);
+    section_->sends.count.store(first + entry.send_count, std::memory_order_release);
+    section_->plans.count.store(index + 1, std::memory_order_release);
+    return index;
+}
+
+void Recorder::add_sends(std::uint32_t plan, const trace::PlanSend* sends, std::size_t count) {
+    const trace::PlanEntry& entry = plans_[plan];
+    trace::PlanSend* to = table<trace::PlanSend>(section_->sends) + entry.first_send;
+    trace::PlanSend* const end = to + entry.send_count;
+    // Both are in the order of their peers.
+    for (std::size_t i = 0; i < count; ++i) {
+        while (to != end && to->peer < sends[i].peer) ++to;
+        if (to == end || to->peer != sends[i].peer) continue;
+        to->messages += sends[i].messages;
+        to->bytes += sends[i].bytes;
+    }
+}
+
 void Recorder::freed_communicator(MPI_Comm comm) {
     const std::lock_guard lock(mutex_);
-    communicators_.erase(word_of(comm));
+    communicators_.erase(trace::handle_word(comm));
     generation_.fetch_add(1, std::memory_order_acq_rel);
 }
 
@@ -422,3 +474,24 @@ void Recorder::update_clock() {
 }
 
 }  // namespace palmette::record
+
+using palmette::record::recorder;
+using palmette::record::thread_state;
+
+std::uint32_t palmette_record_add_plan(const palmette::trace::ServedPlan* plan) {
+    palmette::record::Recorder* const current = recorder.load(std::memory_order_acquire);
+    return current ? current->add_plan(*plan) : 0;
+}
+
+void palmette_record_serve_by(std::uint32_t plan) {
+    palmette::record::Recorder* const current = palmette::record::active.load(std::memory_order_acquire);
+    // Progress that a call makes may serve another one, which the program began earlier: the outermost is what counts.
+    if (!current || !thread_state || thread_state->owner != current) return;
+    if (plan == 0) current->count_unplanned();
+    thread_state->plan = plan;
+}
+
+void palmette_record_add_sends(std::uint32_t plan, const palmette::trace::PlanSend* sends, std::size_t count) {
+    palmette::record::Recorder* const current = recorder.load(std::memory_order_acquire);
+    if (current) current->add_sends(plan, sends, count);
+}

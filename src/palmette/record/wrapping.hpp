@@ -5,7 +5,7 @@
 
 #include "palmette/interpose/fortran.hpp"
 #include "palmette/interpose/next.hpp"
-#include "palmette/record/recorder.hpp"
+#include "palmette/record/call.hpp"
 
 namespace palmette::record {
 
@@ -36,9 +36,48 @@ inline void session_ended() {
 inline void made(MPI_Comm parent, MPI_Comm comm) {
     if (Recorder* const current = recorder.load(std::memory_order_acquire)) current->made_communicator(parent, comm);
 }
+inline void will_make(MPI_Comm parent, MPI_Comm comm) {
+    if (Recorder* const current = recorder.load(std::memory_order_acquire))
+        current->will_make_communicator(parent, comm);
+}
 inline void forget(MPI_Comm comm) {
     if (Recorder* const current = recorder.load(std::memory_order_acquire)) current->freed_communicator(comm);
 }
+/// Requests by index, as C passes them.
+class Requests {
+  public:
+    explicit Requests(const MPI_Request* list) : list_(list) {}
+    explicit operator bool() const { return list_ != nullptr; }
+    MPI_Request operator[](int i) const { return list_[i]; }
+
+  private:
+    const MPI_Request* list_;
+};
+/// The status that a call has filled in; null: the program ignores it.
+inline const MPI_Status* filled(const MPI_Status* status) { return status == MPI_STATUS_IGNORE ? nullptr : status; }
+inline const MPI_Status* filled_list(const MPI_Status* statuses) {
+    return statuses == MPI_STATUSES_IGNORE ? nullptr : statuses;
+}
+inline const MPI_Status* at(const MPI_Status* statuses, int i) { return statuses ? statuses + i : nullptr; }
+
+#if !defined(PALMETTE_ABI_STANDARD) && !defined(PALMETTE_ABI_SMPI)
+/// The same of Fortran's integers.
+class FortranRequests {
+  public:
+    explicit FortranRequests(const MPI_Fint* list) : list_(list) {}
+    explicit operator bool() const { return list_ != nullptr; }
+    MPI_Request operator[](int i) const { return PMPI_Request_f2c(list_[i]); }
+
+  private:
+    const MPI_Fint* list_;
+};
+using interpose::fortran::first_index;
+/// Fortran's statuses lie in memory as C's do.
+inline const MPI_Status* filled_fortran(const MPI_Fint* status) {
+    return interpose::fortran::is_ignored(status) ? nullptr : reinterpret_cast<const MPI_Status*>(status);
+}
+#endif
+
 /// Whether Fortran's `ierror`, an INTEGER, says so; it may be left out.
 inline bool succeeded(interpose::Word error) {
     const auto* const code = reinterpret_cast<const int*>(error);

@@ -10,7 +10,7 @@
 namespace palmette::trace {
 
 inline constexpr std::array<char, 8> file_magic{'P', 'A', 'L', 'M', 'R', 'E', 'C', '\0'};
-inline constexpr std::uint32_t format_version = 1;
+inline constexpr std::uint32_t format_version = 2;
 inline constexpr std::size_t page_bytes = 4096;
 
 /// A counter that one thread writes, or several, while other processes read it.
@@ -41,6 +41,12 @@ struct ClockPair {
     Shared<std::int64_t> real_ns;
 };
 
+/// What clock synchronisation has found: at `real_ns` of this node's CLOCK_REALTIME, rank 0's node showed `offset_ns`
+/// more, up to `error_ns` more or less. real_ns is 0 where nothing was found.
+struct SyncPoint {
+    Shared<std::int64_t> real_ns, offset_ns, error_ns;
+};
+
 /// Where a table of a section lies, in bytes from the section's beginning.
 struct Table {
     std::uint64_t offset;
@@ -59,6 +65,7 @@ struct SectionHeader {
     std::uint32_t ticks_are_tsc;  ///< 1: the processor's time-stamp counter; 0: nanoseconds of CLOCK_MONOTONIC
     std::uint32_t records_calls;  ///< 1: a ring of records (--trace); 0: aggregates alone (--profile)
     ClockPair first, last;
+    SyncPoint synced_first, synced_last;       ///< in MPI_Init and in MPI_Finalize
     Table functions;                           ///< FunctionName
     Table communicators;                       ///< CommunicatorEntry
     Table aggregates;                          ///< Aggregate, a hash table
@@ -67,11 +74,19 @@ struct SectionHeader {
     Table modules;                             ///< ModuleEntry
     Table threads;                             ///< ThreadEntry
     Table ring;                                ///< Record, shared out among threads
+    Table request_handles;                     ///< Shared<std::uint64_t>: handle + 1 of what is outstanding; 0: nothing
+    Table requests;                            ///< RequestEntry, one for each of these handles
+    Table plans;                               ///< PlanEntry: entry 0 is unused
+    Table sends;                               ///< PlanSend
     Shared<std::uint64_t> unpathed_calls;      ///< calls whose path found no place in the tables
     Shared<std::uint64_t> unaggregated_calls;  ///< calls whose aggregate found none: counted in entry 0
     Shared<std::uint64_t> threadless_calls;    ///< calls of threads for which there was no entry: recorded nowhere
-    Shared<std::uint64_t> unwound_calls;       ///< call paths that were not in the cache
-    Shared<std::uint64_t> unwinding_ticks;     ///< time for that, which is in no call's time
+    Shared<std::uint64_t> unfollowed_requests;  ///< requests for which there was no entry
+    Shared<std::uint64_t> unplanned_calls;      ///< served calls whose plan found no entry
+    Shared<std::uint64_t> unwound_calls;        ///< call paths that were not in the cache
+    Shared<std::uint64_t> unwinding_ticks;      ///< time for that, which is in no call's time
+    Shared<std::uint32_t> call_cost_ps;         ///< what recording a call costs here, as measured at the start
+    Shared<std::uint32_t> clock_cost_ps;        ///< of that, both readings of the clock
     std::array<char, 512> executable;
 };
 
@@ -95,9 +110,14 @@ struct CommunicatorEntry {
 
 inline constexpr std::size_t histogram_bins = 28;
 
-/// All calls of one (function, call path, communicator, size class). Bin i counts calls of 2^i to 2^(i+1) ticks / 16.
+/// The parts of an aggregate's key, above the function's 10 bits.
+inline constexpr unsigned key_size_class = 10, key_communicator = 16, key_request = 26, key_path = 32;
+inline constexpr std::uint32_t function_mask = 0x3FF, communicator_mask = 0x3FF;
+
+/// All calls of one (function, call path, communicator, size class), or all requests that they made: their time is that
+/// from the start to the call that completed them. Bin i counts calls of 2^(i+4) to 2^(i+5) ticks.
 struct Aggregate {
-    Shared<std::uint64_t> key;  ///< 0: unused; else path << 32 | communicator << 16 | size class << 10 | function, + 1
+    Shared<std::uint64_t> key;  ///< 0: unused; else its parts, + 1
     Shared<std::uint64_t> calls;
     Shared<std::uint64_t> bytes;
     Shared<std::uint64_t> ticks;
@@ -137,26 +157,64 @@ struct OpenCall {
     Shared<std::int32_t> peer;  ///< rank in the communicator; -1: none, -2: any
     Shared<std::int32_t> tag;
     Shared<std::uint64_t> instance;  ///< of a collective: how many came before it on the communicator
+    Shared<std::uint32_t> requests;  ///< that it waits for: those whose `waited_by` is this thread's number, + 1
+    std::uint32_t unused;
+};
+
+/// A request that was started and isn't complete, or a persistent one that isn't freed.
+struct RequestEntry {
+    Shared<std::uint64_t> ticks;  ///< of its start; 0: a persistent one that isn't started
+    std::uint64_t bytes;
+    std::uint64_t instance;  ///< of a collective
+    std::uint32_t path;
+    std::uint16_t function, communicator;
+    std::int32_t peer, tag;
+    std::uint32_t persistent, plan;
+    Shared<std::uint32_t> waited_by;  ///< number of the thread that waits for it, + 1; 0: none does
+    std::array<char, 12> unused;
+};
+static_assert(sizeof(RequestEntry) == 64);
+
+/// A plan by which this process's calls were served. Its numbers are those of this rank's part.
+struct PlanEntry {
+    std::array<char, 24> function;
+    std::array<char, 64> algorithm;
+    std::uint16_t communicator;
+    std::uint16_t unused;
+    std::int32_t root;            ///< in the communicator; -1: none
+    std::int64_t block_bytes;     ///< -1: sizes differ between calls
+    std::int64_t bound_ns;        ///< the physical limit of a call; -1: not known to this rank
+    Shared<std::uint64_t> calls;  ///< that have ended
+    Shared<std::uint64_t> ticks;
+    std::uint32_t first_send, send_count;  ///< what one call of this rank sends, all calls where sizes differ
+};
+
+/// What is sent to one rank.
+struct PlanSend {
+    std::int32_t peer;  ///< in the communicator
+    std::uint32_t unused;
+    std::uint64_t messages, bytes;
 };
 
 struct ThreadEntry {
     std::int64_t thread_id;
     std::uint32_t ring_first, ring_capacity;  ///< its part of the ring
     Shared<std::uint64_t> recorded;           ///< records written, those that were overwritten included
+    Shared<std::uint64_t> requests;           ///< of them, those of requests
     OpenCall open;
-    std::array<char, 64> unused;
+    std::array<char, 48> unused;
 };
 static_assert(sizeof(ThreadEntry) == 128);
 
-/// One call that has ended. `duration`: 27 bits shifted left by the upper 5 bits.
+/// One call that has ended, or one request from its start to the call that completed it. `duration`: 27 bits shifted
+/// left by the upper 5 bits.
 struct Record {
     std::uint64_t begin_ticks;
     std::uint32_t duration;
-    std::uint16_t function;
-    std::uint16_t communicator;
+    std::uint32_t function : 10, communicator : 10, is_request : 1, plan : 11;  ///< plan 0: not served
     std::uint32_t path;
     std::int32_t tag;              ///< of a collective: the lower 31 bits of its instance
-    std::uint64_t bytes_and_peer;  ///< bytes << 24 | rank in the communicator, no_peer or any_peer
+    std::uint64_t bytes_and_peer;  ///< bytes << 24 | rank in the communicator or root, no_peer or any_peer
 };
 static_assert(sizeof(Record) == 32);
 inline constexpr std::uint32_t no_peer = 0xFFFFFF, any_peer = 0xFFFFFE;

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <string_view>
 
 #include "palmette/base/error.hpp"
 
@@ -71,6 +72,13 @@ class SectionReader {
         out.unaggregated = header_.unaggregated_calls.load();
         out.unpathed = header_.unpathed_calls.load();
         out.threadless = header_.threadless_calls.load();
+        out.unfollowed = header_.unfollowed_requests.load();
+        out.unplanned = header_.unplanned_calls.load();
+        out.call_cost_s = header_.call_cost_ps.load() * 1e-12;
+        out.clock_cost_s = header_.clock_cost_ps.load() * 1e-12;
+        for (const SyncPoint* const point : {&header_.synced_first, &header_.synced_last})
+            if (point->real_ns.load(std::memory_order_acquire) != 0)
+                out.synced.push_back({point->real_ns.load(), point->offset_ns.load(), point->error_ns.load()});
         out.unwound = header_.unwound_calls.load();
         out.unwinding_s = static_cast<double>(header_.unwinding_ticks.load()) * out.tick_s;
         const auto* const communicators = entries<CommunicatorEntry>(header_.communicators);
@@ -78,14 +86,56 @@ class SectionReader {
             out.communicators.push_back({communicators[i].id, communicators[i].rank, communicators[i].size,
                                          communicators[i].collectives.load(std::memory_order_relaxed)});
         read_threads(out);
+        read_requests(out);
         if (with_tables) {
             read_aggregates(out);
             read_paths(out);
+            read_plans(out);
         }
         return out;
     }
 
+    std::vector<CallInfo> calls() const {
+        ProcessInfo process;
+        process.rank = header_.rank.load();
+        read_clock(process);
+        std::vector<CallInfo> out;
+        const auto* const threads = entries<ThreadEntry>(header_.threads);
+        const auto* const ring = entries<Record>(header_.ring);
+        for (std::uint32_t i = 0; i < used(header_.threads); ++i) {
+            const std::uint64_t capacity = threads[i].ring_capacity;
+            const std::uint64_t first = threads[i].ring_first;
+            if (capacity == 0 || first > header_.ring.capacity || capacity > header_.ring.capacity - first) continue;
+            const std::uint64_t recorded = threads[i].recorded.load(std::memory_order_acquire);
+            for (std::uint64_t r = recorded > capacity ? recorded - capacity : 0; r < recorded; ++r)
+                out.push_back(call(process, ring[first + r % capacity], i + 1));
+        }
+        std::stable_sort(out.begin(), out.end(),
+                         [](const CallInfo& a, const CallInfo& b) { return a.begin_real_ns < b.begin_real_ns; });
+        return out;
+    }
+
   private:
+    CallInfo call(const ProcessInfo& process, const Record& from, std::uint32_t thread) const {
+        CallInfo call;
+        call.begin_real_ns = real_ns(process, from.begin_ticks);
+        call.seconds = static_cast<double>(unpacked_duration(from.duration)) * process.tick_s;
+        call.function = function(from.function);
+        call.is_request = from.is_request != 0;
+        call.path = from.path;
+        call.plan = from.plan;
+        call.communicator = from.communicator;
+        call.bytes = from.bytes_and_peer >> 24U;
+        const auto who = static_cast<std::uint32_t>(from.bytes_and_peer & 0xFFFFFFU);
+        call.peer = who == no_peer ? -1 : who == any_peer ? -2 : static_cast<std::int32_t>(who);
+        if (is_collective(call.function))
+            call.instance = static_cast<std::uint32_t>(from.tag);
+        else
+            call.tag = from.tag;
+        call.thread = thread;
+        return call;
+    }
+
     template <class Entry>
     const Entry* entries(const Table& table) const {
         const std::uint64_t bytes = static_cast<std::uint64_t>(table.capacity) * sizeof(Entry);
@@ -112,18 +162,75 @@ class SectionReader {
                 static_cast<double>(out.last_real_ns - out.begin_real_ns) * 1e-9 / static_cast<double>(last - first);
     }
 
+    std::int64_t real_ns(const ProcessInfo& out, std::uint64_t ticks) const {
+        const auto since = static_cast<std::int64_t>(ticks - header_.first.ticks.load());
+        return out.begin_real_ns + static_cast<std::int64_t>(static_cast<double>(since) * out.tick_s * 1e9);
+    }
+
+    void read_requests(ProcessInfo& out) const {
+        const auto* const handles = entries<Shared<std::uint64_t>>(header_.request_handles);
+        const auto* const requests = entries<RequestEntry>(header_.requests);
+        const std::uint32_t count = std::min(header_.request_handles.capacity, header_.requests.capacity);
+        for (std::uint32_t i = 0; i < count; ++i) {
+            const std::uint64_t handle = handles[i].load(std::memory_order_acquire);
+            if (handle == 0 || handle == ~std::uint64_t{0}) continue;
+            const RequestEntry& from = requests[i];
+            const std::uint64_t ticks = from.ticks.load(std::memory_order_relaxed);
+            if (ticks == 0) continue;
+            RequestInfo request;
+            request.function = function(from.function);
+            request.path = from.path;
+            request.communicator = from.communicator;
+            request.begin_real_ns = real_ns(out, ticks);
+            request.bytes = from.bytes;
+            request.instance = from.instance;
+            request.peer = from.peer;
+            request.tag = from.tag;
+            request.waited_by = from.waited_by.load(std::memory_order_relaxed);
+            // It may have completed meanwhile, and another one begun.
+            if (handles[i].load(std::memory_order_acquire) == handle) out.outstanding.push_back(std::move(request));
+        }
+    }
+
+    void read_plans(ProcessInfo& out) const {
+        const auto* const plans = entries<PlanEntry>(header_.plans);
+        const auto* const sends = entries<PlanSend>(header_.sends);
+        const std::uint32_t send_count = used(header_.sends);
+        for (std::uint32_t i = 0; i < used(header_.plans); ++i) {
+            PlanInfo& plan = out.plans.emplace_back();
+            if (i == 0) continue;
+            const PlanEntry& from = plans[i];
+            plan.function = text_of(from.function);
+            plan.algorithm = text_of(from.algorithm);
+            plan.communicator = from.communicator;
+            plan.root = from.root;
+            plan.block_bytes = from.block_bytes;
+            plan.bound_s = from.bound_ns < 0 ? -1 : static_cast<double>(from.bound_ns) * 1e-9;
+            plan.calls = from.calls.load(std::memory_order_relaxed);
+            plan.seconds = static_cast<double>(from.ticks.load(std::memory_order_relaxed)) * out.tick_s;
+            if (from.first_send > send_count || from.send_count > send_count - from.first_send) continue;
+            for (std::uint32_t s = 0; s < from.send_count; ++s) {
+                const PlanSend& send = sends[from.first_send + s];
+                const std::uint64_t times = from.block_bytes >= 0 ? plan.calls : 1;
+                plan.sends.push_back({send.peer, send.messages * times, send.bytes * times});
+            }
+        }
+    }
+
     void read_threads(ProcessInfo& out) const {
         const auto* const threads = entries<ThreadEntry>(header_.threads);
-        const std::uint64_t first = header_.first.ticks.load();
         for (std::uint32_t i = 0; i < used(header_.threads); ++i) {
             const ThreadEntry& thread = threads[i];
             const std::uint64_t recorded = thread.recorded.load(std::memory_order_acquire);
-            out.calls += recorded;
+            const std::uint64_t requests = std::min(recorded, thread.requests.load(std::memory_order_acquire));
+            out.calls += recorded - requests;
+            out.requests += requests;
             if (out.records_calls && recorded > thread.ring_capacity) out.dropped += recorded - thread.ring_capacity;
             const std::uint64_t ticks = thread.open.ticks.load(std::memory_order_acquire);
             if (ticks == 0) continue;
             OpenCallInfo call;
             call.thread_id = thread.thread_id;
+            call.thread = i + 1;
             call.function = function(thread.open.function.load(std::memory_order_relaxed));
             call.path = thread.open.path.load(std::memory_order_relaxed);
             call.communicator = thread.open.communicator.load(std::memory_order_relaxed);
@@ -131,8 +238,7 @@ class SectionReader {
             call.peer = thread.open.peer.load(std::memory_order_relaxed);
             call.tag = thread.open.tag.load(std::memory_order_relaxed);
             call.instance = thread.open.instance.load(std::memory_order_relaxed);
-            call.begin_real_ns =
-                out.begin_real_ns + static_cast<std::int64_t>(static_cast<double>(ticks - first) * out.tick_s * 1e9);
+            call.begin_real_ns = real_ns(out, ticks);
             // It may have ended meanwhile, and another one begun.
             if (thread.open.ticks.load(std::memory_order_acquire) == ticks) out.open.push_back(std::move(call));
         }
@@ -147,9 +253,10 @@ class SectionReader {
             if (sum.calls == 0) continue;
             const std::uint64_t key = from.key.load(std::memory_order_relaxed) - 1;
             if (i > 0) {
-                sum.function = function(static_cast<std::uint32_t>(key & 0x3FF));
-                sum.communicator = static_cast<std::uint16_t>(key >> 16U & 0xFFFF);
-                sum.path = static_cast<std::uint32_t>(key >> 32U);
+                sum.function = function(static_cast<std::uint32_t>(key & function_mask));
+                sum.communicator = static_cast<std::uint16_t>(key >> key_communicator & communicator_mask);
+                sum.is_request = (key >> key_request & 1U) != 0;
+                sum.path = static_cast<std::uint32_t>(key >> key_path);
             } else {
                 sum.function = "others";
             }
@@ -196,27 +303,68 @@ class SectionReader {
     std::pair<const FunctionName*, std::uint32_t> functions_;
 };
 
-}  // namespace
-
-Recording Recording::read(const std::string& path, bool with_tables) {
-    const Mapping file(path);
+/// Calls `use` with each section that its process has begun to write.
+template <class Use>
+void for_each_section(const Mapping& file, const std::string& path, Use use) {
     const auto& header = *reinterpret_cast<const FileHeader*>(file.at(0));
     if (header.magic != file_magic) fail(path, ": this is no recording of `palmette run --profile` or `--trace`");
     if (header.version != format_version)
         fail(path, ": version ", header.version, " of the format; this palmette reads version ", format_version);
-    Recording out;
-    out.host = text_of(header.host);
-    out.boot_id = text_of(header.boot_id);
     const std::uint64_t end = std::min(header.end.load(std::memory_order_acquire), file.bytes());
     for (std::uint64_t at = header.header_bytes; at + sizeof(SectionHeader) <= end;) {
         const auto& section = *reinterpret_cast<const SectionHeader*>(file.at(at));
         if (section.bytes < sizeof(SectionHeader) || section.bytes > end - at || section.bytes % page_bytes != 0)
             fail(path, ": the section at ", at, " is longer than the file; the file is damaged");
         // Without it, a process has claimed its section and not begun to write it.
-        if (section.magic == file_magic)
-            out.processes.push_back(SectionReader(file.at(at), section.bytes, path).read(with_tables));
+        if (section.magic == file_magic) use(SectionReader(file.at(at), section.bytes, path));
         at += section.bytes;
     }
+}
+
+}  // namespace
+
+bool is_collective(const std::string& function) {
+    // In lower case, since that of nonblocking ones begins after the I.
+    static const std::array<std::string_view, 12> names{
+        "barrier", "bcast",     "gather", "scatter", "allgather",      "alltoall",
+        "reduce",  "allreduce", "scan",   "exscan",  "reduce_scatter", "reduce_scatter_block"};
+    std::string_view name = function;
+    const auto ends = [&](std::string_view end) {
+        if (name.ends_with(end)) name.remove_suffix(end.size());
+    };
+    if (!name.starts_with("MPI_")) return false;
+    name.remove_prefix(4);
+    ends("_c");
+    ends("_init");
+    if (name.starts_with("Neighbor_")) return true;
+    if (name.starts_with("Ineighbor_")) return true;
+    std::string lower(name);
+    for (char& c : lower) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+    name = lower;
+    const auto known = [&](std::string_view one) { return std::find(names.begin(), names.end(), one) != names.end(); };
+    const auto with_variants = [&](std::string_view one) {
+        return known(one) || ((one.ends_with('v') || one.ends_with('w')) && known(one.substr(0, one.size() - 1)));
+    };
+    return with_variants(name) || (name.starts_with('i') && with_variants(name.substr(1)));
+}
+
+Recording Recording::read(const std::string& path, bool with_tables) {
+    const Mapping file(path);
+    Recording out;
+    const auto& header = *reinterpret_cast<const FileHeader*>(file.at(0));
+    for_each_section(file, path, [&](SectionReader section) { out.processes.push_back(section.read(with_tables)); });
+    out.host = text_of(header.host);
+    out.boot_id = text_of(header.boot_id);
+    return out;
+}
+
+std::vector<CallInfo> Recording::calls_of(const std::string& path, std::size_t section) {
+    const Mapping file(path);
+    std::vector<CallInfo> out;
+    std::size_t number = 0;
+    for_each_section(file, path, [&](const SectionReader& one) {
+        if (number++ == section) out = one.calls();
+    });
     return out;
 }
 

@@ -23,9 +23,11 @@ struct FrameInfo {
     std::uint64_t offset = 0;  ///< the return address, as the module's program headers number it
 };
 
-/// All calls of one function, call path, communicator and size class.
+/// All calls of one function, call path, communicator and size class, or the requests that they made, from start to
+/// completion.
 struct AggregateInfo {
     std::string function;
+    bool is_request = false;
     std::uint32_t path = 0;          ///< index into paths; 0: unknown
     std::uint16_t communicator = 0;  ///< index into communicators; 0: none
     std::uint64_t calls = 0, bytes = 0;
@@ -43,7 +45,58 @@ struct OpenCallInfo {
     std::uint64_t bytes = 0;
     std::int32_t peer = -1, tag = 0;  ///< peer: rank in the communicator; -1: none, -2: any
     std::uint64_t instance = 0;       ///< of a collective, counted from 1 on its communicator; else 0
+    std::uint32_t thread = 0;         ///< number of the thread in its process, from 1
 };
+
+/// A request that was started and isn't complete.
+struct RequestInfo {
+    std::string function;  ///< that started it
+    std::uint32_t path = 0;
+    std::uint16_t communicator = 0;
+    std::int64_t begin_real_ns = 0;
+    std::uint64_t bytes = 0, instance = 0;
+    std::int32_t peer = -1, tag = 0;
+    std::uint32_t waited_by = 0;  ///< number of the thread that waits for it; 0: none
+};
+
+/// What all calls by a plan have sent to one rank.
+struct SendInfo {
+    std::int32_t peer = 0;  ///< in the communicator
+    std::uint64_t messages = 0, bytes = 0;
+};
+
+/// A plan of palmette's by which calls were served.
+struct PlanInfo {
+    std::string function, algorithm;
+    std::uint16_t communicator = 0;
+    std::int32_t root = -1;
+    std::int64_t block_bytes = -1;  ///< -1: sizes differ between calls
+    double bound_s = -1;            ///< the physical limit of a call; -1: this rank doesn't know it
+    std::uint64_t calls = 0;
+    double seconds = 0;  ///< in these calls
+    std::vector<SendInfo> sends;
+};
+
+/// One call that has ended, or one request from its start to its completion.
+struct CallInfo {
+    std::int64_t begin_real_ns = 0;
+    double seconds = 0;
+    std::string function;
+    bool is_request = false;
+    std::uint32_t path = 0, plan = 0;
+    std::uint16_t communicator = 0;
+    std::uint64_t bytes = 0, instance = 0;  ///< instance: of a collective, counted from 1; else 0
+    std::int32_t peer = -1, tag = 0;        ///< peer: -1 none, -2 any; of a collective its root
+    std::uint32_t thread = 0;
+};
+
+/// Where a node's clock stood against that of rank 0's node.
+struct SyncInfo {
+    std::int64_t real_ns = 0, offset_ns = 0, error_ns = 0;
+};
+
+/// Whether calls of a function of MPI's are numbered on their communicator; nonblocking and persistent ones are, too.
+bool is_collective(const std::string& function);
 
 /// One process.
 struct ProcessInfo {
@@ -60,10 +113,18 @@ struct ProcessInfo {
     std::uint64_t threadless = 0;  ///< calls that are recorded nowhere: more threads at a time than there are entries
     std::uint64_t unwound = 0;
     double unwinding_s = 0;
+    std::uint64_t requests = 0;    ///< that were completed
+    std::uint64_t unfollowed = 0;  ///< requests that aren't among them
+    std::uint64_t unplanned = 0;   ///< served calls whose plan isn't known
+    double call_cost_s = 0;        ///< what recording a call costs, as measured at the start
+    double clock_cost_s = 0;       ///< of that, reading the clock
+    std::vector<SyncInfo> synced;  ///< in MPI_Init and MPI_Finalize, as far as that was possible
     std::vector<CommunicatorInfo> communicators;
     std::vector<AggregateInfo> aggregates;
     std::vector<std::vector<FrameInfo>> paths;  ///< innermost frame first; [0] is empty
     std::vector<OpenCallInfo> open;
+    std::vector<RequestInfo> outstanding;
+    std::vector<PlanInfo> plans;  ///< [0] is unused
 };
 
 /// One node's file. `with_tables`: aggregates and paths as well, which a look at open calls doesn't need.
@@ -73,6 +134,9 @@ struct Recording {
 
     /// Throws base::Error that names the file and what is wrong with it. Nothing in a file is trusted.
     static Recording read(const std::string& path, bool with_tables);
+    /// The calls one by one of the `section`-th process of a file, as far as its ring holds them, by time. Throws as
+    /// `read`.
+    static std::vector<CallInfo> calls_of(const std::string& path, std::size_t section);
 };
 
 }  // namespace palmette::trace

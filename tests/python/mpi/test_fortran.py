@@ -132,11 +132,15 @@ def test_each_call_is_recorded_once(mpi: str, binding: str, tmp_path: Path) -> N
     assert [process.recorded.rank for process in job.processes] == [0, 1, 2]
     for process in job.processes:
         calls: dict[str, int] = {}
+        requests: dict[str, int] = {}
         for row in process.recorded.aggregates:
-            calls[row.function] = calls.get(row.function, 0) + row.calls
+            to = requests if row.is_request else calls
+            to[row.function] = to.get(row.function, 0) + row.calls
+        assert not process.recorded.outstanding
         for function, number in BLOCKING.items():
             assert calls[f"MPI_{function.capitalize()}"] == number, (function, calls)
         for function, number in NONBLOCKING.items():
             assert calls[f"MPI_I{function}"] == number, (function, calls)
+            assert requests[f"MPI_I{function}"] == number, (function, requests)
     places = {str(row.place) for row in sums_of(job).rows}
     assert any(place.startswith(f"{binding}.F90:") for place in places), places

@@ -17,7 +17,7 @@ from palmette.record.reading import Job, RecordError, read_job
 from palmette.record.waiting import State, state_of
 from palmette.run.prepared import prepare
 
-from .conftest import PRELOADS, Mpi
+from .conftest import LEVEL_BY_LEVEL, PRELOADS, Cluster, Mpi
 
 pytestmark = pytest.mark.mpi
 MODES = ("PALMETTE_PROFILE", "PALMETTE_TRACE")
@@ -34,8 +34,8 @@ def sums(job: Job) -> dict[tuple[int, str], tuple[int, int]]:
     found: dict[tuple[int, str], tuple[int, int]] = defaultdict(lambda: (0, 0))
     for process in job.processes:
         for row in process.recorded.aggregates:
-            calls, size = found[process.recorded.rank, row.function]
-            found[process.recorded.rank, row.function] = calls + row.calls, size + row.bytes
+            key = process.recorded.rank, row.function + ("/request" if row.is_request else "")
+            found[key] = found[key][0] + row.calls, found[key][1] + row.bytes
     return found
 
 
@@ -58,12 +58,52 @@ def test_calls_and_bytes_are_those_that_the_program_counts(mpi: Mpi, mode: str) 
         assert str(process.recorded.state).endswith("finalized")
         assert process.recorded.unaggregated == process.recorded.unpathed == 0
         assert not process.recorded.open
+        assert not process.recorded.outstanding
+        assert process.recorded.unfollowed == 0
         # Calls from one place in a loop have one path, however often they come.
         assert process.recorded.unwound < 200
         paths = {row.path for row in process.recorded.aggregates}
         assert 0 not in paths
         program = mpi.program("calls")
         assert any(frame.module == str(program) for path in paths for frame in process.recorded.paths[path])
+
+
+def test_a_trace_holds_calls_and_requests_one_by_one(mpi: Mpi) -> None:
+    folder = folder_of(mpi)
+    ran = mpi.run(4, "calls", "--rounds", 2, settings={"PALMETTE_TRACE": str(folder)})
+    assert ran.status == 0, ran.text
+    job = read_job(folder)
+    for process in job.processes:
+        rank = process.recorded.rank
+        calls = process.calls()
+        assert process.recorded.dropped == 0
+        assert len(calls) == process.recorded.calls + process.recorded.requests
+        found: dict[tuple[str, bool], int] = defaultdict(int)
+        for call in calls:
+            found[call.function, call.is_request] += 1
+        wanted: dict[tuple[str, bool], int] = defaultdict(int)
+        for row in process.recorded.aggregates:
+            wanted[row.function, row.is_request] += row.calls
+        assert found == wanted
+        # Receives from any source say whom the message was from, whether the program looked at its status or not.
+        received = [call for call in calls if call.function in ("MPI_Irecv", "MPI_Recv_init") and call.is_request]
+        assert {call.peer for call in received} == {(rank + 3) % 4}
+        received = [call for call in calls if call.function == "MPI_Recv"]
+        assert {call.peer for call in received} == ({rank - 1} if rank % 2 else set())
+        sent = [call for call in calls if call.function in ("MPI_Isend", "MPI_Send_init") and call.is_request]
+        assert {call.peer for call in sent} == {(rank + 1) % 4}
+        assert sorted({call.tag for call in sent}) == [4, 20, 21, 22, 23, 30]
+        # A request ends with the call that completes it, and lasts longer than the one that made it.
+        waits = [
+            call.begin_real_ns + call.seconds * 1e9 for call in calls
+            if call.function.startswith(("MPI_Wait", "MPI_Test")) and not call.is_request
+        ]  # fmt: skip
+        for call in calls:
+            if call.is_request:
+                assert min(abs(call.begin_real_ns + call.seconds * 1e9 - wait) for wait in waits) < 1000
+        world = [call for call in calls if call.communicator == 1 and call.instance]
+        assert [call.instance for call in world if not call.is_request] == list(range(1, 1 + 2 * 7))
+        assert {call.peer for call in world if call.function == "MPI_Bcast"} == {0}
 
 
 def start(mpi: Mpi, ranks: int, program: Path, *arguments: object, folder: Path) -> subprocess.Popen[str]:
@@ -121,6 +161,23 @@ def test_a_hung_collective_names_the_rank_that_has_not_come(mpi: Mpi) -> None:
     assert [process.name for found in after.collectives for process in found.missing] == ["rank 2"]
 
 
+def test_what_a_wait_waits_for_is_named(mpi: Mpi) -> None:
+    folder = folder_of(mpi)
+    running = start(mpi, 4, mpi.program("hangs"), "--requests", folder=folder)
+    try:
+        state = wait_until_hung(folder, 3)
+        waits = {one.process.name: (one.call.function, sorted(one.waits_for)) for one in state.open}
+        assert waits == {
+            "rank 0": ("MPI_Wait", ["rank 2"]),
+            "rank 1": ("MPI_Waitall", ["rank 2", "rank 3"]),
+            "rank 2": ("MPI_Wait", ["rank 3"]),
+        }
+        (found,) = [found for found in state.collectives if found.missing]
+        assert (found.function, found.instance, len(found.inside)) == ("MPI_Ibarrier", 1, 2)
+    finally:
+        end(running, folder)
+
+
 def check_killed(mpi: Mpi, folder: Path, seconds: float) -> None:
     running = start(mpi, 2, mpi.program("calls"), "--rounds", 10**6, folder=folder)
     try:
@@ -133,7 +190,8 @@ def check_killed(mpi: Mpi, folder: Path, seconds: float) -> None:
     for process in read_job(folder).processes:
         counted = sum(row.calls for row in process.recorded.aggregates)
         # The call that it was about to add may be in one place and not yet in the other.
-        assert abs(counted - process.recorded.calls) <= 1
+        assert abs(counted - process.recorded.calls - process.recorded.requests) <= 1
+        assert abs(len(process.calls()) - min(counted, counted - process.recorded.dropped)) <= 1
         assert len(process.recorded.open) <= 1
 
 
@@ -185,7 +243,8 @@ def test_programs_are_right_while_they_are_recorded(mpi: Mpi, program: str) -> N
     assert len(job.processes) == ranks
     for process in job.processes:
         recorded = process.recorded
-        assert sum(row.calls for row in recorded.aggregates) == recorded.calls > 0
+        assert sum(row.calls for row in recorded.aggregates) == recorded.calls + recorded.requests
+        assert recorded.calls > 0
         assert not recorded.open
 
 
@@ -201,3 +260,38 @@ def test_calls_of_threads_are_recorded_or_counted(mpi: Mpi, one_by_one: int, at_
     # A recording holds 64 threads at a time, of which the main thread is one.
     assert process.recorded.threadless == max(0, at_once - 63)
     assert calls + process.recorded.threadless == one_by_one + at_once
+
+
+def test_served_calls_carry_their_plan_limit_and_messages(mpi: Mpi, cluster: Cluster) -> None:
+    folder = folder_of(mpi)
+    settings = {**LEVEL_BY_LEVEL, **cluster.settings(4, "block"), "PALMETTE_TRACE": str(folder)}
+    ran = mpi.run(4, "calls", "--rounds", 3, settings=settings)
+    assert ran.status == 0, ran.text
+    job = read_job(folder)
+    calls: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    sent: dict[tuple[str, int], int] = defaultdict(int)
+    for process in job.processes:
+        recorded = process.recorded
+        assert recorded.unplanned == 0
+        by_plan: dict[int, int] = defaultdict(int)
+        for call in process.calls():
+            if call.plan:
+                plan = recorded.plans[call.plan]
+                name = call.function.lower().removeprefix("mpi_").removeprefix("i" if call.is_request else "")
+                assert name == plan.function
+                assert call.communicator == plan.communicator
+                by_plan[call.plan] += 1
+        for number, plan in enumerate(recorded.plans[1:], 1):
+            assert by_plan[number] == plan.calls > 0
+            communicator = recorded.communicators[plan.communicator]
+            if communicator.rank == 0:
+                calls[plan.function][plan.algorithm] += plan.calls
+                assert (plan.bound_s > 0) == (plan.block_bytes >= 0)
+            for send in plan.sends:
+                assert 0 <= send.peer < communicator.size and send.peer != communicator.rank
+                sent[plan.function, communicator.size] += send.bytes
+    served = ran.served()
+    # In three rounds on four ranks: down a tree of three edges, and from each directly to each other one.
+    assert sent["bcast", 4] == 3 * 3 * 40
+    assert sent["alltoallv", 4] == 3 * 4 * 3 * 16
+    assert {function: dict(algorithms) for function, algorithms in calls.items()} == served

@@ -14,6 +14,7 @@
 #include "palmette/runtime/data/device_library.hpp"
 #include "palmette/runtime/state/bypass.hpp"
 #include "palmette/runtime/state/discovery.hpp"
+#include "palmette/runtime/state/recording.hpp"
 #include "palmette/runtime/state/reporting.hpp"
 #include "palmette/runtime/transport/agreement.hpp"
 #include "palmette/runtime/transport/outstanding.hpp"
@@ -54,6 +55,7 @@ void Process::prepare(Settings settings) {
     if (!settings_.enable) off_ = Refusal::switched_off;
     observers_.clear();
     if (!settings_.report.empty()) observers_.add(std::make_unique<Reporting>());
+    if (RecordedCalls::possible()) observers_.add(std::make_unique<RecordedCalls>());
     if (settings_.verbose > 0) observers_.add(std::make_unique<VerboseLog>(settings_.verbose));
 }
 

@@ -1,0 +1,248 @@
+// One call of the program's, as a generated wrapper records it.
+#pragma once
+
+#include "palmette/record/recorder.hpp"
+#include "palmette/runtime/data/plausible_handle.hpp"
+
+namespace palmette::record {
+
+/// One call of the program's, from before what comes next is called until after it has returned.
+class Call {
+  public:
+    Call(std::uint16_t function, const void* return_address, const void* frame) {
+        Recorder* const current = active.load(std::memory_order_acquire);
+        if (!current) return;
+        ThreadState* thread = thread_state;
+        if (!thread || thread->owner != current) [[unlikely]]
+            thread = current->join_thread();
+        thread_ = thread;
+        if (thread->depth++ > 0) return;
+        if (!thread->entry) [[unlikely]] {
+            current->count_threadless();
+            return;
+        }
+        recorder_ = current;
+        function_ = function;
+        thread->plan = 0;
+        path_ = thread->paths.find(current->paths(), return_address, frame);
+    }
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+    ~Call() {
+        if (recorder_) end();
+        if (thread_) --thread_->depth;
+    }
+
+    /// Whether it is the outermost call, and recorded.
+    explicit operator bool() const { return recorder_ != nullptr; }
+
+    void on(MPI_Comm comm) { communicator_ = recorder_->communicator(comm, *thread_); }
+    void collective() { instance_ = recorder_->next_instance(communicator_); }
+    /// Payload: what this rank sends, or receives where it only does that.
+    void bytes(std::int64_t count, MPI_Datatype type) {
+        MPI_Count size = 0;
+        if (count > 0 && runtime::is_plausible(type)) PMPI_Type_size_x(type, &size);
+        if (count > 0 && size > 0) bytes_ += static_cast<std::uint64_t>(count) * static_cast<std::uint64_t>(size);
+    }
+    /// The same, one count for each rank. O(ranks), as the call itself.
+    template <class Count>
+    void bytes_of_list(const Count* counts, MPI_Datatype type, MPI_Comm comm) {
+        int inter = 0;
+        int ranks = 0;
+        if (counts == nullptr || communicator_ == 0 || PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS) return;
+        if (inter)
+            PMPI_Comm_remote_size(comm, &ranks);
+        else
+            PMPI_Comm_size(comm, &ranks);
+        std::int64_t sum = 0;
+        for (int r = 0; r < ranks; ++r) sum += counts[r];
+        bytes(sum, type);
+    }
+    /// Peer of a message, or root of a collective.
+    void with(int peer, int tag) {
+        peer_ = peer;
+        tag_ = tag;
+    }
+    /// After a receive from any source: who it was from. Null: nobody says.
+    void from(const MPI_Status* status) {
+        if (peer_ == any_source && status) peer_ = status->MPI_SOURCE;
+    }
+    /// Whether only a status will tell whom a message is from.
+    bool needs_status() const {
+        if (peer_ == any_source) return true;
+        for (const trace::RequestEntry* const entry : thread_->waited)
+            if (entry && entry->peer == any_source) return true;
+        return false;
+    }
+    /// Statuses in the place of those that the program ignores.
+    MPI_Status* own_statuses(int count) {
+        thread_->statuses.resize(static_cast<std::size_t>(count > 0 ? count : 1));
+        return thread_->statuses.data();
+    }
+
+    /// A request that the call has made; a persistent one is started later.
+    void made(MPI_Request request, bool persistent) {
+        made_ = true;
+        request_ = request;
+        made_persistent_ = persistent;
+    }
+    /// Requests that the call may complete. Theirs are the peer and the tag that it waits for. `List`: of MPI_Request
+    /// by index.
+    template <class List>
+    void waits_for(int count, List list) {
+        thread_->waited.clear();
+        if (count <= 0 || !list) return;
+        thread_->waited.resize(static_cast<std::size_t>(count));
+        for (int i = 0; i < count; ++i) {
+            const MPI_Request request = list[i];
+            if (request == MPI_REQUEST_NULL) continue;
+            trace::RequestEntry* const entry = recorder_->requests().find(request, thread_->number);
+            thread_->waited[static_cast<std::size_t>(i)] = entry;
+            if (!entry) continue;
+            entry->waited_by.store(thread_->number, std::memory_order_relaxed);
+            ++requests_;
+        }
+    }
+    /// What follows isn't the call's time.
+    void returned() { end_ = now(); }
+    /// One of them is complete; null: nobody says whom a message was from.
+    void completed(int index, const MPI_Status* status) {
+        if (index < 0 || static_cast<std::size_t>(index) >= thread_->waited.size()) return;
+        trace::RequestEntry*& entry = thread_->waited[static_cast<std::size_t>(index)];
+        if (!entry) return;
+        complete(*entry, entry->peer == any_source && status ? status->MPI_SOURCE : entry->peer);
+        entry = nullptr;
+    }
+    /// The others aren't waited for any more.
+    void stops_waiting() {
+        for (trace::RequestEntry* const entry : thread_->waited)
+            if (entry) entry->waited_by.store(0, std::memory_order_relaxed);
+        thread_->waited.clear();
+    }
+    /// Persistent requests that the call has started.
+    template <class List>
+    void started(int count, List list) {
+        if (count <= 0 || !list) return;
+        for (int i = 0; i < count; ++i)
+            if (trace::RequestEntry* const entry = recorder_->requests().find(list[i], thread_->number)) {
+                entry->plan = count == 1 ? thread_->plan : 0;
+                entry->ticks.store(end_, std::memory_order_relaxed);
+            }
+        thread_->plan = 0;
+    }
+    void freed(MPI_Request request) {
+        if (request == MPI_REQUEST_NULL) return;
+        if (trace::RequestEntry* const entry = recorder_->requests().find(request, thread_->number))
+            recorder_->requests().remove(entry);
+    }
+
+    void begin() {
+        trace::OpenCall& open = thread_->entry->open;
+        open.path.store(path_, std::memory_order_relaxed);
+        open.function.store(function_, std::memory_order_relaxed);
+        open.communicator.store(communicator_, std::memory_order_relaxed);
+        open.bytes.store(bytes_, std::memory_order_relaxed);
+        open.peer.store(peer_, std::memory_order_relaxed);
+        open.tag.store(tag_, std::memory_order_relaxed);
+        open.instance.store(instance_, std::memory_order_relaxed);
+        open.requests.store(requests_, std::memory_order_relaxed);
+        begin_ = now();
+        open.ticks.store(begin_, std::memory_order_release);
+    }
+
+  private:
+    static constexpr int any_source = -2;
+
+    void end() {
+        const std::uint64_t ended = end_ != 0 ? end_ : now();
+        std::uint32_t plan = thread_->plan;
+        if (made_) {
+            follow(plan);
+            plan = 0;  // it serves the request
+        }
+        add(begin_, ended, function_, communicator_, path_, plan, bytes_, peer_, tag_, instance_, false);
+        thread_->entry->open.ticks.store(0, std::memory_order_release);
+        if ((thread_->recorded & 0xFFF) == 0) recorder_->update_clock();
+    }
+    void follow(std::uint32_t plan);
+    void complete(trace::RequestEntry& entry, std::int32_t peer);
+    void add(std::uint64_t begin, std::uint64_t end, std::uint32_t function, std::uint32_t communicator,
+             std::uint32_t path, std::uint32_t plan, std::uint64_t bytes, std::int32_t peer, std::int32_t tag,
+             std::uint64_t instance, bool is_request);
+
+    Recorder* recorder_ = nullptr;
+    ThreadState* thread_ = nullptr;
+    std::uint64_t begin_ = 0, end_ = 0, bytes_ = 0, instance_ = 0;
+    MPI_Request request_{};
+    std::uint32_t path_ = 0, requests_ = 0;
+    std::int32_t peer_ = -1, tag_ = 0;
+    std::uint16_t function_ = 0, communicator_ = 0;
+    bool made_ = false, made_persistent_ = false;
+};
+
+inline void Call::add(std::uint64_t begin, std::uint64_t end, std::uint32_t function, std::uint32_t communicator,
+                      std::uint32_t path, std::uint32_t plan, std::uint64_t bytes, std::int32_t peer, std::int32_t tag,
+                      std::uint64_t instance, bool is_request) {
+    const std::uint64_t ticks = end - begin;
+    const int size_class = bytes == 0 ? 0 : 64 - __builtin_clzll(bytes);
+    recorder_->add_call(static_cast<std::uint64_t>(path) << trace::key_path |
+                            static_cast<std::uint64_t>(is_request) << trace::key_request |
+                            static_cast<std::uint64_t>(communicator) << trace::key_communicator |
+                            static_cast<std::uint64_t>(size_class > 40 ? 40 : size_class) << trace::key_size_class |
+                            function,
+                        bytes, ticks, plan);
+    if (thread_->ring) {
+        trace::Record& record = thread_->ring[thread_->recorded & thread_->mask];
+        record.begin_ticks = begin;
+        record.duration = trace::packed_duration(ticks);
+        record.function = function & trace::function_mask;
+        record.communicator = communicator & trace::communicator_mask;
+        record.is_request = is_request ? 1 : 0;
+        record.plan = plan & 0x7FF;
+        record.path = path;
+        record.tag = instance != 0 ? static_cast<std::int32_t>(instance & 0x7FFFFFFF) : tag;
+        const std::uint32_t who = peer >= 0            ? static_cast<std::uint32_t>(peer)
+                                  : peer == any_source ? trace::any_peer
+                                                       : trace::no_peer;
+        record.bytes_and_peer = bytes << 24U | who;
+    }
+    trace::ThreadEntry& entry = *thread_->entry;
+    if (is_request) entry.requests.store(entry.requests.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+    // The record first: who reads takes those that are counted.
+    entry.recorded.store(++thread_->recorded, std::memory_order_release);
+}
+
+inline void Call::follow(std::uint32_t plan) {
+    if (request_ == MPI_REQUEST_NULL) return;
+    trace::RequestEntry* const entry = recorder_->requests().claim(request_, recorder_->concurrent());
+    if (!entry) [[unlikely]] {
+        recorder_->count_unfollowed();
+        return;
+    }
+    entry->ticks.store(made_persistent_ ? 0 : begin_, std::memory_order_relaxed);
+    entry->bytes = bytes_;
+    entry->instance = instance_;
+    entry->path = path_;
+    entry->function = function_;
+    entry->communicator = communicator_;
+    entry->peer = peer_;
+    entry->tag = tag_;
+    entry->persistent = made_persistent_ ? 1 : 0;
+    entry->plan = plan;
+    entry->waited_by.store(0, std::memory_order_relaxed);
+    recorder_->requests().publish(entry, request_);
+}
+
+inline void Call::complete(trace::RequestEntry& entry, std::int32_t peer) {
+    const std::uint64_t begin = entry.ticks.load(std::memory_order_relaxed);
+    if (begin != 0)
+        add(begin, end_, entry.function, entry.communicator, entry.path, entry.plan, entry.bytes, peer, entry.tag,
+            entry.instance, true);
+    entry.waited_by.store(0, std::memory_order_relaxed);
+    if (entry.persistent != 0)
+        entry.ticks.store(0, std::memory_order_relaxed);
+    else
+        recorder_->requests().remove(&entry);
+}
+
+}  // namespace palmette::record

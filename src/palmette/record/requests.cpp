@@ -1,0 +1,37 @@
+#include "palmette/record/requests.hpp"
+
+namespace palmette::record {
+
+trace::RequestEntry* RequestTable::claim(MPI_Request request, bool concurrent) {
+    const std::uint32_t first = set_of(key(request));
+    for (std::uint32_t distance = 0; distance < farthest; ++distance) {
+        const std::uint32_t at = (first + distance) % sets * ways;
+        for (std::uint32_t way = 0; way < ways; ++way) {
+            trace::Shared<std::uint64_t>& handle = handles_[at + way];
+            std::uint64_t none = 0;
+            if (handle.load(std::memory_order_relaxed) != none) continue;
+            if (!concurrent)
+                handle.store(claimed, std::memory_order_relaxed);
+            else if (!handle.compare_exchange_strong(none, claimed, std::memory_order_acq_rel))
+                continue;
+            std::uint32_t reach = reach_.load(std::memory_order_relaxed);
+            while (reach < distance && !reach_.compare_exchange_weak(reach, distance, std::memory_order_relaxed)) {
+            }
+            return entries_ + at + way;
+        }
+    }
+    return nullptr;
+}
+
+std::uint64_t RequestTable::clear() {
+    std::uint64_t count = 0;
+    for (std::uint32_t i = 0; i < capacity; ++i) {
+        const std::uint64_t handle = handles_[i].load(std::memory_order_acquire);
+        if (handle == 0 || handle == claimed) continue;
+        handles_[i].store(0, std::memory_order_release);
+        ++count;
+    }
+    return count;
+}
+
+}  // namespace palmette::record

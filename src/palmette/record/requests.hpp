@@ -1,0 +1,62 @@
+// Requests that are outstanding, in the section, so that others see what a process waits for.
+#pragma once
+
+#include <mpi.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "palmette/trace/format.hpp"
+#include "palmette/trace/served.hpp"
+
+namespace palmette::record {
+
+/// A hash table of sets of eight. The same handle may stand in it several times: an MPI may give all messages that were
+/// sent at once one handle. Safe to use from several threads, each of which uses requests that only it knows.
+class RequestTable {
+  public:
+    static constexpr std::uint32_t ways = 8, sets = 2048, capacity = sets * ways;
+
+    void attach(trace::SectionHeader& section) {
+        handles_ = trace::entries<trace::Shared<std::uint64_t>>(section, section.request_handles);
+        entries_ = trace::entries<trace::RequestEntry>(section, section.requests);
+    }
+
+    /// A place for a request, to be filled and then published under its handle; null: there is none.
+    trace::RequestEntry* claim(MPI_Request request, bool concurrent);
+    void publish(trace::RequestEntry* entry, MPI_Request request) {
+        handle_of(entry).store(key(request), std::memory_order_release);
+    }
+    /// One that thread `waiter` isn't waiting for yet; null: it isn't followed.
+    trace::RequestEntry* find(MPI_Request request, std::uint32_t waiter) const {
+        const std::uint64_t wanted = key(request);
+        const std::uint32_t first = set_of(wanted);
+        const std::uint32_t reach = reach_.load(std::memory_order_relaxed);
+        for (std::uint32_t distance = 0; distance <= reach; ++distance) {
+            const std::uint32_t at = (first + distance) % sets * ways;
+            for (std::uint32_t way = 0; way < ways; ++way)
+                if (handles_[at + way].load(std::memory_order_acquire) == wanted &&
+                    entries_[at + way].waited_by.load(std::memory_order_relaxed) != waiter)
+                    return entries_ + at + way;
+        }
+        return nullptr;
+    }
+    void remove(trace::RequestEntry* entry) { handle_of(entry).store(0, std::memory_order_release); }
+    /// How many there were.
+    std::uint64_t clear();
+
+  private:
+    static constexpr std::uint32_t farthest = 32;
+    static constexpr std::uint64_t claimed = ~std::uint64_t{0};
+    static std::uint64_t key(MPI_Request request) { return trace::handle_word(request) + 1; }
+    static std::uint32_t set_of(std::uint64_t key) {
+        return static_cast<std::uint32_t>(key * 0x9E3779B97F4A7C15ULL >> 32U) % sets;
+    }
+    trace::Shared<std::uint64_t>& handle_of(trace::RequestEntry* entry) { return handles_[entry - entries_]; }
+
+    trace::Shared<std::uint64_t>* handles_ = nullptr;
+    trace::RequestEntry* entries_ = nullptr;
+    std::atomic<std::uint32_t> reach_{0};  ///< how many sets from its own a handle may be
+};
+
+}  // namespace palmette::record

@@ -1,0 +1,18 @@
+// Tells the recorder (palmette/record) of calls that palmette serves.
+#pragma once
+
+#include "palmette/runtime/observe/observer.hpp"
+
+namespace palmette::runtime {
+
+/// Plan, algorithm, physical limit and what this rank sends to whom, for the recording of `palmette run --profile`.
+class RecordedCalls : public Observer {
+  public:
+    /// Whether the recorder's library is loaded and records.
+    static bool possible();
+
+    void call_begins(const CallEvent& call) override;
+    void call_ended(const CallEvent& call) override;
+};
+
+}  // namespace palmette::runtime

@@ -1,0 +1,42 @@
+// What the runtime tells the recorder, which lives in another preload library: by which plan a call is served.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "palmette/trace/format.hpp"
+
+namespace palmette::trace {
+
+/// A plan, as PlanEntry describes it. Texts are copied.
+struct ServedPlan {
+    const char* function;
+    const char* algorithm;
+    std::uint64_t communicator;  ///< handle_word of the user's
+    std::int32_t root;
+    std::int64_t block_bytes;
+    std::int64_t bound_ns;
+    const PlanSend* sends;
+    std::size_t send_count;
+};
+
+/// Some MPIs' handles are integers, others' are pointers.
+template <class Handle>
+std::uint64_t handle_word(Handle* handle) {
+    return reinterpret_cast<std::uintptr_t>(handle);
+}
+inline std::uint64_t handle_word(int handle) { return static_cast<std::uint32_t>(handle); }
+
+}  // namespace palmette::trace
+
+extern "C" {
+/// A number for the plan; 0: nothing is recorded, or there is no place for it.
+__attribute__((weak, visibility("default"))) std::uint32_t palmette_record_add_plan(
+    const palmette::trace::ServedPlan* plan);
+/// The call that this thread is in is served by it; 0: by one that has no number.
+__attribute__((weak, visibility("default"))) void palmette_record_serve_by(std::uint32_t plan);
+/// Adds what a call has sent, for plans whose calls differ. `sends`: of ranks that the plan was added with.
+__attribute__((weak, visibility("default"))) void palmette_record_add_sends(std::uint32_t plan,
+                                                                            const palmette::trace::PlanSend* sends,
+                                                                            std::size_t count);
+}
