@@ -2,7 +2,8 @@
 # so that only those who record pay for it.
 file(GLOB _record_sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/record/*.cpp")
 
-function(_palmette_record abi include_dir definitions exports)
+# What the generator writes for an ABI, with `outputs` besides.
+function(_palmette_record_generated abi include_dir definitions outputs)
   set(_generated "${PALMETTE_GENERATED_DIR}/${abi}")
   set(_flags "")
   foreach(_definition IN LISTS definitions)
@@ -10,13 +11,18 @@ function(_palmette_record abi include_dir definitions exports)
   endforeach()
   set(_tool "${CMAKE_CURRENT_SOURCE_DIR}/tools/generate_recorder.py")
   add_custom_command(
-    OUTPUT "${_generated}/palmette/record/functions.hpp" "${_generated}/recorder_wrappers.cpp"
+    OUTPUT "${_generated}/palmette/record/functions.hpp" "${_generated}/recorder_wrappers.cpp" ${outputs}
     COMMAND "${Python_EXECUTABLE}" "${_tool}" "${_generated}" ${abi} "${CMAKE_C_COMPILER}" "-I${include_dir}" ${_flags}
     DEPENDS "${_tool}" "${CMAKE_CURRENT_SOURCE_DIR}/tools/mpi_prototypes.py"
             "${CMAKE_CURRENT_SOURCE_DIR}/tools/wrappers_header.py"
             "${CMAKE_CURRENT_SOURCE_DIR}/tools/generate_fortran.py" "${include_dir}/mpi.h"
     COMMENT "Wrappers that record calls for the ABI ${abi}"
     VERBATIM)
+endfunction()
+
+function(_palmette_record abi include_dir definitions exports)
+  set(_generated "${PALMETTE_GENERATED_DIR}/${abi}")
+  _palmette_record_generated(${abi} "${include_dir}" "${definitions}" "")
   add_library(palmette_record_${abi} MODULE
     ${_record_sources} "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/interpose/fortran.cpp"
     "${_generated}/recorder_wrappers.cpp" "${_generated}/palmette/record/functions.hpp")

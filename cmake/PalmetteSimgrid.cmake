@@ -39,6 +39,13 @@ add_dependencies(palmette_smpi palmette_generated)
 # 5 % longer so (docs/decisions/0018); simulated time doesn't depend on it.
 set_target_properties(palmette_runtime_smpi palmette_smpi PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
 
+# The recorder, for `palmette simulate --profile` and `--trace`. The program's calls go to it by their names.
+_palmette_record_generated(smpi "${PALMETTE_SMPI_INCLUDE}" "" "${_generated}/recorded_names.h")
+add_library(palmette_record_smpi STATIC EXCLUDE_FROM_ALL ${_record_sources} "${_generated}/recorder_wrappers.cpp")
+target_link_libraries(palmette_record_smpi PUBLIC palmette_runtime_smpi)
+add_dependencies(palmette_record_smpi palmette_generated)
+set_source_files_properties("${_generated}/recorder_wrappers.cpp" PROPERTIES COMPILE_OPTIONS "-O1")
+
 set(_simbench "${CMAKE_CURRENT_SOURCE_DIR}/src/programs/simbench")
 # Two programs: `simbench` with palmette, and `simbench-alone` for its rivals. One copy a rank is loaded, and without the
 # runtime, and without symbols, a copy is small.
@@ -50,7 +57,12 @@ foreach(_program simbench simbench-alone)
   set_target_properties(${_program} PROPERTIES
     PREFIX "" SUFFIX ".smpi" LIBRARY_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/bin")
 endforeach()
+target_sources(simbench PRIVATE "${_generated}/recorded_names.h")
+set_source_files_properties("${_simbench}/simbench.c" TARGET_DIRECTORY simbench PROPERTIES
+  OBJECT_DEPENDS "${_generated}/recorded_names.h")
+target_compile_options(simbench PRIVATE "$<$<COMPILE_LANGUAGE:C>:SHELL:-include ${_generated}/recorded_names.h>")
 target_link_libraries(simbench PRIVATE palmette_flags "$<LINK_LIBRARY:WHOLE_ARCHIVE,palmette_smpi>"
+                                       "$<LINK_LIBRARY:WHOLE_ARCHIVE,palmette_record_smpi>"
                                        "${PALMETTE_SIMGRID_LIBRARY}" m)
 target_link_libraries(simbench-alone PRIVATE palmette_flags palmette_mpi_flags_smpi "${PALMETTE_SIMGRID_LIBRARY}" m)
 target_compile_definitions(simbench-alone PRIVATE SIMBENCH_ALONE=1)

@@ -6,6 +6,9 @@ Every function of mpi.h that returns an int and that a program calls gets a wrap
 layer bypasses the C functions (generate_fortran.py), in Fortran. Communicator, peer, tag and payload of a call follow
 from the names and types of its parameters, which the standard fixes. Writes DIRECTORY/palmette/record/functions.hpp
 and DIRECTORY/recorder_wrappers.cpp.
+
+The ABI smpi is that of simulated programs, into which the recorder is linked. There the wrappers are called
+palmette_recorded_MPI_X, and DIRECTORY/recorded_names.h gives these names to a program that is compiled with it.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from wrappers_header import finder
 
 NOT_CALLS = re.compile(
     r"MPI_(?:T_.*|Pcontrol|.*_(?:f2c|c2f|f082c|c2f08|f2f08|f082f)|.*(?:NULL|DUP|CONVERSION).*_FN.*"
-    r"|NULL_.*|DUP_FN|.*_fromint|.*_toint)"
+    r"|NULL_.*|DUP_FN|.*_fromint|.*_toint|.*_function)"
 )
 """Tools' interface, variable arguments, conversions between languages, predefined callbacks."""
 HOOKS = {
@@ -147,18 +150,24 @@ class Around:
     """Parameters that `after` reads, of which the call may change what they point at."""
 
 
+def _first_of(p: Prototype, kind: str) -> str:
+    """Return the name of the first parameter of a type, however it is written; empty: there is none."""
+    return next((q.name for q in p.parameters if q.type.replace(" ", "").replace("[]", "*") == kind), "")
+
+
 def around_requests(p: Prototype, fortran: bool) -> Around:
     """Return how a call's requests are followed: from the call that makes them to the one that completes them."""
     types = {q.name: q.type for q in p.parameters}
     requests = "FortranRequests" if fortran else "Requests"
     filled, filled_list = ("filled_fortran", "filled_fortran") if fortran else ("filled", "filled_list")
-    listed = "array_of_requests" if "array_of_requests" in types else "request"
+    listed = _first_of(p, "MPI_Request*") or "request"
     count = next((name for name in ("count", "incount") if name in types), "1")
     if found := COMPLETES.fullmatch(p.name):
         before = [f"call.waits_for({count}, {requests}({listed}));"]
         one = found["several"] in ("", "any")
-        ignored, status = ("MPI_STATUS_IGNORE", "status") if one else ("MPI_STATUSES_IGNORE", "array_of_statuses")
+        ignored, status = "MPI_STATUS_IGNORE" if one else "MPI_STATUSES_IGNORE", _first_of(p, "MPI_Status*")
         index = next((name for name in types if name in ("index", "indx")), "")
+        indices = next((name for name in types if name.endswith("indices")), "")
         base = " - first_index()" if fortran else ""
         test = found["verb"] == "Test" and found["several"] != "some"
         succeeded = f"{'succeeded(ierror)' if fortran else 'code == MPI_SUCCESS'}{' && *flag' if test else ''}"
@@ -172,11 +181,11 @@ def around_requests(p: Prototype, fortran: bool) -> Around:
             case _:
                 what = (
                     f"if (*outcount != MPI_UNDEFINED) for (int i = 0; i < *outcount; ++i) "
-                    f"call.completed(array_of_indices[i]{base}, at({filled_list}({status}), i));"
+                    f"call.completed({indices}[i]{base}, at({filled_list}({status}), i));"
                 )
         after = ("call.returned();", f"if ({succeeded}) {what}", "call.stops_waiting();")
         names = [listed, status, index, count if count != "1" else "", *(("flag",) if test else ())]
-        names += ["outcount", "array_of_indices"] if found["several"] == "some" else []
+        names += ["outcount", indices] if found["several"] == "some" else []
         substitute = f"if ({status} == {ignored} && call.needs_status()) {status} = call.own_statuses({count});"
         return Around(tuple(before), substitute, after, tuple(name for name in names if name))
     if STARTS.fullmatch(p.name):
@@ -199,8 +208,21 @@ def around_requests(p: Prototype, fortran: bool) -> Around:
     return Around()
 
 
-def wrapper(p: Prototype, number: int) -> str:
+SIMULATED = "smpi"
+
+
+def wrapper(p: Prototype, number: int, abi: str) -> str:
     """Return the exported function of C and what finds the next one."""
+    next_one = f"""\
+int find_{p.name}({p.declared});
+inline constinit interpose::Next<int (*)({p.declared})> {p.name}{{&find_{p.name}}};
+}}  // namespace next
+{finder(p)}"""
+    symbol = p.name
+    if abi == SIMULATED:
+        # What is linked: palmette's, where it serves the function, else the simulator's.
+        next_one = f"inline constinit interpose::Next<int (*)({p.declared})> {p.name}{{&::{p.name}}};\n}}  // next\n"
+        symbol = f"palmette_recorded_{p.name}"
     words = ", ".join(f"Word w{i}" for i in range(len(p.parameters)))
     passed = ", ".join(f"w{i}" for i in range(len(p.parameters)))
     typed = "".join(
@@ -215,11 +237,8 @@ def wrapper(p: Prototype, number: int) -> str:
     return f"""\
 namespace palmette::record {{
 namespace next {{
-int find_{p.name}({p.declared});
-inline constinit interpose::Next<int (*)({p.declared})> {p.name}{{&find_{p.name}}};
-}}  // namespace next
-{finder(p)}}}  // namespace palmette::record
-extern "C" __attribute__((visibility("default"))) int entry_{p.name}({words}) __asm__("{p.name}");
+{next_one}}}  // namespace palmette::record
+extern "C" __attribute__((visibility("default"))) int entry_{p.name}({words}) __asm__("{symbol}");
 int entry_{p.name}({words}) {{
     using namespace palmette;
     using namespace palmette::record;
@@ -336,7 +355,7 @@ using palmette::interpose::Word;
 """
     ]
     for number, p in enumerate(prototypes):
-        parts.append(wrapper(p, number))
+        parts.append(wrapper(p, number, abi))
         if abi in ("mpich", "ompi") and not p.name.endswith("_c"):
             parts += [fortran_wrapper(p, number, name) for name in fortran_names(p, abi)]
     return "\n".join(parts)
@@ -374,6 +393,13 @@ def main(arguments: list[str]) -> int:
     include.mkdir(parents=True, exist_ok=True)
     (include / "functions.hpp").write_text(header(prototypes), encoding="utf-8")
     (directory / "recorder_wrappers.cpp").write_text(source(prototypes, abi), encoding="utf-8")
+    if abi == SIMULATED:
+        names = "".join(
+            f"extern __typeof__({p.name}) palmette_recorded_{p.name};\n#define {p.name} palmette_recorded_{p.name}\n"
+            for p in prototypes
+        )
+        text = f"/* Made by tools/generate_recorder.py. */\n#include <mpi.h>\n{names}"
+        (directory / "recorded_names.h").write_text(text, encoding="utf-8")
     return 0
 
 

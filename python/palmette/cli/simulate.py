@@ -72,6 +72,8 @@ MOST_RANKS = 16_384
 )
 @click.option("--keep", metavar="FOLDER", help="Keep each simulation there, and take from there those done before.")
 @click.option("--write-results", metavar="FILE", help="Write the tables as a Markdown page.")
+@click.option("--profile", metavar="DIR", help="Record palmette's part: every MPI call, summed (`palmette top DIR`).")
+@click.option("--trace", metavar="DIR", help="The same, and the calls one by one.")
 @click.option("--page", metavar="FILE", help="Write the page that `palmette bench` writes, too.")
 @click.option("--write-platform", metavar="FILE", help="Write SimGrid's platform there and run nothing.")
 @click.option("--list", "listed", is_flag=True, help="List the platforms and sets that palmette brings.")
@@ -96,6 +98,8 @@ def command(
     set_name: str | None,
     keep: str | None,
     write_results: str | None,
+    profile: str | None,
+    trace: str | None,
     page: str | None,
     write_platform: str | None,
     listed: bool,
@@ -139,6 +143,7 @@ def command(
             min(2, os.cpu_count() or 1),
             Kept(Path(keep)) if keep is not None else None,
             _environment(assignments),
+            _recording(profile, trace),
             named.rivals_from if named else {},
         )
         compared = _run(smpirun, asked, values)
@@ -202,6 +207,15 @@ def _environment(assignments: Sequence[str]) -> dict[str, str]:
         if not name.startswith("PALMETTE_"):
             raise SimulateError(f"--env {name}: only palmette's variables mean something here, like PALMETTE_GATHER")
     return environment
+
+
+def _recording(profile: str | None, trace: str | None) -> tuple[str, Path] | None:
+    """The variable and the folder of a recording."""
+    if profile is not None and trace is not None:
+        raise SimulateError("--profile and --trace: give one of them; a trace holds the sums of a profile, too")
+    if profile is None and trace is None:
+        return None
+    return ("PALMETTE_TRACE", Path(trace)) if trace is not None else ("PALMETTE_PROFILE", Path(profile or ""))
 
 
 def _check_ranks(jobs: Sequence[Job], root: int) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from palmette.bench.results import EdgeLoad, Limit
@@ -137,6 +139,10 @@ class Run:
     sizes: Sequence[int]
 
 
+RECORDED_BYTES = 8 << 20
+"""Of a simulated rank's recording: all of them are on this machine."""
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
     """A comparison to run."""
@@ -154,6 +160,8 @@ class Asked:
     store: Kept | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     """PALMETTE_ variables of palmette's part."""
+    recording: tuple[str, Path] | None = None
+    """The variable that records palmette's part, and its folder: one for each simulation where there are several."""
     rivals_from: Mapping[str, tuple[int, Sequence[str]]] = field(default_factory=dict)
     """Where a collective has other rivals from some size on."""
 
@@ -201,14 +209,40 @@ class Compared:
     notes: Sequence[str] = ()
 
 
+def _recorded_in(asked: Asked, runs: Sequence[Run]) -> dict[int, Path]:
+    """Return the folder of each recording, by the run's index. Raises SimulateError where one can't be made."""
+    if asked.recording is None:
+        return {}
+    own = [index for index, run in enumerate(runs) if run.contender == PALMETTE]
+    folder = asked.recording[1].absolute()
+    found = {}
+    for index in own:
+        run = runs[index]
+        name = "-".join([run.collective, run.job.placement, *(f"{size}" for size in run.sizes)])
+        found[index] = folder if len(own) == 1 else folder / re.sub(r"[^A-Za-z0-9_.-]", "_", name)[:200]
+        try:
+            found[index].mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise SimulateError(f"{found[index]}: {error.strerror}; name another folder for the recording") from None
+        if any(found[index].glob("*.palmette")):
+            raise SimulateError(f"{found[index]}: it holds a recording already; name a new folder, or remove it")
+    return found
+
+
 def compare(smpirun: str, asked: Asked, parameters: Parameters, done: Callable[[str], None]) -> Compared:
     """Run every job; `done` is called with each finished simulation's name. Raises SimulateError as `simulate` does."""
     with simgrid.ended_with():
         asked, notes = _watched(smpirun, asked, parameters)
     notes += _few_rivals(asked)
     runs = asked.runs()
+    folders = _recorded_in(asked, runs)
 
     def one(run: Run) -> Outcome:
+        environment = dict(asked.environment)
+        recorded = asked.recording is not None and run.contender == PALMETTE
+        if asked.recording is not None and recorded:
+            environment |= {asked.recording[0]: str(folders[runs.index(run)])}
+            environment.setdefault("PALMETTE_TRACE_BYTES", str(RECORDED_BYTES))
         outcome = simulate(
             smpirun,
             run.job,
@@ -219,8 +253,8 @@ def compare(smpirun: str, asked: Asked, parameters: Parameters, done: Callable[[
             root=asked.root,
             checks=asked.checks,
             cpu_limit_s=asked.cpu_limit_s,
-            store=asked.store,
-            environment=dict(asked.environment),
+            store=None if recorded else asked.store,
+            environment=environment,
         )
         done(f"{run.collective}, {run.job.placement}: {run.contender}")
         return outcome

@@ -155,7 +155,7 @@ def _run(smpirun: str, asked: kept.Asked, cpu_limit_s: int) -> tuple[simgrid.End
             list(asked.arguments),
             asked.environment
             | ({"PALMETTE_TOPOLOGY": "topology.json"} if asked.topology else {})
-            | {"PALMETTE_REPORT": str(report)},
+            | {"PALMETTE_REPORT": str(report), "PALMETTE_SIMULATED_PROGRAM": str(simgrid.PROGRAM)},
             cpu_limit_s,
         )
         return ended, json.loads(report.read_text(encoding="utf-8")) if report.is_file() else None

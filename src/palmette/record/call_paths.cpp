@@ -7,6 +7,7 @@
 
 #include <unistd.h>
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 
@@ -15,6 +16,19 @@
 
 namespace palmette::record {
 namespace {
+
+#if defined(PALMETTE_ABI_SMPI)
+constexpr bool simulated = true;
+#else
+constexpr bool simulated = false;
+#endif
+
+#if defined(PALMETTE_ABI_SMPI)
+
+/// Beyond all of a simulated rank's stack, whose frames are only looked at where they were when it was unwound.
+std::uintptr_t end_of_stack() { return ~std::uintptr_t{0} - (std::uintptr_t{1} << 32U); }
+
+#else
 
 std::uintptr_t end_of_stack() {
     pthread_attr_t attributes;
@@ -25,6 +39,8 @@ std::uintptr_t end_of_stack() {
     pthread_attr_destroy(&attributes);
     return reinterpret_cast<std::uintptr_t>(lowest) + bytes - sizeof(std::uintptr_t);
 }
+
+#endif
 
 struct Unwound {
     std::uintptr_t begin = 0;  ///< frames further in than the program's call are skipped
@@ -49,6 +65,17 @@ _Unwind_Reason_Code take_frame(_Unwind_Context* context, void* argument) {
 
 }  // namespace
 
+std::string own_path() {
+#if defined(PALMETTE_ABI_SMPI)
+    // The simulator runs a copy for each rank, which it removes.
+    const char* const program = std::getenv("PALMETTE_SIMULATED_PROGRAM");
+    return program ? program : "";
+#else
+    std::array<char, 512> path{};
+    return readlink("/proc/self/exe", path.data(), path.size() - 1) > 0 ? path.data() : "";
+#endif
+}
+
 void PathTable::attach(trace::SectionHeader& section) {
     section_ = &section;
     section.paths.count.store(1, std::memory_order_release);  // 0: unknown
@@ -66,6 +93,8 @@ std::uint32_t PathTable::number_of(const std::uintptr_t* addresses, std::size_t 
     for (std::size_t i = 0; i < count; ++i) {
         trace::Frame& frame = frames[first + i];
         frame.module = module_of(addresses[i], frame.offset);
+        // Behind main comes the simulator.
+        if (simulated && frame.module == 0) count = i;
     }
     trace::entries<trace::PathEntry>(*section_, section_->paths)[number] = {first, static_cast<std::uint32_t>(count)};
     section_->frames.count.store(first + static_cast<std::uint32_t>(count), std::memory_order_release);
@@ -78,12 +107,12 @@ std::uint32_t PathTable::module_of(std::uintptr_t address, std::uint64_t& offset
     for (const bool again : {false, true}) {
         for (const Module& module : modules_) {
             if (address < module.begin || address >= module.end) continue;
-            offset = address - trace::entries<trace::ModuleEntry>(*section_, section_->modules)[module.number].base;
+            offset = address - module.base;
             return module.number;
         }
         if (!again) learn_modules();
     }
-    offset = address;
+    offset = simulated ? 0 : address;
     return 0;
 }
 
@@ -94,7 +123,7 @@ void PathTable::learn_modules() {
             auto& self = *static_cast<PathTable*>(argument);
             Module module;
             trace::ModuleEntry entry{};
-            entry.base = info->dlpi_addr;
+            module.base = info->dlpi_addr;
             module.begin = ~std::uintptr_t{0};
             for (int i = 0; i < info->dlpi_phnum; ++i) {
                 const ElfW(Phdr) & header = info->dlpi_phdr[i];
@@ -115,18 +144,21 @@ void PathTable::learn_modules() {
                     note = reinterpret_cast<std::uintptr_t>(body) + (head->n_descsz + 3) / 4 * 4;
                 }
             }
+#if defined(PALMETTE_ABI_SMPI)
+            // One copy of the program is loaded for each rank. Of what lies outside of its own, addresses differ from
+            // run to run.
+            const auto here = reinterpret_cast<std::uintptr_t>(&own_path);
+            if (here < module.begin || here >= module.end) return 0;
+#endif
             const bool known = std::any_of(self.modules_.begin(), self.modules_.end(), [&](const Module& other) {
                 return other.begin == module.begin && other.end == module.end;
             });
             trace::Table& modules = self.section_->modules;
             module.number = modules.count.load(std::memory_order_relaxed);
             if (known || module.end == 0 || module.number >= modules.capacity) return 0;
-            const char* path = info->dlpi_name;
-            std::array<char, 480> executable{};
-            if (path == nullptr || *path == 0) {
-                if (readlink("/proc/self/exe", executable.data(), executable.size() - 1) > 0) path = executable.data();
-            }
-            if (path) std::memcpy(entry.path.data(), path, std::min(std::strlen(path), entry.path.size() - 1));
+            std::string path = info->dlpi_name ? info->dlpi_name : "";
+            if (path.empty() || simulated) path = own_path();
+            std::memcpy(entry.path.data(), path.data(), std::min(path.size(), entry.path.size() - 1));
             trace::entries<trace::ModuleEntry>(*self.section_, modules)[module.number] = entry;
             modules.count.store(module.number + 1, std::memory_order_release);
             self.modules_.push_back(module);
@@ -145,6 +177,7 @@ std::uint32_t CallPathCache::unwind(PathTable& table, std::size_t set, std::uint
     const std::uint32_t number = table.number_of(found.addresses.data(), found.count);
     Known known;
     known.address = address;
+    known.base = base;
     known.number = number;
     bool checkable = found.started && number != 0;
     for (std::size_t i = 0; i < found.count && checkable; ++i)

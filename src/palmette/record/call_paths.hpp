@@ -7,12 +7,16 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "palmette/trace/format.hpp"
 
 namespace palmette::record {
+
+/// The program's path, as recordings name it.
+std::string own_path();
 
 /// Call paths in the section, each once, and the modules that their frames lie in. Safe to use from several threads.
 class PathTable {
@@ -25,7 +29,7 @@ class PathTable {
 
   private:
     struct Module {
-        std::uintptr_t begin = 0, end = 0;
+        std::uintptr_t begin = 0, end = 0, base = 0;  ///< base: to subtract from addresses
         std::uint32_t number = 0;
     };
     std::uint32_t module_of(std::uintptr_t address, std::uint64_t& offset);
@@ -48,6 +52,10 @@ class CallPathCache {
         const std::size_t set = (address ^ address >> 12) % sets;
         for (const Known& known : known_[set]) {
             if (known.address != address) continue;
+#if defined(PALMETTE_ABI_SMPI)
+            // Where a simulated rank's stack ends isn't known.
+            if (known.base != base) continue;
+#endif
             if (base + known.reach > stack_end_) continue;
             bool same = true;
             for (std::uint32_t i = 0; i < known.count && same; ++i)
@@ -66,7 +74,7 @@ class CallPathCache {
     struct Known {
         std::uintptr_t address = 0;
         std::uint32_t number = 0, count = 0;
-        std::uintptr_t reach = 0;
+        std::uintptr_t reach = 0, base = 0;
         std::unique_ptr<Slot[]> slots;
     };
     std::uint32_t unwind(PathTable& table, std::size_t set, std::uintptr_t address, std::uintptr_t base);

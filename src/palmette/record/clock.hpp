@@ -1,6 +1,12 @@
-// The clock that times calls: the processor's time-stamp counter where it is invariant, else CLOCK_MONOTONIC.
+// The clock that times calls: the processor's time-stamp counter where it is invariant, else CLOCK_MONOTONIC; simulated
+// time in a simulated program.
 #pragma once
 
+#if defined(PALMETTE_ABI_SMPI)
+#include <mpi.h>
+#endif
+
+#include <cmath>
 #include <cstdint>
 #include <ctime>
 
@@ -12,7 +18,14 @@ inline std::int64_t nanoseconds(clockid_t clock) {
     return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
 }
 
-#if defined(__x86_64__) && !defined(PALMETTE_ABI_SMPI)
+#if defined(PALMETTE_ABI_SMPI)
+inline constexpr bool ticks_are_tsc = false;
+inline std::uint64_t now() { return static_cast<std::uint64_t>(std::llround(PMPI_Wtime() * 1e9)); }
+inline std::int64_t real_now_ns() { return static_cast<std::int64_t>(now()); }
+#else
+/// Of the node's clock, by which recordings of several nodes are compared.
+inline std::int64_t real_now_ns() { return nanoseconds(CLOCK_REALTIME); }
+#if defined(__x86_64__)
 /// Decided once, before anything is recorded: an invariant counter goes on in every power state, alike on all cores.
 extern bool ticks_are_tsc;
 inline std::uint64_t now() {
@@ -23,6 +36,7 @@ inline std::uint64_t now() {
 #else
 inline constexpr bool ticks_are_tsc = false;
 inline std::uint64_t now() { return static_cast<std::uint64_t>(nanoseconds(CLOCK_MONOTONIC)); }
+#endif
 #endif
 
 }  // namespace palmette::record

@@ -18,6 +18,9 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
+#if defined(PALMETTE_ABI_SMPI)
+#include <simgrid/host.h>
+#endif
 
 #include "palmette/base/hash.hpp"
 #include "palmette/record/functions.hpp"
@@ -61,15 +64,30 @@ void complain(const std::string& what, int error) {
     std::fprintf(stderr, "palmette: %s: %s; nothing is recorded by this process\n", what.c_str(), std::strerror(error));
 }
 
+#if defined(PALMETTE_ABI_SMPI)
+// All ranks are of one process and on one thread; what tells real processes apart is left out, so that two simulations
+// record the same.
+constexpr bool simulated = true;
+std::string host_name() { return sg_host_self_get_name(); }
+#else
+constexpr bool simulated = false;
 std::string host_name() {
     std::array<char, 256> name{};
     gethostname(name.data(), name.size() - 1);
     return name.data();
 }
+#endif
 
 template <std::size_t size>
 void put_text(std::array<char, size>& to, std::string_view text) {
     std::memcpy(to.data(), text.data(), std::min(size - 1, text.size()));
+}
+
+/// With those above it, as mkdir -p. What fails shows when a file is made in it.
+void make_folder(const std::string& path) {
+    for (std::size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1))
+        ::mkdir(path.substr(0, slash).c_str(), 0777);
+    ::mkdir(path.c_str(), 0777);
 }
 
 std::string first_line_of(const char* path) {
@@ -112,7 +130,7 @@ std::uint64_t claim_section(int file, std::uint64_t bytes) {
             header.version = trace::format_version;
             header.header_bytes = static_cast<std::uint32_t>(header_bytes);
             put_text(header.host, host_name());
-            put_text(header.boot_id, first_line_of("/proc/sys/kernel/random/boot_id"));
+            put_text(header.boot_id, simulated ? "simulated" : first_line_of("/proc/sys/kernel/random/boot_id"));
         } else {
             good = pread(file, &header, sizeof header, 0) == static_cast<ssize_t>(sizeof header) &&
                    header.magic == trace::file_magic && header.version == trace::format_version;
@@ -164,13 +182,15 @@ void Recorder::start() {
     if (folder.empty()) return;
     // Never destroyed: other threads may be in a call.
     auto* const made = new Recorder;
-    pthread_key_create(&made->key_, [](void* thread) {
-        auto* const state = static_cast<ThreadState*>(thread);
-        state->owner->leave_thread(*state);
-    });
+    if (!simulated)
+        pthread_key_create(&made->key_, [](void* thread) {
+            auto* const state = static_cast<ThreadState*>(thread);
+            state->owner->leave_thread(*state);
+        });
     if (!made->open(folder, !trace.empty())) return;
     recorder.store(made, std::memory_order_release);
     active.store(made, std::memory_order_release);
+    if (simulated) return;
     // A child shares the mapping: what it calls isn't the parent's.
     static const int registered = pthread_atfork(nullptr, nullptr, [] {
         active.store(nullptr, std::memory_order_release);
@@ -205,6 +225,8 @@ bool Recorder::open(const std::string& folder, bool records_calls) {
     }
     layout.place(header.ring, records, sizeof(trace::Record));
 
+    // `palmette run` makes it where it is started; other nodes may have no shared file system.
+    make_folder(folder);
     const std::string path = folder + "/" + host_name() + ".palmette";
     const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     if (file < 0) {
@@ -224,7 +246,7 @@ bool Recorder::open(const std::string& folder, bool records_calls) {
     section_ = new (memory) trace::SectionHeader{};
     trace::SectionHeader& section = *section_;
     section.bytes = layout.end();
-    section.pid = getpid();
+    section.pid = simulated ? 0 : getpid();
     section.rank.store(-1);
     section.ticks_are_tsc = ticks_are_tsc ? 1 : 0;
     section.records_calls = records_calls ? 1 : 0;
@@ -244,20 +266,19 @@ bool Recorder::open(const std::string& folder, bool records_calls) {
     place(section.plans, header.plans);
     place(section.sends, header.sends);
     place(section.ring, header.ring);
-    if (readlink("/proc/self/exe", section.executable.data(), section.executable.size() - 1) < 0)
-        section.executable[0] = 0;
+    put_text(section.executable, own_path());
     auto* const names = table<trace::FunctionName>(section.functions);
     for (std::uint32_t i = 0; i < function_count; ++i) put_text(names[i].name, function_names[i]);
     section.functions.count.store(function_count);
     section.communicators.count.store(1);  // 0: none
     aggregates_ = table<trace::Aggregate>(section.aggregates);
-    aggregate_mask_ = most_aggregates - 1;
+    section.aggregates.count.store(1);
     section.plans.count.store(1);  // 0: none
     plans_ = table<trace::PlanEntry>(section.plans);
     paths_.attach(section);
     requests_.attach(section);
     section.first.ticks.store(now());
-    section.first.real_ns.store(nanoseconds(CLOCK_REALTIME));
+    section.first.real_ns.store(real_now_ns());
     update_clock();
     // Last: who reads takes what begins so.
     section.magic = trace::file_magic;
@@ -304,7 +325,7 @@ ThreadState* Recorder::join_thread() {
     thread->entry = nullptr;
     thread->ring = nullptr;
     thread->last_generation = 0;
-    pthread_setspecific(key_, thread);
+    if (!simulated) pthread_setspecific(key_, thread);
     std::uint32_t index = section_->threads.count.load(std::memory_order_relaxed);
     const bool again = !free_threads_.empty();
     if (again) {
@@ -313,7 +334,7 @@ ThreadState* Recorder::join_thread() {
     }
     if (index >= section_->threads.capacity) return thread;
     trace::ThreadEntry& entry = table<trace::ThreadEntry>(section_->threads)[index];
-    entry.thread_id = syscall(SYS_gettid);
+    entry.thread_id = simulated ? 1 : syscall(SYS_gettid);
     // Half of the ring for the first thread, half of the rest for the second, and so on.
     const std::uint32_t capacity = index < 31 ? section_->ring.capacity >> (index + 1) : 0;
     if (records_calls_ && capacity >= 64) {
@@ -451,18 +472,21 @@ std::uint64_t Recorder::next_instance(std::uint16_t communicator) {
     return entry.collectives.load(std::memory_order_relaxed);
 }
 
-trace::Aggregate& Recorder::aggregate(std::uint64_t key) {
+trace::Aggregate& Recorder::make_aggregate(std::uint64_t key) {
+    const std::lock_guard lock(mutex_);
     std::uint64_t at = key * 0x9E3779B97F4A7C15ULL >> 40U;
-    for (std::uint32_t tries = 0; tries < 64; ++tries, ++at) {
-        // Entry 0 takes what finds no place.
-        trace::Aggregate& entry = aggregates_[1 + at % aggregate_mask_];
-        std::uint64_t held = entry.key.load(std::memory_order_acquire);
-        if (held == key) return entry;
-        if (held == 0 && entry.key.compare_exchange_strong(held, key, std::memory_order_acq_rel)) {
-            section_->aggregates.count.fetch_add(1, std::memory_order_release);
-            return entry;
-        }
-        if (held == key) return entry;
+    for (std::uint32_t tries = 0; tries < 32; ++tries, ++at) {
+        AggregateSlot& slot = aggregate_index_[at % aggregate_slots];
+        const std::uint64_t held = slot.key.load(std::memory_order_relaxed);
+        if (held == key) return *slot.entry;  // made by another thread meanwhile
+        if (held != 0) continue;
+        const std::uint32_t index = section_->aggregates.count.load(std::memory_order_relaxed);
+        if (index >= section_->aggregates.capacity) break;
+        slot.entry = aggregates_ + index;
+        slot.entry->key.store(key, std::memory_order_relaxed);
+        section_->aggregates.count.store(index + 1, std::memory_order_release);
+        slot.key.store(key, std::memory_order_release);
+        return *slot.entry;
     }
     section_->unaggregated_calls.fetch_add(1, std::memory_order_relaxed);
     return aggregates_[0];
@@ -470,7 +494,7 @@ trace::Aggregate& Recorder::aggregate(std::uint64_t key) {
 
 void Recorder::update_clock() {
     section_->last.ticks.store(now(), std::memory_order_relaxed);
-    section_->last.real_ns.store(nanoseconds(CLOCK_REALTIME), std::memory_order_release);
+    section_->last.real_ns.store(real_now_ns(), std::memory_order_release);
 }
 
 }  // namespace palmette::record

@@ -106,7 +106,15 @@ class Recorder {
         add(plans_[plan].ticks, ticks);
     }
 
-    trace::Aggregate& aggregate(std::uint64_t key);
+    trace::Aggregate& aggregate(std::uint64_t key) {
+        std::uint64_t at = key * 0x9E3779B97F4A7C15ULL >> 40U;
+        for (std::uint32_t tries = 0; tries < 32; ++tries, ++at) {
+            const AggregateSlot& slot = aggregate_index_[at % aggregate_slots];
+            if (slot.key.load(std::memory_order_acquire) == key) return *slot.entry;
+            if (slot.key.load(std::memory_order_relaxed) == 0) break;
+        }
+        return make_aggregate(key);
+    }
     template <class Value>
     void add(trace::Shared<Value>& counter, Value value) {
         // A locked instruction costs 5 ns, which only threads that call at the same time need.
@@ -129,8 +137,15 @@ class Recorder {
     }
 
     trace::SectionHeader* section_ = nullptr;
+    /// Open addressing with linear probing; an entry is written before its key, and none is removed.
+    struct AggregateSlot {
+        std::atomic<std::uint64_t> key{0};
+        trace::Aggregate* entry = nullptr;
+    };
+    static constexpr std::uint32_t aggregate_slots = 8192;
+    trace::Aggregate& make_aggregate(std::uint64_t key);
+    std::vector<AggregateSlot> aggregate_index_ = std::vector<AggregateSlot>(aggregate_slots);
     trace::Aggregate* aggregates_ = nullptr;
-    std::uint32_t aggregate_mask_ = 0;
     bool concurrent_ = false;
     bool records_calls_ = false;
     bool has_world_ = false;

@@ -14,6 +14,10 @@ trace::RequestEntry* RequestTable::claim(MPI_Request request, bool concurrent) {
                 handle.store(claimed, std::memory_order_relaxed);
             else if (!handle.compare_exchange_strong(none, claimed, std::memory_order_acq_rel))
                 continue;
+            const std::uint32_t set = at / ways;
+            const std::uint64_t bit = std::uint64_t{1} << set % 64;
+            if ((used_[set / 64].load(std::memory_order_relaxed) & bit) == 0)
+                used_[set / 64].fetch_or(bit, std::memory_order_relaxed);
             std::uint32_t reach = reach_.load(std::memory_order_relaxed);
             while (reach < distance && !reach_.compare_exchange_weak(reach, distance, std::memory_order_relaxed)) {
             }

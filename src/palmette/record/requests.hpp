@@ -20,6 +20,7 @@ class RequestTable {
     void attach(trace::SectionHeader& section) {
         handles_ = trace::entries<trace::Shared<std::uint64_t>>(section, section.request_handles);
         entries_ = trace::entries<trace::RequestEntry>(section, section.requests);
+        used_ = section.request_sets.data();
     }
 
     /// A place for a request, to be filled and then published under its handle; null: there is none.
@@ -56,6 +57,7 @@ class RequestTable {
 
     trace::Shared<std::uint64_t>* handles_ = nullptr;
     trace::RequestEntry* entries_ = nullptr;
+    trace::Shared<std::uint64_t>* used_ = nullptr;
     std::atomic<std::uint32_t> reach_{0};  ///< how many sets from its own a handle may be
 };
 

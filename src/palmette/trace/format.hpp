@@ -51,7 +51,7 @@ struct SyncPoint {
 struct Table {
     std::uint64_t offset;
     std::uint32_t capacity;       ///< entries
-    Shared<std::uint32_t> count;  ///< entries in use; of hash tables as well, which have holes
+    Shared<std::uint32_t> count;  ///< entries in use
 };
 
 /// At the beginning of a section: one process.
@@ -68,7 +68,7 @@ struct SectionHeader {
     SyncPoint synced_first, synced_last;       ///< in MPI_Init and in MPI_Finalize
     Table functions;                           ///< FunctionName
     Table communicators;                       ///< CommunicatorEntry
-    Table aggregates;                          ///< Aggregate, a hash table
+    Table aggregates;                          ///< Aggregate: entry 0 takes what finds no place
     Table paths;                               ///< PathEntry
     Table frames;                              ///< Frame
     Table modules;                             ///< ModuleEntry
@@ -76,6 +76,8 @@ struct SectionHeader {
     Table ring;                                ///< Record, shared out among threads
     Table request_handles;                     ///< Shared<std::uint64_t>: handle + 1 of what is outstanding; 0: nothing
     Table requests;                            ///< RequestEntry, one for each of these handles
+    /// A bit for each 8 of them, set once one has been used: readers pass over the others.
+    std::array<Shared<std::uint64_t>, 32> request_sets;
     Table plans;                               ///< PlanEntry: entry 0 is unused
     Table sends;                               ///< PlanSend
     Shared<std::uint64_t> unpathed_calls;      ///< calls whose path found no place in the tables
@@ -141,10 +143,9 @@ struct Frame {
 };
 
 struct ModuleEntry {
-    std::uint64_t base;  ///< where it is loaded, to subtract
     std::uint32_t build_id_bytes;
     std::array<unsigned char, 20> build_id;
-    std::array<char, 480> path;
+    std::array<char, 488> path;
 };
 
 /// A call that has begun and not ended; ticks is 0 when there is none.

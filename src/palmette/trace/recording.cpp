@@ -172,6 +172,12 @@ class SectionReader {
         const auto* const requests = entries<RequestEntry>(header_.requests);
         const std::uint32_t count = std::min(header_.request_handles.capacity, header_.requests.capacity);
         for (std::uint32_t i = 0; i < count; ++i) {
+            const std::uint32_t set = i / 8;
+            if (i % 8 == 0 && set < 64 * header_.request_sets.size() &&
+                (header_.request_sets[set / 64].load(std::memory_order_relaxed) >> set % 64 & 1U) == 0) {
+                i += 7;
+                continue;
+            }
             const std::uint64_t handle = handles[i].load(std::memory_order_acquire);
             if (handle == 0 || handle == ~std::uint64_t{0}) continue;
             const RequestEntry& from = requests[i];
@@ -246,7 +252,7 @@ class SectionReader {
 
     void read_aggregates(ProcessInfo& out) const {
         const auto* const aggregates = entries<Aggregate>(header_.aggregates);
-        for (std::uint32_t i = 0; i < header_.aggregates.capacity; ++i) {
+        for (std::uint32_t i = 0; i < used(header_.aggregates); ++i) {
             const Aggregate& from = aggregates[i];
             AggregateInfo sum;
             sum.calls = from.calls.load(std::memory_order_relaxed);

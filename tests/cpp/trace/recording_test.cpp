@@ -18,10 +18,11 @@ namespace {
 using test::error_of;
 using testing::HasSubstr;
 
-/// A file with one process: one communicator, one sum, one path of one frame, one open call.
+/// A file with one process: one communicator, one sum, one path of one frame, one open call, one request, one plan, and
+/// a ring of four calls of which it has made six.
 class Recorded {
   public:
-    Recorded() : bytes_(page_bytes * 12, 0) {
+    Recorded() : bytes_(page_bytes * 20, 0) {
         auto& file = *new (bytes_.data()) FileHeader{};
         file.magic = file_magic;
         file.version = format_version;
@@ -54,7 +55,7 @@ class Recorded {
         communicators[1].id = 1;
         communicators[1].rank = 3;
         communicators[1].size = 8;
-        auto* sums = reinterpret_cast<Aggregate*>(place(section.aggregates, 8, 1));
+        auto* sums = reinterpret_cast<Aggregate*>(place(section.aggregates, 8, 6));
         sums[5].key.store((std::uint64_t{1} << 32 | 1U << 16 | 4U << 10 | 0U) + 1);
         sums[5].calls.store(10);
         sums[5].bytes.store(80);
@@ -68,12 +69,43 @@ class Recorded {
         modules[1].build_id_bytes = 2;
         modules[1].build_id = {0xab, 0x0c};
         auto* threads = reinterpret_cast<ThreadEntry*>(place(section.threads, 4, 1));
-        threads[0].recorded.store(10);
+        threads[0].recorded.store(6);
+        threads[0].requests.store(1);
+        threads[0].ring_capacity = 4;
         threads[0].open.ticks.store(2000);
         threads[0].open.function.store(1);
         threads[0].open.communicator.store(1);
         threads[0].open.peer.store(2);
-        place(section.ring, 0, 0);
+        section.records_calls = 1;
+        auto* ring = reinterpret_cast<Record*>(place(section.ring, 4, 0));
+        for (std::uint64_t i = 2; i < 6; ++i) {
+            Record& record = ring[i % 4];
+            record.begin_ticks = 1000 + 100 * i;
+            record.duration = packed_duration(20);
+            record.function = i == 4 ? 1 : 0;
+            record.is_request = i == 4 ? 1 : 0;
+            record.communicator = 1;
+            record.plan = i == 5 ? 1 : 0;
+            record.tag = static_cast<std::int32_t>(i);
+            record.bytes_and_peer = 8U << 24U | (i == 4 ? any_peer : 2U);
+        }
+        auto* handles = reinterpret_cast<Shared<std::uint64_t>*>(place(section.request_handles, 8, 0));
+        handles[3].store(77);
+        section.request_sets[0].store(1);
+        auto* requests = reinterpret_cast<RequestEntry*>(place(section.requests, 8, 0));
+        requests[3].ticks.store(2000);
+        requests[3].function = 1;
+        requests[3].communicator = 1;
+        requests[3].peer = 6;
+        requests[3].waited_by.store(1);
+        auto* plans = reinterpret_cast<PlanEntry*>(place(section.plans, 4, 2));
+        std::strcpy(plans[1].function.data(), "bcast");
+        std::strcpy(plans[1].algorithm.data(), "by_topology");
+        plans[1].bound_ns = 500;
+        plans[1].calls.store(3);
+        plans[1].send_count = 1;
+        auto* sends = reinterpret_cast<PlanSend*>(place(section.sends, 4, 1));
+        sends[0] = {5, 0, 2, 80};
     }
 
     std::vector<char>& bytes() { return bytes_; }
@@ -110,6 +142,43 @@ TEST(Recording, is_read_while_its_process_runs) {
     EXPECT_EQ(process.open[0].function, "MPI_Recv");
     EXPECT_EQ(process.open[0].peer, 2);
     EXPECT_EQ(process.open[0].begin_real_ns, 5'000'000'500);
+    EXPECT_EQ(process.calls, 5U);
+    EXPECT_EQ(process.requests, 1U);
+    EXPECT_EQ(process.dropped, 2U);
+    ASSERT_EQ(process.outstanding.size(), 1U);
+    EXPECT_EQ(process.outstanding[0].function, "MPI_Recv");
+    EXPECT_EQ(process.outstanding[0].peer, 6);
+    EXPECT_EQ(process.outstanding[0].waited_by, process.open[0].thread);
+    ASSERT_EQ(process.plans.size(), 2U);
+    EXPECT_EQ(process.plans[1].algorithm, "by_topology");
+    EXPECT_DOUBLE_EQ(process.plans[1].bound_s, 5e-7);
+    ASSERT_EQ(process.plans[1].sends.size(), 1U);
+    EXPECT_EQ(process.plans[1].sends[0].peer, 5);
+    EXPECT_EQ(process.plans[1].sends[0].bytes, 240U) << "of three calls";
+}
+
+TEST(Recording, holds_the_last_calls_one_by_one) {
+    const auto calls = Recording::calls_of(Recorded().write(), 0);
+    ASSERT_EQ(calls.size(), 4U);
+    EXPECT_EQ(calls[0].begin_real_ns, 5'000'000'100);
+    EXPECT_DOUBLE_EQ(calls[0].seconds, 1e-8);
+    EXPECT_EQ(calls[0].function, "MPI_Bcast");
+    EXPECT_EQ(calls[0].instance, 2U);
+    EXPECT_EQ(calls[0].peer, 2) << "its root";
+    EXPECT_EQ(calls[0].bytes, 8U);
+    EXPECT_TRUE(calls[2].is_request);
+    EXPECT_EQ(calls[2].peer, -2);
+    EXPECT_EQ(calls[2].tag, 4);
+    EXPECT_EQ(calls[3].plan, 1U);
+    EXPECT_TRUE(Recording::calls_of(Recorded().write(), 1).empty());
+}
+
+TEST(Recording, knows_collectives_by_their_names) {
+    for (const char* name : {"MPI_Bcast", "MPI_Ibcast", "MPI_Alltoallw_init_c", "MPI_Iscan", "MPI_Neighbor_allgatherv",
+                             "MPI_Ineighbor_alltoallw", "MPI_Reduce_scatter_block", "MPI_Ireduce_scatter_c"})
+        EXPECT_TRUE(is_collective(name)) << name;
+    for (const char* name : {"MPI_Send", "MPI_Isend", "MPI_Comm_split", "MPI_Reduce_local", "MPI_File_iread_all"})
+        EXPECT_FALSE(is_collective(name)) << name;
 }
 
 TEST(Recording, passes_over_a_process_that_died_before_it_wrote) {
@@ -142,6 +211,7 @@ TEST(Recording, of_damaged_files_is_refused_or_read_and_never_leaves_the_file) {
         const std::string path = recorded.write();
         try {
             (void)Recording::read(path, true);
+            (void)Recording::calls_of(path, 0);
         } catch (const base::Error&) {
             ++refused;
         }
