@@ -102,6 +102,10 @@ def _sums_lines(sums: Sums, all_rows: bool) -> list[str]:
         )
     if len(sums.rows) > len(shown):
         lines.append(f"and {len(sums.rows) - len(shown):,} more (--all)")
+    if sums.call_cost_s:
+        cost = f"Recording a call costs {sums.call_cost_s * 1e9:.0f} ns here, of which reading the clock takes "
+        cost += f"{sums.clock_cost_s * 1e9:.0f}."
+        lines += ["", *textwrap.wrap(cost, 80)]
     for note in sums.notes:
         lines += ["", *textwrap.wrap(f"note: {note}", 80, subsequent_indent="  ")]
     return lines
@@ -119,7 +123,8 @@ def _short(number: int) -> str:
 
 def _sums_document(sums: Sums) -> dict[str, Any]:
     return {
-        "calls": sums.calls, "in_mpi_s": sums.in_mpi_s, "ran_s": sums.ran_s, "share": sums.share, "notes": sums.notes,
+        "calls": sums.calls, "in_mpi_s": sums.in_mpi_s, "ran_s": sums.ran_s, "share": sums.share,
+        "call_cost_s": sums.call_cost_s, "clock_cost_s": sums.clock_cost_s, "notes": sums.notes,
         "rows": [
             {
                 "function": row.function, "place": str(row.place), "file": row.place.file, "line": row.place.line,

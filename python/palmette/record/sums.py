@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
+from statistics import median
 
 from palmette import _core
 from palmette.record.reading import Job
@@ -46,6 +47,10 @@ class Sums:
     ran_s: float
     """From a process's first moment in the recorder to its last, of all ranks together."""
     calls: int
+    call_cost_s: float
+    """Of recording one call, median of the processes; each has measured it at its start."""
+    clock_cost_s: float
+    """Of that, reading the clock twice."""
     notes: list[str]
 
     @property
@@ -87,7 +92,13 @@ def sums_of(job: Job) -> Sums:
         notes.append(f"{unaggregated:,} calls of more kinds than a recording can hold: shown as others")
     if threadless:
         notes.append(f"{threadless:,} calls of more threads at a time than a recording can hold: not among these")
-    return Sums(sorted(rows.values(), key=lambda row: -row.seconds), in_mpi_s, ran_s, calls, notes)
+    measured = [one.recorded for one in job.processes if one.recorded.call_cost_s > 0]
+    return Sums(
+        sorted(rows.values(), key=lambda row: -row.seconds), in_mpi_s, ran_s, calls,
+        median(one.call_cost_s for one in measured) if measured else 0.0,
+        median(one.clock_cost_s for one in measured) if measured else 0.0,
+        notes,
+    )  # fmt: skip
 
 
 def _place(path: list[_core.RecordedFrame], resolver: Resolver) -> Place:

@@ -24,7 +24,7 @@ class Call {
         recorder_ = current;
         function_ = function;
         thread->plan = 0;
-        path_ = thread->paths.find(current->paths(), return_address, frame);
+        if (current->with_paths()) path_ = thread->paths.find(current->paths(), return_address, frame);
     }
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
@@ -70,8 +70,8 @@ class Call {
     /// Whether only a status will tell whom a message is from.
     bool needs_status() const {
         if (peer_ == any_source) return true;
-        for (const trace::RequestEntry* const entry : thread_->waited)
-            if (entry && entry->peer == any_source) return true;
+        for (std::size_t i = 0; i < thread_->waited_count; ++i)
+            if (thread_->waited[i] && thread_->waited[i]->peer == any_source) return true;
         return false;
     }
     /// Statuses in the place of those that the program ignores.
@@ -90,14 +90,13 @@ class Call {
     /// by index.
     template <class List>
     void waits_for(int count, List list) {
-        thread_->waited.clear();
         if (count <= 0 || !list) return;
-        thread_->waited.resize(static_cast<std::size_t>(count));
+        thread_->wait_for(static_cast<std::size_t>(count));
         for (int i = 0; i < count; ++i) {
             const MPI_Request request = list[i];
-            if (request == MPI_REQUEST_NULL) continue;
-            trace::RequestEntry* const entry = recorder_->requests().find(request, thread_->number);
-            thread_->waited[static_cast<std::size_t>(i)] = entry;
+            trace::RequestEntry* const entry =
+                request == MPI_REQUEST_NULL ? nullptr : recorder_->requests().find(request, thread_->number);
+            thread_->waited[i] = entry;
             if (!entry) continue;
             entry->waited_by.store(thread_->number, std::memory_order_relaxed);
             ++requests_;
@@ -107,17 +106,17 @@ class Call {
     void returned() { end_ = now(); }
     /// One of them is complete; null: nobody says whom a message was from.
     void completed(int index, const MPI_Status* status) {
-        if (index < 0 || static_cast<std::size_t>(index) >= thread_->waited.size()) return;
-        trace::RequestEntry*& entry = thread_->waited[static_cast<std::size_t>(index)];
+        if (index < 0 || static_cast<std::size_t>(index) >= thread_->waited_count) return;
+        trace::RequestEntry*& entry = thread_->waited[index];
         if (!entry) return;
         complete(*entry, entry->peer == any_source && status ? status->MPI_SOURCE : entry->peer);
         entry = nullptr;
     }
     /// The others aren't waited for any more.
     void stops_waiting() {
-        for (trace::RequestEntry* const entry : thread_->waited)
-            if (entry) entry->waited_by.store(0, std::memory_order_relaxed);
-        thread_->waited.clear();
+        for (std::size_t i = 0; i < thread_->waited_count; ++i)
+            if (thread_->waited[i]) thread_->waited[i]->waited_by.store(0, std::memory_order_relaxed);
+        thread_->waited_count = 0;
     }
     /// Persistent requests that the call has started.
     template <class List>

@@ -23,6 +23,7 @@
 #endif
 
 #include "palmette/base/hash.hpp"
+#include "palmette/record/call.hpp"
 #include "palmette/record/functions.hpp"
 
 namespace palmette::record {
@@ -191,6 +192,7 @@ void Recorder::start() {
     recorder.store(made, std::memory_order_release);
     active.store(made, std::memory_order_release);
     if (simulated) return;
+    made->measure_cost();
     // A child shares the mapping: what it calls isn't the parent's.
     static const int registered = pthread_atfork(nullptr, nullptr, [] {
         active.store(nullptr, std::memory_order_release);
@@ -201,6 +203,7 @@ void Recorder::start() {
 
 bool Recorder::open(const std::string& folder, bool records_calls) {
     records_calls_ = records_calls;
+    with_paths_ = setting("PALMETTE_CALL_PATHS") != "0";
     concurrent_ = true;  // until it is known which threads call
     std::uint64_t budget = default_budget;
     if (const std::string wanted = setting("PALMETTE_TRACE_BYTES"); !wanted.empty())
@@ -283,6 +286,41 @@ bool Recorder::open(const std::string& folder, bool records_calls) {
     // Last: who reads takes what begins so.
     section.magic = trace::file_magic;
     return true;
+}
+
+void Recorder::measure_cost() {
+    constexpr std::uint64_t batches = 12;
+    constexpr std::uint64_t calls = 100;
+    std::uint64_t least = UINT64_MAX;
+    std::uint64_t least_clock = UINT64_MAX;
+    for (std::uint64_t batch = 0; batch < batches; ++batch) {
+        const std::uint64_t begin = now();
+        for (std::uint64_t i = 0; i < calls; ++i) {
+            Call call(0, __builtin_return_address(0), __builtin_frame_address(0));
+            if (call) call.begin();
+        }
+        const std::uint64_t between = now();
+        std::uint64_t sum = 0;
+        for (std::uint64_t i = 0; i < 2 * calls; ++i) sum += now();
+        asm volatile("" ::"r"(sum));
+        least = std::min(least, between - begin);
+        least_clock = std::min(least_clock, now() - between);
+    }
+    section_->call_cost_milliticks.store(static_cast<std::uint32_t>(least * 1000 / calls));
+    section_->clock_cost_milliticks.store(static_cast<std::uint32_t>(least_clock * 1000 / calls));
+    // Nothing of it stays: what has no calls isn't read.
+    for (std::uint32_t i = 1; i < section_->aggregates.count.load(); ++i) {
+        trace::Aggregate& sum = aggregates_[i];
+        for (trace::Shared<std::uint64_t>* const counter : {&sum.calls, &sum.bytes, &sum.ticks, &sum.longest_ticks})
+            counter->store(0);
+        for (trace::Shared<std::uint32_t>& bin : sum.histogram) bin.store(0);
+    }
+    section_->unwound_calls.store(0);
+    section_->unwinding_ticks.store(0);
+    if (thread_state && thread_state->entry) {
+        thread_state->recorded = 0;
+        thread_state->entry->recorded.store(0);
+    }
 }
 
 void Recorder::know_world() {

@@ -87,8 +87,8 @@ struct SectionHeader {
     Shared<std::uint64_t> unplanned_calls;      ///< served calls whose plan found no entry
     Shared<std::uint64_t> unwound_calls;        ///< call paths that were not in the cache
     Shared<std::uint64_t> unwinding_ticks;      ///< time for that, which is in no call's time
-    Shared<std::uint32_t> call_cost_ps;         ///< what recording a call costs here, as measured at the start
-    Shared<std::uint32_t> clock_cost_ps;        ///< of that, both readings of the clock
+    Shared<std::uint32_t> call_cost_milliticks;         ///< what recording a call costs here, as measured at the start
+    Shared<std::uint32_t> clock_cost_milliticks;        ///< of that, both readings of the clock
     std::array<char, 512> executable;
 };
 

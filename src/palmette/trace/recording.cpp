@@ -74,8 +74,8 @@ class SectionReader {
         out.threadless = header_.threadless_calls.load();
         out.unfollowed = header_.unfollowed_requests.load();
         out.unplanned = header_.unplanned_calls.load();
-        out.call_cost_s = header_.call_cost_ps.load() * 1e-12;
-        out.clock_cost_s = header_.clock_cost_ps.load() * 1e-12;
+        out.call_cost_s = header_.call_cost_milliticks.load() * 1e-3 * out.tick_s;
+        out.clock_cost_s = header_.clock_cost_milliticks.load() * 1e-3 * out.tick_s;
         for (const SyncPoint* const point : {&header_.synced_first, &header_.synced_last})
             if (point->real_ns.load(std::memory_order_acquire) != 0)
                 out.synced.push_back({point->real_ns.load(), point->offset_ns.load(), point->error_ns.load()});

@@ -295,3 +295,42 @@ def test_served_calls_carry_their_plan_limit_and_messages(mpi: Mpi, cluster: Clu
     assert sent["bcast", 4] == 3 * 3 * 40
     assert sent["alltoallv", 4] == 3 * 4 * 3 * 16
     assert {function: dict(algorithms) for function, algorithms in calls.items()} == served
+
+
+def counted(mpi: Mpi, ranks: int, *arguments: str) -> tuple[Job, list[dict[str, int]], str]:
+    """Run `processes` and return its recording, the calls of each process by function, and what it printed."""
+    folder = mpi.directory / "new" / "recording"  # which each node makes
+    ran = mpi.run(ranks, "processes", *arguments, settings={"PALMETTE_TRACE": str(folder)})
+    assert ran.status == 0, ran.text
+    job = read_job(folder)
+    found = []
+    for process in job.processes:
+        calls: dict[str, int] = defaultdict(int)
+        for row in process.recorded.aggregates:
+            calls[row.function + ("/request" if row.is_request else "")] += row.calls
+        found.append(dict(calls))
+    return job, found, ran.out
+
+
+def test_a_forked_child_records_nothing(mpi: Mpi) -> None:
+    job, found, _ = counted(mpi, 2, "fork")
+    assert [process.recorded.rank for process in job.processes] == [0, 1]
+    assert all("MPI_Initialized" not in calls and calls["MPI_Barrier"] == 1 for calls in found), found
+
+
+def test_what_a_process_becomes_leaves_its_recording_alone(mpi: Mpi) -> None:
+    job, found, out = counted(mpi, 2, "exec")
+    assert set(out.split()) == {"after"}, out  # MPICH may lose what one prints after MPI_Finalize
+    assert [process.state for process in job.processes] == ["finalized", "finalized"]
+    assert all(calls["MPI_Finalize"] == 1 for calls in found)
+
+
+def test_pcontrol_switches_recording_off_and_on(mpi: Mpi) -> None:
+    job, found, _ = counted(mpi, 1, "pcontrol")
+    assert found[0] | {"MPI_Init": 1} == {
+        "MPI_Init": 1, "MPI_Comm_rank": 1, "MPI_Comm_size": 10, "MPI_Irecv": 1, "MPI_Send": 2, "MPI_Wait": 2,
+        "MPI_Finalize": 1,
+    }  # fmt: skip
+    # One was started unseen, of the other's completion nobody could have said when it began to be seen.
+    assert job.processes[0].recorded.unfollowed == 1
+    assert not job.processes[0].recorded.outstanding
