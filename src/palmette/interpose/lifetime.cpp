@@ -6,6 +6,7 @@
 #include "palmette/interpose/wrappers.hpp"
 #include "palmette/runtime/serve/background.hpp"
 #include "palmette/runtime/state/process.hpp"
+#include "palmette/runtime/state/recording.hpp"
 
 namespace palmette::interpose {
 
@@ -75,6 +76,7 @@ int on_MPI_Finalize() {
         if (guard.entered()) {
             // Operations that the program never waited for complete here: other ranks may need them.
             if (runtime::has_outstanding()) runtime::Background::instance().finish(MPI_COMM_NULL);
+            runtime::RecordedCalls::synchronize_again();
             runtime::Process::instance().finish();
         }
     }

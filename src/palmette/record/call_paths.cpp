@@ -13,15 +13,10 @@
 
 #include "palmette/base/hash.hpp"
 #include "palmette/record/clock.hpp"
+#include "palmette/record/node_file.hpp"
 
 namespace palmette::record {
 namespace {
-
-#if defined(PALMETTE_ABI_SMPI)
-constexpr bool simulated = true;
-#else
-constexpr bool simulated = false;
-#endif
 
 #if defined(PALMETTE_ABI_SMPI)
 

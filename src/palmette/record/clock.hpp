@@ -23,8 +23,10 @@ inline constexpr bool ticks_are_tsc = false;
 inline std::uint64_t now() { return static_cast<std::uint64_t>(std::llround(PMPI_Wtime() * 1e9)); }
 inline std::int64_t real_now_ns() { return static_cast<std::int64_t>(now()); }
 #else
+/// Tests pretend that nodes' clocks differ (PALMETTE_FAKE_CLOCKS: nanoseconds by rank).
+extern std::int64_t clock_shift_ns;
 /// Of the node's clock, by which recordings of several nodes are compared.
-inline std::int64_t real_now_ns() { return nanoseconds(CLOCK_REALTIME); }
+inline std::int64_t real_now_ns() { return nanoseconds(CLOCK_REALTIME) + clock_shift_ns; }
 #if defined(__x86_64__)
 /// Decided once, before anything is recorded: an invariant counter goes on in every power state, alike on all cores.
 extern bool ticks_are_tsc;

@@ -2,32 +2,28 @@
 
 #include <fcntl.h>
 #include <pthread.h>
-#include <sys/file.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <string_view>
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
-#if defined(PALMETTE_ABI_SMPI)
-#include <simgrid/host.h>
-#endif
 
-#include "palmette/base/hash.hpp"
 #include "palmette/record/call.hpp"
 #include "palmette/record/functions.hpp"
+#include "palmette/record/node_file.hpp"
 
 namespace palmette::record {
 
+#if !defined(PALMETTE_ABI_SMPI)
+std::int64_t clock_shift_ns = 0;
+#endif
 constinit std::atomic<Recorder*> recorder{nullptr};
 constinit std::atomic<Recorder*> active{nullptr};
 #if defined(PALMETTE_ABI_SMPI)
@@ -53,52 +49,12 @@ namespace {
 
 constexpr std::uint32_t most_communicators = 1024, most_aggregates = 4096, most_paths = 4096, most_frames = 1U << 15U,
                         most_modules = 256, most_threads = 64, most_plans = 2048, most_sends = 1U << 16U;
+/// For clocks: in MPI_Init everybody comes soon, in MPI_Finalize maybe not.
+constexpr double start_limit_s = 10.0, end_limit_s = 1.0;
 constexpr std::uint64_t default_budget = std::uint64_t{16} << 20U;
-
-/// A text of the environment; empty where it is unset.
-std::string setting(const char* name) {
-    const char* const value = std::getenv(name);
-    return value ? value : "";
-}
 
 void complain(const std::string& what, int error) {
     std::fprintf(stderr, "palmette: %s: %s; nothing is recorded by this process\n", what.c_str(), std::strerror(error));
-}
-
-#if defined(PALMETTE_ABI_SMPI)
-// All ranks are of one process and on one thread; what tells real processes apart is left out, so that two simulations
-// record the same.
-constexpr bool simulated = true;
-std::string host_name() { return sg_host_self_get_name(); }
-#else
-constexpr bool simulated = false;
-std::string host_name() {
-    std::array<char, 256> name{};
-    gethostname(name.data(), name.size() - 1);
-    return name.data();
-}
-#endif
-
-template <std::size_t size>
-void put_text(std::array<char, size>& to, std::string_view text) {
-    std::memcpy(to.data(), text.data(), std::min(size - 1, text.size()));
-}
-
-/// With those above it, as mkdir -p. What fails shows when a file is made in it.
-void make_folder(const std::string& path) {
-    for (std::size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1))
-        ::mkdir(path.substr(0, slash).c_str(), 0777);
-    ::mkdir(path.c_str(), 0777);
-}
-
-std::string first_line_of(const char* path) {
-    std::array<char, 64> text{};
-    const int file = ::open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0) return "";
-    const ssize_t bytes = ::read(file, text.data(), text.size() - 1);
-    ::close(file);
-    std::string line(text.data(), bytes > 0 ? static_cast<std::size_t>(bytes) : 0);
-    return line.substr(0, line.find('\n'));
 }
 
 /// Tables one after the other, each on a page of its own.
@@ -115,64 +71,6 @@ class Layout {
   private:
     std::uint64_t end_;
 };
-
-/// Begins a section of `bytes` in the file; its offset, or 0 with errno. Other processes of the node may do the same.
-std::uint64_t claim_section(int file, std::uint64_t bytes) {
-    if (flock(file, LOCK_EX) != 0) return 0;
-    std::uint64_t offset = 0;
-    struct stat status{};
-    trace::FileHeader header{};
-    constexpr std::uint64_t header_bytes = trace::page_bytes;
-    if (fstat(file, &status) == 0) {
-        std::uint64_t end = header_bytes;
-        bool good = true;
-        if (status.st_size == 0) {
-            header.magic = trace::file_magic;
-            header.version = trace::format_version;
-            header.header_bytes = static_cast<std::uint32_t>(header_bytes);
-            put_text(header.host, host_name());
-            put_text(header.boot_id, simulated ? "simulated" : first_line_of("/proc/sys/kernel/random/boot_id"));
-        } else {
-            good = pread(file, &header, sizeof header, 0) == static_cast<ssize_t>(sizeof header) &&
-                   header.magic == trace::file_magic && header.version == trace::format_version;
-            end = header.end.load();
-            if (!good) errno = EEXIST;
-        }
-        header.end.store(end + bytes);
-        // The section's length stands in it from now on, so that one whose process dies here can be passed over.
-        if (good && ftruncate(file, static_cast<off_t>(end + bytes)) == 0 &&
-            pwrite(file, &bytes, sizeof bytes, static_cast<off_t>(end + offsetof(trace::SectionHeader, bytes))) ==
-                static_cast<ssize_t>(sizeof bytes) &&
-            pwrite(file, &header, sizeof header, 0) == static_cast<ssize_t>(sizeof header))
-            offset = end;
-    }
-    const int error = errno;
-    flock(file, LOCK_UN);
-    errno = error;
-    return offset;
-}
-
-std::uint64_t hashed(std::uint64_t a, std::uint64_t b, std::uint64_t c) {
-    const std::array<std::uint64_t, 3> words{a, b, c};
-    std::uint64_t hash = base::fnv1a_start;
-    base::hash_append(hash, {reinterpret_cast<const char*>(words.data()), sizeof words});
-    return hash;
-}
-
-/// The rank in MPI_COMM_WORLD of a communicator's rank 0, which tells the parts of a split apart. Needs a world.
-int leader_of(MPI_Comm comm) {
-    MPI_Group group = MPI_GROUP_NULL;
-    MPI_Group world = MPI_GROUP_NULL;
-    int leader = -1;
-    const int first = 0;
-    if (PMPI_Comm_group(comm, &group) != MPI_SUCCESS) return -1;
-    if (PMPI_Comm_group(MPI_COMM_WORLD, &world) == MPI_SUCCESS) {
-        PMPI_Group_translate_ranks(group, 1, &first, world, &leader);
-        PMPI_Group_free(&world);
-    }
-    PMPI_Group_free(&group);
-    return leader;
-}
 
 }  // namespace
 
@@ -246,6 +144,7 @@ bool Recorder::open(const std::string& folder, bool records_calls) {
         complain(path, error);
         return false;
     }
+    leads_node_ = offset == trace::page_bytes;
     section_ = new (memory) trace::SectionHeader{};
     trace::SectionHeader& section = *section_;
     section.bytes = layout.end();
@@ -336,9 +235,49 @@ void Recorder::know_world() {
     const std::lock_guard lock(mutex_);
     has_world_ = true;
     add_communicator(MPI_COMM_WORLD, 1);
-    add_communicator(MPI_COMM_SELF, hashed(2, static_cast<std::uint64_t>(rank), 0));
+    add_communicator(MPI_COMM_SELF, own_id(rank));
     update_clock();
     section_->state.store(trace::State::running, std::memory_order_release);
+}
+
+void Recorder::synchronize(MPI_Comm comm) {
+    if (simulated || leaders_ != MPI_COMM_NULL) return;
+    int rank = 0;
+    PMPI_Comm_rank(comm, &rank);
+    pretend_clock(rank);
+    if (PMPI_Comm_split(comm, leads_node_ ? 0 : MPI_UNDEFINED, rank, &leaders_) != MPI_SUCCESS)
+        leaders_ = MPI_COMM_NULL;
+    if (leaders_ == MPI_COMM_NULL) return;
+    PMPI_Comm_set_errhandler(leaders_, MPI_ERRORS_RETURN);
+    keep(section_->synced_first, synchronize_clocks(leaders_, start_limit_s));
+}
+
+void Recorder::synchronize_again() {
+    if (leaders_ != MPI_COMM_NULL) keep(section_->synced_last, synchronize_clocks(leaders_, end_limit_s));
+}
+
+void Recorder::pretend_clock([[maybe_unused]] int rank) {
+#if !defined(PALMETTE_ABI_SMPI)
+    const std::string shifts = setting("PALMETTE_FAKE_CLOCKS");
+    const char* at = shifts.c_str();
+    for (int r = 0; *at != 0; ++r) {
+        char* end = nullptr;
+        const long long shift = std::strtoll(at, &end, 10);
+        if (r == rank) clock_shift_ns = shift;
+        at = *end == ',' ? end + 1 : end;
+        if (at == shifts.c_str()) return;
+    }
+    section_->first.real_ns.fetch_add(clock_shift_ns);
+    update_clock();
+#endif
+}
+
+void Recorder::keep(trace::SyncPoint& point, const std::optional<ClockOffset>& found) {
+    if (!found) return;
+    point.offset_ns.store(found->offset_ns);
+    point.error_ns.store(found->error_ns);
+    // Last: who reads takes the point where it is known when it was.
+    point.real_ns.store(real_now_ns(), std::memory_order_release);
 }
 
 void Recorder::session(int change) {
@@ -397,119 +336,6 @@ void Recorder::leave_thread(ThreadState& thread) {
     delete &thread;
 }
 
-std::uint64_t Recorder::leader(MPI_Comm comm) const {
-    return has_world_ ? static_cast<std::uint64_t>(leader_of(comm)) : 0;
-}
-
-std::uint16_t Recorder::add_communicator(MPI_Comm comm, std::uint64_t id) {
-    const std::uint32_t index = section_->communicators.count.load(std::memory_order_relaxed);
-    if (index >= section_->communicators.capacity) {
-        communicators_[trace::handle_word(comm)] = {};  // so that it isn't asked about at each call
-        return 0;
-    }
-    auto& entry = table<trace::CommunicatorEntry>(section_->communicators)[index];
-    entry.id = id;
-    PMPI_Comm_rank(comm, &entry.rank);
-    PMPI_Comm_size(comm, &entry.size);
-    section_->communicators.count.store(index + 1, std::memory_order_release);
-    communicators_[trace::handle_word(comm)] = {static_cast<std::uint16_t>(index), 0};
-    generation_.fetch_add(1, std::memory_order_acq_rel);
-    return static_cast<std::uint16_t>(index);
-}
-
-std::uint16_t Recorder::find_communicator(MPI_Comm comm, ThreadState& thread) {
-    if (comm == MPI_COMM_NULL || !(has_world_ || sessions_.load() > 0)) return 0;
-    const std::lock_guard lock(mutex_);
-    const std::uint64_t generation = generation_.load(std::memory_order_acquire);
-    const auto known = communicators_.find(trace::handle_word(comm));
-    std::uint16_t index = 0;
-    if (known != communicators_.end()) {
-        index = known->second.index;
-    } else {
-        // Made in a way that wasn't seen; a handle that is none is the MPI's to complain about.
-        int inter = 0;
-        if (PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS) return 0;
-        index = add_communicator(comm, hashed(3, leader(comm), 0));
-        return index;
-    }
-    thread.last_comm = comm;
-    thread.last_communicator = index;
-    thread.last_generation = generation;
-    return index;
-}
-
-void Recorder::made_communicator(MPI_Comm parent, MPI_Comm made) {
-    const std::lock_guard lock(mutex_);
-    std::uint64_t parent_id = 0;
-    std::uint64_t order = 0;
-    if (const auto known = communicators_.find(trace::handle_word(parent)); known != communicators_.end()) {
-        parent_id = table<trace::CommunicatorEntry>(section_->communicators)[known->second.index].id;
-        order = ++known->second.children;
-    }
-    if (made != MPI_COMM_NULL) add_communicator(made, hashed(parent_id, order, leader(made)));
-}
-
-void Recorder::will_make_communicator(MPI_Comm parent, MPI_Comm made) {
-    const std::lock_guard lock(mutex_);
-    const auto known = communicators_.find(trace::handle_word(parent));
-    const std::uint32_t index = section_->communicators.count.load(std::memory_order_relaxed);
-    if (known == communicators_.end() || index >= section_->communicators.capacity) return;
-    auto* const entries = table<trace::CommunicatorEntry>(section_->communicators);
-    const trace::CommunicatorEntry& like = entries[known->second.index];
-    entries[index].id = hashed(like.id, ++known->second.children, leader(parent));
-    entries[index].rank = like.rank;
-    entries[index].size = like.size;
-    section_->communicators.count.store(index + 1, std::memory_order_release);
-    communicators_[trace::handle_word(made)] = {static_cast<std::uint16_t>(index), 0};
-    generation_.fetch_add(1, std::memory_order_acq_rel);
-}
-
-std::uint32_t Recorder::add_plan(const trace::ServedPlan& plan) {
-    const std::lock_guard lock(mutex_);
-    const std::uint32_t index = section_->plans.count.load(std::memory_order_relaxed);
-    const std::uint32_t first = section_->sends.count.load(std::memory_order_relaxed);
-    if (index >= section_->plans.capacity || plan.send_count > section_->sends.capacity - first) return 0;
-    trace::PlanEntry& entry = plans_[index];
-    put_text(entry.function, plan.function);
-    put_text(entry.algorithm, plan.algorithm);
-    const auto known = communicators_.find(plan.communicator);
-    entry.communicator = known == communicators_.end() ? 0 : known->second.index;
-    entry.root = plan.root;
-    entry.block_bytes = plan.block_bytes;
-    entry.bound_ns = plan.bound_ns;
-    entry.first_send = first;
-    entry.send_count = static_cast<std::uint32_t>(plan.send_count);
-    std::copy_n(plan.sends, plan.send_count, table<trace::PlanSend>(section_->sends) + first);
-    section_->sends.count.store(first + entry.send_count, std::memory_order_release);
-    section_->plans.count.store(index + 1, std::memory_order_release);
-    return index;
-}
-
-void Recorder::add_sends(std::uint32_t plan, const trace::PlanSend* sends, std::size_t count) {
-    const trace::PlanEntry& entry = plans_[plan];
-    trace::PlanSend* to = table<trace::PlanSend>(section_->sends) + entry.first_send;
-    trace::PlanSend* const end = to + entry.send_count;
-    // Both are in the order of their peers.
-    for (std::size_t i = 0; i < count; ++i) {
-        while (to != end && to->peer < sends[i].peer) ++to;
-        if (to == end || to->peer != sends[i].peer) continue;
-        to->messages += sends[i].messages;
-        to->bytes += sends[i].bytes;
-    }
-}
-
-void Recorder::freed_communicator(MPI_Comm comm) {
-    const std::lock_guard lock(mutex_);
-    communicators_.erase(trace::handle_word(comm));
-    generation_.fetch_add(1, std::memory_order_acq_rel);
-}
-
-std::uint64_t Recorder::next_instance(std::uint16_t communicator) {
-    auto& entry = table<trace::CommunicatorEntry>(section_->communicators)[communicator];
-    add(entry.collectives, std::uint64_t{1});
-    return entry.collectives.load(std::memory_order_relaxed);
-}
-
 trace::Aggregate& Recorder::make_aggregate(std::uint64_t key) {
     const std::lock_guard lock(mutex_);
     std::uint64_t at = key * 0x9E3779B97F4A7C15ULL >> 40U;
@@ -536,24 +362,3 @@ void Recorder::update_clock() {
 }
 
 }  // namespace palmette::record
-
-using palmette::record::recorder;
-using palmette::record::thread_state;
-
-std::uint32_t palmette_record_add_plan(const palmette::trace::ServedPlan* plan) {
-    palmette::record::Recorder* const current = recorder.load(std::memory_order_acquire);
-    return current ? current->add_plan(*plan) : 0;
-}
-
-void palmette_record_serve_by(std::uint32_t plan) {
-    palmette::record::Recorder* const current = palmette::record::active.load(std::memory_order_acquire);
-    // Progress that a call makes may serve another one, which the program began earlier: the outermost is what counts.
-    if (!current || !thread_state || thread_state->owner != current) return;
-    if (plan == 0) current->count_unplanned();
-    thread_state->plan = plan;
-}
-
-void palmette_record_add_sends(std::uint32_t plan, const palmette::trace::PlanSend* sends, std::size_t count) {
-    palmette::record::Recorder* const current = recorder.load(std::memory_order_acquire);
-    if (current) current->add_sends(plan, sends, count);
-}

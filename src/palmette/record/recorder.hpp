@@ -16,6 +16,7 @@
 #include "palmette/record/call_paths.hpp"
 #include "palmette/record/clock.hpp"
 #include "palmette/record/requests.hpp"
+#include "palmette/record/sync.hpp"
 #include "palmette/trace/format.hpp"
 
 namespace palmette::record {
@@ -34,8 +35,8 @@ struct ThreadState {
     trace::Record* ring = nullptr;
     std::uint64_t mask = 0;  ///< records in the ring, less 1
     std::uint64_t recorded = 0;
-    std::uint32_t number = 0;  ///< of its entry, + 1
-    std::uint32_t plan = 0;    ///< of the call that palmette serves; 0: none
+    std::uint32_t number = 0;                        ///< of its entry, + 1
+    std::uint32_t plan = 0;                          ///< of the call that palmette serves; 0: none
     std::unique_ptr<trace::RequestEntry*[]> waited;  ///< requests that the call may complete; null: one isn't followed
     std::size_t waited_count = 0, waited_capacity = 0;
     std::vector<MPI_Status> statuses;
@@ -69,6 +70,10 @@ class Recorder {
     /// A session has begun (1) or ended (-1): of a program that never calls MPI_Init, which has no world and no rank.
     /// The last one's end isn't the program's: another may follow.
     void session(int change);
+    /// Collective over `comm`, of all ranks: finds the nodes' leaders and compares their clocks.
+    void synchronize(MPI_Comm comm);
+    /// The same again at the end, where all leaders come in time.
+    void synchronize_again();
     void set_state(trace::State state) { section_->state.store(state, std::memory_order_release); }
     /// After it nothing is recorded any more.
     void stop();
@@ -141,9 +146,12 @@ class Recorder {
     bool open(const std::string& folder, bool records_calls);
     /// Records some calls that nobody made, times them and forgets them: 0.1 ms.
     void measure_cost();
+    void pretend_clock(int rank);
+    static void keep(trace::SyncPoint& point, const std::optional<ClockOffset>& found);
     std::uint16_t find_communicator(MPI_Comm comm, ThreadState& thread);
     std::uint16_t add_communicator(MPI_Comm comm, std::uint64_t id);
     std::uint64_t leader(MPI_Comm comm) const;
+    static std::uint64_t own_id(int rank);  ///< of MPI_COMM_SELF
     template <class Entry>
     Entry* table(const trace::Table& where) {
         return trace::entries<Entry>(*section_, where);
@@ -163,6 +171,8 @@ class Recorder {
     bool with_paths_ = true;
     bool records_calls_ = false;
     bool has_world_ = false;
+    bool leads_node_ = false;  ///< the first of its node that has made a section
+    MPI_Comm leaders_ = MPI_COMM_NULL;
     std::atomic<int> sessions_{0};
     PathTable paths_;
     RequestTable requests_;

@@ -65,30 +65,30 @@ struct SectionHeader {
     std::uint32_t ticks_are_tsc;  ///< 1: the processor's time-stamp counter; 0: nanoseconds of CLOCK_MONOTONIC
     std::uint32_t records_calls;  ///< 1: a ring of records (--trace); 0: aggregates alone (--profile)
     ClockPair first, last;
-    SyncPoint synced_first, synced_last;       ///< in MPI_Init and in MPI_Finalize
-    Table functions;                           ///< FunctionName
-    Table communicators;                       ///< CommunicatorEntry
-    Table aggregates;                          ///< Aggregate: entry 0 takes what finds no place
-    Table paths;                               ///< PathEntry
-    Table frames;                              ///< Frame
-    Table modules;                             ///< ModuleEntry
-    Table threads;                             ///< ThreadEntry
-    Table ring;                                ///< Record, shared out among threads
-    Table request_handles;                     ///< Shared<std::uint64_t>: handle + 1 of what is outstanding; 0: nothing
-    Table requests;                            ///< RequestEntry, one for each of these handles
+    SyncPoint synced_first, synced_last;  ///< in MPI_Init and in MPI_Finalize
+    Table functions;                      ///< FunctionName
+    Table communicators;                  ///< CommunicatorEntry
+    Table aggregates;                     ///< Aggregate: entry 0 takes what finds no place
+    Table paths;                          ///< PathEntry
+    Table frames;                         ///< Frame
+    Table modules;                        ///< ModuleEntry
+    Table threads;                        ///< ThreadEntry
+    Table ring;                           ///< Record, shared out among threads
+    Table request_handles;                ///< Shared<std::uint64_t>: handle + 1 of what is outstanding; 0: nothing
+    Table requests;                       ///< RequestEntry, one for each of these handles
     /// A bit for each 8 of them, set once one has been used: readers pass over the others.
     std::array<Shared<std::uint64_t>, 32> request_sets;
-    Table plans;                               ///< PlanEntry: entry 0 is unused
-    Table sends;                               ///< PlanSend
-    Shared<std::uint64_t> unpathed_calls;      ///< calls whose path found no place in the tables
-    Shared<std::uint64_t> unaggregated_calls;  ///< calls whose aggregate found none: counted in entry 0
-    Shared<std::uint64_t> threadless_calls;    ///< calls of threads for which there was no entry: recorded nowhere
-    Shared<std::uint64_t> unfollowed_requests;  ///< requests for which there was no entry
-    Shared<std::uint64_t> unplanned_calls;      ///< served calls whose plan found no entry
-    Shared<std::uint64_t> unwound_calls;        ///< call paths that were not in the cache
-    Shared<std::uint64_t> unwinding_ticks;      ///< time for that, which is in no call's time
-    Shared<std::uint32_t> call_cost_milliticks;         ///< what recording a call costs here, as measured at the start
-    Shared<std::uint32_t> clock_cost_milliticks;        ///< of that, both readings of the clock
+    Table plans;                                  ///< PlanEntry: entry 0 is unused
+    Table sends;                                  ///< PlanSend
+    Shared<std::uint64_t> unpathed_calls;         ///< calls whose path found no place in the tables
+    Shared<std::uint64_t> unaggregated_calls;     ///< calls whose aggregate found none: counted in entry 0
+    Shared<std::uint64_t> threadless_calls;       ///< calls of threads for which there was no entry: recorded nowhere
+    Shared<std::uint64_t> unfollowed_requests;    ///< requests for which there was no entry
+    Shared<std::uint64_t> unplanned_calls;        ///< served calls whose plan found no entry
+    Shared<std::uint64_t> unwound_calls;          ///< call paths that were not in the cache
+    Shared<std::uint64_t> unwinding_ticks;        ///< time for that, which is in no call's time
+    Shared<std::uint32_t> call_cost_milliticks;   ///< what recording a call costs here, as measured at the start
+    Shared<std::uint32_t> clock_cost_milliticks;  ///< of that, both readings of the clock
     std::array<char, 512> executable;
 };
 

@@ -39,4 +39,10 @@ __attribute__((weak, visibility("default"))) void palmette_record_serve_by(std::
 __attribute__((weak, visibility("default"))) void palmette_record_add_sends(std::uint32_t plan,
                                                                             const palmette::trace::PlanSend* sends,
                                                                             std::size_t count);
+/// Collective over `comm`, an MPI_Comm* of all ranks, whose calls are all recorded: compares the nodes' clocks.
+__attribute__((weak, visibility("default"))) void palmette_record_synchronize(const void* comm);
+/// The same again, before MPI_Finalize; bounded in time.
+__attribute__((weak, visibility("default"))) void palmette_record_synchronize_again();
+/// Whether calls of this process are recorded.
+__attribute__((weak, visibility("default"))) int palmette_record_is_on();
 }

@@ -109,10 +109,12 @@ void Process::meet_world(bool one_node) {
     }
     PMPI_Comm_set_errhandler(apart_, MPI_ERRORS_RETURN);
     const bool on_host = !settings_.device_check || !device_library_is_loaded();
-    const auto agreement = agree(apart_, {settings_.hash, true, true, true, on_host, settings_.values_hash, true});
+    const auto agreement = agree(apart_, {settings_.hash, true, true, true, on_host, settings_.values_hash, true,
+                                          RecordedCalls::are_recorded()});
     if (!agreement || !agreement->settings_agree) off_ = Refusal::settings_differ;
     if (!agreement) reports_agree_ = false;  // after an error of the MPI nothing more is sent there
     if (agreement && !(agreement->settings_agree && agreement->values_agree)) warn_of_differing_settings();
+    if (agreement && agreement->recorded) RecordedCalls::synchronize(apart_);
     if (off_) return;
     if (!agreement->host_memory) {
         warn_of_device_memory(world_rank_);

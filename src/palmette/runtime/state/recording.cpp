@@ -77,6 +77,14 @@ std::uint32_t add_plan(const CallEvent& call) {
 
 bool RecordedCalls::possible() { return palmette_record_add_plan != nullptr && palmette_record_serve_by != nullptr; }
 
+bool RecordedCalls::are_recorded() { return palmette_record_is_on != nullptr && palmette_record_is_on() != 0; }
+
+void RecordedCalls::synchronize(MPI_Comm comm) { palmette_record_synchronize(&comm); }
+
+void RecordedCalls::synchronize_again() {
+    if (are_recorded()) palmette_record_synchronize_again();
+}
+
 void RecordedCalls::call_begins(const CallEvent& call) {
     if (!call.plan->recorded) call.plan->recorded = add_plan(call);
     palmette_record_serve_by(*call.plan->recorded);

@@ -7,7 +7,7 @@
 namespace palmette::runtime {
 namespace {
 
-using Numbers = std::array<long long, 7>;
+using Numbers = std::array<long long, 8>;
 constexpr int number_count = static_cast<int>(Numbers().size());
 constexpr int agreement_tag = 11;
 
@@ -65,10 +65,11 @@ long long halved(std::uint64_t hash) { return static_cast<long long>(hash >> 1);
 std::optional<Agreement> agree(MPI_Comm comm, const Agreement& mine) {
     const long long hash = halved(mine.settings_hash);
     const long long values = halved(mine.values_hash);
-    Numbers numbers{hash, -hash, mine.world_known, mine.has_communicator, mine.host_memory, values, -values};
+    Numbers numbers{hash,   -hash,   mine.world_known, mine.has_communicator, mine.host_memory,
+                    values, -values, mine.recorded};
     if (!minimum(comm, numbers)) return std::nullopt;
-    return Agreement{mine.settings_hash, numbers[0] == -numbers[1], numbers[2] != 0,          numbers[3] != 0,
-                     numbers[4] != 0,    mine.values_hash,          numbers[5] == -numbers[6]};
+    return Agreement{mine.settings_hash, numbers[0] == -numbers[1], numbers[2] != 0,           numbers[3] != 0,
+                     numbers[4] != 0,    mine.values_hash,          numbers[5] == -numbers[6], numbers[7] != 0};
 }
 
 std::optional<bool> all_true(MPI_Comm comm, bool mine) {

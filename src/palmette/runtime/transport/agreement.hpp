@@ -18,6 +18,7 @@ struct Agreement {
     bool host_memory = false;       ///< result: on all ranks; no data of theirs can lie in device memory
     std::uint64_t values_hash = 0;  ///< of all settings, those too that choices don't depend on
     bool values_agree = true;       ///< result: all of these hashes are equal
+    bool recorded = false;          ///< result: calls of all ranks are
 };
 
 /// Collective over `comm`, on which no other messages may be in flight. By messages along a binomial tree, up and down:

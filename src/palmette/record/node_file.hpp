@@ -1,0 +1,35 @@
+// Where a process's section lies: in the file of its node, which all of its processes map.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+namespace palmette::record {
+
+#if defined(PALMETTE_ABI_SMPI)
+/// All ranks are of one process and on one thread; what tells real processes apart is left out, so that two simulations
+/// record the same.
+inline constexpr bool simulated = true;
+#else
+inline constexpr bool simulated = false;
+#endif
+
+/// A text of the environment; empty where it is unset.
+std::string setting(const char* name);
+std::string host_name();
+/// With those above it, as mkdir -p. What fails shows when a file is made in it.
+void make_folder(const std::string& path);
+
+template <std::size_t size>
+void put_text(std::array<char, size>& to, std::string_view text) {
+    std::memcpy(to.data(), text.data(), std::min(size - 1, text.size()));
+}
+
+/// Begins a section of `bytes` in the file; its offset, or 0 with errno. Other processes of the node may do the same.
+std::uint64_t claim_section(int file, std::uint64_t bytes);
+
+}  // namespace palmette::record

@@ -1,0 +1,101 @@
+#include "palmette/record/sync.hpp"
+
+#include <sched.h>
+
+#include <array>
+
+#include "palmette/record/clock.hpp"
+
+namespace palmette::record {
+namespace {
+
+constexpr int tag = 1;
+constexpr int rounds = 20;
+/// Time at the upper node, its offset and error; an error of -1: it doesn't know them.
+using Reply = std::array<long long, 3>;
+
+class Bounded {
+  public:
+    Bounded(MPI_Comm comm, double limit_s)
+        : comm_(comm), end_ns_(nanoseconds(CLOCK_MONOTONIC) + static_cast<std::int64_t>(limit_s * 1e9)) {}
+
+    bool send(const void* data, int count, int to) {
+        MPI_Request request = MPI_REQUEST_NULL;
+        if (PMPI_Isend(data, count, MPI_LONG_LONG, to, tag, comm_, &request) != MPI_SUCCESS) return false;
+        if (complete(request)) return true;
+        PMPI_Request_free(&request);
+        return false;
+    }
+    bool receive(void* data, int count, int from) {
+        MPI_Request request = MPI_REQUEST_NULL;
+        if (PMPI_Irecv(data, count, MPI_LONG_LONG, from, tag, comm_, &request) != MPI_SUCCESS) return false;
+        if (complete(request)) return true;
+        // A receive can be cancelled locally; it may have matched meanwhile.
+        MPI_Status status;
+        int cancelled = 0;
+        PMPI_Cancel(&request);
+        PMPI_Wait(&request, &status);
+        PMPI_Test_cancelled(&status, &cancelled);
+        return cancelled == 0;
+    }
+
+  private:
+    bool complete(MPI_Request& request) const {
+        for (;;) {
+            int done = 0;
+            if (PMPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return false;
+            if (done != 0) return true;
+            if (nanoseconds(CLOCK_MONOTONIC) > end_ns_) return false;
+            sched_yield();
+        }
+    }
+
+    MPI_Comm comm_;
+    std::int64_t end_ns_;
+};
+
+std::optional<ClockOffset> ask(Bounded& messages, int upper) {
+    std::optional<ClockOffset> best;
+    std::int64_t quickest = INT64_MAX;
+    for (int i = 0; i < rounds; ++i) {
+        Reply reply{};
+        const long long ping = i;
+        const std::int64_t sent = real_now_ns();
+        if (!messages.send(&ping, 1, upper) || !messages.receive(reply.data(), 3, upper)) return std::nullopt;
+        const std::int64_t received = real_now_ns();
+        if (reply[2] < 0 || received - sent >= quickest) continue;
+        quickest = received - sent;
+        best = ClockOffset{reply[0] - (sent + quickest / 2) + reply[1], reply[2] + (quickest + 1) / 2};
+    }
+    return best;
+}
+
+void answer(Bounded& messages, int lower, const std::optional<ClockOffset>& own) {
+    for (int i = 0; i < rounds; ++i) {
+        long long ping = 0;
+        if (!messages.receive(&ping, 1, lower)) return;
+        const Reply reply{real_now_ns(), own ? own->offset_ns : 0, own ? own->error_ns : -1};
+        if (!messages.send(reply.data(), 3, lower)) return;
+    }
+}
+
+}  // namespace
+
+std::optional<ClockOffset> synchronize_clocks(MPI_Comm leaders, double limit_s) {
+    int rank = 0;
+    int size = 1;
+    if (PMPI_Comm_rank(leaders, &rank) != MPI_SUCCESS || PMPI_Comm_size(leaders, &size) != MPI_SUCCESS)
+        return std::nullopt;
+    Bounded messages(leaders, limit_s);
+    std::optional<ClockOffset> own = ClockOffset{};
+    if (rank != 0) own = ask(messages, rank & (rank - 1));
+    // The farther ones first: they have others below them.
+    int distance = 1;
+    const int lowest_bit = rank & -rank;
+    while (distance < size && (rank == 0 || distance < lowest_bit)) distance *= 2;
+    for (distance /= 2; distance >= 1; distance /= 2)
+        if (rank + distance < size) answer(messages, rank + distance, own);
+    return own;
+}
+
+}  // namespace palmette::record
