@@ -9,6 +9,8 @@ from socket import gethostname
 from palmette import _core
 
 SUFFIX = ".palmette"
+DRIFT = 50e-6
+"""By how much two nodes' clocks may drift apart where nothing better is known: crystals are within 25 ppm each."""
 
 
 class RecordError(ValueError):
@@ -26,6 +28,27 @@ class Process:
     file: Path | None = None
     section: int = 0
     """Which of the file's processes it is."""
+
+    synced: list[_core.ClockSync] = field(default_factory=list)
+    """What was found of its node's clock: at the start, and at the end where all nodes came in time."""
+
+    def clock_at(self, real_ns: int) -> tuple[int, int | None]:
+        """Return what to add to a time of this node for that of the first rank's node, and up to how many nanoseconds
+        that may be wrong; None: nothing is known of it.
+
+        Between two comparisons the offset is interpolated. Beyond a single one, which happens where the job didn't end
+        well, the error grows by DRIFT.
+        """
+        if not self.synced:
+            return 0, None
+        first, last = self.synced[0], self.synced[-1]
+        if last.real_ns > first.real_ns:
+            share = (real_ns - first.real_ns) / (last.real_ns - first.real_ns)
+            offset = first.offset_ns + share * (last.offset_ns - first.offset_ns)
+            beyond = max(0, first.real_ns - real_ns, real_ns - last.real_ns)
+            return round(offset), round(max(first.error_ns, last.error_ns) + DRIFT * beyond)
+        error = 0 if first.error_ns == 0 else first.error_ns + DRIFT * abs(real_ns - first.real_ns)
+        return first.offset_ns, round(error)
 
     def calls(self) -> list[_core.RecordedCall]:
         """Its calls and requests one by one, by time: of `--trace`, as far as its ring holds them. Cost: O(calls)."""
@@ -87,8 +110,10 @@ def read_job(folder: Path, *, with_tables: bool = True) -> Job:
         except _core.Error as error:
             raise RecordError(str(error)) from None
         here = recording.boot_id == boot_id and recording.host == gethostname()
+        synced = next((process.synced for process in recording.processes if process.synced), [])
         job.processes += [
-            Process(recording.host, process, here, path, section) for section, process in enumerate(recording.processes)
+            Process(recording.host, process, here, path, section, synced)
+            for section, process in enumerate(recording.processes)
         ]
     if not job.processes:
         raise RecordError(f"{folder}: it holds no recording yet; `palmette run --profile {folder}` makes one")
