@@ -1,6 +1,5 @@
 # The layers that know mpi.h, once for each MPI ABI that the build is pointed at:
 #   libpalmette_<abi>.so          the preload library: runtime, interpose and the core in one file
-#   libpalmette_matrix_<abi>.so   counts messages for `palmette run --matrix`: PalmetteMatrix.cmake
 #   bin/<program>.<abi>           programs of src/programs, installed into palmette/bin
 #   tests/mpi/<test>.<abi>        programs of tests/mpi, with PALMETTE_BUILD_MPI_TESTS
 #
@@ -80,7 +79,6 @@ function(_palmette_as_preload target exports)
   install(TARGETS ${target} LIBRARY DESTINATION palmette/lib COMPONENT python)
 endfunction()
 
-include(PalmetteMatrix)
 include(PalmetteRecord)
 
 function(_palmette_preload abi include_dir definitions)
@@ -129,7 +127,6 @@ function(_palmette_preload abi include_dir definitions)
   add_library(palmette_${abi} MODULE $<TARGET_OBJECTS:palmette_interpose_${abi}>)
   target_link_libraries(palmette_${abi} PRIVATE palmette_interpose_${abi})
   _palmette_as_preload(palmette_${abi} "${_exports}")
-  _palmette_matrix(${abi} "${include_dir}" "${definitions}" "${_exports}")
   _palmette_record(${abi} "${include_dir}" "${definitions}" "${_exports}")
 endfunction()
 

@@ -1,6 +1,7 @@
-# libpalmette_record_<abi>.so: records every MPI call, for `palmette run --profile` and `--trace`. A library of its own,
-# so that only those who record pay for it.
+# libpalmette_record_<abi>.so: records every MPI call, for `palmette run --profile` and `--trace`, and counts messages for
+# `--matrix`. A library of its own, so that only those who record pay for it.
 file(GLOB _record_sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/record/*.cpp")
+file(GLOB _matrix_sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/matrix/*.cpp")
 
 # What the generator writes for an ABI, with `outputs` besides.
 function(_palmette_record_generated abi include_dir definitions outputs)
@@ -10,10 +11,12 @@ function(_palmette_record_generated abi include_dir definitions outputs)
     list(APPEND _flags "-D${_definition}")
   endforeach()
   set(_tool "${CMAKE_CURRENT_SOURCE_DIR}/tools/generate_recorder.py")
+  set(_list "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/matrix/functions.txt")
   add_custom_command(
     OUTPUT "${_generated}/palmette/record/functions.hpp" "${_generated}/recorder_wrappers.cpp" ${outputs}
-    COMMAND "${Python_EXECUTABLE}" "${_tool}" "${_generated}" ${abi} "${CMAKE_C_COMPILER}" "-I${include_dir}" ${_flags}
-    DEPENDS "${_tool}" "${CMAKE_CURRENT_SOURCE_DIR}/tools/mpi_prototypes.py"
+    COMMAND "${Python_EXECUTABLE}" "${_tool}" "${_list}" "${_generated}" ${abi} "${CMAKE_C_COMPILER}" "-I${include_dir}" ${_flags}
+    DEPENDS "${_tool}" "${_list}" "${CMAKE_CURRENT_SOURCE_DIR}/tools/counted_messages.py"
+            "${CMAKE_CURRENT_SOURCE_DIR}/tools/mpi_prototypes.py"
             "${CMAKE_CURRENT_SOURCE_DIR}/tools/wrappers_header.py"
             "${CMAKE_CURRENT_SOURCE_DIR}/tools/generate_fortran.py" "${include_dir}/mpi.h"
     COMMENT "Wrappers that record calls for the ABI ${abi}"
@@ -24,7 +27,7 @@ function(_palmette_record abi include_dir definitions exports)
   set(_generated "${PALMETTE_GENERATED_DIR}/${abi}")
   _palmette_record_generated(${abi} "${include_dir}" "${definitions}" "")
   add_library(palmette_record_${abi} MODULE
-    ${_record_sources} "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/interpose/fortran.cpp"
+    ${_record_sources} ${_matrix_sources} "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/interpose/fortran.cpp"
     "${_generated}/recorder_wrappers.cpp" "${_generated}/palmette/record/functions.hpp")
   # Hundreds of small functions without loops: -O2 is enough.
   set_source_files_properties("${_generated}/recorder_wrappers.cpp" PROPERTIES COMPILE_OPTIONS "-O2")

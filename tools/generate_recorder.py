@@ -1,6 +1,6 @@
 """Write the wrappers of the recording library from the prototypes in an MPI's mpi.h.
 
-Usage: generate_recorder.py DIRECTORY ABI COMPILER [-I... -D...]
+Usage: generate_recorder.py COUNTED DIRECTORY ABI COMPILER [-I... -D...]      COUNTED: list of counted_messages.py
 
 Every function of mpi.h that returns an int and that a program calls gets a wrapper, in C and, where the MPI's Fortran
 layer bypasses the C functions (generate_fortran.py), in Fortran. Communicator, peer, tag and payload of a call follow
@@ -18,7 +18,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from generate_fortran import fortran_names
+from counted_messages import counted, read_kinds
+from generate_fortran import can_be_called, fortran_names
 from mpi_prototypes import Prototype, declared_functions, preprocessed_mpi_h
 from wrappers_header import finder
 
@@ -211,7 +212,26 @@ def around_requests(p: Prototype, fortran: bool) -> Around:
 SIMULATED = "smpi"
 
 
-def wrapper(p: Prototype, number: int, abi: str) -> str:
+def counting(p: Prototype, kinds: dict[str, str], good: str) -> tuple[str, str]:
+    """Return what counts a call's messages for the matrix: what stands before the call, and after it."""
+    if not kinds:
+        return "", ""
+    if p.name in STARTED:
+        return GUARD, f"    if ({good} && counts) {STARTED[p.name]}\n"
+    if p.name == "MPI_Request_free":
+        return f"{GUARD}    if (counts && request) Counters::instance().forget(*request);\n", ""
+    kind = kinds.get(p.name)
+    return (GUARD, f"    if ({good} && counts) {counted(p, kind)};\n") if kind else ("", "")
+
+
+GUARD = "    const matrix::Outermost counts;\n"
+STARTED = {
+    "MPI_Start": "Counters::instance().started(*request);",
+    "MPI_Startall": "for (int i = 0; i < count; ++i) Counters::instance().started(array_of_requests[i]);",
+}
+
+
+def wrapper(p: Prototype, number: int, abi: str, kinds: dict[str, str]) -> str:
     """Return the exported function of C and what finds the next one."""
     next_one = f"""\
 int find_{p.name}({p.declared});
@@ -230,6 +250,7 @@ inline constinit interpose::Next<int (*)({p.declared})> {p.name}{{&find_{p.name}
         for i, q in enumerate(p.parameters)
     )
     before, after = around(p)
+    count_before, count_after = counting(p, kinds, "code == MPI_SUCCESS")
     requests = around_requests(p, fortran=False)
     inside = [*described(p), *requests.before, *([requests.substitute] if requests.substitute else [])]
     lines = "".join(f"            {line}\n" for line in inside)
@@ -243,11 +264,12 @@ int entry_{p.name}({words}) {{
     using namespace palmette;
     using namespace palmette::record;
     using interpose::argument;
+    using matrix::Counters;
     if (!mpi::is_ours(__builtin_return_address(0))) [[unlikely]] {{
         static constinit interpose::PassOn pass_on{{"{p.name}"}};
         return pass_on({passed});
     }}
-{typed}{before}    int code = MPI_SUCCESS;
+{typed}{count_before}{before}    int code = MPI_SUCCESS;
     {{
         Call call({number}, __builtin_return_address(0), __builtin_frame_address(0));
         if (call) {{
@@ -255,7 +277,7 @@ int entry_{p.name}({words}) {{
         }}
         code = next::{p.name}({p.arguments});
 {done}    }}
-{after}    return code;
+{count_after}{after}    return code;
 }}
 """
 
@@ -263,7 +285,46 @@ int entry_{p.name}({words}) {{
 FORTRAN_HANDLES = {"MPI_Comm": "Comm", "MPI_Datatype": "Type"}
 
 
-def fortran_wrapper(p: Prototype, number: int, name: str) -> str:
+def fortran_argument(kind: str, word: str) -> str:
+    """Return a Fortran argument as C has it; lists of types need their communicator, `comm`."""
+    value = f"*reinterpret_cast<const MPI_Fint*>({word})"
+    if kind in ("void*", "const void*"):
+        return f"palmette::interpose::fortran::buffer(reinterpret_cast<void*>({word}))"
+    if kind.startswith("const MPI_Datatype"):
+        return f"palmette::interpose::fortran::Types(reinterpret_cast<const MPI_Fint*>({word}), comm)"
+    if kind == "MPI_Request*":
+        return f"palmette::record::FortranRequests(reinterpret_cast<const MPI_Fint*>({word}))"
+    if kind.endswith("*"):
+        return f"reinterpret_cast<const MPI_Fint*>({word})"
+    return f"PMPI_{FORTRAN_HANDLES[kind]}_f2c({value})" if kind in FORTRAN_HANDLES else value
+
+
+def fortran_counting(p: Prototype, kinds: dict[str, str]) -> tuple[str, str]:
+    """Return `counting` for Fortran's arguments, which are converted after the call where it counts."""
+    if not can_be_called(p):
+        return "", ""
+    before, after = counting(p, kinds, f"succeeded(w{len(p.parameters)})")
+    if p.name == "MPI_Request_free":  # its handle is gone afterwards
+        return (
+            f"{GUARD}    if (counts) Counters::instance().forget({fortran_argument('MPI_Request*', 'w0')}[0]);\n", ""
+        )  # fmt: skip
+    if not after:
+        return "", ""
+    statement = re.sub(r"\*(request)\b", r"\1[0]", after.partition(" && counts) ")[2].strip())
+    used = [(i, q) for i, q in enumerate(p.parameters) if re.search(rf"\b{q.name}\b", statement)]
+    # A list of types needs the communicator.
+    used.sort(key=lambda one: one[1].type != "MPI_Comm")
+    # Under names of their own, since those of requests stand in the function already.
+    typed = "".join(
+        f"        const auto own_{q.name} = {fortran_argument(q.type, f'w{i}').replace(', comm)', ', own_comm)')};\n"
+        for i, q in used
+    )
+    for _, q in used:
+        statement = re.sub(rf"\b{q.name}\b", f"own_{q.name}", statement)
+    return before, f"    if (counts && succeeded(w{len(p.parameters)})) {{\n{typed}        {statement}\n    }}\n"
+
+
+def fortran_wrapper(p: Prototype, number: int, name: str, kinds: dict[str, str]) -> str:
     """Return the exported function under one Fortran name, which passes its arguments on as they are."""
     # The hidden lengths of character arguments come behind the others; words that nobody passed are read by nobody.
     count = len(p.parameters) + 3
@@ -281,17 +342,11 @@ def fortran_wrapper(p: Prototype, number: int, name: str) -> str:
             continue
         if not re.search(rf"\b{q.name}\b", used):
             continue
-        value = f"*reinterpret_cast<const MPI_Fint*>(w{i})"
-        if q.type in ("void*", "const void*"):
-            value = f"palmette::interpose::fortran::buffer(reinterpret_cast<void*>(w{i}))"
-        elif q.type.startswith("const ") and q.type.endswith("*"):
-            value = f"reinterpret_cast<const MPI_Fint*>(w{i})"
-        elif q.type in FORTRAN_HANDLES:
-            value = f"PMPI_{FORTRAN_HANDLES[q.type]}_f2c({value})"
-        typed += f"            const auto {q.name} = {value};\n"
+        typed += f"            const auto {q.name} = {fortran_argument(q.type, f'w{i}')};\n"
     lines = "".join(f"            {line}\n" for line in inside)
     done = f"        if (call) {{ {' '.join(requests.after)} }}\n" if requests.after else ""
     done = done.replace("ierror", f"w{len(p.parameters)}")
+    count_before, count_after = fortran_counting(p, kinds)
     hook = HOOKS.get(p.name)
     before = after = ""
     error = "w0" if p.name == "MPI_Init" else "w2" if p.name == "MPI_Init_thread" else ""
@@ -327,24 +382,26 @@ def fortran_wrapper(p: Prototype, number: int, name: str) -> str:
     return f"""\
 extern "C" __attribute__((visibility("default"))) void entry_{name}({words}) __asm__("{name}");
 void entry_{name}({words}) {{
+    using namespace palmette;
     using namespace palmette::record;
+    using matrix::Counters;
     static constinit palmette::interpose::PassOn pass_on{{"{name}"}};
     if (!palmette::mpi::is_ours(__builtin_return_address(0))) [[unlikely]] {{
         pass_on({passed});
         return;
     }}
-{late}{before}    {{
+{late}{count_before}{before}    {{
         Call call({number}, __builtin_return_address(0), __builtin_frame_address(0));
         if (call) {{
 {typed}{lines}            call.begin();
         }}
         pass_on({passed});
 {done}    }}
-{after}}}
+{count_after}{after}}}
 """
 
 
-def source(prototypes: list[Prototype], abi: str) -> str:
+def source(prototypes: list[Prototype], abi: str, kinds: dict[str, str]) -> str:
     """Return the text of recorder_wrappers.cpp."""
     parts = [
         """\
@@ -355,9 +412,9 @@ using palmette::interpose::Word;
 """
     ]
     for number, p in enumerate(prototypes):
-        parts.append(wrapper(p, number, abi))
+        parts.append(wrapper(p, number, abi, kinds))
         if abi in ("mpich", "ompi") and not p.name.endswith("_c"):
-            parts += [fortran_wrapper(p, number, name) for name in fortran_names(p, abi)]
+            parts += [fortran_wrapper(p, number, name, kinds) for name in fortran_names(p, abi)]
     return "\n".join(parts)
 
 
@@ -383,7 +440,9 @@ static_assert(function_count < 1024, "a key has 10 bits for them");
 
 def main(arguments: list[str]) -> int:
     """Preprocess mpi.h with the given compiler and write both files."""
-    directory, abi, compiler = Path(arguments[0]), arguments[1], arguments[2:]
+    kinds, directory, abi, compiler = read_kinds(Path(arguments[0])), Path(arguments[1]), arguments[2], arguments[3:]
+    if abi == SIMULATED:
+        kinds = {}
     text = preprocessed_mpi_h(compiler)
     prototypes = declared_functions(text, functions(text))
     if not prototypes:
@@ -392,7 +451,7 @@ def main(arguments: list[str]) -> int:
     include = directory / "palmette" / "record"
     include.mkdir(parents=True, exist_ok=True)
     (include / "functions.hpp").write_text(header(prototypes), encoding="utf-8")
-    (directory / "recorder_wrappers.cpp").write_text(source(prototypes, abi), encoding="utf-8")
+    (directory / "recorder_wrappers.cpp").write_text(source(prototypes, abi, kinds), encoding="utf-8")
     if abi == SIMULATED:
         names = "".join(
             f"extern __typeof__({p.name}) palmette_recorded_{p.name};\n#define {p.name} palmette_recorded_{p.name}\n"

@@ -94,26 +94,18 @@ def preload_library(abi: Abi, folder: Path = LIBRARIES) -> Path:
     return path
 
 
-def matrix_library(abi: Abi, folder: Path = LIBRARIES) -> Path:
-    """Return the library that counts messages for `abi`. Raises RunError when it wasn't built."""
-    path = folder / f"libpalmette_matrix_{abi}.so"
-    if not path.is_file():
-        raise RunError(f"{path.name}, which counts messages, is not built: build again, or leave --matrix out")
-    return path
-
-
 def record_library(abi: Abi, folder: Path = LIBRARIES) -> Path:
-    """Return the library that records calls for `abi`. Raises RunError when it wasn't built."""
+    """Return the library that records calls and counts messages for `abi`. Raises RunError when it wasn't built."""
     path = folder / f"libpalmette_record_{abi}.so"
     if not path.is_file():
         raise RunError(
-            f"{path.name}, which records calls, is not built: build again, or leave --profile and --trace out"
+            f"{path.name}, which records calls, is not built: build again, or leave --profile, --trace and --matrix out"
         )
     return path
 
 
-def built(abis: Sequence[Abi], folder: Path = LIBRARIES, *, matrix: bool = False) -> tuple[Abi, ...]:
-    """Return those of `abis` for which there is a preload library, and with `matrix` the one that counts messages.
+def built(abis: Sequence[Abi], folder: Path = LIBRARIES, *, recorder: bool = False) -> tuple[Abi, ...]:
+    """Return those of `abis` for which there is a preload library, and with `recorder` the one that records.
 
     Raises RunError when there is none.
     """
@@ -121,11 +113,11 @@ def built(abis: Sequence[Abi], folder: Path = LIBRARIES, *, matrix: bool = False
         abi
         for abi in abis
         if (folder / f"libpalmette_{abi}.so").is_file()
-        and (not matrix or (folder / f"libpalmette_matrix_{abi}.so").is_file())
+        and (not recorder or (folder / f"libpalmette_record_{abi}.so").is_file())
     )
     if not found:
         preload_library(abis[0], folder)
-        matrix_library(abis[0], folder)
+        record_library(abis[0], folder)
     return found
 
 

@@ -15,9 +15,11 @@ INTERNAL = ("PALMETTE_LAB_", "PALMETTE_MPI_")
 """Variables of the lab and of the search for MPIs, which ranks don't get."""
 
 WRITTEN = ("PALMETTE_REPORT", "PALMETTE_MATRIX", "PALMETTE_PROFILE", "PALMETTE_TRACE")
+"""Settings that name a file which the run writes."""
 RECORDED = ("PALMETTE_PROFILE", "PALMETTE_TRACE")
 """Folders that MPI calls are recorded in."""
-"""Settings that name a file which the run writes."""
+RECORDERS = (*RECORDED, "PALMETTE_MATRIX")
+"""The settings for which the library that records is preloaded."""
 
 
 class Choices(NamedTuple):

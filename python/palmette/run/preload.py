@@ -12,7 +12,7 @@ NAME = "LD_PRELOAD"
 
 
 # Only palmette's libraries for this job are kept, not those of an enclosing `palmette run`.
-_OURS = re.compile(r"libpalmette_(?:matrix_|record_)?(?:mpich|ompi|abi)\.so$")
+_OURS = re.compile(r"libpalmette_(?:record_)?(?:mpich|ompi|abi)\.so$")
 
 
 def with_preload(libraries: Sequence[Path], present: str | None) -> str:

@@ -16,14 +16,13 @@ from palmette.mpi.abi import (
     Abi,
     Evidence,
     fits_launcher,
-    matrix_library,
     preload_library,
     record_library,
 )
 from palmette.mpi.errors import RunError
 from palmette.mpi.launch import LauncherKind, identify
 from palmette.mpi.program import check_privileges, find_program, linked_behind, linked_itself
-from palmette.run.choices import RECORDED
+from palmette.run.choices import RECORDERS
 from palmette.run.command_line import CommandLine, Part, ProgramsInFileError, read_command_line
 from palmette.run.jobs import undecided
 from palmette.run.launcher_options import LauncherOptions
@@ -123,10 +122,9 @@ class _Found(NamedTuple):
 def _preloads(abis: Sequence[Abi], variables: Mapping[str, str], libraries: Path) -> tuple[Path, ...]:
     """Return our libraries for these ABIs: those that record calls or count messages see the program's own first."""
     preloads = tuple(preload_library(abi, libraries) for abi in abis)
-    records = any(variables.get(name) for name in RECORDED)
+    records = any(variables.get(name) for name in RECORDERS)
     recording = tuple(record_library(abi, libraries) for abi in abis) if records else ()
-    counting = tuple(matrix_library(abi, libraries) for abi in abis) if variables.get("PALMETTE_MATRIX") else ()
-    return (*recording, *counting, *preloads)
+    return (*recording, *preloads)
 
 
 def _launcher(word: str, environment: Mapping[str, str], warnings: list[str]) -> tuple[LauncherKind, Path] | None:

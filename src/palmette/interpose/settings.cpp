@@ -120,6 +120,11 @@ void complain_of_files(Settings& settings) {
     const std::string hwloc = value_of(settings::hwloc);
     if (hwloc.find('/') != std::string::npos && access(hwloc.c_str(), R_OK) != 0)
         complain(settings, base::cat("PALMETTE_HWLOC=", hwloc, ": no such file; the system's library is taken"));
+    for (const auto* const setting : {&settings::profile, &settings::trace})
+        if (!value_of(*setting).empty() && !dlsym(RTLD_DEFAULT, "palmette_record_is_on"))
+            complain(settings, base::cat(setting->name,
+                                         " is set and the library that records isn't preloaded; start the "
+                                         "job with `palmette run --profile DIR` or `--trace DIR`"));
     const std::string matrix = value_of(settings::matrix);
     if (matrix.empty()) return;
     const std::filesystem::path folder = std::filesystem::path(matrix).parent_path();

@@ -76,7 +76,7 @@ Counters& Counters::instance() {
 void Counters::start() {
     if (PMPI_Comm_group(MPI_COMM_WORLD, &world_) == MPI_SUCCESS &&
         PMPI_Comm_create_keyval(no_copy, Peers::drop, &keyval_, nullptr) == MPI_SUCCESS)
-        counting_.store(true, std::memory_order_release);
+        any_.store(true, std::memory_order_release), counting_.store(true, std::memory_order_release);
 }
 
 Counters::Peers* Counters::peers_of(MPI_Comm comm) {
@@ -221,7 +221,9 @@ PALMETTE_COUNTS(int)
 PALMETTE_COUNTS(MPI_Count)
 #undef PALMETTE_COUNTS
 
-Outermost::Outermost() : entered_(!inside), counts_(entered_ && Counters::instance().counting()) { inside = true; }
+Outermost::Outermost() : entered_(Counters::any() && !inside), counts_(entered_ && Counters::instance().counting()) {
+    if (entered_) inside = true;
+}
 
 Outermost::~Outermost() {
     if (entered_) inside = false;

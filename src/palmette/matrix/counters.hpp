@@ -31,6 +31,8 @@ class Counters {
     /// Ends counting; before MPI_Finalize.
     void stop() { counting_.store(false, std::memory_order_release); }
     bool counting() const { return counting_.load(std::memory_order_acquire); }
+    /// Of this process's; cheap where nothing is counted.
+    static bool any() { return any_.load(std::memory_order_acquire); }
 
     /// `count` elements went to rank `dest` of the communicator, the remote group's of an inter-communicator.
     /// MPI_PROC_NULL counts nothing.
@@ -72,6 +74,7 @@ class Counters {
     template <class Count>
     Sending to_neighbours(MPI_Comm comm, const Count* counts, const MPI_Datatype* types);
 
+    static inline std::atomic<bool> any_{false};
     std::atomic<bool> counting_{false};
     std::atomic<std::uint64_t> one_sided_{0};
     std::mutex mutex_;

@@ -4,8 +4,12 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string_view>
+
+/// The interposing library looks for it, to report where PALMETTE_MATRIX is set and no library counts.
+extern "C" __attribute__((visibility("default"))) const char palmette_counts_messages = 1;
 
 namespace palmette::matrix {
 namespace {
@@ -27,6 +31,11 @@ struct Header {
         one_sided += other.one_sided;
     }
 };
+
+std::string file_name() {
+    const char* const path = std::getenv("PALMETTE_MATRIX");
+    return path ? path : "";
+}
 
 std::string host_name() {
     std::array<char, MPI_MAX_PROCESSOR_NAME + 1> name{};
@@ -166,6 +175,17 @@ void write_file(const std::string& path, const Counters& counters) {
         if (PMPI_Bcast(&error, 1, MPI_INT, 0, comm) == MPI_SUCCESS && error == 0) send_part(comm, text, head);
     }
     PMPI_Comm_free(&comm);
+}
+
+void start() {
+    if (!file_name().empty()) Counters::instance().start();
+}
+
+void finish() {
+    Counters& counters = Counters::instance();
+    if (!counters.counting()) return;
+    counters.stop();
+    write_file(file_name(), counters);
 }
 
 }  // namespace palmette::matrix

@@ -5,6 +5,8 @@
 
 #include "palmette/interpose/fortran.hpp"
 #include "palmette/interpose/next.hpp"
+#include "palmette/matrix/counters.hpp"
+#include "palmette/matrix/matrix_file.hpp"
 #include "palmette/record/call.hpp"
 
 namespace palmette::record {
@@ -15,9 +17,15 @@ inline int peer_of(int rank) { return rank == MPI_ANY_SOURCE ? -2 : rank < 0 ? -
 inline bool is_rank(int root) { return root >= 0; }
 
 inline void know_world() {
+#if !defined(PALMETTE_ABI_SMPI)
+    matrix::start();
+#endif
     if (Recorder* const current = recorder.load(std::memory_order_acquire)) current->know_world();
 }
 inline void finalizing() {
+#if !defined(PALMETTE_ABI_SMPI)
+    matrix::finish();
+#endif
     if (Recorder* const current = recorder.load(std::memory_order_acquire))
         current->set_state(trace::State::finalizing);
 }

@@ -34,7 +34,7 @@ def test_the_order_found_for_a_recorded_stencil_halves_the_busiest_uplink(
 
     def busiest_uplink(placement: str, file: Path) -> int:
         """Run without reordering; the order is the launcher's alone."""
-        names = (f"libpalmette_matrix_{abi}.so", f"libpalmette_{abi}.so")
+        names = (f"libpalmette_record_{abi}.so", f"libpalmette_{abi}.so")
         variables = {
             "LD_PRELOAD": ":".join(str(LIBRARIES / name) for name in names),
             "PALMETTE_TOPOLOGY": str(lab.topology_path),

@@ -163,13 +163,13 @@ def test_only_preloads_that_are_built_are_given(ready: Prepare, libraries: Path,
 
 def test_all_that_count_messages_stand_before_all_that_serve(libraries: Path, tmp_path: Path) -> None:
     for abi in ("mpich", "abi"):
-        (libraries / f"libpalmette_matrix_{abi}.so").touch()
+        (libraries / f"libpalmette_record_{abi}.so").touch()
     environment = {"PATH": os.environ["PATH"]}
     prepared = prepare(["ls"], {"PALMETTE_MATRIX": "/m"}, environment, directory=tmp_path, libraries=libraries)
     names = [path.name for path in prepared.preloads]
     assert names == [
-        "libpalmette_matrix_mpich.so",
-        "libpalmette_matrix_abi.so",
+        "libpalmette_record_mpich.so",
+        "libpalmette_record_abi.so",
         "libpalmette_mpich.so",
         "libpalmette_abi.so",
     ]

@@ -14,7 +14,7 @@ import pytest
 from palmette import _core
 from palmette.cli.group import run_group
 from palmette.cli.run_options import OPTIONS
-from palmette.mpi.abi import Abi, built, matrix_library, preload_library
+from palmette.mpi.abi import Abi, built, record_library, preload_library
 from palmette.run import jobs, prepared
 
 Call = Callable[..., Any]
@@ -25,8 +25,8 @@ def app(build: Callable[..., Path], libraries: Path, monkeypatch: pytest.MonkeyP
     """A program, with preload libraries for all ABIs in place."""
     monkeypatch.setattr(prepared, "preload_library", lambda abi, folder: preload_library(abi, libraries))
 
-    def built_here(abis: tuple[Abi, ...], folder: Path, *, matrix: bool) -> tuple[Abi, ...]:
-        return built(abis, libraries, matrix=matrix)
+    def built_here(abis: tuple[Abi, ...], folder: Path, *, recorder: bool) -> tuple[Abi, ...]:
+        return built(abis, libraries, recorder=recorder)
 
     monkeypatch.setattr(jobs, "built", built_here)
     return str(build("app", needs=["libmpi.so.12"]))
@@ -133,12 +133,12 @@ def test_a_matrix_puts_the_library_that_counts_first(
     palmette: Call, app: str, libraries: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(prepared, "matrix_library", lambda abi, folder: matrix_library(abi, libraries))
+    monkeypatch.setattr(prepared, "record_library", lambda abi, folder: record_library(abi, libraries))
     ours = str(libraries / "libpalmette_mpich.so")
     assert json.loads(palmette("run", "--json", app).out)["environment"]["LD_PRELOAD"] == ours
     missing = palmette("run", "--json", "--matrix", "m.txt", app)
-    assert (missing.status, "which counts messages, is not built" in missing.err) == (2, True)
-    counts = libraries / "libpalmette_matrix_mpich.so"
+    assert (missing.status, "which records calls, is not built" in missing.err) == (2, True)
+    counts = libraries / "libpalmette_record_mpich.so"
     counts.touch()
     found = json.loads(palmette("run", "--json", "--matrix", "m.txt", app).out)
     assert found["environment"]["LD_PRELOAD"] == f"{counts}:{ours}"
