@@ -1,6 +1,7 @@
 """Which of MPI's functions send the program's messages, for the communication matrix, and how they are counted.
 
-The list is src/palmette/matrix/functions.txt; tools/generate_recorder.py puts the counting into the recorder's wrappers.
+The list is src/palmette/matrix/functions.txt; tools/generate_recorder.py puts the counting into the recorder's
+wrappers.
 """
 
 from __future__ import annotations

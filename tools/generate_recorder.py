@@ -184,11 +184,11 @@ def around_requests(p: Prototype, fortran: bool) -> Around:
                     f"if (*outcount != MPI_UNDEFINED) for (int i = 0; i < *outcount; ++i) "
                     f"call.completed({indices}[i]{base}, at({filled_list}({status}), i));"
                 )
-        after = ("call.returned();", f"if ({succeeded}) {what}", "call.stops_waiting();")
+        completed = ("call.returned();", f"if ({succeeded}) {what}", "call.stops_waiting();")
         names = [listed, status, index, count if count != "1" else "", *(("flag",) if test else ())]
         names += ["outcount", indices] if found["several"] == "some" else []
         substitute = f"if ({status} == {ignored} && call.needs_status()) {status} = call.own_statuses({count});"
-        return Around(tuple(before), substitute, after, tuple(name for name in names if name))
+        return Around(tuple(before), substitute, completed, tuple(name for name in names if name))
     if STARTS.fullmatch(p.name):
         return Around(
             after=("call.returned();", f"call.started({count}, {requests}({listed}));"), names=(listed, "count")

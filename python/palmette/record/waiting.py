@@ -79,7 +79,8 @@ def state_of(job: Job, now_ns: int) -> State:
     waiting: dict[tuple[int, int], list[tuple[Open, _Waits]]] = defaultdict(list)
     for one in calls:
         one.requests = [one_of for one_of in one.process.recorded.outstanding if one_of.waited_by == one.call.thread]
-        for what in (one.call, *one.requests):
+        both: list[_Waits] = [one.call, *one.requests]
+        for what in both:
             where = one.process.communicator(what.communicator)
             if where is None:
                 continue

@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "palmette/base/error.hpp"
+#include "palmette/base/text.hpp"
 
 namespace palmette::trace {
 namespace {
@@ -50,7 +51,7 @@ class Mapping {
 
 template <std::size_t size>
 std::string text_of(const std::array<char, size>& text) {
-    return {text.data(), strnlen(text.data(), size)};
+    return base::printable({text.data(), strnlen(text.data(), size)}, size);
 }
 
 class SectionReader {
@@ -66,6 +67,7 @@ class SectionReader {
         out.rank = header_.rank.load(std::memory_order_acquire);
         out.size = header_.size.load(std::memory_order_relaxed);
         out.state = header_.state.load(std::memory_order_acquire);
+        if (out.state > State::aborted) fail(where_, ": a process in a state that there isn't; the file is damaged");
         out.executable = text_of(header_.executable);
         out.records_calls = header_.records_calls != 0;
         read_clock(out);

@@ -8,8 +8,10 @@ import signal
 import subprocess
 import time
 from collections import defaultdict
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -334,3 +336,36 @@ def test_pcontrol_switches_recording_off_and_on(mpi: Mpi) -> None:
     # One was started unseen, of the other's completion nobody could have said when it began to be seen.
     assert job.processes[0].recorded.unfollowed == 1
     assert not job.processes[0].recorded.outstanding
+
+
+def test_damaged_recordings_are_shown_or_refused_in_one_line(
+    mpi_called: Callable[[str], Mpi], palmette: Callable[..., Any]
+) -> None:
+    mpi = mpi_called("mpich")
+    folder = folder_of(mpi)
+    ran = mpi.run(
+        2, "calls", "--rounds", 1, settings={"PALMETTE_TRACE": str(folder), "PALMETTE_TRACE_BYTES": "4194304"}
+    )
+    assert ran.status == 0, ran.text
+    (file,) = folder.glob("*.palmette")
+    good = file.read_bytes()
+    used = [at for at, byte in enumerate(good) if byte]
+    draw = random.Random(5)
+    statuses: dict[int, int] = defaultdict(int)
+    for number in range(60):
+        with file.open("r+b") as changed:
+            places = [*draw.choices(used, k=4), *(draw.randrange(4096, 5200) for _ in range(4))]
+            for at in places:
+                changed.seek(at)
+                changed.write(bytes([draw.randrange(256)]))
+        words = [["--calls"], [], ["--json"], ["--calls", "--json"]][number % 4]
+        result = palmette("top", folder, *words)
+        statuses[result.status] += 1
+        assert result.status in (0, 2), (places, result)
+        assert "Traceback" not in result.out + result.err
+        assert result.status == 0 or len(result.err.splitlines()) <= 2, result.err
+        with file.open("r+b") as changed:
+            for at in places:
+                changed.seek(at)
+                changed.write(good[at : at + 1])
+    assert statuses[0] > 10 and statuses[2] > 2, statuses

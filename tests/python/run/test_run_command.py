@@ -14,7 +14,7 @@ import pytest
 from palmette import _core
 from palmette.cli.group import run_group
 from palmette.cli.run_options import OPTIONS
-from palmette.mpi.abi import Abi, built, record_library, preload_library
+from palmette.mpi.abi import Abi, built, preload_library, record_library
 from palmette.run import jobs, prepared
 
 Call = Callable[..., Any]

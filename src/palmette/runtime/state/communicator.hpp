@@ -64,9 +64,9 @@ struct CachedPlan {
     BoundLengths last;                        ///< where lengths differ between calls
     double bound_s = 0;                       ///< lower bound of such a call's time, where the report knows it
     std::vector<std::int64_t> bound_lengths;  ///< where blocks may differ: the lengths that bound_s is for
-    Comparison* comparison = nullptr;  ///< the communicator's, for all plans of its kind; null where there is none
+    Comparison* comparison = nullptr;       ///< the communicator's, for all plans of its kind; null where there is none
     std::optional<std::uint32_t> recorded;  ///< its number in the recording, where calls are recorded
-    int users = 0;                     ///< nonblocking and persistent operations that use it: it can't be evicted
+    int users = 0;                          ///< nonblocking and persistent operations that use it: it can't be evicted
 };
 
 /// Attached to the communicator as an attribute: created in the first collective that may be served, freed with it.
