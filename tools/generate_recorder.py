@@ -71,6 +71,10 @@ def described(p: Prototype) -> list[str]:
     if peer:
         lines.append(f"call.with(peer_of({peer}), {tag or 0});")
     lines += _payload(p)
+    if re.fullmatch(r"MPI_Sendrecv(?:_replace)?(?:_c)?", p.name):
+        types = {q.name for q in p.parameters}
+        count, kind = ("recvcount", "recvtype") if "recvcount" in types else ("count", "datatype")
+        lines.append(f"call.receives(peer_of(source), recvtag, {count}, {kind});")
     if COLLECTIVES.fullmatch(p.name):
         lines.append("call.collective();")
     return lines

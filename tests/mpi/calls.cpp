@@ -40,6 +40,7 @@ void point_to_point(int rank, int ranks) {
     MPI_Sendrecv(out.data(), 10, MPI_CHAR, next, 5, in.data(), 10, MPI_CHAR, last, 5, MPI_COMM_WORLD,
                  MPI_STATUS_IGNORE);
     count("MPI_Sendrecv", 10);
+    count("MPI_Sendrecv/request", 10);
     if (rank % 2 == 0 && rank + 1 < ranks) {
         MPI_Send(out.data(), 3, MPI_CHAR, rank + 1, 6, MPI_COMM_WORLD);
         count("MPI_Send", 3);

@@ -1,8 +1,10 @@
-"""`palmette report`: the page of a stored benchmark run."""
+"""`palmette report`: the page of a stored benchmark run, or what costs a recorded job most."""
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,6 +14,9 @@ from palmette.cli.common import CliError, emit_json, json_option
 from palmette.measure.errors import BenchError
 from palmette.report.page import write_page
 from palmette.topology.file import TopologyError
+
+if TYPE_CHECKING:
+    from palmette.record.findings import Findings
 
 
 @click.command(context_settings={"max_content_width": 80}, epilog="Example: palmette report last --output report.html")
@@ -31,7 +36,13 @@ def command(run: str, output: Path, store: Path, as_json: bool) -> None:
     """Write the page of a stored benchmark RUN: its number, last, last~1, ...
 
     One HTML file that needs no other. With --json the cells are printed and no page is written.
+
+    Where RUN is the folder of `palmette run --trace`, say where the job's time went: for whom ranks wait, and what
+    takes longer than it must.
     """
+    if Path(run).is_dir():
+        _report_recording(Path(run), as_json)
+        return
     try:
         with open_store(store, create=False) as kept:
             loaded = kept.load(run)
@@ -43,3 +54,55 @@ def command(run: str, output: Path, store: Path, as_json: bool) -> None:
     except (BenchError, TopologyError) as error:
         raise CliError(str(error)) from error
     click.echo(f"run {loaded.id}, {len(rows)} cells: {output}")
+
+
+def _report_recording(folder: Path, as_json: bool) -> None:
+    from palmette.record.findings import findings_of
+    from palmette.record.reading import RecordError, read_job
+
+    try:
+        findings = findings_of(read_job(folder))
+    except RecordError as error:
+        raise CliError(str(error)) from None
+    if as_json:
+        emit_json(_findings_document(findings))
+    else:
+        click.echo("\n".join(_findings_lines(findings)))
+
+
+def _findings_lines(findings: Findings) -> list[str]:
+    from palmette.record.findings import time_text
+
+    rates = findings.efficiencies
+    lines = [
+        f"{findings.ranks:,} ranks, {time_text(rates.time_s)}, {findings.calls:,} MPI calls",
+        f"parallel efficiency {rates.parallel:.0%} = load balance {rates.load_balance:.0%} x communication "
+        f"{rates.communication:.0%}",
+    ]
+    if not findings.found:
+        lines += ["", "Nothing here is worth your time: no place costs 1 % of the ranks' time."]
+    for number, one in enumerate(findings.found, 1):
+        lines += ["", *textwrap.wrap(one.sentence, 80, initial_indent=f"{number}. ", subsequent_indent="   ")]
+        lines += [f"   next: {one.next}"]
+    for note in findings.notes:
+        lines += ["", *textwrap.wrap(f"note: {note}", 80, subsequent_indent="  ")]
+    return lines
+
+
+def _findings_document(findings: Findings) -> dict[str, Any]:
+    rates = findings.efficiencies
+    return {
+        "ranks": findings.ranks, "calls": findings.calls, "time_s": rates.time_s, "waiting_s": findings.waiting_s,
+        "efficiencies": {
+            "parallel": rates.parallel, "load_balance": rates.load_balance, "communication": rates.communication,
+        },
+        "findings": [
+            {
+                "kind": one.kind, "function": one.function, "place": str(one.place), "file": one.place.file,
+                "line": one.place.line, "ranks": list(one.ranks), "seconds": one.seconds, "share": one.share,
+                "sentence": one.sentence, "next": one.next,
+            }
+            for one in findings.found
+        ],
+        "notes": findings.notes,
+    }  # fmt: skip

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from palmette import _core
 from palmette.record.reading import Job
-from palmette.record.symbols import Place, Resolver
+from palmette.record.symbols import Framed, Place, Resolver
 
 MPI_MODULES = ("libmpi", "libpmpi", "libopen-", "libpalmette_", "libmpi_mpifh", "libmpifort")
 
@@ -72,7 +72,7 @@ def sums_of(job: Job) -> Sums:
         unpathed += recorded.unpathed
         unaggregated += recorded.unaggregated
         threadless += recorded.threadless
-        places = [_place(path, resolver) for path in recorded.paths]
+        places = [place_of(path, resolver) for path in recorded.paths]
         for one in recorded.aggregates:
             if one.is_request:  # from start to completion, which overlaps with everything
                 continue
@@ -101,7 +101,7 @@ def sums_of(job: Job) -> Sums:
     )  # fmt: skip
 
 
-def _place(path: list[_core.RecordedFrame], resolver: Resolver) -> Place:
+def place_of(path: Sequence[Framed], resolver: Resolver) -> Place:
     """Return the innermost place of a path outside of MPI libraries: where the program, or a library of it, calls."""
     for frame in path:
         name = frame.module.rpartition("/")[2]

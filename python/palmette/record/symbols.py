@@ -14,14 +14,43 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import NoteSection, SymbolTableSection
 
-from palmette import _core
-
 ADDR2LINE_S = 60.0
+
+
+class Framed(Protocol):
+    """A return address: of a recording, or named otherwise."""
+
+    @property
+    def module(self) -> str: ...
+    @property
+    def build_id(self) -> str: ...
+    @property
+    def offset(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A return address as `_core.Waits.paths` names it."""
+
+    module: str
+    build_id: str
+    offset: int
+
+
+def frames_of(path: str) -> list[Frame]:
+    """Return the frames of such a path, the innermost first."""
+    found = []
+    for text in path.split(";") if path else []:
+        module, _, rest = text.rpartition("@")
+        build_id, _, offset = rest.partition("+")
+        found.append(Frame(module, build_id, int(offset)))
+    return found
 
 
 @dataclass(frozen=True)
@@ -44,7 +73,7 @@ class Resolver:
         """Modules that couldn't be read, and why."""
         self._places: dict[tuple[str, int], tuple[Place, ...]] = {}
 
-    def add(self, frames: Iterable[_core.RecordedFrame]) -> None:
+    def add(self, frames: Iterable[Framed]) -> None:
         """Resolve frames; all of a recording at once, since a module is read for all of its addresses together."""
         wanted: dict[tuple[str, str], set[int]] = defaultdict(set)
         for frame in frames:
@@ -54,7 +83,7 @@ class Resolver:
             found = self._read(Path(module), build_id, sorted(offsets))
             self._places |= {(module, offset): places for offset, places in found.items()}
 
-    def places(self, frame: _core.RecordedFrame) -> tuple[Place, ...]:
+    def places(self, frame: Framed) -> tuple[Place, ...]:
         """Return where a frame was, an inlined function before the one that it is inlined in."""
         unknown = Place(f"{Path(frame.module).name}+{frame.offset:#x}" if frame.module else f"{frame.offset:#x}")
         return self._places.get((frame.module, frame.offset), (unknown,))

@@ -16,4 +16,5 @@ NB_MODULE(_core, m) {
     palmette::bindings::register_select(m);
     palmette::bindings::register_map(m);
     palmette::bindings::register_trace(m);
+    palmette::bindings::register_waits(m);
 }

@@ -16,5 +16,6 @@ void register_flow(nanobind::module_& module);
 void register_select(nanobind::module_& module);
 void register_map(nanobind::module_& module);
 void register_trace(nanobind::module_& module);
+void register_waits(nanobind::module_& module);
 
 }  // namespace palmette::bindings

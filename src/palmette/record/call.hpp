@@ -63,15 +63,33 @@ class Call {
         peer_ = peer;
         tag_ = tag;
     }
-    /// After a receive from any source: who it was from. Null: nobody says.
+    /// After a receive from any source or with any tag: what it got. Null: nobody says.
     void from(const MPI_Status* status) {
-        if (peer_ == any_source && status) peer_ = status->MPI_SOURCE;
+        if (!status) return;
+        int& peer = receives_ ? received_from_ : peer_;
+        int& tag = receives_ ? received_tag_ : tag_;
+        if (peer == any_source) peer = status->MPI_SOURCE;
+        if (tag == MPI_ANY_TAG) tag = status->MPI_TAG;
     }
-    /// Whether only a status will tell whom a message is from.
+    /// The receive of a call that sends as well.
+    void receives(int peer, int tag, std::int64_t count, MPI_Datatype type) {
+        receives_ = true;
+        received_from_ = peer;
+        received_tag_ = tag;
+        const std::uint64_t sent = bytes_;
+        bytes_ = 0;
+        bytes(count, type);
+        received_bytes_ = bytes_;
+        bytes_ = sent;
+    }
+    /// Whether only a status will tell whom a message is from, or its tag.
     bool needs_status() const {
-        if (peer_ == any_source) return true;
+        if (peer_ == any_source || tag_ == MPI_ANY_TAG) return true;
+        if (receives_ && (received_from_ == any_source || received_tag_ == MPI_ANY_TAG)) return true;
         for (std::size_t i = 0; i < thread_->waited_count; ++i)
-            if (thread_->waited[i] && thread_->waited[i]->peer == any_source) return true;
+            if (const trace::RequestEntry* const entry = thread_->waited[i];
+                entry && (entry->peer == any_source || entry->tag == MPI_ANY_TAG))
+                return true;
         return false;
     }
     /// Statuses in the place of those that the program ignores.
@@ -109,7 +127,8 @@ class Call {
         if (index < 0 || static_cast<std::size_t>(index) >= thread_->waited_count) return;
         trace::RequestEntry*& entry = thread_->waited[index];
         if (!entry) return;
-        complete(*entry, entry->peer == any_source && status ? status->MPI_SOURCE : entry->peer);
+        complete(*entry, entry->peer == any_source && status ? status->MPI_SOURCE : entry->peer,
+                 entry->tag == MPI_ANY_TAG && status ? status->MPI_TAG : entry->tag);
         entry = nullptr;
     }
     /// The others aren't waited for any more.
@@ -159,12 +178,15 @@ class Call {
             follow(plan);
             plan = 0;  // it serves the request
         }
+        if (receives_)
+            add(begin_, ended, function_, communicator_, path_, 0, received_bytes_, received_from_, received_tag_, 0,
+                true);
         add(begin_, ended, function_, communicator_, path_, plan, bytes_, peer_, tag_, instance_, false);
         thread_->entry->open.ticks.store(0, std::memory_order_release);
         if ((thread_->recorded & 0xFFF) == 0) recorder_->update_clock();
     }
     void follow(std::uint32_t plan);
-    void complete(trace::RequestEntry& entry, std::int32_t peer);
+    void complete(trace::RequestEntry& entry, std::int32_t peer, std::int32_t tag);
     void add(std::uint64_t begin, std::uint64_t end, std::uint32_t function, std::uint32_t communicator,
              std::uint32_t path, std::uint32_t plan, std::uint64_t bytes, std::int32_t peer, std::int32_t tag,
              std::uint64_t instance, bool is_request);
@@ -177,6 +199,9 @@ class Call {
     std::int32_t peer_ = -1, tag_ = 0;
     std::uint16_t function_ = 0, communicator_ = 0;
     bool made_ = false, made_persistent_ = false;
+    bool receives_ = false;
+    std::int32_t received_from_ = -1, received_tag_ = 0;
+    std::uint64_t received_bytes_ = 0;
 };
 
 inline void Call::add(std::uint64_t begin, std::uint64_t end, std::uint32_t function, std::uint32_t communicator,
@@ -232,10 +257,10 @@ inline void Call::follow(std::uint32_t plan) {
     recorder_->requests().publish(entry, request_);
 }
 
-inline void Call::complete(trace::RequestEntry& entry, std::int32_t peer) {
+inline void Call::complete(trace::RequestEntry& entry, std::int32_t peer, std::int32_t tag) {
     const std::uint64_t begin = entry.ticks.load(std::memory_order_relaxed);
     if (begin != 0)
-        add(begin, end_, entry.function, entry.communicator, entry.path, entry.plan, entry.bytes, peer, entry.tag,
+        add(begin, end_, entry.function, entry.communicator, entry.path, entry.plan, entry.bytes, peer, tag,
             entry.instance, true);
     entry.waited_by.store(0, std::memory_order_relaxed);
     if (entry.persistent != 0)

@@ -28,6 +28,8 @@ PROGRAMS = BUILD / "tests" / "mpi"
 PRELOADS = BUILD / "lib" if "PALMETTE_TEST_BUILD" in os.environ else LIBRARIES
 FIRST_PRELOAD = os.environ.get("PALMETTE_TEST_FIRST_PRELOAD", "")
 """What must stand first in LD_PRELOAD: a sanitizer's own library."""
+RECORD = bool(os.environ.get("PALMETTE_TEST_RECORD", ""))
+"""Every program is recorded besides, by --trace."""
 SOAK = int(os.environ.get("PALMETTE_TEST_SOAK", "1"))
 """Multiplies the number of cases: 20 runs for an hour or so."""
 
@@ -162,6 +164,8 @@ class Mpi:
         report = self.directory / f"report-{self.counter[0]}.json"
         if preload:
             variables = {"PALMETTE_REPORT": str(report), **(settings or {})}
+            if RECORD and "PALMETTE_PROFILE" not in variables:
+                variables.setdefault("PALMETTE_TRACE", str(self.directory / f"trace-{self.counter[0]}"))
             prepared = prepare(words, variables, environment, libraries=PRELOADS)
             assert self.abi in prepared.evidence.abis, "the wrong preload library was picked"
             words = list(prepared.command)

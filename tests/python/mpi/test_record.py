@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import subprocess
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from palmette.record.reading import Job, RecordError, read_job
 from palmette.record.waiting import State, state_of
 from palmette.run.prepared import prepare
 
-from .conftest import LEVEL_BY_LEVEL, PRELOADS, Cluster, Mpi
+from .conftest import LEVEL_BY_LEVEL, PRELOADS, ROOT, Cluster, Mpi
 
 pytestmark = pytest.mark.mpi
 MODES = ("PALMETTE_PROFILE", "PALMETTE_TRACE")
@@ -91,7 +92,9 @@ def test_a_trace_holds_calls_and_requests_one_by_one(mpi: Mpi) -> None:
         received = [call for call in calls if call.function in ("MPI_Irecv", "MPI_Recv_init") and call.is_request]
         assert {call.peer for call in received} == {(rank + 3) % 4}
         received = [call for call in calls if call.function == "MPI_Recv"]
-        assert {call.peer for call in received} == ({rank - 1} if rank % 2 else set())
+        assert {(call.peer, call.tag) for call in received} == ({(rank - 1, 6)} if rank % 2 else set())
+        both = {(call.is_request, call.peer, call.tag) for call in calls if call.function == "MPI_Sendrecv"}
+        assert both == {(False, (rank + 1) % 4, 5), (True, (rank + 3) % 4, 5)}
         sent = [call for call in calls if call.function in ("MPI_Isend", "MPI_Send_init") and call.is_request]
         assert {call.peer for call in sent} == {(rank + 1) % 4}
         assert sorted({call.tag for call in sent}) == [4, 20, 21, 22, 23, 30]
@@ -101,7 +104,7 @@ def test_a_trace_holds_calls_and_requests_one_by_one(mpi: Mpi) -> None:
             if call.function.startswith(("MPI_Wait", "MPI_Test")) and not call.is_request
         ]  # fmt: skip
         for call in calls:
-            if call.is_request:
+            if call.is_request and call.function != "MPI_Sendrecv":  # that is its receive
                 assert min(abs(call.begin_real_ns + call.seconds * 1e9 - wait) for wait in waits) < 1000
         world = [call for call in calls if call.communicator == 1 and call.instance]
         assert [call.instance for call in world if not call.is_request] == list(range(1, 1 + 2 * 7))
@@ -248,6 +251,19 @@ def test_programs_are_right_while_they_are_recorded(mpi: Mpi, program: str) -> N
         assert sum(row.calls for row in recorded.aggregates) == recorded.calls + recorded.requests
         assert recorded.calls > 0
         assert not recorded.open
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "name", ["arguments", "datatypes", "operations", "nonblocking", "large_counts", "left_to_mpi", "nothing_to_move"]
+)
+def test_all_tests_of_arguments_pass_while_calls_are_recorded(name: str) -> None:
+    tests = Path(__file__).with_name(f"test_{name}.py")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-x", "-n", "3", str(tests)],
+        env={**os.environ, "PALMETTE_TEST_RECORD": "1"}, capture_output=True, text=True, check=False, cwd=ROOT,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:]
 
 
 @pytest.mark.parametrize(("one_by_one", "at_once"), [(200, 0), (10, 40), (0, 100)])

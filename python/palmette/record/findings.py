@@ -1,0 +1,184 @@
+"""What costs a recorded job most, in sentences: late ranks, calls that take longer than they must, or nothing.
+
+Waiting is found by `_core.find_waits`. A finding's share is its time, of all ranks together, of the ranks' whole time.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from palmette import _core
+from palmette.record.reading import Job, Process, RecordError
+from palmette.record.sums import place_of
+from palmette.record.symbols import Place, Resolver, frames_of
+
+LEAST_SHARE = 0.01
+"""Of the ranks' time: what costs less is no finding."""
+MOST = 5
+MAINLY = 0.5
+"""Of the waiting at one place: a rank that causes more than this is named."""
+ENDS = ("MPI_Init", "MPI_Init_thread", "MPI_Finalize")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that costs time."""
+
+    kind: str
+    """late_rank, taking_turns, long_call or imbalance."""
+    function: str
+    place: Place
+    ranks: tuple[int, ...]
+    """Whose fault it is, as far as that can be told."""
+    seconds: float
+    """Of all ranks together."""
+    share: float
+    sentence: str
+    next: str
+    """A command that tells more or helps."""
+
+
+@dataclass
+class Findings:
+    """A job's efficiencies and at most MOST findings, the costliest first."""
+
+    ranks: int
+    calls: int
+    efficiencies: _core.Efficiencies
+    found: list[Finding]
+    waiting_s: float
+    """Of all ranks together."""
+    notes: list[str]
+
+
+def findings_of(job: Job) -> Findings:
+    """Analyse a trace. Raises RecordError where calls weren't recorded one by one. Cost: O(calls)."""
+    if not any(process.recorded.records_calls for process in job.processes):
+        raise RecordError(
+            f"{job.folder}: a profile has no single calls; `palmette top {job.folder} --calls` shows its sums, "
+            "`palmette run --trace` records what waits are found in"
+        )
+    try:
+        waits = _core.find_waits(_files(job))
+    except _core.Error as error:
+        raise RecordError(str(error)) from None
+    resolver = Resolver()
+    resolver.add(frame for path in waits.paths for frame in frames_of(path))
+    places = [place_of(frames_of(path), resolver) for path in waits.paths]
+    rates = waits.efficiencies
+    whole_s = rates.time_s * len(waits.ranks)
+    found = [*_late(waits, places, whole_s, job), *_long(waits, places, whole_s, job)]
+    least_s = 2 * waits.clock_error_s
+    found = [one for one in found if one.share >= LEAST_SHARE and one.seconds > least_s]
+    found.sort(key=lambda one: -one.seconds)
+    return Findings(
+        len(waits.ranks), waits.calls, rates, found[:MOST], sum(row.split.waiting_s for row in waits.rows),
+        [*_notes(waits, job), *resolver.notes],
+    )  # fmt: skip
+
+
+def _files(job: Job) -> list[_core.TraceFile]:
+    by_file: dict[str, Process] = {}
+    for process in job.processes:
+        if process.file is not None:
+            by_file.setdefault(str(process.file), process)
+    files = []
+    for path, process in by_file.items():
+        if not process.synced:
+            files.append(_core.TraceFile(path))
+            continue
+        first, last = process.synced[0], process.synced[-1]
+        end_ns = max(one.recorded.last_real_ns for one in job.processes if one.file == process.file)
+        error = process.clock_at(end_ns)[1] or 0
+        files.append(
+            _core.TraceFile(path, first.real_ns, first.offset_ns, last.real_ns, last.offset_ns, error_ns=error)
+        )
+    return files
+
+
+def _late(waits: _core.Waits, places: list[Place], whole_s: float, job: Job) -> list[Finding]:
+    """Return a finding for each place where ranks wait for others."""
+    at: dict[tuple[str, Place], list[_core.WaitCause]] = defaultdict(list)
+    for cause in waits.causes:
+        function = waits.functions[cause.function]
+        if function not in ENDS:
+            at[function, places[cause.path]].append(cause)
+    found = []
+    for (function, place), causes in at.items():
+        by_rank: dict[int, float] = defaultdict(float)
+        times: dict[int, int] = defaultdict(int)
+        for cause in causes:
+            by_rank[waits.ranks[cause.process]] += cause.waiting_s
+            times[waits.ranks[cause.process]] = max(times[waits.ranks[cause.process]], cause.instances)
+        seconds = sum(by_rank.values())
+        worst = max(by_rank, key=lambda rank: by_rank[rank])
+        share = seconds / whole_s if whole_s > 0 else 0.0
+        if by_rank[worst] >= MAINLY * seconds:
+            late = sum(cause.late_s for cause in causes if waits.ranks[cause.process] == worst)
+            each = late / max(1, sum(cause.instances for cause in causes if waits.ranks[cause.process] == worst))
+            share = by_rank[worst] / whole_s if whole_s > 0 else 0.0
+            text = f"{function} at {place}: rank {worst} comes last {times[worst]:,} times, {time_text(each)} behind "
+            text += f"the one before it; the others wait {share:.0%} of all ranks' time for it"
+            found.append(Finding("late_rank", function, place, (worst,), by_rank[worst], share, text,
+                                 f"palmette top {job.folder} --calls"))  # fmt: skip
+        else:
+            order = sorted(by_rank, key=lambda rank: -by_rank[rank])
+            text = f"{function} at {place}: ranks wait {share:.0%} of their time for whoever comes last, now one and "
+            text += f"now another ({len(order)} ranks, mostly {', '.join(map(str, order[:3]))})"
+            found.append(Finding("taking_turns", function, place, tuple(order), seconds, share, text,
+                                 f"palmette top {job.folder} --calls"))  # fmt: skip
+    return found
+
+
+def _long(waits: _core.Waits, places: list[Place], whole_s: float, job: Job) -> list[Finding]:
+    """Return a finding for each place whose calls take long after all have come."""
+    at: dict[tuple[str, Place], list[_core.WaitSplit]] = defaultdict(list)
+    for row in waits.rows:
+        function = waits.functions[row.function]
+        if function not in ENDS:
+            at[function, places[row.path]].append(row.split)
+    found = []
+    for (function, place), splits in at.items():
+        calls = sum(split.calls for split in splits)
+        seconds = sum(split.excess_s + split.completion_s for split in splits)
+        bound = sum(split.bound_s for split in splits)
+        share = seconds / whole_s if whole_s > 0 else 0.0
+        text = f"{function} at {place}: {calls:,} calls take {time_text(seconds / max(1, calls))} each besides waiting"
+        text += f" and the {time_text(bound / max(1, calls))} that physics needs" if bound else ""
+        text += f", {share:.0%} of all ranks' time"
+        found.append(Finding("long_call", function, place, (), seconds, share, text,
+                             f"palmette top {job.folder} --calls"))  # fmt: skip
+    return found
+
+
+def _notes(waits: _core.Waits, job: Job) -> list[str]:
+    notes = []
+    if missing := job.missing_ranks():
+        notes.append(f"{len(missing):,} of {job.size:,} ranks aren't recorded here: what waits for them isn't seen")
+    if waits.dropped:
+        notes.append(
+            f"of {waits.dropped:,} calls only sums remain (PALMETTE_TRACE_BYTES gives the rings more memory): waits "
+            "are those of the last calls"
+        )
+    if waits.incomplete_collectives:
+        notes.append(f"{waits.incomplete_collectives:,} collectives aren't recorded on all of their ranks")
+    if waits.unmatched_messages:
+        notes.append(f"{waits.unmatched_messages:,} receives have no recorded send")
+    if waits.clock_violations:
+        notes.append(
+            f"{waits.clock_violations:,} messages were received before they were sent, by clocks that are wrong by up "
+            f"to {time_text(waits.clock_error_s)}"
+        )
+    hosts = {process.host for process in job.processes}
+    if len(hosts) > 1 and any(not process.synced for process in job.processes):
+        notes.append("clocks of the nodes weren't compared: waits between nodes may be wrong")
+    return notes
+
+
+def time_text(seconds: float) -> str:
+    """A time in words of at most eight characters."""
+    for limit, factor, unit in ((1e-3, 1e6, "us"), (1.0, 1e3, "ms")):
+        if seconds < limit:
+            return f"{seconds * factor:.1f} {unit}"
+    return f"{seconds:.2f} s" if seconds < 100 else f"{seconds:,.0f} s"

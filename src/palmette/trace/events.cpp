@@ -1,0 +1,211 @@
+#include "palmette/trace/events.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string_view>
+#include <unordered_map>
+
+#include "palmette/trace/section_reader.hpp"
+
+namespace palmette::trace {
+namespace {
+
+/// The name without MPI_, in lower case, without the endings of persistent forms and of large counts.
+std::string plain_name(std::string_view function) {
+    std::string name(function.substr(function.starts_with("MPI_") ? 4 : 0));
+    for (char& c : name) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+    for (const std::string_view end : {"_c", "_init"})
+        if (name.ends_with(end) && name != "_init") name.resize(name.size() - end.size());
+    return name;
+}
+
+constexpr std::array<std::pair<std::string_view, Kind>, 30> kinds{{
+    {"barrier", Kind::barrier},
+    {"allgather", Kind::all_to_all},
+    {"allgatherv", Kind::all_to_all},
+    {"alltoall", Kind::all_to_all},
+    {"alltoallv", Kind::all_to_all},
+    {"alltoallw", Kind::all_to_all},
+    {"allreduce", Kind::all_to_all},
+    {"reduce_scatter", Kind::all_to_all},
+    {"reduce_scatter_block", Kind::all_to_all},
+    {"bcast", Kind::one_to_all},
+    {"scatter", Kind::one_to_all},
+    {"scatterv", Kind::one_to_all},
+    {"gather", Kind::all_to_one},
+    {"gatherv", Kind::all_to_one},
+    {"reduce", Kind::all_to_one},
+    {"scan", Kind::scan},
+    {"exscan", Kind::scan},
+    {"send", Kind::send},
+    {"ssend", Kind::send},
+    {"rsend", Kind::send},
+    {"bsend", Kind::send},
+    {"sendrecv", Kind::send},
+    {"sendrecv_replace", Kind::send},
+    {"recv", Kind::receive},
+    {"mrecv", Kind::receive},
+    {"wait", Kind::wait},
+    {"waitall", Kind::wait},
+    {"waitany", Kind::wait},
+    {"waitsome", Kind::wait},
+    {"finalize", Kind::init},
+}};
+
+/// Indices of texts or ids that all processes share.
+template <class Key>
+class Numbers {
+  public:
+    /// The key's number, and whether it is new.
+    std::pair<std::uint32_t, bool> of(const Key& key) {
+        const auto [found, made] = numbers_.try_emplace(key, static_cast<std::uint32_t>(numbers_.size()));
+        return {found->second, made};
+    }
+
+  private:
+    std::map<Key, std::uint32_t> numbers_;
+};
+
+std::string text_of_path(const std::vector<FrameInfo>& frames) {
+    std::string text;
+    for (const FrameInfo& frame : frames) {
+        if (!text.empty()) text += ';';
+        text += frame.module + "@" + frame.build_id + "+" + std::to_string(frame.offset);
+    }
+    return text;
+}
+
+class Reader {
+  public:
+    Reader() {
+        out_.paths.emplace_back();
+        paths_.of("");
+        out_.communicators.emplace_back();
+        communicators_.of(0);
+        out_.plans.emplace_back();
+    }
+
+    void read(const TraceFile& file) {
+        const Mapping mapping(file.path);
+        for_each_section(mapping, file.path, [&](SectionReader section) { read(section, file); });
+    }
+
+    Trace take() { return std::move(out_); }
+
+  private:
+    std::int64_t common(const TraceFile& file, std::int64_t real_ns) const {
+        std::int64_t offset = file.first_offset_ns;
+        if (file.last_real_ns > file.first_real_ns)
+            offset += static_cast<std::int64_t>(static_cast<double>(file.last_offset_ns - file.first_offset_ns) *
+                                                (static_cast<double>(real_ns - file.first_real_ns) /
+                                                 static_cast<double>(file.last_real_ns - file.first_real_ns)));
+        return real_ns + offset;
+    }
+
+    void read(SectionReader& section, const TraceFile& file) {
+        const ProcessInfo info = section.read(true);
+        // What has loaded the library and never called MPI_Init, or no trace.
+        if (info.rank < 0) return;
+        const auto number = static_cast<std::int32_t>(out_.processes.size());
+        TracedProcess& process = out_.processes.emplace_back();
+        process.rank = info.rank;
+        process.dropped = info.dropped;
+        process.begin_ns = common(file, info.begin_real_ns);
+        process.end_ns = common(file, info.last_real_ns);
+        process.clock_error_ns = file.error_ns;
+        std::vector<std::uint32_t> functions;
+        for (std::uint32_t i = 0; i < section.function_count(); ++i) {
+            const auto [index, made] = functions_.of(section.function_name(i));
+            if (made) {
+                out_.functions.push_back(section.function_name(i));
+                out_.kinds.push_back(kind_of(out_.functions.back()));
+            }
+            functions.push_back(index);
+        }
+        std::vector<std::uint32_t> paths;
+        for (const auto& frames : info.paths) {
+            std::string text = text_of_path(frames);
+            const auto [index, made] = paths_.of(text);
+            if (made) out_.paths.push_back(std::move(text));
+            paths.push_back(index);
+        }
+        std::vector<std::uint32_t> communicators;
+        for (const CommunicatorInfo& one : info.communicators) {
+            const auto [index, made] = communicators_.of(one.id);
+            if (made) {
+                out_.communicators.emplace_back();
+                out_.communicators.back().id = one.id;
+                out_.communicators.back().size = one.size;
+            }
+            communicators.push_back(index);
+            if (index == 0 || one.rank < 0 || one.rank >= one.size || one.size > most_ranks) continue;
+            auto& members = out_.communicators[index].process_of;
+            if (members.size() <= static_cast<std::size_t>(one.rank))
+                members.resize(static_cast<std::size_t>(one.rank) + 1, -1);
+            members[static_cast<std::size_t>(one.rank)] = number;
+            if (process.rank_in.size() <= index) process.rank_in.resize(index + 1, -1);
+            process.rank_in[index] = one.rank;
+        }
+        std::vector<std::uint32_t> plans{0};
+        for (std::size_t i = 1; i < info.plans.size(); ++i) {
+            plans.push_back(static_cast<std::uint32_t>(out_.plans.size()));
+            out_.plans.push_back({info.plans[i].function, info.plans[i].algorithm, info.plans[i].bound_s});
+        }
+        const auto at = [](const std::vector<std::uint32_t>& list, std::uint32_t index) {
+            return index < list.size() ? list[index] : 0;
+        };
+        section.for_each_record([&](const Record& record, std::uint32_t thread) {
+            if (process.threads.size() < thread) process.threads.resize(thread);
+            Event event;
+            event.begin_ns = common(file, section.real_ns_of(info, record.begin_ticks));
+            event.end_ns =
+                event.begin_ns +
+                static_cast<std::int64_t>(static_cast<double>(unpacked_duration(record.duration)) * info.tick_s * 1e9);
+            if (record.function >= functions.size()) return;
+            event.function = static_cast<std::uint16_t>(functions[record.function]);
+            event.is_request = record.is_request != 0;
+            event.path = at(paths, record.path);
+            event.communicator = at(communicators, record.communicator);
+            event.plan = at(plans, record.plan);
+            event.bytes = record.bytes_and_peer >> 24U;
+            const auto who = static_cast<std::uint32_t>(record.bytes_and_peer & 0xFFFFFFU);
+            event.peer = who == no_peer ? -1 : who == any_peer ? -2 : static_cast<std::int32_t>(who);
+            if (is_collective(out_.kinds[event.function]))
+                event.instance = static_cast<std::uint32_t>(record.tag);
+            else
+                event.tag = record.tag;
+            process.threads[thread - 1].events.push_back(event);
+        });
+    }
+
+    static constexpr std::int32_t most_ranks = 1 << 24;
+    Trace out_;
+    Numbers<std::string> functions_, paths_;
+    Numbers<std::uint64_t> communicators_;
+};
+
+}  // namespace
+
+Kind kind_of(const std::string& function) {
+    const std::string name = plain_name(function);
+    if (name.find("neighbor_") != std::string::npos && name.find("create") == std::string::npos)
+        return Kind::neighbours;
+    if (name == "init" || name == "init_thread" || function == "MPI_Init") return Kind::init;
+    if (name.starts_with("test") && (name == "test" || name == "testall" || name == "testany" || name == "testsome"))
+        return Kind::test;
+    const auto known = [](std::string_view one) {
+        const auto found = std::find_if(kinds.begin(), kinds.end(), [&](const auto& row) { return row.first == one; });
+        return found == kinds.end() ? Kind::other : found->second;
+    };
+    const Kind kind = known(name);
+    return kind == Kind::other && name.starts_with('i') ? known(std::string_view(name).substr(1)) : kind;
+}
+
+Trace read_trace(const std::vector<TraceFile>& files) {
+    Reader reader;
+    for (const TraceFile& file : files) reader.read(file);
+    return reader.take();
+}
+
+}  // namespace palmette::trace

@@ -1,0 +1,89 @@
+// The calls of all processes of a job, by a common clock: what analyses read.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace palmette::trace {
+
+/// How a function makes ranks depend on each other.
+enum class Kind : std::uint8_t {
+    other,       ///< local, or of no known pattern
+    init,        ///< MPI_Init and MPI_Finalize
+    barrier,     ///< all wait for all
+    all_to_all,  ///< all wait for all, with data
+    one_to_all,  ///< all wait for the root
+    all_to_one,  ///< the root waits for all
+    scan,        ///< each waits for those before it
+    neighbours,  ///< each waits for some
+    send,        ///< may wait for its receiver
+    receive,     ///< waits for its sender
+    wait,        ///< waits for what its requests wait for
+    test
+};
+/// By the function's name, nonblocking and persistent forms and those with large counts included.
+Kind kind_of(const std::string& function);
+inline bool is_collective(Kind kind) { return kind >= Kind::barrier && kind <= Kind::neighbours; }
+
+/// A call, or a request from its start to the call that completed it. Times in nanoseconds.
+struct Event {
+    std::int64_t begin_ns = 0, end_ns = 0;
+    std::uint64_t instance = 0;  ///< of a collective, from 1 on its communicator
+    std::uint64_t bytes = 0;
+    std::uint32_t path = 0;          ///< index into Trace::paths
+    std::uint32_t communicator = 0;  ///< index into Trace::communicators; 0: none
+    std::uint32_t plan = 0;          ///< index into Trace::plans; 0: not served
+    std::int32_t peer = -1, tag = 0;
+    std::uint16_t function = 0;  ///< index into Trace::functions
+    bool is_request = false;
+};
+
+struct TracedCommunicator {
+    std::uint64_t id = 0;
+    std::int32_t size = 0;
+    std::vector<std::int32_t> process_of;  ///< by rank in it: index into Trace::processes; -1: not recorded
+};
+
+struct TracedPlan {
+    std::string function, algorithm;
+    double bound_s = -1;
+};
+
+/// Events of one thread in the order in which their calls ended; requests stand before the call that completed them.
+struct TracedThread {
+    std::vector<Event> events;
+};
+
+struct TracedProcess {
+    std::int32_t rank = -1;
+    std::int64_t begin_ns = 0, end_ns = 0;  ///< in the recorder: from MPI_Init on
+    std::uint64_t dropped = 0;              ///< calls of which only sums remain
+    std::int64_t clock_error_ns = 0;
+    std::string host;
+    std::vector<std::int32_t> rank_in;  ///< by communicator: this process's rank; -1: it isn't in it
+    std::vector<TracedThread> threads;
+};
+
+struct Trace {
+    std::vector<std::string> functions;
+    std::vector<Kind> kinds;         ///< by function
+    std::vector<std::string> paths;  ///< frames from the innermost on: "module+offset" with `;` between; [0] is unknown
+    std::vector<TracedCommunicator> communicators;
+    std::vector<TracedPlan> plans;
+    std::vector<TracedProcess> processes;
+};
+
+/// A node's file, and what to add to its times for the common clock.
+struct TraceFile {
+    std::string path;
+    std::int64_t first_real_ns = 0, first_offset_ns = 0;  ///< offsets are interpolated between both points
+    std::int64_t last_real_ns = 0, last_offset_ns = 0;    ///< the same point again: the offset is constant
+    std::int64_t error_ns = 0;
+};
+
+/// Reads all calls of a job that its rings hold. Throws base::Error as Recording::read does. Cost: O(calls), 64 bytes
+/// of memory each.
+Trace read_trace(const std::vector<TraceFile>& files);
+
+}  // namespace palmette::trace

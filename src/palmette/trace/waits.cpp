@@ -1,0 +1,325 @@
+#include "palmette/trace/waits.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <tuple>
+#include <unordered_map>
+
+namespace palmette::trace {
+namespace {
+
+constexpr std::int64_t none = std::numeric_limits<std::int64_t>::min();
+
+/// One collective on all of its ranks.
+struct Instance {
+    std::int32_t came = 0;
+    std::int32_t last = -1;  ///< process that came last
+    std::int64_t last_begin = none, second_begin = none;
+    std::int64_t first_end = std::numeric_limits<std::int64_t>::max();
+    std::int64_t root_begin = none;
+    double bound_s = -1;
+    std::vector<std::pair<std::int32_t, std::int64_t>> begins;  ///< of scans, by rank
+};
+
+struct InstanceKey {
+    std::uint32_t communicator;
+    std::uint64_t instance;
+    bool operator==(const InstanceKey&) const = default;
+};
+struct HashOfKey {
+    std::size_t operator()(const InstanceKey& key) const {
+        return (key.instance * 0x9E3779B97F4A7C15ULL) ^ (key.communicator * 0xC2B2AE3D27D4EB4FULL);
+    }
+};
+
+/// Messages from one process to another on a communicator with a tag, in the order in which they were started.
+using Channel = std::tuple<std::uint32_t, std::int32_t, std::int32_t, std::int32_t>;
+struct Message {
+    std::int64_t begin_ns, end_ns;
+};
+
+struct Wait {
+    double seconds = 0;
+    std::int32_t process = -1;  ///< that it was for
+    std::int64_t late_ns = 0;   ///< behind the one before it
+    const Instance* instance = nullptr;
+};
+
+constexpr double ns = 1e-9;
+
+class Analysis {
+  public:
+    explicit Analysis(const Trace& trace) : trace_(trace) {}
+
+    Waits run() {
+        for (std::size_t p = 0; p < trace_.processes.size(); ++p)
+            for (const TracedThread& thread : trace_.processes[p].threads)
+                for (const Event& event : thread.events) gather(event, static_cast<std::int32_t>(p));
+        for (auto& [channel, sends] : sends_) by_begin(sends);
+        for (auto& [channel, receives] : receives_) by_begin(receives);
+        for (const auto& [key, instance] : instances_)
+            if (instance.came < trace_.communicators[key.communicator].size) ++out_.incomplete_collectives;
+        for (std::size_t p = 0; p < trace_.processes.size(); ++p)
+            for (const TracedThread& thread : trace_.processes[p].threads) judge(thread, static_cast<std::int32_t>(p));
+        for (auto& [key, row] : rows_) out_.rows.push_back(row);
+        for (auto& [key, cause] : causes_) out_.causes.push_back(cause);
+        std::sort(out_.causes.begin(), out_.causes.end(),
+                  [](const Cause& a, const Cause& b) { return a.waiting_s > b.waiting_s; });
+        rate();
+        return std::move(out_);
+    }
+
+  private:
+    static void by_begin(std::vector<Message>& messages) {
+        std::stable_sort(messages.begin(), messages.end(),
+                         [](const Message& a, const Message& b) { return a.begin_ns < b.begin_ns; });
+    }
+    Kind kind(const Event& event) const { return trace_.kinds[event.function]; }
+    /// Whether an event stands for a collective: the call, or the request of a nonblocking one.
+    bool is_collective_event(const Event& event) const {
+        return is_collective(kind(event)) && event.instance != 0 && event.communicator != 0 &&
+               event.is_request == is_nonblocking(event);
+    }
+    bool is_nonblocking(const Event& event) const {
+        const std::string& name = trace_.functions[event.function];
+        return name.starts_with("MPI_I") || name.find("_init") != std::string::npos;
+    }
+    std::int32_t rank_in(std::int32_t process, std::uint32_t communicator) const {
+        const auto& ranks = trace_.processes[static_cast<std::size_t>(process)].rank_in;
+        return communicator < ranks.size() ? ranks[communicator] : -1;
+    }
+
+    void gather(const Event& event, std::int32_t process) {
+        if (is_collective_event(event)) {
+            Instance& instance = instances_[{event.communicator, event.instance}];
+            ++instance.came;
+            if (event.begin_ns > instance.last_begin) {
+                instance.second_begin = instance.last_begin;
+                instance.last_begin = event.begin_ns;
+                instance.last = process;
+            } else {
+                instance.second_begin = std::max(instance.second_begin, event.begin_ns);
+            }
+            instance.first_end = std::min(instance.first_end, event.end_ns);
+            const std::int32_t rank = rank_in(process, event.communicator);
+            if (rank >= 0 && rank == event.peer) instance.root_begin = event.begin_ns;
+            if (event.plan != 0) instance.bound_s = std::max(instance.bound_s, trace_.plans[event.plan].bound_s);
+            if (kind(event) == Kind::scan) instance.begins.emplace_back(rank, event.begin_ns);
+            return;
+        }
+        if (const Channel* const channel = channel_of(event, process, Kind::send))
+            sends_[*channel].push_back({event.begin_ns, event.end_ns});
+        if (const Channel* const channel = channel_of(event, process, Kind::receive))
+            receives_[*channel].push_back({event.begin_ns, event.end_ns});
+    }
+
+    /// The channel of a message that an event has sent or received; null: it is none.
+    const Channel* channel_of(const Event& event, std::int32_t process, Kind wanted) {
+        if (event.peer < 0 || event.communicator == 0) return nullptr;
+        const std::string& name = trace_.functions[event.function];
+        // MPI_Sendrecv sends as a call and receives as its request.
+        const bool both = name.starts_with("MPI_Sendrecv");
+        const Kind is = both ? (event.is_request ? Kind::receive : Kind::send) : kind(event);
+        if (is != wanted || (!both && event.is_request != is_nonblocking(event))) return nullptr;
+        const TracedCommunicator& communicator = trace_.communicators[event.communicator];
+        if (static_cast<std::size_t>(event.peer) >= communicator.process_of.size()) return nullptr;
+        const std::int32_t other = communicator.process_of[static_cast<std::size_t>(event.peer)];
+        if (other < 0) return nullptr;
+        channel_ = wanted == Kind::send ? Channel{event.communicator, process, other, event.tag}
+                                        : Channel{event.communicator, other, process, event.tag};
+        return &channel_;
+    }
+
+    void judge(const TracedThread& thread, std::int32_t process) {
+        std::vector<const Event*> requests;
+        for (const Event& event : thread.events) {
+            if (event.is_request) {
+                requests.push_back(&event);
+                continue;
+            }
+            Wait worst;
+            if (is_collective_event(event)) {
+                worst = of_collective(event, event, process);
+            } else {
+                worst = of_message(event, event, process);
+                for (const Event* const request : requests) {
+                    const Wait wait = is_collective_event(*request) ? of_collective(*request, event, process)
+                                                                    : of_message(*request, event, process);
+                    if (wait.seconds > worst.seconds || (wait.instance && !worst.instance && worst.seconds <= 0))
+                        worst = wait;
+                }
+            }
+            // Testing doesn't wait.
+            if (kind(event) == Kind::test) worst.seconds = 0;
+            requests.clear();
+            add(event, process, worst);
+        }
+    }
+
+    /// How long `call` waited for others to come to `collective`, which is that call or a request that it completed.
+    Wait of_collective(const Event& collective, const Event& call, std::int32_t process) {
+        const auto found = instances_.find({collective.communicator, collective.instance});
+        if (found == instances_.end()) return {};
+        const Instance& instance = found->second;
+        Wait wait{0, instance.last, 0, &instance};
+        if (instance.second_begin != none) wait.late_ns = instance.last_begin - instance.second_begin;
+        std::int64_t until = none;
+        const std::int32_t rank = rank_in(process, collective.communicator);
+        switch (kind(collective)) {
+            case Kind::barrier:
+            case Kind::all_to_all:
+                until = instance.last_begin;
+                break;
+            case Kind::one_to_all:
+                if (rank != collective.peer && instance.root_begin != none) {
+                    until = instance.root_begin;
+                    wait.process = process_of(collective.communicator, collective.peer);
+                    wait.late_ns = 0;
+                }
+                break;
+            case Kind::all_to_one:
+                if (rank == collective.peer) until = instance.last_begin;
+                break;
+            case Kind::scan:
+                for (const auto& [other, begin] : instance.begins) {
+                    if (other > rank || begin <= until) continue;
+                    until = begin;
+                    wait.process = process_of(collective.communicator, other);
+                }
+                break;
+            default:
+                break;
+        }
+        if (until != none)
+            wait.seconds =
+                static_cast<double>(std::max<std::int64_t>(0, std::min(until, call.end_ns) - call.begin_ns)) * ns;
+        return wait;
+    }
+
+    std::int32_t process_of(std::uint32_t communicator, std::int32_t rank) const {
+        const auto& known = trace_.communicators[communicator].process_of;
+        return rank >= 0 && static_cast<std::size_t>(rank) < known.size() ? known[static_cast<std::size_t>(rank)] : -1;
+    }
+
+    /// How long `call` waited for the other end of `message`, which is that call or a request that it completed.
+    Wait of_message(const Event& message, const Event& call, std::int32_t process) {
+        Wait wait;
+        if (const Channel* const channel = channel_of(message, process, Kind::receive)) {
+            const Message* const send = counterpart(receives_[*channel], sends_[*channel], message.begin_ns);
+            if (!send) {
+                ++out_.unmatched_messages;
+                return wait;
+            }
+            if (message.end_ns < send->begin_ns) ++out_.clock_violations;
+            wait.seconds =
+                static_cast<double>(std::max<std::int64_t>(0, std::min(send->begin_ns, call.end_ns) - call.begin_ns)) *
+                ns;
+            wait.process = std::get<1>(*channel);
+        } else if (const Channel* const sent = channel_of(message, process, Kind::send)) {
+            // A send waits for its receive only where the message goes by rendezvous: then it ends after that began.
+            const Message* const receive = counterpart(sends_[*sent], receives_[*sent], message.begin_ns);
+            if (!receive || call.end_ns <= receive->begin_ns) return wait;
+            wait.seconds = static_cast<double>(std::max<std::int64_t>(0, receive->begin_ns - call.begin_ns)) * ns;
+            wait.process = std::get<2>(*sent);
+        }
+        return wait;
+    }
+
+    /// The message of the other end that belongs to that of `own` which began then. Both ends have them in the same
+    /// order; where a ring dropped the first ones, the last belong together.
+    static const Message* counterpart(const std::vector<Message>& own, const std::vector<Message>& other,
+                                      std::int64_t begin_ns) {
+        const auto found = std::lower_bound(own.begin(), own.end(), begin_ns,
+                                            [](const Message& a, std::int64_t value) { return a.begin_ns < value; });
+        if (found == own.end()) return nullptr;
+        const std::size_t from_end = static_cast<std::size_t>(own.end() - found);
+        return from_end <= other.size() ? &other[other.size() - from_end] : nullptr;
+    }
+
+    void add(const Event& event, std::int32_t process, const Wait& wait) {
+        Row& row = rows_[{event.function, event.path, process}];
+        row.function = event.function;
+        row.path = event.path;
+        row.process = process;
+        const double seconds = static_cast<double>(event.end_ns - event.begin_ns) * ns;
+        const double rest = std::max(0.0, seconds - wait.seconds);
+        ++row.split.calls;
+        row.split.seconds += seconds;
+        row.split.waiting_s += wait.seconds;
+        double completion = 0;
+        double bound = 0;
+        if (wait.instance) {
+            const std::int64_t from = std::max(wait.instance->first_end, event.begin_ns);
+            completion = std::min(rest, static_cast<double>(std::max<std::int64_t>(0, event.end_ns - from)) * ns);
+            bound = std::clamp(wait.instance->bound_s, 0.0, rest - completion);
+        }
+        row.split.completion_s += completion;
+        row.split.bound_s += bound;
+        row.split.excess_s += rest - completion - bound;
+        row.longest_wait_s = std::max(row.longest_wait_s, wait.seconds);
+        if (wait.seconds <= 0 || wait.process < 0 || wait.process == process) return;
+        Cause& cause = causes_[{event.function, event.path, wait.process}];
+        cause.function = event.function;
+        cause.path = event.path;
+        cause.process = wait.process;
+        ++cause.waiters;
+        cause.waiting_s += wait.seconds;
+        if (wait.instance && counted_.insert({wait.instance, &cause}).second) {
+            ++cause.instances;
+            cause.late_s += static_cast<double>(wait.late_ns) * ns;
+        } else if (!wait.instance) {
+            ++cause.instances;
+            cause.late_s += wait.seconds;
+        }
+    }
+
+    void rate() {
+        Efficiencies& rates = out_.efficiencies;
+        std::int64_t first = std::numeric_limits<std::int64_t>::max();
+        std::int64_t last = none;
+        std::vector<double> in_mpi(trace_.processes.size());
+        for (const Row& row : out_.rows) in_mpi[static_cast<std::size_t>(row.process)] += row.split.seconds;
+        double sum = 0;
+        for (std::size_t p = 0; p < trace_.processes.size(); ++p) {
+            const TracedProcess& process = trace_.processes[p];
+            first = std::min(first, process.begin_ns);
+            last = std::max(last, process.end_ns);
+            const double useful =
+                std::max(0.0, static_cast<double>(process.end_ns - process.begin_ns) * ns - in_mpi[p]);
+            sum += useful;
+            rates.longest_useful_s = std::max(rates.longest_useful_s, useful);
+            out_.clock_error_ns = std::max(out_.clock_error_ns, process.clock_error_ns);
+        }
+        if (trace_.processes.empty() || last <= first) return;
+        rates.time_s = static_cast<double>(last - first) * ns;
+        rates.useful_s = sum / static_cast<double>(trace_.processes.size());
+        if (rates.longest_useful_s > 0) rates.load_balance = rates.useful_s / rates.longest_useful_s;
+        rates.communication = rates.longest_useful_s / rates.time_s;
+        rates.parallel = rates.load_balance * rates.communication;
+    }
+
+    const Trace& trace_;
+    Waits out_;
+    Channel channel_;
+    std::unordered_map<InstanceKey, Instance, HashOfKey> instances_;
+    std::map<Channel, std::vector<Message>> sends_, receives_;
+    std::map<std::tuple<std::uint32_t, std::uint32_t, std::int32_t>, Row> rows_;
+    std::map<std::tuple<std::uint32_t, std::uint32_t, std::int32_t>, Cause> causes_;
+    std::set<std::pair<const Instance*, const Cause*>> counted_;
+};
+
+}  // namespace
+
+void Split::add(const Split& other) {
+    calls += other.calls;
+    seconds += other.seconds;
+    waiting_s += other.waiting_s;
+    bound_s += other.bound_s;
+    excess_s += other.excess_s;
+    completion_s += other.completion_s;
+}
+
+Waits find_waits(const Trace& trace) { return Analysis(trace).run(); }
+
+}  // namespace palmette::trace

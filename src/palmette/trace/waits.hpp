@@ -1,0 +1,67 @@
+// Wait states: for how long calls waited for other ranks, and for whom.
+//
+// The definitions are Scalasca's (Geimer, Wolf, Wylie, Abraham, Becker, Mohr: The Scalasca performance toolset
+// architecture, CCPE 22(6), 2010), with nonblocking and persistent calls judged by the call that completes them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "palmette/trace/events.hpp"
+
+namespace palmette::trace {
+
+/// Where the time of calls went: the four add up to it.
+struct Split {
+    std::uint64_t calls = 0;
+    double seconds = 0;
+    double waiting_s = 0;     ///< for a rank that came late
+    double bound_s = 0;       ///< of the rest, what physics needs at least, where that is known
+    double excess_s = 0;      ///< of the rest, until the first rank had finished
+    double completion_s = 0;  ///< after the first rank had finished
+
+    void add(const Split& other);
+};
+
+/// Calls of one function from one place by one process.
+struct Row {
+    std::uint32_t function = 0, path = 0;
+    std::int32_t process = 0;
+    Split split;
+    double longest_wait_s = 0;
+};
+
+/// Waiting of all ranks together at calls of one place, because of one late rank.
+struct Cause {
+    std::uint32_t function = 0, path = 0;  ///< of the calls that waited
+    std::int32_t process = 0;              ///< that came late
+    std::uint64_t instances = 0;           ///< how often
+    std::uint64_t waiters = 0;             ///< calls that waited for it, over all instances
+    double waiting_s = 0;
+    double late_s = 0;  ///< behind the others: sums over instances of the time behind the one that came before it
+};
+
+struct Efficiencies {
+    double time_s = 0;            ///< from the first process's begin to the last one's end
+    double useful_s = 0;          ///< outside of MPI, mean over processes
+    double longest_useful_s = 0;  ///< of one process
+    double parallel = 0;          ///< load balance times communication
+    double load_balance = 0;      ///< mean useful time / longest
+    double communication = 0;     ///< longest useful time / time
+};
+
+struct Waits {
+    std::vector<Row> rows;
+    std::vector<Cause> causes;
+    Efficiencies efficiencies;
+    std::uint64_t incomplete_collectives = 0;  ///< instances of which a rank's call isn't recorded
+    std::uint64_t unmatched_messages = 0;      ///< receives whose send isn't recorded
+    std::uint64_t clock_violations = 0;        ///< receives that ended before their send began
+    std::int64_t clock_error_ns = 0;           ///< the largest of a process: shorter waits mean nothing
+};
+
+/// Cost: O(calls log calls) time; memory O(instances of collectives + messages).
+Waits find_waits(const Trace& trace);
+
+}  // namespace palmette::trace

@@ -1,0 +1,274 @@
+#include "palmette/trace/waits.hpp"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace palmette::trace {
+namespace {
+
+using testing::DoubleNear;
+
+/// A job on MPI_COMM_WORLD whose calls are given in microseconds.
+class Planted {
+  public:
+    explicit Planted(int ranks) {
+        trace_.paths = {"", "main"};
+        trace_.communicators.resize(2);
+        trace_.communicators[1].size = ranks;
+        trace_.plans.resize(1);
+        for (int r = 0; r < ranks; ++r) {
+            TracedProcess process;
+            process.rank = r;
+            process.rank_in = {-1, r};
+            process.end_ns = 1'000'000;
+            process.threads.resize(1);
+            trace_.processes.push_back(process);
+            trace_.communicators[1].process_of.push_back(r);
+        }
+    }
+
+    Event& call(int rank, const std::string& function, double begin_us, double end_us, bool is_request = false) {
+        Event event;
+        event.function = number_of(function);
+        event.begin_ns = static_cast<std::int64_t>(begin_us * 1e3);
+        event.end_ns = static_cast<std::int64_t>(end_us * 1e3);
+        event.path = 1;
+        event.communicator = 1;
+        event.is_request = is_request;
+        auto& events = trace_.processes[static_cast<std::size_t>(rank)].threads[0].events;
+        events.push_back(event);
+        return events.back();
+    }
+    void collective(int rank, const std::string& function, std::uint64_t instance, double begin_us, double end_us,
+                    int root = -1) {
+        Event& event = call(rank, function, begin_us, end_us);
+        event.instance = instance;
+        event.peer = root;
+    }
+    void message(int rank, const std::string& function, int peer, double begin_us, double end_us,
+                 bool request = false) {
+        call(rank, function, begin_us, end_us, request).peer = peer;
+    }
+
+    Trace& trace() { return trace_; }
+    /// Waiting and completion of a rank in all calls of a function, in microseconds.
+    std::pair<double, double> of(int rank, const std::string& function) {
+        const Waits waits = find_waits(trace_);
+        Split sum;
+        for (const Row& row : waits.rows)
+            if (row.process == rank && trace_.functions[row.function] == function) sum.add(row.split);
+        EXPECT_THAT(sum.waiting_s + sum.bound_s + sum.excess_s + sum.completion_s, DoubleNear(sum.seconds, 1e-12));
+        return {std::round(sum.waiting_s * 1e9) / 1e3, std::round(sum.completion_s * 1e9) / 1e3};
+    }
+
+  private:
+    std::uint16_t number_of(const std::string& function) {
+        for (std::size_t i = 0; i < trace_.functions.size(); ++i)
+            if (trace_.functions[i] == function) return static_cast<std::uint16_t>(i);
+        trace_.functions.push_back(function);
+        trace_.kinds.push_back(kind_of(function));
+        return static_cast<std::uint16_t>(trace_.functions.size() - 1);
+    }
+    Trace trace_;
+};
+
+std::pair<double, double> pair(double a, double b) { return {a, b}; }
+
+TEST(Waits, at_a_barrier_are_until_the_last_one_comes) {
+    Planted job(3);
+    job.collective(0, "MPI_Barrier", 1, 10, 52);
+    job.collective(1, "MPI_Barrier", 1, 30, 51);
+    job.collective(2, "MPI_Barrier", 1, 50, 54);
+    EXPECT_EQ(job.of(0, "MPI_Barrier"), pair(40, 1));
+    EXPECT_EQ(job.of(1, "MPI_Barrier"), pair(20, 0));
+    EXPECT_EQ(job.of(2, "MPI_Barrier"), pair(0, 3));
+    const Waits waits = find_waits(job.trace());
+    ASSERT_EQ(waits.causes.size(), 1U);
+    EXPECT_EQ(waits.causes[0].process, 2);
+    EXPECT_EQ(waits.causes[0].instances, 1U);
+    EXPECT_EQ(waits.causes[0].waiters, 2U);
+    EXPECT_THAT(waits.causes[0].waiting_s, DoubleNear(60e-6, 1e-12));
+    EXPECT_THAT(waits.causes[0].late_s, DoubleNear(20e-6, 1e-12)) << "behind rank 1";
+}
+
+TEST(Waits, at_a_broadcast_are_for_its_root_alone) {
+    Planted job(3);
+    job.collective(0, "MPI_Bcast", 1, 10, 45, 1);
+    job.collective(1, "MPI_Bcast", 1, 40, 42, 1);
+    job.collective(2, "MPI_Bcast", 1, 90, 95, 1);
+    EXPECT_EQ(job.of(0, "MPI_Bcast").first, 30);
+    EXPECT_EQ(job.of(1, "MPI_Bcast").first, 0);
+    EXPECT_EQ(job.of(2, "MPI_Bcast").first, 0) << "the root was there long ago";
+}
+
+TEST(Waits, at_a_reduction_to_one_are_the_roots) {
+    Planted job(3);
+    job.collective(0, "MPI_Reduce", 1, 10, 85, 0);
+    job.collective(1, "MPI_Reduce", 1, 40, 41, 0);
+    job.collective(2, "MPI_Reduce", 1, 80, 81, 0);
+    EXPECT_EQ(job.of(0, "MPI_Reduce").first, 70);
+    EXPECT_EQ(job.of(1, "MPI_Reduce").first, 0);
+}
+
+TEST(Waits, at_a_scan_are_for_lower_ranks) {
+    Planted job(3);
+    job.collective(0, "MPI_Scan", 1, 30, 31);
+    job.collective(1, "MPI_Scan", 1, 10, 35);
+    job.collective(2, "MPI_Scan", 1, 20, 40);
+    EXPECT_EQ(job.of(0, "MPI_Scan").first, 0);
+    EXPECT_EQ(job.of(1, "MPI_Scan").first, 20);
+    EXPECT_EQ(job.of(2, "MPI_Scan").first, 10);
+}
+
+TEST(Waits, of_a_receive_are_until_its_send_begins) {
+    Planted job(2);
+    job.message(0, "MPI_Send", 1, 60, 61);
+    job.message(1, "MPI_Recv", 0, 10, 65);
+    job.message(1, "MPI_Recv", 0, 70, 72);
+    job.message(0, "MPI_Send", 1, 66, 67);
+    EXPECT_EQ(job.of(1, "MPI_Recv").first, 50) << "the second message was there";
+    EXPECT_EQ(find_waits(job.trace()).causes[0].process, 0);
+}
+
+TEST(Waits, of_a_rendezvous_send_are_until_its_receive_begins) {
+    Planted job(2);
+    job.message(0, "MPI_Ssend", 1, 10, 90);
+    job.message(1, "MPI_Recv", 0, 80, 91);
+    EXPECT_EQ(job.of(0, "MPI_Ssend").first, 70);
+    Planted eager(2);
+    eager.message(0, "MPI_Send", 1, 10, 11);
+    eager.message(1, "MPI_Recv", 0, 80, 81);
+    EXPECT_EQ(eager.of(0, "MPI_Send").first, 0);
+}
+
+TEST(Waits, of_requests_belong_to_the_call_that_completes_them) {
+    Planted job(2);
+    job.message(0, "MPI_Irecv", 1, 10, 11);
+    job.message(0, "MPI_Irecv", 1, 10, 85, true);
+    job.call(0, "MPI_Wait", 40, 85);
+    job.message(1, "MPI_Isend", 0, 80, 81);
+    job.message(1, "MPI_Isend", 0, 80, 84, true);
+    job.call(1, "MPI_Wait", 82, 84);
+    EXPECT_EQ(job.of(0, "MPI_Wait").first, 40) << "it did something else until 40";
+    EXPECT_EQ(job.of(0, "MPI_Irecv").first, 0);
+    EXPECT_EQ(job.of(1, "MPI_Wait").first, 0);
+    Planted barrier(2);
+    for (int rank = 0; rank < 2; ++rank) {
+        Event& request = barrier.call(rank, "MPI_Ibarrier", rank == 0 ? 5 : 60, 70, true);
+        request.instance = 1;
+        barrier.call(rank, "MPI_Waitall", rank == 0 ? 20 : 61, 70);
+    }
+    EXPECT_EQ(barrier.of(0, "MPI_Waitall").first, 40);
+    EXPECT_EQ(barrier.of(1, "MPI_Waitall").first, 0);
+}
+
+TEST(Waits, of_a_waitall_are_those_of_its_latest_request) {
+    Planted job(3);
+    job.message(0, "MPI_Irecv", 1, 10, 70, true);
+    job.message(0, "MPI_Irecv", 2, 11, 70, true);
+    job.call(0, "MPI_Waitall", 20, 70);
+    job.message(1, "MPI_Send", 0, 30, 31);
+    job.message(2, "MPI_Send", 0, 65, 66);
+    EXPECT_EQ(job.of(0, "MPI_Waitall").first, 45);
+    EXPECT_EQ(find_waits(job.trace()).causes[0].process, 2);
+}
+
+TEST(Waits, of_tests_are_none) {
+    Planted job(2);
+    job.message(0, "MPI_Irecv", 1, 10, 70, true);
+    job.call(0, "MPI_Test", 60, 70);
+    job.message(1, "MPI_Send", 0, 65, 66);
+    EXPECT_EQ(job.of(0, "MPI_Test").first, 0);
+}
+
+TEST(Waits, tell_how_much_of_a_collective_physics_needs) {
+    Planted job(2);
+    job.trace().plans.push_back({"allreduce", "ring", 4e-6});
+    job.collective(0, "MPI_Allreduce", 1, 10, 60);
+    job.collective(1, "MPI_Allreduce", 1, 40, 50);
+    for (auto& process : job.trace().processes) process.threads[0].events[0].plan = 1;
+    const Waits waits = find_waits(job.trace());
+    ASSERT_EQ(waits.rows.size(), 2U);
+    const Split& split = waits.rows[0].split;
+    EXPECT_THAT(split.waiting_s, DoubleNear(30e-6, 1e-12));
+    EXPECT_THAT(split.completion_s, DoubleNear(10e-6, 1e-12));
+    EXPECT_THAT(split.bound_s, DoubleNear(4e-6, 1e-12));
+    EXPECT_THAT(split.excess_s, DoubleNear(6e-6, 1e-12));
+}
+
+TEST(Waits, rate_the_job_as_pop_does) {
+    Planted job(2);  // each runs for 1,000 us
+    job.call(0, "MPI_Wait", 0, 200);
+    job.call(1, "MPI_Wait", 0, 600);
+    const Efficiencies rates = find_waits(job.trace()).efficiencies;
+    EXPECT_DOUBLE_EQ(rates.time_s, 1e-3);
+    EXPECT_DOUBLE_EQ(rates.useful_s, 0.6e-3);
+    EXPECT_DOUBLE_EQ(rates.load_balance, 0.75);
+    EXPECT_DOUBLE_EQ(rates.communication, 0.8);
+    EXPECT_DOUBLE_EQ(rates.parallel, 0.6);
+}
+
+TEST(Waits, of_what_a_ring_dropped_are_matched_from_the_end) {
+    Planted job(2);
+    job.message(0, "MPI_Send", 1, 50, 51);  // the second of two
+    job.message(1, "MPI_Recv", 0, 10, 12);
+    job.message(1, "MPI_Recv", 0, 40, 55);
+    EXPECT_EQ(job.of(1, "MPI_Recv").first, 10);
+    EXPECT_EQ(find_waits(job.trace()).unmatched_messages, 1U);
+    Planted collective(2);
+    collective.collective(0, "MPI_Barrier", 7, 10, 60);
+    EXPECT_EQ(find_waits(collective.trace()).incomplete_collectives, 1U);
+}
+
+TEST(Waits, conserve_time_whatever_happened) {
+    std::mt19937 random(42);
+    for (int round = 0; round < 200; ++round) {
+        const int ranks = 2 + static_cast<int>(random() % 5);
+        Planted job(ranks);
+        for (std::uint64_t instance = 1; instance < 20; ++instance) {
+            const char* const functions[] = {"MPI_Barrier", "MPI_Bcast", "MPI_Reduce", "MPI_Scan", "MPI_Allgather"};
+            const char* const function = functions[random() % 5];
+            const int root = static_cast<int>(random() % static_cast<unsigned>(ranks));
+            for (int r = 0; r < ranks; ++r) {
+                const double begin = static_cast<double>(instance) * 100 + static_cast<double>(random() % 90);
+                job.collective(r, function, instance, begin, begin + static_cast<double>(random() % 120), root);
+            }
+        }
+        for (int r = 0; r < ranks; ++r)
+            for (const char* const function : {"MPI_Barrier", "MPI_Bcast", "MPI_Reduce", "MPI_Scan", "MPI_Allgather"})
+                job.of(r, function);
+        double waiting = 0;
+        double caused = 0;
+        const Waits waits = find_waits(job.trace());
+        for (const Row& row : waits.rows) {
+            EXPECT_GE(row.split.waiting_s, 0);
+            EXPECT_GE(row.split.excess_s, -1e-15);
+            EXPECT_GE(row.split.completion_s, 0);
+            waiting += row.split.waiting_s;
+        }
+        for (const Cause& cause : waits.causes) caused += cause.waiting_s;
+        EXPECT_THAT(caused, DoubleNear(waiting, 1e-9));
+    }
+}
+
+TEST(Kinds, follow_from_names) {
+    EXPECT_EQ(kind_of("MPI_Ialltoallw"), Kind::all_to_all);
+    EXPECT_EQ(kind_of("MPI_Bcast_init_c"), Kind::one_to_all);
+    EXPECT_EQ(kind_of("MPI_Ireduce"), Kind::all_to_one);
+    EXPECT_EQ(kind_of("MPI_Ineighbor_allgather"), Kind::neighbours);
+    EXPECT_EQ(kind_of("MPI_Issend"), Kind::send);
+    EXPECT_EQ(kind_of("MPI_Recv_init"), Kind::receive);
+    EXPECT_EQ(kind_of("MPI_Imrecv"), Kind::receive);
+    EXPECT_EQ(kind_of("MPI_Waitsome"), Kind::wait);
+    EXPECT_EQ(kind_of("MPI_Testall"), Kind::test);
+    EXPECT_EQ(kind_of("MPI_Test_cancelled"), Kind::other);
+    EXPECT_EQ(kind_of("MPI_Init"), Kind::init);
+    EXPECT_EQ(kind_of("MPI_Comm_split"), Kind::other);
+}
+
+}  // namespace
+}  // namespace palmette::trace
