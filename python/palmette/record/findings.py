@@ -118,7 +118,8 @@ def _late(waits: _core.Waits, places: list[Place], whole_s: float, job: Job) -> 
             late = sum(cause.late_s for cause in causes if waits.ranks[cause.process] == worst)
             each = late / max(1, sum(cause.instances for cause in causes if waits.ranks[cause.process] == worst))
             share = by_rank[worst] / whole_s if whole_s > 0 else 0.0
-            text = f"{function} at {place}: rank {worst} comes last {times[worst]:,} times, {time_text(each)} behind "
+            often = "once" if times[worst] == 1 else f"{times[worst]:,} times"
+            text = f"{function} at {place}: rank {worst} comes last {often}, {time_text(each)} behind "
             text += f"the one before it; the others wait {share:.0%} of all ranks' time for it"
             found.append(Finding("late_rank", function, place, (worst,), by_rank[worst], share, text,
                                  f"palmette top {job.folder} --calls"))  # fmt: skip
@@ -171,7 +172,7 @@ def _notes(waits: _core.Waits, job: Job) -> list[str]:
             f"to {time_text(waits.clock_error_s)}"
         )
     hosts = {process.host for process in job.processes}
-    if len(hosts) > 1 and any(not process.synced for process in job.processes):
+    if len(hosts) > 1 and any(not process.synced and not process.simulated for process in job.processes):
         notes.append("clocks of the nodes weren't compared: waits between nodes may be wrong")
     return notes
 

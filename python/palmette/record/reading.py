@@ -9,6 +9,8 @@ from socket import gethostname
 from palmette import _core
 
 SUFFIX = ".palmette"
+SIMULATED = "simulated"
+"""The boot id of simulated nodes."""
 DRIFT = 50e-6
 """By how much two nodes' clocks may drift apart where nothing better is known: crystals are within 25 ppm each."""
 
@@ -31,6 +33,8 @@ class Process:
 
     synced: list[_core.ClockSync] = field(default_factory=list)
     """What was found of its node's clock: at the start, and at the end where all nodes came in time."""
+    simulated: bool = False
+    """By `palmette simulate`: all clocks are one."""
 
     def clock_at(self, real_ns: int) -> tuple[int, int | None]:
         """Return what to add to a time of this node for that of the first rank's node, and up to how many nanoseconds
@@ -40,7 +44,7 @@ class Process:
         well, the error grows by DRIFT.
         """
         if not self.synced:
-            return 0, None
+            return 0, 0 if self.simulated else None
         first, last = self.synced[0], self.synced[-1]
         if last.real_ns > first.real_ns:
             share = (real_ns - first.real_ns) / (last.real_ns - first.real_ns)
@@ -112,7 +116,7 @@ def read_job(folder: Path, *, with_tables: bool = True) -> Job:
         here = recording.boot_id == boot_id and recording.host == gethostname()
         synced = next((process.synced for process in recording.processes if process.synced), [])
         job.processes += [
-            Process(recording.host, process, here, path, section, synced)
+            Process(recording.host, process, here, path, section, synced, recording.boot_id == SIMULATED)
             for section, process in enumerate(recording.processes)
         ]
     if not job.processes:

@@ -274,19 +274,35 @@ class Analysis {
         }
     }
 
+    /// Where the program itself runs: starting and ending a job is nobody's inefficiency.
+    std::pair<std::int64_t, std::int64_t> between_init_and_finalize(const TracedProcess& process) const {
+        std::pair<std::int64_t, std::int64_t> found{process.begin_ns, process.end_ns};
+        for (const TracedThread& thread : process.threads)
+            for (const Event& event : thread.events) {
+                if (kind(event) != Kind::init) continue;
+                if (trace_.functions[event.function] == "MPI_Finalize")
+                    found.second = event.begin_ns;
+                else
+                    found.first = event.end_ns;
+            }
+        return found;
+    }
+
     void rate() {
         Efficiencies& rates = out_.efficiencies;
         std::int64_t first = std::numeric_limits<std::int64_t>::max();
         std::int64_t last = none;
         std::vector<double> in_mpi(trace_.processes.size());
-        for (const Row& row : out_.rows) in_mpi[static_cast<std::size_t>(row.process)] += row.split.seconds;
+        for (const Row& row : out_.rows)
+            if (trace_.kinds[row.function] != Kind::init)
+                in_mpi[static_cast<std::size_t>(row.process)] += row.split.seconds;
         double sum = 0;
         for (std::size_t p = 0; p < trace_.processes.size(); ++p) {
             const TracedProcess& process = trace_.processes[p];
-            first = std::min(first, process.begin_ns);
-            last = std::max(last, process.end_ns);
-            const double useful =
-                std::max(0.0, static_cast<double>(process.end_ns - process.begin_ns) * ns - in_mpi[p]);
+            const auto [begin_ns, end_ns] = between_init_and_finalize(process);
+            first = std::min(first, begin_ns);
+            last = std::max(last, end_ns);
+            const double useful = std::max(0.0, static_cast<double>(end_ns - begin_ns) * ns - in_mpi[p]);
             sum += useful;
             rates.longest_useful_s = std::max(rates.longest_useful_s, useful);
             out_.clock_error_ns = std::max(out_.clock_error_ns, process.clock_error_ns);

@@ -43,7 +43,7 @@ struct Cause {
 };
 
 struct Efficiencies {
-    double time_s = 0;            ///< from the first process's begin to the last one's end
+    double time_s = 0;            ///< from the first end of MPI_Init to the last begin of MPI_Finalize
     double useful_s = 0;          ///< outside of MPI, mean over processes
     double longest_useful_s = 0;  ///< of one process
     double parallel = 0;          ///< load balance times communication

@@ -202,8 +202,15 @@ TEST(Waits, tell_how_much_of_a_collective_physics_needs) {
 
 TEST(Waits, rate_the_job_as_pop_does) {
     Planted job(2);  // each runs for 1,000 us
-    job.call(0, "MPI_Wait", 0, 200);
-    job.call(1, "MPI_Wait", 0, 600);
+    for (auto& process : job.trace().processes) {
+        process.begin_ns = -5'000'000;
+        process.end_ns = 9'000'000;
+    }
+    for (int rank = 0; rank < 2; ++rank) {
+        job.call(rank, "MPI_Init", -4000, 0);
+        job.call(rank, "MPI_Wait", 0, rank == 0 ? 200 : 600);
+        job.call(rank, "MPI_Finalize", 1000, 8000);
+    }
     const Efficiencies rates = find_waits(job.trace()).efficiencies;
     EXPECT_DOUBLE_EQ(rates.time_s, 1e-3);
     EXPECT_DOUBLE_EQ(rates.useful_s, 0.6e-3);

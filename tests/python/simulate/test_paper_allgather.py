@@ -50,6 +50,7 @@ def test_the_choice_is_within_5_percent_of_the_best_single_scheme_at_every_size(
         assert chosen[size] <= 1.05 * min(scheme[size] for scheme in single), size
 
 
+@pytest.mark.long
 def test_a_ring_along_the_machine_beats_one_along_the_ranks_on_random_placement(took: Took) -> None:
     # Mirsadeghi, Afsahi, "Topology-aware rank reordering for MPI collectives", IPDPS Workshops 2016.
     along_ranks = times(took, "ring:nested=no,order=rank", "random:1")

@@ -55,6 +55,7 @@ def test_a_megabyte_from_or_to_each_rank_loses_nowhere(collective: str, took: To
     assert max(ratios(took, collective, "block", 1.0, (1 << 20,))) <= 1.05
 
 
+@pytest.mark.long
 def test_scatter_loses_neither_over_narrow_uplinks_nor_beside_traffic(took: Took) -> None:
     assert max(ratios(took, "scatter", "random:2", 0.25, (1024,))) <= 1.05
     # MPICH's tree takes 6 times as long beside traffic as quiet: Open MPI's star is the rival.
@@ -109,6 +110,7 @@ def test_background_traffic_hurts_trees_that_do_not_know_the_topology_more(took:
     assert star < 1.3
 
 
+@pytest.mark.long
 def test_gathers_beside_traffic_are_chosen_for_it(took: Took) -> None:
     # Without the load that palmette is told, 4 KB took three times as long as Open MPI's choice.
     own, tree, star, openmpi = (
