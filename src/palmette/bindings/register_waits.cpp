@@ -31,9 +31,8 @@ NamedWaits find(const std::vector<trace::TraceFile>& files) {
     for (const auto& process : trace.processes) {
         out.ranks.push_back(process.rank);
         out.dropped += process.dropped;
-        for (const auto& thread : process.threads)
-            for (const auto& event : thread.events) out.calls += event.is_request ? 0 : 1;
     }
+    for (const auto& row : out.waits.rows) out.calls += row.split.calls;
     out.functions = std::move(trace.functions);
     out.paths = std::move(trace.paths);
     return out;

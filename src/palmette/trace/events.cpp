@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <memory>
 #include <string_view>
-#include <unordered_map>
 
 #include "palmette/trace/section_reader.hpp"
 
@@ -76,6 +76,66 @@ std::string text_of_path(const std::vector<FrameInfo>& frames) {
     return text;
 }
 
+/// A node's time by the common clock.
+std::int64_t common(const TraceFile& file, std::int64_t real_ns) {
+    std::int64_t offset = file.first_offset_ns;
+    if (file.last_real_ns > file.first_real_ns)
+        offset += static_cast<std::int64_t>(static_cast<double>(file.last_offset_ns - file.first_offset_ns) *
+                                            (static_cast<double>(real_ns - file.first_real_ns) /
+                                             static_cast<double>(file.last_real_ns - file.first_real_ns)));
+    return real_ns + offset;
+}
+
+/// What the numbers in one process's records mean for the whole job.
+struct Meanings {
+    std::vector<std::uint32_t> functions, paths, communicators, plans;
+    std::vector<char> numbered;  ///< by function: its tag is an instance
+    std::uint64_t first_ticks = 0;
+    std::int64_t first_ns = 0;
+    double tick_ns = 1;
+    TraceFile file;
+};
+
+class RingReader : public EventReader {
+  public:
+    RingReader(std::shared_ptr<const Mapping> mapping, SectionReader::Ring ring,
+               std::shared_ptr<const Meanings> meanings)
+        : mapping_(std::move(mapping)), ring_(ring), meanings_(std::move(meanings)) {}
+
+    std::size_t size() const override { return ring_.size(); }
+    Event at(std::size_t index) const override {
+        const Record& record = ring_.at(index);
+        const Meanings& means = *meanings_;
+        Event event;
+        const auto since = static_cast<double>(static_cast<std::int64_t>(record.begin_ticks - means.first_ticks));
+        event.begin_ns = common(means.file, means.first_ns + static_cast<std::int64_t>(since * means.tick_ns));
+        event.end_ns = event.begin_ns + static_cast<std::int64_t>(
+                                            static_cast<double>(unpacked_duration(record.duration)) * means.tick_ns);
+        const auto number = [](const std::vector<std::uint32_t>& list, std::uint32_t at) {
+            return at < list.size() ? list[at] : 0;
+        };
+        const std::uint32_t function = record.function < means.functions.size() ? record.function : 0;
+        event.function = static_cast<std::uint16_t>(number(means.functions, function));
+        event.is_request = record.is_request != 0;
+        event.path = number(means.paths, record.path);
+        event.communicator = number(means.communicators, record.communicator);
+        event.plan = number(means.plans, record.plan);
+        event.bytes = record.bytes_and_peer >> 24U;
+        const auto who = static_cast<std::uint32_t>(record.bytes_and_peer & 0xFFFFFFU);
+        event.peer = who == no_peer ? -1 : who == any_peer ? -2 : static_cast<std::int32_t>(who);
+        if (!means.numbered.empty() && means.numbered[function])
+            event.instance = static_cast<std::uint32_t>(record.tag);
+        else
+            event.tag = record.tag;
+        return event;
+    }
+
+  private:
+    std::shared_ptr<const Mapping> mapping_;
+    SectionReader::Ring ring_;
+    std::shared_ptr<const Meanings> meanings_;
+};
+
 class Reader {
   public:
     Reader() {
@@ -87,23 +147,14 @@ class Reader {
     }
 
     void read(const TraceFile& file) {
-        const Mapping mapping(file.path);
-        for_each_section(mapping, file.path, [&](SectionReader section) { read(section, file); });
+        const auto mapping = std::make_shared<const Mapping>(file.path);
+        for_each_section(*mapping, file.path, [&](SectionReader section) { read(section, file, mapping); });
     }
 
     Trace take() { return std::move(out_); }
 
   private:
-    std::int64_t common(const TraceFile& file, std::int64_t real_ns) const {
-        std::int64_t offset = file.first_offset_ns;
-        if (file.last_real_ns > file.first_real_ns)
-            offset += static_cast<std::int64_t>(static_cast<double>(file.last_offset_ns - file.first_offset_ns) *
-                                                (static_cast<double>(real_ns - file.first_real_ns) /
-                                                 static_cast<double>(file.last_real_ns - file.first_real_ns)));
-        return real_ns + offset;
-    }
-
-    void read(SectionReader& section, const TraceFile& file) {
+    void read(SectionReader& section, const TraceFile& file, const std::shared_ptr<const Mapping>& mapping) {
         const ProcessInfo info = section.read(true);
         // What has loaded the library and never called MPI_Init, or no trace.
         if (info.rank < 0) return;
@@ -152,31 +203,21 @@ class Reader {
             plans.push_back(static_cast<std::uint32_t>(out_.plans.size()));
             out_.plans.push_back({info.plans[i].function, info.plans[i].algorithm, info.plans[i].bound_s});
         }
-        const auto at = [](const std::vector<std::uint32_t>& list, std::uint32_t index) {
-            return index < list.size() ? list[index] : 0;
-        };
-        section.for_each_record([&](const Record& record, std::uint32_t thread) {
-            if (process.threads.size() < thread) process.threads.resize(thread);
-            Event event;
-            event.begin_ns = common(file, section.real_ns_of(info, record.begin_ticks));
-            event.end_ns =
-                event.begin_ns +
-                static_cast<std::int64_t>(static_cast<double>(unpacked_duration(record.duration)) * info.tick_s * 1e9);
-            if (record.function >= functions.size()) return;
-            event.function = static_cast<std::uint16_t>(functions[record.function]);
-            event.is_request = record.is_request != 0;
-            event.path = at(paths, record.path);
-            event.communicator = at(communicators, record.communicator);
-            event.plan = at(plans, record.plan);
-            event.bytes = record.bytes_and_peer >> 24U;
-            const auto who = static_cast<std::uint32_t>(record.bytes_and_peer & 0xFFFFFFU);
-            event.peer = who == no_peer ? -1 : who == any_peer ? -2 : static_cast<std::int32_t>(who);
-            if (is_collective(out_.kinds[event.function]))
-                event.instance = static_cast<std::uint32_t>(record.tag);
-            else
-                event.tag = record.tag;
-            process.threads[thread - 1].events.push_back(event);
-        });
+        auto numbers = std::make_shared<Meanings>();
+        numbers->functions = std::move(functions);
+        numbers->paths = std::move(paths);
+        numbers->communicators = std::move(communicators);
+        numbers->plans = std::move(plans);
+        for (const std::uint32_t function : numbers->functions)
+            numbers->numbered.push_back(is_collective(out_.kinds[function]) ? 1 : 0);
+        numbers->first_ticks = section.header().first.ticks.load();
+        numbers->first_ns = info.begin_real_ns;
+        numbers->tick_ns = info.tick_s * 1e9;
+        numbers->file = file;
+        for (const SectionReader::Ring& ring : section.rings()) {
+            TracedThread& thread = process.threads.emplace_back();
+            if (ring.size() > 0) thread.reader = std::make_shared<RingReader>(mapping, ring, numbers);
+        }
     }
 
     static constexpr std::int32_t most_ranks = 1 << 24;

@@ -1,7 +1,9 @@
 // The calls of all processes of a job, by a common clock: what analyses read.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -50,9 +52,28 @@ struct TracedPlan {
     double bound_s = -1;
 };
 
+/// Decodes events where they lie, a batch at a time, so that a job's don't have to fit into memory.
+class EventReader {
+  public:
+    EventReader() = default;
+    EventReader(const EventReader&) = delete;
+    EventReader& operator=(const EventReader&) = delete;
+    virtual ~EventReader() = default;
+    virtual std::size_t size() const = 0;
+    virtual Event at(std::size_t index) const = 0;
+};
+
 /// Events of one thread in the order in which their calls ended; requests stand before the call that completed them.
 struct TracedThread {
     std::vector<Event> events;
+    std::shared_ptr<const EventReader> reader;  ///< of those that lie in a file; behind `events`
+
+    template <class Use>
+    void for_each(Use use) const {
+        for (const Event& event : events) use(event);
+        const std::size_t count = reader ? reader->size() : 0;
+        for (std::size_t i = 0; i < count; ++i) use(reader->at(i));
+    }
 };
 
 struct TracedProcess {
@@ -82,8 +103,8 @@ struct TraceFile {
     std::int64_t error_ns = 0;
 };
 
-/// Reads all calls of a job that its rings hold. Throws base::Error as Recording::read does. Cost: O(calls), 64 bytes
-/// of memory each.
+/// All calls of a job that its rings hold; the files stay mapped as long as the trace lives. Throws base::Error as
+/// Recording::read does. Cost: O(processes).
 Trace read_trace(const std::vector<TraceFile>& files);
 
 }  // namespace palmette::trace

@@ -104,19 +104,39 @@ class SectionReader {
     std::uint32_t function_count() const { return functions_.second; }
     std::int64_t real_ns_of(const ProcessInfo& process, std::uint64_t ticks) const { return real_ns(process, ticks); }
 
+    /// A thread's part of the ring: its records in the order in which they were written are at(i), i < size.
+    struct Ring {
+        const Record* first = nullptr;
+        std::uint64_t capacity = 0, begin = 0, end = 0;
+        std::uint64_t size() const { return end - begin; }
+        const Record& at(std::uint64_t i) const { return first[(begin + i) % capacity]; }
+    };
+    /// By thread.
+    std::vector<Ring> rings() const {
+        std::vector<Ring> out;
+        const auto* const threads = entries<ThreadEntry>(header_.threads);
+        const auto* const ring = entries<Record>(header_.ring);
+        for (std::uint32_t i = 0; i < used(header_.threads); ++i) {
+            Ring& one = out.emplace_back();
+            const std::uint64_t capacity = threads[i].ring_capacity;
+            const std::uint64_t first = threads[i].ring_first;
+            if (capacity == 0 || first > header_.ring.capacity || capacity > header_.ring.capacity - first) continue;
+            one.first = ring + first;
+            one.capacity = capacity;
+            one.end = threads[i].recorded.load(std::memory_order_acquire);
+            one.begin = one.end > capacity ? one.end - capacity : 0;
+        }
+        return out;
+    }
+
     /// Calls `use` with each record of the rings, thread by thread in the order in which they were written, and the
     /// thread's number from 1.
     template <class Use>
     void for_each_record(Use use) const {
-        const auto* const threads = entries<ThreadEntry>(header_.threads);
-        const auto* const ring = entries<Record>(header_.ring);
-        for (std::uint32_t i = 0; i < used(header_.threads); ++i) {
-            const std::uint64_t capacity = threads[i].ring_capacity;
-            const std::uint64_t first = threads[i].ring_first;
-            if (capacity == 0 || first > header_.ring.capacity || capacity > header_.ring.capacity - first) continue;
-            const std::uint64_t recorded = threads[i].recorded.load(std::memory_order_acquire);
-            for (std::uint64_t r = recorded > capacity ? recorded - capacity : 0; r < recorded; ++r)
-                use(ring[first + r % capacity], i + 1);
+        std::uint32_t thread = 0;
+        for (const Ring& ring : rings()) {
+            ++thread;
+            for (std::uint64_t i = 0; i < ring.size(); ++i) use(ring.at(i), thread);
         }
     }
 

@@ -50,12 +50,18 @@ constexpr double ns = 1e-9;
 
 class Analysis {
   public:
-    explicit Analysis(const Trace& trace) : trace_(trace) {}
+    explicit Analysis(const Trace& trace) : trace_(trace), program_(trace.processes.size()) {
+        for (const std::string& name : trace.functions)
+            traits_.push_back({name.starts_with("MPI_I") || name.find("_init") != std::string::npos,
+                               name.starts_with("MPI_Sendrecv"), name == "MPI_Finalize"});
+        for (std::size_t p = 0; p < trace.processes.size(); ++p)
+            program_[p] = {trace.processes[p].begin_ns, trace.processes[p].end_ns};
+    }
 
     Waits run() {
         for (std::size_t p = 0; p < trace_.processes.size(); ++p)
             for (const TracedThread& thread : trace_.processes[p].threads)
-                for (const Event& event : thread.events) gather(event, static_cast<std::int32_t>(p));
+                thread.for_each([&](const Event& event) { gather(event, static_cast<std::int32_t>(p)); });
         for (auto& [channel, sends] : sends_) by_begin(sends);
         for (auto& [channel, receives] : receives_) by_begin(receives);
         for (const auto& [key, instance] : instances_)
@@ -81,16 +87,20 @@ class Analysis {
         return is_collective(kind(event)) && event.instance != 0 && event.communicator != 0 &&
                event.is_request == is_nonblocking(event);
     }
-    bool is_nonblocking(const Event& event) const {
-        const std::string& name = trace_.functions[event.function];
-        return name.starts_with("MPI_I") || name.find("_init") != std::string::npos;
-    }
+    bool is_nonblocking(const Event& event) const { return traits_[event.function].nonblocking; }
     std::int32_t rank_in(std::int32_t process, std::uint32_t communicator) const {
         const auto& ranks = trace_.processes[static_cast<std::size_t>(process)].rank_in;
         return communicator < ranks.size() ? ranks[communicator] : -1;
     }
 
     void gather(const Event& event, std::int32_t process) {
+        if (kind(event) == Kind::init) {
+            auto& [begin_ns, end_ns] = program_[static_cast<std::size_t>(process)];
+            if (traits_[event.function].ends)
+                end_ns = event.begin_ns;
+            else
+                begin_ns = event.end_ns;
+        }
         if (is_collective_event(event)) {
             Instance& instance = instances_[{event.communicator, event.instance}];
             ++instance.came;
@@ -117,9 +127,8 @@ class Analysis {
     /// The channel of a message that an event has sent or received; null: it is none.
     const Channel* channel_of(const Event& event, std::int32_t process, Kind wanted) {
         if (event.peer < 0 || event.communicator == 0) return nullptr;
-        const std::string& name = trace_.functions[event.function];
         // MPI_Sendrecv sends as a call and receives as its request.
-        const bool both = name.starts_with("MPI_Sendrecv");
+        const bool both = traits_[event.function].sends_and_receives;
         const Kind is = both ? (event.is_request ? Kind::receive : Kind::send) : kind(event);
         if (is != wanted || (!both && event.is_request != is_nonblocking(event))) return nullptr;
         const TracedCommunicator& communicator = trace_.communicators[event.communicator];
@@ -132,20 +141,20 @@ class Analysis {
     }
 
     void judge(const TracedThread& thread, std::int32_t process) {
-        std::vector<const Event*> requests;
-        for (const Event& event : thread.events) {
+        std::vector<Event> requests;
+        thread.for_each([&](const Event& event) {
             if (event.is_request) {
-                requests.push_back(&event);
-                continue;
+                requests.push_back(event);
+                return;
             }
             Wait worst;
             if (is_collective_event(event)) {
                 worst = of_collective(event, event, process);
             } else {
                 worst = of_message(event, event, process);
-                for (const Event* const request : requests) {
-                    const Wait wait = is_collective_event(*request) ? of_collective(*request, event, process)
-                                                                    : of_message(*request, event, process);
+                for (const Event& request : requests) {
+                    const Wait wait = is_collective_event(request) ? of_collective(request, event, process)
+                                                                   : of_message(request, event, process);
                     if (wait.seconds > worst.seconds || (wait.instance && !worst.instance && worst.seconds <= 0))
                         worst = wait;
                 }
@@ -154,7 +163,7 @@ class Analysis {
             if (kind(event) == Kind::test) worst.seconds = 0;
             requests.clear();
             add(event, process, worst);
-        }
+        });
     }
 
     /// How long `call` waited for others to come to `collective`, which is that call or a request that it completed.
@@ -238,10 +247,7 @@ class Analysis {
     }
 
     void add(const Event& event, std::int32_t process, const Wait& wait) {
-        Row& row = rows_[{event.function, event.path, process}];
-        row.function = event.function;
-        row.path = event.path;
-        row.process = process;
+        Row& row = row_of(event, process);
         const double seconds = static_cast<double>(event.end_ns - event.begin_ns) * ns;
         const double rest = std::max(0.0, seconds - wait.seconds);
         ++row.split.calls;
@@ -274,18 +280,17 @@ class Analysis {
         }
     }
 
-    /// Where the program itself runs: starting and ending a job is nobody's inefficiency.
-    std::pair<std::int64_t, std::int64_t> between_init_and_finalize(const TracedProcess& process) const {
-        std::pair<std::int64_t, std::int64_t> found{process.begin_ns, process.end_ns};
-        for (const TracedThread& thread : process.threads)
-            for (const Event& event : thread.events) {
-                if (kind(event) != Kind::init) continue;
-                if (trace_.functions[event.function] == "MPI_Finalize")
-                    found.second = event.begin_ns;
-                else
-                    found.first = event.end_ns;
-            }
-        return found;
+    Row& row_of(const Event& event, std::int32_t process) {
+        // Most calls come from where the one before came from.
+        if (last_row_ && last_row_->function == event.function && last_row_->path == event.path &&
+            last_row_->process == process)
+            return *last_row_;
+        Row& row = rows_[{event.function, event.path, process}];
+        row.function = event.function;
+        row.path = event.path;
+        row.process = process;
+        last_row_ = &row;
+        return row;
     }
 
     void rate() {
@@ -299,7 +304,7 @@ class Analysis {
         double sum = 0;
         for (std::size_t p = 0; p < trace_.processes.size(); ++p) {
             const TracedProcess& process = trace_.processes[p];
-            const auto [begin_ns, end_ns] = between_init_and_finalize(process);
+            const auto [begin_ns, end_ns] = program_[p];
             first = std::min(first, begin_ns);
             last = std::max(last, end_ns);
             const double useful = std::max(0.0, static_cast<double>(end_ns - begin_ns) * ns - in_mpi[p]);
@@ -315,12 +320,21 @@ class Analysis {
         rates.parallel = rates.load_balance * rates.communication;
     }
 
+    struct Traits {
+        bool nonblocking, sends_and_receives, ends;
+    };
+
     const Trace& trace_;
     Waits out_;
+    std::vector<Traits> traits_;  ///< by function
+    /// By process: from the end of MPI_Init to the begin of MPI_Finalize. Starting and ending a job is nobody's
+    /// inefficiency.
+    std::vector<std::pair<std::int64_t, std::int64_t>> program_;
     Channel channel_;
     std::unordered_map<InstanceKey, Instance, HashOfKey> instances_;
     std::map<Channel, std::vector<Message>> sends_, receives_;
     std::map<std::tuple<std::uint32_t, std::uint32_t, std::int32_t>, Row> rows_;
+    Row* last_row_ = nullptr;
     std::map<std::tuple<std::uint32_t, std::uint32_t, std::int32_t>, Cause> causes_;
     std::set<std::pair<const Instance*, const Cause*>> counted_;
 };
