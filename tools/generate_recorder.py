@@ -37,6 +37,7 @@ HOOKS = {
     "MPI_Abort": "abort",
     "MPI_Comm_free": "free",
     "MPI_Comm_disconnect": "free",
+    "MPI_Type_free": "free_type",
 }
 """What is done around the call."""
 COLLECTIVES = re.compile(
@@ -130,6 +131,8 @@ def around(p: Prototype) -> tuple[str, str]:
         return "    aborting();\n", ""
     if hook == "free":
         return f"    if ({p.parameters[0].name}) forget(*{p.parameters[0].name});\n", ""
+    if hook == "free_type":
+        return "    forget_types();\n", ""
     new = [q.name for q in p.parameters if q.type == "MPI_Comm*"]
     if len(new) == 1 and "keyval" not in p.name and "get_parent" not in p.name:
         parent = next((q.name for q in p.parameters if q.type == "MPI_Comm"), "MPI_COMM_NULL")
@@ -365,6 +368,8 @@ def fortran_wrapper(p: Prototype, number: int, name: str, kinds: dict[str, str])
         after = f"    if (succeeded(w{len(p.parameters)})) session_ended();\n"
     elif hook == "abort":
         before = "    aborting();\n"
+    elif hook == "free_type":
+        before = "    forget_types();\n"
     elif hook == "free":
         before = "    forget(PMPI_Comm_f2c(*reinterpret_cast<const MPI_Fint*>(w0)));\n"
     else:

@@ -40,9 +40,9 @@ class Call {
     void collective() { instance_ = recorder_->next_instance(communicator_); }
     /// Payload: what this rank sends, or receives where it only does that.
     void bytes(std::int64_t count, MPI_Datatype type) {
-        MPI_Count size = 0;
-        if (count > 0 && runtime::is_plausible(type)) PMPI_Type_size_x(type, &size);
-        if (count > 0 && size > 0) bytes_ += static_cast<std::uint64_t>(count) * static_cast<std::uint64_t>(size);
+        if (count <= 0) return;
+        if (const MPI_Count size = size_of(type); size > 0)
+            bytes_ += static_cast<std::uint64_t>(count) * static_cast<std::uint64_t>(size);
     }
     /// The same, one count for each rank. O(ranks), as the call itself.
     template <class Count>
@@ -184,6 +184,18 @@ class Call {
         add(begin_, ended, function_, communicator_, path_, plan, bytes_, peer_, tag_, instance_, false);
         thread_->entry->open.ticks.store(0, std::memory_order_release);
         if ((thread_->recorded & 0xFFF) == 0) recorder_->update_clock();
+    }
+    /// Of a type that the program used before, without asking the MPI, unless it has freed a type since.
+    MPI_Count size_of(MPI_Datatype type) {
+        ThreadState& thread = *thread_;
+        const std::uint64_t freed = freed_types.load(std::memory_order_acquire);
+        if (type == thread.last_type && thread.freed_types == freed) return thread.last_size;
+        MPI_Count size = 0;
+        if (runtime::is_plausible(type)) PMPI_Type_size_x(type, &size);
+        thread.last_type = type;
+        thread.last_size = size;
+        thread.freed_types = freed;
+        return size;
     }
     void follow(std::uint32_t plan);
     void complete(trace::RequestEntry& entry, std::int32_t peer, std::int32_t tag);

@@ -24,6 +24,7 @@ namespace palmette::record {
 #if !defined(PALMETTE_ABI_SMPI)
 std::int64_t clock_shift_ns = 0;
 #endif
+constinit std::atomic<std::uint64_t> freed_types{1};
 constinit std::atomic<Recorder*> recorder{nullptr};
 constinit std::atomic<Recorder*> active{nullptr};
 #if defined(PALMETTE_ABI_SMPI)
@@ -190,6 +191,7 @@ bool Recorder::open(const std::string& folder, bool records_calls) {
 void Recorder::measure_cost() {
     constexpr std::uint64_t batches = 12;
     constexpr std::uint64_t calls = 100;
+    concurrent_ = false;  // as most programs are; no other thread is in MPI_Init
     std::uint64_t least = UINT64_MAX;
     std::uint64_t least_clock = UINT64_MAX;
     for (std::uint64_t batch = 0; batch < batches; ++batch) {
@@ -207,6 +209,7 @@ void Recorder::measure_cost() {
     }
     section_->call_cost_milliticks.store(static_cast<std::uint32_t>(least * 1000 / calls));
     section_->clock_cost_milliticks.store(static_cast<std::uint32_t>(least_clock * 1000 / calls));
+    concurrent_ = true;
     // Nothing of it stays: what has no calls isn't read.
     for (std::uint32_t i = 1; i < section_->aggregates.count.load(); ++i) {
         trace::Aggregate& sum = aggregates_[i];

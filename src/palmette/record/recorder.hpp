@@ -22,6 +22,8 @@
 namespace palmette::record {
 
 class Recorder;
+/// How many datatypes the program has freed: the next one may have the handle of one of them.
+extern constinit std::atomic<std::uint64_t> freed_types;
 /// This process's, from MPI_Init to the end of MPI_Finalize; null where nothing is recorded, and in forked children.
 extern constinit std::atomic<Recorder*> recorder;
 /// The same, but null while the program has switched recording off by MPI_Pcontrol(0).
@@ -43,6 +45,9 @@ struct ThreadState {
     MPI_Comm last_comm = MPI_COMM_NULL;
     std::uint16_t last_communicator = 0;
     std::uint64_t last_generation = 0;
+    MPI_Datatype last_type = MPI_DATATYPE_NULL;
+    MPI_Count last_size = 0;
+    std::uint64_t freed_types = 0;
     CallPathCache paths;
 
     void wait_for(std::size_t count) {

@@ -44,6 +44,7 @@ inline void session_ended() {
 inline void made(MPI_Comm parent, MPI_Comm comm) {
     if (Recorder* const current = recorder.load(std::memory_order_acquire)) current->made_communicator(parent, comm);
 }
+inline void forget_types() { freed_types.fetch_add(1, std::memory_order_acq_rel); }
 inline void will_make(MPI_Comm parent, MPI_Comm comm) {
     if (Recorder* const current = recorder.load(std::memory_order_acquire))
         current->will_make_communicator(parent, comm);
