@@ -111,7 +111,7 @@ def main() -> None:
             middle, least, most = interval(request)
             print(f"{mode:24} {call:6.1f} ({low:5.1f}, {high:5.1f}) {middle:6.1f} ({least:5.1f}, {most:5.1f}) "
                   f"{process.call_cost_s * 1e9:8.1f} {process.clock_cost_s * 1e9:6.1f}", flush=True)  # fmt: skip
-        if IMB.is_file():
+        if IMB.is_file() and asked.imb_pairs > 0:
             for mode in ("profile", "trace"):
                 pairs = []
                 for pair in range(asked.imb_pairs):

@@ -1,11 +1,16 @@
 // Programs with one known trouble each, for what `palmette report DIR` finds.
 //
-//     planted late-rank | late-sender | late-root | early-root | nonblocking | balanced | turns
+//     planted (late-rank | late-sender | late-root | early-root | nonblocking | balanced | turns) FILE
 //
-// Sleeps are 60 ms each, 6 times. Rank 1 is the late one.
+// Rank 1 is the late one, 6 times: it sleeps for 60 ms after all others have said in FILE, which all map, that they are
+// about to call.
+#include <fcntl.h>
 #include <mpi.h>
+#include <sched.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 #include <vector>
 
@@ -14,8 +19,18 @@ namespace {
 int rank = 0;
 int ranks = 1;
 
+std::atomic<int>* there = nullptr;
+int rounds_done = 0;
+
+/// All but the late one come first, however busy the machine is.
 void sleep_if(bool late) {
-    if (late) usleep(60000);
+    ++rounds_done;
+    if (!late) {
+        there->fetch_add(1);
+        return;
+    }
+    while (there->load() < rounds_done * (ranks - 1)) sched_yield();
+    usleep(60000);
 }
 
 void late_rank() {
@@ -75,6 +90,11 @@ int main(int argc, char** argv) {
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     MPI_Barrier(MPI_COMM_WORLD);
     const char* const what = argc > 1 ? argv[1] : "";
+    const int file = argc > 2 ? open(argv[2], O_RDWR | O_CREAT, 0644) : -1;
+    if (file < 0 || ftruncate(file, 4096) != 0) MPI_Abort(MPI_COMM_WORLD, 2);
+    void* const memory = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (memory == MAP_FAILED) MPI_Abort(MPI_COMM_WORLD, 2);
+    there = static_cast<std::atomic<int>*>(memory);
     const auto is = [&](const char* name) { return std::strcmp(what, name) == 0; };
     for (int round = 0; round < 6; ++round) {
         if (is("late-rank")) late_rank();

@@ -43,6 +43,18 @@ def measure(lab: Lab, what: str, source: str, target: str, count: int) -> float:
         receiver.communicate(timeout=20)
 
 
+EXACTLY = pytest.mark.parametrize(
+    "exactly", [False, pytest.param(True, marks=pytest.mark.long)], ids=["at-most", "exactly"]
+)
+"""On a busy machine a link isn't filled, and packets come late; but never is it faster than it was made."""
+
+
+def check_rate(found: float, expected: float, exactly: bool) -> None:
+    assert found < 1.15 * expected
+    if exactly:
+        assert found == pytest.approx(expected, rel=0.15)
+
+
 def machine_looks() -> tuple[str, str]:
     """What a lab must not change: the machine's interfaces and mounts."""
     links = subprocess.run(["ip", "-o", "link"], capture_output=True, text=True, check=True).stdout
@@ -128,42 +140,49 @@ def test_the_topology_file_is_that_of_the_machine(lab: Lab) -> None:
     assert [host.name for host in topology.machine.tree.hosts()] == lab.hosts
 
 
+@EXACTLY
 @pytest.mark.parametrize(("target", "line"), [("h1", 100e6), ("h7", 50e6)])
-def test_a_plain_tcp_stream_runs_at_the_payload_rate(lab: Lab, target: str, line: float) -> None:
+def test_a_plain_tcp_stream_runs_at_the_payload_rate(lab: Lab, target: str, line: float, exactly: bool) -> None:
     expected = line / 8 * 1448 / 1514
-    assert measure(lab, "send", "h0", target, int(expected * 0.8)) == pytest.approx(expected, rel=0.15)
+    check_rate(measure(lab, "send", "h0", target, int(expected * 0.8)), expected, exactly)
 
 
+@pytest.mark.long
 def test_without_rates_a_stream_is_much_faster_and_afterwards_as_slow_as_before(lab: Lab) -> None:
     with lab.unlimited():
         assert measure(lab, "send", "h0", "h7", 20_000_000) > 5 * 50e6 / 8
     assert measure(lab, "send", "h0", "h7", 3_000_000) < 1.15 * 50e6 / 8
 
 
-def test_changed_rates_hold_and_stand_in_the_topology(lab: Lab) -> None:
+@EXACTLY
+def test_changed_rates_hold_and_stand_in_the_topology(lab: Lab, exactly: bool) -> None:
     lab.set_rates({"leaf": 20e6, "h0": None})
     expected = 20e6 / 8 * 1448 / 1514
-    assert measure(lab, "send", "h0", "h7", 2_000_000) == pytest.approx(expected, rel=0.15)
+    check_rate(measure(lab, "send", "h0", "h7", 2_000_000), expected, exactly)
     tree = topology_file.load(lab.topology_path).machine.tree
     assert tree.children[0].up_bytes_per_s == pytest.approx(expected)
     assert tree.children[0].children[0].up_bytes_per_s is None
     assert Lab.attach().state.rates["leaf1"] == 20e6
 
 
-def test_a_delay_at_the_spine_counts_between_leaves_only(lab_state: Path) -> None:
+@EXACTLY
+def test_a_delay_at_the_spine_counts_between_leaves_only(lab_state: Path, exactly: bool) -> None:
     with Lab.up("2leaf@100Mbit/s:2node@200Mbit/s", spine_delay_s=5e-3) as lab:
-        assert measure(lab, "ping", "h0", "h1", 50) < 2e-3
-        assert measure(lab, "ping", "h0", "h2", 50) == pytest.approx(10e-3, rel=0.15)
-        expected = 100e6 / 8 * 1448 / 1514
-        assert measure(lab, "send", "h0", "h2", 12_000_000) == pytest.approx(expected, rel=0.15)
+        across = measure(lab, "ping", "h0", "h2", 50)
+        assert across > 9.9e-3
+        if exactly:
+            assert measure(lab, "ping", "h0", "h1", 50) < 2e-3
+            assert across == pytest.approx(10e-3, rel=0.15)
+        check_rate(measure(lab, "send", "h0", "h2", 12_000_000), 100e6 / 8 * 1448 / 1514, exactly)
 
 
-def test_two_tiers_of_switches_are_two_tiers_of_links(lab_state: Path) -> None:
+@EXACTLY
+def test_two_tiers_of_switches_are_two_tiers_of_links(lab_state: Path, exactly: bool) -> None:
     with Lab.up("2tier@20Mbit/s:2leaf@50Mbit/s:1node@100Mbit/s") as lab:
         assert lab.paths()[3] == ["leaf3", "tier1"]
         for target, line in (("h1", 50e6), ("h3", 20e6)):
             expected = line / 8 * 1448 / 1514
-            assert measure(lab, "send", "h0", target, int(expected * 0.6)) == pytest.approx(expected, rel=0.15)
+            check_rate(measure(lab, "send", "h0", target, int(expected * 0.6)), expected, exactly)
 
 
 def test_two_labs_are_up_at_once_and_apart(lab: Lab) -> None:

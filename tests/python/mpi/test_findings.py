@@ -29,7 +29,7 @@ TROUBLES = {
 
 def traced(mpi: Mpi, trouble: str) -> Job:
     folder = mpi.directory / trouble
-    ran = mpi.run(4, "planted", trouble, settings={"PALMETTE_TRACE": str(folder)})
+    ran = mpi.run(4, "planted", trouble, mpi.directory / f"{trouble}.there", settings={"PALMETTE_TRACE": str(folder)})
     assert ran.status == 0, ran.text
     return read_job(folder)
 
@@ -137,7 +137,10 @@ def test_a_report_fits_the_terminal_and_its_json_says_the_same(
 def test_a_profile_says_what_a_report_needs(mpi_called: Callable[[str], Mpi], palmette: Callable[..., Any]) -> None:
     mpi = mpi_called("mpich")
     folder = mpi.directory / "profile"
-    assert mpi.run(2, "planted", "late-rank", settings={"PALMETTE_PROFILE": str(folder)}).status == 0
+    assert (
+        mpi.run(2, "planted", "late-rank", mpi.directory / "there", settings={"PALMETTE_PROFILE": str(folder)}).status
+        == 0
+    )
     with pytest.raises(RecordError, match="a profile has no single calls"):
         findings_of(read_job(folder))
     assert palmette("report", folder).status == 2
