@@ -65,7 +65,7 @@ def described(p: Prototype) -> list[str]:
     comm = next((q.name for q in p.parameters if q.type == "MPI_Comm"), None)
     if comm:
         lines.append(f"call.on({comm});")
-    peer = _first(p, ("dest", "source", "target_rank"), ("int",))
+    peer = _first(p, ("dest", "dst", "source", "src", "target_rank"), ("int",))
     tag = _first(p, ("tag", "sendtag"), ("int",))
     if COLLECTIVES.fullmatch(p.name):
         peer, tag = _first(p, ("root",), ("int",)), None
@@ -75,7 +75,8 @@ def described(p: Prototype) -> list[str]:
     if re.fullmatch(r"MPI_Sendrecv(?:_replace)?(?:_c)?", p.name):
         types = {q.name for q in p.parameters}
         count, kind = ("recvcount", "recvtype") if "recvcount" in types else ("count", "datatype")
-        lines.append(f"call.receives(peer_of(source), recvtag, {count}, {kind});")
+        source = "source" if "source" in types else "src"  # of SimGrid
+        lines.append(f"call.receives(peer_of({source}), recvtag, {count}, {kind});")
     if COLLECTIVES.fullmatch(p.name):
         lines.append("call.collective();")
     return lines
@@ -207,7 +208,7 @@ def around_requests(p: Prototype, fortran: bool) -> Around:
         good = "succeeded(ierror)" if fortran else "code == MPI_SUCCESS"
         after = ("call.returned();", f"if ({good} && request) call.made({requests}(request)[0], {persistent});")
         return Around(after=after, names=("request",))
-    if FILLS_STATUS.fullmatch(p.name) and "source" in types:
+    if FILLS_STATUS.fullmatch(p.name) and "status" in types:
         substitute = "if (status == MPI_STATUS_IGNORE && call.needs_status()) status = call.own_statuses(1);"
         flag = " && *flag" if "flag" in types else ""
         good = f"{'succeeded(ierror)' if fortran else 'code == MPI_SUCCESS'}{flag}"
