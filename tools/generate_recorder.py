@@ -25,7 +25,7 @@ from wrappers_header import finder
 
 NOT_CALLS = re.compile(
     r"MPI_(?:T_.*|Pcontrol|.*_(?:f2c|c2f|f082c|c2f08|f2f08|f082f)|.*(?:NULL|DUP|CONVERSION).*_FN.*"
-    r"|NULL_.*|DUP_FN|.*_fromint|.*_toint|.*_function)"
+    r"|Abi_.*|NULL_.*|DUP_FN|.*_fromint|.*_toint|.*_function)"
 )
 """Tools' interface, variable arguments, conversions between languages, predefined callbacks."""
 HOOKS = {
@@ -92,6 +92,10 @@ SIDES = (
 """Count, type, and the buffer that may be MPI_IN_PLACE: then the other side counts."""
 
 
+FOR_ALL = re.compile(r"MPI_I?(?:alltoall|reduce_scatter_block)(?:_init)?(?:_c)?", re.IGNORECASE)
+"""Their count is that of a block, of which each rank gets one."""
+
+
 def _payload(p: Prototype) -> list[str]:
     """Return the statements that count a call's payload: what this rank sends; of a scatter what it receives."""
     have = {q.name: q.type for q in p.parameters}
@@ -105,15 +109,18 @@ def _payload(p: Prototype) -> list[str]:
     if sides:
         count, kind, buffer = sides[0]
         line = f"call.bytes({count}, {kind});"
+        if FOR_ALL.fullmatch(p.name):
+            line = f"call.bytes_for_all({count}, {kind}, comm);"
         if buffer in have:
-            other = f"call.bytes({sides[1][0]}, {sides[1][1]});" if len(sides) > 1 else ""
+            other = line.replace(count, sides[1][0]).replace(kind, sides[1][1]) if len(sides) > 1 else ""
             line = f"if ({buffer} != MPI_IN_PLACE) {line}" + (f" else {other}" if other else "")
             line = f"{rooted}{{ {line} }}" if rooted else line
         return [line if buffer in have else rooted + line]
     for counts, kind in (("sendcounts", "sendtype"), ("recvcounts", "datatype")):
         if have.get(counts, "").startswith("const") and have.get(kind) == "MPI_Datatype" and "eighbor" not in p.name:
             in_place = "if (sendbuf != MPI_IN_PLACE) " if counts == "sendcounts" and "sendbuf" in have else ""
-            return [f"{in_place}call.bytes_of_list({counts}, {kind}, comm);"]
+            local = "true" if counts == "recvcounts" else "false"
+            return [f"{in_place}call.bytes_of_list({counts}, {kind}, comm, {local});"]
     return []
 
 
@@ -138,7 +145,8 @@ def around(p: Prototype) -> tuple[str, str]:
     if len(new) == 1 and "keyval" not in p.name and "get_parent" not in p.name:
         parent = next((q.name for q in p.parameters if q.type == "MPI_Comm"), "MPI_COMM_NULL")
         made = "will_make" if "idup" in p.name else "made"
-        return "", f"    if (code == MPI_SUCCESS && {new[0]}) {made}({parent}, *{new[0]});\n"
+        tag = ", tag" if p.name == "MPI_Comm_create_group" else ""
+        return "", f"    if (code == MPI_SUCCESS && {new[0]}) {made}({parent}, *{new[0]}{tag});\n"
     return "", ""
 
 
@@ -192,15 +200,15 @@ def around_requests(p: Prototype, fortran: bool) -> Around:
                     f"if (*outcount != MPI_UNDEFINED) for (int i = 0; i < *outcount; ++i) "
                     f"call.completed({indices}[i]{base}, at({filled_list}({status}), i));"
                 )
-        completed = ("call.returned();", f"if ({succeeded}) {what}", "call.stops_waiting();")
+        completed = ("call.returned();", f"if ({succeeded}) {what}", f"call.stops_waiting({requests}({listed}));")
         names = [listed, status, index, count if count != "1" else "", *(("flag",) if test else ())]
         names += ["outcount", indices] if found["several"] == "some" else []
         substitute = f"if ({status} == {ignored} && call.needs_status()) {status} = call.own_statuses({count});"
         return Around(tuple(before), substitute, completed, tuple(name for name in names if name))
     if STARTS.fullmatch(p.name):
-        return Around(
-            after=("call.returned();", f"call.started({count}, {requests}({listed}));"), names=(listed, "count")
-        )
+        good = "succeeded(ierror)" if fortran else "code == MPI_SUCCESS"
+        started = f"if ({good}) call.started({count}, {requests}({listed}));"
+        return Around(after=("call.returned();", started), names=(listed, "count"))
     if p.name == "MPI_Request_free":
         return Around(before=(f"if (request) call.freed({requests}(request)[0]);",), names=("request",))
     if types.get("request") == "MPI_Request*" and p.name != "MPI_Cancel":
@@ -384,10 +392,11 @@ def fortran_wrapper(p: Prototype, number: int, name: str, kinds: dict[str, str])
                 ),
                 "MPI_COMM_NULL",
             )
+            tag = ", *reinterpret_cast<const MPI_Fint*>(w2)" if p.name == "MPI_Comm_create_group" else ""
             after = (
                 f"    if (succeeded(w{len(p.parameters)})) "
                 f"{'will_make' if 'idup' in p.name else 'made'}({parent}, "
-                f"PMPI_Comm_f2c(*reinterpret_cast<const MPI_Fint*>(w{new[0]})));\n"
+                f"PMPI_Comm_f2c(*reinterpret_cast<const MPI_Fint*>(w{new[0]})){tag});\n"
             )
     return f"""\
 extern "C" __attribute__((visibility("default"))) void entry_{name}({words}) __asm__("{name}");

@@ -69,8 +69,7 @@ def findings_of(job: Job) -> Findings:
     rates = waits.efficiencies
     whole_s = rates.time_s * len(waits.ranks)
     found = [*_late(waits, places, whole_s, job), *_long(waits, places, whole_s, job)]
-    least_s = 2 * waits.clock_error_s
-    found = [one for one in found if one.share >= LEAST_SHARE and one.seconds > least_s]
+    found = [one for one in found if one.share >= LEAST_SHARE]
     found.sort(key=lambda one: -one.seconds)
     return Findings(
         len(waits.ranks), waits.calls, rates, found[:MOST], sum(row.split.waiting_s for row in waits.rows),
@@ -112,6 +111,9 @@ def _late(waits: _core.Waits, places: list[Place], whole_s: float, job: Job) -> 
             by_rank[waits.ranks[cause.process]] += cause.waiting_s
             times[waits.ranks[cause.process]] = max(times[waits.ranks[cause.process]], cause.instances)
         seconds = sum(by_rank.values())
+        # Shorter waits may be the clocks'.
+        if seconds / max(1, sum(cause.waiters for cause in causes)) <= 2 * waits.clock_error_s:
+            continue
         worst = max(by_rank, key=lambda rank: by_rank[rank])
         share = seconds / whole_s if whole_s > 0 else 0.0
         if by_rank[worst] >= MAINLY * seconds:
@@ -145,9 +147,14 @@ def _long(waits: _core.Waits, places: list[Place], whole_s: float, job: Job) -> 
         seconds = sum(split.excess_s + split.completion_s for split in splits)
         bound = sum(split.bound_s for split in splits)
         share = seconds / whole_s if whole_s > 0 else 0.0
-        text = f"{function} at {place}: {calls:,} calls take {time_text(seconds / max(1, calls))} each besides waiting"
-        text += f" and the {time_text(bound / max(1, calls))} that physics needs" if bound else ""
-        text += f", {share:.0%} of all ranks' time"
+        each = time_text(seconds / max(1, calls))
+        text = f"{function} at {place}: {calls:,} calls take {each} each"
+        if waits.judged[waits.functions.index(function)]:
+            text += " besides waiting"
+            text += f" and the {time_text(bound / max(1, calls))} that physics needs" if bound else ""
+            text += f", {share:.0%} of all ranks' time"
+        else:
+            text += f", {share:.0%} of all ranks' time; for whom they wait isn't found"
         found.append(Finding("long_call", function, place, (), seconds, share, text,
                              f"palmette top {job.folder} --calls"))  # fmt: skip
     return found

@@ -75,6 +75,8 @@ def state_of(job: Job, now_ns: int) -> State:
     members: dict[int, dict[int, Process]] = defaultdict(dict)
     for process in job.processes:
         for communicator in process.recorded.communicators[1:]:
+            if communicator.rank < 0:  # between groups: peers and roots are of the other one
+                continue
             members[communicator.id][communicator.rank] = process
     waiting: dict[tuple[int, int], list[tuple[Open, _Waits]]] = defaultdict(list)
     for one in calls:
@@ -82,12 +84,14 @@ def state_of(job: Job, now_ns: int) -> State:
         both: list[_Waits] = [one.call, *one.requests]
         for what in both:
             where = one.process.communicator(what.communicator)
-            if where is None:
+            if where is None or where.rank < 0:
                 continue
             if what.instance:
                 waiting[where.id, what.instance].append((one, what))
             elif what.function.removesuffix("_c") in RECEIVES + SENDS:
-                one.waits_for += _peer(what, members[where.id])
+                if isinstance(what, _core.OpenCall):  # a sender before a receiver
+                    one.waits_for += _rank(what.receives_from, members[where.id])
+                one.waits_for += _rank(what.peer, members[where.id])
     collectives = [_collective(inside, members) for inside in waiting.values()]
     for found in collectives:
         for one in found.inside:
@@ -98,13 +102,13 @@ def state_of(job: Job, now_ns: int) -> State:
     return State(job, sorted(calls, key=lambda one: -one.since_s), collectives)
 
 
-def _peer(what: _Waits, members: dict[int, Process]) -> list[str]:
-    if what.peer == ANY:
+def _rank(rank: int, members: dict[int, Process]) -> list[str]:
+    if rank == ANY:
         return ["any rank"]
-    if what.peer < 0:
+    if rank < 0:
         return []
-    process = members.get(what.peer)
-    return [process.name if process else f"rank {what.peer} of its communicator"]
+    process = members.get(rank)
+    return [process.name if process else f"rank {rank} of its communicator"]
 
 
 def _collective(inside: list[tuple[Open, _Waits]], members: dict[int, dict[int, Process]]) -> Collective:

@@ -57,6 +57,8 @@ void register_trace(nb::module_& m) {
 
     nb::class_<OpenCallInfo>(m, "OpenCall", "A call that has begun and not ended.")
         .def_ro("thread_id", &OpenCallInfo::thread_id)
+        .def_ro("receives_from", &OpenCallInfo::receives_from,
+                "Of MPI_Sendrecv, whose peer gets its message: rank in the communicator; -1: none, -2: any.")
         .def_ro("thread", &OpenCallInfo::thread, "Number of the thread in its process, from 1.")
         .def_ro("function", &OpenCallInfo::function)
         .def_ro("path", &OpenCallInfo::path)

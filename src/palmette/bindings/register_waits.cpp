@@ -16,6 +16,7 @@ namespace {
 struct NamedWaits {
     trace::Waits waits;
     std::vector<std::string> functions, paths;
+    std::vector<bool> judged;         ///< by function: whether its calls' waits are looked for
     std::vector<std::int32_t> ranks;  ///< by process
     std::uint64_t calls = 0, dropped = 0;
 };
@@ -33,6 +34,8 @@ NamedWaits find(const std::vector<trace::TraceFile>& files) {
         out.dropped += process.dropped;
     }
     for (const auto& row : out.waits.rows) out.calls += row.split.calls;
+    for (const trace::Kind kind : trace.kinds)
+        out.judged.push_back(kind != trace::Kind::other && kind != trace::Kind::neighbours);
     out.functions = std::move(trace.functions);
     out.paths = std::move(trace.paths);
     return out;
@@ -109,6 +112,7 @@ void register_waits(nb::module_& m) {
             [](const NamedWaits& self) { return static_cast<double>(self.waits.clock_error_ns) * 1e-9; },
             "Shorter waits mean nothing.")
         .def_ro("functions", &NamedWaits::functions)
+        .def_ro("judged", &NamedWaits::judged, "By function: whether waits of its calls are looked for.")
         .def_ro("paths", &NamedWaits::paths, "Frames from the innermost on: MODULE@BUILD-ID+OFFSET with ; between.")
         .def_ro("ranks", &NamedWaits::ranks)
         .def_ro("calls", &NamedWaits::calls)

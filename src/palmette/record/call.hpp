@@ -44,13 +44,24 @@ class Call {
         if (const MPI_Count size = size_of(type); size > 0)
             bytes_ += static_cast<std::uint64_t>(count) * static_cast<std::uint64_t>(size);
     }
+    /// The same, a block for each rank.
+    void bytes_for_all(std::int64_t count, MPI_Datatype type, MPI_Comm comm) {
+        int inter = 0;
+        int ranks = 0;
+        if (communicator_ == 0 || PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS) return;
+        if (inter)
+            PMPI_Comm_remote_size(comm, &ranks);
+        else
+            PMPI_Comm_size(comm, &ranks);
+        bytes(count * ranks, type);
+    }
     /// The same, one count for each rank. O(ranks), as the call itself.
     template <class Count>
-    void bytes_of_list(const Count* counts, MPI_Datatype type, MPI_Comm comm) {
+    void bytes_of_list(const Count* counts, MPI_Datatype type, MPI_Comm comm, bool of_local_group) {
         int inter = 0;
         int ranks = 0;
         if (counts == nullptr || communicator_ == 0 || PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS) return;
-        if (inter)
+        if (inter && !of_local_group)
             PMPI_Comm_remote_size(comm, &ranks);
         else
             PMPI_Comm_size(comm, &ranks);
@@ -116,7 +127,6 @@ class Call {
                 request == MPI_REQUEST_NULL ? nullptr : recorder_->requests().find(request, thread_->number);
             thread_->waited[i] = entry;
             if (!entry) continue;
-            entry->waited_by.store(thread_->number, std::memory_order_relaxed);
             ++requests_;
         }
     }
@@ -132,9 +142,16 @@ class Call {
         entry = nullptr;
     }
     /// The others aren't waited for any more.
-    void stops_waiting() {
-        for (std::size_t i = 0; i < thread_->waited_count; ++i)
-            if (thread_->waited[i]) thread_->waited[i]->waited_by.store(0, std::memory_order_relaxed);
+    template <class List>
+    void stops_waiting(List list) {
+        for (std::size_t i = 0; i < thread_->waited_count; ++i) {
+            trace::RequestEntry* const entry = thread_->waited[i];
+            if (!entry) continue;
+            entry->waited_by.store(0, std::memory_order_relaxed);
+            // Complete after all, in a call that returned an error: the handle will be another request's.
+            if (entry->persistent == 0 && list[static_cast<int>(i)] == MPI_REQUEST_NULL)
+                recorder_->requests().remove(entry);
+        }
         thread_->waited_count = 0;
     }
     /// Persistent requests that the call has started.
@@ -142,15 +159,15 @@ class Call {
     void started(int count, List list) {
         if (count <= 0 || !list) return;
         for (int i = 0; i < count; ++i)
-            if (trace::RequestEntry* const entry = recorder_->requests().find(list[i], thread_->number)) {
+            if (trace::RequestEntry* const entry = recorder_->requests().find(list[i], 0)) {
                 entry->plan = count == 1 ? thread_->plan : 0;
-                entry->ticks.store(end_, std::memory_order_relaxed);
+                entry->ticks.store(begin_, std::memory_order_relaxed);
             }
         thread_->plan = 0;
     }
     void freed(MPI_Request request) {
         if (request == MPI_REQUEST_NULL) return;
-        if (trace::RequestEntry* const entry = recorder_->requests().find(request, thread_->number))
+        if (trace::RequestEntry* const entry = recorder_->requests().find(request, 0))
             recorder_->requests().remove(entry);
     }
 
@@ -164,12 +181,14 @@ class Call {
         open.tag.store(tag_, std::memory_order_relaxed);
         open.instance.store(instance_, std::memory_order_relaxed);
         open.requests.store(requests_, std::memory_order_relaxed);
+        open.receives_from.store(receives_ ? received_from_ : -1, std::memory_order_relaxed);
         begin_ = now();
         open.ticks.store(begin_, std::memory_order_release);
     }
 
   private:
     static constexpr int any_source = -2;
+    static constexpr std::uint64_t clock_interval = std::uint64_t{1} << 28;  ///< ticks: about a tenth of a second
 
     void end() {
         const std::uint64_t ended = end_ != 0 ? end_ : now();
@@ -183,7 +202,12 @@ class Call {
                 true);
         add(begin_, ended, function_, communicator_, path_, plan, bytes_, peer_, tag_, instance_, false);
         thread_->entry->open.ticks.store(0, std::memory_order_release);
-        if ((thread_->recorded & 0xFFF) == 0) recorder_->update_clock();
+        // Now and then, so that a recording tells how far its process got, however it ends.
+        if ((thread_->recorded - thread_->updated_at) > 4096 || ended - thread_->updated_ticks > clock_interval) {
+            thread_->updated_at = thread_->recorded;
+            thread_->updated_ticks = ended;
+            recorder_->update_clock();
+        }
     }
     /// Of a type that the program used before, without asking the MPI, unless it has freed a type since.
     MPI_Count size_of(MPI_Datatype type) {
@@ -250,7 +274,7 @@ inline void Call::add(std::uint64_t begin, std::uint64_t end, std::uint32_t func
 
 inline void Call::follow(std::uint32_t plan) {
     if (request_ == MPI_REQUEST_NULL) return;
-    trace::RequestEntry* const entry = recorder_->requests().claim(request_, recorder_->concurrent());
+    trace::RequestEntry* const entry = recorder_->requests().claim(request_);
     if (!entry) [[unlikely]] {
         recorder_->count_unfollowed();
         return;

@@ -233,6 +233,7 @@ void Recorder::know_world() {
     PMPI_Comm_size(MPI_COMM_WORLD, &size);
     PMPI_Query_thread(&threads);
     concurrent_ = threads == MPI_THREAD_MULTIPLE;
+    requests_.set_concurrent(concurrent_);
     section_->rank.store(rank, std::memory_order_release);
     section_->size.store(size, std::memory_order_release);
     const std::lock_guard lock(mutex_);
@@ -248,15 +249,17 @@ void Recorder::synchronize(MPI_Comm comm) {
     int rank = 0;
     PMPI_Comm_rank(comm, &rank);
     pretend_clock(rank);
-    if (PMPI_Comm_split(comm, leads_node_ ? 0 : MPI_UNDEFINED, rank, &leaders_) != MPI_SUCCESS)
-        leaders_ = MPI_COMM_NULL;
-    if (leaders_ == MPI_COMM_NULL) return;
+    // The others get a communicator, too, and keep it: with ids of communicators in use on some ranks only, Intel MPI
+    // 2021.18 now and then loses a message of an inter-communicator that is made later.
+    MPI_Comm part = MPI_COMM_NULL;
+    if (PMPI_Comm_split(comm, leads_node_ ? 0 : 1, rank, &part) != MPI_SUCCESS || !leads_node_) return;
+    leaders_ = part;
     PMPI_Comm_set_errhandler(leaders_, MPI_ERRORS_RETURN);
-    keep(section_->synced_first, synchronize_clocks(leaders_, start_limit_s));
+    keep(section_->synced_first, synchronize_clocks(leaders_, 1, start_limit_s));
 }
 
 void Recorder::synchronize_again() {
-    if (leaders_ != MPI_COMM_NULL) keep(section_->synced_last, synchronize_clocks(leaders_, end_limit_s));
+    if (leaders_ != MPI_COMM_NULL) keep(section_->synced_last, synchronize_clocks(leaders_, 2, end_limit_s));
 }
 
 void Recorder::pretend_clock([[maybe_unused]] int rank) {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -37,9 +38,10 @@ struct ThreadState {
     trace::Record* ring = nullptr;
     std::uint64_t mask = 0;  ///< records in the ring, less 1
     std::uint64_t recorded = 0;
-    std::uint32_t number = 0;                        ///< of its entry, + 1
-    std::uint32_t plan = 0;                          ///< of the call that palmette serves; 0: none
-    std::unique_ptr<trace::RequestEntry*[]> waited;  ///< requests that the call may complete; null: one isn't followed
+    std::uint64_t updated_at = 0, updated_ticks = 0;  ///< when the section's last clock was
+    std::uint32_t number = 0;                         ///< of its entry, + 1
+    std::uint32_t plan = 0;                           ///< of the call that palmette serves; 0: none
+    std::unique_ptr<trace::RequestEntry*[]> waited;   ///< requests that the call may complete; null: one isn't followed
     std::size_t waited_count = 0, waited_capacity = 0;
     std::vector<MPI_Status> statuses;
     MPI_Comm last_comm = MPI_COMM_NULL;
@@ -95,7 +97,8 @@ class Recorder {
         return find_communicator(comm, thread);
     }
     /// `made` was created from `parent` by a call that has returned. Local.
-    void made_communicator(MPI_Comm parent, MPI_Comm made);
+    /// `tag_of_group`: of MPI_Comm_create_group, which only the new communicator's ranks call.
+    void made_communicator(MPI_Comm parent, MPI_Comm made, std::optional<int> tag_of_group);
     /// The same, of a duplicate that can't be used yet (MPI_Comm_idup).
     void will_make_communicator(MPI_Comm parent, MPI_Comm made);
     void freed_communicator(MPI_Comm comm);
@@ -104,7 +107,6 @@ class Recorder {
     /// Forgets what is outstanding: its completions won't be seen.
     void forget_requests() { section_->unfollowed_requests.fetch_add(requests_.clear(), std::memory_order_relaxed); }
     RequestTable& requests() { return requests_; }
-    bool concurrent() const { return concurrent_; }
     void count_unfollowed() { section_->unfollowed_requests.fetch_add(1, std::memory_order_relaxed); }
 
     /// Adds a plan of palmette's; its number, 0 where there is no place for it.

@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include "palmette/base/hash.hpp"
 #include "palmette/record/recorder.hpp"
 
@@ -42,8 +44,15 @@ std::uint16_t Recorder::add_communicator(MPI_Comm comm, std::uint64_t id) {
     }
     auto& entry = table<trace::CommunicatorEntry>(section_->communicators)[index];
     entry.id = id;
-    PMPI_Comm_rank(comm, &entry.rank);
-    PMPI_Comm_size(comm, &entry.size);
+    // Of an inter-communicator peers and roots are of the other group: nobody is named by them.
+    int inter = 0;
+    PMPI_Comm_test_inter(comm, &inter);
+    entry.rank = -1;
+    entry.size = 0;
+    if (inter == 0) {
+        PMPI_Comm_rank(comm, &entry.rank);
+        PMPI_Comm_size(comm, &entry.size);
+    }
     section_->communicators.count.store(index + 1, std::memory_order_release);
     communicators_[trace::handle_word(comm)] = {static_cast<std::uint16_t>(index), 0};
     generation_.fetch_add(1, std::memory_order_acq_rel);
@@ -71,15 +80,24 @@ std::uint16_t Recorder::find_communicator(MPI_Comm comm, ThreadState& thread) {
     return index;
 }
 
-void Recorder::made_communicator(MPI_Comm parent, MPI_Comm made) {
+void Recorder::made_communicator(MPI_Comm parent, MPI_Comm made, std::optional<int> tag_of_group) {
     const std::lock_guard lock(mutex_);
     std::uint64_t parent_id = 0;
     std::uint64_t order = 0;
     if (const auto known = communicators_.find(trace::handle_word(parent)); known != communicators_.end()) {
         parent_id = table<trace::CommunicatorEntry>(section_->communicators)[known->second.index].id;
-        order = ++known->second.children;
+        // Only some ranks of the parent make a group's communicator: it has no place in the order of the others.
+        if (!tag_of_group) order = ++known->second.children;
     }
-    if (made != MPI_COMM_NULL) add_communicator(made, hashed(parent_id, order, leader(made)));
+    if (made == MPI_COMM_NULL) return;
+    if (tag_of_group) {
+        int size = 0;
+        PMPI_Comm_size(made, &size);
+        order = hashed(5, static_cast<std::uint64_t>(*tag_of_group), static_cast<std::uint64_t>(size));
+    }
+    // Without a world nothing tells alike on all ranks which communicator it is: it is this process's alone.
+    if (!has_world_) parent_id = hashed(6, static_cast<std::uint64_t>(getpid()), section_->communicators.count.load());
+    add_communicator(made, hashed(parent_id, order, leader(made)));
 }
 
 void Recorder::will_make_communicator(MPI_Comm parent, MPI_Comm made) {

@@ -2,7 +2,7 @@
 
 namespace palmette::record {
 
-trace::RequestEntry* RequestTable::claim(MPI_Request request, bool concurrent) {
+trace::RequestEntry* RequestTable::claim(MPI_Request request) {
     const std::uint32_t first = set_of(key(request));
     for (std::uint32_t distance = 0; distance < farthest; ++distance) {
         const std::uint32_t at = (first + distance) % sets * ways;
@@ -10,7 +10,7 @@ trace::RequestEntry* RequestTable::claim(MPI_Request request, bool concurrent) {
             trace::Shared<std::uint64_t>& handle = handles_[at + way];
             std::uint64_t none = 0;
             if (handle.load(std::memory_order_relaxed) != none) continue;
-            if (!concurrent)
+            if (!concurrent_)
                 handle.store(claimed, std::memory_order_relaxed);
             else if (!handle.compare_exchange_strong(none, claimed, std::memory_order_acq_rel))
                 continue;
@@ -32,8 +32,8 @@ std::uint64_t RequestTable::clear() {
     for (std::uint32_t i = 0; i < capacity; ++i) {
         const std::uint64_t handle = handles_[i].load(std::memory_order_acquire);
         if (handle == 0 || handle == claimed) continue;
-        handles_[i].store(0, std::memory_order_release);
-        ++count;
+        if (entries_[i].ticks.exchange(0, std::memory_order_relaxed) != 0) ++count;
+        if (entries_[i].persistent == 0) handles_[i].store(0, std::memory_order_release);
     }
     return count;
 }

@@ -24,11 +24,12 @@ class RequestTable {
     }
 
     /// A place for a request, to be filled and then published under its handle; null: there is none.
-    trace::RequestEntry* claim(MPI_Request request, bool concurrent);
+    trace::RequestEntry* claim(MPI_Request request);
     void publish(trace::RequestEntry* entry, MPI_Request request) {
         handle_of(entry).store(key(request), std::memory_order_release);
     }
-    /// One that thread `waiter` isn't waiting for yet; null: it isn't followed.
+    /// One that no thread waits for, and that thread `waiter` waits for from here on (0: none does); null: it isn't
+    /// followed.
     trace::RequestEntry* find(MPI_Request request, std::uint32_t waiter) const {
         const std::uint64_t wanted = key(request);
         const std::uint32_t first = set_of(wanted);
@@ -36,15 +37,23 @@ class RequestTable {
         for (std::uint32_t distance = 0; distance <= reach; ++distance) {
             const std::uint32_t at = (first + distance) % sets * ways;
             for (std::uint32_t way = 0; way < ways; ++way)
-                if (handles_[at + way].load(std::memory_order_acquire) == wanted &&
-                    entries_[at + way].waited_by.load(std::memory_order_relaxed) != waiter)
+                if (handles_[at + way].load(std::memory_order_acquire) == wanted) {
+                    std::uint32_t nobody = 0;
+                    trace::Shared<std::uint32_t>& by = entries_[at + way].waited_by;
+                    if (by.load(std::memory_order_relaxed) != 0) continue;
+                    if (!concurrent_)
+                        by.store(waiter, std::memory_order_relaxed);
+                    else if (!by.compare_exchange_strong(nobody, waiter, std::memory_order_acq_rel))
+                        continue;
                     return entries_ + at + way;
+                }
         }
         return nullptr;
     }
     void remove(trace::RequestEntry* entry) { handle_of(entry).store(0, std::memory_order_release); }
-    /// How many there were.
+    /// Forgets what is outstanding; persistent requests are inactive from then on. How many there were.
     std::uint64_t clear();
+    void set_concurrent(bool concurrent) { concurrent_ = concurrent; }
 
   private:
     static constexpr std::uint32_t farthest = 32;
@@ -58,6 +67,7 @@ class RequestTable {
     trace::Shared<std::uint64_t>* handles_ = nullptr;
     trace::RequestEntry* entries_ = nullptr;
     trace::Shared<std::uint64_t>* used_ = nullptr;
+    bool concurrent_ = true;
     std::atomic<std::uint32_t> reach_{0};  ///< how many sets from its own a handle may be
 };
 

@@ -3,32 +3,40 @@
 #include <sched.h>
 
 #include <array>
+#include <cstring>
 
 #include "palmette/record/clock.hpp"
 
 namespace palmette::record {
 namespace {
 
-constexpr int tag = 1;
 constexpr int rounds = 20;
-/// Time at the upper node, its offset and error; an error of -1: it doesn't know them.
-using Reply = std::array<long long, 3>;
+/// The ping's number, time at the upper node, its offset and error; an error of -1: it doesn't know them.
+using Reply = std::array<long long, 4>;
+constexpr int reply_words = static_cast<int>(Reply().size());
 
 class Bounded {
   public:
-    Bounded(MPI_Comm comm, double limit_s)
-        : comm_(comm), end_ns_(nanoseconds(CLOCK_MONOTONIC) + static_cast<std::int64_t>(limit_s * 1e9)) {}
+    /// `tag`: another one each time, so that messages of a comparison that was given up belong to no later one.
+    Bounded(MPI_Comm comm, int tag, double limit_s)
+        : comm_(comm), tag_(tag), end_ns_(nanoseconds(CLOCK_MONOTONIC) + static_cast<std::int64_t>(limit_s * 1e9)) {}
 
     bool send(const void* data, int count, int to) {
         MPI_Request request = MPI_REQUEST_NULL;
-        if (PMPI_Isend(data, count, MPI_LONG_LONG, to, tag, comm_, &request) != MPI_SUCCESS) return false;
-        if (complete(request)) return true;
-        PMPI_Request_free(&request);
+        auto* const kept = new Reply{};
+        std::memcpy(kept->data(), data, static_cast<std::size_t>(count) * sizeof(long long));
+        if (PMPI_Isend(kept->data(), count, MPI_LONG_LONG, to, tag_, comm_, &request) == MPI_SUCCESS &&
+            complete(request)) {
+            delete kept;
+            return true;
+        }
+        // What it sends from stays for the MPI.
+        if (request != MPI_REQUEST_NULL) PMPI_Request_free(&request);
         return false;
     }
     bool receive(void* data, int count, int from) {
         MPI_Request request = MPI_REQUEST_NULL;
-        if (PMPI_Irecv(data, count, MPI_LONG_LONG, from, tag, comm_, &request) != MPI_SUCCESS) return false;
+        if (PMPI_Irecv(data, count, MPI_LONG_LONG, from, tag_, comm_, &request) != MPI_SUCCESS) return false;
         if (complete(request)) return true;
         // A receive can be cancelled locally; it may have matched meanwhile.
         MPI_Status status;
@@ -51,6 +59,7 @@ class Bounded {
     }
 
     MPI_Comm comm_;
+    int tag_;
     std::int64_t end_ns_;
 };
 
@@ -61,11 +70,11 @@ std::optional<ClockOffset> ask(Bounded& messages, int upper) {
         Reply reply{};
         const long long ping = i;
         const std::int64_t sent = real_now_ns();
-        if (!messages.send(&ping, 1, upper) || !messages.receive(reply.data(), 3, upper)) return std::nullopt;
+        if (!messages.send(&ping, 1, upper) || !messages.receive(reply.data(), reply_words, upper)) return std::nullopt;
         const std::int64_t received = real_now_ns();
-        if (reply[2] < 0 || received - sent >= quickest) continue;
+        if (reply[0] != i || reply[3] < 0 || received - sent >= quickest) continue;
         quickest = received - sent;
-        best = ClockOffset{reply[0] - (sent + quickest / 2) + reply[1], reply[2] + (quickest + 1) / 2};
+        best = ClockOffset{reply[1] - (sent + quickest / 2) + reply[2], reply[3] + (quickest + 1) / 2};
     }
     return best;
 }
@@ -74,19 +83,19 @@ void answer(Bounded& messages, int lower, const std::optional<ClockOffset>& own)
     for (int i = 0; i < rounds; ++i) {
         long long ping = 0;
         if (!messages.receive(&ping, 1, lower)) return;
-        const Reply reply{real_now_ns(), own ? own->offset_ns : 0, own ? own->error_ns : -1};
-        if (!messages.send(reply.data(), 3, lower)) return;
+        const Reply reply{ping, real_now_ns(), own ? own->offset_ns : 0, own ? own->error_ns : -1};
+        if (!messages.send(reply.data(), reply_words, lower)) return;
     }
 }
 
 }  // namespace
 
-std::optional<ClockOffset> synchronize_clocks(MPI_Comm leaders, double limit_s) {
+std::optional<ClockOffset> synchronize_clocks(MPI_Comm leaders, int tag, double limit_s) {
     int rank = 0;
     int size = 1;
     if (PMPI_Comm_rank(leaders, &rank) != MPI_SUCCESS || PMPI_Comm_size(leaders, &size) != MPI_SUCCESS)
         return std::nullopt;
-    Bounded messages(leaders, limit_s);
+    Bounded messages(leaders, tag, limit_s);
     std::optional<ClockOffset> own = ClockOffset{};
     if (rank != 0) own = ask(messages, rank & (rank - 1));
     // The farther ones first: they have others below them.

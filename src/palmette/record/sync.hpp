@@ -14,9 +14,10 @@ struct ClockOffset {
     std::int64_t offset_ns = 0, error_ns = 0;
 };
 
-/// Collective over the leaders' communicator, but returns after `limit_s` at the latest; nothing where the leader above
-/// in the tree hasn't come by then, or doesn't know its own. The offset comes from the quickest of 20 ping-pongs, its
-/// error is half of that round trip, added up along the tree. Cost: O(log nodes) of these.
-std::optional<ClockOffset> synchronize_clocks(MPI_Comm leaders, double limit_s);
+/// Collective over the leaders' communicator, with a `tag` for each time, but returns after `limit_s` at the latest;
+/// nothing where the leader above in the tree hasn't come by then, or doesn't know its own. The offset comes from the
+/// quickest of 20 ping-pongs, its error is half of that round trip, added up along the tree. Cost: O(log nodes) of
+/// these.
+std::optional<ClockOffset> synchronize_clocks(MPI_Comm leaders, int tag, double limit_s);
 
 }  // namespace palmette::record

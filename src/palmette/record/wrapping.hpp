@@ -41,8 +41,9 @@ inline void session_begun() {
 inline void session_ended() {
     if (Recorder* const current = recorder.load(std::memory_order_acquire)) current->session(-1);
 }
-inline void made(MPI_Comm parent, MPI_Comm comm) {
-    if (Recorder* const current = recorder.load(std::memory_order_acquire)) current->made_communicator(parent, comm);
+inline void made(MPI_Comm parent, MPI_Comm comm, std::optional<int> tag_of_group = std::nullopt) {
+    if (Recorder* const current = recorder.load(std::memory_order_acquire))
+        current->made_communicator(parent, comm, tag_of_group);
 }
 inline void forget_types() { freed_types.fetch_add(1, std::memory_order_acq_rel); }
 inline void will_make(MPI_Comm parent, MPI_Comm comm) {

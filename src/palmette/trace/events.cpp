@@ -190,12 +190,12 @@ class Reader {
                 out_.communicators.back().size = one.size;
             }
             communicators.push_back(index);
-            if (index == 0 || one.rank < 0 || one.rank >= one.size || one.size > most_ranks) continue;
+            // Alone there is nobody to wait for.
+            if (index == 0 || one.size < 2 || one.rank < 0 || one.rank >= one.size || one.size > most_ranks) continue;
             auto& members = out_.communicators[index].process_of;
             if (members.size() <= static_cast<std::size_t>(one.rank))
                 members.resize(static_cast<std::size_t>(one.rank) + 1, -1);
             members[static_cast<std::size_t>(one.rank)] = number;
-            if (process.rank_in.size() <= index) process.rank_in.resize(index + 1, -1);
             process.rank_in[index] = one.rank;
         }
         std::vector<std::uint32_t> plans{0};

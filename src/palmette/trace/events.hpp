@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -68,6 +70,12 @@ struct TracedThread {
     std::vector<Event> events;
     std::shared_ptr<const EventReader> reader;  ///< of those that lie in a file; behind `events`
 
+    /// Of the oldest event; the least number where there is none.
+    std::int64_t first_begin_ns() const {
+        if (!events.empty()) return events.front().begin_ns;
+        if (reader && reader->size() > 0) return reader->at(0).begin_ns;
+        return std::numeric_limits<std::int64_t>::min();
+    }
     template <class Use>
     void for_each(Use use) const {
         for (const Event& event : events) use(event);
@@ -82,7 +90,7 @@ struct TracedProcess {
     std::uint64_t dropped = 0;              ///< calls of which only sums remain
     std::int64_t clock_error_ns = 0;
     std::string host;
-    std::vector<std::int32_t> rank_in;  ///< by communicator: this process's rank; -1: it isn't in it
+    std::map<std::uint32_t, std::int32_t> rank_in;  ///< by communicator: this process's rank
     std::vector<TracedThread> threads;
 };
 

@@ -157,9 +157,9 @@ struct OpenCall {
     Shared<std::uint64_t> bytes;
     Shared<std::int32_t> peer;  ///< rank in the communicator; -1: none, -2: any
     Shared<std::int32_t> tag;
-    Shared<std::uint64_t> instance;  ///< of a collective: how many came before it on the communicator
-    Shared<std::uint32_t> requests;  ///< that it waits for: those whose `waited_by` is this thread's number, + 1
-    std::uint32_t unused;
+    Shared<std::uint64_t> instance;      ///< of a collective: how many came before it on the communicator
+    Shared<std::uint32_t> requests;      ///< that it waits for: those whose `waited_by` is this thread's number, + 1
+    Shared<std::int32_t> receives_from;  ///< of MPI_Sendrecv, whose peer gets its message; -1: none, -2: any
 };
 
 /// A request that was started and isn't complete, or a persistent one that isn't freed.

@@ -46,6 +46,7 @@ struct OpenCallInfo {
     std::int32_t peer = -1, tag = 0;  ///< peer: rank in the communicator; -1: none, -2: any
     std::uint64_t instance = 0;       ///< of a collective, counted from 1 on its communicator; else 0
     std::uint32_t thread = 0;         ///< number of the thread in its process, from 1
+    std::int32_t receives_from = -1;  ///< of MPI_Sendrecv: rank in the communicator; -1: none, -2: any
 };
 
 /// A request that was started and isn't complete.

@@ -281,7 +281,9 @@ class SectionReader {
             call.peer = thread.open.peer.load(std::memory_order_relaxed);
             call.tag = thread.open.tag.load(std::memory_order_relaxed);
             call.instance = thread.open.instance.load(std::memory_order_relaxed);
+            call.receives_from = thread.open.receives_from.load(std::memory_order_relaxed);
             call.begin_real_ns = real_ns(out, ticks);
+            out.last_real_ns = std::max(out.last_real_ns, call.begin_real_ns);
             // It may have ended meanwhile, and another one begun.
             if (thread.open.ticks.load(std::memory_order_acquire) == ticks) out.open.push_back(std::move(call));
         }
@@ -353,6 +355,7 @@ void for_each_section(const Mapping& file, const std::string& path, Use use) {
     if (header.magic != file_magic) fail(path, ": this is no recording of `palmette run --profile` or `--trace`");
     if (header.version != format_version)
         fail(path, ": version ", header.version, " of the format; this palmette reads version ", format_version);
+    if (header.header_bytes % page_bytes != 0) fail(path, ": its sections lie at no page; the file is damaged");
     const std::uint64_t end = std::min(header.end.load(std::memory_order_acquire), file.bytes());
     for (std::uint64_t at = header.header_bytes; at + sizeof(SectionHeader) <= end;) {
         const auto& section = *reinterpret_cast<const SectionHeader*>(file.at(at));

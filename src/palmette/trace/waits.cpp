@@ -53,15 +53,26 @@ class Analysis {
     explicit Analysis(const Trace& trace) : trace_(trace), program_(trace.processes.size()) {
         for (const std::string& name : trace.functions)
             traits_.push_back({name.starts_with("MPI_I") || name.find("_init") != std::string::npos,
-                               name.starts_with("MPI_Sendrecv"), name == "MPI_Finalize"});
-        for (std::size_t p = 0; p < trace.processes.size(); ++p)
-            program_[p] = {trace.processes[p].begin_ns, trace.processes[p].end_ns};
+                               name.starts_with("MPI_Sendrecv"), name == "MPI_Finalize",
+                               name.find("_init") != std::string::npos});
+        for (std::size_t p = 0; p < trace.processes.size(); ++p) {
+            const TracedProcess& process = trace.processes[p];
+            program_[p] = {process.begin_ns, process.end_ns};
+            if (process.dropped == 0) continue;
+            any_dropped_ = true;
+            std::int64_t oldest = std::numeric_limits<std::int64_t>::max();
+            for (const TracedThread& thread : process.threads)
+                if (const std::int64_t begin = thread.first_begin_ns(); begin != none) oldest = std::min(oldest, begin);
+            if (oldest != std::numeric_limits<std::int64_t>::max()) window_ns_ = std::max(window_ns_, oldest);
+        }
     }
 
     Waits run() {
         for (std::size_t p = 0; p < trace_.processes.size(); ++p)
             for (const TracedThread& thread : trace_.processes[p].threads)
                 thread.for_each([&](const Event& event) { gather(event, static_cast<std::int32_t>(p)); });
+        epochs_.clear();
+        for (auto& [begin_ns, end_ns] : program_) begin_ns = std::max(begin_ns, window_ns_);
         for (auto& [channel, sends] : sends_) by_begin(sends);
         for (auto& [channel, receives] : receives_) by_begin(receives);
         for (const auto& [key, instance] : instances_)
@@ -90,7 +101,15 @@ class Analysis {
     bool is_nonblocking(const Event& event) const { return traits_[event.function].nonblocking; }
     std::int32_t rank_in(std::int32_t process, std::uint32_t communicator) const {
         const auto& ranks = trace_.processes[static_cast<std::size_t>(process)].rank_in;
-        return communicator < ranks.size() ? ranks[communicator] : -1;
+        const auto found = ranks.find(communicator);
+        return found == ranks.end() ? -1 : found->second;
+    }
+
+    /// Starts of a persistent collective share its number; the n-th on one rank belongs to the n-th on the others.
+    InstanceKey key_of(const Event& event, std::int32_t process) {
+        std::uint64_t epoch = 0;
+        if (traits_[event.function].persistent) epoch = ++epochs_[{event.communicator, event.instance, process}];
+        return {event.communicator, event.instance | epoch << 32U};
     }
 
     void gather(const Event& event, std::int32_t process) {
@@ -102,7 +121,7 @@ class Analysis {
                 begin_ns = event.end_ns;
         }
         if (is_collective_event(event)) {
-            Instance& instance = instances_[{event.communicator, event.instance}];
+            Instance& instance = instances_[key_of(event, process)];
             ++instance.came;
             if (event.begin_ns > instance.last_begin) {
                 instance.second_begin = instance.last_begin;
@@ -162,13 +181,14 @@ class Analysis {
             // Testing doesn't wait.
             if (kind(event) == Kind::test) worst.seconds = 0;
             requests.clear();
-            add(event, process, worst);
+            if (event.begin_ns >= window_ns_) add(event, process, worst);
         });
     }
 
     /// How long `call` waited for others to come to `collective`, which is that call or a request that it completed.
     Wait of_collective(const Event& collective, const Event& call, std::int32_t process) {
-        const auto found = instances_.find({collective.communicator, collective.instance});
+        if (any_dropped_ && traits_[collective.function].persistent) return {};  // which start it was isn't known
+        const auto found = instances_.find(key_of(collective, process));
         if (found == instances_.end()) return {};
         const Instance& instance = found->second;
         Wait wait{0, instance.last, 0, &instance};
@@ -215,7 +235,8 @@ class Analysis {
     Wait of_message(const Event& message, const Event& call, std::int32_t process) {
         Wait wait;
         if (const Channel* const channel = channel_of(message, process, Kind::receive)) {
-            const Message* const send = counterpart(receives_[*channel], sends_[*channel], message.begin_ns);
+            const Message* const send =
+                counterpart(receives_[*channel], sends_[*channel], message.begin_ns, from_end(*channel));
             if (!send) {
                 ++out_.unmatched_messages;
                 return wait;
@@ -227,7 +248,8 @@ class Analysis {
             wait.process = std::get<1>(*channel);
         } else if (const Channel* const sent = channel_of(message, process, Kind::send)) {
             // A send waits for its receive only where the message goes by rendezvous: then it ends after that began.
-            const Message* const receive = counterpart(sends_[*sent], receives_[*sent], message.begin_ns);
+            const Message* const receive =
+                counterpart(sends_[*sent], receives_[*sent], message.begin_ns, from_end(*sent));
             if (!receive || call.end_ns <= receive->begin_ns) return wait;
             wait.seconds = static_cast<double>(std::max<std::int64_t>(0, receive->begin_ns - call.begin_ns)) * ns;
             wait.process = std::get<2>(*sent);
@@ -235,15 +257,23 @@ class Analysis {
         return wait;
     }
 
+    /// Whether a ring of one of the two dropped the first messages.
+    bool from_end(const Channel& channel) const {
+        return trace_.processes[static_cast<std::size_t>(std::get<1>(channel))].dropped > 0 ||
+               trace_.processes[static_cast<std::size_t>(std::get<2>(channel))].dropped > 0;
+    }
+
     /// The message of the other end that belongs to that of `own` which began then. Both ends have them in the same
     /// order; where a ring dropped the first ones, the last belong together.
     static const Message* counterpart(const std::vector<Message>& own, const std::vector<Message>& other,
-                                      std::int64_t begin_ns) {
+                                      std::int64_t begin_ns, bool from_end) {
         const auto found = std::lower_bound(own.begin(), own.end(), begin_ns,
                                             [](const Message& a, std::int64_t value) { return a.begin_ns < value; });
         if (found == own.end()) return nullptr;
-        const std::size_t from_end = static_cast<std::size_t>(own.end() - found);
-        return from_end <= other.size() ? &other[other.size() - from_end] : nullptr;
+        const auto at = static_cast<std::size_t>(found - own.begin());
+        if (!from_end) return at < other.size() ? &other[at] : nullptr;
+        const std::size_t behind = own.size() - at;
+        return behind <= other.size() ? &other[other.size() - behind] : nullptr;
     }
 
     void add(const Event& event, std::int32_t process, const Wait& wait) {
@@ -321,12 +351,15 @@ class Analysis {
     }
 
     struct Traits {
-        bool nonblocking, sends_and_receives, ends;
+        bool nonblocking, sends_and_receives, ends, persistent;
     };
 
     const Trace& trace_;
     Waits out_;
     std::vector<Traits> traits_;  ///< by function
+    bool any_dropped_ = false;
+    std::int64_t window_ns_ = none;  ///< from here on no ring has dropped calls: what began before isn't judged
+    std::map<std::tuple<std::uint32_t, std::uint64_t, std::int32_t>, std::uint64_t> epochs_;
     /// By process: from the end of MPI_Init to the begin of MPI_Finalize. Starting and ending a job is nobody's
     /// inefficiency.
     std::vector<std::pair<std::int64_t, std::int64_t>> program_;

@@ -23,7 +23,7 @@ class Planted {
         for (int r = 0; r < ranks; ++r) {
             TracedProcess process;
             process.rank = r;
-            process.rank_in = {-1, r};
+            process.rank_in = {{1, r}};
             process.end_ns = 1'000'000;
             process.threads.resize(1);
             trace_.processes.push_back(process);
@@ -55,6 +55,12 @@ class Planted {
     }
 
     Trace& trace() { return trace_; }
+    std::uint64_t calls_of(int rank, const std::string& function) {
+        std::uint64_t calls = 0;
+        for (const Row& row : find_waits(trace_).rows)
+            if (row.process == rank && trace_.functions[row.function] == function) calls += row.split.calls;
+        return calls;
+    }
     /// Waiting and completion of a rank in all calls of a function, in microseconds.
     std::pair<double, double> of(int rank, const std::string& function) {
         const Waits waits = find_waits(trace_);
@@ -221,14 +227,33 @@ TEST(Waits, rate_the_job_as_pop_does) {
 
 TEST(Waits, of_what_a_ring_dropped_are_matched_from_the_end) {
     Planted job(2);
+    job.trace().processes[0].dropped = 1;
+    job.call(0, "MPI_Comm_size", 5, 6);
     job.message(0, "MPI_Send", 1, 50, 51);  // the second of two
+    job.call(1, "MPI_Wait", 1, 2);          // before the time that all rings hold
     job.message(1, "MPI_Recv", 0, 10, 12);
     job.message(1, "MPI_Recv", 0, 40, 55);
     EXPECT_EQ(job.of(1, "MPI_Recv").first, 10);
     EXPECT_EQ(find_waits(job.trace()).unmatched_messages, 1U);
+    EXPECT_EQ(job.calls_of(1, "MPI_Wait"), 0U);
+    EXPECT_DOUBLE_EQ(find_waits(job.trace()).efficiencies.time_s, 995e-6);
     Planted collective(2);
     collective.collective(0, "MPI_Barrier", 7, 10, 60);
     EXPECT_EQ(find_waits(collective.trace()).incomplete_collectives, 1U);
+}
+
+TEST(Waits, of_a_persistent_collective_are_those_of_its_start) {
+    Planted job(2);
+    for (int start = 0; start < 3; ++start)
+        for (int rank = 0; rank < 2; ++rank) {
+            const double at = 100.0 * start;
+            Event& request = job.call(rank, "MPI_Barrier_init", at + (rank == 1 ? 50 : 0), at + 60, true);
+            request.instance = 1;  // all starts share that of their init
+            job.call(rank, "MPI_Wait", at + (rank == 1 ? 51 : 10), at + 60);
+        }
+    EXPECT_EQ(job.of(0, "MPI_Wait").first, 3 * 40);
+    EXPECT_EQ(job.of(1, "MPI_Wait").first, 0);
+    EXPECT_EQ(find_waits(job.trace()).incomplete_collectives, 0U);
 }
 
 TEST(Waits, conserve_time_whatever_happened) {
