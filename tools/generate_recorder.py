@@ -21,13 +21,18 @@ from pathlib import Path
 from counted_messages import counted, read_kinds
 from generate_fortran import can_be_called, fortran_names
 from mpi_prototypes import Prototype, declared_functions, preprocessed_mpi_h
-from wrappers_header import finder
+from wrappers_header import finder, forwarded
 
 NOT_CALLS = re.compile(
     r"MPI_(?:T_.*|Pcontrol|.*_(?:f2c|c2f|f082c|c2f08|f2f08|f082f)|.*(?:NULL|DUP|CONVERSION).*_FN.*"
-    r"|Abi_.*|NULL_.*|DUP_FN|.*_fromint|.*_toint|.*_function)"
+    r"|(?:Status_[gs]et_(?:error|source|tag)|Remove_error_.*|.*_buffer|Buffer_i?flush|Get_hw_.*|Type_get_value_index)(?:_c)?"
+    r"|(?:Type|Pack|Unpack|Buffer|Win_shared|Status|Register|Op)_.*_c|(?:Pack|Unpack|Get_count|Get_elements)_c"
+    r"|File_get_type_extent_c|Address|Errhandler_(?:create|get|set)|Type_(?:extent|hindexed|hvector|lb|struct|ub)"
+    r"|Abi_.*|Get_version|Get_library_version|NULL_.*|DUP_FN|.*_fromint|.*_toint|.*_function)"
 )
-"""Tools' interface, variable arguments, conversions between languages, predefined callbacks."""
+"""Tools' interface, variable arguments, conversions between languages, predefined callbacks; what programs look up to
+find out which MPI is loaded, before there is one; local functions that not every MPI has, of which a program that looks
+them up must not find ours."""
 HOOKS = {
     "MPI_Init": "start",
     "MPI_Init_thread": "start",
@@ -260,7 +265,6 @@ inline constinit interpose::Next<int (*)({p.declared})> {p.name}{{&find_{p.name}
         next_one = f"inline constinit interpose::Next<int (*)({p.declared})> {p.name}{{&::{p.name}}};\n}}  // next\n"
         symbol = f"palmette_recorded_{p.name}"
     words = ", ".join(f"Word w{i}" for i in range(len(p.parameters)))
-    passed = ", ".join(f"w{i}" for i in range(len(p.parameters)))
     typed = "".join(
         f"    [[maybe_unused]] {'' if 'Status' in q.type else 'const '}auto {q.name} = argument<{q.type}>(w{i});\n"
         for i, q in enumerate(p.parameters)
@@ -283,7 +287,7 @@ int entry_{p.name}({words}) {{
     using matrix::Counters;
     if (!mpi::is_ours(__builtin_return_address(0))) [[unlikely]] {{
         static constinit interpose::PassOn pass_on{{"{p.name}"}};
-        return pass_on({passed});
+        return {forwarded(p)};
     }}
 {typed}{count_before}{before}    int code = MPI_SUCCESS;
     {{

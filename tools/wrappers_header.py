@@ -43,21 +43,25 @@ def finder(p: Prototype) -> str:
     return f"int next::find_{p.name}({p.declared}) {{\n    return {p.name}.find_and_call({find});\n}}\n"
 
 
+def forwarded(p: Prototype) -> str:
+    """Return the expression that passes a call on where the process's MPI has another ABI, by `pass_on`, w0, w1, ..."""
+    passed = ", ".join(f"w{i}" for i in range(len(p.parameters)))
+    if not p.name.endswith("_c") or "eighbor" in p.name:
+        return f"pass_on({passed})"
+    types = [q.type for q in p.parameters]
+    counts = sum(1 << i for i, kind in enumerate(types) if kind == "MPI_Count")
+    lists = sum(1 << i for i, kind in enumerate(types) if kind in ("const MPI_Count*", "const MPI_Aint*"))
+    comm = next((i for i, kind in enumerate(types) if kind == "MPI_Comm"), 0)
+    return f'pass_on.with_large_counts<{counts}U, {lists}U, {comm}>("{p.name[:-2]}", {passed})'
+
+
 def entry_point(p: Prototype, layer: str, first: str = "") -> str:
     """Return the exported MPI_X, which calls `on_MPI_X` where the process's MPI has this library's ABI.
 
     `first` are statements before that. The symbol gets its name by a label, since mpi.h declares MPI_X with types.
     """
     words = ", ".join(f"Word w{i}" for i in range(len(p.parameters)))
-    passed = ", ".join(f"w{i}" for i in range(len(p.parameters)))
     typed = "".join(f"    const auto {q.name} = argument<{q.type}>(w{i});\n" for i, q in enumerate(p.parameters))
-    pass_on = f"pass_on({passed})"
-    if p.name.endswith("_c") and "eighbor" not in p.name:
-        types = [q.type for q in p.parameters]
-        counts = sum(1 << i for i, kind in enumerate(types) if kind == "MPI_Count")
-        lists = sum(1 << i for i, kind in enumerate(types) if kind in ("const MPI_Count*", "const MPI_Aint*"))
-        comm = next((i for i, kind in enumerate(types) if kind == "MPI_Comm"), 0)
-        pass_on = f'pass_on.with_large_counts<{counts}U, {lists}U, {comm}>("{p.name[:-2]}", {passed})'
     return f"""\
 extern "C" __attribute__((visibility("default"))) int entry_{p.name}({words}) __asm__("{p.name}");
 int entry_{p.name}({words}) {{
@@ -66,7 +70,7 @@ int entry_{p.name}({words}) {{
     using interpose::argument;
 {typed}{first}    if (!mpi::is_ours(__builtin_return_address(0))) [[unlikely]] {{
         static constinit interpose::PassOn pass_on{{"{p.name}"}};
-        return {pass_on};
+        return {forwarded(p)};
     }}
     return on_{p.name}({p.arguments});
 }}

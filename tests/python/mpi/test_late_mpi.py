@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from palmette.mpi.abi import SONAMES, Abi
+from palmette.record.reading import read_job
 
 from .conftest import PRELOADS, Mpi, Ran, _run
 from .test_fortran import environment as debian_environment
@@ -170,3 +171,15 @@ def test_the_matrix_of_mpi4py_is_written(own_abi: Mpi, tmp_path: Path) -> None:
         line for line in (tmp_path / "matrix.txt").read_text(encoding="utf-8").splitlines() if line.startswith("sent")
     ]
     assert len(sent) == 2
+
+
+def test_mpi4py_is_recorded(own_abi: Mpi, tmp_path: Path) -> None:
+    pytest.importorskip("mpi4py")
+    code = "from mpi4py import MPI; c=MPI.COMM_WORLD; c.Barrier(); c.Barrier()"
+    folder = tmp_path / "recording"
+    ran = own_abi.run(2, Path(sys.executable), "-c", code, settings={"PALMETTE_PROFILE": str(folder)})
+    assert ran.status == 0, ran.text
+    ranks = [process.recorded for process in read_job(folder).processes if process.recorded.rank >= 0]
+    assert len(ranks) == 2
+    for recorded in ranks:
+        assert sum(row.calls for row in recorded.aggregates if row.function == "MPI_Barrier") == 2
