@@ -53,8 +53,8 @@ def test_settings_that_differ_between_ranks_are_named_once(mpi: Mpi, setting: st
     assert bool(ran.report["calls"]) == served
 
 
-# Not in make test: where other ranks' ends overlap with the abort, one run in some fifty leaves a report that doesn't say
-# so, whose cause isn't known yet.
+# Not in make test: with several jobs at a time one run in some fifty leaves a report that doesn't say so, whose cause
+# isn't known yet.
 @pytest.mark.long
 @pytest.mark.parametrize("rank", [0, 2])
 def test_an_aborted_job_leaves_its_report_up_to_there(mpi: Mpi, rank: int) -> None:
