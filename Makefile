@@ -68,7 +68,8 @@ test-long: tested
 	@tools/setup_debian.sh scalapack-mpi-test
 	@tools/build.sh asan-ubsan $(JOBS) palmette_test_execute palmette_test_node
 	@for part in execute node; do build/asan-ubsan/tests/palmette_test_$$part --gtest_brief=1 || exit 1; done
-	@PALMETTE_TEST_EVERY_SHAPE=1 build/release/tests/palmette_test_collectives --gtest_brief=1 --gtest_filter='*Jobs*:*EveryAlgorithm*'
+	@PALMETTE_TEST_EVERY_SHAPE=1 build/release/tests/palmette_test_collectives --gtest_brief=1 \
+	  --gtest_filter='*Jobs*:*EveryAlgorithm*'
 	@$(BIN)/python tools/run_tests.py long
 
 lint: build

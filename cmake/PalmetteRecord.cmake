@@ -1,5 +1,5 @@
-# libpalmette_record_<abi>.so: records every MPI call, for `palmette run --profile` and `--trace`, and counts messages for
-# `--matrix`. A library of its own, so that only those who record pay for it.
+# libpalmette_record_<abi>.so: records every MPI call, for `palmette run --profile` and `--trace`, and counts messages
+# for `--matrix`. A library of its own, so that only those who record pay for it.
 file(GLOB _record_sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/record/*.cpp")
 file(GLOB _matrix_sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/matrix/*.cpp")
 
@@ -14,7 +14,8 @@ function(_palmette_record_generated abi include_dir definitions outputs)
   set(_list "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/matrix/functions.txt")
   add_custom_command(
     OUTPUT "${_generated}/palmette/record/functions.hpp" "${_generated}/recorder_wrappers.cpp" ${outputs}
-    COMMAND "${Python_EXECUTABLE}" "${_tool}" "${_list}" "${_generated}" ${abi} "${CMAKE_C_COMPILER}" "-I${include_dir}" ${_flags}
+    COMMAND "${Python_EXECUTABLE}" "${_tool}" "${_list}" "${_generated}" ${abi}
+            "${CMAKE_C_COMPILER}" "-I${include_dir}" ${_flags}
     DEPENDS "${_tool}" "${_list}" "${CMAKE_CURRENT_SOURCE_DIR}/tools/counted_messages.py"
             "${CMAKE_CURRENT_SOURCE_DIR}/tools/mpi_prototypes.py"
             "${CMAKE_CURRENT_SOURCE_DIR}/tools/wrappers_header.py"

@@ -1,5 +1,5 @@
-// Writes a recording as `palmette run --trace` leaves it: RANKS processes in one file, CALLS calls each, of which most are
-// collectives with one late rank, some messages between neighbours.
+// Writes a recording as `palmette run --trace` leaves it: RANKS processes in one file, CALLS calls each, of which most
+// are collectives with one late rank, some messages between neighbours.
 //
 //     findings_speed FOLDER RANKS CALLS
 #include <sys/mman.h>
@@ -61,8 +61,8 @@ int main(int argc, char** argv) {
         communicators[1].id = 1;
         communicators[1].rank = rank;
         communicators[1].size = ranks;
-        for (Table* table : {&section.aggregates, &section.paths, &section.frames, &section.modules, &section.request_handles,
-                             &section.requests, &section.plans, &section.sends})
+        for (Table* table : {&section.aggregates, &section.paths, &section.frames, &section.modules,
+                             &section.request_handles, &section.requests, &section.plans, &section.sends})
             place(*table, 1, 1);
         auto* threads = reinterpret_cast<ThreadEntry*>(place(section.threads, 1, 1));
         threads[0].ring_capacity = static_cast<std::uint32_t>(capacity);

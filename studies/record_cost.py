@@ -1,6 +1,7 @@
 """What recording costs: nanoseconds a call, a request and a message of IMB's PingPong, on this machine.
 
 Usage: record_cost.py [--pairs N] [--imb-pairs N] [--json FILE]
+       record_cost.py --table FILE...      the tables of docs/results, of samples kept before
 
 In one process, with recording on and off by turns, medians of the differences of pairs with their 95 % intervals. IMB
 PingPong of 8 B between two ranks, with and without recording, by turns of jobs. Raw samples go into FILE.
@@ -66,6 +67,33 @@ def one_process(program: Path, settings: dict[str, str], pairs: int, folder: Pat
     }  # fmt: skip
 
 
+def of_requests(found: dict[str, list[float]]) -> list[float]:
+    """Return what a request costs, made and completed: three calls and two requests take place, less three calls."""
+    call = statistics.median(found["call"])
+    return [(both - 3 * call) / 2 for both in found["requests"]]
+
+
+def print_tables(files: list[Path]) -> None:
+    """Print what several runs found as Markdown: medians of each process, and IMB's differences."""
+    runs = [json.loads(file.read_text(encoding="utf-8")) for file in files]
+    print("| | ns a call | of that, the clock | stated | ns a request, made and completed |\n|---|---|---|---|---|")
+    for mode in MODES:
+        columns = [
+            [statistics.median(run[mode]["call"]) for run in runs], [run[mode]["clock"] for run in runs],
+            [run[mode]["stated"] for run in runs], [statistics.median(of_requests(run[mode])) for run in runs],
+        ]  # fmt: skip
+        print(f"| {mode} | " + " | ".join(", ".join(f"{value:.0f}" for value in column) for column in columns) + " |")
+    print("\n| IMB PingPong 8 B | alone, ns one way | more when recorded | 95 % interval | twice the stated cost |")
+    print("|---|---|---|---|---|")
+    for run in runs:
+        for mode in MODES:
+            if pairs := run.get(f"imb, {mode}"):
+                middle, least, most = interval([on - off for off, on in pairs])
+                alone = statistics.median(off for off, _ in pairs)
+                twice = 2 * run[mode]["stated"]
+                print(f"| {mode} | {alone:.0f} | {middle:+.0f} | {least:+.0f} to {most:+.0f} | {twice:.0f} |")
+
+
 def imb(settings: dict[str, str] | None, folder: Path) -> float:
     """Return PingPong's time of 8 B in nanoseconds."""
     words = [str(MPICH / "bin" / "mpiexec"), "-n", "2", str(IMB), "PingPong", "-msglog", "3:3", "-iter", "200000",
@@ -88,7 +116,11 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=30)
     parser.add_argument("--imb-pairs", type=int, default=15)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--table", type=Path, nargs="+", metavar="FILE")
     asked = parser.parse_args()
+    if asked.table:
+        print_tables(asked.table)
+        return
     samples: dict[str, object] = {"machine": platform.platform(), "cpu": _cpu()}
     with tempfile.TemporaryDirectory() as temporary:
         program = Path(temporary) / "record_cost"
@@ -103,12 +135,10 @@ def main() -> None:
             folder.mkdir()
             found = one_process(program, settings, asked.pairs, folder)
             process = read_job(folder).processes[0].recorded
-            samples[mode] = found
             stated[mode] = process.call_cost_s * 1e9
+            samples[mode] = {**found, "stated": stated[mode], "clock": process.clock_cost_s * 1e9}
             call, low, high = interval(found["call"])
-            # Three calls and two requests, less three calls.
-            request = [(a - 3 * call) / 2 for a in found["requests"]]
-            middle, least, most = interval(request)
+            middle, least, most = interval(of_requests(found))
             print(f"{mode:24} {call:6.1f} ({low:5.1f}, {high:5.1f}) {middle:6.1f} ({least:5.1f}, {most:5.1f}) "
                   f"{process.call_cost_s * 1e9:8.1f} {process.clock_cost_s * 1e9:6.1f}", flush=True)  # fmt: skip
         if IMB.is_file() and asked.imb_pairs > 0:
@@ -123,8 +153,11 @@ def main() -> None:
                 samples[f"imb, {mode}"] = pairs
                 middle, least, most = interval([on - off for off, on in pairs])
                 off, *_ = interval([off for off, _ in pairs])
-                print(f"IMB PingPong 8 B, {mode}: {off:.0f} ns one way alone, {middle:+.0f} ns ({least:+.0f}, {most:+.0f})"
-                      f" recorded; twice the stated cost is {2 * stated[mode]:.0f} ns", flush=True)  # fmt: skip
+                print(
+                    f"IMB PingPong 8 B, {mode}: {off:.0f} ns one way alone, {middle:+.0f} ns ({least:+.0f}, "
+                    f"{most:+.0f}) recorded; twice the stated cost is {2 * stated[mode]:.0f} ns",
+                    flush=True,
+                )
     if asked.json:
         asked.json.write_text(json.dumps(samples, indent=1), encoding="utf-8")
 

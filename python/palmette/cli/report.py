@@ -71,11 +71,11 @@ def _report_recording(folder: Path, as_json: bool) -> None:
 
 
 def _findings_lines(findings: Findings) -> list[str]:
-    from palmette.record.findings import time_text
+    from palmette import _core
 
     rates = findings.efficiencies
     lines = [
-        f"{findings.ranks:,} ranks, {time_text(rates.time_s)}, {findings.calls:,} MPI calls",
+        f"{findings.ranks:,} ranks, {_core.format_duration(rates.time_s)}, {findings.calls:,} MPI calls",
         f"parallel efficiency {rates.parallel:.0%} = load balance {rates.load_balance:.0%} x communication "
         f"{rates.communication:.0%}",
     ]

@@ -6,7 +6,9 @@ Waiting is found by `_core.find_waits`. A finding's share is its time, of all ra
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from palmette import _core
 from palmette.record.reading import Job, Process, RecordError
@@ -26,7 +28,7 @@ class Finding:
     """One thing that costs time."""
 
     kind: str
-    """late_rank, taking_turns, long_call or imbalance."""
+    """late_rank, taking_turns or long_call."""
     function: str
     place: Place
     ranks: tuple[int, ...]
@@ -68,9 +70,9 @@ def findings_of(job: Job) -> Findings:
     places = [place_of(frames_of(path), resolver) for path in waits.paths]
     rates = waits.efficiencies
     whole_s = rates.time_s * len(waits.ranks)
-    found = [*_late(waits, places, whole_s, job), *_long(waits, places, whole_s, job)]
-    found = [one for one in found if one.share >= LEAST_SHARE]
-    found.sort(key=lambda one: -one.seconds)
+    more = f"palmette top {job.folder} --calls"
+    found = [*_late(waits, places, whole_s, more), *_long(waits, places, whole_s, more)] if whole_s > 0 else []
+    found = sorted((one for one in found if one.share >= LEAST_SHARE), key=lambda one: -one.seconds)
     return Findings(
         len(waits.ranks), waits.calls, rates, found[:MOST], sum(row.split.waiting_s for row in waits.rows),
         [*_notes(waits, job), *resolver.notes],
@@ -96,67 +98,69 @@ def _files(job: Job) -> list[_core.TraceFile]:
     return files
 
 
-def _late(waits: _core.Waits, places: list[Place], whole_s: float, job: Job) -> list[Finding]:
-    """Return a finding for each place where ranks wait for others."""
-    at: dict[tuple[str, Place], list[_core.WaitCause]] = defaultdict(list)
-    for cause in waits.causes:
-        function = waits.functions[cause.function]
+_Placed = TypeVar("_Placed", _core.WaitCause, _core.WaitRow)
+
+
+def _by_place(
+    waits: _core.Waits, places: list[Place], items: Iterable[_Placed]
+) -> dict[tuple[str, Place], list[_Placed]]:
+    """Return causes or rows by function and place; a job's start and end are nobody's."""
+    found: dict[tuple[str, Place], list[_Placed]] = defaultdict(list)
+    for item in items:
+        function = waits.functions[item.function]
         if function not in ENDS:
-            at[function, places[cause.path]].append(cause)
-    found = []
-    for (function, place), causes in at.items():
-        by_rank: dict[int, float] = defaultdict(float)
-        times: dict[int, int] = defaultdict(int)
-        for cause in causes:
-            by_rank[waits.ranks[cause.process]] += cause.waiting_s
-            times[waits.ranks[cause.process]] = max(times[waits.ranks[cause.process]], cause.instances)
-        seconds = sum(by_rank.values())
-        # Shorter waits may be the clocks'.
-        if seconds / max(1, sum(cause.waiters for cause in causes)) <= 2 * waits.clock_error_s:
-            continue
-        worst = max(by_rank, key=lambda rank: by_rank[rank])
-        share = seconds / whole_s if whole_s > 0 else 0.0
-        if by_rank[worst] >= MAINLY * seconds:
-            late = sum(cause.late_s for cause in causes if waits.ranks[cause.process] == worst)
-            each = late / max(1, sum(cause.instances for cause in causes if waits.ranks[cause.process] == worst))
-            share = by_rank[worst] / whole_s if whole_s > 0 else 0.0
-            often = "once" if times[worst] == 1 else f"{times[worst]:,} times"
-            text = f"{function} at {place}: rank {worst} comes last {often}, {time_text(each)} behind "
-            text += f"the one before it; the others wait {share:.0%} of all ranks' time for it"
-            found.append(Finding("late_rank", function, place, (worst,), by_rank[worst], share, text,
-                                 f"palmette top {job.folder} --calls"))  # fmt: skip
-        else:
-            order = sorted(by_rank, key=lambda rank: -by_rank[rank])
-            text = f"{function} at {place}: ranks wait {share:.0%} of their time for whoever comes last, now one and "
-            text += f"now another ({len(order)} ranks, mostly {', '.join(map(str, order[:3]))})"
-            found.append(Finding("taking_turns", function, place, tuple(order), seconds, share, text,
-                                 f"palmette top {job.folder} --calls"))  # fmt: skip
+            found[function, places[item.path]].append(item)
     return found
 
 
-def _long(waits: _core.Waits, places: list[Place], whole_s: float, job: Job) -> list[Finding]:
-    """Return a finding for each place whose calls take long after all have come."""
-    at: dict[tuple[str, Place], list[_core.WaitSplit]] = defaultdict(list)
-    for row in waits.rows:
-        function = waits.functions[row.function]
-        if function not in ENDS:
-            at[function, places[row.path]].append(row.split)
+def _late(waits: _core.Waits, places: list[Place], whole_s: float, more: str) -> list[Finding]:
+    """Return a finding for each place where ranks wait for others; `more` is the command that tells more."""
     found = []
-    for (function, place), splits in at.items():
-        calls = sum(split.calls for split in splits)
-        seconds = sum(split.excess_s + split.completion_s for split in splits)
-        bound = sum(split.bound_s for split in splits)
-        share = seconds / whole_s if whole_s > 0 else 0.0
-        each = time_text(seconds / max(1, calls))
-        text = f"{function} at {place}: {calls:,} calls take {each} each"
-        if waits.judged[waits.functions.index(function)]:
+    for (function, place), causes in _by_place(waits, places, waits.causes).items():
+        by_rank: dict[int, list[_core.WaitCause]] = defaultdict(list)
+        for cause in causes:
+            by_rank[waits.ranks[cause.process]].append(cause)
+        waited_s = {rank: sum(cause.waiting_s for cause in own) for rank, own in by_rank.items()}
+        seconds = sum(waited_s.values())
+        # Shorter waits may be the clocks'.
+        if seconds / max(1, sum(cause.waiters for cause in causes)) <= 2 * waits.clock_error_s:
+            continue
+        order = sorted(waited_s, key=lambda rank: -waited_s[rank])
+        worst = order[0]
+        ranks: tuple[int, ...]
+        if waited_s[worst] >= MAINLY * seconds:
+            kind, ranks, seconds = "late_rank", (worst,), waited_s[worst]
+            each = sum(cause.late_s for cause in by_rank[worst]) / sum(cause.instances for cause in by_rank[worst])
+            times = max(cause.instances for cause in by_rank[worst])
+            text = f"rank {worst} comes last {'once' if times == 1 else f'{times:,} times'}, "
+            text += f"{_core.format_duration(each)} behind the one before it; the others wait "
+            text += f"{seconds / whole_s:.0%} of all ranks' time for it"
+        else:
+            kind, ranks = "taking_turns", tuple(order)
+            text = f"ranks wait {seconds / whole_s:.0%} of their time for whoever comes last, now one and "
+            text += f"now another ({len(order)} ranks, mostly {', '.join(map(str, order[:3]))})"
+        found.append(
+            Finding(kind, function, place, ranks, seconds, seconds / whole_s, f"{function} at {place}: {text}", more)
+        )
+    return found
+
+
+def _long(waits: _core.Waits, places: list[Place], whole_s: float, more: str) -> list[Finding]:
+    """Return a finding for each place whose calls take long after all have come."""
+    found = []
+    for (function, place), rows in _by_place(waits, places, waits.rows).items():
+        calls = sum(row.split.calls for row in rows)
+        seconds = sum(row.split.excess_s + row.split.completion_s for row in rows)
+        bound = sum(row.split.bound_s for row in rows)
+        share = seconds / whole_s
+        text = f"{function} at {place}: {calls:,} calls take {_core.format_duration(seconds / calls)} each"
+        if waits.judged[rows[0].function]:
             text += " besides waiting"
-            text += f" and the {time_text(bound / max(1, calls))} that physics needs" if bound else ""
+            text += f" and the {_core.format_duration(bound / calls)} that physics needs" if bound else ""
             text += f", {share:.0%} of all ranks' time"
         else:
             text += f", {share:.0%} of all ranks' time; for whom they wait isn't found"
-        found.append(Finding("long_call", function, place, (), seconds, share, text,
-                             f"palmette top {job.folder} --calls"))  # fmt: skip
+        found.append(Finding("long_call", function, place, (), seconds, share, text, more))
     return found
 
 
@@ -176,17 +180,9 @@ def _notes(waits: _core.Waits, job: Job) -> list[str]:
     if waits.clock_violations:
         notes.append(
             f"{waits.clock_violations:,} messages were received before they were sent, by clocks that are wrong by up "
-            f"to {time_text(waits.clock_error_s)}"
+            f"to {_core.format_duration(waits.clock_error_s)}"
         )
     hosts = {process.host for process in job.processes}
     if len(hosts) > 1 and any(not process.synced and not process.simulated for process in job.processes):
         notes.append("clocks of the nodes weren't compared: waits between nodes may be wrong")
     return notes
-
-
-def time_text(seconds: float) -> str:
-    """A time in words of at most eight characters."""
-    for limit, factor, unit in ((1e-3, 1e6, "us"), (1.0, 1e3, "ms")):
-        if seconds < limit:
-            return f"{seconds * factor:.1f} {unit}"
-    return f"{seconds:.2f} s" if seconds < 100 else f"{seconds:,.0f} s"

@@ -123,19 +123,25 @@ def _make_paths_absolute(values: dict[str, str]) -> None:
         values[setting.name] = str(path)
 
 
+def make_recording_folder(path: Path, *, parents: bool = False) -> str:
+    """Make a folder for a recording; return what hinders it and what to do, or nothing."""
+    try:
+        path.mkdir(parents=parents, exist_ok=True)
+    except OSError as error:
+        return f"{error.strerror}; give a folder that can be made"
+    if next(path.glob("*.palmette"), None) is not None:
+        return "it holds a recording already; give another folder, or remove it first"
+    return ""
+
+
 def _make_folder(values: Mapping[str, str]) -> None:
     """Make the folder that calls are recorded in; one that holds a recording would get another one's processes."""
     for name in RECORDED:
         value = values.get(name)
         if value is None:
             continue
-        path = Path(value)
-        try:
-            path.mkdir(exist_ok=True)
-        except OSError as error:
-            raise RunError(f"{name}={value}: {error.strerror}; give a folder that can be made") from None
-        if next(path.glob("*.palmette"), None) is not None:
-            raise RunError(f"{name}={value}: it holds a recording already; give another folder, or remove it first")
+        if trouble := make_recording_folder(Path(value)):
+            raise RunError(f"{name}={value}: {trouble}")
 
 
 def _check_topology(values: Mapping[str, str]) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from palmette.bench.results import EdgeLoad, Limit
 from palmette.bench.text import size_text
+from palmette.run.choices import make_recording_folder
 from palmette.simulate import simgrid
 from palmette.simulate.errors import SimulateError
 from palmette.simulate.job import Background, Job
@@ -220,12 +221,8 @@ def _recorded_in(asked: Asked, runs: Sequence[Run]) -> dict[int, Path]:
         run = runs[index]
         name = "-".join([run.collective, run.job.placement, *(f"{size}" for size in run.sizes)])
         found[index] = folder if len(own) == 1 else folder / re.sub(r"[^A-Za-z0-9_.-]", "_", name)[:200]
-        try:
-            found[index].mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise SimulateError(f"{found[index]}: {error.strerror}; name another folder for the recording") from None
-        if any(found[index].glob("*.palmette")):
-            raise SimulateError(f"{found[index]}: it holds a recording already; name a new folder, or remove it")
+        if trouble := make_recording_folder(found[index], parents=True):
+            raise SimulateError(f"{found[index]}: {trouble}")
     return found
 
 

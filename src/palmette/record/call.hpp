@@ -46,25 +46,13 @@ class Call {
     }
     /// The same, a block for each rank.
     void bytes_for_all(std::int64_t count, MPI_Datatype type, MPI_Comm comm) {
-        int inter = 0;
-        int ranks = 0;
-        if (communicator_ == 0 || PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS) return;
-        if (inter)
-            PMPI_Comm_remote_size(comm, &ranks);
-        else
-            PMPI_Comm_size(comm, &ranks);
-        bytes(count * ranks, type);
+        bytes(count * ranks_of(comm, false), type);
     }
     /// The same, one count for each rank. O(ranks), as the call itself.
     template <class Count>
     void bytes_of_list(const Count* counts, MPI_Datatype type, MPI_Comm comm, bool of_local_group) {
-        int inter = 0;
-        int ranks = 0;
-        if (counts == nullptr || communicator_ == 0 || PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS) return;
-        if (inter && !of_local_group)
-            PMPI_Comm_remote_size(comm, &ranks);
-        else
-            PMPI_Comm_size(comm, &ranks);
+        if (counts == nullptr) return;
+        const int ranks = ranks_of(comm, of_local_group);
         std::int64_t sum = 0;
         for (int r = 0; r < ranks; ++r) sum += counts[r];
         bytes(sum, type);
@@ -115,8 +103,7 @@ class Call {
         request_ = request;
         made_persistent_ = persistent;
     }
-    /// Requests that the call may complete. Theirs are the peer and the tag that it waits for. `List`: of MPI_Request
-    /// by index.
+    /// Requests that the call may complete. `List`: of MPI_Request by index.
     template <class List>
     void waits_for(int count, List list) {
         if (count <= 0 || !list) return;
@@ -126,8 +113,7 @@ class Call {
             trace::RequestEntry* const entry =
                 request == MPI_REQUEST_NULL ? nullptr : recorder_->requests().find(request, thread_->number);
             thread_->waited[i] = entry;
-            if (!entry) continue;
-            ++requests_;
+            if (entry) ++requests_;
         }
     }
     /// What follows isn't the call's time.
@@ -208,6 +194,18 @@ class Call {
             thread_->updated_ticks = ended;
             recorder_->update_clock();
         }
+    }
+    /// Ranks that a collective on it exchanges data with: of an inter-communicator the other group's, unless the local
+    /// ones are asked for; 0 where it is none.
+    int ranks_of(MPI_Comm comm, bool of_local_group) const {
+        int inter = 0;
+        int ranks = 0;
+        if (communicator_ == 0 || PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS) return 0;
+        if (inter && !of_local_group)
+            PMPI_Comm_remote_size(comm, &ranks);
+        else
+            PMPI_Comm_size(comm, &ranks);
+        return ranks;
     }
     /// Of a type that the program used before, without asking the MPI, unless it has freed a type since.
     MPI_Count size_of(MPI_Datatype type) {

@@ -54,7 +54,7 @@ struct TracedPlan {
     double bound_s = -1;
 };
 
-/// Decodes events where they lie, a batch at a time, so that a job's don't have to fit into memory.
+/// Decodes events where they lie, so that a job's don't have to fit into memory.
 class EventReader {
   public:
     EventReader() = default;
@@ -89,7 +89,6 @@ struct TracedProcess {
     std::int64_t begin_ns = 0, end_ns = 0;  ///< in the recorder: from MPI_Init on
     std::uint64_t dropped = 0;              ///< calls of which only sums remain
     std::int64_t clock_error_ns = 0;
-    std::string host;
     std::map<std::uint32_t, std::int32_t> rank_in;  ///< by communicator: this process's rank
     std::vector<TracedThread> threads;
 };

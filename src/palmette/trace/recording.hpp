@@ -96,9 +96,6 @@ struct SyncInfo {
     std::int64_t real_ns = 0, offset_ns = 0, error_ns = 0;
 };
 
-/// Whether calls of a function of MPI's are numbered on their communicator; nonblocking and persistent ones are, too.
-bool is_collective(const std::string& function);
-
 /// One process.
 struct ProcessInfo {
     std::int32_t pid = 0, rank = -1, size = 0;

@@ -14,6 +14,7 @@
 
 #include "palmette/base/error.hpp"
 #include "palmette/base/text.hpp"
+#include "palmette/trace/events.hpp"
 #include "palmette/trace/recording.hpp"
 
 namespace palmette::trace {
@@ -99,10 +100,8 @@ class SectionReader {
     }
 
     const SectionHeader& header() const { return header_; }
-    const std::string& where() const { return where_; }
     std::string function_name(std::uint32_t number) const { return function(number); }
     std::uint32_t function_count() const { return functions_.second; }
-    std::int64_t real_ns_of(const ProcessInfo& process, std::uint64_t ticks) const { return real_ns(process, ticks); }
 
     /// A thread's part of the ring: its records in the order in which they were written are at(i), i < size.
     struct Ring {
@@ -129,24 +128,16 @@ class SectionReader {
         return out;
     }
 
-    /// Calls `use` with each record of the rings, thread by thread in the order in which they were written, and the
-    /// thread's number from 1.
-    template <class Use>
-    void for_each_record(Use use) const {
-        std::uint32_t thread = 0;
-        for (const Ring& ring : rings()) {
-            ++thread;
-            for (std::uint64_t i = 0; i < ring.size(); ++i) use(ring.at(i), thread);
-        }
-    }
-
     std::vector<CallInfo> calls() const {
         ProcessInfo process;
         process.rank = header_.rank.load();
         read_clock(process);
         std::vector<CallInfo> out;
-        for_each_record(
-            [&](const Record& record, std::uint32_t thread) { out.push_back(call(process, record, thread)); });
+        std::uint32_t thread = 0;
+        for (const Ring& ring : rings()) {
+            ++thread;
+            for (std::uint64_t i = 0; i < ring.size(); ++i) out.push_back(call(process, ring.at(i), thread));
+        }
         std::stable_sort(out.begin(), out.end(),
                          [](const CallInfo& a, const CallInfo& b) { return a.begin_real_ns < b.begin_real_ns; });
         return out;
@@ -165,7 +156,7 @@ class SectionReader {
         call.bytes = from.bytes_and_peer >> 24U;
         const auto who = static_cast<std::uint32_t>(from.bytes_and_peer & 0xFFFFFFU);
         call.peer = who == no_peer ? -1 : who == any_peer ? -2 : static_cast<std::int32_t>(who);
-        if (is_collective(call.function))
+        if (is_collective(kind_of(call.function)))
             call.instance = static_cast<std::uint32_t>(from.tag);
         else
             call.tag = from.tag;

@@ -66,6 +66,6 @@ def test_each_simulation_has_a_folder_of_its_own(palmette: Callable[..., Any], t
     again = palmette("simulate", "--machine", SMALL, "--collectives", "allreduce", "--sizes", "1K", "--rivals", "none",
                      "--placement", "block,cyclic", "--trace", folder)  # fmt: skip
     assert again.status == 2
-    assert "it holds a recording already; name a new folder" in again.err
+    assert "it holds a recording already; give another folder" in again.err
     both = palmette("simulate", "--machine", SMALL, "--trace", folder, "--profile", folder)
     assert (both.status, "give one of them" in both.err) == (2, True)
