@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 import signal
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -58,6 +60,25 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
         if name.startswith("PALMETTE_"):
             monkeypatch.delenv(name)
     monkeypatch.delenv("COLUMNS", raising=False)
+
+
+SHORT = tempfile.gettempdir()
+"""Where temporary folders of jobs stand, asked once, before a test changes TMPDIR: sockets' paths must be short."""
+
+
+@pytest.fixture(autouse=True)
+def _folder_for_temporary_files_of_jobs(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    """Give each test that starts jobs its own TMPDIR: a killed mpirun of Open MPI leaves `ompi.PID` there, and one that
+    gets the same number later refuses to start."""
+    if request.node.get_closest_marker("jobs") is None:
+        yield
+        return
+    folder = tempfile.mkdtemp(prefix="pj", dir=SHORT)
+    monkeypatch.setenv("TMPDIR", folder)
+    yield
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture
