@@ -1,10 +1,8 @@
-"""`palmette report`: the page of a stored benchmark run, or what costs a recorded job most."""
+"""`palmette report`: where a recorded job's time went, or the page of a stored benchmark run."""
 
 from __future__ import annotations
 
-import textwrap
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,14 +13,14 @@ from palmette.measure.errors import BenchError
 from palmette.report.page import write_page
 from palmette.topology.file import TopologyError
 
-if TYPE_CHECKING:
-    from palmette.record.findings import Findings
 
-
-@click.command(context_settings={"max_content_width": 80}, epilog="Example: palmette report last --output report.html")
+@click.command(context_settings={"max_content_width": 80}, epilog="Example: palmette report calls --output report.html")
 @click.argument("run", default="last")
 @click.option(
-    "--output", "-o", type=click.Path(path_type=Path, dir_okay=False), default=Path("report.html"), show_default=True
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The page. [default: report.html for a benchmark run; none for a recording]",
 )
 @click.option(
     "--store",
@@ -31,18 +29,36 @@ if TYPE_CHECKING:
     show_default=True,
     help="Where runs are.",
 )
+@click.option(
+    "--topology",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Of a recording: the cluster's topology.json, where palmette run had none.",
+)
+@click.option("--hosts", metavar="A,B,...", help="Of a recording: the host of rank 0, 1, ..., where others are meant.")
+@click.option("--csv", "as_csv", is_flag=True, help="Of a recording: print its call paths as CSV.")
 @json_option
-def command(run: str, output: Path, store: Path, as_json: bool) -> None:
-    """Write the page of a stored benchmark RUN: its number, last, last~1, ...
+def command(
+    run: str, output: Path | None, store: Path, topology: Path | None, hosts: str | None, as_csv: bool, as_json: bool
+) -> None:
+    """Say where a recorded job's time went, or write the page of a benchmark.
 
-    One HTML file that needs no other. With --json the cells are printed and no page is written.
+    RUN is the folder of `palmette run --trace` or `--profile`: the findings are printed, for whom ranks wait and what
+    takes longer than it must; with -o FILE.html a page has them, the timeline, call paths, who sends to whom, the links
+    of the machine.
 
-    Where RUN is the folder of `palmette run --trace`, say where the job's time went: for whom ranks wait, and what
-    takes longer than it must.
+    Or it is a stored benchmark run, its number, last, last~1, ...: its page is written; with --json its cells are
+    printed instead.
+
+    A page is one HTML file that needs no other.
     """
     if Path(run).is_dir():
-        _report_recording(Path(run), as_json)
+        from palmette.cli.report_recording import report
+
+        report(Path(run), output, topology, hosts.split(",") if hosts else None, "csv" if as_csv else "", as_json)
         return
+    if topology or hosts or as_csv:
+        raise CliError(f"{run} is no folder; --topology, --hosts and --csv are for recordings (`palmette run --trace`)")
+    output = output or Path("report.html")
     try:
         with open_store(store, create=False) as kept:
             loaded = kept.load(run)
@@ -54,55 +70,3 @@ def command(run: str, output: Path, store: Path, as_json: bool) -> None:
     except (BenchError, TopologyError) as error:
         raise CliError(str(error)) from error
     click.echo(f"run {loaded.id}, {len(rows)} cells: {output}")
-
-
-def _report_recording(folder: Path, as_json: bool) -> None:
-    from palmette.record.findings import findings_of
-    from palmette.record.reading import RecordError, read_job
-
-    try:
-        findings = findings_of(read_job(folder))
-    except RecordError as error:
-        raise CliError(str(error)) from None
-    if as_json:
-        emit_json(_findings_document(findings))
-    else:
-        click.echo("\n".join(_findings_lines(findings)))
-
-
-def _findings_lines(findings: Findings) -> list[str]:
-    from palmette import _core
-
-    rates = findings.efficiencies
-    lines = [
-        f"{findings.ranks:,} ranks, {_core.format_duration(rates.time_s)}, {findings.calls:,} MPI calls",
-        f"parallel efficiency {rates.parallel:.0%} = load balance {rates.load_balance:.0%} x communication "
-        f"{rates.communication:.0%}",
-    ]
-    if not findings.found:
-        lines += ["", "Nothing here is worth your time: no place costs 1 % of the ranks' time."]
-    for number, one in enumerate(findings.found, 1):
-        lines += ["", *textwrap.wrap(one.sentence, 80, initial_indent=f"{number}. ", subsequent_indent="   ")]
-        lines += [f"   next: {one.next}"]
-    for note in findings.notes:
-        lines += ["", *textwrap.wrap(f"note: {note}", 80, subsequent_indent="  ")]
-    return lines
-
-
-def _findings_document(findings: Findings) -> dict[str, Any]:
-    rates = findings.efficiencies
-    return {
-        "ranks": findings.ranks, "calls": findings.calls, "time_s": rates.time_s, "waiting_s": findings.waiting_s,
-        "efficiencies": {
-            "parallel": rates.parallel, "load_balance": rates.load_balance, "communication": rates.communication,
-        },
-        "findings": [
-            {
-                "kind": one.kind, "function": one.function, "place": str(one.place), "file": one.place.file,
-                "line": one.place.line, "ranks": list(one.ranks), "seconds": one.seconds, "share": one.share,
-                "sentence": one.sentence, "next": one.next,
-            }
-            for one in findings.found
-        ],
-        "notes": findings.notes,
-    }  # fmt: skip

@@ -6,11 +6,12 @@ Waiting is found by `_core.find_waits`. A finding's share is its time, of all ra
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
 from palmette import _core
+from palmette.record.machine import Limits, Seats
 from palmette.record.reading import Job, Process, RecordError
 from palmette.record.sums import place_of
 from palmette.record.symbols import Place, Resolver, frames_of
@@ -39,6 +40,27 @@ class Finding:
     sentence: str
     next: str
     """A command that tells more or helps."""
+    window: tuple[float, float] | None = None
+    """When the longest single wait was, in seconds from the begin of what efficiencies are about."""
+
+
+@dataclass(frozen=True)
+class Detail:
+    """How much of a trace is kept to be drawn."""
+
+    rows: int = 128
+    bins: int = 2048
+    calls: int = 40000
+    messages: int = 10000
+    link_bins: int = 64
+
+    def halved(self) -> Detail:
+        """Return half as much."""
+        return Detail(self.rows, self.bins // 2, self.calls // 2, self.messages // 2, self.link_bins)
+
+
+SUMS_ALONE = Detail(1, 1, 0, 0, 1)
+"""For those who draw nothing."""
 
 
 @dataclass
@@ -52,31 +74,72 @@ class Findings:
     waiting_s: float
     """Of all ranks together."""
     notes: list[str]
+    balance: list[tuple[str, float]]
+    """Load balance by level of the machine, outermost first, the ranks within its last level last; their product is
+    that of efficiencies."""
+    view: _core.TraceView
+    places: list[Place]
+    """By path of the view: the innermost place outside of MPI."""
 
 
-def findings_of(job: Job) -> Findings:
+def has_calls(job: Job) -> bool:
+    """Whether calls were recorded one by one."""
+    return any(process.recorded.records_calls for process in job.processes)
+
+
+def findings_of(job: Job, seats: Seats | None = None, detail: Detail = SUMS_ALONE) -> Findings:
     """Analyse a trace. Raises RecordError where calls weren't recorded one by one. Cost: O(calls)."""
-    if not any(process.recorded.records_calls for process in job.processes):
+    if not has_calls(job):
         raise RecordError(
             f"{job.folder}: a profile has no single calls; `palmette top {job.folder} --calls` shows its sums, "
             "`palmette run --trace` records what waits are found in"
         )
     try:
-        waits = _core.find_waits(_files(job))
+        view = _core.view_trace(
+            _files(job), seats.groups_of_ranks[: seats.network_levels] if seats else [],
+            detail.rows, detail.bins, detail.calls, detail.messages, detail.link_bins,
+            Limits(seats).seconds if seats else None,
+        )  # fmt: skip
     except _core.Error as error:
         raise RecordError(str(error)) from None
+    waits = view.waits
     resolver = Resolver()
     resolver.add(frame for path in waits.paths for frame in frames_of(path))
     places = [place_of(frames_of(path), resolver) for path in waits.paths]
     rates = waits.efficiencies
     whole_s = rates.time_s * len(waits.ranks)
     more = f"palmette top {job.folder} --calls"
-    found = [*_late(waits, places, whole_s, more), *_long(waits, places, whole_s, more)] if whole_s > 0 else []
+    found = []
+    if whole_s > 0:
+        found = [*_late(waits, places, whole_s, more, view.begin_ns), *_long(waits, places, whole_s, more)]
     found = sorted((one for one in found if one.share >= LEAST_SHARE), key=lambda one: -one.seconds)
     return Findings(
         len(waits.ranks), waits.calls, rates, found[:MOST], sum(row.split.waiting_s for row in waits.rows),
         [*_notes(waits, job), *resolver.notes],
+        balance_of(dict(zip(waits.ranks, waits.useful_s, strict=True)), seats), view, places,
     )  # fmt: skip
+
+
+def balance_of(useful_s: Mapping[int, float], seats: Seats | None) -> list[tuple[str, float]]:
+    """Split load balance, mean over largest time outside of MPI, by level: how unequal groups are within their parents.
+
+    With M(g) the mean over the ranks of a group g, a level's factor is the largest M one level up over the largest M of
+    its own groups; the factors' product is the whole. `useful_s` is by rank.
+    """
+    if seats is None or not useful_s or len(useful_s) < seats.job.size:
+        return []
+    above = sum(useful_s.values()) / len(useful_s)
+    found = []
+    for name, groups in zip(seats.levels, seats.groups_of_ranks, strict=True):
+        sums: dict[int, list[float]] = defaultdict(list)
+        for rank, group in enumerate(groups):
+            sums[group].append(useful_s[rank])
+        largest = max(sum(own) / len(own) for own in sums.values())
+        found.append((name, above / largest if largest > 0 else 1.0))
+        above = largest
+    largest = max(useful_s.values())
+    found.append(("rank", above / largest if largest > 0 else 1.0))
+    return found
 
 
 def _files(job: Job) -> list[_core.TraceFile]:
@@ -113,7 +176,7 @@ def _by_place(
     return found
 
 
-def _late(waits: _core.Waits, places: list[Place], whole_s: float, more: str) -> list[Finding]:
+def _late(waits: _core.Waits, places: list[Place], whole_s: float, more: str, begin_ns: int) -> list[Finding]:
     """Return a finding for each place where ranks wait for others; `more` is the command that tells more."""
     found = []
     for (function, place), causes in _by_place(waits, places, waits.causes).items():
@@ -139,8 +202,12 @@ def _late(waits: _core.Waits, places: list[Place], whole_s: float, more: str) ->
             kind, ranks = "taking_turns", tuple(order)
             text = f"ranks wait {seconds / whole_s:.0%} of their time for whoever comes last, now one and "
             text += f"now another ({len(order)} ranks, mostly {', '.join(map(str, order[:3]))})"
+        longest = max(causes, key=lambda cause: cause.worst_end_ns - cause.worst_begin_ns)
+        window = ((longest.worst_begin_ns - begin_ns) * 1e-9, (longest.worst_end_ns - begin_ns) * 1e-9)
         found.append(
-            Finding(kind, function, place, ranks, seconds, seconds / whole_s, f"{function} at {place}: {text}", more)
+            Finding(
+                kind, function, place, ranks, seconds, seconds / whole_s, f"{function} at {place}: {text}", more, window
+            )
         )
     return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -18,6 +19,8 @@ WRITTEN = ("PALMETTE_REPORT", "PALMETTE_MATRIX", "PALMETTE_PROFILE", "PALMETTE_T
 """Settings that name a file which the run writes."""
 RECORDED = ("PALMETTE_PROFILE", "PALMETTE_TRACE")
 """Folders that MPI calls are recorded in."""
+KEPT_TOPOLOGY, KEPT_HOSTS = "topology.json", "hosts"
+"""Beside the recording: the cluster, and where ranks are pretended to run."""
 RECORDERS = (*RECORDED, "PALMETTE_MATRIX")
 """The settings for which the library that records is preloaded."""
 
@@ -142,6 +145,18 @@ def _make_folder(values: Mapping[str, str]) -> None:
             continue
         if trouble := make_recording_folder(Path(value)):
             raise RunError(f"{name}={value}: {trouble}")
+        keep_machine(Path(value), values.get("PALMETTE_TOPOLOGY"), values.get("PALMETTE_FAKE_HOSTS"))
+
+
+def keep_machine(folder: Path, topology: str | None, hosts: str | None = None) -> None:
+    """Keep with a recording what `palmette report` needs to know links: the cluster's file, and pretended hosts."""
+    try:
+        if topology:
+            shutil.copyfile(topology, folder / KEPT_TOPOLOGY)
+        if hosts:
+            (folder / KEPT_HOSTS).write_text(hosts.replace(",", "\n") + "\n", encoding="utf-8")
+    except OSError as error:
+        raise RunError(f"{folder}: {error.strerror}; give a folder with room for a recording") from None
 
 
 def _check_topology(values: Mapping[str, str]) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from palmette import _core
 from palmette.bench.loads import with_loads
+from palmette.run.choices import RECORDED, keep_machine
 from palmette.simulate import kept, simgrid
 from palmette.simulate.errors import SimulateError
 from palmette.simulate.job import Job
@@ -143,6 +144,8 @@ def _run(smpirun: str, asked: kept.Asked, cpu_limit_s: int) -> tuple[simgrid.End
         folder = Path(temporary)
         if asked.topology:
             (folder / "topology.json").write_text(asked.topology, encoding="utf-8")
+            for recording in (asked.environment[name] for name in RECORDED if name in asked.environment):
+                keep_machine(Path(recording), str(folder / "topology.json"))
         (folder / "platform.xml").write_text(asked.platform, encoding="utf-8")
         (folder / "hosts").write_text(asked.hosts, encoding="utf-8")
         report = folder / "report.json"

@@ -3,7 +3,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "palmette/bindings/register.hpp"
-#include "palmette/trace/waits.hpp"
+#include "palmette/trace/overview.hpp"
 
 namespace palmette::bindings {
 
@@ -21,14 +21,9 @@ struct NamedWaits {
     std::uint64_t calls = 0, dropped = 0;
 };
 
-NamedWaits find(const std::vector<trace::TraceFile>& files) {
-    trace::Trace trace;
+NamedWaits named(trace::Waits waits, trace::Trace& trace) {
     NamedWaits out;
-    {
-        nb::gil_scoped_release released;
-        trace = trace::read_trace(files);
-        out.waits = trace::find_waits(trace);
-    }
+    out.waits = std::move(waits);
     for (const auto& process : trace.processes) {
         out.ranks.push_back(process.rank);
         out.dropped += process.dropped;
@@ -39,6 +34,174 @@ NamedWaits find(const std::vector<trace::TraceFile>& files) {
     out.functions = std::move(trace.functions);
     out.paths = std::move(trace.paths);
     return out;
+}
+
+NamedWaits find(const std::vector<trace::TraceFile>& files) {
+    trace::Trace trace;
+    trace::Waits waits;
+    {
+        nb::gil_scoped_release released;
+        trace = trace::read_trace(files);
+        waits = trace::find_waits(trace);
+    }
+    return named(std::move(waits), trace);
+}
+
+/// The world's ranks in a communicator, by rank in it; empty where one isn't known.
+std::vector<std::int32_t> members(const trace::Trace& trace, std::uint32_t communicator) {
+    const trace::TracedCommunicator& one = trace.communicators[communicator];
+    std::vector<std::int32_t> ranks;
+    if (one.size < 1 || one.process_of.size() != static_cast<std::size_t>(one.size)) return ranks;
+    for (const std::int32_t process : one.process_of) {
+        if (process < 0) return {};
+        ranks.push_back(trace.processes[static_cast<std::size_t>(process)].rank);
+    }
+    return ranks;
+}
+
+struct Unserved {
+    std::string function;
+    std::vector<std::int32_t> ranks;
+    trace::UnservedCollectives collectives;
+};
+
+struct TraceView {
+    NamedWaits waits;
+    trace::Overview overview;
+    std::vector<Unserved> unserved;
+};
+
+TraceView view(const std::vector<trace::TraceFile>& files, const trace::OverviewOptions& options,
+               const nb::object& bound_of) {
+    TraceView out;
+    trace::Trace trace;
+    trace::Viewed viewed;
+    trace::BoundOf ask;
+    if (!bound_of.is_none())
+        ask = [&](std::uint32_t function, std::uint32_t communicator, std::int32_t root, std::uint64_t bytes) {
+            const nb::gil_scoped_acquire acquired;
+            const auto ranks = members(trace, communicator);
+            return ranks.empty() ? 0.0 : nb::cast<double>(bound_of(trace.functions[function], ranks, root, bytes));
+        };
+    {
+        nb::gil_scoped_release released;
+        trace = trace::read_trace(files);
+        viewed = trace::view(trace, options, ask);
+    }
+    out.overview = std::move(viewed.overview);
+    for (auto& one : out.overview.unserved)
+        out.unserved.push_back({trace.functions[one.function], members(trace, one.communicator), std::move(one)});
+    out.waits = named(std::move(viewed.waits), trace);
+    return out;
+}
+
+template <class Item>
+nb::bytes raw(const std::vector<Item>& items) {
+    return nb::bytes(reinterpret_cast<const char*>(items.data()), items.size() * sizeof(Item));
+}
+
+/// One member of each item, as raw values of type Value.
+template <class Value, class Item, class Get>
+nb::bytes column(const std::vector<Item>& items, Get get) {
+    std::vector<Value> values;
+    values.reserve(items.size());
+    for (const Item& item : items) values.push_back(static_cast<Value>(get(item)));
+    return raw(values);
+}
+
+nb::dict columns_of(const std::vector<trace::DrawnCall>& calls) {
+    using trace::DrawnCall;
+    nb::dict out;
+    out["begin_ns"] = column<std::int64_t>(calls, [](const DrawnCall& one) { return one.begin_ns; });
+    out["length_ns"] = column<std::int64_t>(calls, [](const DrawnCall& one) { return one.length_ns; });
+    out["waiting_ns"] = column<std::int64_t>(calls, [](const DrawnCall& one) { return one.waiting_ns; });
+    out["process"] = column<std::int32_t>(calls, [](const DrawnCall& one) { return one.process; });
+    out["waits_for"] = column<std::int32_t>(calls, [](const DrawnCall& one) { return one.waits_for; });
+    out["function"] = column<std::int32_t>(calls, [](const DrawnCall& one) { return one.function; });
+    out["path"] = column<std::int32_t>(calls, [](const DrawnCall& one) { return one.path; });
+    out["bytes"] = column<double>(calls, [](const DrawnCall& one) { return one.bytes; });
+    return out;
+}
+
+nb::dict columns_of(const std::vector<trace::DrawnMessage>& messages) {
+    using trace::DrawnMessage;
+    nb::dict out;
+    out["sent_ns"] = column<std::int64_t>(messages, [](const DrawnMessage& one) { return one.sent_ns; });
+    out["received_ns"] = column<std::int64_t>(messages, [](const DrawnMessage& one) { return one.received_ns; });
+    out["from"] = column<std::int32_t>(messages, [](const DrawnMessage& one) { return one.from; });
+    out["to"] = column<std::int32_t>(messages, [](const DrawnMessage& one) { return one.to; });
+    out["bytes"] = column<double>(messages, [](const DrawnMessage& one) { return one.bytes; });
+    return out;
+}
+
+void register_view(nb::module_& m) {
+    using trace::Overview;
+    nb::class_<Unserved>(m, "UnservedCollectives",
+                         "Collectives that the MPI itself did, of one function, communicator, root and size.")
+        .def_ro("function", &Unserved::function)
+        .def_ro("ranks", &Unserved::ranks, "The world's, by rank in the communicator; empty: not all are recorded.")
+        .def_prop_ro(
+            "root", [](const Unserved& self) { return self.collectives.root; }, "In the communicator; -1: none.")
+        .def_prop_ro(
+            "bytes", [](const Unserved& self) { return self.collectives.bytes; }, "Of the root's call, or rank 0's.")
+        .def_prop_ro(
+            "by_time", [](const Unserved& self) { return self.collectives.by_time; },
+            "How many began in each bin of links.");
+    nb::class_<TraceView>(m, "TraceView", "What a page draws of a trace. Columns are raw values in native byte order.")
+        .def_ro("waits", &TraceView::waits)
+        .def_ro("unserved", &TraceView::unserved)
+        .def_prop_ro("begin_ns", [](const TraceView& self) { return self.overview.begin_ns; })
+        .def_prop_ro("end_ns", [](const TraceView& self) { return self.overview.end_ns; })
+        .def_prop_ro(
+            "row_of", [](const TraceView& self) { return self.overview.row_of; }, "By process.")
+        .def_prop_ro(
+            "in_row", [](const TraceView& self) { return self.overview.in_row; }, "Processes, by row.")
+        .def_prop_ro("rows", [](const TraceView& self) { return self.overview.rows; })
+        .def_prop_ro("bins", [](const TraceView& self) { return self.overview.bins; })
+        .def_prop_ro(
+            "mpi", [](const TraceView& self) { return raw(self.overview.mpi); },
+            "uint8 by row and bin: share of time in MPI.")
+        .def_prop_ro(
+            "waiting", [](const TraceView& self) { return raw(self.overview.waiting); },
+            "uint8 by row and bin: share of time waiting for others.")
+        .def_prop_ro(
+            "function", [](const TraceView& self) { return raw(self.overview.function); },
+            "uint8 by row and bin: function with most of the time; 255: none.")
+        .def_prop_ro(
+            "calls", [](const TraceView& self) { return columns_of(self.overview.calls); },
+            "The longest, by begin: int64 begin_ns, length_ns, waiting_ns; int32 process, waits_for (a process), "
+            "function, path; float64 bytes.")
+        .def_prop_ro("calls_in_all", [](const TraceView& self) { return self.overview.calls_in_all; })
+        .def_prop_ro(
+            "messages", [](const TraceView& self) { return columns_of(self.overview.messages); },
+            "Those waited for longest, by begin: int64 sent_ns, received_ns; int32 from, to (processes); float64 "
+            "bytes.")
+        .def_prop_ro("messages_in_all", [](const TraceView& self) { return self.overview.messages_in_all; })
+        .def_prop_ro(
+            "matrix_bytes", [](const TraceView& self) { return raw(self.overview.matrix_bytes); },
+            "float64 by row of the sender and of the receiver.")
+        .def_prop_ro("matrix_messages", [](const TraceView& self) { return raw(self.overview.matrix_messages); })
+        .def_prop_ro(
+            "served_bytes", [](const TraceView& self) { return self.overview.served_bytes; }, "Sent by plans.")
+        .def_prop_ro(
+            "sent_bytes", [](const TraceView& self) { return self.overview.sent_bytes; }, "By the program's own sends.")
+        .def_prop_ro(
+            "link_out", [](const TraceView& self) { return raw(self.overview.link_out); },
+            "float64 by level, group and bin: bytes that leave a group.")
+        .def_prop_ro("link_in", [](const TraceView& self) { return raw(self.overview.link_in); });
+    m.def(
+        "view_trace",
+        [](const std::vector<trace::TraceFile>& files, std::vector<std::vector<std::int32_t>> groups, std::int32_t rows,
+           std::int32_t bins, std::size_t calls, std::size_t messages, std::int32_t link_bins,
+           const nb::object& bound_of) {
+            return view(files, {rows, bins, calls, messages, link_bins, std::move(groups)}, bound_of);
+        },
+        "files"_a, "groups"_a = std::vector<std::vector<std::int32_t>>{}, "rows"_a = 128, "bins"_a = 2048,
+        "calls"_a = 40000, "messages"_a = 10000, "link_bins"_a = 64, "bound_of"_a = nb::none(),
+        "Wait states as find_waits has them, and what a page draws, in bounded memory. groups: by level of the "
+        "machine, outermost first, and by rank, the group that it sits in. bound_of(function, ranks, root, bytes) -> "
+        "seconds is asked once for each kind of collective that the MPI itself did. Cost: as find_waits. Raises "
+        "Error.");
 }
 
 }  // namespace
@@ -83,7 +246,9 @@ void register_waits(nb::module_& m) {
         .def_ro("instances", &Cause::instances)
         .def_ro("waiters", &Cause::waiters, "Calls that waited, over all instances.")
         .def_ro("waiting_s", &Cause::waiting_s)
-        .def_ro("late_s", &Cause::late_s, "Behind the one before it, over all instances.");
+        .def_ro("late_s", &Cause::late_s, "Behind the one before it, over all instances.")
+        .def_ro("worst_begin_ns", &Cause::worst_begin_ns, "The longest single wait, by the common clock.")
+        .def_ro("worst_end_ns", &Cause::worst_end_ns);
 
     nb::class_<Efficiencies>(m, "Efficiencies", "POP's: parallel = load_balance x communication.")
         .def_ro("time_s", &Efficiencies::time_s)
@@ -98,6 +263,8 @@ void register_waits(nb::module_& m) {
         .def_prop_ro(
             "causes", [](const NamedWaits& self) { return self.waits.causes; }, "The costliest first.")
         .def_prop_ro("efficiencies", [](const NamedWaits& self) { return self.waits.efficiencies; })
+        .def_prop_ro(
+            "useful_s", [](const NamedWaits& self) { return self.waits.useful_s; }, "Outside of MPI, by process.")
         .def_prop_ro(
             "incomplete_collectives", [](const NamedWaits& self) { return self.waits.incomplete_collectives; },
             "Instances of which a rank's call isn't recorded.")
@@ -121,6 +288,7 @@ void register_waits(nb::module_& m) {
     m.def("find_waits", &find, "files"_a,
           "Wait states of a recorded job by Scalasca's definitions; nonblocking and persistent calls are judged by the "
           "call that completes them. Cost: O(calls log calls). Raises Error.");
+    register_view(m);
 }
 
 }  // namespace palmette::bindings

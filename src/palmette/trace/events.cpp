@@ -200,8 +200,15 @@ class Reader {
         }
         std::vector<std::uint32_t> plans{0};
         for (std::size_t i = 1; i < info.plans.size(); ++i) {
+            const PlanInfo& plan = info.plans[i];
             plans.push_back(static_cast<std::uint32_t>(out_.plans.size()));
-            out_.plans.push_back({info.plans[i].function, info.plans[i].algorithm, info.plans[i].bound_s});
+            const std::uint32_t on = plan.communicator < communicators.size() ? communicators[plan.communicator] : 0;
+            TracedPlan& traced =
+                out_.plans.emplace_back(TracedPlan{plan.function, plan.algorithm, plan.bound_s, on, {}});
+            const double calls = static_cast<double>(std::max<std::uint64_t>(1, plan.calls));
+            for (const SendInfo& send : plan.sends)
+                traced.sends.push_back(
+                    {send.peer, static_cast<double>(send.messages) / calls, static_cast<double>(send.bytes) / calls});
         }
         auto numbers = std::make_shared<Meanings>();
         numbers->functions = std::move(functions);

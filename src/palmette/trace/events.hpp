@@ -49,9 +49,17 @@ struct TracedCommunicator {
     std::vector<std::int32_t> process_of;  ///< by rank in it: index into Trace::processes; -1: not recorded
 };
 
+/// What one call by a plan sends to one rank, on average where sizes differ.
+struct TracedSend {
+    std::int32_t peer = 0;  ///< in the communicator
+    double messages = 0, bytes = 0;
+};
+
 struct TracedPlan {
     std::string function, algorithm;
     double bound_s = -1;
+    std::uint32_t communicator = 0;  ///< index into Trace::communicators
+    std::vector<TracedSend> sends;   ///< of the process that has recorded the plan
 };
 
 /// Decodes events where they lie, so that a job's don't have to fit into memory.

@@ -36,7 +36,8 @@ struct HashOfKey {
 /// Messages from one process to another on a communicator with a tag, in the order in which they were started.
 using Channel = std::tuple<std::uint32_t, std::int32_t, std::int32_t, std::int32_t>;
 struct Message {
-    std::int64_t begin_ns, end_ns;
+    std::int64_t begin_ns;
+    float bytes;
 };
 
 struct Wait {
@@ -50,7 +51,8 @@ constexpr double ns = 1e-9;
 
 class Analysis {
   public:
-    explicit Analysis(const Trace& trace) : trace_(trace), program_(trace.processes.size()) {
+    Analysis(const Trace& trace, Observer* observer, const BoundOf& bound_of)
+        : trace_(trace), observer_(observer), bound_of_(bound_of), program_(trace.processes.size()) {
         for (const std::string& name : trace.functions)
             traits_.push_back({name.starts_with("MPI_I") || name.find("_init") != std::string::npos,
                                name.starts_with("MPI_Sendrecv"), name == "MPI_Finalize",
@@ -72,7 +74,7 @@ class Analysis {
             for (const TracedThread& thread : trace_.processes[p].threads)
                 thread.for_each([&](const Event& event) { gather(event, static_cast<std::int32_t>(p)); });
         epochs_.clear();
-        for (auto& [begin_ns, end_ns] : program_) begin_ns = std::max(begin_ns, window_ns_);
+        span();
         for (auto& [channel, sends] : sends_) by_begin(sends);
         for (auto& [channel, receives] : receives_) by_begin(receives);
         for (const auto& [key, instance] : instances_)
@@ -88,6 +90,29 @@ class Analysis {
     }
 
   private:
+    void span() {
+        out_.begin_ns = std::numeric_limits<std::int64_t>::max();
+        out_.end_ns = none;
+        for (auto& [begin_ns, end_ns] : program_) {
+            begin_ns = std::max(begin_ns, window_ns_);
+            out_.begin_ns = std::min(out_.begin_ns, begin_ns);
+            out_.end_ns = std::max(out_.end_ns, end_ns);
+        }
+        if (out_.end_ns < out_.begin_ns) out_.begin_ns = out_.end_ns = 0;
+        if (!observer_) return;
+        observer_->spans(out_.begin_ns, out_.end_ns);
+        for (std::size_t p = 0; p < trace_.processes.size(); ++p)
+            for (const TracedThread& thread : trace_.processes[p].threads)
+                thread.for_each([&](const Event& event) { tell(event, static_cast<std::int32_t>(p)); });
+    }
+    /// Tells the observer what an event sends.
+    void tell(const Event& event, std::int32_t process) {
+        if (event.begin_ns < window_ns_) return;
+        if (is_collective_event(event))
+            observer_->collective(event, process);
+        else if (const Channel* const channel = channel_of(event, process, Kind::send))
+            observer_->send(event, process, std::get<2>(*channel));
+    }
     static void by_begin(std::vector<Message>& messages) {
         std::stable_sort(messages.begin(), messages.end(),
                          [](const Message& a, const Message& b) { return a.begin_ns < b.begin_ns; });
@@ -134,13 +159,23 @@ class Analysis {
             const std::int32_t rank = rank_in(process, event.communicator);
             if (rank >= 0 && rank == event.peer) instance.root_begin = event.begin_ns;
             if (event.plan != 0) instance.bound_s = std::max(instance.bound_s, trace_.plans[event.plan].bound_s);
+            if (event.plan == 0 && bound_of_) {
+                const std::int32_t root = root_of(kind(event), event);
+                if (rank == std::max(0, root)) instance.bound_s = asked(event, root);
+            }
             if (kind(event) == Kind::scan) instance.begins.emplace_back(rank, event.begin_ns);
             return;
         }
         if (const Channel* const channel = channel_of(event, process, Kind::send))
-            sends_[*channel].push_back({event.begin_ns, event.end_ns});
+            sends_[*channel].push_back({event.begin_ns, static_cast<float>(event.bytes)});
         if (const Channel* const channel = channel_of(event, process, Kind::receive))
-            receives_[*channel].push_back({event.begin_ns, event.end_ns});
+            receives_[*channel].push_back({event.begin_ns, static_cast<float>(event.bytes)});
+    }
+
+    double asked(const Event& event, std::int32_t root) {
+        const auto [found, made] = bounds_.try_emplace({event.function, event.communicator, root, event.bytes}, 0.0);
+        if (made) found->second = bound_of_(event.function, event.communicator, root, event.bytes);
+        return found->second;
     }
 
     /// The channel of a message that an event has sent or received; null: it is none.
@@ -246,6 +281,9 @@ class Analysis {
                 static_cast<double>(std::max<std::int64_t>(0, std::min(send->begin_ns, call.end_ns) - call.begin_ns)) *
                 ns;
             wait.process = std::get<1>(*channel);
+            if (observer_ && call.begin_ns >= window_ns_)
+                observer_->message(wait.process, process, send->begin_ns, message.end_ns,
+                                   static_cast<double>(send->bytes), wait.seconds);
         } else if (const Channel* const sent = channel_of(message, process, Kind::send)) {
             // A send waits for its receive only where the message goes by rendezvous: then it ends after that began.
             const Message* const receive =
@@ -294,6 +332,7 @@ class Analysis {
         row.split.bound_s += bound;
         row.split.excess_s += rest - completion - bound;
         row.longest_wait_s = std::max(row.longest_wait_s, wait.seconds);
+        if (observer_) observer_->call(event, process, wait.seconds, wait.seconds > 0 ? wait.process : -1);
         if (wait.seconds <= 0 || wait.process < 0 || wait.process == process) return;
         Cause& cause = causes_[{event.function, event.path, wait.process}];
         cause.function = event.function;
@@ -301,6 +340,11 @@ class Analysis {
         cause.process = wait.process;
         ++cause.waiters;
         cause.waiting_s += wait.seconds;
+        const auto waited_ns = static_cast<std::int64_t>(wait.seconds / ns);
+        if (waited_ns > cause.worst_end_ns - cause.worst_begin_ns) {
+            cause.worst_begin_ns = event.begin_ns;
+            cause.worst_end_ns = event.begin_ns + waited_ns;
+        }
         if (wait.instance && counted_.insert({wait.instance, &cause}).second) {
             ++cause.instances;
             cause.late_s += static_cast<double>(wait.late_ns) * ns;
@@ -325,8 +369,6 @@ class Analysis {
 
     void rate() {
         Efficiencies& rates = out_.efficiencies;
-        std::int64_t first = std::numeric_limits<std::int64_t>::max();
-        std::int64_t last = none;
         std::vector<double> in_mpi(trace_.processes.size());
         for (const Row& row : out_.rows)
             if (trace_.kinds[row.function] != Kind::init)
@@ -335,15 +377,14 @@ class Analysis {
         for (std::size_t p = 0; p < trace_.processes.size(); ++p) {
             const TracedProcess& process = trace_.processes[p];
             const auto [begin_ns, end_ns] = program_[p];
-            first = std::min(first, begin_ns);
-            last = std::max(last, end_ns);
             const double useful = std::max(0.0, static_cast<double>(end_ns - begin_ns) * ns - in_mpi[p]);
             sum += useful;
+            out_.useful_s.push_back(useful);
             rates.longest_useful_s = std::max(rates.longest_useful_s, useful);
             out_.clock_error_ns = std::max(out_.clock_error_ns, process.clock_error_ns);
         }
-        if (trace_.processes.empty() || last <= first) return;
-        rates.time_s = static_cast<double>(last - first) * ns;
+        if (trace_.processes.empty() || out_.end_ns <= out_.begin_ns) return;
+        rates.time_s = static_cast<double>(out_.end_ns - out_.begin_ns) * ns;
         rates.useful_s = sum / static_cast<double>(trace_.processes.size());
         if (rates.longest_useful_s > 0) rates.load_balance = rates.useful_s / rates.longest_useful_s;
         rates.communication = rates.longest_useful_s / rates.time_s;
@@ -355,6 +396,9 @@ class Analysis {
     };
 
     const Trace& trace_;
+    Observer* observer_;
+    const BoundOf& bound_of_;
+    std::map<std::tuple<std::uint32_t, std::uint32_t, std::int32_t, std::uint64_t>, double> bounds_;
     Waits out_;
     std::vector<Traits> traits_;  ///< by function
     bool any_dropped_ = false;
@@ -383,6 +427,12 @@ void Split::add(const Split& other) {
     completion_s += other.completion_s;
 }
 
-Waits find_waits(const Trace& trace) { return Analysis(trace).run(); }
+std::int32_t root_of(Kind kind, const Event& collective) {
+    return kind == Kind::one_to_all || kind == Kind::all_to_one ? collective.peer : -1;
+}
+
+Waits find_waits(const Trace& trace, Observer* observer, const BoundOf& bound_of) {
+    return Analysis(trace, observer, bound_of).run();
+}
 
 }  // namespace palmette::trace

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <vector>
 
@@ -40,6 +41,7 @@ struct Cause {
     std::uint64_t waiters = 0;             ///< calls that waited for it, over all instances
     double waiting_s = 0;
     double late_s = 0;  ///< behind the others: sums over instances of the time behind the one that came before it
+    std::int64_t worst_begin_ns = 0, worst_end_ns = 0;  ///< the longest single wait
 };
 
 struct Efficiencies {
@@ -51,17 +53,47 @@ struct Efficiencies {
     double communication = 0;     ///< longest useful time / time
 };
 
+/// A collective's root in its communicator; -1: it has none.
+std::int32_t root_of(Kind kind, const Event& collective);
+
+/// What single calls and messages are, for those who draw or sum them: told while waits are looked for, process by
+/// process.
+class Observer {
+  public:
+    Observer() = default;
+    Observer(const Observer&) = delete;
+    Observer& operator=(const Observer&) = delete;
+    virtual ~Observer() = default;
+    /// Before all others: from the first end of MPI_Init to the last begin of MPI_Finalize.
+    virtual void spans(std::int64_t begin_ns, std::int64_t end_ns) = 0;
+    virtual void call(const Event& call, std::int32_t process, double waiting_s, std::int32_t waits_for) = 0;
+    /// A rank's part of a collective: the call, or the request of a nonblocking one.
+    virtual void collective(const Event& part, std::int32_t process) = 0;
+    /// A message, where it is sent.
+    virtual void send(const Event& send, std::int32_t from, std::int32_t to) = 0;
+    /// A message whose both ends are recorded, and for how long its receiver waited.
+    virtual void message(std::int32_t from, std::int32_t to, std::int64_t sent_ns, std::int64_t received_ns,
+                         double bytes, double waiting_s) = 0;
+};
+
 struct Waits {
     std::vector<Row> rows;
     std::vector<Cause> causes;
     Efficiencies efficiencies;
+    std::vector<double> useful_s;              ///< by process: outside of MPI
+    std::int64_t begin_ns = 0, end_ns = 0;     ///< of what efficiencies are about
     std::uint64_t incomplete_collectives = 0;  ///< instances of which a rank's call isn't recorded
     std::uint64_t unmatched_messages = 0;      ///< receives whose send isn't recorded
     std::uint64_t clock_violations = 0;        ///< receives that ended before their send began
     std::int64_t clock_error_ns = 0;           ///< the largest of a process: shorter waits mean nothing
 };
 
+/// The physical limit, in seconds, of a collective that the MPI itself did: by function, communicator, root in it (-1:
+/// none) and bytes as the root's call, or rank 0's, has them. 0: not known. Asked once for each.
+using BoundOf =
+    std::function<double(std::uint32_t function, std::uint32_t communicator, std::int32_t root, std::uint64_t bytes)>;
+
 /// Cost: O(calls log calls) time; memory O(instances of collectives + messages).
-Waits find_waits(const Trace& trace);
+Waits find_waits(const Trace& trace, Observer* observer = nullptr, const BoundOf& bound_of = {});
 
 }  // namespace palmette::trace

@@ -1,0 +1,128 @@
+"""Bytes on each link of the machine: messages, plans of served collectives, and the least that others need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from palmette import _core
+from palmette.record.machine import Group, Limits, Seats
+from palmette.record.reading import Job
+
+
+@dataclass(frozen=True)
+class Link:
+    """The link from a group to its parent. Bytes of payload; `out` leaves the group."""
+
+    group: Group
+    out: NDArray[np.float64]
+    """By bin of time; one bin for a profile."""
+    into: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Links:
+    """Loads of all links of the network."""
+
+    links: list[Link]
+    bins: int
+    span_s: float
+    at_least: float
+    """Share of all bytes that are lower bounds: collectives that the MPI itself did."""
+    uncounted: int
+    """Collectives whose bytes can't be told from one rank's call."""
+
+    @property
+    def counted(self) -> str:
+        """What the bytes are, in a sentence."""
+        text = "Payload of messages that the program sent and of collectives that palmette served"
+        if self.at_least > 0:
+            text += f"; for collectives of the MPI itself the least that must cross a link ({self.at_least:.0%} of all)"
+        if self.uncounted:
+            text += f"; {self.uncounted:,} irregular collectives of the MPI itself aren't counted"
+        return text + "."
+
+
+def of_trace(view: _core.TraceView, seats: Seats) -> Links:
+    """Return the loads of a trace that was viewed with the seats' groups. Cost: O(links bins + kinds of calls)."""
+    groups = seats.groups
+    out, into = (
+        np.frombuffer(raw, np.float64).reshape(len(groups), -1).copy() for raw in (view.link_out, view.link_in)
+    )
+    exact = float(out.sum() + into.sum())
+    limits = Limits(seats)
+    uncounted = 0
+    for one in view.unserved:
+        counts = np.asarray(one.by_time, np.float64)
+        if not one.ranks or limits.collective(one.function, one.ranks, one.bytes) is None:
+            uncounted += int(counts.sum())
+            continue
+        for group, bytes_out, bytes_in in limits.crossing(one.function, one.ranks, one.root, one.bytes):
+            out[group] += bytes_out * counts
+            into[group] += bytes_in * counts
+    whole = float(out.sum() + into.sum())
+    span_s = max(0.0, (view.end_ns - view.begin_ns) * 1e-9)
+    links = [Link(group, out[index], into[index]) for index, group in enumerate(groups)]
+    return Links(links, out.shape[1], span_s, 1 - exact / whole if whole > 0 else 0.0, uncounted)
+
+
+def of_profile(job: Job, seats: Seats) -> tuple[Links, NDArray[np.float64], NDArray[np.float64]]:
+    """Return the links' loads of a profile, by served collectives alone, and bytes and messages by rank and rank.
+
+    Cost: O(ranks^2 + what plans send).
+    """
+    groups = seats.groups
+    first = np.cumsum([0, *(level.count for level in seats.job.levels)])
+    out, into = np.zeros((len(groups), 1)), np.zeros((len(groups), 1))
+    size = seats.job.size
+    matrix, messages = np.zeros((size, size)), np.zeros((size, size))
+    members = _members(job)
+    for process in job.processes:
+        for plan in process.recorded.plans[1:]:
+            known = process.communicator(plan.communicator)
+            ranks = members.get(known.id, {}) if known else {}
+            for send in plan.sends:
+                to = ranks.get(send.peer)
+                rank = process.recorded.rank
+                if to is None or not 0 <= rank < size or not 0 <= to < size:
+                    continue
+                matrix[rank, to] += send.bytes
+                messages[rank, to] += send.messages
+                for depth in range(seats.network_levels):
+                    sender, receiver = seats.groups_of_ranks[depth][rank], seats.groups_of_ranks[depth][to]
+                    if sender != receiver:
+                        out[first[depth] + sender, 0] += send.bytes
+                        into[first[depth] + receiver, 0] += send.bytes
+    links = [Link(group, out[index], into[index]) for index, group in enumerate(groups)]
+    return Links(links, 1, 0.0, 0.0, 0), matrix, messages
+
+
+def _members(job: Job) -> dict[int, dict[int, int]]:
+    """Return by communicator: rank in it -> rank in the world."""
+    found: dict[int, dict[int, int]] = {}
+    for process in job.processes:
+        for one in process.recorded.communicators[1:]:
+            if one.rank >= 0:
+                found.setdefault(one.id, {})[one.rank] = process.recorded.rank
+    return found
+
+
+def to_json(links: Links, levels: list[str], pack: Any) -> dict[str, Any]:
+    """Return the links as a document; `pack(values, kind)` packs a column."""
+    over_time = links.bins > 1
+    return {
+        "levels": levels, "bins": links.bins, "span_s": links.span_s, "counted": links.counted,
+        "nodes": [
+            {
+                "name": link.group.name, "level": link.group.level, "parent": link.group.parent,
+                "up_bytes": float(link.out.sum()), "down_bytes": float(link.into.sum()),
+                "rate_Bps": link.group.rate or None,
+                "up": pack(link.out, "f4") if over_time and link.out.any() else None,
+                "down": pack(link.into, "f4") if over_time and link.into.any() else None,
+            }
+            for link in links.links
+        ],
+    }  # fmt: skip

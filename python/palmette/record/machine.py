@@ -1,0 +1,172 @@
+"""Where a recorded job's ranks sat: its hosts, and the switches above them where the cluster is known."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from palmette import _core
+from palmette.record.reading import Job, RecordError
+
+KEPT_TOPOLOGY, KEPT_HOSTS = "topology.json", "hosts"
+"""What `palmette run` keeps beside a recording (palmette.run.choices)."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """A switch's or node's ranks, and the link out of it."""
+
+    name: str
+    level: int
+    parent: int
+    """Index into Seats.groups; -1: the root."""
+    rate: float
+    """Bytes a second in each direction; 0: unknown."""
+
+
+@dataclass(frozen=True)
+class Seats:
+    """The occupied part of the machine. Groups stand by level, outermost first."""
+
+    job: _core.Job
+    network_levels: int
+    """Levels from the outermost on whose links are the network's; what is below lies within nodes."""
+    has_rates: bool
+
+    @property
+    def levels(self) -> list[str]:
+        """Names of all levels, outermost first."""
+        return [level.name for level in self.job.levels]
+
+    @cached_property
+    def groups_of_ranks(self) -> list[list[int]]:
+        """By level and rank: the group that the rank sits in. Cost: O(levels ranks)."""
+        positions = [self.job.position_of(rank) for rank in range(self.job.size)]
+        return [[level.group_of(position) for position in positions] for level in self.job.levels]
+
+    @cached_property
+    def groups(self) -> list[Group]:
+        """Groups of the network's levels."""
+        found: list[Group] = []
+        above: list[int] = []
+        """Number of the groups of each level."""
+        for depth, level in enumerate(self.job.levels[: self.network_levels]):
+            base = sum(above[:-1]) if above else 0
+            names, rates = level.names, level.up_bytes_per_s
+            for group in range(level.count):
+                parent = -1
+                if depth:
+                    parent = base + self.job.levels[depth - 1].group_of(level.first(group))
+                found.append(Group(names[group], depth, parent, rates[group]))
+            above.append(level.count)
+        return found
+
+
+def seats_of(job: Job, topology: Path | None = None, hosts: Sequence[str] | None = None) -> tuple[Seats | None, str]:
+    """Return where ranks sat, and what isn't known of it in a sentence.
+
+    `topology` and `hosts` (of rank 0, 1, ...) override what was kept with the recording. Raises RecordError where one
+    of them is wrong.
+    """
+    kept = job.folder / KEPT_TOPOLOGY
+    path = topology or (kept if kept.is_file() else None)
+    kept_hosts = job.folder / KEPT_HOSTS
+    if hosts is None and kept_hosts.is_file():
+        hosts = kept_hosts.read_text(encoding="utf-8", errors="replace").split()
+    by_rank = {process.recorded.rank: process.host for process in job.processes}
+    if hosts is None:
+        if job.size == 0 or job.missing_ranks():
+            return None, "of some ranks it isn't known where they sat: load balance of levels and links are left out"
+        hosts = [by_rank[rank] for rank in range(job.size)]
+    elif len(hosts) < job.size:
+        raise RecordError(f"{len(hosts)} hosts for {job.size} ranks; name one for each rank")
+    hosts = list(hosts)[: job.size]
+    if path is None:
+        names = list(dict.fromkeys(hosts))
+        numbers = {name: number for number, name in enumerate(names)}
+        flat = _core.Job.from_groups(["node"], [[numbers[host]] for host in hosts])
+        more = "switches aren't known: nodes alone are shown (give --topology FILE, which `palmette discover` makes)"
+        return Seats(flat, 1, has_rates=False), more if len(names) > 1 else ""
+    try:
+        machine = _core.Machine.from_file(str(path))
+        placed = _core.Job.on_hosts(machine, hosts)
+    except _core.Error as error:
+        if topology is not None:
+            raise RecordError(str(error)) from None
+        return None, f"{error}; links and levels are left out"
+    names = [level.name for level in placed.levels]
+    network = names.index("node") + 1 if "node" in names else len(names)
+    return Seats(placed, network, has_rates=True), ""
+
+
+_FORM = re.compile(r"^MPI_(?P<i>I?)(?P<name>[A-Za-z_]+?)(?P<init>_init)?(?P<large>_c)?$")
+_FOR_ALL = ("alltoall", "reduce_scatter_block")
+"""Their calls' bytes are those of all blocks together."""
+_ALIKE = (*_FOR_ALL, "allgather", "gather", "scatter", "bcast", "reduce", "allreduce", "barrier", "scan", "exscan")
+"""Collectives whose blocks are of one size, so that a rank's call tells all."""
+
+
+@dataclass
+class Limits:
+    """Lower bounds of collectives that the MPI itself did, on the job's tree: `palmette bound`'s."""
+
+    seats: Seats
+
+    def __post_init__(self) -> None:
+        self._jobs: dict[tuple[int, ...], _core.Job] = {}
+
+    def collective(self, function: str, ranks: Sequence[int], bytes_of_call: int) -> tuple[str, int] | None:
+        """Return the collective and its block's bytes; None where calls of one rank don't tell."""
+        match = _FORM.match(function)
+        if match is None:
+            return None
+        name = match["name"].lower()
+        if name not in _ALIKE:
+            return None
+        return _core.collective_of(name), bytes_of_call // len(ranks) if name in _FOR_ALL else bytes_of_call
+
+    def seconds(self, function: str, ranks: Sequence[int], root: int, bytes_of_call: int) -> float:
+        """Return the least time of such a call; 0: nothing is known."""
+        what = self.collective(function, ranks, bytes_of_call)
+        if what is None or not self.seats.has_rates:
+            return 0.0
+        try:
+            return _core.bound(self._job(ranks), what[0], what[1], max(0, root)).seconds
+        except _core.Error:
+            return 0.0
+
+    def crossing(
+        self, function: str, ranks: Sequence[int], root: int, bytes_of_call: int
+    ) -> list[tuple[int, int, int]]:
+        """Return (index into Seats.groups, least bytes out, least bytes in) of one such call; empty: not known."""
+        what = self.collective(function, ranks, bytes_of_call)
+        if what is None or not ranks:
+            return []
+        job = self._job(ranks)
+        names = self.seats.levels[: self.seats.network_levels]
+        found = []
+        for index, level in enumerate(job.levels):
+            if level.name not in names:
+                continue
+            try:
+                edges = _core.bound_edges(job, what[0], what[1], index, max(0, root))
+            except _core.Error:
+                return []
+            depth = names.index(level.name)
+            above = sum(one.count for one in self.seats.job.levels[:depth])
+            for edge in edges:
+                if edge.bytes_out or edge.bytes_in:
+                    member = ranks[job.rank_at(level.first(edge.group))]
+                    group = above + self.seats.groups_of_ranks[depth][member]
+                    found.append((group, edge.bytes_out, edge.bytes_in))
+        return found
+
+    def _job(self, ranks: Sequence[int]) -> _core.Job:
+        key = tuple(ranks)
+        if key not in self._jobs:
+            whole = key == tuple(range(self.seats.job.size))
+            self._jobs[key] = self.seats.job if whole else self.seats.job.restricted_to(list(ranks))
+        return self._jobs[key]

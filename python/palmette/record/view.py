@@ -1,0 +1,198 @@
+"""The document that the page of a recording draws, of a trace or of a profile: palmette/record/page says its form."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from palmette import __version__, _core
+from palmette.record import links as link_loads
+from palmette.record.columns import packed
+from palmette.record.findings import Findings, balance_of
+from palmette.record.machine import Seats
+from palmette.record.reading import Job
+from palmette.record.tables import ENDS, Tables, program_of
+from palmette.record.timeline import timeline
+
+MOST_PATHS = 500
+"""Rows of the table of call paths: the costliest."""
+MOST_ROWS = 128
+
+
+def document(job: Job, seats: Seats | None, findings: Findings | None, notes: Sequence[str] = ()) -> dict[str, Any]:
+    """Return what the page shows; `findings` (with what is drawn) of a trace, None for a profile.
+
+    Cost: O(sums of all processes + what is drawn).
+    """
+    tables = Tables(job)
+    found: dict[str, Any] = {
+        "program": program_of(job), "folder": job.folder.name, "kind": "trace" if findings else "profile",
+        "ranks": job.size, "nodes": len({process.host for process in job.processes}),
+        "began": _began(job), "version": __version__,
+    }  # fmt: skip
+    if findings:
+        found |= _of_trace(findings, seats, tables)
+    else:
+        found |= _of_profile(job, seats, tables)
+    found["notes"] = [*notes, *found["notes"]]
+    found |= {
+        "functions": tables.functions.names, "places": tables.places.names, "flame": tables.flame(),
+        "sizes": tables.sizes(), "durations": tables.durations(), "recorded": _recorded(job, findings),
+    }  # fmt: skip
+    return found
+
+
+def _of_trace(findings: Findings, seats: Seats | None, tables: Tables) -> dict[str, Any]:
+    view, waits, rates = findings.view, findings.view.waits, findings.efficiencies
+    split: dict[str, float] = defaultdict(float)
+    paths: dict[tuple[int, int], dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    ranks: dict[tuple[int, int], set[int]] = defaultdict(set)
+    for row in waits.rows:
+        function = waits.functions[row.function]
+        if function in ENDS:
+            continue
+        key = (tables.functions.of(function), tables.places.of(str(findings.places[row.path])))
+        ranks[key].add(row.process)
+        judged = waits.judged[row.function]
+        for name in ("waiting_s", "bound_s", "excess_s", "completion_s"):
+            seconds = getattr(row.split, name)
+            paths[key][name] += seconds
+            split[name if judged or name == "waiting_s" else "other_s"] += seconds
+        paths[key]["calls"] += row.split.calls
+        paths[key]["seconds"] += row.split.seconds
+    rows = []
+    for key, values in sorted(paths.items(), key=lambda item: -item[1]["seconds"])[:MOST_PATHS]:
+        sums = tables.of(*key)
+        rows.append(
+            {"function": key[0], "place": key[1], "ranks": len(ranks[key]), "bytes": sums.bytes,
+             "longest_s": sums.longest_s, **values, "calls": int(values["calls"])}
+        )  # fmt: skip
+    loads = link_loads.of_trace(view, seats) if seats and seats.groups else None
+    return {
+        "time_s": rates.time_s, "calls": findings.calls, "notes": findings.notes,
+        "findings": [
+            {
+                "number": number, "kind": one.kind, "function": one.function, "place": str(one.place),
+                "ranks": list(one.ranks)[:8], "seconds": one.seconds, "share": one.share, "sentence": one.sentence,
+                "next": one.next, "window": list(one.window) if one.window else None,
+            }
+            for number, one in enumerate(findings.found, 1)
+        ],
+        "efficiencies": efficiencies_to_json(rates.parallel, rates.load_balance, rates.communication, findings.balance),
+        "split": {"computing_s": sum(waits.useful_s), **{
+            name: split[name] for name in ("waiting_s", "bound_s", "excess_s", "completion_s", "other_s")
+        }},
+        "timeline": timeline(findings, tables), "paths": rows, "matrix": _matrix_of_trace(view),
+        "links": link_loads.to_json(loads, seats.levels[: seats.network_levels], packed) if loads and seats else None,
+    }  # fmt: skip
+
+
+def efficiencies_to_json(
+    parallel: float, load_balance: float, communication: float, balance: Sequence[tuple[str, float]]
+) -> dict[str, Any]:
+    """Return POP's efficiencies as a document."""
+    return {
+        "parallel": parallel, "load_balance": load_balance, "communication": communication,
+        "levels": [{"name": name, "balance": value} for name, value in balance],
+    }  # fmt: skip
+
+
+def _matrix_of_trace(view: _core.TraceView) -> dict[str, Any] | None:
+    whole = view.served_bytes + view.sent_bytes
+    bytes_of = np.frombuffer(view.matrix_bytes, np.float64)
+    messages = np.frombuffer(view.matrix_messages, np.float64)
+    if not messages.any():
+        return None
+    counted = "The program's own messages"
+    if view.served_bytes > 0:
+        counted += f", and what collectives that palmette served sent ({view.served_bytes / max(whole, 1):.0%} of all)"
+    if view.unserved:
+        counted += "; how collectives of the MPI itself travel isn't known"
+    return {
+        "rows": view.rows, "ranks_per_row": max(view.in_row), "bytes": packed(bytes_of, "f4"),
+        "messages": packed(messages, "f4"), "total_bytes": whole, "counted": counted + ".",
+    }  # fmt: skip
+
+
+def _of_profile(job: Job, seats: Seats | None, tables: Tables) -> dict[str, Any]:
+    in_mpi: dict[int, float] = defaultdict(float)
+    ends_s: dict[int, float] = defaultdict(float)
+    ran_s = {}
+    for process in job.processes:
+        recorded = process.recorded
+        ran_s[recorded.rank] = max(0, recorded.last_real_ns - recorded.begin_real_ns) * 1e-9
+        for one in recorded.aggregates:
+            if not one.is_request:
+                (ends_s if one.function in ENDS else in_mpi)[recorded.rank] += one.seconds
+    time_s = max((seconds - ends_s[rank] for rank, seconds in ran_s.items()), default=0.0)
+    useful_s = {rank: max(0.0, seconds - ends_s[rank] - in_mpi[rank]) for rank, seconds in ran_s.items()}
+    efficiencies = None
+    if time_s > 0 and (longest := max(useful_s.values())) > 0:
+        balance = sum(useful_s.values()) / len(useful_s) / longest
+        efficiencies = efficiencies_to_json(
+            balance * longest / time_s, balance, longest / time_s, balance_of(useful_s, seats)
+        )
+    rows = [
+        {"function": function, "place": place, "calls": sums.calls, "bytes": sums.bytes, "seconds": sums.seconds,
+         "waiting_s": None, "bound_s": None, "excess_s": None, "completion_s": None, "longest_s": sums.longest_s,
+         "ranks": len(tables.ranks[function, place])}
+        for (function, place), sums in sorted(tables.rows.items(), key=lambda item: -item[1].seconds)[:MOST_PATHS]
+        if tables.functions.names[function] not in ENDS
+    ]  # fmt: skip
+    links = matrix = None
+    if seats and any(len(process.recorded.plans) > 1 for process in job.processes):
+        loads, bytes_of, messages = link_loads.of_profile(job, seats)
+        links = link_loads.to_json(loads, seats.levels[: seats.network_levels], packed)
+        matrix = _matrix_of_profile(bytes_of, messages)
+    notes = ["a profile has sums: for whom ranks wait is found in a trace (`palmette run --trace DIR`)"]
+    return {
+        "time_s": time_s, "calls": sum(sums.calls for sums in tables.rows.values()), "findings": [], "notes": notes,
+        "efficiencies": efficiencies, "timeline": None, "paths": rows, "matrix": matrix, "links": links,
+        "split": {
+            "computing_s": sum(useful_s.values()), "waiting_s": None, "bound_s": None, "excess_s": None,
+            "completion_s": None, "other_s": sum(in_mpi.values()),
+        },
+    }  # fmt: skip
+
+
+def _matrix_of_profile(bytes_of: NDArray[np.float64], messages: NDArray[np.float64]) -> dict[str, Any]:
+    each = -(-len(bytes_of) // MOST_ROWS)
+    edges = np.arange(0, len(bytes_of), each)
+    coarse = [np.add.reduceat(np.add.reduceat(one, edges, axis=0), edges, axis=1) for one in (bytes_of, messages)]
+    return {
+        "rows": len(edges), "ranks_per_row": each,
+        "bytes": packed(coarse[0], "f4"), "messages": packed(coarse[1], "f4"),
+        "total_bytes": float(bytes_of.sum()),
+        "counted": "What collectives that palmette served sent; a profile doesn't keep the program's own messages.",
+    }  # fmt: skip
+
+
+def _began(job: Job) -> str:
+    began_ns = min((one.recorded.begin_real_ns for one in job.processes), default=0)
+    return datetime.fromtimestamp(began_ns * 1e-9, timezone.utc).isoformat(timespec="seconds")
+
+
+def _recorded(job: Job, findings: Findings | None) -> list[list[str]]:
+    """Return how the recording was made: label and text."""
+    processes = [one.recorded for one in job.processes]
+    costs = sorted(one.call_cost_s for one in processes if one.call_cost_s > 0)
+    rows = [["palmette", __version__], ["recorded", "calls one by one, and sums" if findings else "sums"]]
+    if costs:
+        rows.append(["cost of recording a call", f"{costs[len(costs) // 2] * 1e9:.0f} ns (median of the processes)"])
+    if findings:
+        error_s = findings.view.waits.clock_error_s
+        rows.append(["clocks of nodes are wrong by at most", _core.format_duration(error_s) if error_s else "0"])
+        dropped = findings.view.waits.dropped
+        rows.append(["calls of which only sums remain", f"{dropped:,}"])
+    partial = sum(one.unpathed for one in processes)
+    rows.append(["calls without a call path", f"{partial:,}"])
+    hosts = sorted({one.host for one in job.processes})
+    rows.append(["nodes", ", ".join(hosts[:8]) + (f" and {len(hosts) - 8} more" if len(hosts) > 8 else "")])
+    if any(one.simulated for one in job.processes):
+        rows.append(["time", "simulated by SimGrid"])
+    return rows
