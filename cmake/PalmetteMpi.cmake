@@ -143,6 +143,9 @@ function(_palmette_programs abi)
     set_target_properties(program_${name}_${abi} PROPERTIES
       OUTPUT_NAME ${name}.${abi} RUNTIME_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/bin")
     target_link_libraries(program_${name}_${abi} PRIVATE palmette_flags mpi_${abi} Threads::Threads m)
+    if(name STREQUAL heat)
+      target_compile_options(program_${name}_${abi} PRIVATE -g)  # what it shows are lines
+    endif()
     install(TARGETS program_${name}_${abi} RUNTIME DESTINATION palmette/bin COMPONENT python)
   endforeach()
   if(PALMETTE_BUILD_MPI_TESTS)

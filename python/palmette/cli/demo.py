@@ -44,18 +44,29 @@ PLACEMENT = "random:1"
 )
 @click.option("--mpi", type=click.Choice(list(mpi_install.NAMES)), help="Which MPI. [default: the first installed]")
 @click.option("--local", is_flag=True, help="Local ranks, also where a cluster could be emulated.")
+@click.option("--profile", is_flag=True, help="Record a small program instead, and show where its time goes.")
 @json_option
-def command(folder: Path, mpi: str | None, local: bool, as_json: bool) -> None:
+def command(folder: Path, mpi: str | None, local: bool, profile: bool, as_json: bool) -> None:
     """Run a demonstration on this machine.
 
     Emulates a cluster of 8 hosts behind 3 leaf switches (as root; else takes local ranks), writes down how it is wired,
     runs a benchmark program with and without palmette on scattered ranks, and leaves a page.
+
+    With --profile a program of four local ranks with known troubles is recorded, and a page shows where its time goes;
+    this needs no root.
     """
     started = time.monotonic()
 
     def say(text: str = "") -> None:
         click.echo(text, err=as_json)
 
+    if profile:
+        from palmette.cli.demo_profile import demonstrate
+
+        with one_line_errors():
+            _make(folder)
+            demonstrate(folder, mpi or installations.chosen(None)[0].name, say, as_json=as_json)
+        return
     reason = "asked for with --local" if local else _why_no_lab()
     with one_line_errors():
         if mpi is None:

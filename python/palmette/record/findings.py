@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from palmette import _core
-from palmette.record.machine import Limits, Seats
+from palmette.record.machine import KEPT_TOPOLOGY, Limits, Seats, plain_collective
 from palmette.record.reading import Job, Process, RecordError
 from palmette.record.sums import place_of
 from palmette.record.symbols import Place, Resolver, frames_of
@@ -108,10 +108,9 @@ def findings_of(job: Job, seats: Seats | None = None, detail: Detail = SUMS_ALON
     places = [place_of(frames_of(path), resolver) for path in waits.paths]
     rates = waits.efficiencies
     whole_s = rates.time_s * len(waits.ranks)
-    more = f"palmette top {job.folder} --calls"
     found = []
     if whole_s > 0:
-        found = [*_late(waits, places, whole_s, more, view.begin_ns), *_long(waits, places, whole_s, more)]
+        found = [*_late(view, places, whole_s, job), *_long(waits, places, whole_s, job)]
     found = sorted((one for one in found if one.share >= LEAST_SHARE), key=lambda one: -one.seconds)
     return Findings(
         len(waits.ranks), waits.calls, rates, found[:MOST], sum(row.split.waiting_s for row in waits.rows),
@@ -176,8 +175,10 @@ def _by_place(
     return found
 
 
-def _late(waits: _core.Waits, places: list[Place], whole_s: float, more: str, begin_ns: int) -> list[Finding]:
-    """Return a finding for each place where ranks wait for others; `more` is the command that tells more."""
+def _late(view: _core.TraceView, places: list[Place], whole_s: float, job: Job) -> list[Finding]:
+    """Return a finding for each place where ranks wait for others."""
+    waits, begin_ns = view.waits, view.begin_ns
+    more = f"palmette report {job.folder} -o report.html"
     found = []
     for (function, place), causes in _by_place(waits, places, waits.causes).items():
         by_rank: dict[int, list[_core.WaitCause]] = defaultdict(list)
@@ -193,16 +194,17 @@ def _late(waits: _core.Waits, places: list[Place], whole_s: float, more: str, be
         ranks: tuple[int, ...]
         if waited_s[worst] >= MAINLY * seconds:
             kind, ranks, seconds = "late_rank", (worst,), waited_s[worst]
-            each = sum(cause.late_s for cause in by_rank[worst]) / sum(cause.instances for cause in by_rank[worst])
-            times = max(cause.instances for cause in by_rank[worst])
-            text = f"rank {worst} comes last {'once' if times == 1 else f'{times:,} times'}, "
-            text += f"{_core.format_duration(each)} behind the one before it; the others wait "
-            text += f"{seconds / whole_s:.0%} of all ranks' time for it"
+            own = by_rank[worst]
+            each = sum(cause.late_s for cause in own) / sum(cause.instances for cause in own)
+            how = "wait" if function.startswith("MPI_Sendrecv") else waits.kinds[own[0].function]
+            text = _how_late(how, worst, max(cause.instances for cause in own), each)
+            text += f"; waiting for it takes {seconds / whole_s:.0%} of all ranks' time"
         else:
             kind, ranks = "taking_turns", tuple(order)
             text = f"ranks wait {seconds / whole_s:.0%} of their time for whoever comes last, now one and "
             text += f"now another ({len(order)} ranks, mostly {', '.join(map(str, order[:3]))})"
-        longest = max(causes, key=lambda cause: cause.worst_end_ns - cause.worst_begin_ns)
+        judged = by_rank[worst] if kind == "late_rank" else causes
+        longest = max(judged, key=lambda cause: cause.worst_end_ns - cause.worst_begin_ns)
         window = ((longest.worst_begin_ns - begin_ns) * 1e-9, (longest.worst_end_ns - begin_ns) * 1e-9)
         found.append(
             Finding(
@@ -212,8 +214,25 @@ def _late(waits: _core.Waits, places: list[Place], whole_s: float, more: str, be
     return found
 
 
-def _long(waits: _core.Waits, places: list[Place], whole_s: float, more: str) -> list[Finding]:
+def _how_late(kind: str, rank: int, times: int, each_s: float) -> str:
+    """Return what a rank that others wait for does; `kind` is that of the calls that wait, `each_s` by how much."""
+    often = "once" if times == 1 else f"{times:,} times"
+    late = _core.format_duration(each_s)
+    if kind == "send":
+        return f"rank {rank} begins to receive late, {often}, {late} after the send"
+    if kind == "receive":
+        return f"rank {rank} sends late, {often}, {late} after the receive has begun"
+    if kind == "wait":
+        return f"rank {rank} lets others wait {often}, {late} each"
+    if kind == "one_to_all":
+        return f"the root, rank {rank}, comes late {often}"
+    return f"rank {rank} comes last {often}, {late} behind the one before it"
+
+
+def _long(waits: _core.Waits, places: list[Place], whole_s: float, job: Job) -> list[Finding]:
     """Return a finding for each place whose calls take long after all have come."""
+    kept = job.folder / KEPT_TOPOLOGY
+    where = f" --topology {kept}" if kept.is_file() else ""
     found = []
     for (function, place), rows in _by_place(waits, places, waits.rows).items():
         calls = sum(row.split.calls for row in rows)
@@ -227,6 +246,9 @@ def _long(waits: _core.Waits, places: list[Place], whole_s: float, more: str) ->
             text += f", {share:.0%} of all ranks' time"
         else:
             text += f", {share:.0%} of all ranks' time; for whom they wait isn't found"
+        more = f"palmette top {job.folder} --calls"
+        if (collective := plain_collective(function)) and len(waits.ranks) > 1:
+            more = f"palmette explain {collective}{where} --ranks {len(waits.ranks)}"
         found.append(Finding("long_call", function, place, (), seconds, share, text, more))
     return found
 

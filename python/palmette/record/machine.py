@@ -103,10 +103,20 @@ def seats_of(job: Job, topology: Path | None = None, hosts: Sequence[str] | None
 
 
 _FORM = re.compile(r"^MPI_(?P<i>I?)(?P<name>[A-Za-z_]+?)(?P<init>_init)?(?P<large>_c)?$")
+
+
+def plain_collective(function: str) -> str:
+    """Return the name that commands know a collective by: MPI_Iallreduce is allreduce; nothing where it is none."""
+    match = _FORM.match(function)
+    name = match["name"].lower() if match else ""
+    return name if name in _ALIKE or name in _UNEVEN else ""
+
+
 _FOR_ALL = ("alltoall", "reduce_scatter_block")
 """Their calls' bytes are those of all blocks together."""
 _ALIKE = (*_FOR_ALL, "allgather", "gather", "scatter", "bcast", "reduce", "allreduce", "barrier", "scan", "exscan")
 """Collectives whose blocks are of one size, so that a rank's call tells all."""
+_UNEVEN = ("reduce_scatter", "allgatherv", "gatherv", "scatterv", "alltoallv", "alltoallw")
 
 
 @dataclass
@@ -120,10 +130,7 @@ class Limits:
 
     def collective(self, function: str, ranks: Sequence[int], bytes_of_call: int) -> tuple[str, int] | None:
         """Return the collective and its block's bytes; None where calls of one rank don't tell."""
-        match = _FORM.match(function)
-        if match is None:
-            return None
-        name = match["name"].lower()
+        name = plain_collective(function)
         if name not in _ALIKE:
             return None
         return _core.collective_of(name), bytes_of_call // len(ranks) if name in _FOR_ALL else bytes_of_call

@@ -16,6 +16,7 @@ namespace {
 struct NamedWaits {
     trace::Waits waits;
     std::vector<std::string> functions, paths;
+    std::vector<std::string> kinds;   ///< by function
     std::vector<bool> judged;         ///< by function: whether its calls' waits are looked for
     std::vector<std::int32_t> ranks;  ///< by process
     std::uint64_t calls = 0, dropped = 0;
@@ -29,8 +30,10 @@ NamedWaits named(trace::Waits waits, trace::Trace& trace) {
         out.dropped += process.dropped;
     }
     for (const auto& row : out.waits.rows) out.calls += row.split.calls;
-    for (const trace::Kind kind : trace.kinds)
+    for (const trace::Kind kind : trace.kinds) {
+        out.kinds.emplace_back(trace::name_of(kind));
         out.judged.push_back(kind != trace::Kind::other && kind != trace::Kind::neighbours);
+    }
     out.functions = std::move(trace.functions);
     out.paths = std::move(trace.paths);
     return out;
@@ -279,6 +282,9 @@ void register_waits(nb::module_& m) {
             [](const NamedWaits& self) { return static_cast<double>(self.waits.clock_error_ns) * 1e-9; },
             "Shorter waits mean nothing.")
         .def_ro("functions", &NamedWaits::functions)
+        .def_ro("kinds", &NamedWaits::kinds,
+                "By function, how it makes ranks depend on each other: barrier, all_to_all, one_to_all, all_to_one, "
+                "scan, neighbours, send, receive, wait, test, init, other.")
         .def_ro("judged", &NamedWaits::judged, "By function: whether waits of its calls are looked for.")
         .def_ro("paths", &NamedWaits::paths, "Frames from the innermost on: MODULE@BUILD-ID+OFFSET with ; between.")
         .def_ro("ranks", &NamedWaits::ranks)

@@ -250,6 +250,13 @@ Kind kind_of(const std::string& function) {
     return kind == Kind::other && name.starts_with('i') ? known(std::string_view(name).substr(1)) : kind;
 }
 
+const char* name_of(Kind kind) {
+    constexpr std::array<const char*, 12> names{"other",      "init",       "barrier", "all_to_all",
+                                                "one_to_all", "all_to_one", "scan",    "neighbours",
+                                                "send",       "receive",    "wait",    "test"};
+    return names.at(static_cast<std::size_t>(kind));
+}
+
 Trace read_trace(const std::vector<TraceFile>& files) {
     Reader reader;
     for (const TraceFile& file : files) reader.read(file);

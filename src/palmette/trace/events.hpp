@@ -28,6 +28,8 @@ enum class Kind : std::uint8_t {
 };
 /// By the function's name, nonblocking and persistent forms and those with large counts included.
 Kind kind_of(const std::string& function);
+/// As it is spelled here.
+const char* name_of(Kind kind);
 inline bool is_collective(Kind kind) { return kind >= Kind::barrier && kind <= Kind::neighbours; }
 
 /// A call, or a request from its start to the call that completed it. Times in nanoseconds.
