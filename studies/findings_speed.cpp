@@ -1,9 +1,12 @@
 // Writes a recording as `palmette run --trace` leaves it: RANKS processes in one file, CALLS calls each, of which most
 // are collectives with one late rank, some messages between neighbours.
 //
-//     findings_speed FOLDER RANKS CALLS
-#include <sys/mman.h>
+//     findings_speed FOLDER RANKS CALLS [SUMS]
+//
+// With SUMS each process has as many of them, half as many call paths of eight frames each, a
+// recording of `--profile` has 0 calls.
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -21,9 +24,15 @@ int main(int argc, char** argv) {
     const std::string path = std::string(argv[1]) + "/node.palmette";
     const int ranks = std::atoi(argv[2]);
     const std::uint64_t calls = std::strtoull(argv[3], nullptr, 10);
+    const auto sums = static_cast<std::uint32_t>(argc > 4 ? std::atoi(argv[4]) : 0);
+    const std::uint32_t paths = sums / 2 + 1;
+    constexpr std::uint32_t depth = 8;
     std::uint64_t capacity = 1;
     while (capacity < calls) capacity *= 2;
-    const std::uint64_t tables = 16 * page_bytes;
+    const auto pages = [](std::uint64_t bytes) { return (bytes + page_bytes - 1) / page_bytes; };
+    const std::uint64_t tables = (16 + pages(sums * sizeof(Aggregate)) + pages(paths * sizeof(PathEntry)) +
+                                  pages(paths * depth * sizeof(Frame))) *
+                                 page_bytes;
     const std::uint64_t section_bytes = (tables + capacity * sizeof(Record) + page_bytes - 1) / page_bytes * page_bytes;
     const std::uint64_t bytes = page_bytes + section_bytes * static_cast<std::uint64_t>(ranks);
     const int file = open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC, 0644);
@@ -45,12 +54,14 @@ int main(int argc, char** argv) {
         section.rank.store(rank);
         section.size.store(ranks);
         section.state.store(State::finalized);
-        section.records_calls = 1;
+        section.records_calls = calls > 0 ? 1 : 0;
         section.last.real_ns.store(60'000'000'000);
         section.last.ticks.store(60'000'000'000);
         std::uint64_t page = 2;
-        const auto place = [&](Table& table, std::uint32_t size, std::uint32_t count, std::uint64_t offset = 0) {
-            table.offset = offset != 0 ? offset : page_bytes * page++;
+        const auto place = [&](Table& table, std::uint32_t size, std::uint32_t count, std::uint64_t offset = 0,
+                               std::uint64_t bytes_each = 1) {
+            table.offset = offset != 0 ? offset : page_bytes * page;
+            if (offset == 0) page += pages(size * bytes_each);
             table.capacity = size;
             table.count.store(count);
             return base + table.offset;
@@ -61,8 +72,30 @@ int main(int argc, char** argv) {
         communicators[1].id = 1;
         communicators[1].rank = rank;
         communicators[1].size = ranks;
-        for (Table* table : {&section.aggregates, &section.paths, &section.frames, &section.modules,
-                             &section.request_handles, &section.requests, &section.plans, &section.sends})
+        auto* aggregates =
+            reinterpret_cast<Aggregate*>(place(section.aggregates, sums + 1, sums + 1, 0, sizeof(Aggregate)));
+        for (std::uint32_t i = 1; i <= sums; ++i) {
+            const std::uint64_t kind = i % 5;
+            const std::uint64_t path = i / 2 % paths;
+            const std::uint64_t size_class = i % 7;
+            aggregates[i].key.store(
+                (kind | size_class << key_size_class | std::uint64_t{1} << key_communicator | path << key_path) + 1);
+            aggregates[i].calls.store(1000);
+            aggregates[i].bytes.store(1000U << size_class);
+            aggregates[i].ticks.store(1'000'000 + static_cast<std::uint64_t>(rank) * 1000);
+            aggregates[i].longest_ticks.store(50'000);
+            aggregates[i].histogram[6].store(1000);
+        }
+        auto* path_entries = reinterpret_cast<PathEntry*>(place(section.paths, paths, paths, 0, sizeof(PathEntry)));
+        auto* frames = reinterpret_cast<Frame*>(place(section.frames, paths * depth, paths * depth, 0, sizeof(Frame)));
+        for (std::uint32_t i = 1; i < paths; ++i) {
+            path_entries[i] = {i * depth, depth};
+            for (std::uint32_t frame = 0; frame < depth; ++frame)
+                frames[i * depth + frame] = {0, 0, 0x1000 + 16 * (frame == 0 ? i : frame)};
+        }
+        auto* modules = reinterpret_cast<ModuleEntry*>(place(section.modules, 1, 1));
+        std::strcpy(modules[0].path.data(), "/bin/sh");
+        for (Table* table : {&section.request_handles, &section.requests, &section.plans, &section.sends})
             place(*table, 1, 1);
         auto* threads = reinterpret_cast<ThreadEntry*>(place(section.threads, 1, 1));
         threads[0].ring_capacity = static_cast<std::uint32_t>(capacity);

@@ -114,7 +114,7 @@ def _split_line(split: dict[str, float | None]) -> str:
         "completion_s": "completion", "other_s": "other MPI",
     }  # fmt: skip
     whole = sum(value for value in split.values() if value)
-    parts = [f"{names[key]} {value / whole:.0%}" for key, value in split.items() if value is not None] if whole else []
+    parts = [f"{names[key]} {value / whole:.0%}" for key, value in split.items() if value and value > whole / 200]
     return "all ranks' time: " + ", ".join(parts)
 
 

@@ -1,0 +1,190 @@
+"""`palmette report DIR` of a small stencil program: document, terminal, CSV, JSON and page agree with the recording."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from palmette import _core
+from palmette.mpi.abi import PROGRAMS
+from palmette.record.columns import unpacked
+from palmette.record.findings import Detail, findings_of
+from palmette.record.machine import seats_of
+from palmette.record.reading import Job, read_job
+from palmette.record.view import document
+
+from .conftest import Mpi
+
+pytestmark = pytest.mark.mpi
+
+STEPS = 40
+RANKS = 4
+
+
+@pytest.fixture
+def folder(mpi_called: Callable[[str], Mpi], tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    mpi = mpi_called(getattr(request, "param", "mpich"))
+    heat = PROGRAMS / f"heat.{mpi.abi}"
+    ran = mpi.run(RANKS, heat, STEPS, settings={"PALMETTE_TRACE": str(tmp_path / "calls")})
+    assert ran.status == 0, ran.text
+    return tmp_path / "calls"
+
+
+def shown(job: Job, **detail: int) -> dict[str, Any]:
+    seats, missing = seats_of(job)
+    assert seats is not None and not missing
+    return document(job, seats, findings_of(job, seats, Detail(**detail)))
+
+
+def in_mpi_s(job: Job) -> dict[int, float]:
+    """Compute rank -> time in MPI between MPI_Init and MPI_Finalize, from the calls."""
+    return {
+        process.recorded.rank: sum(
+            call.seconds
+            for call in process.calls()
+            if not call.is_request and call.function not in ("MPI_Init", "MPI_Finalize")
+        )
+        for process in job.processes
+    }
+
+
+def between_ends_s(job: Job) -> float:
+    """Compute the time from MPI_Init's end to MPI_Finalize's begin, of all ranks together, from the calls."""
+    found = 0.0
+    for process in job.processes:
+        calls = {call.function: call for call in process.calls()}
+        begun = calls["MPI_Init"].begin_real_ns * 1e-9 + calls["MPI_Init"].seconds
+        found += calls["MPI_Finalize"].begin_real_ns * 1e-9 - begun
+    return found
+
+
+@pytest.mark.parametrize("folder", ["mpich", "openmpi"], indirect=True)
+def test_the_page_draws_what_was_recorded(folder: Path) -> None:
+    job = read_job(folder)
+    found = shown(job)
+    calls = sum(
+        not call.is_request and call.function not in ("MPI_Init", "MPI_Finalize")
+        for process in job.processes
+        for call in process.calls()
+    )
+    assert sum(row["calls"] for row in found["paths"]) == calls
+    timeline = found["timeline"]
+    assert (timeline["calls"]["count"], timeline["calls"]["total"]) == (calls, calls)
+    # Levels of detail: each has the same time in MPI, rank by rank.
+    expected = in_mpi_s(job)
+    for level in timeline["levels"]:
+        shares = unpacked(level["mpi"], "u1").reshape(RANKS, level["bins"]) / 255
+        for rank, share in enumerate(shares.mean(axis=1)):
+            assert share * timeline["span_s"] == pytest.approx(expected[rank], rel=0.02, abs=2e-3)
+        waiting = unpacked(level["waiting"], "u1").reshape(RANKS, level["bins"]) / 255
+        assert waiting.mean() * RANKS * timeline["span_s"] == pytest.approx(
+            found["split"]["waiting_s"], rel=0.02, abs=2e-3
+        )
+    # Calls one by one lie within the span, and have the time that they had.
+    unit = timeline["span_s"] / 2**32
+    lengths = unpacked(timeline["calls"]["length"], "u4") * unit
+    assert lengths.sum() == pytest.approx(sum(expected.values()), rel=1e-3)
+    assert (unpacked(timeline["calls"]["waiting"], "u4") <= unpacked(timeline["calls"]["length"], "u4") + 1).all()
+    # All but the sums go to neighbours, and each message's both ends are there.
+    messages = 2 * (RANKS - 1) * STEPS
+    assert timeline["messages"]["count"] == messages
+    assert np.all(np.abs(unpacked(timeline["messages"]["from"], "u2").astype(int) -
+                         unpacked(timeline["messages"]["to"], "u2").astype(int)) == 1)  # fmt: skip
+    # Served collectives are in the matrix, too.
+    matrix = unpacked(found["matrix"]["messages"], "f4").reshape(RANKS, RANKS)
+    assert (matrix >= STEPS * (np.eye(RANKS, k=1) + np.eye(RANKS, k=-1))).all()
+    assert found["matrix"]["total_bytes"] >= messages * 8
+    # Time is conserved: what each rank had between MPI_Init and MPI_Finalize, and what a flame graph has.
+    assert sum(found["split"].values()) == pytest.approx(between_ends_s(job), rel=1e-4)
+
+    def below(node: list[Any]) -> float:
+        return node[1] + sum(below(child) for child in node[3])
+
+    assert below(found["flame"]["tree"]) == pytest.approx(sum(row["seconds"] for row in found["paths"]), rel=1e-3)
+
+
+def test_lines_of_the_source_are_named(folder: Path) -> None:
+    found = shown(read_job(folder))
+    places = {found["functions"][row["function"]]: found["places"][row["place"]] for row in found["paths"]}
+    assert places["MPI_Waitall"].startswith("heat.c:")
+    assert any("exchange_edges" in name for name in found["flame"]["names"])
+    (first, *_) = found["findings"]
+    assert first["ranks"] == [1] and first["function"] == "MPI_Allreduce"
+    begin, end = first["window"]
+    assert 0 <= begin < end <= found["time_s"]
+
+
+def test_of_many_calls_the_longest_are_drawn(folder: Path) -> None:
+    job = read_job(folder)
+    all_calls = shown(job)["timeline"]["calls"]
+    few = shown(job, calls=25, messages=7)["timeline"]
+    assert (few["calls"]["count"], few["calls"]["total"]) == (25, all_calls["total"])
+    assert few["messages"]["count"] == 7
+    longest = np.sort(unpacked(all_calls["length"], "u4"))[-25:]
+    assert np.sort(unpacked(few["calls"]["length"], "u4")).tolist() == longest.tolist()
+
+
+def test_terminal_json_csv_and_page_tell_the_same(palmette: Callable[..., Any], folder: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    terminal = palmette("report", folder, "-o", page)
+    assert terminal.status == 0, terminal.err
+    assert not [line for line in terminal.out.splitlines() if len(line) > 80 and str(tmp_path) not in line]
+    assert "MPI_Allreduce at heat.c:" in terminal.out and "load balance" in terminal.out
+    assert 10_000 < page.stat().st_size <= 3_000_000
+    told = json.loads(palmette("report", folder, "--json").out)
+    assert told["findings"][0]["line"] > 0 and told["findings"][0]["file"].endswith("heat.c")
+    rows = list(csv.DictReader(io.StringIO(palmette("report", folder, "--csv").out)))
+    assert [row["function"] for row in rows] == [row["function"] for row in told["paths"]]
+    assert float(rows[0]["waiting_s"]) == pytest.approx(told["paths"][0]["waiting_s"])
+
+
+def test_load_balance_is_split_by_level(palmette: Callable[..., Any], folder: Path, tmp_path: Path) -> None:
+    machine = _core.Machine.synthetic("2leaf@50MB/s:2node@100MB/s:1core").to_json()
+    topology = tmp_path / "other.json"
+    topology.write_text(json.dumps({"format": "palmette-topology", "version": 1, "machine": machine}), encoding="utf-8")
+    told = json.loads(palmette("report", folder, "--topology", topology, "--hosts", "h0,h1,h2,h3", "--json").out)
+    levels = {level["name"]: level["balance"] for level in told["efficiencies"]["levels"]}
+    assert list(levels) == ["leaf", "node", "rank"]
+    assert np.prod(list(levels.values())) == pytest.approx(told["efficiencies"]["load_balance"])
+    assert levels["rank"] == pytest.approx(1) and levels["leaf"] < 1 and levels["node"] < 1
+    assert {link["level"] for link in told["links"]["links"]} == {"leaf", "node"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("--hosts", "h0,h1"), "2 hosts for 4 ranks"),
+        (("--topology", "nowhere.json"), "nowhere.json"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_told_in_a_line(
+    palmette: Callable[..., Any], folder: Path, arguments: tuple[str, ...], complaint: str
+) -> None:
+    result = palmette("report", folder, *arguments)
+    assert result.status == 2
+    assert complaint in result.err and result.err.count("\n") == 1
+
+
+def test_a_profile_has_sums_and_no_timeline(
+    palmette: Callable[..., Any], mpi_called: Callable[[str], Mpi], tmp_path: Path
+) -> None:
+    mpi = mpi_called("mpich")
+    folder = tmp_path / "sums"
+    mpi.run(RANKS, PROGRAMS / f"heat.{mpi.abi}", 5, settings={"PALMETTE_PROFILE": str(folder)})
+    page = tmp_path / "page.html"
+    result = palmette("report", folder, "-o", page, "--json")
+    assert result.status == 0, result.err
+    told = json.loads(result.out)
+    assert told["kind"] == "profile" and told["findings"] == []
+    assert told["efficiencies"]["parallel"] == pytest.approx(
+        told["efficiencies"]["load_balance"] * told["efficiencies"]["communication"]
+    )
+    calls = {row["function"]: row["calls"] for row in told["paths"]}
+    assert calls["MPI_Waitall"] == 5 * RANKS and page.stat().st_size > 10_000
