@@ -67,7 +67,7 @@ ROOMS = (
     ("bound", "predict", "flow", "map", "calibrate", "export"),
     ("discover", "bench", "patterns", "tune", "compose"),
     ("show", "record"),
-    ("report", "explain"),
+    ("report", "explain", "app"),
     ("simulate",),
     ("cli",),
 )

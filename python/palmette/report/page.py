@@ -23,6 +23,7 @@ from palmette.show.svg import svg
 from palmette.topology.file import parse
 
 _FOLDER = Path(__file__).parent
+STYLE = (_FOLDER / "style.css").read_text(encoding="utf-8")
 
 
 def write_page(path: Path, run: Run, rows: Sequence[Row]) -> None:
@@ -55,7 +56,7 @@ def render(run: Run, rows: Sequence[Row]) -> str:
         run=run,
         machine=run.machine,
         settings=run.settings,
-        style=Markup((_FOLDER / "style.css").read_text(encoding="utf-8")),  # noqa: S704 - a file of ours
+        style=Markup(STYLE),  # noqa: S704 - a file of ours
         versions=list(dict.fromkeys(mpi_text(row) for row in rows)),
         facts=content.facts(rows),
         tree=_tree(run),

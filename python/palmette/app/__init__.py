@@ -1,0 +1,1 @@
+"""Whole programs with and without palmette: `palmette bench app`."""

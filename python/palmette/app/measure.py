@@ -1,0 +1,297 @@
+"""Running a program with and without palmette by turns, and what its times, its recording and its output say."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from palmette.app.output import Comparison, Reference, compare, reference
+from palmette.lab import LabError
+from palmette.measure.errors import BenchError
+from palmette.measure.places import LabPlace, Place
+from palmette.measure.statistics import Ratio, Summary, Times, compare_pairs, summarize
+from palmette.mpi.abi import LIBRARIES, record_library
+from palmette.mpi.errors import RunError
+from palmette.mpi.install import Installation
+from palmette.record.findings import findings_of
+from palmette.record.links import of_trace
+from palmette.record.machine import seats_of
+from palmette.record.reading import RecordError, read_job
+from palmette.record.sums import sums_of
+from palmette.record.tables import ENDS
+from palmette.run import Choices, prepare, variables
+
+ALONE, PALMETTE = "alone", "palmette"
+"""The MPI by itself, and with palmette as `palmette run` starts it."""
+OFF = {"PALMETTE_ENABLE": "0"}
+"""Recorded runs of the MPI alone: palmette's library passes every call through."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way to run the program. `settings` are PALMETTE_ variables; None: without palmette."""
+
+    name: str
+    settings: Mapping[str, str] | None
+
+
+@dataclass(frozen=True)
+class Ended:
+    """One run."""
+
+    seconds: float
+    status: int
+    out: str
+    err: str
+
+
+class Runner(Protocol):
+    """Where and how the program runs."""
+
+    topology: Path | None
+
+    @property
+    def name(self) -> str:
+        """Where, in words."""
+
+    def run(self, settings: Mapping[str, str] | None, timeout_s: float) -> Ended:
+        """Run it once; None: without palmette. Raises BenchError."""
+
+
+@dataclass
+class ByCommand:
+    """A whole command line, launcher included, as a user types it."""
+
+    words: Sequence[str]
+    topology: Path | None = None
+
+    @property
+    def name(self) -> str:
+        """The command line."""
+        return " ".join(self.words)
+
+    def run(self, settings: Mapping[str, str] | None, timeout_s: float) -> Ended:
+        """Run it once. Raises BenchError."""
+        words, environment = list(self.words), dict(os.environ)
+        if settings is not None:
+            try:
+                prepared = prepare(self.words, variables(Choices(), {**environment, **settings}), environment)
+            except RunError as error:
+                raise BenchError(str(error)) from None
+            words, environment = list(prepared.command), {**environment, **prepared.environment}
+        started = time.monotonic()
+        try:
+            done = subprocess.run(
+                words, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
+                timeout=timeout_s, check=False,
+            )  # fmt: skip
+        except OSError as error:
+            raise BenchError(f"{words[0]}: {error.strerror}; correct the command") from None
+        except subprocess.TimeoutExpired:
+            raise BenchError(f"no end after {timeout_s:g} s: {self.name}; give it more time (--timeout)") from None
+        return Ended(time.monotonic() - started, done.returncode, done.stdout, done.stderr)
+
+
+@dataclass
+class OnPlace:
+    """A program without a launcher, on an emulated cluster or on local ranks."""
+
+    place: Place
+    mpi: Installation
+    words: Sequence[str]
+    placement: str
+    ranks: int | None
+    topology: Path | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.topology = self.place.topology_path
+        self.hosts = self.place.place(self.placement, None, self.ranks)
+        launcher = [str(self.mpi.mpiexec), "-n", str(len(self.hosts)), *self.words]
+        try:
+            self.evidence = prepare(launcher, {}, {**os.environ, **self.mpi.environment()}).evidence
+        except RunError as error:
+            raise BenchError(str(error)) from None
+
+    @property
+    def name(self) -> str:
+        """The program and its place."""
+        where = (
+            f"{len(self.hosts)} ranks, {self.placement}" if isinstance(self.place, LabPlace) else self.place.description
+        )
+        return f"{' '.join(self.words)}: {self.mpi.name} {self.mpi.version}, {where}"
+
+    def run(self, settings: Mapping[str, str] | None, timeout_s: float) -> Ended:
+        """Run it once. Raises BenchError."""
+        environment: dict[str, str] = {}
+        if settings is not None:
+            libraries = [LIBRARIES / f"libpalmette_{abi}.so" for abi in self.evidence.abis]
+            if "PALMETTE_TRACE" in settings:
+                libraries = [*(record_library(abi) for abi in self.evidence.abis), *libraries]
+            environment = {**settings, "LD_PRELOAD": ":".join(map(str, libraries))}
+            if self.topology is not None:
+                environment.setdefault("PALMETTE_TOPOLOGY", str(self.topology))
+        started = time.monotonic()
+        try:
+            done = self.place.run(self.mpi, self.hosts, list(self.words), environment, timeout_s)
+        except LabError as error:
+            raise BenchError(str(error)) from None
+        if done.returncode == 124:
+            raise BenchError(f"no end after {timeout_s:g} s: {self.name}; give it more time (--timeout)")
+        return Ended(time.monotonic() - started, done.returncode, done.stdout, done.stderr)
+
+
+@dataclass
+class Recorded:
+    """What a recorded run of a variant says; times are sums over ranks."""
+
+    in_mpi_s: float
+    by_function_s: dict[str, float]
+    calls: dict[str, int]
+    busiest_link: str = ""
+    busiest_bytes: float | None = None
+    served: int = 0
+
+
+@dataclass
+class Measured:
+    """All runs of one variant."""
+
+    variant: Variant
+    seconds: list[float] = field(default_factory=list)
+    outputs: list[Comparison] = field(default_factory=list)
+    recorded: Recorded | None = None
+
+    @property
+    def summary(self) -> Summary:
+        """Of whole times."""
+        return summarize(np.asarray(self.seconds))
+
+    @property
+    def difference(self) -> str:
+        """The first difference of an output from that of the MPI alone; empty: all are the same."""
+        return next((one.difference for one in self.outputs if not one.same), "")
+
+
+@dataclass
+class Comparisons:
+    """A program, all variants; the first is the MPI alone."""
+
+    name: str
+    variants: list[Measured]
+    compared_numbers: int
+    varying: int
+    """Words of the output that change between runs of the MPI alone, which aren't compared."""
+
+    def ratio(self, measured: Measured) -> Ratio:
+        """Return time over that of the MPI alone."""
+        alone = self.variants[0]
+        pair: tuple[Times, Times] = (np.asarray(alone.seconds), np.asarray(measured.seconds))
+        return compare_pairs([pair])
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How to measure."""
+
+    rounds: int = 5
+    tolerance: float = 1e-9
+    ignored: Sequence[re.Pattern[str]] = ()
+    checker: str | None = None
+    """A command that gets the path of a run's output, and says by its status whether that is right."""
+    timeout_s: float = 600.0
+    record: bool = True
+
+
+def measure(
+    runner: Runner, variants: Sequence[Variant], asked: Asked, done: Callable[[str], None] = lambda _: None
+) -> Comparisons:
+    """Run all variants by turns, `asked.rounds` times each, and once more each with all MPI calls recorded.
+
+    The first variant has to be the MPI alone: its outputs are the reference. A warm-up run of it comes first, whose
+    time doesn't count. `done` is called with a line after each run. Raises BenchError where a run fails.
+    """
+    measured = [Measured(variant) for variant in variants]
+    outputs: dict[int, list[str]] = defaultdict(list)
+    outputs[0].append(_run(runner, variants[0], None, asked).out)
+    done("warmed up")
+    for turn in range(asked.rounds):
+        # Each takes each place in a round by turns: whoever runs first may find a colder machine.
+        for offset in range(len(variants)):
+            index = (turn + offset) % len(variants)
+            ended = _run(runner, variants[index], None, asked)
+            measured[index].seconds.append(ended.seconds)
+            outputs[index].append(ended.out)
+            done(f"{variants[index].name}: {ended.seconds:.3f} s")
+    if asked.record:
+        for index, variant in enumerate(variants):
+            measured[index].recorded, ended = _recorded(runner, variant, asked)
+            outputs[index].append(ended.out)
+            done(f"{variant.name}: recorded")
+    common = reference(outputs[0], asked.tolerance, asked.ignored)
+    for index, one in enumerate(measured):
+        one.outputs = [_compared(text, common, asked) for text in outputs[index]]
+    return Comparisons(runner.name, measured, common.numbers, len(common.varying))
+
+
+def _run(runner: Runner, variant: Variant, folder: Path | None, asked: Asked) -> Ended:
+    settings = variant.settings
+    if folder is not None:
+        settings = {**(OFF if settings is None else settings), "PALMETTE_TRACE": str(folder)}
+    ended = runner.run(settings, asked.timeout_s)
+    if ended.status != 0:
+        last = next((line for line in reversed(ended.err.splitlines()) if line.strip()), "it said nothing")
+        raise BenchError(f"{variant.name}: {runner.name} ended with status {ended.status}: {last.strip()}")
+    return ended
+
+
+def _compared(text: str, common: Reference, asked: Asked) -> Comparison:
+    if asked.checker is None:
+        return compare(common, text, asked.tolerance, asked.ignored)
+    with tempfile.NamedTemporaryFile("w", suffix=".out", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        try:
+            words = [*shlex.split(asked.checker), file.name]
+            done = subprocess.run(words, capture_output=True, text=True, errors="replace", check=False)
+        except (OSError, ValueError) as error:
+            raise BenchError(f"--check {asked.checker}: {error}; correct the command") from None
+    said = (done.stdout + done.stderr).strip().splitlines()
+    return Comparison(done.returncode == 0, said[-1] if said else f"the checker's status is {done.returncode}")
+
+
+def _recorded(runner: Runner, variant: Variant, asked: Asked) -> tuple[Recorded, Ended]:
+    with tempfile.TemporaryDirectory(prefix="palmette-app-") as temporary:
+        folder = Path(temporary) / "calls"
+        folder.mkdir()
+        ended = _run(runner, variant, folder, asked)
+        try:
+            job = read_job(folder)
+            seats, _ = seats_of(job, runner.topology)
+            findings = findings_of(job, seats)
+        except RecordError as error:
+            raise BenchError(f"{variant.name} wasn't recorded: {error}") from None
+        by_function: dict[str, float] = defaultdict(float)
+        calls: dict[str, int] = defaultdict(int)
+        for row in sums_of(job).rows:
+            if row.function not in ENDS:
+                by_function[row.function] += row.seconds
+                calls[row.function] += row.calls
+        served = sum(plan.calls for process in job.processes for plan in process.recorded.plans[1:])
+        found = Recorded(sum(by_function.values()), dict(by_function), dict(calls), served=served)
+        if seats is not None and len({process.host for process in job.processes}) > 1:
+            links = of_trace(findings.view, seats).links
+            busiest = max(links, key=lambda link: max(link.out.sum(), link.into.sum()))
+            found.busiest_link = busiest.group.name
+            found.busiest_bytes = float(max(busiest.out.sum(), busiest.into.sum()))
+        return found, ended

@@ -1,0 +1,143 @@
+"""`palmette bench app`: a whole program with and without palmette."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from palmette import settings
+from palmette.app.measure import ALONE, PALMETTE, Asked, ByCommand, OnPlace, Runner, Variant, measure
+from palmette.app.text import lines, page, to_json
+from palmette.cli import installations
+from palmette.cli.bench import one_line_errors
+from palmette.cli.bench_place import Where
+from palmette.cli.common import CliError, Whole, emit_json, errors, json_option, write_file
+from palmette.cli.duration import duration
+from palmette.report.page import STYLE
+
+EXAMPLE = "palmette bench app -- mpiexec -n 4 ./app input"
+
+
+@click.command(
+    "app", epilog=f"Example: {EXAMPLE}", context_settings={"max_content_width": 80, "allow_interspersed_args": False}
+)
+@click.argument("command_line", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND...")
+@click.option("--rounds", type=Whole(1), default=5, show_default=True, help="Runs of each variant.")
+@click.option(
+    "--variant", "extra", multiple=True, metavar="NAME:K=V,...",
+    help="Another variant with these settings: deep:PALMETTE_ALLREDUCE=ring. Repeatable.",
+)  # fmt: skip
+@click.option("--topology", type=click.Path(path_type=Path, dir_okay=False), help="topology.json of the cluster.")
+@click.option("--tolerance", type=click.FloatRange(0), default=1e-9, show_default=True, help="Of numbers, relative.")
+@click.option("--ignore", "ignored", multiple=True, metavar="REGEX", help="Lines of the output to leave out.")
+@click.option("--check", "checker", metavar="COMMAND", help="Gets the path of an output; status 0: it is right.")
+@click.option("--no-record", is_flag=True, help="Whole times alone: no runs with all MPI calls recorded.")
+@click.option("--lab", "lab_spec", metavar="SPEC", help="Run on this emulated cluster; COMMAND has no launcher then.")
+@click.option("--lab-name", metavar="NAME", help="Run on the lab of that name that is up.")
+@click.option("-n", "--local", "local_ranks", type=Whole(1), help="This many local ranks, without a launcher.")
+@click.option("--mpi", metavar="NAME", help="mpich, openmpi or impi, for a lab or local ranks.")
+@click.option("--placement", default="block", show_default=True, help="Of ranks on a lab.")
+@click.option("--ranks", type=Whole(1), help="Ranks on a lab. [default: all places]")
+@click.option("--timeout", callback=duration, default="10min", show_default=True, metavar="TIME", help="Of one run.")
+@click.option("--page", "page_path", type=click.Path(path_type=Path, dir_okay=False), help="Write a page, too.")
+@json_option
+def command(
+    command_line: tuple[str, ...], rounds: int, extra: tuple[str, ...], topology: Path | None, tolerance: float,
+    ignored: tuple[str, ...], checker: str | None, no_record: bool, lab_spec: str | None, lab_name: str | None,
+    local_ranks: int | None, mpi: str | None, placement: str, ranks: int | None, timeout: float, page_path: Path | None,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """Run a program with and without palmette by turns.
+
+    COMMAND is what you would type: mpiexec -n 64 ./app. Whole times are compared, and what the program prints:
+    numbers within --tolerance, the rest word by word, but for what changes between runs of the MPI alone (times). One
+    more run of each variant is recorded, for the time in each MPI function and the bytes of the busiest link.
+
+    On a lab or with --local, COMMAND is the program alone.
+    """
+    if not command_line:
+        raise CliError(f"no command given; for instance: {EXAMPLE}")
+    variants = [
+        Variant(ALONE, None),
+        Variant(PALMETTE, _given(topology)),
+        *(_variant(text, topology) for text in extra),
+    ]
+    if len({one.name for one in variants}) < len(variants):
+        raise CliError("two variants have the same name; give each its own")
+    asked = Asked(rounds, tolerance, _patterns(ignored), checker, timeout, not no_record)
+    with (
+        one_line_errors(),
+        _runner(command_line, topology, Where(lab_spec, lab_name, None, local_ranks), mpi, placement, ranks) as runner,
+    ):
+        total = len(variants) * (rounds + (not no_record)) + 1
+        with errors.status(f"{total} runs") as status:
+            done = 0
+
+            def progress(said: str) -> None:
+                nonlocal done
+                done += 1
+                status.update(f"{done} of {total} runs; {said}")
+
+            found = measure(runner, variants, asked, progress)
+    if page_path is not None:
+        write_file(page_path, page(found, STYLE), "--page")
+    if as_json:
+        emit_json(to_json(found))
+    else:
+        click.echo("\n".join(lines(found)))
+        if page_path is not None:
+            click.echo(f"page: {page_path}")
+    if any(one.difference for one in found.variants):
+        raise CliError("an output differs from that of the MPI alone, see above", status=1)
+
+
+@contextmanager
+def _runner(
+    words: Sequence[str], topology: Path | None, where: Where, mpi: str | None, placement: str, ranks: int | None
+) -> Iterator[Runner]:
+    if where.lab_spec is None and where.lab_name is None and where.local_ranks is None:
+        if mpi is not None or ranks is not None:
+            raise CliError("--mpi and --ranks are for --lab and --local; the command's launcher says them")
+        yield ByCommand(words, topology)
+        return
+    (found, *more) = installations.chosen(mpi)
+    if more:
+        raise CliError("--mpi: name one")
+    local = where.completed(None).local_ranks is not None
+    with where.place(local=local) as place:
+        yield OnPlace(place, found, words, "block" if local else placement, ranks)
+
+
+def _given(topology: Path | None) -> dict[str, str]:
+    return {"PALMETTE_TOPOLOGY": str(topology.absolute())} if topology is not None else {}
+
+
+def _variant(text: str, topology: Path | None) -> Variant:
+    name, colon, rest = text.partition(":")
+    if not name or not colon:
+        raise CliError(f"--variant {text}: expected NAME:K=V,..., as in deep:PALMETTE_ALLREDUCE=ring")
+    chosen = _given(topology)
+    # A comma may belong to a value: PALMETTE_GATHER=leaders:leaders=2,between=linear.
+    for part in re.split(r",(?=PALMETTE_\w+=)", rest):
+        key, equals, value = part.partition("=")
+        if not equals or not key.startswith("PALMETTE_"):
+            raise CliError(
+                f"--variant {text}: {part} is no setting PALMETTE_...=VALUE (`palmette settings` lists them)"
+            )
+        chosen[key] = value
+    try:
+        settings.values(chosen)
+    except settings.SettingError as error:
+        raise CliError(f"--variant {name}: {error}; `palmette settings` explains each") from None
+    return Variant(name, chosen)
+
+
+def _patterns(texts: Sequence[str]) -> list[re.Pattern[str]]:
+    try:
+        return [re.compile(text) for text in texts]
+    except re.error as error:
+        raise CliError(f"--ignore: {error}; give a regular expression of Python's") from None
