@@ -16,13 +16,10 @@ from palmette.cli.printable import printable
 from palmette.units import plural
 
 if TYPE_CHECKING:
-    from palmette.record.findings import Detail, Findings
+    from palmette.record.findings import Findings
     from palmette.record.links import Links
     from palmette.record.machine import Seats
-    from palmette.record.reading import Job
 
-MOST_BYTES = 3_000_000
-"""Of a page: what is drawn one by one is halved until it fits."""
 MOST_LINKS = 5
 WIDTH = 80
 
@@ -31,19 +28,19 @@ def report(
     folder: Path, output: Path | None, topology: Path | None, hosts: Sequence[str] | None, form: str, as_json: bool
 ) -> None:
     """Report a recording; `form` is csv or nothing. Raises CliError."""
-    from palmette.record.findings import Detail, findings_of, has_calls
+    from palmette.record.findings import SUMS_ALONE, Detail, findings_of, has_calls
     from palmette.record.machine import seats_of
+    from palmette.record.page.write import render
     from palmette.record.reading import RecordError, read_job
     from palmette.record.view import document
 
     try:
         job = read_job(folder)
         seats, known = seats_of(job, topology, hosts)
-        detail = Detail()
-        findings = findings_of(job, seats, detail) if has_calls(job) else None
+        findings = findings_of(job, seats, Detail() if output else SUMS_ALONE) if has_calls(job) else None
         notes = [known] if known else []
         found = document(job, seats, findings, notes)
-        page = _page(job, seats, notes, found, detail) if output else None
+        page = render(found) if output else None
     except RecordError as error:
         raise CliError(str(error)) from None
     if output and page:
@@ -56,20 +53,6 @@ def report(
         click.echo("\n".join(_lines(found, findings, seats)))
         if output:
             click.echo(f"\npage: {output}")
-
-
-def _page(job: Job, seats: Seats | None, notes: list[str], found: dict[str, Any], detail: Detail) -> str:
-    """Return the page, with less detail where it would be too large."""
-    from palmette.record.findings import findings_of
-    from palmette.record.page.write import render
-    from palmette.record.view import document
-
-    while True:
-        page = render(found)
-        if len(page.encode()) <= MOST_BYTES or found["timeline"] is None or detail.bins <= 128:
-            return page
-        detail = detail.halved()
-        found = document(job, seats, findings_of(job, seats, detail), notes)
 
 
 def _links(findings: Findings | None, seats: Seats | None) -> Links | None:
@@ -102,7 +85,10 @@ def _lines(found: dict[str, Any], findings: Findings | None, seats: Seats | None
     if not findings:
         lines += ["", *_path_lines(found)]
     lines += _link_lines(_links(findings, seats), seats)
-    for note in found["notes"]:
+    more = (
+        [] if findings else ["a profile has sums; for whom ranks wait is found in a trace (`palmette run --trace DIR`)"]
+    )
+    for note in [*found["notes"], *more]:
         lines += ["", *textwrap.wrap(printable(f"note: {note}"), WIDTH, subsequent_indent="  ")]
     return lines
 

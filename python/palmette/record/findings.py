@@ -54,12 +54,8 @@ class Detail:
     messages: int = 10000
     link_bins: int = 64
 
-    def halved(self) -> Detail:
-        """Return half as much."""
-        return Detail(self.rows, self.bins // 2, self.calls // 2, self.messages // 2, self.link_bins)
 
-
-SUMS_ALONE = Detail(1, 1, 0, 0, 1)
+SUMS_ALONE = Detail(1, 1, 0, 0)
 """For those who draw nothing."""
 
 

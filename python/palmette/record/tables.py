@@ -17,6 +17,8 @@ from palmette.record.symbols import Framed, Place, Resolver
 
 ENDS = ("MPI_Init", "MPI_Init_thread", "MPI_Finalize")
 """A job's start and end are nobody's."""
+MOST_FRAMES = 200
+"""Of a call path in a flame graph, from the outermost on: recursion may be deep."""
 LEAST_FRAME = 1e-4
 """Of the time in MPI: frames of a flame graph below it are left out, their time stays in the frame above."""
 
@@ -85,7 +87,7 @@ class Tables:
                 for index, count in enumerate(one.histogram):
                     if count:
                         self._durations[function, round(tick_exponent + index + 4)] += count
-                whole_stack = (*stack, one.function)
+                whole_stack = (*stack[:MOST_FRAMES], one.function)
                 weight = self._stacks[whole_stack]
                 weight[0] += one.seconds
                 weight[1] += one.calls

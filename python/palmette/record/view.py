@@ -149,9 +149,8 @@ def _of_profile(job: Job, seats: Seats | None, tables: Tables) -> dict[str, Any]
         loads, bytes_of, messages = link_loads.of_profile(job, seats)
         links = link_loads.to_json(loads, seats.levels[: seats.network_levels], packed)
         matrix = _matrix_of_profile(bytes_of, messages)
-    notes = ["a profile has sums: for whom ranks wait is found in a trace (`palmette run --trace DIR`)"]
     return {
-        "time_s": time_s, "calls": sum(sums.calls for sums in tables.rows.values()), "findings": [], "notes": notes,
+        "time_s": time_s, "calls": sum(sums.calls for sums in tables.rows.values()), "findings": [], "notes": [],
         "efficiencies": efficiencies, "timeline": None, "paths": rows, "matrix": matrix, "links": links,
         "split": {
             "computing_s": sum(useful_s.values()), "waiting_s": None, "bound_s": None, "excess_s": None,
