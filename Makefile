@@ -53,11 +53,14 @@ FORTRAN := gfortran libmpich-dev mpich libopenmpi-dev openmpi-bin
 PYTHON_MPI := python3-mpi4py-fft
 # Slurm itself, for what is written for it and read from it. Its services don't start without a slurm.conf.
 SLURM := slurmctld slurmd slurm-client
+# Reads what palmette convert writes.
+OTF2 := otf2-tools
 
 .PHONY: tested
 tested: debian build simulate
-	@tools/setup_debian.sh $(FORTRAN) $(PYTHON_MPI) $(SLURM)
+	@tools/setup_debian.sh $(FORTRAN) $(PYTHON_MPI) $(SLURM) $(OTF2)
 	@tools/setup_ucc.sh
+	@tools/setup_readers.sh
 	@tools/build.sh release $(JOBS) palmette_tests
 
 test: tested
@@ -66,6 +69,7 @@ test: tested
 # Other people's programs with their own tests, sweeps and soaks; every plan under the sanitizers.
 test-long: tested
 	@tools/setup_debian.sh scalapack-mpi-test
+	@tools/setup_readers.sh long
 	@tools/build.sh asan-ubsan $(JOBS) palmette_test_execute palmette_test_node
 	@for part in execute node; do build/asan-ubsan/tests/palmette_test_$$part --gtest_brief=1 || exit 1; done
 	@PALMETTE_TEST_EVERY_SHAPE=1 build/release/tests/palmette_test_collectives --gtest_brief=1 \

@@ -21,7 +21,7 @@ def requirements(text: str, name: str) -> list[str]:
 def main() -> int:
     """Print all lists on one line."""
     text = (Path(__file__).parent.parent / "pyproject.toml").read_text(encoding="utf-8")
-    lists = [requirements(text, name) for name in ("dependencies", "map", "calibrate", "dev")]
+    lists = [requirements(text, name) for name in ("dependencies", "map", "calibrate", "otf2", "dev")]
     print(" ".join(word for words in lists for word in words))
     return 0
 

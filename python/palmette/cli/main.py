@@ -25,7 +25,8 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "simulate": ("palmette.cli.simulate", "command", "Run collectives on clusters that SimGrid simulates."),
     "lab": ("palmette.cli.lab", "command", "Emulate a cluster on this machine."),
     "export": ("palmette.cli.export", "command", "Write tuning files for MPI libraries without palmette."),
-    "report": ("palmette.cli.report", "command", "Write stored benchmark runs as a page."),
+    "convert": ("palmette.cli.convert", "command", "Write a recording in another tool's format."),
+    "report": ("palmette.cli.report", "command", "Say where a recorded job's time went; benchmark pages."),
     "demo": ("palmette.cli.demo", "command", "Run a demonstration on this machine."),
     "doctor": ("palmette.cli.doctor", "command", "Say what palmette finds on this machine."),
     "settings": ("palmette.cli.settings", "command", "List the PALMETTE_ variables and their values."),
@@ -35,6 +36,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
 UNDER: dict[tuple[str, str], tuple[str, str]] = {
     ("bench", "pattern"): ("palmette.cli.bench_pattern", "command"),
     ("bench", "compose"): ("palmette.cli.bench_compose", "command"),
+    ("bench", "app"): ("palmette.cli.bench_app", "command"),
 }
 """Subcommands of two words: their arguments have nothing in common with those of the first word's command."""
 

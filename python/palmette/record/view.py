@@ -79,7 +79,8 @@ def _of_trace(findings: Findings, seats: Seats | None, tables: Tables) -> dict[s
             {
                 "number": number, "kind": one.kind, "function": one.function, "place": str(one.place),
                 "ranks": list(one.ranks)[:8], "seconds": one.seconds, "share": one.share, "sentence": one.sentence,
-                "next": one.next, "window": list(one.window) if one.window else None,
+                # The page itself shows what a terminal sends to it for.
+                "next": "" if one.window else one.next, "window": list(one.window) if one.window else None,
             }
             for number, one in enumerate(findings.found, 1)
         ],

@@ -1,0 +1,203 @@
+"""OTF2 archives, for Vampir, Scalasca and everything else that reads Score-P's traces. Written by the `otf2` package.
+
+A location group for each rank, a location for each of its threads, a system tree node for each host. Messages and
+collectives are on communicators that are known as a whole: OTF2 names a communicator by its members.
+"""
+
+from __future__ import annotations
+
+import errno
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from palmette.record.formats import messages
+from palmette.record.formats.counts import Counts
+from palmette.record.formats.functions import is_collective, only_starts, operation
+from palmette.record.formats.selection import WORLD, Call, Communicator, Selection
+from palmette.record.formats.threads import Step, threads_of
+from palmette.record.reading import RecordError
+
+ONE_TO_ALL = ("bcast", "scatter", "scatterv")
+
+
+def write(path: Path, selection: Selection) -> Counts:
+    """Write an archive into the new folder `path`. Raises RecordError where the package isn't there.
+
+    Cost: O(calls log calls), some 40 us each; those of one process are in memory.
+    """
+    try:
+        otf2 = import_module("otf2")
+    except ModuleNotFoundError:
+        raise RecordError("OTF2 needs the package otf2, which isn't installed: pip install 'palmette[otf2]'") from None
+    found = messages.match(selection)
+    archive = otf2.writer.Writer(str(path), timer_resolution=1_000_000_000)
+    try:
+        archive.creator = "palmette"
+        writer = _Writer(otf2, archive, selection)
+        for index in selection.chosen:
+            writer.process(index, found)
+        # The package takes the time of the conversion; the first event was at this time.
+        archive._realtime_timestamp = (selection.begin_real_ns + (archive._first_timestamp or 0)) * 1e-9
+        archive.close()
+    except BaseException as error:
+        # When it is forgotten, the package would close it once more, and print what comes of that.
+        archive._handle = None
+        if type(error).__module__.startswith("_otf2"):  # the disk is full, mostly; the library has printed it
+            raise OSError(errno.EIO, f"the OTF2 library failed with {error}", str(path)) from None
+        raise
+    return writer.counts
+
+
+class _Writer:
+    """Definitions, each made when it is first needed, and events."""
+
+    def __init__(self, otf2: Any, archive: Any, selection: Selection) -> None:
+        self._otf2, self._archive, self._selection = otf2, archive, selection
+        self.counts = Counts()
+        made = archive.definitions
+        mpi = otf2.Paradigm.MPI
+        made.paradigm(mpi, name="MPI", paradigm_class=otf2.ParadigmClass.PROCESS)
+        machine = made.system_tree_node("machine", class_name="machine")
+        self._groups: list[Any] = []
+        self._masters: list[Any] = []
+        for index, process in enumerate(selection.everyone):
+            host = made.system_tree_node(process.host, class_name="node", parent=machine)
+            group = made.location_group(
+                selection.name(index), location_group_type=otf2.LocationGroupType.PROCESS,
+                system_tree_parent=host,
+            )  # fmt: skip
+            self._groups.append(group)
+            self._masters.append(made.location("thread 1", otf2.LocationType.CPU_THREAD, group=group))
+        for host in list(made.system_tree_nodes)[1:]:
+            made.system_tree_node_domain(host, otf2.SystemTreeDomain.SHARED_MEMORY)
+        made.group("", group_type=otf2.GroupType.COMM_LOCATIONS, paradigm=mpi, members=tuple(self._masters))
+        self._alone = made.group("", group_type=otf2.GroupType.COMM_SELF, paradigm=mpi, members=())
+        self._called_at = made.attribute(
+            "called at", description="Where the program calls MPI", type=otf2.Type.SOURCE_CODE_LOCATION
+        )
+        self._started: set[tuple[int, int]] = set()
+        """Nonblocking collectives, by process and Call.number."""
+        self._regions: dict[str, Any] = {}
+        self._comms: dict[int, Any] = {}
+        self._places: dict[int, dict[Any, Any] | None] = {}
+
+    def process(self, index: int, found: messages.Messages) -> None:
+        """Write the events of a process."""
+        threads = threads_of(self._selection, index)
+        program = self._program(self._selection.everyone[index].recorded.executable)
+        for thread, steps in threads.steps.items():
+            made = self._archive.definitions
+            location = self._masters[index]
+            if thread != 1:
+                kind = self._otf2.LocationType.CPU_THREAD
+                location = made.location(f"thread {thread}", kind, group=self._groups[index])
+            events = self._archive.event_writer_from_location(location)
+            events.enter(steps[0].call.begin_ns, program)
+            for step in steps:
+                self._step(events, index, step, found)
+            events.leave(steps[-1].call.end_ns, program)
+        self.counts.requests += len(threads.requests)
+
+    def _step(self, events: Any, index: int, step: Step, found: messages.Messages) -> None:
+        call = step.call
+        region = self._region(call.function)
+        events.enter(call.begin_ns, region, attributes=self._place(call.path))
+        sent, received = found.sent[index], found.received[index]
+        if call.number in sent:
+            self._send(events.mpi_send, call.begin_ns, call, sent[call.number])
+        for request in step.starts:
+            if request.number in sent:
+                self._send(events.mpi_isend, call.begin_ns, request, sent[request.number], request.number)
+            elif request.number in received and self._comm(request) and only_starts(request.function):
+                events.mpi_irecv_request(call.begin_ns, request.number)
+            elif is_collective(request) and self._comm(request) and self._selection.holds(request):
+                events.non_blocking_collective_request(call.begin_ns, request.number)
+                self._started.add((index, request.number))
+        whole = is_collective(call) and self._comm(call)
+        if whole:
+            events.mpi_collective_begin(call.begin_ns)
+        for request in step.completes:
+            self._complete(events, call.end_ns, request, found, index)
+        if whole:
+            events.mpi_collective_end(call.end_ns, *self._collective(call, index))
+        if call.number in received:
+            self._receive(events.mpi_recv, call.end_ns, call, received[call.number])
+        events.leave(call.end_ns, region)
+        self.counts.add(call)
+
+    def _complete(self, events: Any, end_ns: int, request: Call, found: messages.Messages, index: int) -> None:
+        """Write the end of a request; that of an MPI_Sendrecv is its receive."""
+        if request.number in found.sent[index]:
+            if self._comm(request):
+                events.mpi_isend_complete(end_ns, request.number)
+        elif message := found.received[index].get(request.number):
+            if only_starts(request.function):
+                self._receive(events.mpi_irecv, end_ns, request, message, request.number)
+            else:
+                self._receive(events.mpi_recv, end_ns, request, message)
+        elif (index, request.number) in self._started:
+            events.non_blocking_collective_complete(end_ns, *self._collective(request, index), request.number)
+
+    def _send(self, write: Any, time_ns: int, call: Call, message: messages.Message, *request: int) -> None:
+        if comm := self._comm(call):
+            write(time_ns, call.peer, comm, call.tag, message.bytes, *request)
+            self.counts.messages += 1
+
+    def _receive(self, write: Any, time_ns: int, call: Call, message: messages.Message, *request: int) -> None:
+        if comm := self._comm(call):
+            write(time_ns, call.peer, comm, call.tag, message.bytes, *request)
+
+    def _collective(self, call: Call, index: int) -> tuple[Any, Any, int, int, int]:
+        """Return operation, communicator, root, bytes sent and received, as far as these are recorded."""
+        name = operation(call.function)
+        root = call.peer if call.peer >= 0 else self._otf2.CollectiveRoot.NONE
+        receives = name in ONE_TO_ALL and not self._selection.is_rank(index, call.peer, call.communicator)
+        sizes = (0, call.bytes) if receives else (call.bytes, 0)
+        return (getattr(self._otf2.CollectiveOp, name.upper()), self._comm(call), root, *sizes)
+
+    def _comm(self, call: Call) -> Any:
+        """Return the definition of a call's communicator; None where not all of its ranks are known."""
+        if call.communicator not in self._comms:
+            self._comms[call.communicator] = self._made_comm(self._selection.communicators[call.communicator])
+        return self._comms[call.communicator]
+
+    def _made_comm(self, communicator: Communicator) -> Any:
+        made = self._archive.definitions
+        if communicator.size == 1 and communicator.id != WORLD:  # each rank has some
+            return made.comm("one rank", self._alone)
+        if not communicator.is_known:
+            return None
+        members = tuple(self._masters[communicator.members[rank]] for rank in range(communicator.size))
+        kind = self._otf2.GroupType.COMM_GROUP
+        group = made.group(communicator.name, group_type=kind, paradigm=self._otf2.Paradigm.MPI, members=members)
+        return made.comm(communicator.name, group)
+
+    def _region(self, function: str) -> Any:
+        if function not in self._regions:
+            roles = self._otf2.RegionRole
+            name = operation(function)
+            role = roles.COLL_OTHER if hasattr(self._otf2.CollectiveOp, name.upper()) else roles.FUNCTION
+            role = roles.BARRIER if name == "barrier" else role
+            role = roles.POINT2POINT if name.endswith(("send", "recv", "sendrecv_replace")) else role
+            self._regions[function] = self._archive.definitions.region(
+                function, canonical_name=function, region_role=role, paradigm=self._otf2.Paradigm.MPI
+            )
+        return self._regions[function]
+
+    def _program(self, executable: str) -> Any:
+        """Return the region that stands around the calls: time in it and in no call is the program's own."""
+        name = Path(executable).name or "program"
+        return self._archive.definitions.region(
+            name, canonical_name=name, source_file=executable, region_role=self._otf2.RegionRole.FUNCTION,
+            paradigm=self._otf2.Paradigm.USER,
+        )  # fmt: skip
+
+    def _place(self, path: int) -> dict[Any, Any] | None:
+        if path not in self._places:
+            place = self._selection.place(path)
+            at = None
+            if place.file:
+                at = {self._called_at: self._archive.definitions.source_code_location(place.file, place.line)}
+            self._places[path] = at
+        return self._places[path]
