@@ -55,10 +55,12 @@ PYTHON_MPI := python3-mpi4py-fft
 SLURM := slurmctld slurmd slurm-client
 # Reads what palmette convert writes.
 OTF2 := otf2-tools
+# Pages are looked at in a real browser.
+BROWSER := chromium
 
 .PHONY: tested
 tested: debian build simulate
-	@tools/setup_debian.sh $(FORTRAN) $(PYTHON_MPI) $(SLURM) $(OTF2)
+	@tools/setup_debian.sh $(FORTRAN) $(PYTHON_MPI) $(SLURM) $(OTF2) $(BROWSER)
 	@tools/setup_ucc.sh
 	@tools/setup_readers.sh
 	@tools/build.sh release $(JOBS) palmette_tests

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from palmette.record.findings import Findings
     from palmette.record.links import Links
     from palmette.record.machine import Seats
+    from palmette.record.reading import Job
 
 MOST_LINKS = 5
 WIDTH = 80
@@ -48,7 +49,7 @@ def report(
     if form == "csv":
         click.echo(_csv(found), nl=False)
     elif as_json:
-        emit_json(_document(found, findings, seats))
+        emit_json(_document(found, findings, seats, job))
     else:
         click.echo("\n".join(_lines(found, findings, seats)))
         if output:
@@ -156,9 +157,13 @@ def _csv(found: dict[str, Any]) -> str:
     return text.getvalue()
 
 
-def _document(found: dict[str, Any], findings: Findings | None, seats: Seats | None) -> dict[str, Any]:
-    """Return the page's document without what is only drawn, findings in full."""
+def _document(found: dict[str, Any], findings: Findings | None, seats: Seats | None, job: Job) -> dict[str, Any]:
+    """Return the page's document without what is only drawn, findings in full.
+
+    Windows are in seconds since the job's first call, as `palmette convert --from` counts.
+    """
     links = _links(findings, seats)
+    since_s = (findings.view.begin_ns - job.begin_ns) * 1e-9 if findings else 0.0
     functions, places = found["functions"], found["places"]
     return {
         **{
@@ -170,7 +175,8 @@ def _document(found: dict[str, Any], findings: Findings | None, seats: Seats | N
             {
                 "kind": one.kind, "function": one.function, "place": str(one.place), "file": one.place.file,
                 "line": one.place.line, "ranks": list(one.ranks), "seconds": one.seconds, "share": one.share,
-                "window_s": list(one.window) if one.window else None, "sentence": one.sentence, "next": one.next,
+                "window_s": [since_s + time_s for time_s in one.window] if one.window else None,
+                "sentence": one.sentence, "next": one.next,
             }
             for one in (findings.found if findings else ())
         ],

@@ -90,6 +90,16 @@ class Job:
         """Ranks of the job, as its processes have it; 0: unknown."""
         return max((process.recorded.size for process in self.processes), default=0)
 
+    @property
+    def begin_ns(self) -> int:
+        """The first call of a process that knows its rank, by CLOCK_REALTIME of rank 0's node."""
+        begins = (
+            process.recorded.begin_real_ns + process.clock_at(process.recorded.begin_real_ns)[0]
+            for process in self.processes
+            if process.recorded.rank >= 0
+        )
+        return min(begins, default=0)
+
     def missing_ranks(self) -> list[int]:
         """Ranks of which no file tells: their nodes' files aren't here."""
         there = {process.recorded.rank for process in self.processes}

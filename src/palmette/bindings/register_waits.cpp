@@ -98,6 +98,8 @@ TraceView view(const std::vector<trace::TraceFile>& files, const trace::Overview
     return out;
 }
 
+using Columns = nb::typed<nb::dict, nb::str, nb::bytes>;
+
 template <class Item>
 nb::bytes raw(const std::vector<Item>& items) {
     return nb::bytes(reinterpret_cast<const char*>(items.data()), items.size() * sizeof(Item));
@@ -112,9 +114,9 @@ nb::bytes column(const std::vector<Item>& items, Get get) {
     return raw(values);
 }
 
-nb::dict columns_of(const std::vector<trace::DrawnCall>& calls) {
+Columns columns_of(const std::vector<trace::DrawnCall>& calls) {
     using trace::DrawnCall;
-    nb::dict out;
+    Columns out;
     out["begin_ns"] = column<std::int64_t>(calls, [](const DrawnCall& one) { return one.begin_ns; });
     out["length_ns"] = column<std::int64_t>(calls, [](const DrawnCall& one) { return one.length_ns; });
     out["waiting_ns"] = column<std::int64_t>(calls, [](const DrawnCall& one) { return one.waiting_ns; });
@@ -126,9 +128,9 @@ nb::dict columns_of(const std::vector<trace::DrawnCall>& calls) {
     return out;
 }
 
-nb::dict columns_of(const std::vector<trace::DrawnMessage>& messages) {
+Columns columns_of(const std::vector<trace::DrawnMessage>& messages) {
     using trace::DrawnMessage;
-    nb::dict out;
+    Columns out;
     out["sent_ns"] = column<std::int64_t>(messages, [](const DrawnMessage& one) { return one.sent_ns; });
     out["received_ns"] = column<std::int64_t>(messages, [](const DrawnMessage& one) { return one.received_ns; });
     out["from"] = column<std::int32_t>(messages, [](const DrawnMessage& one) { return one.from; });

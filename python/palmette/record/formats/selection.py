@@ -113,7 +113,7 @@ class Selection:
         self.until_ns = round(until_s * 1e9) if until_s is not None else None
         if self.until_ns is not None and self.until_ns <= self.from_ns:
             raise RecordError(f"a window from {from_s or 0:g} s until {until_s:g} s is empty; give a later end")
-        self.begin_real_ns = min(_common(process, process.recorded.begin_real_ns) for process in self.everyone)
+        self.begin_real_ns = job.begin_ns
         """The job's first call, by CLOCK_REALTIME of rank 0's node."""
         self.resolver = Resolver()
         self.communicators = [Communicator(0, 0)]

@@ -1,0 +1,70 @@
+"""Inputs of programs that are too long to keep: sequences, reads, a box of water. All from fixed seeds.
+
+Usage: inputs.py FOLDER
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from pathlib import Path
+
+BASES = "ACGT"
+
+
+def evolved(seed: int, taxa: int, length: int) -> list[str]:
+    """Return sequences that descend from one another with a few changes each."""
+    draw = random.Random(seed)
+    sequences = ["".join(draw.choice(BASES) for _ in range(length))]
+    while len(sequences) < taxa:
+        parent = draw.choice(sequences)
+        sequences.append("".join(draw.choice(BASES) if draw.random() < 0.08 else base for base in parent))
+    return sequences
+
+
+def nexus(taxa: int, length: int) -> str:
+    """Return an alignment, and how MrBayes shall sample trees of it."""
+    sequences = evolved(3, taxa, length)
+    rows = "\n".join(f"t{index} {sequence}" for index, sequence in enumerate(sequences))
+    return (
+        f"#NEXUS\nbegin data;\ndimensions ntax={taxa} nchar={length};\nformat datatype=dna gap=-;\nmatrix\n{rows}\n;\nend;\n"
+        "begin mrbayes;\nset autoclose=yes nowarn=yes seed=7 swapseed=7;\nlset nst=6 rates=gamma;\n"
+        "mcmc ngen=3000 nruns=2 nchains=2 samplefreq=500 printfreq=500 diagnfreq=1000;\nend;\n"
+    )
+
+
+def reads(genome_length: int, count: int, length: int) -> str:
+    """Return reads of a random genome."""
+    draw = random.Random(11)
+    genome = "".join(draw.choice(BASES) for _ in range(genome_length))
+    lines = []
+    for number in range(count):
+        start = draw.randrange(genome_length - length)
+        lines.append(f">r{number}\n{genome[start : start + length]}")
+    return "\n".join(lines) + "\n"
+
+
+def hpcc(size: int, rows: int, columns: int) -> str:
+    """Return hpccinf.txt for a grid of processes."""
+    values = [
+        ("HPL.out", "file"), ("8", "device"), ("1", "sizes"), (str(size), "Ns"), ("1", "blocks"), ("64", "NBs"),
+        ("0", "mapping"), ("1", "grids"), (str(rows), "Ps"), (str(columns), "Qs"), ("16.0", "threshold"),
+        ("1", "panel facts"), ("2", "PFACTs"), ("1", "stopping criteria"), ("4", "NBMINs"), ("1", "panels"),
+        ("2", "NDIVs"), ("1", "recursive facts"), ("1", "RFACTs"), ("1", "broadcasts"), ("1", "BCASTs"),
+        ("1", "lookaheads"), ("1", "DEPTHs"), ("2", "swap"), ("64", "swapping threshold"), ("0", "L1"), ("0", "U"),
+        ("1", "equilibration"), ("8", "alignment"), ("0", "sizes of PTRANS"), ("", "values"), ("0", "blocks of PTRANS"),
+        ("", "values"),
+    ]  # fmt: skip
+    return "two lines\nof a title\n" + "\n".join(f"{value}  {name}" for value, name in values) + "\n"
+
+
+def main(folder: Path) -> None:
+    """Write all inputs."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "tree.nex").write_text(nexus(24, 1200), encoding="ascii")
+    (folder / "reads.fa").write_text(reads(20_000, 6_000, 60), encoding="ascii")
+    (folder / "hpccinf.txt").write_text(hpcc(600, 2, 2), encoding="ascii")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
