@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 
 from palmette.record.reading import Job
@@ -102,9 +102,13 @@ def sums_of(job: Job) -> Sums:
 
 
 def place_of(path: Sequence[Framed], resolver: Resolver) -> Place:
-    """Return the innermost place of a path outside of MPI libraries: where the program, or a library of it, calls."""
-    for frame in path:
-        name = frame.module.rpartition("/")[2]
-        if not name.startswith(MPI_MODULES):
-            return resolver.places(frame)[0]
-    return Place("unknown")
+    """Return the innermost place of a path outside of MPI libraries: where the program, or a library of it, calls.
+
+    In a stripped module local functions have no name: then it is the innermost place that has one.
+    """
+    outside = [frame for frame in path if not frame.module.rpartition("/")[2].startswith(MPI_MODULES)]
+    if not outside:
+        return Place("unknown")
+    known = next((frame for frame in outside if resolver.knows(frame)), outside[0])
+    place = resolver.places(known)[0]
+    return place if known is outside[0] else replace(place, line=0, is_outer=True)

@@ -12,7 +12,7 @@ import subprocess
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -61,8 +61,16 @@ class Place:
     file: str = ""
     line: int = 0
 
+    is_outer: bool = False
+    """The call itself was in a local function that no table names; this is the innermost one that is named."""
+
     def __str__(self) -> str:
-        return f"{Path(self.file).name}:{self.line}" if self.line else self.function
+        if self.line:
+            return f"{Path(self.file).name}:{self.line}"
+        # Parameters of a C++ function would fill lines.
+        name, parenthesis, _ = self.function.partition("(")
+        name = f"{name}()" if parenthesis and name else self.function
+        return f"{name} or below" if self.is_outer else name
 
 
 class Resolver:
@@ -82,6 +90,10 @@ class Resolver:
         for (module, build_id), offsets in wanted.items():
             found = self._read(Path(module), build_id, sorted(offsets))
             self._places |= {(module, offset): places for offset, places in found.items()}
+
+    def knows(self, frame: Framed) -> bool:
+        """Whether the function of a frame is known."""
+        return (frame.module, frame.offset) in self._places
 
     def places(self, frame: Framed) -> tuple[Place, ...]:
         """Return where a frame was, an inlined function before the one that it is inlined in."""
@@ -105,12 +117,32 @@ class Resolver:
         found = {}
         for offset in offsets:
             places = lines.get(offset - 1, ())
-            if not places or places[0].function == "??":
-                name = names.at(offset - 1)
-                places = (Place(name),) if name else ()
-            if places:
+            # Without debug information addr2line names the symbol before the address, however far that is.
+            if places and places[0].function != "??" and any(place.file for place in places):
                 found[offset] = places
+            elif name := names.at(offset - 1):
+                found[offset] = (Place(name),)
+        return _demangled(found)
+
+
+def _demangled(found: dict[int, tuple[Place, ...]]) -> dict[int, tuple[Place, ...]]:
+    """Return C++ names as they stand in the source, where Binutils' c++filt is there."""
+    mangled = sorted({place.function for places in found.values() for place in places if place.function[:2] == "_Z"})
+    program = shutil.which("c++filt")
+    if not mangled or program is None:
         return found
+    try:
+        done = subprocess.run(
+            [program], input="\n".join(mangled), capture_output=True, text=True, errors="replace",
+            timeout=ADDR2LINE_S, check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return found
+    names = dict(zip(mangled, done.stdout.splitlines(), strict=False))
+    return {
+        offset: tuple(replace(place, function=names.get(place.function, place.function)) for place in places)
+        for offset, places in found.items()
+    }
 
 
 class _Functions:

@@ -56,10 +56,49 @@ std::string text_of(const std::array<char, size>& text) {
     return base::printable({text.data(), strnlen(text.data(), size)}, size);
 }
 
+/// What the clock of a node's calls shows in CLOCK_REALTIME: taken from one process for all, since each one's own
+/// readings of both clocks differ by microseconds.
+struct NodeClock {
+    bool known = false;
+    std::uint32_t ticks_are_tsc = 0;
+    std::uint64_t ticks = 0;
+    std::int64_t real_ns = 0;
+    double tick_s = 1e-9;
+
+    bool is_of(const SectionHeader& section) const { return known && section.ticks_are_tsc == ticks_are_tsc; }
+    std::int64_t real_at(std::uint64_t at) const {
+        const auto since = static_cast<double>(static_cast<std::int64_t>(at - ticks));
+        return real_ns + static_cast<std::int64_t>(since * tick_s * 1e9);
+    }
+    /// Takes the process that ran longest.
+    void learn(const SectionHeader& section) {
+        const std::uint64_t first = section.first.ticks.load();
+        const std::uint64_t last = section.last.ticks.load();
+        const std::int64_t real_first = section.first.real_ns.load();
+        const std::int64_t real_last = section.last.real_ns.load(std::memory_order_acquire);
+        if (last <= first || real_last <= real_first || last - first <= longest_) return;
+        longest_ = last - first;
+        known = true;
+        ticks_are_tsc = section.ticks_are_tsc;
+        ticks = first;
+        real_ns = real_first;
+        tick_s = 1e-9;
+        if (ticks_are_tsc != 0)
+            tick_s = static_cast<double>(real_last - real_first) * 1e-9 / static_cast<double>(last - first);
+    }
+
+  private:
+    std::uint64_t longest_ = 0;
+};
+
 class SectionReader {
   public:
-    SectionReader(const char* base, std::uint64_t bytes, std::string where)
-        : base_(base), bytes_(bytes), where_(std::move(where)), header_(*reinterpret_cast<const SectionHeader*>(base)) {
+    SectionReader(const char* base, std::uint64_t bytes, std::string where, const NodeClock& clock = {})
+        : base_(base),
+          bytes_(bytes),
+          where_(std::move(where)),
+          header_(*reinterpret_cast<const SectionHeader*>(base)),
+          clock_(clock) {
         functions_ = {entries<FunctionName>(header_.functions), used(header_.functions)};
     }
 
@@ -188,6 +227,10 @@ class SectionReader {
         if (header_.ticks_are_tsc != 0 && last > first && out.last_real_ns > out.begin_real_ns)
             out.tick_s =
                 static_cast<double>(out.last_real_ns - out.begin_real_ns) * 1e-9 / static_cast<double>(last - first);
+        if (!clock_.is_of(header_)) return;
+        out.tick_s = clock_.tick_s;
+        out.begin_real_ns = clock_.real_at(first);
+        out.last_real_ns = clock_.real_at(last);
     }
 
     std::int64_t real_ns(const ProcessInfo& out, std::uint64_t ticks) const {
@@ -336,6 +379,7 @@ class SectionReader {
     std::uint64_t bytes_;
     std::string where_;
     const SectionHeader& header_;
+    const NodeClock clock_;
     std::pair<const FunctionName*, std::uint32_t> functions_;
 };
 
@@ -348,14 +392,21 @@ void for_each_section(const Mapping& file, const std::string& path, Use use) {
         fail(path, ": version ", header.version, " of the format; this palmette reads version ", format_version);
     if (header.header_bytes % page_bytes != 0) fail(path, ": its sections lie at no page; the file is damaged");
     const std::uint64_t end = std::min(header.end.load(std::memory_order_acquire), file.bytes());
-    for (std::uint64_t at = header.header_bytes; at + sizeof(SectionHeader) <= end;) {
-        const auto& section = *reinterpret_cast<const SectionHeader*>(file.at(at));
-        if (section.bytes < sizeof(SectionHeader) || section.bytes > end - at || section.bytes % page_bytes != 0)
-            fail(path, ": the section at ", at, " is longer than the file; the file is damaged");
-        // Without it, a process has claimed its section and not begun to write it.
-        if (section.magic == file_magic) use(SectionReader(file.at(at), section.bytes, path));
-        at += section.bytes;
-    }
+    const auto each = [&](auto visit) {
+        for (std::uint64_t at = header.header_bytes; at + sizeof(SectionHeader) <= end;) {
+            const auto& section = *reinterpret_cast<const SectionHeader*>(file.at(at));
+            if (section.bytes < sizeof(SectionHeader) || section.bytes > end - at || section.bytes % page_bytes != 0)
+                fail(path, ": the section at ", at, " is longer than the file; the file is damaged");
+            // Without it, a process has claimed its section and not begun to write it.
+            if (section.magic == file_magic) visit(at, section);
+            at += section.bytes;
+        }
+    };
+    NodeClock clock;
+    each([&](std::uint64_t, const SectionHeader& section) { clock.learn(section); });
+    each([&](std::uint64_t at, const SectionHeader& section) {
+        use(SectionReader(file.at(at), section.bytes, path, clock));
+    });
 }
 
 }  // namespace palmette::trace

@@ -272,11 +272,12 @@ class Analysis {
         if (const Channel* const channel = channel_of(message, process, Kind::receive)) {
             const Message* const send =
                 counterpart(receives_[*channel], sends_[*channel], message.begin_ns, from_end(*channel));
+            const bool is_judged = call.begin_ns >= window_ns_;
             if (!send) {
-                ++out_.unmatched_messages;
+                if (is_judged) ++out_.unmatched_messages;
                 return wait;
             }
-            if (message.end_ns < send->begin_ns) ++out_.clock_violations;
+            if (is_judged && message.end_ns < send->begin_ns) ++out_.clock_violations;
             wait.seconds =
                 static_cast<double>(std::max<std::int64_t>(0, std::min(send->begin_ns, call.end_ns) - call.begin_ns)) *
                 ns;

@@ -121,6 +121,31 @@ class Recorded {
     std::vector<char> bytes_;
 };
 
+TEST(Recording, has_one_clock_for_all_processes_of_a_node) {
+    // Both processes read the same counter; each one's own readings of the time of day are a few microseconds off.
+    std::vector<char> both = Recorded().bytes();
+    const std::vector<char> one = both;
+    both.insert(both.end(), one.begin() + page_bytes, one.end());
+    auto& file = *reinterpret_cast<FileHeader*>(both.data());
+    file.end.store(both.size());
+    auto& other = *reinterpret_cast<SectionHeader*>(both.data() + one.size());
+    other.first.real_ns.store(5'000'007'000);
+    other.last.ticks.store(2900);
+    other.last.real_ns.store(5'000'003'000);
+    Recorded written;
+    written.bytes() = both;
+    const std::string path = written.write();
+    const Recording found = Recording::read(path, true);
+    ASSERT_EQ(found.processes.size(), 2U);
+    EXPECT_EQ(found.processes[1].begin_real_ns, found.processes[0].begin_real_ns);
+    EXPECT_EQ(found.processes[1].open[0].begin_real_ns, 5'000'000'500);
+    EXPECT_DOUBLE_EQ(found.processes[1].tick_s, 0.5e-9);
+    const auto first = Recording::calls_of(path, 0);
+    const auto second = Recording::calls_of(path, 1);
+    ASSERT_EQ(first.size(), second.size());
+    for (std::size_t i = 0; i < first.size(); ++i) EXPECT_EQ(first[i].begin_real_ns, second[i].begin_real_ns);
+}
+
 TEST(Recording, is_read_while_its_process_runs) {
     const Recording found = Recording::read(Recorded().write(), true);
     EXPECT_EQ(found.host, "node7");

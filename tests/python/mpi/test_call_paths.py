@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from palmette.record.reading import read_job
+from palmette.record.sums import sums_of
 from palmette.record.symbols import Resolver
 from palmette.run.prepared import prepare
 
@@ -140,3 +141,32 @@ def test_a_program_that_was_built_anew_is_not_looked_up(
     resolver.add(frame for process in job.processes for path in process.recorded.paths for frame in path)
     (note,) = resolver.notes
     assert os.fspath(program) in note and "built anew" in note
+
+
+def test_a_local_function_of_a_stripped_library_is_not_called_by_its_neighbours_name(
+    mpi_called: Callable[[str], Mpi], cc: str, tmp_path: Path
+) -> None:
+    # addr2line names the symbol before an address, however far that is; `before` stands there and calls nothing.
+    mpi = mpi_called("mpich")
+    source, library, program = tmp_path / "local.c", tmp_path / "liblocal.so", tmp_path / "program"
+    source.write_text(
+        "#include <mpi.h>\nvoid before(void) {}\n"
+        'static __attribute__((noinline)) void local(void) { MPI_Barrier(MPI_COMM_WORLD); __asm__ volatile(""); }\n'
+        'void named(void) { local(); __asm__ volatile(""); }\n',
+        encoding="utf-8",
+    )
+    prefix = mpi.installation.prefix
+    flags = [f"-I{prefix}/include", f"-L{prefix}/lib", f"-Wl,-rpath,{prefix}/lib", "-fno-toplevel-reorder", "-O1"]
+    run(cc, "-shared", "-fPIC", source, "-o", library, *flags, "-lmpi")
+    run("strip", library)
+    (tmp_path / "main.c").write_text(
+        "#include <mpi.h>\nvoid named(void);\n"
+        "int main(int c, char **v) { MPI_Init(&c, &v); named(); MPI_Finalize(); return 0; }\n",
+        encoding="utf-8",
+    )
+    run(cc, tmp_path / "main.c", "-o", program, f"-L{tmp_path}", f"-Wl,-rpath,{tmp_path}", *flags, "-llocal", "-lmpi")
+    folder = tmp_path / "calls"
+    ran = mpi.run(2, program, settings={"PALMETTE_PROFILE": str(folder)})
+    assert ran.status == 0, ran.text
+    places = {row.function: str(row.place) for row in sums_of(read_job(folder)).rows}
+    assert places["MPI_Barrier"] == "named or below"
