@@ -67,9 +67,27 @@ target_link_libraries(simbench PRIVATE palmette_flags "$<LINK_LIBRARY:WHOLE_ARCH
 target_link_libraries(simbench-alone PRIVATE palmette_flags palmette_mpi_flags_smpi "${PALMETTE_SIMGRID_LIBRARY}" m)
 target_compile_definitions(simbench-alone PRIVATE SIMBENCH_ALONE=1)
 
+# Scenarios whose waits are known, recorded in simulated time (tests/python/simulate/test_planted.py). Lines come from
+# debug information, and of the runtime's thousands of symbols none stays, so that reading it is quick.
+if(PALMETTE_BUILD_MPI_TESTS)
+  add_library(mpi_test_planted_smpi MODULE EXCLUDE_FROM_ALL
+    "${CMAKE_CURRENT_SOURCE_DIR}/tests/mpi/planted.cpp" "${_generated}/recorded_names.h")
+  target_compile_options(mpi_test_planted_smpi PRIVATE -include smpi_helpers.h -O1 -g1)
+  target_link_options(mpi_test_planted_smpi PRIVATE
+    -Wl,-Bsymbolic -Wl,--gc-sections -Wl,-z,defs -Wl,--retain-symbols-file=/dev/null)
+  target_link_libraries(mpi_test_planted_smpi PRIVATE palmette_flags "$<LINK_LIBRARY:WHOLE_ARCHIVE,palmette_smpi>"
+                                             "$<LINK_LIBRARY:WHOLE_ARCHIVE,palmette_record_smpi>"
+                                             "${PALMETTE_SIMGRID_LIBRARY}" m)
+  set_target_properties(mpi_test_planted_smpi PROPERTIES
+    OUTPUT_NAME planted PREFIX "" SUFFIX ".smpi" LIBRARY_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/tests/mpi")
+endif()
+
 add_library(simbench-start MODULE EXCLUDE_FROM_ALL "${_simbench}/start.cpp")
 target_link_libraries(simbench-start PRIVATE palmette_flags ${CMAKE_DL_LIBS})
 set_target_properties(simbench-start PROPERTIES
   PREFIX "" LIBRARY_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/bin")
 add_dependencies(simbench simbench-alone simbench-start)
+if(TARGET mpi_test_planted_smpi)
+  add_dependencies(simbench mpi_test_planted_smpi)
+endif()
 install(TARGETS simbench simbench-alone simbench-start LIBRARY DESTINATION palmette/bin COMPONENT simulate EXCLUDE_FROM_ALL)

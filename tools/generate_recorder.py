@@ -78,7 +78,7 @@ def described(p: Prototype) -> list[str]:
     if peer:
         lines.append(f"call.with(peer_of({peer}), {tag or 0});")
     lines += _payload(p)
-    if re.fullmatch(r"MPI_Sendrecv(?:_replace)?(?:_c)?", p.name):
+    if re.fullmatch(r"MPI_(?:S|Is)endrecv(?:_replace)?(?:_c)?", p.name):
         types = {q.name for q in p.parameters}
         count, kind = ("recvcount", "recvtype") if "recvcount" in types else ("count", "datatype")
         source = "source" if "source" in types else "src"  # of SimGrid

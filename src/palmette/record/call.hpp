@@ -183,7 +183,7 @@ class Call {
             follow(plan);
             plan = 0;  // it serves the request
         }
-        if (receives_)
+        if (receives_ && !made_)
             add(begin_, ended, function_, communicator_, path_, 0, received_bytes_, received_from_, received_tag_, 0,
                 true);
         add(begin_, ended, function_, communicator_, path_, plan, bytes_, peer_, tag_, instance_, false);
@@ -278,13 +278,14 @@ inline void Call::follow(std::uint32_t plan) {
         return;
     }
     entry->ticks.store(made_persistent_ ? 0 : begin_, std::memory_order_relaxed);
-    entry->bytes = bytes_;
+    // Of MPI_Isendrecv the call sends and its request receives, as of MPI_Sendrecv.
+    entry->bytes = receives_ ? received_bytes_ : bytes_;
     entry->instance = instance_;
     entry->path = path_;
     entry->function = function_;
     entry->communicator = communicator_;
-    entry->peer = peer_;
-    entry->tag = tag_;
+    entry->peer = receives_ ? received_from_ : peer_;
+    entry->tag = receives_ ? received_tag_ : tag_;
     entry->persistent = made_persistent_ ? 1 : 0;
     entry->plan = plan;
     entry->waited_by.store(0, std::memory_order_relaxed);

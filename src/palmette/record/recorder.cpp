@@ -180,8 +180,9 @@ bool Recorder::open(const std::string& folder, bool records_calls) {
     plans_ = table<trace::PlanEntry>(section.plans);
     paths_.attach(section);
     requests_.attach(section);
-    section.first.ticks.store(now());
-    section.first.real_ns.store(real_now_ns());
+    const BothClocks first = read_both_clocks();
+    section.first.ticks.store(first.ticks);
+    section.first.real_ns.store(first.real_ns);
     update_clock();
     // Last: who reads takes what begins so.
     section.magic = trace::file_magic;
@@ -363,8 +364,9 @@ trace::Aggregate& Recorder::make_aggregate(std::uint64_t key) {
 }
 
 void Recorder::update_clock() {
-    section_->last.ticks.store(now(), std::memory_order_relaxed);
-    section_->last.real_ns.store(real_now_ns(), std::memory_order_release);
+    const BothClocks last = read_both_clocks();
+    section_->last.ticks.store(last.ticks, std::memory_order_relaxed);
+    section_->last.real_ns.store(last.real_ns, std::memory_order_release);
 }
 
 }  // namespace palmette::record

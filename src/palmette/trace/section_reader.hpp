@@ -73,9 +73,15 @@ struct NodeClock {
     /// Takes the process that ran longest.
     void learn(const SectionHeader& section) {
         const std::uint64_t first = section.first.ticks.load();
-        const std::uint64_t last = section.last.ticks.load();
+        std::uint64_t last = 0;
+        std::int64_t real_last = 0;
+        // The process may be about to store both.
+        for (int i = 0; i < 4; ++i) {
+            real_last = section.last.real_ns.load(std::memory_order_acquire);
+            last = section.last.ticks.load(std::memory_order_acquire);
+            if (section.last.real_ns.load(std::memory_order_acquire) == real_last) break;
+        }
         const std::int64_t real_first = section.first.real_ns.load();
-        const std::int64_t real_last = section.last.real_ns.load(std::memory_order_acquire);
         if (last <= first || real_last <= real_first || last - first <= longest_) return;
         longest_ = last - first;
         known = true;

@@ -55,8 +55,8 @@ class Analysis {
         : trace_(trace), observer_(observer), bound_of_(bound_of), program_(trace.processes.size()) {
         for (const std::string& name : trace.functions)
             traits_.push_back({name.starts_with("MPI_I") || name.find("_init") != std::string::npos,
-                               name.starts_with("MPI_Sendrecv"), name == "MPI_Finalize",
-                               name.find("_init") != std::string::npos});
+                               name.starts_with("MPI_Sendrecv") || name.starts_with("MPI_Isendrecv"),
+                               name == "MPI_Finalize", name.find("_init") != std::string::npos});
         for (std::size_t p = 0; p < trace.processes.size(); ++p) {
             const TracedProcess& process = trace.processes[p];
             program_[p] = {process.begin_ns, process.end_ns};
@@ -110,7 +110,7 @@ class Analysis {
         if (event.begin_ns < window_ns_) return;
         if (is_collective_event(event))
             observer_->collective(event, process);
-        else if (const Channel* const channel = channel_of(event, process, Kind::send))
+        else if (const Channel* const channel = channel_of(event, process, Kind::send, begins_send(event)))
             observer_->send(event, process, std::get<2>(*channel));
     }
     static void by_begin(std::vector<Message>& messages) {
@@ -166,9 +166,9 @@ class Analysis {
             if (kind(event) == Kind::scan) instance.begins.emplace_back(rank, event.begin_ns);
             return;
         }
-        if (const Channel* const channel = channel_of(event, process, Kind::send))
+        if (const Channel* const channel = channel_of(event, process, Kind::send, begins_send(event)))
             sends_[*channel].push_back({event.begin_ns, static_cast<float>(event.bytes)});
-        if (const Channel* const channel = channel_of(event, process, Kind::receive))
+        if (const Channel* const channel = channel_of(event, process, Kind::receive, completes(event)))
             receives_[*channel].push_back({event.begin_ns, static_cast<float>(event.bytes)});
     }
 
@@ -178,13 +178,19 @@ class Analysis {
         return found->second;
     }
 
-    /// The channel of a message that an event has sent or received; null: it is none.
-    const Channel* channel_of(const Event& event, std::int32_t process, Kind wanted) {
+    /// Whether an event is a message from its begin on: the call, but of persistent ones the request of each start. A
+    /// send whose request is freed is never completed, and arrives.
+    bool begins_send(const Event& event) const { return event.is_request == traits_[event.function].persistent; }
+    /// Whether an event ends with its message: the call, or the request of a nonblocking one.
+    bool completes(const Event& event) const { return event.is_request == is_nonblocking(event); }
+
+    /// The channel of a message that an event has sent or received; null: it is none, or the event stands for another
+    /// moment of it (`is_moment`). Of MPI_Sendrecv the call sends and its request receives.
+    const Channel* channel_of(const Event& event, std::int32_t process, Kind wanted, bool is_moment) {
         if (event.peer < 0 || event.communicator == 0) return nullptr;
-        // MPI_Sendrecv sends as a call and receives as its request.
         const bool both = traits_[event.function].sends_and_receives;
         const Kind is = both ? (event.is_request ? Kind::receive : Kind::send) : kind(event);
-        if (is != wanted || (!both && event.is_request != is_nonblocking(event))) return nullptr;
+        if (is != wanted || (!both && !is_moment)) return nullptr;
         const TracedCommunicator& communicator = trace_.communicators[event.communicator];
         if (static_cast<std::size_t>(event.peer) >= communicator.process_of.size()) return nullptr;
         const std::int32_t other = communicator.process_of[static_cast<std::size_t>(event.peer)];
@@ -202,22 +208,28 @@ class Analysis {
                 return;
             }
             Wait worst;
-            if (is_collective_event(event)) {
-                worst = of_collective(event, event, process);
-            } else {
-                worst = of_message(event, event, process);
-                for (const Event& request : requests) {
-                    const Wait wait = is_collective_event(request) ? of_collective(request, event, process)
-                                                                   : of_message(request, event, process);
-                    if (wait.seconds > worst.seconds || (wait.instance && !worst.instance && worst.seconds <= 0))
-                        worst = wait;
-                }
-            }
+            Wait sent;
+            const auto take = [&](const Event& part) {
+                const bool is_collective_part = is_collective_event(part);
+                const Wait wait =
+                    is_collective_part ? of_collective(part, event, process) : of_message(part, event, process);
+                Wait& of = is_send(part) ? sent : worst;
+                if (wait.seconds > of.seconds || (wait.instance && !of.instance && of.seconds <= 0)) of = wait;
+            };
+            take(event);
+            for (const Event& request : requests) take(request);
+            // A send that goes eagerly waits for nobody. Whether it does isn't recorded: it counts where nothing else
+            // in the call had to wait.
+            if (worst.seconds <= 0 && sent.seconds > 0) worst = sent;
             // Testing doesn't wait.
             if (kind(event) == Kind::test) worst.seconds = 0;
             requests.clear();
             if (event.begin_ns >= window_ns_) add(event, process, worst);
         });
+    }
+
+    bool is_send(const Event& event) const {
+        return kind(event) == Kind::send && !(traits_[event.function].sends_and_receives && event.is_request);
     }
 
     /// How long `call` waited for others to come to `collective`, which is that call or a request that it completed.
@@ -269,7 +281,7 @@ class Analysis {
     /// How long `call` waited for the other end of `message`, which is that call or a request that it completed.
     Wait of_message(const Event& message, const Event& call, std::int32_t process) {
         Wait wait;
-        if (const Channel* const channel = channel_of(message, process, Kind::receive)) {
+        if (const Channel* const channel = channel_of(message, process, Kind::receive, completes(message))) {
             const Message* const send =
                 counterpart(receives_[*channel], sends_[*channel], message.begin_ns, from_end(*channel));
             const bool is_judged = call.begin_ns >= window_ns_;
@@ -285,7 +297,7 @@ class Analysis {
             if (observer_ && call.begin_ns >= window_ns_)
                 observer_->message(wait.process, process, send->begin_ns, message.end_ns,
                                    static_cast<double>(send->bytes), wait.seconds);
-        } else if (const Channel* const sent = channel_of(message, process, Kind::send)) {
+        } else if (const Channel* const sent = channel_of(message, process, Kind::send, completes(message))) {
             // A send waits for its receive only where the message goes by rendezvous: then it ends after that began.
             const Message* const receive =
                 counterpart(sends_[*sent], receives_[*sent], message.begin_ns, from_end(*sent));
@@ -304,12 +316,15 @@ class Analysis {
 
     /// The message of the other end that belongs to that of `own` which began then. Both ends have them in the same
     /// order; where a ring dropped the first ones, the last belong together.
-    static const Message* counterpart(const std::vector<Message>& own, const std::vector<Message>& other,
-                                      std::int64_t begin_ns, bool from_end) {
+    const Message* counterpart(const std::vector<Message>& own, const std::vector<Message>& other,
+                               std::int64_t begin_ns, bool from_end) {
         const auto found = std::lower_bound(own.begin(), own.end(), begin_ns,
                                             [](const Message& a, std::int64_t value) { return a.begin_ns < value; });
         if (found == own.end()) return nullptr;
-        const auto at = static_cast<std::size_t>(found - own.begin());
+        auto at = static_cast<std::size_t>(found - own.begin());
+        // Several that began at the same moment are asked for one after the other.
+        if (at + 1 < own.size() && own[at + 1].begin_ns == own[at].begin_ns && own[at].begin_ns == begin_ns)
+            at = std::min(at + tied_[{&own, begin_ns}]++, own.size() - 1);
         if (!from_end) return at < other.size() ? &other[at] : nullptr;
         const std::size_t behind = own.size() - at;
         return behind <= other.size() ? &other[other.size() - behind] : nullptr;
@@ -409,6 +424,7 @@ class Analysis {
     /// inefficiency.
     std::vector<std::pair<std::int64_t, std::int64_t>> program_;
     Channel channel_;
+    std::map<std::pair<const void*, std::int64_t>, std::size_t> tied_;
     std::unordered_map<InstanceKey, Instance, HashOfKey> instances_;
     std::map<Channel, std::vector<Message>> sends_, receives_;
     std::map<std::tuple<std::uint32_t, std::uint32_t, std::int32_t>, Row> rows_;

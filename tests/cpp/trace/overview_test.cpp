@@ -87,6 +87,7 @@ OverviewOptions two_nodes() {
 TEST(Overview, messages_load_the_links_that_they_cross_when_they_are_sent) {
     Planted job(4);
     job.message(0, "MPI_Send", 1, 100, 110).bytes = 7;
+    job.message(1, "MPI_Isend", 3, 210, 212).bytes = 1000;
     job.message(1, "MPI_Isend", 3, 210, 220, true).bytes = 1000;
     job.call(1, "MPI_Wait", 215, 220);
     const Overview view = palmette::trace::view(job.trace(), two_nodes()).overview;
