@@ -1,5 +1,5 @@
-/* A small stencil program with three troubles, for `palmette demo --profile`: rank 1 has more to do than the others, rank
- * 0 writes results while the others wait for it, and a sum of one number is made in every step.
+/* A small stencil program with three troubles, for `palmette demo --profile`: rank 1 has more to do than the others,
+ * rank 0 writes results while the others wait for it, and a sum of one number is made in every step.
  *
  *     heat [STEPS]
  *

@@ -218,6 +218,8 @@ class _Operation:
     partner: _Operation | None = None
     """Of a message."""
     tag: int = 0
+    may_wait: bool = True
+    """False: short messages go eagerly."""
     until: int = 0
     """Begin of the one that a collective waits for; of those that wait for nobody 0."""
 
@@ -257,7 +259,8 @@ def waits_shown(job: Job) -> dict[Row, float]:
             communicator = process.communicator(call.communicator)
             if not kind or communicator is None:
                 continue
-            one = _Operation(rank, kind, call.begin_real_ns, _end(by), by)
+            one = _Operation(rank, kind, call.begin_real_ns, _end(by), by, tag=call.tag)
+            one.may_wait = call.bytes >= 1024 or "ssend" in call.function.lower()
             other = world.get((communicator.id, call.peer))
             # A send is there from its call on, also where its request is freed; a persistent one from each start on.
             if kind == "send" and other is not None and call.is_request == ("_init" in call.function):
@@ -267,7 +270,6 @@ def waits_shown(job: Job) -> dict[Row, float]:
                 continue
             if kind == "send":
                 requests.append(one)
-                one.tag = call.tag
             elif kind == "receive" and other is not None:
                 receives[communicator.id, other, rank, call.tag].append(one)
             elif kind != "receive":
@@ -287,22 +289,15 @@ def waits_shown(job: Job) -> dict[Row, float]:
     for members in collectives.values():
         for own, root, one in members:
             one.until = max((other.begin for r, _, other in members if _waits(one.kind, own, r, root)), default=0)
-    longest: dict[tuple[int, bool], tuple[int, _core.RecordedCall, int]] = {}
+    longest: dict[int, tuple[int, _core.RecordedCall, int]] = {}
     for one in operations:
         call = one.completed_by
         until = one.until
-        if one.partner and (one.kind == "receive" or one.end > one.partner.begin):
+        if one.partner and (one.kind == "receive" or (one.may_wait and one.end > one.partner.begin)):
             until = one.partner.begin
         waited = 0 if call.function.startswith("MPI_Test") else max(0, min(until, one.end) - call.begin_real_ns)
-        part = (id(call), one.kind == "send")
-        if part not in longest or waited > longest[part][2]:
-            longest[part] = (one.rank, call, waited)
-    # A send counts where nothing else in the call had to wait.
-    longest = {
-        part: waited
-        for part, waited in longest.items()
-        if not part[1] or (part[0], False) not in longest or longest[part[0], False][2] == 0
-    }
+        if id(call) not in longest or waited > longest[id(call)][2]:
+            longest[id(call)] = (one.rank, call, waited)
     paths = {process.recorded.rank: [_text(path) for path in process.recorded.paths] for process in job.processes}
     found: dict[Row, float] = defaultdict(float)
     for rank, call, waited in longest.values():

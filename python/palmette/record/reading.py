@@ -49,11 +49,11 @@ class Process:
         if last.real_ns > first.real_ns:
             share = (real_ns - first.real_ns) / (last.real_ns - first.real_ns)
             offset = first.offset_ns + share * (last.offset_ns - first.offset_ns)
-            error = max(first.error_ns, last.error_ns)
+            error = float(max(first.error_ns, last.error_ns))
             # The first rank's own node is never wrong by its own clock.
             beyond = max(0, first.real_ns - real_ns, real_ns - last.real_ns) if error else 0
             return round(offset), round(error + DRIFT * beyond)
-        error = 0 if first.error_ns == 0 else first.error_ns + DRIFT * abs(real_ns - first.real_ns)
+        error = first.error_ns + DRIFT * abs(real_ns - first.real_ns) if first.error_ns else 0.0
         return first.offset_ns, round(error)
 
     def calls(self) -> list[_core.RecordedCall]:

@@ -53,10 +53,15 @@ class Analysis {
   public:
     Analysis(const Trace& trace, Observer* observer, const BoundOf& bound_of)
         : trace_(trace), observer_(observer), bound_of_(bound_of), program_(trace.processes.size()) {
-        for (const std::string& name : trace.functions)
-            traits_.push_back({name.starts_with("MPI_I") || name.find("_init") != std::string::npos,
-                               name.starts_with("MPI_Sendrecv") || name.starts_with("MPI_Isendrecv"),
-                               name == "MPI_Finalize", name.find("_init") != std::string::npos});
+        for (const std::string& name : trace.functions) {
+            const bool persistent = name.find("_init") != std::string::npos;
+            traits_.push_back(
+                {.nonblocking = name.starts_with("MPI_I") || persistent,
+                 .sends_and_receives = name.starts_with("MPI_Sendrecv") || name.starts_with("MPI_Isendrecv"),
+                 .ends = name == "MPI_Finalize",
+                 .persistent = persistent,
+                 .synchronous = name.starts_with("MPI_Ssend") || name.starts_with("MPI_Issend")});
+        }
         for (std::size_t p = 0; p < trace.processes.size(); ++p) {
             const TracedProcess& process = trace.processes[p];
             program_[p] = {process.begin_ns, process.end_ns};
@@ -208,28 +213,19 @@ class Analysis {
                 return;
             }
             Wait worst;
-            Wait sent;
             const auto take = [&](const Event& part) {
-                const bool is_collective_part = is_collective_event(part);
                 const Wait wait =
-                    is_collective_part ? of_collective(part, event, process) : of_message(part, event, process);
-                Wait& of = is_send(part) ? sent : worst;
-                if (wait.seconds > of.seconds || (wait.instance && !of.instance && of.seconds <= 0)) of = wait;
+                    is_collective_event(part) ? of_collective(part, event, process) : of_message(part, event, process);
+                if (wait.seconds > worst.seconds || (wait.instance && !worst.instance && worst.seconds <= 0))
+                    worst = wait;
             };
             take(event);
             for (const Event& request : requests) take(request);
-            // A send that goes eagerly waits for nobody. Whether it does isn't recorded: it counts where nothing else
-            // in the call had to wait.
-            if (worst.seconds <= 0 && sent.seconds > 0) worst = sent;
             // Testing doesn't wait.
             if (kind(event) == Kind::test) worst.seconds = 0;
             requests.clear();
             if (event.begin_ns >= window_ns_) add(event, process, worst);
         });
-    }
-
-    bool is_send(const Event& event) const {
-        return kind(event) == Kind::send && !(traits_[event.function].sends_and_receives && event.is_request);
     }
 
     /// How long `call` waited for others to come to `collective`, which is that call or a request that it completed.
@@ -298,7 +294,9 @@ class Analysis {
                 observer_->message(wait.process, process, send->begin_ns, message.end_ns,
                                    static_cast<double>(send->bytes), wait.seconds);
         } else if (const Channel* const sent = channel_of(message, process, Kind::send, completes(message))) {
-            // A send waits for its receive only where the message goes by rendezvous: then it ends after that began.
+            // A send waits for its receive only where the message goes by rendezvous: then it ends after that began,
+            // as it may by chance where others are waited for in the same call.
+            if (message.bytes < always_eager && !traits_[message.function].synchronous) return wait;
             const Message* const receive =
                 counterpart(sends_[*sent], receives_[*sent], message.begin_ns, from_end(*sent));
             if (!receive || call.end_ns <= receive->begin_ns) return wait;
@@ -408,8 +406,10 @@ class Analysis {
     }
 
     struct Traits {
-        bool nonblocking, sends_and_receives, ends, persistent;
+        bool nonblocking, sends_and_receives, ends, persistent, synchronous;
     };
+    /// Bytes: shorter messages go eagerly in every MPI.
+    static constexpr std::uint64_t always_eager = 1024;
 
     const Trace& trace_;
     Observer* observer_;
