@@ -138,16 +138,14 @@ class Collector : public Observer {
                       call.function, call.bytes});
     }
 
-    void collective(const Event& part, std::int32_t process) override {
+    void collective(const Event& part, std::int32_t process, std::int32_t rank) override {
         if (part.plan != 0) {
             served(part, process);
             return;
         }
-        const auto& ranks = trace_.processes[static_cast<std::size_t>(process)].rank_in;
-        const auto found = ranks.find(part.communicator);
         // The root's call says how much, or rank 0's.
         const std::int32_t root = root_of(trace_.kinds[part.function], part);
-        if (found == ranks.end() || found->second != std::max(0, root)) return;
+        if (rank != std::max(0, root)) return;
         auto& counts = unserved_[{part.function, part.communicator, root, part.bytes}];
         counts.resize(static_cast<std::size_t>(options_.link_bins));
         ++counts[static_cast<std::size_t>(link_bins_.at(part.begin_ns))];

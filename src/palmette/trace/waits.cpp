@@ -4,41 +4,11 @@
 #include <limits>
 #include <set>
 #include <tuple>
-#include <unordered_map>
+
+#include "palmette/trace/matching.hpp"
 
 namespace palmette::trace {
 namespace {
-
-constexpr std::int64_t none = std::numeric_limits<std::int64_t>::min();
-
-/// One collective on all of its ranks.
-struct Instance {
-    std::int32_t came = 0;
-    std::int32_t last = -1;  ///< process that came last
-    std::int64_t last_begin = none, second_begin = none;
-    std::int64_t first_end = std::numeric_limits<std::int64_t>::max();
-    std::int64_t root_begin = none;
-    double bound_s = -1;
-    std::vector<std::pair<std::int32_t, std::int64_t>> begins;  ///< of scans, by rank
-};
-
-struct InstanceKey {
-    std::uint32_t communicator;
-    std::uint64_t instance;
-    bool operator==(const InstanceKey&) const = default;
-};
-struct HashOfKey {
-    std::size_t operator()(const InstanceKey& key) const {
-        return (key.instance * 0x9E3779B97F4A7C15ULL) ^ (key.communicator * 0xC2B2AE3D27D4EB4FULL);
-    }
-};
-
-/// Messages from one process to another on a communicator with a tag, in the order in which they were started.
-using Channel = std::tuple<std::uint32_t, std::int32_t, std::int32_t, std::int32_t>;
-struct Message {
-    std::int64_t begin_ns;
-    float bytes;
-};
 
 struct Wait {
     double seconds = 0;
@@ -80,10 +50,13 @@ class Analysis {
                 thread.for_each([&](const Event& event) { gather(event, static_cast<std::int32_t>(p)); });
         epochs_.clear();
         span();
-        for (auto& [channel, sends] : sends_) by_begin(sends);
-        for (auto& [channel, receives] : receives_) by_begin(receives);
-        for (const auto& [key, instance] : instances_)
-            if (instance.came < trace_.communicators[key.communicator].size) ++out_.incomplete_collectives;
+        for (auto& [channel, traffic] : channels_) {
+            by_begin(traffic.sends);
+            by_begin(traffic.receives);
+        }
+        instances_.for_each([&](std::uint32_t communicator, const Instance& instance) {
+            if (instance.came < trace_.communicators[communicator].size) ++out_.incomplete_collectives;
+        });
         for (std::size_t p = 0; p < trace_.processes.size(); ++p)
             for (const TracedThread& thread : trace_.processes[p].threads) judge(thread, static_cast<std::int32_t>(p));
         for (auto& [key, row] : rows_) out_.rows.push_back(row);
@@ -104,17 +77,13 @@ class Analysis {
             out_.end_ns = std::max(out_.end_ns, end_ns);
         }
         if (out_.end_ns < out_.begin_ns) out_.begin_ns = out_.end_ns = 0;
-        if (!observer_) return;
-        observer_->spans(out_.begin_ns, out_.end_ns);
-        for (std::size_t p = 0; p < trace_.processes.size(); ++p)
-            for (const TracedThread& thread : trace_.processes[p].threads)
-                thread.for_each([&](const Event& event) { tell(event, static_cast<std::int32_t>(p)); });
+        if (observer_) observer_->spans(out_.begin_ns, out_.end_ns);
     }
     /// Tells the observer what an event sends.
     void tell(const Event& event, std::int32_t process) {
         if (event.begin_ns < window_ns_) return;
         if (is_collective_event(event))
-            observer_->collective(event, process);
+            observer_->collective(event, process, rank_in(process, event.communicator));
         else if (const Channel* const channel = channel_of(event, process, Kind::send, begins_send(event)))
             observer_->send(event, process, std::get<2>(*channel));
     }
@@ -128,11 +97,18 @@ class Analysis {
         return is_collective(kind(event)) && event.instance != 0 && event.communicator != 0 &&
                event.is_request == is_nonblocking(event);
     }
+    Traffic& traffic(const Channel& channel) {
+        if (!last_channel_ || last_channel_->first != channel) last_channel_ = &*channels_.try_emplace(channel).first;
+        return last_channel_->second;
+    }
     bool is_nonblocking(const Event& event) const { return traits_[event.function].nonblocking; }
-    std::int32_t rank_in(std::int32_t process, std::uint32_t communicator) const {
+    std::int32_t rank_in(std::int32_t process, std::uint32_t communicator) {
+        // Most calls are on the communicator of the one before.
+        if (process == last_member_.process && communicator == last_member_.communicator) return last_member_.rank;
         const auto& ranks = trace_.processes[static_cast<std::size_t>(process)].rank_in;
         const auto found = ranks.find(communicator);
-        return found == ranks.end() ? -1 : found->second;
+        last_member_ = {process, communicator, found == ranks.end() ? -1 : found->second};
+        return last_member_.rank;
     }
 
     /// Starts of a persistent collective share its number; the n-th on one rank belongs to the n-th on the others.
@@ -151,7 +127,7 @@ class Analysis {
                 begin_ns = event.end_ns;
         }
         if (is_collective_event(event)) {
-            Instance& instance = instances_[key_of(event, process)];
+            Instance& instance = instances_.at(key_of(event, process));
             ++instance.came;
             if (event.begin_ns > instance.last_begin) {
                 instance.second_begin = instance.last_begin;
@@ -172,9 +148,9 @@ class Analysis {
             return;
         }
         if (const Channel* const channel = channel_of(event, process, Kind::send, begins_send(event)))
-            sends_[*channel].push_back({event.begin_ns, static_cast<float>(event.bytes)});
+            traffic(*channel).sends.push_back({event.begin_ns, static_cast<float>(event.bytes)});
         if (const Channel* const channel = channel_of(event, process, Kind::receive, completes(event)))
-            receives_[*channel].push_back({event.begin_ns, static_cast<float>(event.bytes)});
+            traffic(*channel).receives.push_back({event.begin_ns, static_cast<float>(event.bytes)});
     }
 
     double asked(const Event& event, std::int32_t root) {
@@ -208,6 +184,7 @@ class Analysis {
     void judge(const TracedThread& thread, std::int32_t process) {
         std::vector<Event> requests;
         thread.for_each([&](const Event& event) {
+            if (observer_) tell(event, process);
             if (event.is_request) {
                 requests.push_back(event);
                 return;
@@ -231,9 +208,9 @@ class Analysis {
     /// How long `call` waited for others to come to `collective`, which is that call or a request that it completed.
     Wait of_collective(const Event& collective, const Event& call, std::int32_t process) {
         if (any_dropped_ && traits_[collective.function].persistent) return {};  // which start it was isn't known
-        const auto found = instances_.find(key_of(collective, process));
-        if (found == instances_.end()) return {};
-        const Instance& instance = found->second;
+        const Instance* const found = instances_.find(key_of(collective, process));
+        if (!found) return {};
+        const Instance& instance = *found;
         Wait wait{0, instance.last, 0, &instance};
         if (instance.second_begin != none) wait.late_ns = instance.last_begin - instance.second_begin;
         std::int64_t until = none;
@@ -279,7 +256,7 @@ class Analysis {
         Wait wait;
         if (const Channel* const channel = channel_of(message, process, Kind::receive, completes(message))) {
             const Message* const send =
-                counterpart(receives_[*channel], sends_[*channel], message.begin_ns, from_end(*channel));
+                counterpart(traffic(*channel), &Traffic::receives, message.begin_ns, from_end(*channel));
             const bool is_judged = call.begin_ns >= window_ns_;
             if (!send) {
                 if (is_judged) ++out_.unmatched_messages;
@@ -298,7 +275,7 @@ class Analysis {
             // as it may by chance where others are waited for in the same call.
             if (message.bytes < always_eager && !traits_[message.function].synchronous) return wait;
             const Message* const receive =
-                counterpart(sends_[*sent], receives_[*sent], message.begin_ns, from_end(*sent));
+                counterpart(traffic(*sent), &Traffic::sends, message.begin_ns, from_end(*sent));
             if (!receive || call.end_ns <= receive->begin_ns) return wait;
             wait.seconds = static_cast<double>(std::max<std::int64_t>(0, receive->begin_ns - call.begin_ns)) * ns;
             wait.process = std::get<2>(*sent);
@@ -314,12 +291,20 @@ class Analysis {
 
     /// The message of the other end that belongs to that of `own` which began then. Both ends have them in the same
     /// order; where a ring dropped the first ones, the last belong together.
-    const Message* counterpart(const std::vector<Message>& own, const std::vector<Message>& other,
-                               std::int64_t begin_ns, bool from_end) {
-        const auto found = std::lower_bound(own.begin(), own.end(), begin_ns,
-                                            [](const Message& a, std::int64_t value) { return a.begin_ns < value; });
+    const Message* counterpart(Traffic& channel, std::vector<Message> Traffic::* which, std::int64_t begin_ns,
+                               bool from_end) {
+        const std::vector<Message>& own = channel.*which;
+        const std::vector<Message>& other = which == &Traffic::sends ? channel.receives : channel.sends;
+        std::size_t& next = which == &Traffic::sends ? channel.next_send : channel.next_receive;
+        // Mostly the one behind that which was asked for before.
+        auto found = own.begin() + static_cast<std::ptrdiff_t>(std::min(next, own.size()));
+        if (found == own.end() || found->begin_ns != begin_ns ||
+            (found != own.begin() && (found - 1)->begin_ns == begin_ns))
+            found = std::lower_bound(own.begin(), own.end(), begin_ns,
+                                     [](const Message& a, std::int64_t value) { return a.begin_ns < value; });
         if (found == own.end()) return nullptr;
         auto at = static_cast<std::size_t>(found - own.begin());
+        next = at + 1;
         // Several that began at the same moment are asked for one after the other.
         if (at + 1 < own.size() && own[at + 1].begin_ns == own[at].begin_ns && own[at].begin_ns == begin_ns)
             at = std::min(at + tied_[{&own, begin_ns}]++, own.size() - 1);
@@ -423,10 +408,16 @@ class Analysis {
     /// By process: from the end of MPI_Init to the begin of MPI_Finalize. Starting and ending a job is nobody's
     /// inefficiency.
     std::vector<std::pair<std::int64_t, std::int64_t>> program_;
+    struct {
+        std::int32_t process = -1;
+        std::uint32_t communicator = 0;
+        std::int32_t rank = -1;
+    } last_member_;
     Channel channel_;
     std::map<std::pair<const void*, std::int64_t>, std::size_t> tied_;
-    std::unordered_map<InstanceKey, Instance, HashOfKey> instances_;
-    std::map<Channel, std::vector<Message>> sends_, receives_;
+    Instances instances_;
+    std::map<Channel, Traffic> channels_;
+    std::pair<const Channel, Traffic>* last_channel_ = nullptr;
     std::map<std::tuple<std::uint32_t, std::uint32_t, std::int32_t>, Row> rows_;
     Row* last_row_ = nullptr;
     std::map<std::tuple<std::uint32_t, std::uint32_t, std::int32_t>, Cause> causes_;

@@ -67,8 +67,8 @@ class Observer {
     /// Before all others: from the first end of MPI_Init to the last begin of MPI_Finalize.
     virtual void spans(std::int64_t begin_ns, std::int64_t end_ns) = 0;
     virtual void call(const Event& call, std::int32_t process, double waiting_s, std::int32_t waits_for) = 0;
-    /// A rank's part of a collective: the call, or the request of a nonblocking one.
-    virtual void collective(const Event& part, std::int32_t process) = 0;
+    /// A rank's part of a collective: the call, or the request of a nonblocking one. `rank`: in the communicator.
+    virtual void collective(const Event& part, std::int32_t process, std::int32_t rank) = 0;
     /// A message, where it is sent.
     virtual void send(const Event& send, std::int32_t from, std::int32_t to) = 0;
     /// A message whose both ends are recorded, and for how long its receiver waited.

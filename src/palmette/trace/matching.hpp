@@ -1,0 +1,86 @@
+// What belongs together in a trace: the ranks' calls of a collective, both ends of a message.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace palmette::trace {
+
+inline constexpr std::int64_t none = std::numeric_limits<std::int64_t>::min();
+
+/// One collective on all of its ranks.
+struct Instance {
+    std::int32_t came = 0;
+    std::int32_t last = -1;  ///< process that came last
+    std::int64_t last_begin = none, second_begin = none;
+    std::int64_t first_end = std::numeric_limits<std::int64_t>::max();
+    std::int64_t root_begin = none;
+    double bound_s = -1;
+    std::vector<std::pair<std::int32_t, std::int64_t>> begins;  ///< of scans, by rank
+};
+
+struct InstanceKey {
+    std::uint32_t communicator = 0;
+    std::uint64_t instance = 0;
+    bool operator==(const InstanceKey&) const = default;
+};
+/// Instances of collectives. Those with neighbouring numbers lie side by side: each rank's calls come in that order.
+class Instances {
+  public:
+    Instance& at(const InstanceKey& key) { return chunk(key, true)->at(key.instance % size); }
+    /// Null: no rank has come to it.
+    const Instance* find(const InstanceKey& key) {
+        const Chunk* const found = chunk(key, false);
+        const Instance* const instance = found ? &found->at(key.instance % size) : nullptr;
+        return instance && instance->came > 0 ? instance : nullptr;
+    }
+    template <class Use>
+    void for_each(Use use) const {
+        for (const auto& [key, chunk] : chunks_)
+            for (const Instance& instance : *chunk)
+                if (instance.came > 0) use(key.communicator, instance);
+    }
+
+  private:
+    static constexpr std::size_t size = 64;
+    using Chunk = std::array<Instance, size>;
+    struct HashOfKey {
+        std::size_t operator()(const InstanceKey& key) const {
+            return (key.instance * 0x9E3779B97F4A7C15ULL) ^ (key.communicator * 0xC2B2AE3D27D4EB4FULL);
+        }
+    };
+    Chunk* chunk(const InstanceKey& key, bool make) {
+        const InstanceKey number{key.communicator, key.instance / size};
+        if (last_ && number == last_key_) return last_;
+        const auto found = chunks_.find(number);
+        if (found == chunks_.end() && !make) return nullptr;
+        last_ = found != chunks_.end() ? found->second.get()
+                                       : chunks_.emplace(number, std::make_unique<Chunk>()).first->second.get();
+        last_key_ = number;
+        return last_;
+    }
+    std::unordered_map<InstanceKey, std::unique_ptr<Chunk>, HashOfKey> chunks_;
+    Chunk* last_ = nullptr;
+    InstanceKey last_key_{};
+};
+
+/// Messages from one process to another on a communicator with a tag, in the order in which they were started.
+using Channel = std::tuple<std::uint32_t, std::int32_t, std::int32_t, std::int32_t>;
+struct Message {
+    std::int64_t begin_ns;
+    float bytes;
+};
+
+struct Traffic {
+    std::vector<Message> sends, receives;
+    std::size_t next_send = 0, next_receive = 0;  ///< behind the one that was asked for last
+};
+
+}  // namespace palmette::trace
