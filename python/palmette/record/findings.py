@@ -191,9 +191,10 @@ def _late(view: _core.TraceView, places: list[Place], whole_s: float, job: Job) 
         if waited_s[worst] >= MAINLY * seconds:
             kind, ranks, seconds = "late_rank", (worst,), waited_s[worst]
             own = by_rank[worst]
-            each = sum(cause.late_s for cause in own) / sum(cause.instances for cause in own)
+            times = sum(cause.instances for cause in own)
+            each = sum(cause.late_s for cause in own) / max(1, times)
             how = "wait" if function.startswith("MPI_Sendrecv") else waits.kinds[own[0].function]
-            text = _how_late(how, worst, max(cause.instances for cause in own), each)
+            text = _how_late(how, worst, times, each)
             text += f"; waiting for it takes {seconds / whole_s:.0%} of all ranks' time"
         else:
             kind, ranks = "taking_turns", tuple(order)

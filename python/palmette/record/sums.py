@@ -104,11 +104,14 @@ def sums_of(job: Job) -> Sums:
 def place_of(path: Sequence[Framed], resolver: Resolver) -> Place:
     """Return the innermost place of a path outside of MPI libraries: where the program, or a library of it, calls.
 
-    In a stripped module local functions have no name: then it is the innermost place that has one.
+    In a stripped module local functions have no name: then it is the innermost of that module that has one, else its
+    address.
     """
     outside = [frame for frame in path if not frame.module.rpartition("/")[2].startswith(MPI_MODULES)]
     if not outside:
         return Place("unknown")
-    known = next((frame for frame in outside if resolver.knows(frame)), outside[0])
-    place = resolver.places(known)[0]
-    return place if known is outside[0] else replace(place, line=0, is_outer=True)
+    inside = outside[0]
+    known = next((frame for frame in outside if resolver.knows(frame)), inside)
+    if known is inside or known.module != inside.module:
+        return resolver.places(inside)[0]
+    return replace(resolver.places(known)[0], line=0, is_outer=True)

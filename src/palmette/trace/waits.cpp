@@ -344,7 +344,8 @@ class Analysis {
             cause.worst_begin_ns = event.begin_ns;
             cause.worst_end_ns = event.begin_ns + waited_ns;
         }
-        if (wait.instance && counted_.insert({wait.instance, &cause}).second) {
+        // Once, whichever paths the others have come by: sums over paths are numbers of instances.
+        if (wait.instance && counted_.insert({wait.instance, wait.process}).second) {
             ++cause.instances;
             cause.late_s += static_cast<double>(wait.late_ns) * ns;
         } else if (!wait.instance) {
@@ -421,7 +422,7 @@ class Analysis {
     std::map<std::tuple<std::uint32_t, std::uint32_t, std::int32_t>, Row> rows_;
     Row* last_row_ = nullptr;
     std::map<std::tuple<std::uint32_t, std::uint32_t, std::int32_t>, Cause> causes_;
-    std::set<std::pair<const Instance*, const Cause*>> counted_;
+    std::set<std::pair<const Instance*, std::int32_t>> counted_;
 };
 
 }  // namespace

@@ -188,3 +188,15 @@ def test_a_profile_has_sums_and_no_timeline(
     )
     calls = {row["function"]: row["calls"] for row in told["paths"]}
     assert calls["MPI_Waitall"] == 5 * RANKS and page.stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("name", ["mpich", "openmpi"])
+def test_the_demonstration_shows_who_is_late(
+    palmette: Callable[..., Any], mpi_called: Callable[[str], Mpi], tmp_path: Path, name: str
+) -> None:
+    mpi_called(name)
+    for _ in range(2):  # its folder may be there already
+        result = palmette("demo", "--profile", "--mpi", name, "--folder", tmp_path / "demo")
+        assert result.status == 0, result.err
+    assert "rank 1 comes last" in result.out
+    assert (tmp_path / "demo" / "profile.html").stat().st_size > 10_000
