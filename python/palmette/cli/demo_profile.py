@@ -40,5 +40,5 @@ def demonstrate(folder: Path, mpi: str, say: Callable[[str], None], *, as_json: 
     if ended.returncode != 0:
         last = (ended.stderr.strip().splitlines() or ["no message"])[-1]
         raise CliError(f"the program of the demonstration ended with status {ended.returncode}: {last}", status=1)
-    report(calls, page, None, None, "", as_json)
+    report(calls, page, None, None, "json" if as_json else "")
     say(f"\nOpen {page}. Your own program: palmette run --trace calls mpiexec -n 64 ./app")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import click
 
@@ -35,10 +36,18 @@ from palmette.topology.file import TopologyError
     help="Of a recording: the cluster's topology.json, where palmette run had none.",
 )
 @click.option("--hosts", metavar="A,B,...", help="Of a recording: the host of rank 0, 1, ..., where others are meant.")
+@click.option("--all", "in_full", is_flag=True, help="Of a recording: what the page has besides, in text.")
 @click.option("--csv", "as_csv", is_flag=True, help="Of a recording: print its call paths as CSV.")
 @json_option
 def command(
-    run: str, output: Path | None, store: Path, topology: Path | None, hosts: str | None, as_csv: bool, as_json: bool
+    run: str,
+    output: Path | None,
+    store: Path,
+    topology: Path | None,
+    hosts: str | None,
+    in_full: bool,
+    as_csv: bool,
+    as_json: bool,
 ) -> None:
     """Say where a recorded job's time went, or write the page of a benchmark.
 
@@ -54,10 +63,13 @@ def command(
     if Path(run).is_dir():
         from palmette.cli.report_recording import report
 
-        report(Path(run), output, topology, hosts.split(",") if hosts else None, "csv" if as_csv else "", as_json)
+        form: Literal["csv", "json", "all", ""] = "csv" if as_csv else "json" if as_json else "all" if in_full else ""
+        report(Path(run), output, topology, hosts.split(",") if hosts else None, form)
         return
-    if topology or hosts or as_csv:
-        raise CliError(f"{run} is no folder; --topology, --hosts and --csv are for recordings (`palmette run --trace`)")
+    if topology or hosts or as_csv or in_full:
+        raise CliError(
+            f"{run} is no folder; --topology, --hosts, --all and --csv are for recordings (`palmette run --trace`)"
+        )
     output = output or Path("report.html")
     try:
         with open_store(store, create=False) as kept:

@@ -18,6 +18,8 @@ from palmette.record.symbols import Place, Resolver, frames_of
 
 LEAST_SHARE = 0.01
 """Of the ranks' time: what costs less is no finding."""
+MUCH = 0.1
+"""Of the ranks' time: if physics needs more, it is told."""
 MOST = 5
 MAINLY = 0.5
 """Of the waiting at one place: a rank that causes more than this is named."""
@@ -57,6 +59,8 @@ class Detail:
 
 SUMS_ALONE = Detail(1, 1, 0, 0)
 """For those who draw nothing."""
+TERMINAL = Detail(128, 128, 0, 0)
+"""For a timeline of characters."""
 
 
 @dataclass
@@ -252,6 +256,13 @@ def _long(waits: _core.Waits, places: list[Place], whole_s: float, job: Job) -> 
 
 def _notes(waits: _core.Waits, job: Job) -> list[str]:
     notes = []
+    whole_s = waits.efficiencies.time_s * len(waits.ranks)
+    bound_s = sum(row.split.bound_s for row in waits.rows)
+    if bound_s > MUCH * whole_s > 0:
+        notes.append(
+            f"{bound_s / whole_s:.0%} of all ranks' time is what links and memory need at least: only fewer bytes, "
+            "another placement of the ranks or faster links take less"
+        )
     if missing := job.missing_ranks():
         notes.append(f"{len(missing):,} of {job.size:,} ranks aren't recorded here: what waits for them isn't seen")
     if waits.dropped:

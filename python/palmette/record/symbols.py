@@ -21,6 +21,8 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import NoteSection, SymbolTableSection
 
 ADDR2LINE_S = 60.0
+OURS = "libpalmette_"
+"""Modules whose frames nobody asks for."""
 
 
 class Framed(Protocol):
@@ -85,7 +87,8 @@ class Resolver:
         """Resolve frames; all of a recording at once, since a module is read for all of its addresses together."""
         wanted: dict[tuple[str, str], set[int]] = defaultdict(set)
         for frame in frames:
-            if frame.module and (frame.module, frame.offset) not in self._places:
+            ours = frame.module.rpartition("/")[2].startswith(OURS)
+            if frame.module and not ours and (frame.module, frame.offset) not in self._places:
                 wanted[frame.module, frame.build_id].add(frame.offset)
         for (module, build_id), offsets in wanted.items():
             found = self._read(Path(module), build_id, sorted(offsets))

@@ -138,6 +138,12 @@ def test_terminal_json_csv_and_page_tell_the_same(palmette: Callable[..., Any], 
     assert not [line for line in terminal.out.splitlines() if len(line) > 80 and str(tmp_path) not in line]
     assert "MPI_Allreduce at heat.c:" in terminal.out and "load balance" in terminal.out
     assert 10_000 < page.stat().st_size <= 3_000_000
+    full = palmette("report", folder, "--all").out
+    assert not [line for line in full.splitlines() if len(line) > 80 and str(tmp_path) not in line]
+    assert terminal.out.splitlines()[0] in full
+    (late,) = (line for line in full.splitlines() if line.startswith("rank 1 "))
+    (waits,) = (line for line in full.splitlines() if line.startswith("rank 3 "))
+    assert waits.count("#") > late.count("#")
     told = json.loads(palmette("report", folder, "--json").out)
     assert told["findings"][0]["line"] > 0 and told["findings"][0]["file"].endswith("heat.c")
     rows = list(csv.DictReader(io.StringIO(palmette("report", folder, "--csv").out)))

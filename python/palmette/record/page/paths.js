@@ -28,7 +28,7 @@ function startPaths(page) {
     ...(split
       ? [
           number("waiting_s", "waiting", seconds, "until the others have come"),
-          number("bound_s", "bound", seconds, "what physics needs, known for calls that palmette serves"),
+          number("bound_s", "bound", seconds, "what links and memory need at least"),
           number("excess_s", "excess", seconds, "longer than that"),
           number("completion_s", "completion", seconds, "after the first rank has left"),
         ]

@@ -29,7 +29,7 @@ _SENT = (
 _PARTS = (
     ("computing_s", "computing", "outside of MPI"),
     ("waiting_s", "waiting", "until the others have come"),
-    ("bound_s", "bound", "what physics needs, known for calls that palmette serves"),
+    ("bound_s", "bound", "what links and memory need at least"),
     ("excess_s", "excess", "longer than that"),
     ("completion_s", "completion", "after the first rank has left"),
     ("other_s", "other MPI", "calls that aren't judged"),

@@ -1,0 +1,173 @@
+"""The report of a recording in 80 columns."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+from palmette.cli.printable import printable
+from palmette.units import plural
+
+if TYPE_CHECKING:
+    from palmette.record.findings import Findings
+    from palmette.record.links import Links
+    from palmette.record.machine import Seats
+
+WIDTH = 80
+MOST_LINKS = 5
+MOST_PATHS = 10
+MOST_PAIRS = 5
+MOST_ROWS = 16
+"""Of a timeline: of more ranks, some are shown."""
+COLUMNS = 64
+SHADES = " .:-=+*"
+"""Share of time in MPI, from none to all."""
+
+
+def lines(
+    found: dict[str, Any], findings: Findings | None, seats: Seats | None, links: Links | None, *, in_full: bool
+) -> list[str]:
+    """Return the report in 80 columns; `in_full`: with timeline, call paths, messages and sizes."""
+    from palmette import _core
+
+    shown = [
+        f"{printable(found['program'])}: {plural(found['ranks'], 'rank')} on {plural(found['nodes'], 'node')}, "
+        f"{_core.format_duration(found['time_s'])}, {found['calls']:,} MPI calls"
+    ]
+    if rates := found["efficiencies"]:
+        shown.append(
+            f"parallel efficiency {rates['parallel']:.0%} = load balance {rates['load_balance']:.0%} x communication "
+            f"{rates['communication']:.0%}"
+        )
+        if len(rates["levels"]) > 1:
+            parts = " x ".join(f"{level['name']} {level['balance']:.0%}" for level in rates["levels"])
+            shown += textwrap.wrap(f"load balance by level: {parts}", WIDTH, subsequent_indent="  ")
+    shown.append(_split_line(found["split"]))
+    if findings and not findings.found:
+        shown += ["", "Nothing here is worth your time: no place costs 1 % of the ranks' time."]
+    for number, one in enumerate(findings.found if findings else (), 1):
+        wrapped = textwrap.wrap(printable(one.sentence), WIDTH, initial_indent=f"{number}. ", subsequent_indent="   ")
+        shown += ["", *wrapped, f"   next: {one.next}"]
+    if in_full or not findings:
+        shown += ["", *_path_lines(found)]
+    if in_full:
+        shown += [*_timeline_lines(found), *_matrix_lines(found), *_size_lines(found)]
+    shown += _link_lines(links, seats)
+    more = (
+        [] if findings else ["a profile has sums; for whom ranks wait is found in a trace (`palmette run --trace DIR`)"]
+    )
+    for note in [*found["notes"], *more]:
+        shown += ["", *textwrap.wrap(printable(f"note: {note}"), WIDTH, subsequent_indent="  ")]
+    return shown
+
+
+def _split_line(split: dict[str, float | None]) -> str:
+    """Return what share of all ranks' time went where."""
+    names = {
+        "computing_s": "computing", "waiting_s": "waiting", "bound_s": "bound", "excess_s": "excess",
+        "completion_s": "completion", "other_s": "other MPI",
+    }  # fmt: skip
+    whole = sum(value for value in split.values() if value)
+    parts = [f"{names[key]} {value / whole:.0%}" for key, value in split.items() if value and value > whole / 200]
+    return "all ranks' time: " + ", ".join(parts)
+
+
+def _path_lines(found: dict[str, Any]) -> list[str]:
+    """Return the costliest calls of a profile."""
+    from palmette import _core
+
+    lines = [f"{'function':<22} {'called at':<24} {'calls':>12} {'time':>9} {'longest':>9}"]
+    for row in found["paths"][:10]:
+        function, place = found["functions"][row["function"]], printable(found["places"][row["place"]])
+        lines.append(
+            f"{function[:22]:<22} {place[:24]:<24} {row['calls']:>12,} {_core.format_duration(row['seconds']):>9} "
+            f"{_core.format_duration(row['longest_s']):>9}"
+        )
+    return lines
+
+
+def _link_lines(links: Links | None, seats: Seats | None) -> list[str]:
+    """Return the links that carried most, a level at a time."""
+    from palmette import _core
+
+    if links is None or seats is None or links.span_s <= 0:
+        return []
+    lines: list[str] = []
+    busiest = sorted(links.links, key=lambda link: -max(link.out.sum(), link.into.sum()))[:MOST_LINKS]
+    for link in busiest:
+        outwards = link.out.sum() >= link.into.sum()
+        loaded = link.out if outwards else link.into
+        if loaded.sum() <= 0:
+            continue
+        text = f"  {seats.levels[link.group.level]} {link.group.name}, {'out' if outwards else 'in'}: "
+        text += _core.format_size(int(loaded.sum()))
+        if link.group.rate:
+            rate = loaded / (links.span_s / links.bins) / link.group.rate
+            text += f", {loaded.sum() / links.span_s / link.group.rate:.0%} busy"
+            if links.bins > 1:
+                text += f", at most {rate.max():.0%}"
+        lines.append(printable(text)[:WIDTH])
+    return ["", "busiest links", *lines] if lines else []
+
+
+def _timeline_lines(found: dict[str, Any]) -> list[str]:
+    """Return a row of shades for each rank: how much of its time is in MPI; # where it mostly waits for others."""
+    from palmette import _core
+    from palmette.record.columns import unpacked
+
+    timeline = found["timeline"]
+    if timeline is None:
+        return []
+    level = timeline["levels"][0]
+    rows, bins = len(timeline["rows"]), level["bins"]
+    mpi, waiting = (unpacked(level[name], "u1").reshape(rows, bins).astype(float) for name in ("mpi", "waiting"))
+    shown = ["", f"timeline: {SHADES} share of time in MPI, # mostly waiting for others"]
+    step = -(-rows // MOST_ROWS)
+    for row in range(0, rows, step):
+        text = ""
+        for column in range(COLUMNS):
+            part = slice(column * bins // COLUMNS, max(column * bins // COLUMNS + 1, (column + 1) * bins // COLUMNS))
+            share, waits = mpi[row, part].mean() / 255, waiting[row, part].mean() / 255
+            text += "#" if waits > share / 2 and waits > 0.25 else SHADES[round(share * (len(SHADES) - 1))]
+        shown.append(f"{timeline['rows'][row]['name'][:14]:<15}{text}".rstrip())
+    end = _core.format_duration(timeline["span_s"])
+    return [*shown, f"{'':<15}0{end:>{COLUMNS - 1}}"]
+
+
+def _matrix_lines(found: dict[str, Any]) -> list[str]:
+    """Return the pairs of ranks with most bytes."""
+    from palmette import _core
+    from palmette.record.columns import unpacked
+
+    matrix = found["matrix"]
+    if matrix is None:
+        return []
+    size, each = matrix["rows"], matrix["ranks_per_row"]
+    sent = unpacked(matrix["bytes"], "f4").reshape(size, size)
+    pairs = sorted((-float(sent[a, b]), int(a), int(b)) for a, b in zip(*sent.nonzero(), strict=True))
+
+    def ranks(row: int) -> str:
+        return f"rank {row}" if each == 1 else f"ranks {row * each}-{row * each + each - 1}"
+
+    shown = ["", f"most bytes, of {len(pairs):,} pairs"]
+    shown += [f"  {ranks(a)} to {ranks(b)}: {_core.format_size(int(-most))}" for most, a, b in pairs[:MOST_PAIRS]]
+    return shown + textwrap.wrap(matrix["counted"], WIDTH, initial_indent="  ", subsequent_indent="  ")
+
+
+def _size_lines(found: dict[str, Any]) -> list[str]:
+    """Return calls and time by size."""
+    from palmette import _core
+
+    by_size: dict[int, list[float]] = {}
+    for one in found["sizes"]:
+        sums = by_size.setdefault(one["bytes_from"], [0.0, 0.0])
+        sums[0] += one["calls"]
+        sums[1] += one["seconds"]
+    most = max((seconds for _, seconds in by_size.values()), default=0.0)
+    shown = ["", f"{'bytes of a call, from':<22} {'calls':>12} {'time':>9}"]
+    for size, (calls, seconds) in sorted(by_size.items()):
+        bar = "#" * round(30 * seconds / most) if most else ""
+        shown.append(
+            f"{_core.format_size(size):<22} {int(calls):>12,} {_core.format_duration(seconds):>9} {bar}".rstrip()
+        )
+    return shown
