@@ -14,7 +14,7 @@ BASES = "ACGT"
 
 def evolved(seed: int, taxa: int, length: int) -> list[str]:
     """Return sequences that descend from one another with a few changes each."""
-    draw = random.Random(seed)
+    draw = random.Random(seed)  # noqa: S311 - reproducible, not secret
     sequences = ["".join(draw.choice(BASES) for _ in range(length))]
     while len(sequences) < taxa:
         parent = draw.choice(sequences)
@@ -27,15 +27,16 @@ def nexus(taxa: int, length: int) -> str:
     sequences = evolved(3, taxa, length)
     rows = "\n".join(f"t{index} {sequence}" for index, sequence in enumerate(sequences))
     return (
-        f"#NEXUS\nbegin data;\ndimensions ntax={taxa} nchar={length};\nformat datatype=dna gap=-;\nmatrix\n{rows}\n;\nend;\n"
+        f"#NEXUS\nbegin data;\ndimensions ntax={taxa} nchar={length};\nformat datatype=dna gap=-;\nmatrix\n{rows}\n"
+        ";\nend;\n"
         "begin mrbayes;\nset autoclose=yes nowarn=yes seed=7 swapseed=7;\nlset nst=6 rates=gamma;\n"
-        "mcmc ngen=3000 nruns=2 nchains=2 samplefreq=500 printfreq=500 diagnfreq=1000;\nend;\n"
+        "mcmc ngen=1000 nruns=2 nchains=2 samplefreq=100 printfreq=100 diagnfreq=1000;\nend;\n"
     )
 
 
 def reads(genome_length: int, count: int, length: int) -> str:
     """Return reads of a random genome."""
-    draw = random.Random(11)
+    draw = random.Random(11)  # noqa: S311 - reproducible, not secret
     genome = "".join(draw.choice(BASES) for _ in range(genome_length))
     lines = []
     for number in range(count):
@@ -63,7 +64,11 @@ def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "tree.nex").write_text(nexus(24, 1200), encoding="ascii")
     (folder / "reads.fa").write_text(reads(20_000, 6_000, 60), encoding="ascii")
-    (folder / "hpccinf.txt").write_text(hpcc(600, 2, 2), encoding="ascii")
+    (folder / "hpccinf.txt").write_text(hpcc(600, 1, 2), encoding="ascii")
+    (folder / "water.top").write_text(
+        '#include "oplsaa.ff/forcefield.itp"\n#include "oplsaa.ff/spce.itp"\n[ system ]\nwater\n[ molecules ]\n',
+        encoding="ascii",
+    )
 
 
 if __name__ == "__main__":

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-_WORD = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eEdD][-+]?\d+)?|[^\s\d]+|\S")
+_WORD = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eEdD][-+]?\d+)?|(?:(?![-+]?\.?\d)\S)+")
 """A number (Fortran's 1.0D0 as well), or what is none."""
 
 
@@ -96,7 +97,7 @@ def _same(a: str, b: str, tolerance: float) -> bool:
     if a == b:
         return True
     first, second = _number(a), _number(b)
-    if first is None or second is None:
+    if first is None or second is None or not (math.isfinite(first) and math.isfinite(second)):
         return False
     return abs(first - second) <= tolerance * max(1.0, abs(first), abs(second))
 

@@ -73,16 +73,23 @@ def command(
         one_line_errors(),
         _runner(command_line, topology, Where(lab_spec, lab_name, None, local_ranks), mpi, placement, ranks) as runner,
     ):
-        total = len(variants) * (rounds + (not no_record)) + 1
-        with errors.status(f"{total} runs") as status:
-            done = 0
+        compare(runner, variants, asked, page_path, as_json=as_json)
 
-            def progress(said: str) -> None:
-                nonlocal done
-                done += 1
-                status.update(f"{done} of {total} runs; {said}")
 
-            found = measure(runner, variants, asked, progress)
+def compare(
+    runner: Runner, variants: Sequence[Variant], asked: Asked, page_path: Path | None, *, as_json: bool
+) -> None:
+    """Measure, with progress, and show the result. Raises CliError where an output differs, BenchError."""
+    total = len(variants) * (asked.rounds + asked.record) + 1
+    with errors.status(f"{total} runs") as status:
+        done = 0
+
+        def progress(said: str) -> None:
+            nonlocal done
+            done += 1
+            status.update(f"{done} of {total} runs; {said}")
+
+        found = measure(runner, variants, asked, progress)
     if page_path is not None:
         write_file(page_path, page(found, STYLE), "--page")
     if as_json:

@@ -12,20 +12,30 @@ from palmette.cli.report_recording import report
 from palmette.measure.places import LocalPlace
 from palmette.mpi.abi import abi_of_launcher, measuring_program, preload_library, record_library
 from palmette.mpi.install import find
+from palmette.record.reading import SUFFIX
 
 RANKS = 4
 TIMEOUT_S = 120.0
 
 
+def _clear(calls: Path) -> None:
+    """Remove the recording of an earlier demonstration, and nothing else. Raises CliError."""
+    if not calls.exists() and not calls.is_symlink():
+        return
+    inside = [] if calls.is_symlink() or not calls.is_dir() else list(calls.iterdir())
+    if calls.is_symlink() or not calls.is_dir() or any(path.suffix != SUFFIX or not path.is_file() for path in inside):
+        raise CliError(f"{calls} is no recording of a demonstration; choose another folder with --folder")
+    shutil.rmtree(calls)
+
+
 def demonstrate(folder: Path, mpi: str, say: Callable[[str], None], *, as_json: bool) -> None:
-    """Record the program in `folder`/calls, write `folder`/profile.html and print the report. Raises CliError."""
+    """Record the program in `folder`/demo-calls, write `folder`/profile.html and print the report. Raises CliError."""
     found = find(mpi)
     abi = abi_of_launcher(found.launcher)
     assert abi is not None, "every MPI that is found by name has a launcher of its own"
     heat = measuring_program("heat", abi, CliError)
-    calls, page = folder / "calls", folder / "profile.html"
-    if calls.is_dir():
-        shutil.rmtree(calls)
+    calls, page = folder / "demo-calls", folder / "profile.html"
+    _clear(calls)
     say(f"palmette run --trace {calls} mpiexec -n {RANKS} heat        # rank 1 has most to do, rank 0 writes results\n")
     place = LocalPlace(RANKS, folder.absolute())
     environment = {

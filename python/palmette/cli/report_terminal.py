@@ -47,7 +47,7 @@ def lines(
         shown += ["", "Nothing here is worth your time: no place costs 1 % of the ranks' time."]
     for number, one in enumerate(findings.found if findings else (), 1):
         wrapped = textwrap.wrap(printable(one.sentence), WIDTH, initial_indent=f"{number}. ", subsequent_indent="   ")
-        shown += ["", *wrapped, f"   next: {one.next}"]
+        shown += ["", *wrapped, f"   next: {printable(one.next)}"]
     if in_full or not findings:
         shown += ["", *_path_lines(found)]
     if in_full:
@@ -100,7 +100,7 @@ def _link_lines(links: Links | None, seats: Seats | None) -> list[str]:
         if loaded.sum() <= 0:
             continue
         text = f"  {seats.levels[link.group.level]} {link.group.name}, {'out' if outwards else 'in'}: "
-        text += _core.format_size(int(loaded.sum()))
+        text += _size_text(float(loaded.sum()))
         if link.group.rate:
             rate = loaded / (links.span_s / links.bins) / link.group.rate
             text += f", {loaded.sum() / links.span_s / link.group.rate:.0%} busy"
@@ -108,6 +108,14 @@ def _link_lines(links: Links | None, seats: Seats | None) -> list[str]:
                 text += f", at most {rate.max():.0%}"
         lines.append(printable(text)[:WIDTH])
     return ["", "busiest links", *lines] if lines else []
+
+
+def _size_text(count: float) -> str:
+    """Return bytes in words; a damaged recording may have any number."""
+    for prefix, size in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if count >= size:
+            return f"{count / size:.4g} {prefix}B"
+    return f"{count:.4g} B"
 
 
 def _timeline_lines(found: dict[str, Any]) -> list[str]:
@@ -150,7 +158,7 @@ def _matrix_lines(found: dict[str, Any]) -> list[str]:
         return f"rank {row}" if each == 1 else f"ranks {row * each}-{row * each + each - 1}"
 
     shown = ["", f"most bytes, of {len(pairs):,} pairs"]
-    shown += [f"  {ranks(a)} to {ranks(b)}: {_core.format_size(int(-most))}" for most, a, b in pairs[:MOST_PAIRS]]
+    shown += [f"  {ranks(a)} to {ranks(b)}: {_size_text(-most)}" for most, a, b in pairs[:MOST_PAIRS]]
     return shown + textwrap.wrap(matrix["counted"], WIDTH, initial_indent="  ", subsequent_indent="  ")
 
 

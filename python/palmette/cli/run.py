@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
 
 from palmette.cli.common import CliError, emit_json
 from palmette.cli.run_options import OPTIONS, Option
-from palmette.cli.run_start import execute, prepared_for
-from palmette.run import RunError
+from palmette.cli.run_start import choices_of, execute, prepared_for
+from palmette.run import RunError, variables
 
 
 class _RunCommand(click.Command):
@@ -61,6 +62,9 @@ def _run(command_line: tuple[str, ...], **values: Any) -> None:
     With --json the command is printed with what was found out, and not run.
     The exit status is the launcher's; 2 when palmette refuses.
     """
+    if values["compare"]:
+        _compare(command_line, values)
+        return
     try:
         prepared = prepared_for(values, command_line)
         if not values["as_json"]:
@@ -81,6 +85,29 @@ def _run(command_line: tuple[str, ...], **values: Any) -> None:
             "warnings": list(prepared.warnings),
         }
     )
+
+
+def _compare(command_line: tuple[str, ...], values: dict[str, Any]) -> None:
+    from palmette.app.measure import ALONE, PALMETTE, Asked, ByCommand, Variant
+    from palmette.cli.bench import one_line_errors
+    from palmette.cli.bench_app import compare
+
+    told = [
+        f"--{name.replace('_', '-')}"
+        for name in ("report", "matrix", "profile", "trace", "off", "only_print", "abi")
+        if values[name]
+    ]
+    if told:
+        raise CliError(f"{told[0]} doesn't go with --compare, which runs the program many times; leave one of them out")
+    try:
+        settings = variables(choices_of(values), {})
+    except RunError as error:
+        raise CliError(str(error)) from None
+    topology = settings.get("PALMETTE_TOPOLOGY")
+    with one_line_errors():
+        variants = [Variant(ALONE, None), Variant(PALMETTE, settings)]
+        runner = ByCommand(command_line, Path(topology) if topology else None)
+        compare(runner, variants, Asked(), None, as_json=values["as_json"])
 
 
 command = _RunCommand(

@@ -43,6 +43,10 @@ OPTIONS: tuple[Option, ...] = (
         "Always take this algorithm: gather=linear. Repeatable.", "COLLECTIVE=SPEC",
     ),
     Option(("--off",), "off", "flag", "Preload, but pass all calls through: for comparisons."),
+    Option(
+        ("--compare",), "compare", "flag",
+        "Run it with and without palmette by turns, five times each, and compare: palmette bench app.",
+    ),
     Option(("-v", "--verbose"), "verbose", "count", "Report choices and fallbacks; twice: every call."),
     Option(("--abi",), "abi", "value", "Don't look into the program: its MPI has this ABI.", allowed=ABIS),
     Option(("--print",), "only_print", "flag", "Print the command line instead of running it."),

@@ -22,7 +22,7 @@ def start(words: Sequence[str]) -> int | None:
     None where the words ask for help or JSON, or have an invalid option: click handles these.
     """
     read = read_options(words)
-    if read is None or read[0]["as_json"]:
+    if read is None or read[0]["as_json"] or read[0]["compare"]:
         return None
     values, command_line = read
     if values["matrix"] is not None and Path(values["matrix"]).is_dir():
@@ -40,10 +40,14 @@ PATHS = ("topology", "table", "matrix", "profile", "trace")
 
 def prepared_for(values: Mapping[str, Any], command_line: Sequence[str]) -> Prepared:
     """Return what to execute, for the parameters of `read_options`. Raises RunError."""
+    return prepare(command_line, variables(choices_of(values), os.environ), os.environ, abi=values["abi"])
+
+
+def choices_of(values: Mapping[str, Any]) -> Choices:
+    """Return what the parameters choose. Raises RunError."""
     paths = {name: Path(values[name]) if values[name] is not None else None for name in PATHS}
     force = dict(_assignment(text) for text in values["force"])
-    choices = Choices(report=values["report"], force=force, off=values["off"], verbose=values["verbose"], **paths)
-    return prepare(command_line, variables(choices, os.environ), os.environ, abi=values["abi"])
+    return Choices(report=values["report"], force=force, off=values["off"], verbose=values["verbose"], **paths)
 
 
 def execute(prepared: Prepared, *, verbose: int, only_print: bool) -> None:

@@ -5,6 +5,7 @@ Waiting is found by `_core.find_waits`. A finding's share is its time, of all ra
 
 from __future__ import annotations
 
+import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -178,7 +179,7 @@ def _by_place(
 def _late(view: _core.TraceView, places: list[Place], whole_s: float, job: Job) -> list[Finding]:
     """Return a finding for each place where ranks wait for others."""
     waits, begin_ns = view.waits, view.begin_ns
-    more = f"palmette report {job.folder} -o report.html"
+    more = f"palmette report {shlex.quote(str(job.folder))} -o report.html"
     found = []
     for (function, place), causes in _by_place(waits, places, waits.causes).items():
         by_rank: dict[int, list[_core.WaitCause]] = defaultdict(list)
@@ -233,7 +234,7 @@ def _how_late(kind: str, rank: int, times: int, each_s: float) -> str:
 def _long(waits: _core.Waits, places: list[Place], whole_s: float, job: Job) -> list[Finding]:
     """Return a finding for each place whose calls take long after all have come."""
     kept = job.folder / KEPT_TOPOLOGY
-    where = f" --topology {kept}" if kept.is_file() else ""
+    where = f" --topology {shlex.quote(str(kept))}" if kept.is_file() else ""
     found = []
     for (function, place), rows in _by_place(waits, places, waits.rows).items():
         calls = sum(row.split.calls for row in rows)
@@ -247,11 +248,20 @@ def _long(waits: _core.Waits, places: list[Place], whole_s: float, job: Job) -> 
             text += f", {share:.0%} of all ranks' time"
         else:
             text += f", {share:.0%} of all ranks' time; for whom they wait isn't found"
-        more = f"palmette top {job.folder} --calls"
+        more = f"palmette top {shlex.quote(str(job.folder))} --calls"
         if (collective := plain_collective(function)) and len(waits.ranks) > 1:
             more = f"palmette explain {collective}{where} --ranks {len(waits.ranks)}"
+            if mean := _mean_bytes(job, function):
+                more = f"palmette explain {collective} {mean}{where} --ranks {len(waits.ranks)}"
         found.append(Finding("long_call", function, place, (), seconds, share, text, more))
     return found
+
+
+def _mean_bytes(job: Job, function: str) -> int:
+    """Return the bytes of a call of a function, on average over all of the job."""
+    sums = [one for process in job.processes for one in process.recorded.aggregates if one.function == function]
+    calls = sum(one.calls for one in sums if not one.is_request)
+    return sum(one.bytes for one in sums if not one.is_request) // calls if calls else 0
 
 
 def _notes(waits: _core.Waits, job: Job) -> list[str]:

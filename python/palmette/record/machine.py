@@ -75,7 +75,12 @@ def seats_of(job: Job, topology: Path | None = None, hosts: Sequence[str] | None
     path = topology or (kept if kept.is_file() else None)
     kept_hosts = job.folder / KEPT_HOSTS
     if hosts is None and kept_hosts.is_file():
-        hosts = kept_hosts.read_text(encoding="utf-8", errors="replace").split()
+        try:
+            hosts = kept_hosts.read_text(encoding="utf-8", errors="replace").split()
+        except OSError as error:
+            return None, f"{kept_hosts}: {error.strerror}; links and levels are left out"
+        if len(hosts) < job.size:
+            return None, f"{kept_hosts}: {len(hosts)} hosts for {job.size} ranks; links and levels are left out"
     by_rank = {process.recorded.rank: process.host for process in job.processes}
     if hosts is None:
         if job.size == 0 or job.missing_ranks():

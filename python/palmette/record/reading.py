@@ -115,6 +115,10 @@ def read_job(folder: Path, *, with_tables: bool = True) -> Job:
     """
     if not folder.is_dir():
         raise RecordError(f"{folder}: no such folder; give what `palmette run --profile` or `--trace` got")
+    try:
+        str(folder).encode("utf-8")
+    except UnicodeEncodeError:
+        raise RecordError(f"{folder!r}: a name that isn't UTF-8 can't be read; rename it") from None
     job = Job(folder)
     try:
         boot_id = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()

@@ -7,6 +7,7 @@ other lines.
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from bisect import bisect_right
@@ -45,14 +46,13 @@ class Frame:
     offset: int
 
 
+_FRAME = re.compile(r"(.*?)@([0-9a-f]*)\+(\d+)(?:;|$)", re.DOTALL)
+"""Module, build id and offset; a module's path may have any of the signs between them."""
+
+
 def frames_of(path: str) -> list[Frame]:
     """Return the frames of such a path, the innermost first."""
-    found = []
-    for text in path.split(";") if path else []:
-        module, _, rest = text.rpartition("@")
-        build_id, _, offset = rest.partition("+")
-        found.append(Frame(module, build_id, int(offset)))
-    return found
+    return [Frame(module, build_id, int(offset)) for module, build_id, offset in _FRAME.findall(path)]
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,8 @@ ENDS = ("MPI_Init", "MPI_Init_thread", "MPI_Finalize")
 """A job's start and end are nobody's."""
 MOST_FRAMES = 200
 """Of a call path in a flame graph, from the outermost on: recursion may be deep."""
+MOST_CLASS = 60
+"""Of sizes: a damaged recording may claim more than there can be."""
 LEAST_FRAME = 1e-4
 """Of the time in MPI: frames of a flame graph below it are left out, their time stays in the frame above."""
 
@@ -161,7 +163,7 @@ def _frame_text(place: Place) -> str:
 def _size_class(total_bytes: int, calls: int) -> int:
     """Return the power of two at or below the mean bytes of calls; -1: none."""
     mean = total_bytes // calls if calls else 0
-    return mean.bit_length() - 1
+    return min(mean.bit_length() - 1, MOST_CLASS)
 
 
 def program_of(job: Job) -> str:

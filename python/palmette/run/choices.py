@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -78,8 +77,8 @@ def variables(choices: Choices, environment: Mapping[str, str]) -> dict[str, str
         raise RunError(f"{error}; `palmette settings` explains each") from None
     _check_algorithms(result)
     _make_paths_absolute(result)
-    _make_folder(result)
     _check_topology(result)
+    _make_folder(result)
     _check_table(result)
     return result
 
@@ -150,13 +149,23 @@ def _make_folder(values: Mapping[str, str]) -> None:
 
 def keep_machine(folder: Path, topology: str | None, hosts: str | None = None) -> None:
     """Keep with a recording what `palmette report` needs to know links: the cluster's file, and pretended hosts."""
-    try:
-        if topology:
-            shutil.copyfile(topology, folder / KEPT_TOPOLOGY)
-        if hosts:
-            (folder / KEPT_HOSTS).write_text(hosts.replace(",", "\n") + "\n", encoding="utf-8")
-    except OSError as error:
-        raise RunError(f"{folder}: {error.strerror}; give a folder with room for a recording") from None
+    kept = {
+        KEPT_TOPOLOGY: Path(topology) if topology else None,
+        KEPT_HOSTS: hosts.replace(",", "\n") + "\n" if hosts else None,
+    }
+    for name, what in kept.items():
+        path = folder / name
+        try:
+            if isinstance(what, Path):
+                if path.exists() and path.samefile(what):
+                    continue
+                what = what.read_text(encoding="utf-8", errors="surrogateescape")
+            # Of an earlier recording in this folder.
+            path.unlink(missing_ok=True)
+            if what is not None:
+                path.write_bytes(what.encode("utf-8", "surrogateescape"))
+        except OSError as error:
+            raise RunError(f"{path}: {error.strerror}; give a folder with room for a recording") from None
 
 
 def _check_topology(values: Mapping[str, str]) -> None:

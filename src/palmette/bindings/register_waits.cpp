@@ -171,7 +171,7 @@ void register_view(nb::module_& m) {
             "uint8 by row and bin: share of time waiting for others.")
         .def_prop_ro(
             "function", [](const TraceView& self) { return raw(self.overview.function); },
-            "uint8 by row and bin: function with most of the time; 255: none.")
+            "uint8 by row and bin: a function with much of the time, if one has more than half it; 255: none.")
         .def_prop_ro(
             "calls", [](const TraceView& self) { return columns_of(self.overview.calls); },
             "The longest, by begin: int64 begin_ns, length_ns, waiting_ns; int32 process, waits_for (a process), "
@@ -199,6 +199,8 @@ void register_view(nb::module_& m) {
         [](const std::vector<trace::TraceFile>& files, std::vector<std::vector<std::int32_t>> groups, std::int32_t rows,
            std::int32_t bins, std::size_t calls, std::size_t messages, std::int32_t link_bins,
            const nb::object& bound_of) {
+            if (rows < 1 || bins < 1 || link_bins < 1)
+                throw nb::value_error("rows, bins and link_bins: give at least 1 each");
             return view(files, {rows, bins, calls, messages, link_bins, std::move(groups)}, bound_of);
         },
         "files"_a, "groups"_a = std::vector<std::vector<std::int32_t>>{}, "rows"_a = 128, "bins"_a = 2048,

@@ -153,8 +153,14 @@ class Call {
     }
     void freed(MPI_Request request) {
         if (request == MPI_REQUEST_NULL) return;
-        if (trace::RequestEntry* const entry = recorder_->requests().find(request, 0))
-            recorder_->requests().remove(entry);
+        trace::RequestEntry* const entry = recorder_->requests().find(request, 0);
+        if (!entry) return;
+        // A persistent one that was started goes on, and nobody will complete it.
+        if (const std::uint64_t started = entry->ticks.load(std::memory_order_relaxed);
+            entry->persistent && started != 0)
+            add(started, now(), entry->function, entry->communicator, entry->path, entry->plan, entry->bytes,
+                entry->peer, entry->tag, entry->instance, true);
+        recorder_->requests().remove(entry);
     }
 
     void begin() {

@@ -364,9 +364,12 @@ trace::Aggregate& Recorder::make_aggregate(std::uint64_t key) {
 }
 
 void Recorder::update_clock() {
+    // Two threads would leave a pair of different moments.
+    if (updating_clock_.test_and_set(std::memory_order_acquire)) return;
     const BothClocks last = read_both_clocks();
     section_->last.ticks.store(last.ticks, std::memory_order_relaxed);
     section_->last.real_ns.store(last.real_ns, std::memory_order_release);
+    updating_clock_.clear(std::memory_order_release);
 }
 
 }  // namespace palmette::record

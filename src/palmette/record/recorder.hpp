@@ -181,6 +181,7 @@ class Recorder {
     bool leads_node_ = false;  ///< the first of its node that has made a section
     MPI_Comm leaders_ = MPI_COMM_NULL;
     std::atomic<int> sessions_{0};
+    std::atomic_flag updating_clock_;
     PathTable paths_;
     RequestTable requests_;
     trace::PlanEntry* plans_ = nullptr;

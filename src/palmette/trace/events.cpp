@@ -191,7 +191,9 @@ class Reader {
             }
             communicators.push_back(index);
             // Alone there is nobody to wait for.
-            if (index == 0 || one.size < 2 || one.rank < 0 || one.rank >= one.size || one.size > most_ranks) continue;
+            if (index == 0 || one.size < 2 || one.rank < 0 || one.rank >= one.size ||
+                one.rank >= std::max(info.size, most_ranks))
+                continue;
             auto& members = out_.communicators[index].process_of;
             if (members.size() <= static_cast<std::size_t>(one.rank))
                 members.resize(static_cast<std::size_t>(one.rank) + 1, -1);
@@ -223,11 +225,13 @@ class Reader {
         numbers->file = file;
         for (const SectionReader::Ring& ring : section.rings()) {
             TracedThread& thread = process.threads.emplace_back();
+            thread.dropped = ring.begin;
             if (ring.size() > 0) thread.reader = std::make_shared<RingReader>(mapping, ring, numbers);
         }
     }
 
-    static constexpr std::int32_t most_ranks = 1 << 24;
+    /// In a communicator of a small job: one of several jobs together. A damaged file may claim any number.
+    static constexpr std::int32_t most_ranks = 1 << 16;
     Trace out_;
     Numbers<std::string> functions_, paths_;
     Numbers<std::uint64_t> communicators_;

@@ -80,11 +80,14 @@ struct TracedThread {
     std::vector<Event> events;
     std::shared_ptr<const EventReader> reader;  ///< of those that lie in a file; behind `events`
 
-    /// Of the oldest event; the least number where there is none.
-    std::int64_t first_begin_ns() const {
-        if (!events.empty()) return events.front().begin_ns;
-        if (reader && reader->size() > 0) return reader->at(0).begin_ns;
-        return std::numeric_limits<std::int64_t>::min();
+    std::uint64_t dropped = 0;  ///< calls of which only sums remain
+
+    /// From when on all is there; the least number where there is no event.
+    std::int64_t first_ns() const {
+        if (events.empty() && !(reader && reader->size() > 0)) return std::numeric_limits<std::int64_t>::min();
+        const Event first = events.empty() ? reader->at(0) : events.front();
+        // A request began before calls that came before the one that completed it.
+        return first.is_request ? first.end_ns : first.begin_ns;
     }
     template <class Use>
     void for_each(Use use) const {

@@ -1,6 +1,7 @@
 // What belongs together in a trace: the ranks' calls of a collective, both ends of a message.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -15,6 +16,13 @@ namespace palmette::trace {
 
 inline constexpr std::int64_t none = std::numeric_limits<std::int64_t>::min();
 
+/// A rank's part of a scan.
+struct ScanPart {
+    std::int32_t rank;
+    std::int64_t begin_ns;
+    std::int32_t process;
+};
+
 /// One collective on all of its ranks.
 struct Instance {
     std::int32_t came = 0;
@@ -23,7 +31,15 @@ struct Instance {
     std::int64_t first_end = std::numeric_limits<std::int64_t>::max();
     std::int64_t root_begin = none;
     double bound_s = -1;
-    std::vector<std::pair<std::int32_t, std::int64_t>> begins;  ///< of scans, by rank
+    std::vector<ScanPart> begins;  ///< of scans
+
+    /// Of a scan's ranks up to `rank` the one that began last; null: none. After order_scans.
+    const ScanPart* last_until(std::int32_t rank) const {
+        const auto behind =
+            std::upper_bound(begins.begin(), begins.end(), rank,
+                             [](std::int32_t value, const ScanPart& part) { return value < part.rank; });
+        return behind == begins.begin() ? nullptr : &*(behind - 1);
+    }
 };
 
 struct InstanceKey {
@@ -40,6 +56,20 @@ class Instances {
         const Chunk* const found = chunk(key, false);
         const Instance* const instance = found ? &found->at(key.instance % size) : nullptr;
         return instance && instance->came > 0 ? instance : nullptr;
+    }
+    /// Sorts the parts of scans by rank; each then tells who of all ranks up to it began last.
+    void order_scans() {
+        for (auto& [key, chunk] : chunks_)
+            for (Instance& instance : *chunk) {
+                auto& parts = instance.begins;
+                std::sort(parts.begin(), parts.end(),
+                          [](const ScanPart& a, const ScanPart& b) { return a.rank < b.rank; });
+                for (std::size_t i = 1; i < parts.size(); ++i) {
+                    if (parts[i].begin_ns > parts[i - 1].begin_ns) continue;
+                    parts[i].begin_ns = parts[i - 1].begin_ns;
+                    parts[i].process = parts[i - 1].process;
+                }
+            }
     }
     template <class Use>
     void for_each(Use use) const {

@@ -89,7 +89,7 @@ class Collector : public Observer {
           options_(options),
           calls_(options.calls),
           messages_(options.messages),
-          sends_of_plan_(trace.plans.size()) {
+          parts_of_plan_(trace.plans.size()) {
         assign_rows();
         for (const auto& groups : options_.groups) {
             first_link_.push_back(links_);
@@ -146,7 +146,8 @@ class Collector : public Observer {
         // The root's call says how much, or rank 0's.
         const std::int32_t root = root_of(trace_.kinds[part.function], part);
         if (rank != std::max(0, root)) return;
-        auto& counts = unserved_[{part.function, part.communicator, root, part.bytes}];
+        const std::uint64_t bytes = unserved_.size() < most_sizes ? part.bytes : rounded_down(part.bytes);
+        auto& counts = unserved_[{part.function, part.communicator, root, bytes}];
         counts.resize(static_cast<std::size_t>(options_.link_bins));
         ++counts[static_cast<std::size_t>(link_bins_.at(part.begin_ns))];
     }
@@ -168,6 +169,7 @@ class Collector : public Observer {
     }
 
     Overview take() {
+        put_plans();
         out_.bins = options_.bins;
         out_.calls_in_all = calls_.offered();
         out_.messages_in_all = messages_.offered();
@@ -196,14 +198,16 @@ class Collector : public Observer {
     }
 
   private:
-    /// Something that one call by a plan does to a link or to a cell of the matrix.
+    /// What one call by a plan sends over a link.
     struct LinkPart {
         std::size_t link;
         bool outwards;
         double bytes;
     };
     struct PlanParts {
-        bool known = false;
+        std::uint64_t calls = 0;
+        std::int32_t process = -1;  ///< whose plan it is
+        bool known = false;         ///< `links` is
         std::vector<LinkPart> links;
     };
 
@@ -254,26 +258,38 @@ class Collector : public Observer {
         }
     }
 
+    /// The process that a plan's message goes to; -1: not recorded.
+    std::int32_t receiver(const TracedPlan& plan, const TracedSend& send) const {
+        const auto& members = trace_.communicators[plan.communicator].process_of;
+        const auto peer = static_cast<std::size_t>(send.peer);
+        return send.peer >= 0 && peer < members.size() ? members[peer] : -1;
+    }
+
+    /// Adds what plans have sent to the matrix.
+    void put_plans() {
+        for (std::size_t i = 0; i < parts_of_plan_.size(); ++i) {
+            const auto calls = static_cast<double>(parts_of_plan_[i].calls);
+            if (parts_of_plan_[i].calls == 0) continue;
+            for (const TracedSend& send : trace_.plans[i].sends) {
+                const std::int32_t to = receiver(trace_.plans[i], send);
+                if (to < 0) continue;
+                put(parts_of_plan_[i].process, to, send.messages * calls, send.bytes * calls);
+                out_.served_bytes += send.bytes * calls;
+            }
+        }
+    }
+
     void served(const Event& part, std::int32_t process) {
         const TracedPlan& plan = trace_.plans[part.plan];
-        const TracedCommunicator& on = trace_.communicators[plan.communicator];
-        const auto target = [&](const TracedSend& send) {
-            const auto peer = static_cast<std::size_t>(send.peer);
-            return send.peer >= 0 && peer < on.process_of.size() ? on.process_of[peer] : -1;
-        };
-        for (const TracedSend& send : plan.sends) {
-            const std::int32_t to = target(send);
-            if (to < 0) continue;
-            put(process, to, send.messages, send.bytes);
-            out_.served_bytes += send.bytes;
-        }
+        PlanParts& parts = parts_of_plan_[part.plan];
+        ++parts.calls;
+        parts.process = process;
         if (links_ == 0) return;
-        PlanParts& parts = sends_of_plan_[part.plan];
         if (!parts.known) {
             parts.known = true;
             std::map<std::pair<std::size_t, bool>, double> sums;
             for (const TracedSend& send : plan.sends) {
-                const std::int32_t to = target(send);
+                const std::int32_t to = receiver(plan, send);
                 if (to < 0) continue;
                 for_links(process, to, [&](std::size_t link, bool outwards) { sums[{link, outwards}] += send.bytes; });
             }
@@ -299,7 +315,7 @@ class Collector : public Observer {
     std::vector<Cell> cells_;
     Heaviest<DrawnCall> calls_;
     Heaviest<DrawnMessage> messages_;
-    std::vector<PlanParts> sends_of_plan_;  ///< by plan, whose recorder is one process
+    std::vector<PlanParts> parts_of_plan_;  ///< by plan, whose recorder is one process
     std::vector<std::size_t> first_link_;   ///< by level
     std::size_t links_ = 0;
     std::map<std::tuple<std::uint32_t, std::uint32_t, std::int32_t, std::uint64_t>, std::vector<std::uint32_t>>

@@ -48,7 +48,8 @@ struct Overview {
     std::vector<std::int32_t> row_of;  ///< by process
     std::vector<std::int32_t> in_row;  ///< processes, by row
     std::int32_t rows = 0, bins = 0, link_bins = 0;
-    /// By row and bin: time in MPI and waiting, as shares of 255, and the function with most of it; no_function: none.
+    /// By row and bin: time in MPI and waiting, as shares of 255, and the function that has more than half of it, or
+    /// else one that has much; no_function: none.
     std::vector<std::uint8_t> mpi, waiting, function;
     std::vector<DrawnCall> calls;  ///< the longest, by begin
     std::uint64_t calls_in_all = 0;

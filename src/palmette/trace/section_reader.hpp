@@ -83,6 +83,9 @@ struct NodeClock {
         }
         const std::int64_t real_first = section.first.real_ns.load();
         if (last <= first || real_last <= real_first || last - first <= longest_) return;
+        // Counters run at 0.1 to 10 GHz; a section that says otherwise is damaged, and isn't taken for the others'.
+        const double rate = static_cast<double>(last - first) / static_cast<double>(real_last - real_first);
+        if (section.ticks_are_tsc != 0 ? rate < 0.1 || rate > 10 : rate < 0.5 || rate > 2) return;
         longest_ = last - first;
         known = true;
         ticks_are_tsc = section.ticks_are_tsc;
@@ -279,6 +282,7 @@ class SectionReader {
         const auto* const plans = entries<PlanEntry>(header_.plans);
         const auto* const sends = entries<PlanSend>(header_.sends);
         const std::uint32_t send_count = used(header_.sends);
+        std::uint64_t sends_left = send_count;  // no plan shares another one's
         for (std::uint32_t i = 0; i < used(header_.plans); ++i) {
             PlanInfo& plan = out.plans.emplace_back();
             if (i == 0) continue;
@@ -292,6 +296,8 @@ class SectionReader {
             plan.calls = from.calls.load(std::memory_order_relaxed);
             plan.seconds = static_cast<double>(from.ticks.load(std::memory_order_relaxed)) * out.tick_s;
             if (from.first_send > send_count || from.send_count > send_count - from.first_send) continue;
+            if (from.send_count > sends_left) continue;
+            sends_left -= from.send_count;
             for (std::uint32_t s = 0; s < from.send_count; ++s) {
                 const PlanSend& send = sends[from.first_send + s];
                 const std::uint64_t times = from.block_bytes >= 0 ? plan.calls : 1;

@@ -37,10 +37,8 @@ class Analysis {
             program_[p] = {process.begin_ns, process.end_ns};
             if (process.dropped == 0) continue;
             any_dropped_ = true;
-            std::int64_t oldest = std::numeric_limits<std::int64_t>::max();
             for (const TracedThread& thread : process.threads)
-                if (const std::int64_t begin = thread.first_begin_ns(); begin != none) oldest = std::min(oldest, begin);
-            if (oldest != std::numeric_limits<std::int64_t>::max()) window_ns_ = std::max(window_ns_, oldest);
+                if (thread.dropped > 0) window_ns_ = std::max(window_ns_, thread.first_ns());
         }
     }
 
@@ -50,6 +48,7 @@ class Analysis {
                 thread.for_each([&](const Event& event) { gather(event, static_cast<std::int32_t>(p)); });
         epochs_.clear();
         span();
+        instances_.order_scans();
         for (auto& [channel, traffic] : channels_) {
             by_begin(traffic.sends);
             by_begin(traffic.receives);
@@ -113,9 +112,9 @@ class Analysis {
 
     /// Starts of a persistent collective share its number; the n-th on one rank belongs to the n-th on the others.
     InstanceKey key_of(const Event& event, std::int32_t process) {
-        std::uint64_t epoch = 0;
-        if (traits_[event.function].persistent) epoch = ++epochs_[{event.communicator, event.instance, process}];
-        return {event.communicator, event.instance | epoch << 32U};
+        if (!traits_[event.function].persistent) return {event.communicator, event.instance};
+        const std::uint64_t epoch = ++epochs_[{event.communicator, event.instance, process}];
+        return {event.communicator, event.instance << 32U | epoch};
     }
 
     void gather(const Event& event, std::int32_t process) {
@@ -144,7 +143,7 @@ class Analysis {
                 const std::int32_t root = root_of(kind(event), event);
                 if (rank == std::max(0, root)) instance.bound_s = asked(event, root);
             }
-            if (kind(event) == Kind::scan) instance.begins.emplace_back(rank, event.begin_ns);
+            if (kind(event) == Kind::scan) instance.begins.push_back({rank, event.begin_ns, process});
             return;
         }
         if (const Channel* const channel = channel_of(event, process, Kind::send, begins_send(event)))
@@ -154,8 +153,9 @@ class Analysis {
     }
 
     double asked(const Event& event, std::int32_t root) {
-        const auto [found, made] = bounds_.try_emplace({event.function, event.communicator, root, event.bytes}, 0.0);
-        if (made) found->second = bound_of_(event.function, event.communicator, root, event.bytes);
+        const std::uint64_t bytes = bounds_.size() < most_sizes ? event.bytes : rounded_down(event.bytes);
+        const auto [found, made] = bounds_.try_emplace({event.function, event.communicator, root, bytes}, 0.0);
+        if (made) found->second = bound_of_(event.function, event.communicator, root, bytes);
         return found->second;
     }
 
@@ -231,10 +231,9 @@ class Analysis {
                 if (rank == collective.peer) until = instance.last_begin;
                 break;
             case Kind::scan:
-                for (const auto& [other, begin] : instance.begins) {
-                    if (other > rank || begin <= until) continue;
-                    until = begin;
-                    wait.process = process_of(collective.communicator, other);
+                if (const ScanPart* const last = instance.last_until(rank)) {
+                    until = last->begin_ns;
+                    wait.process = last->process;
                 }
                 break;
             default:
@@ -271,11 +270,11 @@ class Analysis {
                 observer_->message(wait.process, process, send->begin_ns, message.end_ns,
                                    static_cast<double>(send->bytes), wait.seconds);
         } else if (const Channel* const sent = channel_of(message, process, Kind::send, completes(message))) {
+            const Message* const receive =
+                counterpart(traffic(*sent), &Traffic::sends, message.begin_ns, from_end(*sent));
             // A send waits for its receive only where the message goes by rendezvous: then it ends after that began,
             // as it may by chance where others are waited for in the same call.
             if (message.bytes < always_eager && !traits_[message.function].synchronous) return wait;
-            const Message* const receive =
-                counterpart(traffic(*sent), &Traffic::sends, message.begin_ns, from_end(*sent));
             if (!receive || call.end_ns <= receive->begin_ns) return wait;
             wait.seconds = static_cast<double>(std::max<std::int64_t>(0, receive->begin_ns - call.begin_ns)) * ns;
             wait.process = std::get<2>(*sent);
@@ -302,7 +301,7 @@ class Analysis {
             (found != own.begin() && (found - 1)->begin_ns == begin_ns))
             found = std::lower_bound(own.begin(), own.end(), begin_ns,
                                      [](const Message& a, std::int64_t value) { return a.begin_ns < value; });
-        if (found == own.end()) return nullptr;
+        if (found == own.end() || found->begin_ns != begin_ns) return nullptr;
         auto at = static_cast<std::size_t>(found - own.begin());
         next = at + 1;
         // Several that began at the same moment are asked for one after the other.

@@ -4,6 +4,7 @@
 // architecture, CCPE 22(6), 2010), with nonblocking and persistent calls judged by the call that completes them.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -52,6 +53,10 @@ struct Efficiencies {
     double load_balance = 0;      ///< mean useful time / longest
     double communication = 0;     ///< longest useful time / time
 };
+
+/// Sizes that are told apart; beyond, powers of two are, which are no less right as lower bounds.
+inline constexpr std::size_t most_sizes = 4096;
+inline std::uint64_t rounded_down(std::uint64_t bytes) { return std::bit_floor(bytes); }
 
 /// A collective's root in its communicator; -1: it has none.
 std::int32_t root_of(Kind kind, const Event& collective);

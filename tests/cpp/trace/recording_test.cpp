@@ -144,6 +144,10 @@ TEST(Recording, has_one_clock_for_all_processes_of_a_node) {
     const auto second = Recording::calls_of(path, 1);
     ASSERT_EQ(first.size(), second.size());
     for (std::size_t i = 0; i < first.size(); ++i) EXPECT_EQ(first[i].begin_real_ns, second[i].begin_real_ns);
+    // A damaged one isn't taken for the others'.
+    reinterpret_cast<SectionHeader*>(written.bytes().data() + one.size())->last.ticks.store(std::uint64_t{1} << 63U);
+    EXPECT_EQ(Recording::read(written.write(), true).processes[0].begin_real_ns, 5'000'000'000);
+    EXPECT_DOUBLE_EQ(Recording::read(written.write(), true).processes[0].tick_s, 0.5e-9);
 }
 
 TEST(Recording, is_read_while_its_process_runs) {

@@ -159,7 +159,7 @@ TEST(Waits, rate_the_job_as_pop_does) {
 
 TEST(Waits, of_what_a_ring_dropped_are_matched_from_the_end) {
     Planted job(2);
-    job.trace().processes[0].dropped = 1;
+    job.trace().processes[0].dropped = job.trace().processes[0].threads[0].dropped = 1;
     job.call(0, "MPI_Comm_size", 5, 6);
     job.message(0, "MPI_Send", 1, 50, 51);  // the second of two
     job.call(1, "MPI_Wait", 1, 2);          // before the time that all rings hold
@@ -172,6 +172,32 @@ TEST(Waits, of_what_a_ring_dropped_are_matched_from_the_end) {
     Planted collective(2);
     collective.collective(0, "MPI_Barrier", 7, 10, 60);
     EXPECT_EQ(find_waits(collective.trace()).incomplete_collectives, 1U);
+}
+
+TEST(Waits, are_judged_from_when_on_every_threads_ring_holds_all) {
+    Planted job(1);
+    TracedProcess& process = job.trace().processes[0];
+    job.call(0, "MPI_Comm_size", 1, 2);  // the main thread's, which drops nothing
+    process.threads.emplace_back();
+    process.threads[1].dropped = process.dropped = 90;
+    std::swap(process.threads[0], process.threads[1]);
+    job.call(0, "MPI_Barrier", 900, 1000);
+    std::swap(process.threads[0], process.threads[1]);
+    const Waits waits = find_waits(job.trace());
+    EXPECT_DOUBLE_EQ(waits.efficiencies.time_s, 100e-6);
+    EXPECT_DOUBLE_EQ(waits.efficiencies.useful_s, 0) << "what was dropped isn't computing";
+}
+
+TEST(Waits, of_sends_that_begin_together_are_matched_one_after_the_other) {
+    Planted job(2);
+    for (const std::uint64_t bytes : {std::uint64_t{100}, std::uint64_t{1} << 20}) {
+        job.message(0, "MPI_Isend", 1, 10, 11).bytes = bytes;
+        job.message(0, "MPI_Isend", 1, 10, 520, true).bytes = bytes;
+    }
+    job.call(0, "MPI_Waitall", 12, 520);
+    job.message(1, "MPI_Recv", 0, 22, 30);
+    job.message(1, "MPI_Recv", 0, 512, 520);
+    EXPECT_EQ(job.of(0, "MPI_Waitall").first, 500) << "for the receive of the long one";
 }
 
 TEST(Waits, of_a_persistent_collective_are_those_of_its_start) {

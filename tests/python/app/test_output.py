@@ -30,6 +30,7 @@ def test_what_changes_between_runs_alone_is_not_compared() -> None:
         (FIRST + "one line more\n", 1.0, False),
         (FIRST.replace("100 steps", "100 steps too many"), 1.0, False),
         (FIRST.replace("-1.2345678E+02", "nan"), 1.0, False),
+        (FIRST.replace("-1.2345678E+02", "inf"), 1.0, False),
     ],
 )
 def test_numbers_are_compared_within_the_tolerance(text: str, tolerance: float, same: bool) -> None:
@@ -42,6 +43,19 @@ def test_lines_that_come_in_any_order_are_sorted() -> None:
     assert not common.ordered
     assert compare(common, second, 0).same
     assert not compare(common, second.replace("2.5", "2.6"), 0).same
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "same"),
+    [
+        ("x=.05", "x=.5", False),
+        ("err=-1e-15", "err=1e-15", True),
+        ("a1b", "a2b", False),
+        ("(1.5,-2)", "(1.5,-2.0)", True),
+    ],
+)
+def test_numbers_are_found_wherever_they_stand(first: str, second: str, same: bool) -> None:
+    assert compare(reference([first], 1e-9), second, 1e-9).same is same
 
 
 def test_ignored_lines_count_nowhere() -> None:
