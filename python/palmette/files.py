@@ -36,7 +36,10 @@ def replaced(path: str | Path) -> Iterator[TextIO]:
         with given.open("w", encoding="utf-8") as stream:
             yield stream
         return
-    target = given.resolve()
+    try:
+        target = given.resolve()
+    except RuntimeError:  # of a loop of links, up to Python 3.12
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path)) from None
     if target.is_dir():
         raise IsADirectoryError(21, os.strerror(21), str(path))
     mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o666 & ~_umask()

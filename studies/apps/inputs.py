@@ -1,4 +1,4 @@
-"""Inputs of programs that are too long to keep: sequences, reads, a box of water. All from fixed seeds.
+"""Inputs of programs that are too long to keep: reads of a random genome, settings of HPCC, a topology for GROMACS.
 
 Usage: inputs.py FOLDER
 """
@@ -10,28 +10,6 @@ import sys
 from pathlib import Path
 
 BASES = "ACGT"
-
-
-def evolved(seed: int, taxa: int, length: int) -> list[str]:
-    """Return sequences that descend from one another with a few changes each."""
-    draw = random.Random(seed)  # noqa: S311 - reproducible, not secret
-    sequences = ["".join(draw.choice(BASES) for _ in range(length))]
-    while len(sequences) < taxa:
-        parent = draw.choice(sequences)
-        sequences.append("".join(draw.choice(BASES) if draw.random() < 0.08 else base for base in parent))
-    return sequences
-
-
-def nexus(taxa: int, length: int) -> str:
-    """Return an alignment, and how MrBayes shall sample trees of it."""
-    sequences = evolved(3, taxa, length)
-    rows = "\n".join(f"t{index} {sequence}" for index, sequence in enumerate(sequences))
-    return (
-        f"#NEXUS\nbegin data;\ndimensions ntax={taxa} nchar={length};\nformat datatype=dna gap=-;\nmatrix\n{rows}\n"
-        ";\nend;\n"
-        "begin mrbayes;\nset autoclose=yes nowarn=yes seed=7 swapseed=7;\nlset nst=6 rates=gamma;\n"
-        "mcmc ngen=1000 nruns=2 nchains=2 samplefreq=100 printfreq=100 diagnfreq=1000;\nend;\n"
-    )
 
 
 def reads(genome_length: int, count: int, length: int) -> str:
@@ -62,7 +40,6 @@ def hpcc(size: int, rows: int, columns: int) -> str:
 def main(folder: Path) -> None:
     """Write all inputs."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "tree.nex").write_text(nexus(24, 1200), encoding="ascii")
     (folder / "reads.fa").write_text(reads(20_000, 6_000, 60), encoding="ascii")
     (folder / "hpccinf.txt").write_text(hpcc(600, 1, 2), encoding="ascii")
     (folder / "water.top").write_text(

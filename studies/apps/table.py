@@ -1,6 +1,6 @@
-"""Programs of others with and without palmette: prepares their inputs, runs `palmette bench app` on each, prints a table.
+"""Programs of others with and without palmette: prepares inputs, runs `palmette bench app` on each, prints a table.
 
-Debian packages: lammps hpcc quantum-espresso nwchem-openmpi mrbayes-mpi mpb-mpi elk-lapw abyss gromacs gpaw
+Debian packages: lammps hpcc quantum-espresso nwchem-openmpi mpb-mpi elk-lapw abyss gromacs gpaw
 gpaw-data python3-meep-openmpi scalapack-mpi-test mpich; mpi4py-fft and shift-fft in a virtual environment with mpi4py.
 
 Usage: table.py FOLDER [--rounds N] [--only NAME,...] [--python VENV/bin/python] [--mpich PREFIX]
@@ -37,6 +37,7 @@ class Program:
     ignored: list[str] = field(default_factory=list)
     tolerance: str = "1e-9"
     prepare: str = ""
+    checker: str = ""
     libraries: str = ""
     """Where its MPI is, if the loader doesn't find it."""
 
@@ -49,13 +50,12 @@ def programs(python: str, prefix: str) -> list[Program]:
     return [
         Program("LAMMPS", "C++", "Open MPI 4.1", [*openmpi, "lmp", "-in", "droplet.lmp", "-log", "none"],
                 ["time", "CPU"]),
-        Program("HPCC", "C", "Open MPI 4.1", [*openmpi, "hpcc"], prepare="rm -f hpccoutf.txt"),
+        Program("HPCC", "C", "Open MPI 4.1", [*openmpi, "hpcc"], prepare="rm -f hpccoutf.txt",
+                checker="python3 check.py hpcc"),
         Program("Quantum ESPRESSO", "Fortran", "Open MPI 4.1", [*openmpi, "pw.x", "-in", "si.pw"],
                 ["CPU", "WALL", "starts on", "terminated on", "cpu time"], "1e-6"),
         Program("NWChem", "Fortran", "Open MPI 4.1", [*openmpi, "nwchem.openmpi", "water.nw"],
                 ["[Tt]ime", "date", "wall", "cpu", "prefix", "^ *[0-9 ]*$", "bytes|memory|heap|stack|allocat"], "1e-6"),
-        Program("MrBayes", "C", "Open MPI 4.1", [*openmpi, "/usr/lib/mrbayes-mpi/mb-mpi", "tree.nex"],
-                ["seconds", "--", "[Ss]eed", "time"]),
         Program("MPB", "C, Scheme", "Open MPI 4.1", [*openmpi, "mpb-mpi", "rods.ctl"],
                 ["elapsed", "time", "iteration", "trace ="], "1e-5"),
         Program("Elk", "Fortran", "Open MPI 4.1", [*openmpi, "elk-lapw"]),
@@ -64,7 +64,8 @@ def programs(python: str, prefix: str) -> list[Program]:
                 ["[Mm]emory|[Rr]eserv|[Ll]oad|hash|vm|[0-9]+: "]),
         Program("GROMACS", "C++", "Open MPI 4.1",
                 [*openmpi, "gmx_mpi", "mdrun", "-s", "water.tpr", "-ntomp", "1", "-nb", "cpu", "-reprod"],
-                ["."], prepare=(
+                checker="python3 check.py gromacs", prepare=(
+                    "rm -f energies.txt md.log; "
                     "gmx_mpi solvate -cs spc216 -box 2.5 2.5 2.5 -o box.gro -p water.top >/dev/null 2>&1; "
                     "gmx_mpi grompp -f water.mdp -c box.gro -p water.top -o water.tpr -maxwarn 2 >/dev/null 2>&1")),
         Program("GPAW", "Python, C", "Open MPI 4.1", [*openmpi, "/usr/bin/python3", "gpaw_water.py"]),
@@ -84,6 +85,7 @@ def measured(program: Program, folder: Path, rounds: int) -> dict[str, object] |
         subprocess.run(["sh", "-c", program.prepare], cwd=folder, check=True)
     words = [sys.executable, "-m", "palmette.cli.main", "bench", "app", "--rounds", str(rounds), "--json"]
     words += ["--tolerance", program.tolerance, *(part for one in program.ignored for part in ("--ignore", one))]
+    words += ["--check", program.checker] if program.checker else []
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
     if program.libraries:
         environment["LD_LIBRARY_PATH"] = program.libraries
@@ -101,11 +103,11 @@ def row(program: Program, result: dict[str, object] | str) -> str:
         return f"| {program.name} | {program.language} | {program.mpi} | {result} | | | | |"
     alone, palmette = result["variants"]  # type: ignore[misc]
     same = "same" if palmette["same_output"] else palmette["difference"]
+    compared = "its own check" if program.checker else f"{result['compared_numbers']} numbers"
     return (
         f"| {program.name} | {program.language} | {program.mpi} | {sum(alone['calls'].values()):,} | "
         f"{palmette['served_calls']:,} | {alone['median_s']:.2f} s | {palmette['median_s']:.2f} s | "
-        f"{palmette['ratio']:.2f} ({palmette['ratio_low']:.2f}-{palmette['ratio_high']:.2f}) | {same}, "
-        f"{result['compared_numbers']} |"
+        f"{palmette['ratio']:.2f} ({palmette['ratio_low']:.2f}-{palmette['ratio_high']:.2f}) | {same}, {compared} |"
     )
 
 
@@ -125,13 +127,14 @@ def main() -> None:
             shutil.copy(path, folder)
     for data in Path("/usr/share/scalapack").glob("*.dat"):
         shutil.copy(data, folder)
-    print("| program | | MPI | calls | served | alone | with palmette | ratio | output, numbers |")
+    print("| program | | MPI | calls | served | alone | with palmette | ratio | output |")
     print("|---|---|---|---|---|---|---|---|---|")
     for program in programs(options.python, options.mpich):
         if options.only and program.name not in options.only.split(","):
             continue
         result = measured(program, folder, options.rounds)
-        (folder / f"{program.name}.json".replace("/", "_")).write_text(json.dumps(result), encoding="utf-8")
+        kept = "".join(char if char.isalnum() else "_" for char in program.name.lower())
+        (folder / f"{kept}.result.json").write_text(json.dumps(result), encoding="utf-8")
         print(row(program, result), flush=True)
 
 

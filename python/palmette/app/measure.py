@@ -161,6 +161,8 @@ class Recorded:
     busiest_link: str = ""
     busiest_bytes: float | None = None
     served: int = 0
+    missing_ranks: int = 0
+    """Ranks whose nodes have recorded in a folder of their own: not among these sums."""
 
 
 @dataclass
@@ -192,6 +194,8 @@ class Comparisons:
     compared_numbers: int
     varying: int
     """Words of the output that change between runs of the MPI alone, which aren't compared."""
+    checker: str | None = None
+    """What has looked at the outputs instead of a comparison."""
 
     def ratio(self, measured: Measured) -> Ratio:
         """Return time over that of the MPI alone."""
@@ -241,7 +245,7 @@ def measure(
     common = reference(outputs[0], asked.tolerance, asked.ignored)
     for index, one in enumerate(measured):
         one.outputs = [_compared(text, common, asked) for text in outputs[index]]
-    return Comparisons(runner.name, measured, common.numbers, len(common.varying))
+    return Comparisons(runner.name, measured, common.numbers, len(common.varying), asked.checker)
 
 
 def _run(runner: Runner, variant: Variant, folder: Path | None, asked: Asked) -> Ended:
@@ -277,7 +281,10 @@ def _recorded(runner: Runner, variant: Variant, asked: Asked) -> tuple[Recorded,
         ended = _run(runner, variant, folder, asked)
         try:
             job = read_job(folder)
-            seats, _ = seats_of(job, runner.topology)
+            try:
+                seats, _ = seats_of(job, runner.topology)
+            except RecordError:  # a topology of other hosts: without links
+                seats = None
             findings = findings_of(job, seats)
         except RecordError as error:
             raise BenchError(f"{variant.name} wasn't recorded: {error}") from None
@@ -294,4 +301,5 @@ def _recorded(runner: Runner, variant: Variant, asked: Asked) -> tuple[Recorded,
             busiest = max(links, key=lambda link: max(link.out.sum(), link.into.sum()))
             found.busiest_link = busiest.group.name
             found.busiest_bytes = float(max(busiest.out.sum(), busiest.into.sum()))
+        found.missing_ranks = len(job.missing_ranks())
         return found, ended

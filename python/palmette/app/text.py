@@ -34,6 +34,9 @@ def lines(found: Comparisons) -> list[str]:
             f"{ratio:<28} {in_mpi:>9} {'differs' if one.difference else 'same':>6}"
         )
     shown += ["", *_function_lines(found), *_link_lines(found)]
+    missing = max((one.recorded.missing_ranks for one in found.variants if one.recorded), default=0)
+    if missing:
+        shown.append(f"{missing:,} ranks recorded on other nodes: calls and times in MPI are without theirs")
     for one in found.variants:
         if one.difference:
             shown.append(f"{one.variant.name}: {one.difference}")
@@ -42,6 +45,8 @@ def lines(found: Comparisons) -> list[str]:
 
 
 def _compared(found: Comparisons) -> str:
+    if found.checker is not None:
+        return f"outputs checked by {found.checker}"
     line = f"{found.compared_numbers:,} numbers of the output compared"
     if found.varying:
         line += f"; {found.varying:,} words change from run to run of the MPI alone"

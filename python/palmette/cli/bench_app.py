@@ -68,6 +68,8 @@ def command(
     ]
     if len({one.name for one in variants}) < len(variants):
         raise CliError("two variants have the same name; give each its own")
+    if checker is not None and ignored:
+        raise CliError("--check looks at the output itself; leave out --ignore")
     asked = Asked(rounds, tolerance, _patterns(ignored), checker, timeout, not no_record)
     with (
         one_line_errors(),
@@ -107,14 +109,18 @@ def _runner(
     words: Sequence[str], topology: Path | None, where: Where, mpi: str | None, placement: str, ranks: int | None
 ) -> Iterator[Runner]:
     if where.lab_spec is None and where.lab_name is None and where.local_ranks is None:
-        if mpi is not None or ranks is not None:
-            raise CliError("--mpi and --ranks are for --lab and --local; the command's launcher says them")
+        if mpi is not None or ranks is not None or placement != "block":
+            raise CliError("--mpi, --ranks and --placement are for --lab and --local; the command's launcher says them")
         yield ByCommand(words, topology)
         return
     (found, *more) = installations.chosen(mpi)
     if more:
         raise CliError("--mpi: name one")
     local = where.completed(None).local_ranks is not None
+    if local and (ranks is not None or placement != "block"):
+        raise CliError("--ranks and --placement are for a lab; --local says how many")
+    if topology is not None:
+        raise CliError("--topology is for a command with its launcher; a lab has its own, local ranks have none")
     with where.place(local=local) as place:
         yield OnPlace(place, found, words, "block" if local else placement, ranks)
 

@@ -32,7 +32,7 @@ def report(
     from palmette.record.machine import seats_of
     from palmette.record.page.write import render
     from palmette.record.reading import RecordError, read_job
-    from palmette.record.view import document
+    from palmette.record.view import document, links_of
 
     try:
         job = read_job(folder)
@@ -43,7 +43,8 @@ def report(
             else None
         )
         notes = [known] if known else []
-        found = document(job, seats, findings, notes)
+        links = links_of(job, seats, findings)
+        found = document(job, seats, findings, notes, links)
         page = render(found) if output else None
     except RecordError as error:
         raise CliError(str(error)) from None
@@ -52,17 +53,11 @@ def report(
     if form == "csv":
         click.echo(_csv(found), nl=False)
     elif form == "json":
-        emit_json(_document(found, findings, seats, job))
+        emit_json(_document(found, findings, seats, links, job))
     else:
-        click.echo("\n".join(lines(found, findings, seats, _links(findings, seats), in_full=form == "all")))
+        click.echo("\n".join(lines(found, findings, seats, links, in_full=form == "all")))
         if output:
             click.echo(f"\npage: {output}")
-
-
-def _links(findings: Findings | None, seats: Seats | None) -> Links | None:
-    from palmette.record import links
-
-    return links.of_trace(findings.view, seats) if findings and seats and seats.groups else None
 
 
 def _csv(found: dict[str, Any]) -> str:
@@ -79,12 +74,13 @@ def _csv(found: dict[str, Any]) -> str:
     return text.getvalue()
 
 
-def _document(found: dict[str, Any], findings: Findings | None, seats: Seats | None, job: Job) -> dict[str, Any]:
+def _document(
+    found: dict[str, Any], findings: Findings | None, seats: Seats | None, links: Links | None, job: Job
+) -> dict[str, Any]:
     """Return the page's document without what is only drawn, findings in full.
 
     Windows are in seconds since the job's first call, as `palmette convert --from` counts.
     """
-    links = _links(findings, seats)
     since_s = (findings.view.begin_ns - job.begin_ns) * 1e-9 if findings else 0.0
     functions, places = found["functions"], found["places"]
     return {
@@ -116,5 +112,7 @@ def _document(found: dict[str, Any], findings: Findings | None, seats: Seats | N
                 for link in links.links
             ],
         },
+        "sizes": [{**row, "function": functions[row["function"]]} for row in found["sizes"]],
+        "durations": [{**row, "function": functions[row["function"]]} for row in found["durations"]],
         "notes": found["notes"],
     }  # fmt: skip

@@ -88,9 +88,7 @@ def _path_lines(found: dict[str, Any]) -> list[str]:
 
 def _link_lines(links: Links | None, seats: Seats | None) -> list[str]:
     """Return the links that carried most, a level at a time."""
-    from palmette import _core
-
-    if links is None or seats is None or links.span_s <= 0:
+    if links is None or seats is None:
         return []
     lines: list[str] = []
     busiest = sorted(links.links, key=lambda link: -max(link.out.sum(), link.into.sum()))[:MOST_LINKS]
@@ -101,7 +99,7 @@ def _link_lines(links: Links | None, seats: Seats | None) -> list[str]:
             continue
         text = f"  {seats.levels[link.group.level]} {link.group.name}, {'out' if outwards else 'in'}: "
         text += _size_text(float(loaded.sum()))
-        if link.group.rate:
+        if link.group.rate and links.span_s > 0:
             rate = loaded / (links.span_s / links.bins) / link.group.rate
             text += f", {loaded.sum() / links.span_s / link.group.rate:.0%} busy"
             if links.bins > 1:
@@ -144,21 +142,17 @@ def _timeline_lines(found: dict[str, Any]) -> list[str]:
 
 def _matrix_lines(found: dict[str, Any]) -> list[str]:
     """Return the pairs of ranks with most bytes."""
-    from palmette import _core
     from palmette.record.columns import unpacked
 
     matrix = found["matrix"]
     if matrix is None:
         return []
-    size, each = matrix["rows"], matrix["ranks_per_row"]
+    size, names = matrix["rows"], matrix["names"]
     sent = unpacked(matrix["bytes"], "f4").reshape(size, size)
     pairs = sorted((-float(sent[a, b]), int(a), int(b)) for a, b in zip(*sent.nonzero(), strict=True))
 
-    def ranks(row: int) -> str:
-        return f"rank {row}" if each == 1 else f"ranks {row * each}-{row * each + each - 1}"
-
     shown = ["", f"most bytes, of {len(pairs):,} pairs"]
-    shown += [f"  {ranks(a)} to {ranks(b)}: {_size_text(-most)}" for most, a, b in pairs[:MOST_PAIRS]]
+    shown += [f"  {names[a]} to {names[b]}: {_size_text(-most)}" for most, a, b in pairs[:MOST_PAIRS]]
     return shown + textwrap.wrap(matrix["counted"], WIDTH, initial_indent="  ", subsequent_indent="  ")
 
 

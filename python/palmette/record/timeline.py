@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,19 @@ from palmette.record.findings import Findings
 from palmette.record.tables import Tables
 
 
+def ranks_of_rows(view: _core.TraceView) -> list[list[int]]:
+    """Return the ranks that share each row, in order; not all ranks need be recorded."""
+    found: list[list[int]] = [[] for _ in range(view.rows)]
+    for rank, row in sorted(zip(view.waits.ranks, view.row_of, strict=True)):
+        found[row].append(rank)
+    return found
+
+
+def row_name(ranks: Sequence[int]) -> str:
+    """Return what a row of these ranks is called."""
+    return f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {ranks[0]}-{ranks[-1]}"
+
+
 def timeline(findings: Findings, tables: Tables) -> dict[str, Any] | None:
     """Return the timeline's part of the document; None where nothing is to be drawn. Cost: O(what is drawn)."""
     view = findings.view
@@ -22,11 +36,8 @@ def timeline(findings: Findings, tables: Tables) -> dict[str, Any] | None:
     row_of = np.asarray(view.row_of, np.int64)
     ranks = np.asarray(view.waits.ranks, np.int64)
     hosts = {process.recorded.rank: process.host for process in tables.job.processes}
-    rows = []
-    for row in range(view.rows):
-        own = np.sort(ranks[row_of == row])
-        name = f"rank {own[0]}" if len(own) == 1 else f"ranks {own[0]}-{own[-1]}"
-        rows.append({"name": name, "host": hosts.get(int(own[0]), "")})
+    by_row = ranks_of_rows(view)
+    rows = [{"name": row_name(own), "host": hosts.get(own[0], "")} for own in by_row]
     functions = np.asarray([tables.functions.of(name) for name in view.waits.functions] + [0], np.int64)
     functions = np.minimum(functions, 254)
     columns = {name: np.frombuffer(raw, _KINDS.get(name, np.dtype(np.int64))) for name, raw in view.calls.items()}

@@ -17,15 +17,31 @@ from palmette.record.findings import Findings, balance_of
 from palmette.record.machine import Seats
 from palmette.record.reading import Job
 from palmette.record.tables import ENDS, Tables, program_of
-from palmette.record.timeline import timeline
+from palmette.record.timeline import ranks_of_rows, row_name, timeline
 
 MOST_PATHS = 500
 """Rows of the table of call paths: the costliest."""
 MOST_ROWS = 128
 
 
-def document(job: Job, seats: Seats | None, findings: Findings | None, notes: Sequence[str] = ()) -> dict[str, Any]:
-    """Return what the page shows; `findings` (with what is drawn) of a trace, None for a profile.
+def links_of(job: Job, seats: Seats | None, findings: Findings | None) -> link_loads.Links | None:
+    """Return the loads of the links; None where the machine isn't known, or nothing of what a profile sent."""
+    if seats is None or not seats.groups:
+        return None
+    if findings:
+        return link_loads.of_trace(findings.view, seats)
+    served = any(len(process.recorded.plans) > 1 for process in job.processes)
+    return link_loads.of_profile(job, seats)[0] if served else None
+
+
+def document(
+    job: Job,
+    seats: Seats | None,
+    findings: Findings | None,
+    notes: Sequence[str] = (),
+    links: link_loads.Links | None = None,
+) -> dict[str, Any]:
+    """Return what the page shows; `findings` (with what is drawn) of a trace, None for a profile; `links` of links_of.
 
     Cost: O(sums of all processes + what is drawn).
     """
@@ -36,10 +52,12 @@ def document(job: Job, seats: Seats | None, findings: Findings | None, notes: Se
         "began": _began(job), "version": __version__,
     }  # fmt: skip
     if findings:
-        found |= _of_trace(findings, seats, tables)
+        found |= _of_trace(findings, tables)
     else:
         found |= _of_profile(job, seats, tables)
     found["notes"] = [*notes, *found["notes"]]
+    levels = seats.levels[: seats.network_levels] if seats else []
+    found["links"] = link_loads.to_json(links, levels, packed) if links else None
     found |= {
         "functions": tables.functions.names, "places": tables.places.names, "flame": tables.flame(),
         "sizes": tables.sizes(), "durations": tables.durations(), "recorded": _recorded(job, findings),
@@ -47,7 +65,7 @@ def document(job: Job, seats: Seats | None, findings: Findings | None, notes: Se
     return found
 
 
-def _of_trace(findings: Findings, seats: Seats | None, tables: Tables) -> dict[str, Any]:
+def _of_trace(findings: Findings, tables: Tables) -> dict[str, Any]:
     view, waits, rates = findings.view, findings.view.waits, findings.efficiencies
     split: dict[str, float] = defaultdict(float)
     paths: dict[tuple[int, int], dict[str, float]] = defaultdict(lambda: defaultdict(float))
@@ -72,7 +90,6 @@ def _of_trace(findings: Findings, seats: Seats | None, tables: Tables) -> dict[s
             {"function": key[0], "place": key[1], "ranks": len(ranks[key]), "bytes": sums.bytes,
              "longest_s": sums.longest_s, **values, "calls": int(values["calls"])}
         )  # fmt: skip
-    loads = link_loads.of_trace(view, seats) if seats and seats.groups else None
     return {
         "time_s": rates.time_s, "calls": findings.calls, "notes": findings.notes,
         "findings": [
@@ -89,7 +106,6 @@ def _of_trace(findings: Findings, seats: Seats | None, tables: Tables) -> dict[s
             name: split[name] for name in ("waiting_s", "bound_s", "excess_s", "completion_s", "other_s")
         }},
         "timeline": timeline(findings, tables), "paths": rows, "matrix": _matrix_of_trace(view),
-        "links": link_loads.to_json(loads, seats.levels[: seats.network_levels], packed) if loads and seats else None,
     }  # fmt: skip
 
 
@@ -115,7 +131,7 @@ def _matrix_of_trace(view: _core.TraceView) -> dict[str, Any] | None:
     if view.unserved:
         counted += "; how collectives of the MPI itself travel isn't known"
     return {
-        "rows": view.rows, "ranks_per_row": max(view.in_row), "bytes": packed(bytes_of, "f4"),
+        "rows": view.rows, "names": [row_name(ranks) for ranks in ranks_of_rows(view)], "bytes": packed(bytes_of, "f4"),
         "messages": packed(messages, "f4"), "total_bytes": whole, "counted": counted + ".",
     }  # fmt: skip
 
@@ -145,14 +161,12 @@ def _of_profile(job: Job, seats: Seats | None, tables: Tables) -> dict[str, Any]
         for (function, place), sums in sorted(tables.rows.items(), key=lambda item: -item[1].seconds)[:MOST_PATHS]
         if tables.functions.names[function] not in ENDS
     ]  # fmt: skip
-    links = matrix = None
+    matrix = None
     if seats and any(len(process.recorded.plans) > 1 for process in job.processes):
-        loads, bytes_of, messages = link_loads.of_profile(job, seats)
-        links = link_loads.to_json(loads, seats.levels[: seats.network_levels], packed)
-        matrix = _matrix_of_profile(bytes_of, messages)
+        matrix = _matrix_of_profile(*link_loads.of_profile(job, seats)[1:])
     return {
         "time_s": time_s, "calls": sum(sums.calls for sums in tables.rows.values()), "findings": [], "notes": [],
-        "efficiencies": efficiencies, "timeline": None, "paths": rows, "matrix": matrix, "links": links,
+        "efficiencies": efficiencies, "timeline": None, "paths": rows, "matrix": matrix,
         "split": {
             "computing_s": sum(useful_s.values()), "waiting_s": None, "bound_s": None, "excess_s": None,
             "completion_s": None, "other_s": sum(in_mpi.values()),
@@ -165,7 +179,8 @@ def _matrix_of_profile(bytes_of: NDArray[np.float64], messages: NDArray[np.float
     edges = np.arange(0, len(bytes_of), each)
     coarse = [np.add.reduceat(np.add.reduceat(one, edges, axis=0), edges, axis=1) for one in (bytes_of, messages)]
     return {
-        "rows": len(edges), "ranks_per_row": each,
+        "rows": len(edges),
+        "names": [row_name(range(first, min(first + each, len(bytes_of)))) for first in edges.tolist()],
         "bytes": packed(coarse[0], "f4"), "messages": packed(coarse[1], "f4"),
         "total_bytes": float(bytes_of.sum()),
         "counted": "What collectives that palmette served sent; a profile doesn't keep the program's own messages.",

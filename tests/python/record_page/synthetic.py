@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from palmette.record.timeline import row_name
+
 FUNCTIONS = ["MPI_Isend", "MPI_Irecv", "MPI_Waitall", "MPI_Allreduce", "MPI_Bcast", "MPI_Comm_size"]
 PLACES = ["halo.cpp:118", "halo.cpp:121", "halo.cpp:140", "residual.cpp:57", "input.cpp:33", "timestep.cpp:88"]
 ISEND, IRECV, WAITALL, ALLREDUCE, BCAST, COMM_SIZE = range(6)
@@ -289,7 +291,8 @@ def _matrix(messages: Floats, ranks: int) -> dict[str, Any]:
     rows = -(-ranks // each)
     size, count = _sums(messages, rows, each)
     return {
-        "rows": rows, "ranks_per_row": each, "bytes": packed(size, "<f4"), "messages": packed(count, "<f4"),
+        "rows": rows, "names": [row_name(range(row * each, min((row + 1) * each, ranks))) for row in range(rows)],
+        "bytes": packed(size, "<f4"), "messages": packed(count, "<f4"),
         "total_bytes": float(size.sum()),
         "counted": "Messages point to point, and those of collectives that palmette serves.",
     }  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import tempfile
@@ -109,7 +110,10 @@ def _replace(output: Path, form: Format, write: Callable[[Path], Counts]) -> Cou
     """Write beside `output`, then rename over it. A folder can't be renamed over another one: the old one is moved
     away first, and comes back where the new one can't take its place.
     """
-    target = output.resolve()
+    try:
+        target = output.resolve()
+    except RuntimeError:  # a loop of links
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(output)) from None
     if target.is_dir() and not form.is_folder:
         raise RecordError(f"{output}: this is a folder; name a file with -o")
     if form.is_folder and target.exists() and not _is_archive(target):

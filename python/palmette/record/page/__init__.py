@@ -22,7 +22,7 @@ Times named `_s` are seconds; None stands for what isn't known, and a part that 
     paths             function, place, calls, bytes, seconds, waiting_s, bound_s, excess_s, completion_s, longest_s,
                       ranks
     flame             names; tree: [name, own seconds, calls, [children]], the program first
-    matrix            None or rows, ranks_per_row, bytes [f32], messages [f32] (rows * rows, senders first),
+    matrix            None or rows, names (of rows), bytes [f32], messages [f32] (rows * rows, senders first),
                       total_bytes, counted (a sentence)
     links             None or levels (names), bins, span_s, counted (a sentence), nodes: name, level, parent (-1:
                       none, or one that isn't listed), rate_Bps, up_bytes, down_bytes, up, down [f32] (bins values)

@@ -13,7 +13,7 @@ class Matrix {
     this.page = page;
     this.values = values;
     this.rows = page.matrix.rows;
-    this.each = page.matrix.ranks_per_row;
+    this.names = page.matrix.names;
     this.unit = "bytes";
     this.canvas = byId("matrix-canvas");
     this.cell = null;
@@ -32,9 +32,7 @@ class Matrix {
   }
 
   name(row) {
-    if (this.each === 1) return `rank ${row}`;
-    const last = Math.min((row + 1) * this.each, this.page.ranks) - 1;
-    return `ranks ${row * this.each}-${last}`;
+    return this.names[row];
   }
 
   text(value) {
@@ -86,7 +84,7 @@ class Matrix {
     for (let row = 0; row < this.rows; row += step) {
       context.textAlign = "center";
       context.textBaseline = "alphabetic";
-      const text = String(row * this.each);
+      const text = this.names[row].match(/\d+/)[0];
       context.fillText(text, label + (row + 0.5) * side, label - 7);
       context.textAlign = "right";
       context.textBaseline = "middle";
