@@ -63,8 +63,12 @@ def test_another_output_is_an_error(
     assert palmette(*RUN, "--no-record", "--check", "grep -q entropy", "--", *command).status == 1
 
 
-def test_run_compare_is_its_short_form(palmette: Callable[..., Any], mpi_called: Callable[[str], Mpi]) -> None:
-    mpi = mpi_called("openmpi")
+def test_run_compare_is_its_short_form(
+    palmette: Callable[..., Any], mpi_called: Callable[[str], Mpi], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mpi = mpi_called("mpich")
+    for name, value in mpi.environment().items():
+        monkeypatch.setenv(name, value)
     environment = mpi.launch(2)
     result = palmette("run", "--compare", *environment, MEASURING / f"heat.{mpi.abi}", "5")
     assert result.status == 0, result.err
