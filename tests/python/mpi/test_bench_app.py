@@ -48,12 +48,10 @@ def printing(tmp_path: Path, script: str) -> Path:
     return program
 
 
-def test_another_output_is_an_error(
-    palmette: Callable[..., Any], mpi_called: Callable[[str], Mpi], tmp_path: Path
-) -> None:
-    mpi = mpi_called("mpich")
+def test_another_output_is_an_error(palmette: Callable[..., Any], tmp_path: Path) -> None:
+    # Without a launcher: Hydra now and then dies of SIGPIPE when what it starts ends at once.
     program = printing(tmp_path, 'case "$LD_PRELOAD" in *palmette*) echo energy 2.5;; *) echo energy 1.5;; esac')
-    command = (str(mpi.installation.mpiexec), "-n", "1", program)
+    command = (program,)
     result = palmette(*RUN, "--no-record", "--", *command)
     assert result.status == 1
     assert "2.5 instead of 1.5" in result.out and "differs" in result.err
