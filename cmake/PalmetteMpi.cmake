@@ -3,9 +3,9 @@
 #   bin/<program>.<abi>           programs of src/programs, installed into palmette/bin
 #   tests/mpi/<test>.<abi>        programs of tests/mpi, with PALMETTE_BUILD_MPI_TESTS
 #
-# ABIs: mpich (libmpi.so.12: MPICH, Intel MPI, MVAPICH), ompi (libmpi.so.40: Open MPI 4 and 5), abi (libmpi_abi.so.1: the
-# standard ABI of MPI 5). PALMETTE_MPI_<ABI> names the prefix of an MPI with that ABI; empty skips it. PALMETTE_ABIS names
-# those that are wanted.
+# ABIs: mpich (libmpi.so.12: MPICH, Intel MPI, MVAPICH), ompi (libmpi.so.40: Open MPI 4 and 5), abi (libmpi_abi.so.1:
+# the standard ABI of MPI 5). PALMETTE_MPI_<ABI> names the prefix of an MPI with that ABI; empty skips it. PALMETTE_ABIS
+# names those that are wanted.
 
 set(PALMETTE_ABIS "mpich;ompi;abi" CACHE STRING "MPI ABIs to build for, of those whose MPI is there")
 
@@ -30,8 +30,9 @@ file(GLOB _programs CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/src/programs/
 file(GLOB _mpi_tests CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/tests/mpi/*.c"
                                        "${CMAKE_CURRENT_SOURCE_DIR}/tests/mpi/*.cpp")
 
-# The table through which the preload calls the process's MPI (tools/generate_mpi_symbols.py), and what finds that MPI. The preload names no MPI
-# library in its DT_NEEDED and leaves no symbol of one to the loader, so that it loads without error into the launcher's programs, which bring none.
+# The table through which the preload calls the process's MPI (tools/generate_mpi_symbols.py), and what finds that MPI.
+# The preload names no MPI library in its DT_NEEDED and leaves no symbol of one to the loader, so that it loads without
+# error into the launcher's programs, which bring none.
 function(_palmette_mpi_symbols abi include_dir definitions out_dir)
   set(_tool "${CMAKE_CURRENT_SOURCE_DIR}/tools/generate_mpi_symbols.py")
   set(_flags "")
@@ -63,8 +64,8 @@ function(_palmette_import_mpi abi prefix soname definitions)
     INTERFACE_INCLUDE_DIRECTORIES "${prefix}/include")
 endfunction()
 
-# What every library has that is preloaded: the C++ library inside, nothing of it visible, for the program may bring another one. -z defs turns a call
-# that is neither PMPI_ nor ours into an error of the build.
+# What every library has that is preloaded: the C++ library inside, nothing of it visible, for the program may bring
+# another one. -z defs turns a call that is neither PMPI_ nor ours into an error of the build.
 function(_palmette_as_preload target exports)
   set_target_properties(${target} PROPERTIES
     PREFIX lib OUTPUT_NAME ${target} LINK_DEPENDS "${exports}"

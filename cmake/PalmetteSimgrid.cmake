@@ -2,8 +2,8 @@
 # (SimGrid). Only where SimGrid is there, and only as the target `simbench`: `make simulate` installs and builds both.
 #
 # What smpicxx does to a program is done here with CMake's own compiler: the paths, smpi_helpers.h in front of the
-# program, and a shared object instead of an executable. smpirun loads one copy of it for each simulated rank, which gives
-# each its own globals; so the runtime goes in whole and binds to its own names (docs/decisions/0011-simgrid.md).
+# program, and a shared object instead of an executable. smpirun loads one copy of it for each simulated rank, which
+# gives each its own globals; so the runtime goes in whole and binds to its own names (docs/decisions/0011-simgrid.md).
 # Beside it bin/simbench-start.so, which is preloaded into the simulator itself.
 
 find_path(PALMETTE_SMPI_INCLUDE mpi.h PATH_SUFFIXES smpi NO_DEFAULT_PATH
@@ -47,8 +47,8 @@ add_dependencies(palmette_record_smpi palmette_generated)
 set_source_files_properties("${_generated}/recorder_wrappers.cpp" PROPERTIES COMPILE_OPTIONS "-O1")
 
 set(_simbench "${CMAKE_CURRENT_SOURCE_DIR}/src/programs/simbench")
-# Two programs: `simbench` with palmette, and `simbench-alone` for its rivals. One copy a rank is loaded, and without the
-# runtime, and without symbols, a copy is small.
+# Two programs: `simbench` with palmette, and `simbench-alone` for its rivals. One copy a rank is loaded, and without
+# the runtime, and without symbols, a copy is small.
 foreach(_program simbench simbench-alone)
   add_library(${_program} MODULE EXCLUDE_FROM_ALL
     "${_simbench}/simbench.c" "${_simbench}/costs.cpp" "${_simbench}/folded.cpp")
@@ -90,4 +90,5 @@ add_dependencies(simbench simbench-alone simbench-start)
 if(TARGET mpi_test_planted_smpi)
   add_dependencies(simbench mpi_test_planted_smpi)
 endif()
-install(TARGETS simbench simbench-alone simbench-start LIBRARY DESTINATION palmette/bin COMPONENT simulate EXCLUDE_FROM_ALL)
+install(TARGETS simbench simbench-alone simbench-start
+  LIBRARY DESTINATION palmette/bin COMPONENT simulate EXCLUDE_FROM_ALL)

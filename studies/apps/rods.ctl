@@ -1,6 +1,7 @@
 (set! num-bands 6)
 (set! k-points (interpolate 3 (list (vector3 0 0 0) (vector3 0.5 0 0) (vector3 0.5 0.5 0))))
-(set! geometry (list (make cylinder (center 0 0 0) (radius 0.2) (height infinity) (material (make dielectric (epsilon 12))))))
+(define rod (make dielectric (epsilon 12)))
+(set! geometry (list (make cylinder (center 0 0 0) (radius 0.2) (height infinity) (material rod))))
 (set! geometry-lattice (make lattice (size 1 1 no-size)))
 (set! resolution 64)
 (run-tm)
