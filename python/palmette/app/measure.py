@@ -21,15 +21,15 @@ from palmette.lab import LabError
 from palmette.measure.errors import BenchError
 from palmette.measure.places import LabPlace, Place
 from palmette.measure.statistics import Ratio, Summary, Times, compare_pairs, summarize
-from palmette.mpi.abi import LIBRARIES, record_library
+from palmette.mpi.abi import preload_library, record_library
 from palmette.mpi.errors import RunError
 from palmette.mpi.install import Installation
 from palmette.record.findings import findings_of
+from palmette.record.functions import ENDS
 from palmette.record.links import of_trace
 from palmette.record.machine import seats_of
 from palmette.record.reading import RecordError, read_job
 from palmette.record.sums import sums_of
-from palmette.record.tables import ENDS
 from palmette.run import Choices, prepare, variables
 
 ALONE, PALMETTE = "alone", "palmette"
@@ -135,7 +135,7 @@ class OnPlace:
         """Run it once. Raises BenchError."""
         environment: dict[str, str] = {}
         if settings is not None:
-            libraries = [LIBRARIES / f"libpalmette_{abi}.so" for abi in self.evidence.abis]
+            libraries = [preload_library(abi) for abi in self.evidence.abis]
             if "PALMETTE_TRACE" in settings:
                 libraries = [*(record_library(abi) for abi in self.evidence.abis), *libraries]
             environment = {**settings, "LD_PRELOAD": ":".join(map(str, libraries))}

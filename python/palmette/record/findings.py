@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from palmette import _core
-from palmette.record.machine import KEPT_TOPOLOGY, Limits, Seats, plain_collective
+from palmette.record.machine import Limits, Seats, plain_collective
 from palmette.record.reading import Job, Process, RecordError
 from palmette.record.sums import place_of
 from palmette.record.symbols import Place, Resolver, frames_of
+from palmette.run.choices import KEPT_TOPOLOGY
 
 LEAST_SHARE = 0.01
 """Of the ranks' time: what costs less is no finding."""
@@ -24,7 +25,6 @@ MUCH = 0.1
 MOST = 5
 MAINLY = 0.5
 """Of the waiting at one place: a rank that causes more than this is named."""
-ENDS = ("MPI_Init", "MPI_Init_thread", "MPI_Finalize")
 
 
 @dataclass(frozen=True)
@@ -170,9 +170,8 @@ def _by_place(
     """Return causes or rows by function and place; a job's start and end are nobody's."""
     found: dict[tuple[str, Place], list[_Placed]] = defaultdict(list)
     for item in items:
-        function = waits.functions[item.function]
-        if function not in ENDS:
-            found[function, places[item.path]].append(item)
+        if waits.kinds[item.function] != "init":
+            found[waits.functions[item.function], places[item.path]].append(item)
     return found
 
 

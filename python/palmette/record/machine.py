@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from palmette import _core
+from palmette.record.functions import COLLECTIVES, operation
 from palmette.record.reading import Job, RecordError
-
-KEPT_TOPOLOGY, KEPT_HOSTS = "topology.json", "hosts"
-"""What `palmette run` keeps beside a recording (palmette.run.choices)."""
+from palmette.run.choices import KEPT_HOSTS, KEPT_TOPOLOGY
 
 
 @dataclass(frozen=True)
@@ -107,21 +105,16 @@ def seats_of(job: Job, topology: Path | None = None, hosts: Sequence[str] | None
     return Seats(placed, network, has_rates=True), ""
 
 
-_FORM = re.compile(r"^MPI_(?P<i>I?)(?P<name>[A-Za-z_]+?)(?P<init>_init)?(?P<large>_c)?$")
-
-
 def plain_collective(function: str) -> str:
     """Return the name that commands know a collective by: MPI_Iallreduce is allreduce; nothing where it is none."""
-    match = _FORM.match(function)
-    name = match["name"].lower() if match else ""
-    return name if name in _ALIKE or name in _UNEVEN else ""
+    name = operation(function)
+    return name if name in COLLECTIVES else ""
 
 
 _FOR_ALL = ("alltoall", "reduce_scatter_block")
 """Their calls' bytes are those of all blocks together."""
 _ALIKE = (*_FOR_ALL, "allgather", "gather", "scatter", "bcast", "reduce", "allreduce", "barrier", "scan", "exscan")
 """Collectives whose blocks are of one size, so that a rank's call tells all."""
-_UNEVEN = ("reduce_scatter", "allgatherv", "gatherv", "scatterv", "alltoallv", "alltoallw")
 
 
 @dataclass

@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 
 from palmette import _core
+from palmette.record.functions import ENDS
 from palmette.record.reading import Job
 from palmette.record.sums import MPI_MODULES, place_of
 from palmette.record.symbols import Framed, Place, Resolver
 
-ENDS = ("MPI_Init", "MPI_Init_thread", "MPI_Finalize")
-"""A job's start and end are nobody's."""
 MOST_FRAMES = 200
 """Of a call path in a flame graph, from the outermost on: recursion may be deep."""
 MOST_CLASS = 60

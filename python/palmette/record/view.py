@@ -14,9 +14,10 @@ from palmette import __version__, _core
 from palmette.record import links as link_loads
 from palmette.record.columns import packed
 from palmette.record.findings import Findings, balance_of
+from palmette.record.functions import ENDS
 from palmette.record.machine import Seats
 from palmette.record.reading import Job
-from palmette.record.tables import ENDS, Tables, program_of
+from palmette.record.tables import Tables, program_of
 from palmette.record.timeline import ranks_of_rows, row_name, timeline
 
 MOST_PATHS = 500
@@ -71,10 +72,9 @@ def _of_trace(findings: Findings, tables: Tables) -> dict[str, Any]:
     paths: dict[tuple[int, int], dict[str, float]] = defaultdict(lambda: defaultdict(float))
     ranks: dict[tuple[int, int], set[int]] = defaultdict(set)
     for row in waits.rows:
-        function = waits.functions[row.function]
-        if function in ENDS:
+        if waits.kinds[row.function] == "init":
             continue
-        key = (tables.functions.of(function), tables.places.of(str(findings.places[row.path])))
+        key = (tables.functions.of(waits.functions[row.function]), tables.places.of(str(findings.places[row.path])))
         ranks[key].add(row.process)
         judged = waits.judged[row.function]
         for name in ("waiting_s", "bound_s", "excess_s", "completion_s"):

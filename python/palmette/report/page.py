@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 
-import jinja2
 from markupsafe import Markup
 
 from palmette.bench.evaluate import Row
 from palmette.bench.results import Run
 from palmette.bench.sets import outcomes_of
 from palmette.bench.text import MPI_NAMES, hidden_text, mpi_text, ratio_text, size_text, spread_text, time_text
+from palmette.draw.templates import environment
 from palmette.files import write_text
 from palmette.measure.errors import BenchError
 from palmette.report import content
@@ -37,14 +37,8 @@ def write_page(path: Path, run: Run, rows: Sequence[Row]) -> None:
 
 def render(run: Run, rows: Sequence[Row]) -> str:
     """Return the page as HTML. It needs no other file and no network."""
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_FOLDER),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    environment.filters.update(time=time_text, size=size_text)
+    templates = environment(_FOLDER)
+    templates.filters.update(time=time_text, size=size_text)
     # A table wide enough for all cells of an MPI and placement; rows of one stand together.
     by_series = [
         {"title": f"{mpi_text(cells[0])}, {cells[0].placement}", "rows": [_table_row(row) for row in cells]}
@@ -52,7 +46,7 @@ def render(run: Run, rows: Sequence[Row]) -> str:
     ]
     series = content.series_of(rows)
     measured = [job for job in run.jobs if job.kind == "measure"]
-    return environment.get_template("page.html.j2").render(
+    return templates.get_template("page.html.j2").render(
         run=run,
         machine=run.machine,
         settings=run.settings,

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from palmette.record.formats.convert import convert as write
 from palmette.record.reading import read_job
 
 from . import readers
@@ -467,3 +468,16 @@ def test_two_jobs_of_one_folder_stay_two(mpich: Mpi, convert: Convert) -> None:
     assert kinds["Enter"] == sum(one.recorded.calls for one in job.processes) + 4
     # MPI_COMM_WORLD is two communicators that can't be told apart.
     assert kinds["MpiSend"] == kinds["MpiIsend"] == 0
+
+
+def test_an_isendrecv_sends_by_its_call_and_receives_by_its_request(mpich: Mpi, tmp_path: Path) -> None:
+    folder = record(mpich, "TRACE", "planted", "isendrecv", tmp_path / "there")
+    database = tmp_path / "calls.sqlite"
+    write(read_job(folder), "sqlite", database)
+    with closing(sqlite3.connect(database)) as found:
+        pairs = found.execute(
+            "SELECT ps.rank, pr.rank, s.is_request, r.is_request, count(*) FROM messages m "
+            "JOIN calls s ON s.id = m.send JOIN processes ps ON ps.id = s.process "
+            "JOIN calls r ON r.id = m.receive JOIN processes pr ON pr.id = r.process GROUP BY 1, 2, 3, 4 ORDER BY 1"
+        ).fetchall()
+    assert pairs == [(rank, (rank + 1) % 4, 0, 1, 4) for rank in range(4)]

@@ -159,8 +159,8 @@ def test_fingers_pinch_and_tap(chromium: Browser, page_of: PageOf) -> None:
         assert " ms to " in view_settles(chromium)
         chromium.call("Input.dispatchTouchEvent", type="touchStart", touchPoints=[{"x": left + 200, "y": top + 40}])
         chromium.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
-        chromium.wait_for("document.getElementById('timeline-detail').textContent.startsWith('rank 0') ||"
-                          "document.getElementById('timeline-detail').textContent.includes('· rank 0 on')")  # fmt: skip
+        detail = "document.getElementById('timeline-detail').textContent"
+        chromium.wait_for(f"{detail}.startsWith('rank 0') || {detail}.includes('· rank 0 on')")
     finally:
         chromium.call("Emulation.setTouchEmulationEnabled", enabled=False)
 

@@ -1,31 +1,9 @@
-"""What MPI functions do, as their names say: which send, which receive, which only start what completes later."""
+"""What recorded calls stand for: a message that goes out or comes in, a collective."""
 
 from __future__ import annotations
 
-from functools import cache
-
 from palmette.record.formats.selection import Call
-
-COLLECTIVES = frozenset({
-    "barrier", "bcast", "gather", "gatherv", "scatter", "scatterv", "allgather", "allgatherv", "alltoall", "alltoallv",
-    "alltoallw", "allreduce", "reduce", "reduce_scatter", "reduce_scatter_block", "scan", "exscan",
-})  # fmt: skip
-SENDS = frozenset({"send", "ssend", "rsend", "bsend", "sendrecv", "sendrecv_replace"})
-RECEIVES = frozenset({"recv"})
-
-
-@cache
-def operation(function: str) -> str:
-    """Return MPI_Iallgather_c's "allgather": without the marks of nonblocking, persistent and large-count forms."""
-    name = function.removeprefix("MPI_").lower().removesuffix("_c").removesuffix("_init")
-    plain = COLLECTIVES | SENDS | RECEIVES
-    return name[1:] if name not in plain and name.startswith("i") and name[1:] in plain else name
-
-
-@cache
-def only_starts(function: str) -> bool:
-    """Whether what a function does is done by the request that it makes."""
-    return function.startswith("MPI_I") or "_init" in function
+from palmette.record.functions import COLLECTIVES, RECEIVES, SENDS, only_starts, operation
 
 
 def is_collective(call: Call) -> bool:
@@ -36,19 +14,25 @@ def is_collective(call: Call) -> bool:
 
 
 def is_send(call: Call) -> bool:
-    """Whether it stands for a message that goes out: the call itself, or a nonblocking one's request."""
-    if call.peer < 0 or call.communicator == 0:
-        return False
-    return operation(call.function) in SENDS and call.is_request == only_starts(call.function)
+    """Whether it stands for a message that goes out: the call itself, or a nonblocking one's request.
 
-
-def is_receive(call: Call) -> bool:
-    """Whether it stands for a message that comes in. That of an MPI_Sendrecv is its request."""
+    Of an MPI_Sendrecv or MPI_Isendrecv the call sends and its request receives.
+    """
     if call.peer < 0 or call.communicator == 0:
         return False
     name = operation(call.function)
     if name.startswith("sendrecv"):
-        return call.is_request and not only_starts(call.function)
+        return not call.is_request
+    return name in SENDS and call.is_request == only_starts(call.function)
+
+
+def is_receive(call: Call) -> bool:
+    """Whether it stands for a message that comes in."""
+    if call.peer < 0 or call.communicator == 0:
+        return False
+    name = operation(call.function)
+    if name.startswith("sendrecv"):
+        return call.is_request
     return name in RECEIVES and call.is_request == only_starts(call.function)
 
 

@@ -13,9 +13,10 @@ from typing import Any
 
 from palmette.record.formats import messages
 from palmette.record.formats.counts import Counts
-from palmette.record.formats.functions import is_collective, only_starts, operation
+from palmette.record.formats.functions import is_collective
 from palmette.record.formats.selection import WORLD, Call, Communicator, Selection
 from palmette.record.formats.threads import Step, threads_of
+from palmette.record.functions import only_starts, operation
 from palmette.record.reading import RecordError
 
 ONE_TO_ALL = ("bcast", "scatter", "scatterv")

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import jinja2
 from markupsafe import Markup, escape
 
 from palmette import _core
+from palmette.draw.templates import environment
 from palmette.record.reading import RecordError
 
 MOST_BYTES = 3_000_000
@@ -66,14 +66,8 @@ def render(document: Document) -> str:
 
 
 def _page(document: Document, left_out: list[str]) -> str:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_FOLDER),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    environment.filters.update(duration=_core.format_duration, percent=_percent, marked=_marked)
+    templates = environment(_FOLDER)
+    templates.filters.update(duration=_core.format_duration, percent=_percent, marked=_marked)
     notes = list(document["notes"])
     if left_out:
         notes.append(f"to keep this page below {MOST_BYTES // 10**6} MB it is without {', '.join(left_out)}")
@@ -81,7 +75,7 @@ def _page(document: Document, left_out: list[str]) -> str:
     sent = json.dumps(
         {**{name: document[name] for name in _SENT}, "findings": windows}, allow_nan=False, separators=(",", ":")
     )
-    return environment.get_template("page.html.j2").render(
+    return templates.get_template("page.html.j2").render(
         document=document,
         notes=notes,
         findings=[_finding(one) for one in document["findings"]],
