@@ -60,6 +60,8 @@ def command(folder: Path, mpi: str | None, local: bool, profile: bool, as_json: 
     def say(text: str = "") -> None:
         click.echo(text, err=as_json)
 
+    if profile and local:
+        raise CliError("--profile always takes local ranks; leave out --local")
     if profile:
         from palmette.cli.demo_profile import demonstrate
 

@@ -60,6 +60,8 @@ def command(
 
     A page is one HTML file that needs no other.
     """
+    if as_csv + as_json + in_full > 1:
+        raise CliError("--csv, --json and --all are three forms of one report; give one of them")
     if Path(run).is_dir():
         from palmette.cli.report_recording import report
 

@@ -168,6 +168,7 @@ def test_load_balance_is_split_by_level(palmette: Callable[..., Any], folder: Pa
     [
         (("--hosts", "h0,h1"), "2 hosts for 4 ranks"),
         (("--topology", "nowhere.json"), "nowhere.json"),
+        (("--csv", "--json"), "three forms of one report"),
     ],
 )  # fmt: skip
 def test_mistakes_are_told_in_a_line(
