@@ -94,12 +94,14 @@ NodePlace find_node_place() {
     // The simulating machine says nothing about the placement of a simulated rank.
     return {};
 #endif
-    if (const auto place = hwloc_place()) return *place;
-    NodePlace place;
     const std::vector<int> allowed = allowed_processors();
     const auto online_text = first_line("/sys/devices/system/cpu/online");
-    if (allowed.empty() || !online_text) return place;
-    const std::vector<int> online = processor_list(*online_text);
+    const std::vector<int> online = processor_list(online_text.value_or(""));
+    // A rank that isn't bound is in no part of its host. Only others need hwloc, whose start costs milliseconds.
+    if (!online.empty() && std::includes(allowed.begin(), allowed.end(), online.begin(), online.end())) return {};
+    if (const auto place = hwloc_place()) return *place;
+    NodePlace place;
+    if (allowed.empty() || online.empty()) return place;
     place.socket =
         common_group(online, allowed, [](int cpu) { return first_line(of_cpu(cpu, "topology/physical_package_id")); });
     place.numa = common_numa_node(allowed);
