@@ -14,8 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
-Kind = Literal["flag", "level", "count", "path", "report", "wait", "share", "algorithm"]
-"""What a value is: flag 0 or 1; wait auto, mpi or poll; share 0 or a percentage such as 1%; level 0, 1 or 2; count 0
+Kind = Literal["flag", "level", "count", "path", "report", "wait", "grids", "share", "algorithm"]
+"""What a value is: flag 0 or 1; wait auto, mpi or poll; grids halo or exchange; share 0 or a percentage such as 1%; level 0, 1 or 2; count 0
 or more; report 0, 1 or a path that ends in .json; algorithm an algorithm's specification or `mpi`."""
 
 DECLARATIONS = Path(__file__).with_name("settings.json")
@@ -64,6 +64,7 @@ class Setting(NamedTuple):
             "level": "0, 1 or 2" if value not in ("0", "1", "2") else "",
             "count": "0 or more" if not re.fullmatch(r"[0-9]{1,9}", value) else "",
             "wait": "auto, mpi or poll" if value not in ("auto", "mpi", "poll") else "",
+            "grids": "halo or exchange" if value not in ("halo", "exchange") else "",
             "share": "0 or a percentage such as 1%, at most 50%" if not _is_share(value) else "",
             "report": "0, 1 or a path that ends in .json"
             if value not in ("0", "1") and not value.endswith(".json")

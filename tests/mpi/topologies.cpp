@@ -129,6 +129,19 @@ void grid(MPI_Comm comm, std::vector<int> extents, std::vector<int> periodic, Ou
         MPI_Sendrecv(&rank, 1, MPI_INT, after, 5, &came, 1, MPI_INT, before, 5, cart, MPI_STATUS_IGNORE);
         outcome.check(came == (before == MPI_PROC_NULL ? -7 : before), "%s: %d came from %d", doing, came, before);
     }
+    // Exchanges within lines, as in an FFT.
+    for (int k = 0; k < d; ++k) {
+        std::vector<int> remain(extents.size(), 0);
+        remain[static_cast<std::size_t>(k)] = 1;
+        MPI_Comm line = MPI_COMM_NULL;
+        MPI_Cart_sub(cart, remain.data(), &line);
+        std::vector<int> to(static_cast<std::size_t>(size_of(line)), mine[static_cast<std::size_t>(k)]);
+        std::vector<int> came(to.size(), -7);
+        MPI_Alltoall(to.data(), 1, MPI_INT, came.data(), 1, MPI_INT, line);
+        for (std::size_t i = 0; i < came.size(); ++i)
+            outcome.check(came[i] == static_cast<int>(i), "%s: %d came from %zu of line %d", doing, came[i], i, k);
+        MPI_Comm_free(&line);
+    }
     int sum = 0;
     const int one = 1;
     MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, cart);
@@ -358,6 +371,17 @@ int main(int argc, char** argv) {
     watch(60);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    for (int i = 1; i + 1 < argc; ++i)
+        if (std::string(argv[i]) == "--grids") {
+            // `differing`: each rank says something else, which counts for none.
+            const std::string value(argv[i + 1]);
+            MPI_Info info = MPI_INFO_NULL;
+            MPI_Info_create(&info);
+            const bool halo = value == "halo" || (value == "differing" && world_rank % 2 == 0);
+            MPI_Info_set(info, "palmette_grid", halo ? "halo" : "exchange");
+            MPI_Comm_set_info(MPI_COMM_WORLD, info);
+            MPI_Info_free(&info);
+        }
     MPI_Comm backwards = MPI_COMM_NULL;
     MPI_Comm_split(MPI_COMM_WORLD, 0, -world_rank, &backwards);
     MPI_Comm_set_errhandler(backwards, MPI_ERRORS_RETURN);

@@ -42,6 +42,11 @@ OPTIONS: tuple[Option, ...] = (
         ("--force",), "force", "repeated",
         "Always take this algorithm: gather=linear. Repeatable.", "COLLECTIVE=SPEC",
     ),
+    Option(
+        ("--grids",), "grids", "value",
+        "What MPI_Cart_create orders ranks for: halo (default), or exchange for FFTs.",
+        allowed=("halo", "exchange"),
+    ),
     Option(("--off",), "off", "flag", "Preload, but pass all calls through: for comparisons."),
     Option(
         ("--compare",), "compare", "flag",

@@ -40,6 +40,7 @@ class Choices(NamedTuple):
     matrix: Path | None = None
     profile: Path | None = None
     trace: Path | None = None
+    grids: str | None = None
 
 
 def variables(choices: Choices, environment: Mapping[str, str]) -> dict[str, str]:
@@ -65,6 +66,8 @@ def variables(choices: Choices, environment: Mapping[str, str]) -> dict[str, str
         result["PALMETTE_PROFILE"] = str(choices.profile)
     if choices.trace is not None:
         result["PALMETTE_TRACE"] = str(choices.trace)
+    if choices.grids is not None:
+        result["PALMETTE_GRIDS"] = choices.grids
     if choices.off:
         result["PALMETTE_ENABLE"] = "0"
     if choices.verbose:

@@ -163,6 +163,11 @@ Settings settings_from_environment() {
     hash_field(out.hash, out.fallback_fp_reductions ? "give up" : "keep");
     out.reorder = flag(out, settings::reorder);
     hash_field(out.hash, out.reorder ? "reorder" : "in order");
+    const std::string grids = value_of(settings::grids);
+    out.grids = grids == "exchange" ? topology::GridPurpose::exchange : topology::GridPurpose::halo;
+    if (grids != "exchange" && grids != "halo")
+        complain(out, base::cat(settings::grids.name, "='", grids, "' is none of halo and exchange; taken as halo"));
+    hash_field(out.hash, out.grids == topology::GridPurpose::exchange ? "grids for exchanges" : "grids for halos");
     const std::string report = value_of(settings::report);
     out.report = report == "0" ? std::string() : report;
     hash_field(out.hash, out.report.empty() ? "no report" : "report");

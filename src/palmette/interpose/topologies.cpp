@@ -1,9 +1,22 @@
 // Wrappers of MPI's topology constructors, which may reorder ranks.
 #include "palmette/interpose/guard.hpp"
 #include "palmette/interpose/wrappers.hpp"
+#include "palmette/runtime/reorder/grid_purpose.hpp"
 #include "palmette/runtime/reorder/reorder.hpp"
 
 namespace palmette::interpose {
+
+int on_MPI_Comm_set_info(MPI_Comm comm, MPI_Info info) {
+    const int code = next::MPI_Comm_set_info(comm, info);
+    if (const Entry entry; entry.ours() && code == MPI_SUCCESS) runtime::note_grid_purpose(comm, info);
+    return code;
+}
+
+int on_MPI_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* made) {
+    const int code = next::MPI_Comm_dup_with_info(comm, info, made);
+    if (const Entry entry; entry.ours() && code == MPI_SUCCESS) runtime::note_grid_purpose(*made, info);
+    return code;
+}
 
 int on_MPI_Cart_create(MPI_Comm comm, int dimensions, const int* extents, const int* periodic, int reorder,
                        MPI_Comm* made) {

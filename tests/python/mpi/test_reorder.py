@@ -114,6 +114,60 @@ def test_a_large_grids_own_way_is_as_good_on_blocks_that_fit(mpi: Mpi, tmp_path:
     assert before.busiest.bytes >= 2 * after.busiest.bytes
 
 
+def exchange_units(placement: str, extents: tuple[int, int], order: list[int]) -> float:
+    """Return blocks over the busiest uplink, summed over the exchanges in rows and in columns, which follow each
+    other."""
+    rows, columns = extents
+    lines = [[[r * columns + c for c in range(columns)] for r in range(rows)]]
+    lines.append([[r * columns + c for r in range(rows)] for c in range(columns)])
+    units = 0.0
+    for groups in lines:
+        messages = [(a, b, 1.0) for group in groups for a in group for b in group if a != b]
+        counted = traffic(placement, pattern_of_messages("exchange", 16, messages), order)
+        units += max(map(max, counted.levels[0].out, counted.levels[0].into))
+    return units
+
+
+@pytest.mark.parametrize("whole", ["1024", "0"])
+def test_grids_for_exchanges_cross_uplinks_less_in_all_to_alls_of_rows_and_columns(
+    mpi: Mpi, tmp_path: Path, whole: str
+) -> None:
+    settings = {**scattered(tmp_path, "random:1"), "PALMETTE_FAKE_REORDER_WHOLE": whole}
+    ran = mpi.run(16, "topologies", "--seeds", 1, settings={**settings, "PALMETTE_GRIDS": "exchange"})
+    ran.assert_right()
+    order = printed(ran, "cart 4x4")
+    # Computed by hand on the tree: 12 + 14 blocks as placed, 4 + 14 row by row in topology order.
+    assert exchange_units("random:1", (4, 4), list(range(16))) == 26
+    assert exchange_units("random:1", (4, 4), order) <= 18
+    assert {row["ordered_for"] for row in topologies(ran)["cart_create"] if "ordered_for" in row} == {"exchange"}
+
+
+@pytest.mark.parametrize("hint", ["exchange", "halo", "differing"])
+def test_an_info_key_says_what_grids_are_for(mpi: Mpi, tmp_path: Path, hint: str) -> None:
+    ran = mpi.run(16, "topologies", "--seeds", 1, "--grids", hint, settings=scattered(tmp_path, "random:1"))
+    rows = [row for row in topologies(ran)["cart_create"] if "ordered_for" in row]
+    on_world = exchange_units("random:1", (4, 4), printed(ran, "cart 4x4"))
+    if hint == "exchange":
+        ran.assert_right()
+        # The communicator that was split from the world's has no such key.
+        assert {row["ordered_for"] for row in rows} == {"exchange", "halo"}
+        assert on_world <= 18
+        return
+    assert {row["ordered_for"] for row in rows} == {"halo"}
+    assert on_world > 18
+    assert max(row.get("other_purpose_gain", 0) for row in rows) >= 1.4, rows
+    differs = any("palmette_grid differs" in note for note in ran.report["notes"]) if ran.report else False
+    assert differs == (hint == "differing")
+
+
+def test_the_page_says_what_ordering_for_exchanges_would_save(mpi: Mpi, tmp_path: Path) -> None:
+    settings = {**scattered(tmp_path, "random:1"), "PALMETTE_REPORT": "1"}
+    ran = mpi.run(16, "topologies", "--seeds", 1, settings=settings)
+    ran.assert_right()
+    page = " ".join(ran.err.split())
+    assert "ordered for halos; with PALMETTE_GRIDS=exchange the busiest link carries" in page, ran.err
+
+
 def test_ranks_in_the_best_order_stay_there_and_the_report_says_why(mpi: Mpi, tmp_path: Path) -> None:
     ran = mpi.run(16, "topologies", "--seeds", 1, settings=scattered(tmp_path, "block"))
     ran.assert_right()

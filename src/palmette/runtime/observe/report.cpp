@@ -295,6 +295,18 @@ Json Report::to_json(int ranks, double seconds, const Json& job, int aborted_by)
     return out;
 }
 
+bool Report::has_exchanges() const {
+    const auto is_exchange = [](std::uint8_t function) {
+        const auto f = static_cast<Function>(function);
+        return f == Function::alltoall || f == Function::alltoallv || f == Function::alltoallw;
+    };
+    return std::any_of(served_.begin(), served_.end(),
+                       [&](const auto& row) { return is_exchange(std::get<0>(row.first)); }) ||
+           std::any_of(refused_.begin(), refused_.end(), [&](const auto& row) {
+               return is_exchange(std::get<0>(row.first)) && row.second.calls.rank_calls() > 0;
+           });
+}
+
 std::string Report::page(int ranks, double seconds, int aborted_by) const {
     // One rank's counts know operations only where that rank is the first of their communicator.
     const auto count_of = [&](const Calls& calls) {
@@ -360,7 +372,7 @@ std::string Report::page(int ranks, double seconds, int aborted_by) const {
         print("  why, and what others cost: palmette explain %s SIZE\n", name);
         print("  to take another: palmette run --force %s=ALGORITHM\n", name);
     }
-    out += topologies_.page();
+    out += topologies_.page(has_exchanges());
     if (const std::int64_t refused = refused_reads.load(); refused > 0)
         out += "  note: " + wrapped(base::cat(refused, refused == 1 ? " read" : " reads",
                                               " of other ranks' memory refused by the system: "

@@ -129,6 +129,7 @@ class Report {
     using ServedKey = std::tuple<std::uint8_t, int, std::string, bool>;  ///< function, size class, algorithm, blocking
     using RefusedKey = std::tuple<std::uint8_t, std::uint8_t, std::string>;  ///< function, refusal, detail
 
+    bool has_exchanges() const;
     base::Json pack() const;
     void absorb(const base::Json& other);
     void settle(const model::RoundOrder& order, std::int32_t place, std::int32_t count);

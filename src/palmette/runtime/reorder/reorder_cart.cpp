@@ -1,11 +1,17 @@
+#include <algorithm>
+#include <functional>
+
+#include "palmette/runtime/reorder/grid_purpose.hpp"
 #include "palmette/runtime/reorder/reorder.hpp"
 #include "palmette/runtime/reorder/reordering.hpp"
+#include "palmette/topology/mapping/exchange_mapping.hpp"
 #include "palmette/topology/mapping/grid_mapping.hpp"
 
 namespace palmette::runtime {
 namespace {
 
 using topology::GridMapping;
+using topology::GridPurpose;
 using topology::Position;
 using topology::Rank;
 
@@ -33,8 +39,13 @@ void each_neighbour(const topology::Grid& grid, std::int32_t cell, Visit visit) 
                 visit(other);
 }
 
-/// Small grids: every rank evaluates the whole, and exchanges pairs where a cut along an axis has a step.
-std::optional<int> number_in_small(Reordering& call, const GridMapping& mapping) {
+/// How grids are ordered for a purpose: mappings to try, and what each is worth.
+struct Trials {
+    std::vector<topology::NodePositions> candidates;
+    Reordering::Cost cost;
+};
+
+Trials halo_trials(const topology::Job& job, const GridMapping& mapping) {
     const topology::Grid& grid = mapping.grid();
     const auto cells = static_cast<std::int32_t>(grid.cells());
     std::vector<topology::GraphEdge> edges;
@@ -45,39 +56,125 @@ std::optional<int> number_in_small(Reordering& call, const GridMapping& mapping)
     }
     const topology::Graph graph(cells, edges);
     topology::NodePositions refined = by_grid;
-    topology::refine(call.job(), graph, refined);
-    topology::NodePositions by_graph = topology::map_graph(call.job(), graph);
-    topology::refine(call.job(), graph, by_graph);
-    const auto best = call.best(graph, {by_grid, refined, by_graph});
+    topology::refine(job, graph, refined);
+    topology::NodePositions by_graph = topology::map_graph(job, graph);
+    topology::refine(job, graph, by_graph);
+    return {{std::move(by_grid), std::move(refined), std::move(by_graph)},
+            [&job, graph](const topology::NodePositions& positions) { return traffic_of(job, graph, positions); }};
+}
+
+Trials exchange_trials(const topology::Job& job, const topology::Grid& grid) {
+    std::vector<topology::GridExchange> exchanges = topology::exchanges_of(grid);
+    std::vector<topology::NodePositions> candidates = topology::exchange_mappings(job, grid, exchanges);
+    return {std::move(candidates), [&job, exchanges = std::move(exchanges)](const topology::NodePositions& positions) {
+                return traffic_of(job, exchanges, positions);
+            }};
+}
+
+Trials trials_for(GridPurpose purpose, const topology::Job& job, const GridMapping& mapping) {
+    return purpose == GridPurpose::halo ? halo_trials(job, mapping) : exchange_trials(job, mapping.grid());
+}
+
+/// How many times less the busiest link would have to carry for the other purpose with the order made for that.
+double gain_of_other(GridPurpose other, const topology::Job& job, const GridMapping& mapping,
+                     const topology::NodePositions& chosen) {
+    const Trials trials = trials_for(other, job, mapping);
+    const double now = trials.cost(chosen).busiest;
+    double least = now;
+    for (const auto& candidate : trials.candidates) least = std::min(least, trials.cost(candidate).busiest);
+    return least > 0 ? now / least : 1;
+}
+
+/// Small grids: every rank evaluates the whole, and exchanges pairs where a cut along an axis has a step.
+std::optional<int> number_in_small(Reordering& call, const GridMapping& mapping, GridPurpose purpose) {
+    const auto cells = static_cast<std::int32_t>(mapping.grid().cells());
+    const Trials trials = trials_for(purpose, call.job(), mapping);
+    const auto best = call.best(cells, trials.candidates, trials.cost);
+    call.grid = GridOrder{purpose, 0};
+    if (!Process::instance().settings().report.empty()) {
+        const GridPurpose other = purpose == GridPurpose::halo ? GridPurpose::exchange : GridPurpose::halo;
+        call.grid->other_gain = gain_of_other(other, call.job(), mapping, best ? *best : call.in_order(cells));
+    }
     return best ? std::optional(call.number_with(*best)) : std::nullopt;
 }
 
-/// Large grids: every rank evaluates its own cell and its neighbours. Collective, unless `local`, where it evaluates
-/// all cells.
-std::optional<int> number_in_large(Reordering& call, const GridMapping& mapping, bool local) {
-    const topology::Grid& grid = mapping.grid();
-    Reordering::Crossings before(call.job());
-    Reordering::Crossings after(call.job());
-    const auto add_before = [&](std::int32_t rank) {
-        each_neighbour(grid, rank, [&](std::int32_t other) {
-            before.add(call.job().position_of(Rank{rank}), call.job().position_of(Rank{other}), 1);
-        });
-    };
-    const auto add_after = [&](std::int32_t cell) {
-        each_neighbour(grid, cell, [&](std::int32_t other) {
-            after.add(mapping.position_of(cell), mapping.position_of(other), 1);
-        });
-    };
-    const std::int32_t cell = mapping.cell_at(call.position());
-    if (local) {
-        for (std::int32_t any = 0; any < grid.cells(); ++any) add_before(any), add_after(any);
-    } else {
-        if (call.rank() < grid.cells()) add_before(call.rank());
-        if (cell >= 0) add_after(cell);
+/// A large grid's cells on the positions, and back; each takes time independent of the number of cells.
+struct LargeMapping {
+    std::function<Position(std::int32_t)> position_of;
+    std::function<std::int32_t(Position)> cell_at;  ///< -1: none
+};
+
+/// Visits the cells that one sends to, with the share that each gets.
+using Visit = std::function<void(std::int32_t, double)>;
+
+void each_receiver(const topology::Grid& grid, GridPurpose purpose, std::int32_t cell, const Visit& visit) {
+    if (purpose == GridPurpose::halo) {
+        each_neighbour(grid, cell, [&](std::int32_t other) { visit(other, 1); });
+        return;
     }
-    if (!(local ? call.reduces_total_crossings(before, after) : call.reduces_crossings(before, after)))
-        return std::nullopt;
-    return cell >= 0 ? cell : call.position().value;
+    for (std::size_t axis = 0; axis < grid.dimensions(); ++axis) {
+        std::vector<std::int32_t> other = grid.coordinates_of(cell);
+        const std::int32_t own = other[axis];
+        for (std::int32_t c = 0; c < grid.extents[axis]; ++c) {
+            other[axis] = c;
+            if (c != own) visit(grid.index_of(other), 1.0 / grid.extents[axis]);
+        }
+    }
+}
+
+std::vector<LargeMapping> large_mappings(const GridMapping& mapping, GridPurpose purpose) {
+    const topology::Grid& grid = mapping.grid();
+    std::vector<LargeMapping> out;
+    if (purpose == GridPurpose::halo) {
+        out.push_back({[&](std::int32_t cell) { return mapping.position_of(cell); },
+                       [&](Position position) { return mapping.cell_at(position); }});
+        return out;
+    }
+    for (const auto& order : topology::axis_orders(grid))
+        out.push_back({[&grid, order](std::int32_t cell) { return Position{topology::index_by(grid, order, cell)}; },
+                       [&grid, order](Position position) {
+                           return position.value < grid.cells() ? topology::cell_by(grid, order, position.value) : -1;
+                       }});
+    return out;
+}
+
+/// Large grids: every rank evaluates its own cell and those that it sends to. Collective, unless `local`, where it
+/// evaluates all cells.
+std::optional<int> number_in_large(Reordering& call, const GridMapping& mapping, GridPurpose purpose, bool local) {
+    const topology::Grid& grid = mapping.grid();
+    std::optional<int> found;
+    double least = 0;
+    double unmapped = 0;
+    for (const LargeMapping& candidate : large_mappings(mapping, purpose)) {
+        Reordering::Crossings before(call.job());
+        Reordering::Crossings after(call.job());
+        const auto add_before = [&](std::int32_t rank) {
+            each_receiver(grid, purpose, rank, [&](std::int32_t other, double weight) {
+                before.add(call.job().position_of(Rank{rank}), call.job().position_of(Rank{other}), weight);
+            });
+        };
+        const auto add_after = [&](std::int32_t cell) {
+            each_receiver(grid, purpose, cell, [&](std::int32_t other, double weight) {
+                after.add(candidate.position_of(cell), candidate.position_of(other), weight);
+            });
+        };
+        const std::int32_t cell = candidate.cell_at(call.position());
+        if (local) {
+            for (std::int32_t any = 0; any < grid.cells(); ++any) add_before(any), add_after(any);
+        } else {
+            if (call.rank() < grid.cells()) add_before(call.rank());
+            if (cell >= 0) add_after(cell);
+        }
+        const bool less = local ? call.reduces_total_crossings(before, after) : call.reduces_crossings(before, after);
+        unmapped = call.before;
+        if (!less || (found && call.after >= least * (1 - 1e-6))) continue;
+        least = call.after;
+        found = cell >= 0 ? cell : call.position().value;
+    }
+    call.before = unmapped;
+    call.after = least;
+    call.grid = GridOrder{purpose, 0};
+    return found;
 }
 
 }  // namespace
@@ -89,7 +186,8 @@ std::optional<int> map_cart(MPI_Comm comm, int dimensions, const int* extents, c
     if (!grid || !number) return std::nullopt;
     const GridMapping mapping(call.job(), *grid);
     const bool small = grid->cells() <= Process::instance().settings().reorder_whole_up_to;
-    const auto found = small ? number_in_small(call, mapping) : number_in_large(call, mapping, true);
+    const GridPurpose purpose = grid_purpose_of(comm);
+    const auto found = small ? number_in_small(call, mapping, purpose) : number_in_large(call, mapping, purpose, true);
     if (!found) return std::nullopt;
     *number = *found < grid->cells() ? *found : MPI_UNDEFINED;
     return MPI_SUCCESS;
@@ -103,7 +201,9 @@ std::optional<int> reorder_cart(MPI_Comm comm, int dimensions, const int* extent
     if (!grid || !made) return call.keep_order(sentence_of(Refusal::erroneous_arguments));
     const GridMapping mapping(call.job(), *grid);
     const bool small = grid->cells() <= Process::instance().settings().reorder_whole_up_to;
-    const auto number = small ? number_in_small(call, mapping) : number_in_large(call, mapping, false);
+    const GridPurpose purpose = agreed_grid_purpose(comm);
+    const auto number =
+        small ? number_in_small(call, mapping, purpose) : number_in_large(call, mapping, purpose, false);
     if (!number) return call.keep_order("no order is better than the ranks' own");
     int code = MPI_SUCCESS;
     const MPI_Comm renumbered = call.renumbered(*number, grid->cells(), code);

@@ -57,19 +57,31 @@ bool Reordering::open_to_map() {
 
 std::nullopt_t Reordering::keep_order(const std::string& reason) {
     if (rank_ < 0) PMPI_Comm_rank(comm_, &rank_);
-    if (rank_ == 0) Process::instance().report().topologies().kept_order(constructor_, reason);
+    if (rank_ == 0) Process::instance().report().topologies().kept_order(constructor_, reason, grid);
     return std::nullopt;
+}
+
+topology::NodePositions Reordering::in_order(std::int32_t nodes) const {
+    topology::NodePositions out;
+    for (int node = 0; node < nodes; ++node) out.push_back(job().position_of(topology::Rank{node}).value);
+    return out;
 }
 
 std::optional<topology::NodePositions> Reordering::best(const topology::Graph& graph,
                                                         const std::vector<topology::NodePositions>& candidates) {
-    topology::NodePositions in_order;
-    for (int node = 0; node < graph.size(); ++node) in_order.push_back(job().position_of(topology::Rank{node}).value);
-    const topology::MappedTraffic unmapped = topology::traffic_of(job(), graph, in_order);
+    return best(graph.size(), candidates, [&](const topology::NodePositions& positions) {
+        return topology::traffic_of(job(), graph, positions);
+    });
+}
+
+std::optional<topology::NodePositions> Reordering::best(std::int32_t nodes,
+                                                        const std::vector<topology::NodePositions>& candidates,
+                                                        const Cost& cost) {
+    const topology::MappedTraffic unmapped = cost(in_order(nodes));
     topology::MappedTraffic least = unmapped;
     const topology::NodePositions* found = nullptr;
     for (const auto& candidate : candidates) {
-        const topology::MappedTraffic traffic = topology::traffic_of(job(), graph, candidate);
+        const topology::MappedTraffic traffic = cost(candidate);
         if (!topology::is_better(traffic, least)) continue;
         least = traffic;
         found = &candidate;
@@ -139,7 +151,7 @@ int Reordering::finish(MPI_Comm renumbered, int code) {
     PMPI_Comm_rank(renumbered, &number);
     // Rank 0 of the old communicator may be left out.
     if (code == MPI_SUCCESS && number == 0)
-        Process::instance().report().topologies().reordered(constructor_, before, after);
+        Process::instance().report().topologies().reordered(constructor_, before, after, grid);
     PMPI_Comm_free(&renumbered);
     return code;
 }

@@ -3,6 +3,7 @@
 
 #include <mpi.h>
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,10 +31,18 @@ class Reordering {
     int size() const { return job_->size(); }
     topology::Position position() const { return job().position_of(topology::Rank{rank()}); }
 
-    /// The best of some mappings of a graph that this rank holds whole, or nothing when none is better than the order
-    /// of the ranks. Positions by node.
+    /// The load of the links under a mapping.
+    using Cost = std::function<topology::MappedTraffic(const topology::NodePositions&)>;
+    /// The best of some mappings of nodes, or nothing when none is better than the order of the ranks. Positions by
+    /// node.
+    std::optional<topology::NodePositions> best(std::int32_t nodes,
+                                                const std::vector<topology::NodePositions>& candidates,
+                                                const Cost& cost);
+    /// The same where messages go along the edges of a graph.
     std::optional<topology::NodePositions> best(const topology::Graph& graph,
                                                 const std::vector<topology::NodePositions>& candidates);
+    /// The order of the ranks as positions by node.
+    topology::NodePositions in_order(std::int32_t nodes) const;
     /// The number that this rank gets where nodes take the first positions.
     int number_with(const topology::NodePositions& positions) const;
 
@@ -62,6 +71,8 @@ class Reordering {
 
     /// The busiest link's time before and after, for the report.
     double before = 0, after = 0;
+    /// Of a grid: what its order is for, and what the order for the other purpose would gain there.
+    std::optional<GridOrder> grid;
 
   private:
     Constructor constructor_;

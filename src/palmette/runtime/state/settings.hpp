@@ -11,6 +11,7 @@
 
 #include "palmette/runtime/transport/waiting.hpp"
 #include "palmette/select/table.hpp"
+#include "palmette/topology/mapping/boxes.hpp"
 
 namespace palmette::runtime {
 
@@ -41,7 +42,8 @@ struct Settings {
     bool reproducible = false;            ///< reductions give the same bits for any placement
     double compare = 0.01;                ///< share of a kind of calls' time for comparing with the MPI's own; 0: never
     bool fallback_fp_reductions = false;  ///< from a slower choice also where bits depend on who reduces
-    bool reorder = true;       ///< communicators with a topology may be reordered where the program allows it
+    bool reorder = true;  ///< communicators with a topology may be reordered where the program allows it
+    topology::GridPurpose grids = topology::GridPurpose::halo;  ///< what they are reordered for
     bool check = false;        ///< all ranks compare what they pass before a collective
     bool device_check = true;  ///< data may lie in device memory where a GPU's driver library is loaded
     /// Collectives on a communicator other than MPI_COMM_WORLD that go to the MPI before it gets its state.

@@ -7,6 +7,12 @@
 
 namespace palmette::topology {
 
+/// What a grid's order is good for.
+enum class GridPurpose : std::uint8_t {
+    halo,     ///< each cell exchanges with its neighbours
+    exchange  ///< all-to-alls within lines of cells, as in the transposes of an FFT
+};
+
 /// A grid of cells, numbered in row-major order.
 struct Grid {
     std::vector<std::int32_t> extents;  ///< each 1 or more

@@ -1,0 +1,19 @@
+// What Cartesian communicators are for, and so which order of their ranks is good: PALMETTE_GRIDS and an info key.
+#pragma once
+
+#include <mpi.h>
+
+#include "palmette/topology/mapping/boxes.hpp"
+
+namespace palmette::runtime {
+
+/// MPI_Comm_set_info and MPI_Comm_dup_with_info: keeps the value of `palmette_grid` (halo, exchange), which
+/// MPI_Cart_create on this communicator and its duplicates goes by. Local; other values are reported and ignored.
+void note_grid_purpose(MPI_Comm comm, MPI_Info info);
+
+/// What grids made from a communicator are for: its key, or else the setting. Local.
+topology::GridPurpose grid_purpose_of(MPI_Comm comm);
+/// Collective: the same on all ranks; the setting where their keys differ, which is reported.
+topology::GridPurpose agreed_grid_purpose(MPI_Comm comm);
+
+}  // namespace palmette::runtime
