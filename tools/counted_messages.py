@@ -10,17 +10,24 @@ from pathlib import Path
 
 from mpi_prototypes import Prototype
 
-KINDS = ("message", "lasting", "neighbours", "uncounted")
+KINDS = ("message", "lasting", "neighbours", "exchange", "uncounted")
+TO_SEVERAL = {
+    "neighbours": "sent_to_neighbours",
+    "lasting neighbours": "keep_neighbours",
+    "exchange": "exchanged",
+    "lasting exchange": "keep_exchange",
+}
+"""What counts a call with a block for each of several ranks."""
 
 
 def functions_of(kind: str, name: str) -> dict[str, str]:
     """Return the MPI functions that one line of the list stands for, each with its kind."""
-    if kind != "neighbours":
+    if kind not in ("neighbours", "exchange"):
         return {name: kind, f"{name}_c": kind}
-    nonblocking = f"MPI_Ineighbor{name.removeprefix('MPI_Neighbor')}"
+    nonblocking = f"MPI_I{name.removeprefix('MPI_').lower()}"
     return {
         **{form: kind for plain in (name, nonblocking) for form in (plain, f"{plain}_c")},
-        **dict.fromkeys((f"{name}_init", f"{name}_init_c"), "lasting neighbours"),
+        **dict.fromkeys((f"{name}_init", f"{name}_init_c"), f"lasting {kind}"),
     }
 
 
@@ -44,11 +51,11 @@ def counted(prototype: Prototype, kind: str) -> str:
     counters = "Counters::instance()"
     if kind == "uncounted":
         return f"{counters}.one_sided()"
-    if kind.endswith("neighbours"):
-        function = "keep_neighbours" if request else "sent_to_neighbours"
-        count = "sendcounts" if "sendcounts" in names else "sendcount"
-        types = "sendtypes" if "sendtypes" in names else "sendtype"
-        return f"{counters}.{function}({request}comm, {count}, {types})"
+    if kind in TO_SEVERAL:
+        blocks = [next(name for name in (f"send{what}s", f"send{what}") if name in names) for what in ("count", "type")]
+        if "exchange" in kind:  # in place, the arguments of the sending side mean nothing
+            blocks = [f"sendbuf == MPI_IN_PLACE ? {name.replace('send', 'recv')} : {name}" for name in blocks]
+        return f"{counters}.{TO_SEVERAL[kind]}({request}comm, matrix::Blocks({', '.join(blocks)}))"
     count, datatype = ("sendcount", "sendtype") if "sendcount" in names else ("count", "datatype")
     if "partitions" in names:
         count = f"static_cast<std::int64_t>(partitions) * {count}"

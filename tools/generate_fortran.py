@@ -51,13 +51,17 @@ def has_choice_buffer(prototype: Prototype) -> bool:
     return any(p.type in ("void*", "const void*") for p in prototype.parameters)
 
 
+def has_large_integers(prototype: Prototype) -> bool:
+    """Return whether it takes counts or addresses that aren't Fortran's default integers."""
+    large = ("MPI_Count", "MPI_Count*", "MPI_Aint", "MPI_Aint*")
+    return any(p.type.removeprefix("const ") in large for p in prototype.parameters)
+
+
 def can_be_called(prototype: Prototype) -> bool:
     """Return whether Fortran's arguments convert to C's: not large counts, nor lists of types that outlive the call."""
     types = [p.type for p in prototype.parameters]
     lasting = "MPI_Request*" in types and "const MPI_Datatype*" in types
-    return not lasting and not any(
-        t.removeprefix("const ") in ("MPI_Count", "MPI_Count*", "MPI_Aint", "MPI_Aint*") for t in types
-    )
+    return not lasting and not has_large_integers(prototype)
 
 
 def fortran_names(prototype: Prototype, abi: str) -> list[str]:

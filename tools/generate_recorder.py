@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from counted_messages import counted, read_kinds
-from generate_fortran import can_be_called, fortran_names
+from generate_fortran import fortran_names, has_large_integers
 from mpi_prototypes import Prototype, declared_functions, preprocessed_mpi_h
 from wrappers_header import finder, forwarded
 
@@ -321,8 +321,11 @@ def fortran_argument(kind: str, word: str) -> str:
 
 
 def fortran_counting(p: Prototype, kinds: dict[str, str]) -> tuple[str, str]:
-    """Return `counting` for Fortran's arguments, which are converted after the call where it counts."""
-    if not can_be_called(p):
+    """Return `counting` for Fortran's arguments, which are converted after the call where it counts.
+
+    Each where it is used: in place, there may be nothing behind the list of sending types.
+    """
+    if has_large_integers(p):
         return "", ""
     before, after = counting(p, kinds, f"succeeded(w{len(p.parameters)})")
     if p.name == "MPI_Request_free":  # its handle is gone afterwards
@@ -332,17 +335,10 @@ def fortran_counting(p: Prototype, kinds: dict[str, str]) -> tuple[str, str]:
     if not after:
         return "", ""
     statement = re.sub(r"\*(request)\b", r"\1[0]", after.partition(" && counts) ")[2].strip())
-    used = [(i, q) for i, q in enumerate(p.parameters) if re.search(rf"\b{q.name}\b", statement)]
-    # A list of types needs the communicator.
-    used.sort(key=lambda one: one[1].type != "MPI_Comm")
-    # Under names of their own, since those of requests stand in the function already.
-    typed = "".join(
-        f"        const auto own_{q.name} = {fortran_argument(q.type, f'w{i}').replace(', comm)', ', own_comm)')};\n"
-        for i, q in used
-    )
-    for _, q in used:
-        statement = re.sub(rf"\b{q.name}\b", f"own_{q.name}", statement)
-    return before, f"    if (counts && succeeded(w{len(p.parameters)})) {{\n{typed}        {statement}\n    }}\n"
+    converted = {q.name: fortran_argument(q.type, f"w{i}") for i, q in enumerate(p.parameters)}
+    statement = re.sub(rf"\b(?:{'|'.join(converted)})\b", lambda found: converted[found[0]], statement)
+    statement = statement.replace(", comm)", f", {converted.get('comm')})")
+    return before, f"    if (counts && succeeded(w{len(p.parameters)})) {statement}\n"
 
 
 def fortran_wrapper(p: Prototype, number: int, name: str, kinds: dict[str, str]) -> str:

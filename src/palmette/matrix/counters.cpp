@@ -1,5 +1,6 @@
 #include "palmette/matrix/counters.hpp"
 
+#include <numeric>
 #include <unordered_map>
 
 namespace palmette::matrix {
@@ -8,9 +9,23 @@ namespace {
 constinit thread_local bool inside = false;
 
 std::uint64_t bytes_of(std::int64_t count, MPI_Datatype type) {
+    // Programs pass MPI_DATATYPE_NULL beside a count of 0, which the MPI's error handler would get.
+    if (count <= 0) return 0;
     MPI_Count size = 0;
     PMPI_Type_size_x(type, &size);
-    return count > 0 && size > 0 ? static_cast<std::uint64_t>(count) * static_cast<std::uint64_t>(size) : 0;
+    return size > 0 ? static_cast<std::uint64_t>(count) * static_cast<std::uint64_t>(size) : 0;
+}
+
+/// Whose ranks a communicator's destinations are. The caller frees it.
+MPI_Group destinations_group(MPI_Comm comm) {
+    int between = 0;
+    MPI_Group group = MPI_GROUP_NULL;
+    PMPI_Comm_test_inter(comm, &between);
+    if (between)
+        PMPI_Comm_remote_group(comm, &group);
+    else
+        PMPI_Comm_group(comm, &group);
+    return group;
 }
 
 int no_copy(MPI_Comm, int, void*, void*, void*, int* flag) {
@@ -55,11 +70,21 @@ std::vector<int> destinations_of(MPI_Comm comm) {
 
 }  // namespace
 
+Blocks::Blocks(std::int64_t count, MPI_Datatype type) : alike_(bytes_of(count, type)) {}
+
+std::uint64_t Blocks::bytes(std::size_t block) const {
+    if (alike()) return alike_;
+    return bytes_of(counts_ ? counts_[block] : large_counts_[block], types_ ? types_[block] : type_);
+}
+
 /// Attached to a communicator as an attribute: the cells of its ranks that were sent to.
 struct Counters::Peers {
     std::unordered_map<int, Cell*> cells;
     std::vector<Cell*> neighbours;  // null: none there
     bool neighbours_known = false;
+    std::vector<int> members;  // the world ranks of all that an exchange goes to; MPI_UNDEFINED: outside
+    bool members_known = false;
+    bool all_of_world = false;  // they are all ranks of MPI_COMM_WORLD, in any order
 
     static int drop(MPI_Comm, int, void* value, void*) {
         delete static_cast<Peers*>(value);
@@ -74,7 +99,7 @@ Counters& Counters::instance() {
 }
 
 void Counters::start() {
-    if (PMPI_Comm_group(MPI_COMM_WORLD, &world_) == MPI_SUCCESS &&
+    if (PMPI_Comm_group(MPI_COMM_WORLD, &world_) == MPI_SUCCESS && PMPI_Group_rank(world_, &own_rank_) == MPI_SUCCESS &&
         PMPI_Comm_create_keyval(no_copy, Peers::drop, &keyval_, nullptr) == MPI_SUCCESS)
         any_.store(true, std::memory_order_release), counting_.store(true, std::memory_order_release);
 }
@@ -94,13 +119,7 @@ Cell* Counters::cell_of(MPI_Comm comm, int dest) {
     if (comm == MPI_COMM_WORLD) return &by_world_rank_[dest];
     Cell*& cell = peers_of(comm)->cells[dest];
     if (cell) return cell;
-    int between = 0;
-    PMPI_Comm_test_inter(comm, &between);
-    MPI_Group group = MPI_GROUP_NULL;
-    if (between)
-        PMPI_Comm_remote_group(comm, &group);
-    else
-        PMPI_Comm_group(comm, &group);
+    MPI_Group group = destinations_group(comm);
     int rank = MPI_UNDEFINED;
     PMPI_Group_translate_ranks(group, 1, &dest, world_, &rank);
     PMPI_Group_free(&group);
@@ -117,6 +136,24 @@ const std::vector<Cell*>& Counters::neighbours_of(MPI_Comm comm) {
     return peers->neighbours;
 }
 
+const Counters::Peers& Counters::members_of(MPI_Comm comm) {
+    Peers* const peers = peers_of(comm);
+    if (peers->members_known) return *peers;
+    MPI_Group group = destinations_group(comm);
+    int size = 0;
+    int compared = MPI_UNEQUAL;
+    PMPI_Group_size(group, &size);
+    std::vector<int> ranks(static_cast<std::size_t>(size));
+    std::iota(ranks.begin(), ranks.end(), 0);
+    peers->members.resize(ranks.size(), MPI_UNDEFINED);
+    PMPI_Group_translate_ranks(group, size, ranks.data(), world_, peers->members.data());
+    PMPI_Group_compare(group, world_, &compared);
+    PMPI_Group_free(&group);
+    peers->all_of_world = compared != MPI_UNEQUAL;
+    peers->members_known = true;
+    return *peers;
+}
+
 void Counters::add(const Sending& sending) {
     for (const auto& [cell, bytes] : sending) {
         cell->bytes += bytes;
@@ -124,31 +161,26 @@ void Counters::add(const Sending& sending) {
     }
 }
 
-Sending Counters::to_neighbours(MPI_Comm comm, std::int64_t count, MPI_Datatype type) {
+Sending Counters::to_neighbours(MPI_Comm comm, const Blocks& blocks) {
     Sending out;
-    const std::uint64_t bytes = bytes_of(count, type);
-    for (Cell* const cell : neighbours_of(comm))
-        if (cell) out.emplace_back(cell, bytes);
-    return out;
-}
-
-template <class Count>
-Sending Counters::to_neighbours(MPI_Comm comm, const Count* counts, MPI_Datatype type) {
-    Sending out;
+    std::size_t block = 0;
     for (Cell* const cell : neighbours_of(comm)) {
-        if (cell) out.emplace_back(cell, bytes_of(*counts, type));
-        ++counts;
+        if (cell) out.emplace_back(cell, blocks.bytes(block));
+        ++block;
     }
     return out;
 }
 
-template <class Count>
-Sending Counters::to_neighbours(MPI_Comm comm, const Count* counts, const MPI_Datatype* types) {
+Sending Counters::to_members(MPI_Comm comm, const Blocks& blocks) {
     Sending out;
-    for (Cell* const cell : neighbours_of(comm)) {
-        if (cell) out.emplace_back(cell, bytes_of(*counts, *types));
-        ++counts;
-        ++types;
+    // Needs no list of members.
+    if (blocks.alike() && comm == MPI_COMM_WORLD) return out;
+    const Peers& peers = members_of(comm);
+    if (blocks.alike() && peers.all_of_world) return out;
+    for (std::size_t i = 0; i < peers.members.size(); ++i) {
+        const int rank = peers.members[i];
+        const std::uint64_t bytes = rank == own_rank_ ? 0 : blocks.bytes(i);
+        if (bytes > 0) out.emplace_back(rank == MPI_UNDEFINED ? &outside_ : &exchanged_[rank], bytes);
     }
     return out;
 }
@@ -161,21 +193,14 @@ void Counters::sent(MPI_Comm comm, int dest, std::int64_t count, MPI_Datatype ty
     ++cell->messages;
 }
 
-void Counters::sent_to_neighbours(MPI_Comm comm, std::int64_t count, MPI_Datatype type) {
+void Counters::sent_to_neighbours(MPI_Comm comm, const Blocks& blocks) {
     const std::lock_guard lock(mutex_);
-    add(to_neighbours(comm, count, type));
+    add(to_neighbours(comm, blocks));
 }
 
-template <class Count>
-void Counters::sent_to_neighbours(MPI_Comm comm, const Count* counts, MPI_Datatype type) {
+void Counters::exchanged(MPI_Comm comm, const Blocks& blocks) {
     const std::lock_guard lock(mutex_);
-    add(to_neighbours(comm, counts, type));
-}
-
-template <class Count>
-void Counters::sent_to_neighbours(MPI_Comm comm, const Count* counts, const MPI_Datatype* types) {
-    const std::lock_guard lock(mutex_);
-    add(to_neighbours(comm, counts, types));
+    add(to_members(comm, blocks));
 }
 
 void Counters::keep(MPI_Request request, MPI_Comm comm, int dest, std::int64_t count, MPI_Datatype type) {
@@ -183,21 +208,14 @@ void Counters::keep(MPI_Request request, MPI_Comm comm, int dest, std::int64_t c
     if (Cell* const cell = cell_of(comm, dest)) persistent_[request] = {{cell, bytes_of(count, type)}};
 }
 
-void Counters::keep_neighbours(MPI_Request request, MPI_Comm comm, std::int64_t count, MPI_Datatype type) {
+void Counters::keep_neighbours(MPI_Request request, MPI_Comm comm, const Blocks& blocks) {
     const std::lock_guard lock(mutex_);
-    persistent_[request] = to_neighbours(comm, count, type);
+    persistent_[request] = to_neighbours(comm, blocks);
 }
 
-template <class Count>
-void Counters::keep_neighbours(MPI_Request request, MPI_Comm comm, const Count* counts, MPI_Datatype type) {
+void Counters::keep_exchange(MPI_Request request, MPI_Comm comm, const Blocks& blocks) {
     const std::lock_guard lock(mutex_);
-    persistent_[request] = to_neighbours(comm, counts, type);
-}
-
-template <class Count>
-void Counters::keep_neighbours(MPI_Request request, MPI_Comm comm, const Count* counts, const MPI_Datatype* types) {
-    const std::lock_guard lock(mutex_);
-    persistent_[request] = to_neighbours(comm, counts, types);
+    persistent_[request] = to_members(comm, blocks);
 }
 
 void Counters::started(MPI_Request request) {
@@ -210,16 +228,6 @@ void Counters::forget(MPI_Request request) {
     const std::lock_guard lock(mutex_);
     persistent_.erase(request);
 }
-
-// Counts are int, or MPI_Count in the forms with large counts.
-#define PALMETTE_COUNTS(Count)                                                                  \
-    template void Counters::sent_to_neighbours(MPI_Comm, const Count*, MPI_Datatype);           \
-    template void Counters::sent_to_neighbours(MPI_Comm, const Count*, const MPI_Datatype*);    \
-    template void Counters::keep_neighbours(MPI_Request, MPI_Comm, const Count*, MPI_Datatype); \
-    template void Counters::keep_neighbours(MPI_Request, MPI_Comm, const Count*, const MPI_Datatype*);
-PALMETTE_COUNTS(int)
-PALMETTE_COUNTS(MPI_Count)
-#undef PALMETTE_COUNTS
 
 Outermost::Outermost() : entered_(Counters::any() && !inside), counts_(entered_ && Counters::instance().counting()) {
     if (entered_) inside = true;

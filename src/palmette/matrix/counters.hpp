@@ -1,5 +1,6 @@
-// Communication matrix, this process's row: bytes and messages sent to each rank of MPI_COMM_WORLD. Its memory grows
-// with the ranks that it has sent to, not with the job.
+// Communication matrix, this process's row: bytes and messages sent to each rank of MPI_COMM_WORLD, and apart from them
+// what went to each in all-to-all exchanges. Its memory grows with the ranks that it has sent to and the members of the
+// communicators that it exchanges on, not with the job.
 #pragma once
 
 #include <mpi.h>
@@ -21,6 +22,27 @@ struct Cell {
 /// What one start of a persistent request sends: bytes to each of some cells.
 using Sending = std::vector<std::pair<Cell*, std::uint64_t>>;
 
+/// Bytes of the blocks of a collective: all alike, a count for each, or a count and a type for each. Refers to the
+/// call's own lists.
+class Blocks {
+  public:
+    Blocks(std::int64_t count, MPI_Datatype type);
+    Blocks(const int* counts, MPI_Datatype type) : counts_(counts), type_(type) {}
+    Blocks(const MPI_Count* counts, MPI_Datatype type) : large_counts_(counts), type_(type) {}
+    Blocks(const int* counts, const MPI_Datatype* types) : counts_(counts), types_(types) {}
+    Blocks(const MPI_Count* counts, const MPI_Datatype* types) : large_counts_(counts), types_(types) {}
+
+    bool alike() const { return !counts_ && !large_counts_; }
+    std::uint64_t bytes(std::size_t block) const;
+
+  private:
+    std::uint64_t alike_ = 0;
+    const int* counts_ = nullptr;
+    const MPI_Count* large_counts_ = nullptr;
+    MPI_Datatype type_ = MPI_DATATYPE_NULL;
+    const MPI_Datatype* types_ = nullptr;
+};
+
 /// Every call may come from several threads at once. Nothing is counted before `start`.
 class Counters {
   public:
@@ -37,20 +59,17 @@ class Counters {
     /// `count` elements went to rank `dest` of the communicator, the remote group's of an inter-communicator.
     /// MPI_PROC_NULL counts nothing.
     void sent(MPI_Comm comm, int dest, std::int64_t count, MPI_Datatype type);
-    /// A neighbourhood collective: the same to each; to each its count; to each its count of its type.
-    void sent_to_neighbours(MPI_Comm comm, std::int64_t count, MPI_Datatype type);
-    template <class Count>
-    void sent_to_neighbours(MPI_Comm comm, const Count* counts, MPI_Datatype type);
-    template <class Count>
-    void sent_to_neighbours(MPI_Comm comm, const Count* counts, const MPI_Datatype* types);
+    /// A neighbourhood collective: a block to each neighbour.
+    void sent_to_neighbours(MPI_Comm comm, const Blocks& blocks);
+    /// MPI_Alltoall, Alltoallv or Alltoallw: a block to each rank of the communicator. Counts those with bytes to other
+    /// processes. Not counted where every order of ranks sends as much over every link: blocks all alike among all
+    /// ranks of MPI_COMM_WORLD. With alltoallv and w blocks may differ, so that those count there, too.
+    void exchanged(MPI_Comm comm, const Blocks& blocks);
 
     /// The same for requests that are started later, maybe several times.
     void keep(MPI_Request request, MPI_Comm comm, int dest, std::int64_t count, MPI_Datatype type);
-    void keep_neighbours(MPI_Request request, MPI_Comm comm, std::int64_t count, MPI_Datatype type);
-    template <class Count>
-    void keep_neighbours(MPI_Request request, MPI_Comm comm, const Count* counts, MPI_Datatype type);
-    template <class Count>
-    void keep_neighbours(MPI_Request request, MPI_Comm comm, const Count* counts, const MPI_Datatype* types);
+    void keep_neighbours(MPI_Request request, MPI_Comm comm, const Blocks& blocks);
+    void keep_exchange(MPI_Request request, MPI_Comm comm, const Blocks& blocks);
     void started(MPI_Request request);
     void forget(MPI_Request request);
 
@@ -58,6 +77,7 @@ class Counters {
 
     /// After `stop`.
     const std::map<int, Cell>& by_world_rank() const { return by_world_rank_; }
+    const std::map<int, Cell>& exchanged_by_world_rank() const { return exchanged_; }
     /// To processes outside of MPI_COMM_WORLD: spawned ones, or of another job.
     const Cell& outside() const { return outside_; }
     std::uint64_t one_sided_calls() const { return one_sided_.load(); }
@@ -67,21 +87,21 @@ class Counters {
     Peers* peers_of(MPI_Comm comm);
     Cell* cell_of(MPI_Comm comm, int dest);
     const std::vector<Cell*>& neighbours_of(MPI_Comm comm);
+    const Peers& members_of(MPI_Comm comm);
     void add(const Sending& sending);
-    Sending to_neighbours(MPI_Comm comm, std::int64_t count, MPI_Datatype type);
-    template <class Count>
-    Sending to_neighbours(MPI_Comm comm, const Count* counts, MPI_Datatype type);
-    template <class Count>
-    Sending to_neighbours(MPI_Comm comm, const Count* counts, const MPI_Datatype* types);
+    Sending to_neighbours(MPI_Comm comm, const Blocks& blocks);
+    Sending to_members(MPI_Comm comm, const Blocks& blocks);
 
     static inline std::atomic<bool> any_{false};
     std::atomic<bool> counting_{false};
     std::atomic<std::uint64_t> one_sided_{0};
     std::mutex mutex_;
     std::map<int, Cell> by_world_rank_;  // cells have stable addresses
+    std::map<int, Cell> exchanged_;
     Cell outside_;
     std::map<MPI_Request, Sending> persistent_;
     MPI_Group world_ = MPI_GROUP_NULL;
+    int own_rank_ = 0;
     int keyval_ = MPI_KEYVAL_INVALID;
 };
 

@@ -19,14 +19,17 @@ constexpr int tag = 0;
 
 /// Header that a rank sends before its text; on rank 0 the sum over all.
 struct Header {
-    std::uint64_t length = 0, pairs = 0, messages = 0, bytes = 0, outside = 0, one_sided = 0;
+    std::uint64_t length = 0, pairs = 0, messages = 0, bytes = 0, exchanging = 0, exchanged = 0, outside = 0,
+                  one_sided = 0;
 
-    static constexpr int words = 6;
+    static constexpr int words = 8;
     void add(const Header& other) {
         length += other.length;
         pairs += other.pairs;
         messages += other.messages;
         bytes += other.bytes;
+        exchanging += other.exchanging;
+        exchanged += other.exchanged;
         outside += other.outside;
         one_sided += other.one_sided;
     }
@@ -47,17 +50,28 @@ std::string host_name() {
     return out.empty() ? "unknown" : out;
 }
 
+std::string line_of(const char* kind, const std::string& from, int to, const Cell& cell) {
+    return kind + (" " + from) + " " + std::to_string(to) + " " + std::to_string(cell.bytes) + " " +
+           std::to_string(cell.messages) + "\n";
+}
+
 std::string part_of(int rank, const Counters& counters, Header& head) {
     const std::string number = std::to_string(rank);
     std::string text = "host " + number + " " + host_name() + "\n";
     for (const auto& [peer, cell] : counters.by_world_rank()) {
         // Neighbours that nothing was ever sent to.
         if (cell.messages == 0) continue;
-        text += "sent " + number + " " + std::to_string(peer) + " " + std::to_string(cell.bytes) + " " +
-                std::to_string(cell.messages) + "\n";
+        text += line_of("sent", number, peer, cell);
         ++head.pairs;
         head.messages += cell.messages;
         head.bytes += cell.bytes;
+    }
+    for (const auto& [peer, cell] : counters.exchanged_by_world_rank()) {
+        // Of a persistent request that was never started.
+        if (cell.messages == 0) continue;
+        text += line_of("exchanged", number, peer, cell);
+        ++head.exchanging;
+        head.exchanged += cell.bytes;
     }
     head.outside = counters.outside().messages;
     if (head.outside > 0)
@@ -135,6 +149,10 @@ void print_summary(const std::string& path, int error, const Header& total) {
     std::fprintf(stderr, "palmette run: %llu messages, %llu bytes between %llu pairs of ranks: %s\n",
                  static_cast<unsigned long long>(total.messages), static_cast<unsigned long long>(total.bytes),
                  static_cast<unsigned long long>(total.pairs), path.c_str());
+    if (total.exchanging > 0)
+        std::fprintf(stderr, "  and %llu bytes between %llu pairs of ranks in all-to-all exchanges\n",
+                     static_cast<unsigned long long>(total.exchanged),
+                     static_cast<unsigned long long>(total.exchanging));
     if (total.outside > 0)
         std::fprintf(stderr, "  not among them: %llu messages to processes outside of MPI_COMM_WORLD\n",
                      static_cast<unsigned long long>(total.outside));
@@ -162,8 +180,8 @@ void write_file(const std::string& path, const Counters& counters) {
         PMPI_Bcast(&error, 1, MPI_INT, 0, comm);
         if (error == 0) {
             file.write(
-                "palmette-matrix 1\n"
-                "# Messages point to point, by ranks of MPI_COMM_WORLD: sent FROM TO BYTES MESSAGES\n");
+                "palmette-matrix 2\n"
+                "# By ranks of MPI_COMM_WORLD: sent FROM TO BYTES MESSAGES, exchanged FROM TO BYTES CALLS\n");
             file.write("ranks " + std::to_string(ranks) + "\n");
             file.write(text);
             collect(comm, ranks, file, head);

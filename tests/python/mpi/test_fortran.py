@@ -110,7 +110,8 @@ def test_each_message_is_counted_once(mpi: str, binding: str, tmp_path: Path) ->
     matrix = tmp_path / "matrix.txt"
     done = run(mpi, program, {"PALMETTE_MATRIX": str(matrix)})
     assert done.returncode == 0, done.stdout + done.stderr
-    sent = [line for line in matrix.read_text(encoding="utf-8").splitlines() if line.startswith("sent")]
+    lines = matrix.read_text(encoding="utf-8").splitlines()
+    sent = [line for line in lines if line.startswith("sent")]
     # To the next: 40 + 80 + 3 x 120 bytes and, on the ring of the grid, 4 to both sides; 4 to the one before.
     assert sent == [
         f"sent {rank} {peer} {484 if peer == (rank + 1) % 3 else 4} {6 if peer == (rank + 1) % 3 else 1}"
@@ -118,6 +119,8 @@ def test_each_message_is_counted_once(mpi: str, binding: str, tmp_path: Path) ->
         for peer in range(3)
         if peer != rank
     ]
+    # 1, 2, 3 or 4, 5, 6 and 7 integers.
+    assert [line for line in lines if line.startswith("exchanged")] == ["exchanged 0 1 96 6", "exchanged 1 0 100 6"]
 
 
 @pytest.mark.parametrize("binding", ["mpif_h", "use_mpi", "use_mpi_f08"])

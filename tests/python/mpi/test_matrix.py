@@ -1,4 +1,4 @@
-"""The matrix library: what the program sent point to point, to the byte, and nothing else."""
+"""The matrix library: what the program sent and exchanged, to the byte, and nothing else."""
 
 from __future__ import annotations
 
@@ -45,6 +45,18 @@ def test_each_way_to_send_counts_once(mpi: Mpi, ranks: int) -> None:
     expected = rows(ran.out, "expected")
     assert len({source for source, _ in expected}) == ranks, ran.text
     assert rows(file.read_text(), "sent") == expected
+
+
+@pytest.mark.parametrize("ranks", [4, 8])
+def test_each_exchange_counts_once_and_not_as_messages(mpi: Mpi, ranks: int) -> None:
+    ran, file = recorded(mpi, ranks, "exchanges")
+    expected = rows(ran.out, "expected")
+    assert len({source for source, _ in expected}) == ranks, ran.text
+    text = file.read_text()
+    assert (rows(text, "exchanged"), rows(text, "sent")) == (expected, {})
+    total = sum(size for size, _ in expected.values())
+    assert f"and {total} bytes between {len(expected)} pairs of ranks in all-to-all exchanges" in ran.err
+    assert read_traffic(file).pattern.exchanged == total
 
 
 def test_the_file_holds_hosts_and_says_what_it_lacks(mpi: Mpi) -> None:
