@@ -48,6 +48,8 @@ def json_of(pattern: Pattern, mapped: MappedByDistance, compared: Compared) -> d
     return {
         "pattern": pattern.name,
         "ranks": pattern.ranks,
+        "bytes": float(pattern.bytes.sum()),
+        "exchanged_bytes": pattern.exchanged,
         "method": mapped.method,
         "order": mapped.order,
         "slowest_before": compared.slowest[0],

@@ -33,6 +33,8 @@ class Pattern:
     extents: tuple[int, ...] = ()
     """Of a stencil's grid, whose cells the ranks are row by row."""
     periodic: tuple[bool, ...] = ()
+    exchanged: float = 0.0
+    """Of a recorded run: how many of the bytes were in all-to-all exchanges."""
 
 
 def parse_pattern(form: str, ranks: int, size: int) -> Pattern:
@@ -54,10 +56,14 @@ def parse_pattern(form: str, ranks: int, size: int) -> Pattern:
     return Pattern(kind, ranks, source.astype(np.int32), target.astype(np.int32), blocks.astype(np.float64) * size)
 
 
-def pattern_of_messages(name: str, ranks: int, rows: Iterable[tuple[int, int, float]]) -> Pattern:
+def pattern_of_messages(
+    name: str, ranks: int, rows: Iterable[tuple[int, int, float]], exchanged: float = 0.0
+) -> Pattern:
     """Return the messages of rows (source, target, bytes), without what ranks send themselves."""
     apart = np.array([row for row in rows if row[0] != row[1]], dtype=np.float64).reshape(-1, 3)
-    return Pattern(name, ranks, apart[:, 0].astype(np.int32), apart[:, 1].astype(np.int32), apart[:, 2])
+    return Pattern(
+        name, ranks, apart[:, 0].astype(np.int32), apart[:, 1].astype(np.int32), apart[:, 2], exchanged=exchanged
+    )
 
 
 def pattern_of_matrix(matrix: Matrix, name: str) -> Pattern:

@@ -9,11 +9,14 @@ from pathlib import Path
 from palmette.map.errors import MapError
 from palmette.map.pattern import Pattern, pattern_of_messages
 
-FORMAT, VERSION = "palmette-matrix", "1"
+FORMAT = "palmette-matrix"
+VERSIONS = ("1", "2")
+"""Version 1 had no exchanges."""
 _FIELDS = {
     "ranks": "ranks P",
     "host": "host RANK NAME",
     "sent": "sent FROM TO BYTES MESSAGES",
+    "exchanged": "exchanged FROM TO BYTES CALLS",
     "outside": "outside RANK BYTES MESSAGES",
     "one-sided": "one-sided RANK CALLS",
 }
@@ -21,7 +24,7 @@ _FIELDS = {
 
 @dataclass(frozen=True)
 class Recorded:
-    """The messages of a run by ranks of MPI_COMM_WORLD, and where those ranks were."""
+    """What a run sent and exchanged by ranks of MPI_COMM_WORLD, and where those ranks were."""
 
     pattern: Pattern
     hosts: tuple[str, ...] = ()
@@ -35,6 +38,7 @@ class _Read:
     ranks: int = 0
     hosts: dict[int, str] = field(default_factory=dict)
     sent: list[tuple[int, int, int]] = field(default_factory=list)
+    exchanged: float = 0.0
     outside: int = 0
     one_sided: int = 0
 
@@ -61,14 +65,14 @@ def read_recorded(path: str | Path, lines: Iterable[str]) -> Recorded:
             f"{path}, line {number}: ends with the hosts of {len(read.hosts)} of {read.ranks} ranks; the file is cut "
             "short, copy or record it again"
         )
-    pattern = pattern_of_messages(Path(path).name, read.ranks, read.sent)
+    pattern = pattern_of_messages(Path(path).name, read.ranks, read.sent, read.exchanged)
     return Recorded(pattern, tuple(read.hosts[rank] for rank in sorted(read.hosts)), _uncounted(read))
 
 
 def _check_head(path: str | Path, words: list[str]) -> None:
-    if words != [FORMAT, VERSION]:
+    if words[:1] != [FORMAT] or " ".join(words[1:]) not in VERSIONS:
         raise MapError(
-            f"{path}, line 1: '{' '.join(words)}', expected '{FORMAT} {VERSION}'; record it again with this "
+            f"{path}, line 1: '{' '.join(words)}', expected '{FORMAT} {VERSIONS[-1]}'; record it again with this "
             "palmette's `palmette run --matrix`"
         )
 
@@ -87,15 +91,17 @@ def _read_line(read: _Read, words: list[str], where: str) -> None:
         return
     if read.ranks == 0:
         raise MapError(f"{where}: `{key}` stands before `ranks P`")
-    for rank in numbers[: 2 if key == "sent" else 1]:
+    for rank in numbers[: 2 if key in ("sent", "exchanged") else 1]:
         if rank >= read.ranks:
             raise MapError(f"{where}: no rank {rank} among ranks 0 to {read.ranks - 1}")
     if key == "host":
         if numbers[0] in read.hosts:
             raise MapError(f"{where}: the host of rank {numbers[0]} stands twice")
         read.hosts[numbers[0]] = values[1]
-    elif key == "sent":
+    elif key in ("sent", "exchanged"):
         read.sent.append((numbers[0], numbers[1], numbers[2]))
+        if key == "exchanged" and numbers[0] != numbers[1]:
+            read.exchanged += numbers[2]
     elif key == "outside":
         read.outside += numbers[2]
     else:

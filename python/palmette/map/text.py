@@ -56,6 +56,7 @@ def lines_of(job: _core.Job, pattern: Pattern, placement: str, before: Traffic, 
     without = f", of which {idle} {'has' if idle == 1 else 'have'} no cell" if idle else ""
     lines = [
         *textwrap.wrap(f"{pattern.name} on {plural(job.size, 'rank')}{without}, {levels}, placed {placement}", 80),
+        *_exchanges(pattern),
         f"by method {mapped.method}",
         "",
         _row("", "as placed", "mapped", ""),
@@ -85,11 +86,20 @@ def lines_of(job: _core.Job, pattern: Pattern, placement: str, before: Traffic, 
     return lines
 
 
+def _exchanges(pattern: Pattern) -> list[str]:
+    if pattern.exchanged == 0:
+        return []
+    total = float(pattern.bytes.sum())
+    return [f"all-to-all exchanges are {pattern.exchanged / total:.0%} of {size_text(total)}"]
+
+
 def json_of(job: _core.Job, pattern: Pattern, placement: str, before: Traffic, mapped: Mapped) -> dict[str, Any]:
     """Return the same as a dictionary, with each link."""
     return {
         "pattern": pattern.name,
         "ranks": job.size,
+        "bytes": float(pattern.bytes.sum()),
+        "exchanged_bytes": pattern.exchanged,
         "placement": placement,
         "method": mapped.method,
         "order": mapped.order,

@@ -153,8 +153,8 @@ _TEXTS = {
     ),
     "traffic.json": json.dumps({"format": "palmette-traffic", "version": 1, "ranks": 8,
                                 "messages": [[rank, (rank + 1) % 8, 1000] for rank in range(8)]}),
-    "run.matrix": "palmette-matrix 1\nranks 4\n" + "".join(f"host {rank} h{rank % 2}\n" for rank in range(4))
-    + "sent 0 1 100 2\nsent 2 0 5 1\noutside 0 100 2\none-sided 1 1200\n",
+    "run.matrix": "palmette-matrix 2\nranks 4\n" + "".join(f"host {rank} h{rank % 2}\n" for rank in range(4))
+    + "sent 0 1 100 2\nsent 2 0 5 1\nexchanged 1 3 7 2\noutside 0 100 2\none-sided 1 1200\n",
     "composition.json": json.dumps({"ranks": 4, "bytes": 1024, "blocks": 4, "phases": [
         [{"multicast": 0, "to": "all", "source": "x", "blocks": [0, 2], "target": "y"}],
         [{"reduce": [0, 1], "to": 3, "source": "y", "blocks": [0, 1], "target": "z", "operation": "sum"}]]}),

@@ -12,10 +12,11 @@ from palmette.cli.main import main
 from palmette.map.errors import MapError
 from palmette.map.traffic_file import read_traffic
 
-HEAD = "palmette-matrix 1\n# a remark\nranks 4\n"
+HEAD = "palmette-matrix 2\n# a remark\nranks 4\n"
 HOSTS = "".join(f"host {rank} h{rank % 2}\n" for rank in range(4))
 MACHINE = "2node@100Mbit/s:2core"
 """Its hosts are called h0 and h1."""
+LAB = "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core"
 
 
 def write(folder: Path, text: str, name: str = "run.matrix") -> str:
@@ -43,6 +44,34 @@ def test_lines_become_messages_without_those_to_oneself(tmp_path: Path) -> None:
     assert (found.hosts, found.uncounted) == (("h0", "h1", "h0", "h1"), ())
 
 
+def test_exchanges_are_traffic_of_a_kind_of_its_own(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = write(
+        tmp_path, HEAD + HOSTS + "sent 0 1 100 2\nexchanged 0 1 200 1\nexchanged 1 0 100 4\nexchanged 2 2 9 1\n"
+    )
+    assert triples(path) == [(0, 1, 100.0), (0, 1, 200.0), (1, 0, 100.0)]
+    found = map_json(capsys, "--matrix", path, "--machine", MACHINE)
+    assert (found["bytes"], found["exchanged_bytes"], found["before"]["busiest"]["bytes"]) == (400, 300, 300)
+    assert main(["map", "--matrix", path, "--machine", MACHINE]) == 0
+    assert "\nall-to-all exchanges are 75% of 400 B\n" in capsys.readouterr().out
+
+
+def test_files_of_version_1_are_read(tmp_path: Path) -> None:
+    path = write(tmp_path, "palmette-matrix 1\nranks 4\nsent 0 1 100 2\n")
+    assert (triples(path), read_traffic(path).pattern.exchanged) == ([(0, 1, 100.0)], 0)
+
+
+def test_a_pencil_fft_on_scattered_ranks_sends_less_over_the_busiest_uplink(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """64^3 complex on a 4 x 4 grid: transposed in rows and in columns, 64 KB from each rank to each other one."""
+    pairs = [(a, b) for a in range(16) for b in range(16) if a != b and (a // 4 == b // 4 or a % 4 == b % 4)]
+    lines = [f"exchanged {source} {target} 65536 1\n" for source, target in pairs]
+    path = write(tmp_path, "palmette-matrix 2\nranks 16\n" + "".join(lines))
+    found = map_json(capsys, "--matrix", path, "--machine", LAB, "--placement", "random:1")
+    before, after = (found[when]["busiest"]["bytes"] / 65536 for when in ("before", "after"))
+    assert (before, after) == (26, 18)
+
+
 def test_what_the_matrix_lacks_is_told(tmp_path: Path) -> None:
     found = read_traffic(write(tmp_path, HEAD + "outside 0 100 2\noutside 3 1 1\none-sided 1 1200\n"))
     assert found.uncounted == ("3 messages to processes outside of MPI_COMM_WORLD", "1,200 one-sided calls")
@@ -51,10 +80,12 @@ def test_what_the_matrix_lacks_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("palmette-matrix 2\nranks 4\n", "line 1: 'palmette-matrix 2', expected 'palmette-matrix 1'"),
+        ("palmette-matrix 3\nranks 4\n", "line 1: 'palmette-matrix 3', expected 'palmette-matrix 2'"),
         (HEAD + "sent 0 1 100\n", "line 4: 'sent 0 1 100', expected sent FROM TO BYTES MESSAGES"),
         (HEAD + "got 0 1\n", "line 4: 'got 0 1', expected `ranks P`"),
         (HEAD + "sent 0 4 1 1\n", "line 4: no rank 4 among ranks 0 to 3"),
+        (HEAD + "exchanged 0 1 100\n", "line 4: 'exchanged 0 1 100', expected exchanged FROM TO BYTES CALLS"),
+        (HEAD + "exchanged 0 4 1 1\n", "line 4: no rank 4 among ranks 0 to 3"),
         (HEAD + "sent 0 1 -5 1\n", "line 4: '-5' is no whole number"),
         (HEAD + "sent 0 1 1.5 1\n", "line 4: '1.5' is no whole number"),
         (HEAD + "ranks 4\n", "line 4: `ranks` stands once"),
