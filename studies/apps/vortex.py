@@ -14,7 +14,7 @@ cells = int(sys.argv[1]) if len(sys.argv) > 1 else 32
 steps = int(sys.argv[2]) if len(sys.argv) > 2 else 5
 viscosity, step_s = 1 / 1600, 0.01
 world = MPI.COMM_WORLD
-plan = PFFT(world, [cells] * 3, axes=(0, 1, 2), dtype=float, grid=(-1,))
+plan = PFFT(world, [cells] * 3, axes=(0, 1, 2), dtype=float)
 u, curl = newDistArray(plan, False, rank=1), newDistArray(plan, False, rank=1)
 u_hat = newDistArray(plan, True, rank=1)
 start, shape = plan.global_shape(False), u.local_slice()
