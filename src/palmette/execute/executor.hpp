@@ -38,6 +38,9 @@ struct Environment {
     int first_tag = 0;                 ///< added to every message's tag
     int control_tags = 0;              ///< added as well to tags of FINs; twice: of payload that a peer couldn't read
     SharedNode* shared = nullptr;      ///< set for all members of a node or for none
+    /// Set where lengths are remembered from another call: whether some rank's differ, as its messages, which are empty
+    /// then, have told so far. From then on all that this rank sends is empty, too.
+    bool* counts_changed = nullptr;
     std::int64_t single_copy_from = INT64_MAX;  ///< exposures of at least so many bytes are read by single copy
 };
 

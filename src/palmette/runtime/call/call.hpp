@@ -27,6 +27,7 @@ class Call {
     }
     Communicator& state() { return *state_; }
     MPI_Comm comm() const { return comm_; }
+    bool blocking() const { return blocking_; }
     int rank() const { return state_->rank(); }
     int size() const { return state_->size(); }
     bool is_rank(int root) const { return root >= 0 && root < size(); }

@@ -195,7 +195,9 @@ bool prepare_alltoall(Call& call, Work& work, const CallArguments& arguments) {
     }
     // With lists the blocks of both sides may be disjoint parts of one buffer.
     if (alike && work.send.total() > 0) check_alias(call, work, send.buffer, recv.buffer);
-    return call.plan(work, 0, alike ? work.recv.bytes() : -1);
+    if (alike) return call.plan(work, 0, work.recv.bytes());
+    RepeatedCounts* repeated = call.blocking() ? call.state().repeated_counts(arguments.function) : nullptr;
+    return call.plan(work, 0, repeated ? repeated->agreed_block(work) : -1);
 }
 
 bool prepare_barrier(Call& call, Work& work, const CallArguments&) {

@@ -7,6 +7,7 @@
 #include <bit>
 
 #include "palmette/base/error.hpp"
+#include "palmette/base/text.hpp"
 #include "palmette/base/units.hpp"
 #include "palmette/collectives/registry.hpp"
 #include "palmette/node/shared_single_copy.hpp"
@@ -168,6 +169,14 @@ select::Choice Communicator::choose(const CachedPlan& plan, const plan::Request&
                                     const Settings& settings) const {
     if (const auto& forced = settings.forced[static_cast<std::size_t>(plan.key.function)])
         return {forced->algorithm, "forced by " + forced->source};
+    if (select::sizes_unknown(plan.key.function) && request.block_bytes >= 0) {
+        // Repeated counts: as the regular one of so long blocks.
+        select::Choice choice = settings.table.choose(Function::alltoall, *plan.job, request,
+                                                      {settings.mpi, settings.oversubscribed, plan.key.blocking});
+        choice.reason =
+            base::cat("counts repeat, at most ", base::format_size(request.block_bytes), ": ", choice.reason);
+        return choice;
+    }
     return settings.table.choose(plan.key.function, *plan.job, request,
                                  {settings.mpi, settings.oversubscribed, plan.key.blocking});
 }
@@ -190,7 +199,9 @@ void Communicator::fill(CachedPlan& plan, const Settings& settings) {
     }
     plan::Request request{plan.collective,   plan::Rank{key.root}, key.block_bytes,
                           key.element_bytes, key.ordered,          false};
-    request.shared_memory = key.blocking && !by_rank && can_share(settings);
+    // Blocks of repeated counts are only about equal in length.
+    const bool only_agreed = select::sizes_unknown(key.function) && key.block_bytes >= 0;
+    request.shared_memory = key.blocking && !by_rank && !only_agreed && can_share(settings);
     // Only uniform calls can be cut in batches.
     if (!select::sizes_alike(key.function) && key.block_bytes >= 0)
         request.shared_memory =
@@ -309,7 +320,12 @@ Communicator::AllLeftToMpi Communicator::left_to_mpi_on(const topology::Job& job
                 continue;
             }
             const auto ranges = settings.table.mpi_ranges(function, job, around);
-            if (settings.table.always_mpi(function, job, around))
+            const bool exchanges = function == Function::alltoallv || function == Function::alltoallw;
+            if (blocking && exchanges && job.nodes().groups.count() > 1 &&
+                !settings.forced[static_cast<std::size_t>(Function::alltoall)] &&
+                !settings.table.always_mpi(Function::alltoall, job, around))
+                out.repeats_exchanges = true;
+            else if (settings.table.always_mpi(function, job, around))
                 out.always[f][b] =
                     &report.refused_row(function, Refusal::chosen, why_always_mpi(settings.table, ranges));
             std::size_t next = 0;

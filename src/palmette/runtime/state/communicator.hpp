@@ -14,6 +14,7 @@
 #include "palmette/execute/binding.hpp"
 #include "palmette/runtime/observe/report.hpp"
 #include "palmette/runtime/state/comparison.hpp"
+#include "palmette/runtime/state/repeated_counts.hpp"
 #include "palmette/runtime/state/settings.hpp"
 #include "palmette/runtime/state/tag_space.hpp"
 #include "palmette/runtime/transport/mpi_transport.hpp"
@@ -62,6 +63,7 @@ struct CachedPlan {
     std::int64_t batch_bytes = 0;
     BoundProgram tail;                        ///< for the last, shorter batch
     BoundLengths last;                        ///< where lengths differ between calls
+    RememberedLengths remembered;             ///< of an alltoallv or alltoallw that forwards blocks
     double bound_s = 0;                       ///< lower bound of such a call's time, where the report knows it
     std::vector<std::int64_t> bound_lengths;  ///< where blocks may differ: the lengths that bound_s is for
     Comparison* comparison = nullptr;       ///< the communicator's, for all plans of its kind; null where there is none
@@ -130,11 +132,23 @@ class Communicator {
     /// What the table or settings leave to the MPI on a job: the same for all communicators of the same ranks.
     struct AllLeftToMpi {
         std::array<std::array<Report::Refused*, 2>, select::function_count> always{};
+        /// Repeated alltoallv and alltoallw are chosen by size.
+        bool repeats_exchanges = false;
         /// The smallest sizes and the next ones; a table has seldom more.
         std::array<std::array<std::array<LeftToMpi, 2>, 2>, select::function_count> sizes{};
     };
     static AllLeftToMpi left_to_mpi_on(const topology::Job& job, const Settings& settings, Report& report);
-    void set_left_to_mpi(const AllLeftToMpi& left) { left_ = left; }
+    void set_left_to_mpi(const AllLeftToMpi& left) {
+        left_ = left;
+        if (left.repeats_exchanges) repeats_.emplace();
+    }
+
+    /// Of alltoallv or alltoallw, where a choice by size may serve what ranks that don't know sizes leave to the MPI;
+    /// else null. For blocking calls.
+    RepeatedCounts* repeated_counts(select::Function function) {
+        RepeatedCounts* counts = repeats_ ? &(*repeats_)[function == select::Function::alltoallw ? 1 : 0] : nullptr;
+        return counts;
+    }
 
     TagSpace tags;
 
@@ -186,6 +200,7 @@ class Communicator {
     std::size_t next_victim_ = 0;
     std::uint64_t blocking_plans_made_ = 0;
     AllLeftToMpi left_;
+    std::optional<std::array<RepeatedCounts, 2>> repeats_;
 };
 
 }  // namespace palmette::runtime

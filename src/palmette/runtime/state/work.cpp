@@ -51,26 +51,73 @@ int Work::bind_own_lengths() {
     layout.element_bytes = plan->key.element_bytes;
     layout.send = send.ranks();
     layout.recv = recv.ranks();
+    layout.by_address_from = plan->single_copy_from;
+    layout.transports = &state->executor().transports();
+    remembered_ = plan->remembered.armed();
+    counts_changed_ = remembered_ && !plan->remembered.are_those_of(*this);
+    if (counts_changed_) {
+        bind_remembered(layout);
+        return MPI_SUCCESS;
+    }
+    return bind_exchanged(layout);
+}
+
+int Work::bind_exchanged(Layout& layout) {
     RelayedCounts some;
     if (select::sizes_unknown(plan->key.function)) {
-        if (plan->relays)
+        if (remembered_)
+            some = plan->remembered.relayed();
+        else if (plan->relays)
             if (const int error = exchange_counts(*this, some)) return error;
         some.add_own(*this);
         layout.relayed_counts = &some.sorted();
     }
-    layout.by_address_from = plan->single_copy_from;
-    layout.transports = &state->executor().transports();
     // Mostly the lengths of the last call, whose bound program is cached. A nonblocking call's program must not change.
     BoundLengths* last = plan->key.blocking ? &plan->last : nullptr;
-    if (last && last->holds(layout, state->size())) {
-        bound_ = &last->program;
-        return MPI_SUCCESS;
+    bound_ = last ? &last->program : &own_;
+    if (!last || !last->holds(layout, state->size())) {
+        BoundProgram& target = last ? last->program : own_;
+        target = bind(plan->collective, plan->program, *plan->job, layout);
+        if (last) last->keep();
     }
-    BoundProgram& target = last ? last->program : own_;
-    target = bind(plan->collective, plan->program, *plan->job, layout);
-    if (last) last->keep();
-    bound_ = &target;
+    // Only repeated counts have a known block length.
+    if (!remembered_ && plan->relays && select::sizes_unknown(plan->key.function) && plan->key.block_bytes >= 0)
+        plan->remembered.exchanged(*this, some, *bound_);
+    layout.relayed_counts = nullptr;
     return MPI_SUCCESS;
+}
+
+void Work::bind_remembered(Layout& layout) {
+    const RememberedLengths& known = plan->remembered;
+    std::int64_t end = 0;
+    const auto pack = [&end](const std::vector<std::int64_t>& lengths, std::vector<std::int64_t>& offsets) {
+        offsets.clear();
+        for (const std::int64_t bytes : lengths) {
+            offsets.push_back(end);
+            end += bytes;
+        }
+    };
+    pack(known.of_send(), discarded_send_);
+    pack(known.of_recv(), discarded_recv_);
+    discarded_.resize(static_cast<std::size_t>(end) + 1);
+    layout.send = {known.of_send().data(), discarded_send_.data()};
+    layout.recv = {known.of_recv().data(), discarded_recv_.data()};
+    layout.relayed_counts = &known.relayed().sorted();
+    own_ = bind(plan->collective, plan->program, *plan->job, layout);
+    bound_ = &own_;
+}
+
+int Work::run_remembered(MpiExecutor& executor) {
+    Environment whole = environment(executor);
+    whole.counts_changed = &counts_changed_;
+    if (counts_changed_) whole.bases.send = whole.bases.recv = discarded_.data();
+    executor.prepare(*bound_);
+    if (const int error = executor.run(*bound_, whole)) return error;
+    if (!counts_changed_) return MPI_SUCCESS;
+    plan->remembered.changed();
+    if (const int error = bind_own_lengths()) return error;
+    executor.prepare(*bound_);
+    return executor.run(*bound_, environment(executor));
 }
 
 Environment Work::environment(MpiExecutor& executor) {
@@ -118,6 +165,8 @@ int Work::run() {
         int error = MPI_SUCCESS;
         if (plan->batch_bytes > 0) {
             error = run_batches(executor, environment(executor));
+        } else if (remembered_) {
+            error = run_remembered(executor);
         } else {
             executor.prepare(*bound_);
             error = executor.run(*bound_, environment(executor));

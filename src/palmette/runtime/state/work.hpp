@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "palmette/runtime/data/call_arguments.hpp"
 #include "palmette/runtime/data/caller_buffer.hpp"
@@ -45,6 +46,7 @@ class Work {
         bound_ = nullptr;
         in_place = InPlace::no;
         fault = MPI_SUCCESS;
+        remembered_ = counts_changed_ = false;
     }
 
     /// The whole call with the communicator's executor. Returns an MPI code.
@@ -61,12 +63,22 @@ class Work {
 
   private:
     int bind_own_lengths();
+    /// With the lengths exchanged in front where the plan forwards blocks.
+    int bind_exchanged(Layout& layout);
+    /// Bound to the lengths that the other ranks remember, with buffers of no meaning: this rank's have changed.
+    void bind_remembered(Layout& layout);
+    /// Runs where some rank's lengths may have changed, and once more where one's have.
+    int run_remembered(MpiExecutor& executor);
     int run_batches(Executor& executor, const Environment& environment);
 
     Bases bases_;
     OperationMemory memory_;
     const BoundProgram* bound_ = nullptr;
-    BoundProgram own_;  ///< where lengths differ between calls
+    BoundProgram own_;             ///< where lengths differ between calls
+    bool remembered_ = false;      ///< bound to lengths that were exchanged in an earlier call
+    bool counts_changed_ = false;  ///< since then, on a rank that this one knows of
+    std::vector<std::int64_t> discarded_send_, discarded_recv_;  ///< offsets of blocks in `discarded_`
+    std::vector<char> discarded_;
 };
 
 }  // namespace palmette::runtime

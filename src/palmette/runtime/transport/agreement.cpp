@@ -72,6 +72,12 @@ std::optional<Agreement> agree(MPI_Comm comm, const Agreement& mine) {
                      numbers[4] != 0,    mine.values_hash,          numbers[5] == -numbers[6], numbers[7] != 0};
 }
 
+std::optional<BlockLengths> agree_on_blocks(MPI_Comm comm, const BlockLengths& mine) {
+    Numbers numbers{mine.repeat, mine.shortest, -mine.longest};
+    if (!minimum(comm, numbers)) return std::nullopt;
+    return BlockLengths{numbers[0] != 0, numbers[1], -numbers[2]};
+}
+
 std::optional<bool> all_true(MPI_Comm comm, bool mine) {
     Numbers numbers{mine};
     if (!minimum(comm, numbers)) return std::nullopt;

@@ -26,6 +26,15 @@ struct Agreement {
 /// some 500. Nothing on an MPI error.
 std::optional<Agreement> agree(MPI_Comm comm, const Agreement& mine);
 
+/// Blocks of one rank's call, or of all ranks'.
+struct BlockLengths {
+    bool repeat = false;  ///< result: on all ranks
+    std::int64_t shortest = 0, longest = 0;
+};
+
+/// Collective over `comm`, under the same conditions.
+std::optional<BlockLengths> agree_on_blocks(MPI_Comm comm, const BlockLengths& mine);
+
 /// Collective over `comm`, under the same conditions: whether all ranks pass true.
 std::optional<bool> all_true(MPI_Comm comm, bool mine);
 

@@ -42,19 +42,33 @@ int MpiTransport::start(Executor& executor, std::uint32_t index, bool last, Star
     const BoundStep& step = executor.step(index);
     const int tag = executor.environment().first_tag + step.tag;
     char* data = executor.message_data(step);
+    const bool* changed = executor.environment().counts_changed;
+    const std::int64_t bytes = step.kind == StepKind::send && changed && *changed ? 0 : step.bytes;
     started = Started::done;
-    if (buffered_sends_ && step.kind == StepKind::send && step.bytes > 0 && step.bytes <= BufferedSends::longest) {
+    if (buffered_sends_ && step.kind == StepKind::send && bytes > 0 && bytes <= BufferedSends::longest) {
         int error = MPI_SUCCESS;
-        if (buffered_sends_->send(data, static_cast<int>(step.bytes), step.peer, tag, comm_, error)) return error;
+        if (buffered_sends_->send(data, static_cast<int>(bytes), step.peer, tag, comm_, error)) return error;
     }
     // The last remaining message needs no request.
-    if (last && active_ == 0 && step.bytes <= most_message_bytes && !has_outstanding()) {
-        const int count = static_cast<int>(step.bytes);
+    if (last && active_ == 0 && bytes <= most_message_bytes && !has_outstanding()) {
+        const int count = static_cast<int>(bytes);
         if (step.kind == StepKind::send) return PMPI_Send(data, count, MPI_BYTE, step.peer, tag, comm_);
-        return PMPI_Recv(data, count, MPI_BYTE, step.peer, tag, comm_, MPI_STATUS_IGNORE);
+        MPI_Status status;
+        const int error = PMPI_Recv(data, count, MPI_BYTE, step.peer, tag, comm_, &status);
+        if (error == MPI_SUCCESS) note_length(executor, index, status);
+        return error;
     }
     started = Started::pending;
-    return post(executor, step.kind, data, step.bytes, step.peer, tag, index);
+    return post(executor, step.kind, data, bytes, step.peer, tag, index);
+}
+
+void MpiTransport::note_length(const Executor& executor, std::uint32_t index, const MPI_Status& status) {
+    const BoundStep& step = executor.step(index);
+    bool* const changed = executor.environment().counts_changed;
+    if (!changed || step.kind != StepKind::recv) return;
+    int bytes = 0;
+    PMPI_Get_count(&status, MPI_BYTE, &bytes);
+    if (bytes < step.bytes) *changed = true;
 }
 
 int MpiTransport::take_finished(Executor& executor, int count) {
@@ -64,6 +78,8 @@ int MpiTransport::take_finished(Executor& executor, int count) {
     for (int i = 0; i < count; ++i) {
         const std::uint32_t step = step_of_request_[static_cast<std::size_t>(finished_[static_cast<std::size_t>(i)])];
         if (--outstanding_of_step_[step] == 0) completed[steps++] = step;
+        if (executor.environment().counts_changed) [[unlikely]]
+            note_length(executor, step, waiting_.statuses()[static_cast<std::size_t>(i)]);
     }
     int kept = 0;
     for (int i = 0; i < active_; ++i) {

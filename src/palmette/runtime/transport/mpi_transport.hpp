@@ -37,6 +37,8 @@ class MpiTransport : public Messages {
 
   private:
     int take_finished(Executor& executor, int count);
+    /// Where messages tell by their length whether counts have changed (Environment::counts_changed).
+    static void note_length(const Executor& executor, std::uint32_t step, const MPI_Status& status);
 
     Waiting waiting_;
     MPI_Comm comm_ = MPI_COMM_NULL;
