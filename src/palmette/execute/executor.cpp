@@ -79,6 +79,28 @@ int Executor::reduce(const BoundStep& step, const char* exposed) {
     return 0;
 }
 
+int Executor::ready_data(const BoundStep& step) {
+    if (step.kind == StepKind::recv) return 0;
+    const auto of = [&](std::uint32_t first, std::uint32_t count) {
+        int error = 0;
+        for (std::uint32_t i = first; i < first + count && error == 0; ++i)
+            if (const Piece& piece = program_->pieces[i]; piece.buffer == plan::Buffer::send)
+                error = environment_.data->about_to_read(piece.offset, piece.bytes);
+        return error;
+    };
+    const int error = of(step.first_piece, step.piece_count);
+    return error == 0 ? of(step.first_right, step.right_count) : error;
+}
+
+void Executor::written_data(const BoundStep& step) {
+    const bool message = step.kind == StepKind::recv;
+    const std::uint32_t first = message ? step.first_piece : step.first_target;
+    const std::uint32_t count = message ? step.piece_count : step.target_count;
+    for (std::uint32_t i = first; i < first + count; ++i)
+        if (const Piece& piece = program_->pieces[i]; piece.buffer == plan::Buffer::recv)
+            environment_.data->wrote(piece.offset, piece.bytes);
+}
+
 int Executor::do_locally(const BoundStep& step) {
     if (step.kind == StepKind::reduce) return reduce(step, nullptr);
     copy(step, nullptr);
@@ -89,6 +111,8 @@ int Executor::start(std::uint32_t index) {
     const BoundStep& step = program_->steps[index];
     if (environment_.observer) [[unlikely]]
         environment_.observer->step_started(*program_, index);
+    if (environment_.data) [[unlikely]]
+        if (const int error = ready_data(step)) return error;
     if (!plan::is_remote(step.kind)) {
         const int error = do_locally(step);
         complete(index);
@@ -110,6 +134,8 @@ int Executor::start(std::uint32_t index) {
 void Executor::complete(std::uint32_t index) {
     const BoundStep& step = program_->steps[index];
     if (step.kind == StepKind::recv && step.staging >= 0) collect(step, false);
+    if (environment_.data) [[unlikely]]
+        written_data(step);
     if (environment_.observer) [[unlikely]]
         environment_.observer->step_completed(*program_, index);
     ++done_;
@@ -256,7 +282,8 @@ int Executor::run_in_order() {
         const BoundStep& step = program_->steps[index];
         if (environment_.observer) [[unlikely]]
             environment_.observer->step_started(*program_, index);
-        int error = 0;
+        int error = environment_.data ? ready_data(step) : 0;
+        if (error != 0) return error;
         if (!plan::is_remote(step.kind)) {
             error = do_locally(step);
         } else {
@@ -271,6 +298,8 @@ int Executor::run_in_order() {
             }
         }
         if (error != 0) return error;
+        if (environment_.data) [[unlikely]]
+            written_data(step);
         if (environment_.observer) [[unlikely]]
             environment_.observer->step_completed(*program_, index);
     }

@@ -30,11 +30,22 @@ class StepObserver {
     virtual void step_completed(const BoundProgram& program, std::uint32_t step) = 0;
 };
 
+/// The caller's data, where it has to be prepared for each step.
+class StepData {
+  public:
+    virtual ~StepData() = default;
+    /// Before a step reads a part of the send buffer. 0 or an error.
+    virtual int about_to_read(std::int64_t offset, std::int64_t bytes) = 0;
+    /// A step has written a part of the receive buffer.
+    virtual void wrote(std::int64_t offset, std::int64_t bytes) = 0;
+};
+
 /// What a program needs to run besides itself. What it points at must outlive the operation.
 struct Environment {
     Bases bases;
     Memory* memory = nullptr;
     StepObserver* observer = nullptr;  ///< null: none
+    StepData* data = nullptr;          ///< null: all of it is ready
     int first_tag = 0;                 ///< added to every message's tag
     int control_tags = 0;              ///< added as well to tags of FINs; twice: of payload that a peer couldn't read
     SharedNode* shared = nullptr;      ///< set for all members of a node or for none
@@ -123,6 +134,9 @@ class Executor {
     int start_ready();
     int do_locally(const BoundStep& step);
     void collect(const BoundStep& step, bool into_staging);
+    /// For Environment::data: what a step reads of the send buffer, and what it has written of the receive buffer.
+    int ready_data(const BoundStep& step);
+    void written_data(const BoundStep& step);
     int poll_steps(bool& any);
     int progress_transports(bool& any);
     int wait_once();

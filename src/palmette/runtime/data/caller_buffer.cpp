@@ -214,6 +214,10 @@ int CallerBuffer::pack_if_staged(int rank, char* base, MPI_Comm comm) const {
     return is_staged() && !is_placeholder_ ? pack_block(rank, base, comm) : MPI_SUCCESS;
 }
 
+int CallerBuffer::unpack_if_staged(int rank, const char* base, MPI_Comm comm) const {
+    return is_staged() && !is_placeholder_ ? unpack_block(rank, base, comm) : MPI_SUCCESS;
+}
+
 int CallerBuffer::close(const char* base, MPI_Comm comm, int skip) {
     if (!is_staged() || is_placeholder_) return MPI_SUCCESS;
     for (int r = 0; r < block_count(); ++r)

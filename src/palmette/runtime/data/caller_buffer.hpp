@@ -68,12 +68,16 @@ class CallerBuffer {
     /// Sets `base`, where the plan finds the data. `skip`: a block that is not there to read (MPI_IN_PLACE), -1 for
     /// none.
     int open_to_read(MPI_Comm comm, int skip, char*& base);
-    /// Sets `base`, where the plan leaves the data.
+    /// Sets `base`, where the plan leaves the data, or finds it after blocks have been packed one by one.
     void open_to_write(char*& base);
     /// After the plan has written: unpacks staged data to the caller's memory, all but block `skip`.
     int close(const char* base, MPI_Comm comm, int skip);
     /// Packs one block of the caller's to where the plan reads it, where data is staged.
     int pack_if_staged(int rank, char* base, MPI_Comm comm) const;
+    /// The same back to the caller's memory.
+    int unpack_if_staged(int rank, const char* base, MPI_Comm comm) const;
+    /// Ranks that have a block in it; 0: none has one of its own.
+    int ranks_of_blocks() const { return ranks_; }
     /// Where the plan finds a block, from the base on.
     std::int64_t offset(int rank) const {
         if (!offsets_.empty()) return offsets_[static_cast<std::size_t>(rank)];

@@ -66,6 +66,7 @@ int exchange_counts(Work& work, RelayedCounts& some) {
     MpiExecutor& executor = work.state->executor();
     Environment environment = work.environment(executor);
     environment.bases = {reinterpret_cast<char*>(counts.send.data()), reinterpret_cast<char*>(counts.recv.data())};
+    environment.data = nullptr;  // that of the call itself
     executor.prepare(bound);
     if (const int error = executor.run(bound, environment)) return mpi_code(error);
     const std::int64_t ranks = work.state->size();

@@ -16,6 +16,7 @@ int Work::open() {
         if (const int error = send.prepare()) return error;
         if (const int error = recv.prepare()) return error;
     }
+    piecewise_ = piecewise_ && (send.is_staged() || recv.is_staged());
     const int rank = state->rank();
     // The program may free its own communicator while this is in flight; and errors on it would be raised before we can
     // handle them.
@@ -24,6 +25,16 @@ int Work::open() {
     switch (in_place) {
         case InPlace::no:
         case InPlace::copy_of_recv:
+            if (piecewise_) {
+                recv.open_to_write(bases_.recv);
+                // What arrives would overwrite input that lies in the same place.
+                const bool packed = in_place == InPlace::copy_of_recv;
+                if (!packed) send.open_to_write(bases_.send);
+                if (packed)
+                    if (const int error = send.open_to_read(shadow_comm, -1, bases_.send)) return error;
+                staged_.open(send, recv, bases_, packed, shadow_comm);
+                break;
+            }
             if (const int error = send.open_to_read(shadow_comm, -1, bases_.send)) return error;
             recv.open_to_write(bases_.recv);
             break;
@@ -110,11 +121,15 @@ void Work::bind_remembered(Layout& layout) {
 int Work::run_remembered(MpiExecutor& executor) {
     Environment whole = environment(executor);
     whole.counts_changed = &counts_changed_;
-    if (counts_changed_) whole.bases.send = whole.bases.recv = discarded_.data();
+    if (counts_changed_) {
+        whole.bases.send = whole.bases.recv = discarded_.data();
+        whole.data = nullptr;
+    }
     executor.prepare(*bound_);
     if (const int error = executor.run(*bound_, whole)) return error;
     if (!counts_changed_) return MPI_SUCCESS;
     plan->remembered.changed();
+    if (piecewise_) staged_.start_over();
     if (const int error = bind_own_lengths()) return error;
     executor.prepare(*bound_);
     return executor.run(*bound_, environment(executor));
@@ -127,12 +142,14 @@ Environment Work::environment(MpiExecutor& executor) {
     out.bases = bases_;
     out.memory = &memory_;
     out.observer = Process::instance().observers().of_steps();
+    out.data = piecewise_ ? &staged_ : nullptr;
     out.shared = plan->shares ? state->shared_node() : nullptr;
     out.single_copy_from = plan->single_copy_from;
     return out;
 }
 
 int Work::close() {
+    if (piecewise_) return staged_.close();
     switch (in_place) {
         case InPlace::own_block_of_send:
             return MPI_SUCCESS;
@@ -160,6 +177,7 @@ int Work::run_batches(Executor& executor, const Environment& whole) {
 
 int Work::run() {
     try {
+        piecewise_ = plan->collective == Collective::alltoall && plan->batch_bytes == 0;
         if (const int error = open()) return error;
         MpiExecutor& executor = state->executor();
         int error = MPI_SUCCESS;

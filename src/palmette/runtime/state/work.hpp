@@ -11,6 +11,7 @@
 #include "palmette/runtime/data/caller_buffer.hpp"
 #include "palmette/runtime/data/operation_memory.hpp"
 #include "palmette/runtime/state/communicator.hpp"
+#include "palmette/runtime/state/staged_exchange.hpp"
 
 namespace palmette::runtime {
 
@@ -46,7 +47,7 @@ class Work {
         bound_ = nullptr;
         in_place = InPlace::no;
         fault = MPI_SUCCESS;
-        remembered_ = counts_changed_ = false;
+        remembered_ = counts_changed_ = piecewise_ = false;
     }
 
     /// The whole call with the communicator's executor. Returns an MPI code.
@@ -74,7 +75,9 @@ class Work {
     Bases bases_;
     OperationMemory memory_;
     const BoundProgram* bound_ = nullptr;
-    BoundProgram own_;             ///< where lengths differ between calls
+    BoundProgram own_;        ///< where lengths differ between calls
+    bool piecewise_ = false;  ///< blocks are packed and unpacked one by one (`staged_`)
+    StagedExchange staged_;
     bool remembered_ = false;      ///< bound to lengths that were exchanged in an earlier call
     bool counts_changed_ = false;  ///< since then, on a rank that this one knows of
     std::vector<std::int64_t> discarded_send_, discarded_recv_;  ///< offsets of blocks in `discarded_`
