@@ -1,8 +1,9 @@
 """A Taylor-Green vortex by a pseudo-spectral method: mpi4py-fft on a grid of ranks, each with a pencil of the box.
 
 The equations of Navier and Stokes in a periodic box of 2 pi x 4 pi x 4 pi, fourth-order Runge-Kutta. A step takes 36
-transforms, each with two exchanges (MPI_Alltoallw): in the rows and in the columns of the grid of ranks, which mpi4py-fft
-makes by MPI_Cart_create with reorder true. At the end the energy is compared with the known one, to seven digits.
+transforms, each with two exchanges (MPI_Alltoallw): in the rows and in the columns of the grid of ranks, which
+mpi4py-fft makes by MPI_Cart_create with reorder true. At the end the energy is compared with the known one, to seven
+digits.
 
 Usage: mpiexec -n 16 python vortex.py [CELLS [STEPS]]        64 cells a side and 10 steps
 """
@@ -30,10 +31,11 @@ plan = PFFT(world, [cells] * 3, axes=(0, 1, 2), dtype=float)
 velocity, vorticity = newDistArray(plan, False, rank=1), newDistArray(plan, False, rank=1)
 transformed = newDistArray(plan, True, rank=1)
 
-points = [np.arange(cells)[part] * side / cells for part, side in zip(velocity.local_slice()[1:], SIDES)]
+points = [np.arange(cells)[part] * side / cells for part, side in zip(velocity.local_slice()[1:], SIDES, strict=True)]
 x, y, z = np.meshgrid(*points, indexing="ij")
 modes = [np.fft.fftfreq(cells, 1 / cells)] * 2 + [np.fft.rfftfreq(cells, 1 / cells)]
-numbers = [mode[part] * 2 * np.pi / side for mode, part, side in zip(modes, transformed.local_slice()[1:], SIDES)]
+boxes = zip(modes, transformed.local_slice()[1:], SIDES, strict=True)
+numbers = [mode[part] * 2 * np.pi / side for mode, part, side in boxes]
 k = np.array(np.meshgrid(*numbers, indexing="ij"))
 k_squared = (k * k).sum(axis=0)
 k_over_squared = k / np.where(k_squared == 0, 1, k_squared)

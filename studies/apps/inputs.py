@@ -1,6 +1,6 @@
 """Inputs of programs that are too long to keep: reads of a random genome, settings of HPCC, a topology for GROMACS.
 
-Usage: inputs.py FOLDER
+Usage: inputs.py FOLDER [RANKS]
 """
 
 from __future__ import annotations
@@ -37,11 +37,12 @@ def hpcc(size: int, rows: int, columns: int) -> str:
     return "two lines\nof a title\n" + "\n".join(f"{value}  {name}" for value, name in values) + "\n"
 
 
-def main(folder: Path) -> None:
-    """Write all inputs."""
+def main(folder: Path, ranks: int = 2) -> None:
+    """Write all inputs, for so many ranks: a square or twice a square of them."""
+    rows = int(ranks**0.5)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "reads.fa").write_text(reads(20_000, 6_000, 60), encoding="ascii")
-    (folder / "hpccinf.txt").write_text(hpcc(600, 1, 2), encoding="ascii")
+    (folder / "hpccinf.txt").write_text(hpcc(600, rows, ranks // rows), encoding="ascii")
     (folder / "water.top").write_text(
         '#include "oplsaa.ff/forcefield.itp"\n#include "oplsaa.ff/spce.itp"\n[ system ]\nwater\n[ molecules ]\n',
         encoding="ascii",
@@ -49,4 +50,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), *map(int, sys.argv[2:3]))

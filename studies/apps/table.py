@@ -3,7 +3,9 @@
 Debian packages: lammps hpcc quantum-espresso nwchem-openmpi mpb-mpi elk-lapw abyss gromacs gpaw
 gpaw-data python3-meep-openmpi scalapack-mpi-test mpich; mpi4py-fft and shift-fft in a virtual environment with mpi4py.
 
-Usage: table.py FOLDER [--rounds N] [--only NAME,...] [--python VENV/bin/python] [--mpich PREFIX]
+With --lab, programs that run under the MPIs of an emulated cluster run there, on 16 scattered ranks.
+
+Usage: table.py FOLDER [--rounds N] [--only NAME,...] [--python VENV/bin/python] [--mpich PREFIX] [--lab]
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ HERE = Path(__file__).resolve().parent
 RANKS = 2
 OPEN_MPI = ["mpirun.openmpi", "--oversubscribe", "-n", str(RANKS)]
 MPICH = ["mpiexec.mpich", "-n", str(RANKS)]
+LAB = ["--lab", "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core", "--placement", "random:1", "--timeout", "5min"]
+LAB_RANKS = 16
 SCALAPACK = "/usr/lib/x86_64-linux-gnu/scalapack/mpich-tests"
 
 
@@ -38,6 +42,8 @@ class Program:
     tolerance: str = "1e-9"
     prepare: str = ""
     checker: str = ""
+    lab: str = ""
+    """The lab's MPI that it runs under: it needs that MPI's C library alone."""
     libraries: str = ""
     """Where its MPI is, if the loader doesn't find it."""
 
@@ -49,48 +55,56 @@ def programs(python: str, prefix: str) -> list[Program]:
     wheel = [f"{prefix}/bin/mpiexec", "-n", str(RANKS), python]
     return [
         Program("LAMMPS", "C++", "Open MPI 4.1", [*openmpi, "lmp", "-in", "droplet.lmp", "-log", "none"],
-                ["time", "CPU"]),
+                ["time", "CPU", "Loop|Performance|proc"], lab="openmpi"),
         Program("HPCC", "C", "Open MPI 4.1", [*openmpi, "hpcc"], prepare="rm -f hpccoutf.txt",
-                checker="python3 check.py hpcc"),
+                checker="python3 check.py hpcc", lab="openmpi"),
         Program("Quantum ESPRESSO", "Fortran", "Open MPI 4.1", [*openmpi, "pw.x", "-in", "si.pw"],
                 ["CPU", "WALL", "starts on", "terminated on", "cpu time"], "1e-6"),
         Program("NWChem", "Fortran", "Open MPI 4.1", [*openmpi, "nwchem.openmpi", "water.nw"],
                 ["[Tt]ime", "date", "wall", "cpu", "prefix", "^ *[0-9 ]*$", "bytes|memory|heap|stack|allocat"], "1e-6"),
         Program("MPB", "C, Scheme", "Open MPI 4.1", [*openmpi, "mpb-mpi", "rods.ctl"],
-                ["elapsed", "time", "iteration", "trace ="], "1e-5"),
+                ["elapsed", "time", "iteration", "trace ="], "1e-5", lab="openmpi"),
         Program("Elk", "Fortran", "Open MPI 4.1", [*openmpi, "elk-lapw"]),
         Program("ABySS", "C++", "Open MPI 4.1",
                 [*openmpi, "/usr/lib/abyss/ABYSS-P", "-k", "25", "-o", "contigs.fa", "reads.fa"],
-                ["[Mm]emory|[Rr]eserv|[Ll]oad|hash|vm|[0-9]+: "]),
+                ["[Mm]emory|[Rr]eserv|[Ll]oad|hash|vm|[0-9]+: "], lab="openmpi"),
         Program("GROMACS", "C++", "Open MPI 4.1",
                 [*openmpi, "gmx_mpi", "mdrun", "-s", "water.tpr", "-ntomp", "1", "-nb", "cpu", "-reprod"],
-                checker="python3 check.py gromacs", prepare=(
+                checker="python3 check.py gromacs", lab="openmpi", prepare=(
                     "rm -f energies.txt md.log; "
                     "gmx_mpi solvate -cs spc216 -box 2.5 2.5 2.5 -o box.gro -p water.top >/dev/null 2>&1; "
                     "gmx_mpi grompp -f water.mdp -c box.gro -p water.top -o water.tpr -maxwarn 2 >/dev/null 2>&1")),
-        Program("GPAW", "Python, C", "Open MPI 4.1", [*openmpi, "/usr/bin/python3", "gpaw_water.py"]),
+        Program("GPAW", "Python, C", "Open MPI 4.1", [*openmpi, "/usr/bin/python3", "gpaw_water.py"], lab="openmpi"),
         Program("Meep", "Python, C++", "Open MPI 4.1", [*openmpi, "/usr/bin/python3", "meep_guide.py"],
-                ["time", "on time step"], "1e-6"),
+                ["time", "on time step"], "1e-6", lab="openmpi"),
         Program("ScaLAPACK xdlu", "Fortran", "MPICH 4.0", [*MPICH, f"{SCALAPACK}/xdlu"], ["WALL|CPU|TIME"]),
         Program("ScaLAPACK xdqr", "Fortran", "MPICH 4.0", [*MPICH, f"{SCALAPACK}/xdqr"], ["WALL|CPU|TIME"]),
-        Program("mpi4py-fft", "Python, C", "MPICH 5.0", [*wheel, "vortex.py", "64", "5"], ["time"],
+        Program("mpi4py-fft", "Python, C", "MPICH 5.0", [*wheel, "vortex.py", "64", "5"], ["time"], lab="mpich",
                 libraries=f"{prefix}/lib"),
-        Program("shift-fft", "Python", "MPICH 5.0", [*wheel, "shift_fft.py"], ["time"], libraries=f"{prefix}/lib"),
+        Program("shift-fft", "Python", "MPICH 5.0", [*wheel, "slab.py"], ["time"], lab="mpich",
+                libraries=f"{prefix}/lib"),
     ]  # fmt: skip
 
 
-def measured(program: Program, folder: Path, rounds: int) -> dict[str, object] | str:
+def measured(program: Program, folder: Path, rounds: int, lab: bool) -> dict[str, object] | str:
     """Return what `palmette bench app` says of a program, or its complaint."""
     if program.prepare:
         subprocess.run(["sh", "-c", program.prepare], cwd=folder, check=True)
     words = [sys.executable, "-m", "palmette.cli.main", "bench", "app", "--rounds", str(rounds), "--json"]
     words += ["--tolerance", program.tolerance, *(part for one in program.ignored for part in ("--ignore", one))]
     words += ["--check", program.checker] if program.checker else []
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
-    if program.libraries:
+    fixed = {"OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
+    environment = {**os.environ, **fixed}
+    command = program.command
+    if lab:
+        # The words behind the launcher's `-n RANKS`; ranks get no environment but this.
+        command = command[command.index("-n") + 2 :]
+        command = ["env", *(f"{name}={value}" for name, value in fixed.items()), *command]
+        words += [*LAB, "--mpi", program.lab]
+    elif program.libraries:
         environment["LD_LIBRARY_PATH"] = program.libraries
     done = subprocess.run(
-        [*words, "--", *program.command], cwd=folder, env=environment, capture_output=True, text=True, check=False
+        [*words, "--", *command], cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
     if not done.stdout.startswith("{"):
         return done.stderr.strip().splitlines()[-1] if done.stderr.strip() else f"status {done.returncode}"
@@ -119,10 +133,11 @@ def main() -> None:
     parser.add_argument("--only", default="")
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--mpich", default="/usr")
+    parser.add_argument("--lab", action="store_true")
     options = parser.parse_args()
     folder = options.folder
-    inputs.main(folder)
-    for path in HERE.iterdir():
+    inputs.main(folder, LAB_RANKS if options.lab else RANKS)
+    for path in [*HERE.iterdir(), *(HERE.parent.parent / "examples/fft").iterdir()]:
         if path.is_file():
             shutil.copy(path, folder)
     for data in Path("/usr/share/scalapack").glob("*.dat"):
@@ -132,7 +147,9 @@ def main() -> None:
     for program in programs(options.python, options.mpich):
         if options.only and program.name not in options.only.split(","):
             continue
-        result = measured(program, folder, options.rounds)
+        if options.lab and not program.lab:
+            continue
+        result = measured(program, folder, options.rounds, options.lab)
         kept = "".join(char if char.isalnum() else "_" for char in program.name.lower())
         (folder / f"{kept}.result.json").write_text(json.dumps(result), encoding="utf-8")
         print(row(program, result), flush=True)
