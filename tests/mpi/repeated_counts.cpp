@@ -1,10 +1,12 @@
 // alltoallv and alltoallw with counts that repeat, and that some ranks change now and then: the data that arrive, and
 // their gaps, as the counts say.
 //
-//     repeated_counts [--calls N] [--seed S] [--change one|some|empty|none] [--elements N] [--function v|w|both]
+//     repeated_counts [--calls N] [--seed S] [--change one|some|empty|none|uneven] [--elements N] [--function v|w|both]
+//                     [--in-place 1]
 //
 // Blocks have --elements elements (8), each of 8 bytes. `one`: at about every 20th call one rank sends another number
-// of elements from then on; `some`: several do; `empty`: a block has none. alltoallw goes by vectors with gaps.
+// of elements from then on; `some`: several do; `empty`: a block has none; `uneven`: blocks differ by a factor of four
+// from the start. alltoallw goes by vectors with gaps. In place, ranks send each other as much as they receive.
 #include <mpi.h>
 
 #include <cstdint>
@@ -25,19 +27,29 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 /// Elements from each rank to each other, the same everywhere.
 class Counts {
   public:
-    Counts(int ranks, int elements) : ranks_(ranks), all_(at(ranks * ranks), elements) {}
+    Counts(int ranks, int elements, bool uneven, bool symmetric)
+        : ranks_(ranks), symmetric_(symmetric), all_(at(ranks * ranks), elements) {
+        for (int a = 0; uneven && a < ranks; ++a)
+            for (int b = 0; b < ranks; ++b) set(a, b, elements * (1 + (a + b) % 4));
+    }
     int operator()(int from, int to) const { return all_[at(from * ranks_ + to)]; }
     void change(Rng& rng, const std::string& how) {
         int changes = how == "some" ? 1 + rng.below(ranks_) : 1;
         for (; changes > 0; --changes) {
             const int from = rng.below(ranks_);
             const int to = rng.below(ranks_);
-            all_[at(from * ranks_ + to)] = how == "empty" && rng.one_in(2) ? 0 : 1 + rng.below(20);
+            set(from, to, how == "empty" && rng.one_in(2) ? 0 : 1 + rng.below(20));
         }
     }
 
   private:
+    void set(int from, int to, int count) {
+        all_[at(from * ranks_ + to)] = count;
+        if (symmetric_) all_[at(to * ranks_ + from)] = count;
+    }
+
     int ranks_;
+    bool symmetric_;
     std::vector<int> all_;
 };
 
@@ -62,7 +74,7 @@ struct Buffer {
     }
 };
 
-void check(MPI_Comm comm, bool typed, int call, const Counts& counts, Outcome& outcome) {
+void check(MPI_Comm comm, bool typed, bool in_place, int call, const Counts& counts, Outcome& outcome) {
     int rank = 0, size = 0;
     MPI_Comm_rank(comm, &rank);
     MPI_Comm_size(comm, &size);
@@ -78,7 +90,9 @@ void check(MPI_Comm comm, bool typed, int call, const Counts& counts, Outcome& o
     for (int other = 0; other < size; ++other)
         for (int e = 0; e < out.counts[at(other)]; ++e)
             out.data[at(out.displacements[at(other)] + e * stride)] = value(call, rank, other, e);
+    if (in_place) in.data = out.data;
     const std::vector<std::int64_t> sent = out.data;
+    const void* from = in_place ? MPI_IN_PLACE : out.data.data();
     if (typed) {
         // One vector a block, as an FFT's subarrays: count 1, or 0 for none.
         std::vector<MPI_Datatype> out_types(at(size)), in_types(at(size));
@@ -95,13 +109,13 @@ void check(MPI_Comm comm, bool typed, int call, const Counts& counts, Outcome& o
             out_bytes.push_back(8 * out.displacements[at(other)]);
             in_bytes.push_back(8 * in.displacements[at(other)]);
         }
-        MPI_Alltoallw(out.data.data(), out_ones.data(), out_bytes.data(), out_types.data(), in.data.data(),
-                      in_ones.data(), in_bytes.data(), in_types.data(), comm);
+        MPI_Alltoallw(from, out_ones.data(), out_bytes.data(), out_types.data(), in.data.data(), in_ones.data(),
+                      in_bytes.data(), in_types.data(), comm);
         for (auto* types : {&out_types, &in_types})
             for (MPI_Datatype& type : *types) MPI_Type_free(&type);
     } else {
-        MPI_Alltoallv(out.data.data(), out.counts.data(), out.displacements.data(), MPI_INT64_T, in.data.data(),
-                      in.counts.data(), in.displacements.data(), MPI_INT64_T, comm);
+        MPI_Alltoallv(from, out.counts.data(), out.displacements.data(), MPI_INT64_T, in.data.data(), in.counts.data(),
+                      in.displacements.data(), MPI_INT64_T, comm);
     }
     outcome.check(out.data == sent, "%s: what was sent has changed", doing);
     std::vector<std::int64_t> expected(in.data.size(), untouched);
@@ -132,16 +146,17 @@ int main(int argc, char** argv) {
     const auto elements = static_cast<int>(option(argc, argv, "--elements", 8));
     const std::string how = word(argc, argv, "--change", "one");
     const std::string function = word(argc, argv, "--function", "both");
+    const bool in_place = option(argc, argv, "--in-place", 0) != 0;
     Outcome outcome;
     watch(60);
     for (const bool typed : {false, true}) {
         if (function == (typed ? "v" : "w")) continue;
         Rng rng(seed, typed ? 1 : 2, 0);
-        Counts counts(size, elements);
+        Counts counts(size, elements, how == "uneven", in_place);
         for (int call = 0; call < calls; ++call) {
-            if (how != "none" && call > 0 && rng.one_in(20)) counts.change(rng, how);
+            if (how != "none" && how != "uneven" && call > 0 && rng.one_in(20)) counts.change(rng, how);
             std::snprintf(doing, sizeof doing, "call %d of alltoall%s", call, typed ? "w" : "v");
-            check(MPI_COMM_WORLD, typed, call, counts, outcome);
+            check(MPI_COMM_WORLD, typed, in_place, call, counts, outcome);
         }
     }
     std::snprintf(doing, sizeof doing, "MPI_Finalize");

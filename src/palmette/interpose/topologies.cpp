@@ -8,13 +8,13 @@ namespace palmette::interpose {
 
 int on_MPI_Comm_set_info(MPI_Comm comm, MPI_Info info) {
     const int code = next::MPI_Comm_set_info(comm, info);
-    if (const Entry entry; entry.ours() && code == MPI_SUCCESS) runtime::note_grid_purpose(comm, info);
+    if (const Entry entry; entry.ours() && code == MPI_SUCCESS) runtime::note_grid_purpose(comm, info, false);
     return code;
 }
 
 int on_MPI_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* made) {
     const int code = next::MPI_Comm_dup_with_info(comm, info, made);
-    if (const Entry entry; entry.ours() && code == MPI_SUCCESS) runtime::note_grid_purpose(*made, info);
+    if (const Entry entry; entry.ours() && code == MPI_SUCCESS) runtime::note_grid_purpose(*made, info, true);
     return code;
 }
 

@@ -29,6 +29,13 @@ def served(ran: Ran, function: str) -> list[dict[str, Any]]:
     return [row for row in ran.report["calls"] if row["function"] == function]
 
 
+def changed(ran: Ran, function: str) -> int:
+    """Return how many calls the MPI had to make as counts had changed."""
+    assert ran.report is not None, ran.text
+    rows = [row for row in ran.report["fallbacks"] if row["function"] == function]
+    return sum(row["calls"] for row in rows if row["reason"].startswith("counts of an alltoallv or alltoallw"))
+
+
 @pytest.mark.parametrize("algorithm", RELAYS)
 @pytest.mark.parametrize("change", ["none", "one", "some", "empty"])
 def test_whoever_changes_counts_gets_what_they_say(
@@ -43,10 +50,25 @@ def test_whoever_changes_counts_gets_what_they_say(
         assert all("counts repeat, at most" in row["reason"] for row in rows)
         if change == "none":  # the first three calls are the MPI's
             assert sum(row["calls"] for row in rows) == 147
+        assert (changed(ran, function) > 0) == (change != "none")
+
+
+def test_input_in_place_survives_a_call_that_the_mpi_has_to_make(mpi: Mpi, cluster: Cluster, tmp_path: Path) -> None:
+    settings = {**cluster.settings(6), **table(tmp_path, "leaders")}
+    ran = mpi.run(6, "repeated_counts", "--change", "some", "--in-place", 1, settings=settings)
+    ran.assert_right()
+    assert changed(ran, "alltoallv") > 0
+    assert changed(ran, "alltoallw") > 0
+
+
+def test_changes_while_calls_are_compared(mpi: Mpi, cluster: Cluster, tmp_path: Path) -> None:
+    settings = {**cluster.settings(5), **table(tmp_path, "bruck"), "PALMETTE_COMPARE": "50%"}
+    ran = mpi.run(5, "repeated_counts", "--change", "one", "--calls", 400, "--seed", 3, settings=settings)
+    ran.assert_right()
 
 
 @pytest.mark.parametrize("change", ["none", "some"])
-def test_forced_algorithms_remember_lengths_too(mpi: Mpi, cluster: Cluster, change: str) -> None:
+def test_forced_algorithms_exchange_lengths(mpi: Mpi, cluster: Cluster, change: str) -> None:
     settings = {**cluster.settings(6), "PALMETTE_ALLTOALLW": "leaders", "PALMETTE_COMPARE": "0"}
     ran = mpi.run(6, "repeated_counts", "--function", "w", "--change", change, "--seed", 5, settings=settings)
     ran.assert_right()
@@ -61,11 +83,11 @@ def test_long_blocks_are_chosen_as_the_regular_ones_are(mpi: Mpi, cluster: Clust
         assert {row["algorithm"] for row in served(ran, function)} == {"linear"}
 
 
-def test_uneven_counts_stay_as_they_were(mpi: Mpi, cluster: Cluster, tmp_path: Path) -> None:
+def test_uneven_counts_stay_with_the_mpi(mpi: Mpi, cluster: Cluster, tmp_path: Path) -> None:
     settings = {**cluster.settings(4), **table(tmp_path, "linear")}
-    ran = mpi.run(4, "repeated_counts", "--change", "some", "--calls", 3, "--function", "v", settings=settings)
+    ran = mpi.run(4, "repeated_counts", "--change", "uneven", "--calls", 70, settings=settings)
     ran.assert_right()
-    assert served(ran, "alltoallv") == []
+    assert served(ran, "alltoallv") == served(ran, "alltoallw") == []
 
 
 def test_one_node_keeps_its_own_choice(mpi: Mpi, tmp_path: Path) -> None:

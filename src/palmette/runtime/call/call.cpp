@@ -80,9 +80,13 @@ double Call::begins(const Work& work) const {
     return begin_s;
 }
 
-int Call::run(Work& work) {
+std::optional<int> Call::run(Work& work) {
     const double begin_s = begins(work);
     const int code = work.run();
+    if (work.left_to_mpi() && code == MPI_SUCCESS) {
+        refuse(Refusal::counts_changed);
+        return std::nullopt;
+    }
     return close(work, code, begin_s);
 }
 

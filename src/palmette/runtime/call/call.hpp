@@ -3,6 +3,7 @@
 
 #include <mpi.h>
 
+#include <optional>
 #include <string>
 
 #include "palmette/runtime/data/datatype.hpp"
@@ -54,8 +55,9 @@ class Call {
     /// Counts a refusal and returns false.
     bool refuse(Refusal refusal, const std::string& detail = {});
 
-    /// Runs to completion, counts the call, and raises an error on the program's communicator. Returns the MPI code.
-    int run(Work& work);
+    /// Runs to completion, counts the call, and raises an error on the program's communicator. Returns the MPI code, or
+    /// nothing where the MPI must make the call after all (Work::left_to_mpi).
+    std::optional<int> run(Work& work);
 
     /// Counts an operation that was served, and raises its error or that of its arguments. Returns the program's code.
     int close(const Work& work, int code, double begin_s);
@@ -78,6 +80,11 @@ class Call {
     static void fall_back(CachedPlan& plan);
     bool left_to_mpi() const {
         Report::Refused* row = state_->always_refused(function_, blocking_);
+        if (!row && blocking_) {
+            row = state_->refused_until_agreed(function_);
+            if (row) row->calls.add(state_->leads());
+            return row != nullptr;
+        }
         if (!row) return false;
         row->calls.add(state_->leads());
         if (blocking_ && may_bypass()) bypass_of(function_).open(comm_info(), *row);

@@ -169,8 +169,13 @@ bool prepare_alltoall(Call& call, Work& work, const CallArguments& arguments) {
     const bool alike = recv.form == Side::Form::alike;
     if (alike && call.is_left_to_mpi(recv.count, recv.type)) return false;
     work.reset(call.state(), call.comm());
+    RepeatedCounts* repeated = !alike && call.blocking() ? call.state().repeated_counts(arguments.function) : nullptr;
+    const auto refuse_lists = [&] {
+        if (repeated) repeated->count_erroneous(call.state());
+        return call.refuse(Refusal::erroneous_arguments);
+    };
     if (!alike) {
-        if (!set_lists(call, work, work.recv, recv)) return call.refuse(Refusal::erroneous_arguments);
+        if (!set_lists(call, work, work.recv, recv)) return refuse_lists();
     } else if (!work.recv.blocks(recv, call.size())) {
         if (!work.send.blocks(send, call.size())) return call.refuse(Refusal::erroneous_arguments);
         work.fault = fault_of(recv, call.size());
@@ -185,7 +190,7 @@ bool prepare_alltoall(Call& call, Work& work, const CallArguments& arguments) {
             work.send.force_staging();
         }
     } else if (!alike) {
-        if (!set_lists(call, work, work.send, send)) return call.refuse(Refusal::erroneous_arguments);
+        if (!set_lists(call, work, work.send, send)) return refuse_lists();
     } else {
         const bool valid = work.send.blocks(send, call.size());
         if (!valid || work.send.bytes() != work.recv.bytes()) {
@@ -196,8 +201,9 @@ bool prepare_alltoall(Call& call, Work& work, const CallArguments& arguments) {
     // With lists the blocks of both sides may be disjoint parts of one buffer.
     if (alike && work.send.total() > 0) check_alias(call, work, send.buffer, recv.buffer);
     if (alike) return call.plan(work, 0, work.recv.bytes());
-    RepeatedCounts* repeated = call.blocking() ? call.state().repeated_counts(arguments.function) : nullptr;
-    return call.plan(work, 0, repeated ? repeated->agreed_block(work) : -1);
+    const bool served = call.plan(work, 0, repeated ? repeated->agreed_block(work) : -1);
+    if (repeated) repeated->set_served(served);
+    return served;
 }
 
 bool prepare_barrier(Call& call, Work& work, const CallArguments&) {

@@ -37,6 +37,7 @@ constexpr std::array<const char*, static_cast<std::size_t>(Refusal::count)> sent
     "a rank of the job runs without palmette's library",
     "a communicator with processes from outside of MPI_COMM_WORLD",
     "a GPU's driver library is loaded, so that data may lie in device memory",
+    "counts of an alltoallv or alltoallw have changed that had repeated before",
 };
 
 std::int64_t integer(const Json& json, const char* name) { return json.find(name)->integer(name); }

@@ -41,6 +41,7 @@ enum class Refusal : std::uint8_t {
     not_everywhere,
     other_jobs,
     device_memory,
+    counts_changed,
     count,
 };
 const char* sentence_of(Refusal refusal);

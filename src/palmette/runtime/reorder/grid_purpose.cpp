@@ -1,6 +1,7 @@
 #include "palmette/runtime/reorder/grid_purpose.hpp"
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <mutex>
@@ -21,7 +22,7 @@ std::mutex mutex;
 int keyval = MPI_KEYVAL_INVALID;
 std::uint64_t made_after = 0;  // Process::ends() when `keyval` was made: the MPI may have ended since
 
-/// The MPI's own function for this isn't exported under a name that a preloaded library could use.
+/// As MPI_COMM_DUP_FN, which MPICH implements by a function that it doesn't export under that name.
 int copy_to_duplicate(MPI_Comm, int, void*, void* value, void* copy, int* flag) {
     *static_cast<void**>(copy) = value;
     *flag = 1;
@@ -47,17 +48,26 @@ int made_keyval() {
 
 }  // namespace
 
-void note_grid_purpose(MPI_Comm comm, MPI_Info info) {
-    if (comm == MPI_COMM_NULL || info == MPI_INFO_NULL) return;
+void note_grid_purpose(MPI_Comm comm, MPI_Info info, bool replaces) {
+    if (comm == MPI_COMM_NULL) return;
     std::array<char, 32> text{};
     int found = 0;
-    if (PMPI_Info_get(info, key, static_cast<int>(text.size()) - 1, text.data(), &found) != MPI_SUCCESS || !found)
+    if (info == MPI_INFO_NULL ||
+        PMPI_Info_get(info, key, static_cast<int>(text.size()) - 1, text.data(), &found) != MPI_SUCCESS || !found) {
+        void* kept = nullptr;
+        const int known = replaces ? known_keyval() : MPI_KEYVAL_INVALID;
+        if (known != MPI_KEYVAL_INVALID &&
+            PMPI_Comm_get_attr(comm, known, static_cast<void*>(&kept), &found) == MPI_SUCCESS && found)
+            PMPI_Comm_delete_attr(comm, known);
         return;
+    }
     const std::string_view value(text.data());
     if (value != "halo" && value != "exchange") {
         const std::string note = base::cat("info key ", key, "='", value, "' is none of halo and exchange; ignored");
         Process::instance().report().note(note);
-        if (Process::instance().world_rank() == 0) std::fprintf(stderr, "palmette: %s\n", note.c_str());
+        static std::atomic<bool> told{false};
+        if (Process::instance().world_rank() == 0 && !told.exchange(true))
+            std::fprintf(stderr, "palmette: %s\n", note.c_str());
         return;
     }
     const auto purpose = static_cast<std::intptr_t>(value == "exchange" ? GridPurpose::exchange : GridPurpose::halo);
@@ -78,7 +88,8 @@ GridPurpose agreed_grid_purpose(MPI_Comm comm) {
     const int mine = static_cast<int>(grid_purpose_of(comm));
     const std::array<int, 2> ends{mine, -mine};
     std::array<int, 2> least{};
-    PMPI_Allreduce(ends.data(), least.data(), 2, MPI_INT, MPI_MIN, comm);
+    if (PMPI_Allreduce(ends.data(), least.data(), 2, MPI_INT, MPI_MIN, comm) != MPI_SUCCESS)
+        return Process::instance().settings().grids;
     if (least[0] == -least[1]) return static_cast<GridPurpose>(mine);
     Process::instance().report().note(
         base::cat("info key ", key, " differs between the ranks of a communicator; PALMETTE_GRIDS counts there"));

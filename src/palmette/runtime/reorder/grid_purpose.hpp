@@ -9,7 +9,8 @@ namespace palmette::runtime {
 
 /// MPI_Comm_set_info and MPI_Comm_dup_with_info: keeps the value of `palmette_grid` (halo, exchange), which
 /// MPI_Cart_create on this communicator and its duplicates goes by. Local; other values are reported and ignored.
-void note_grid_purpose(MPI_Comm comm, MPI_Info info);
+/// `replaces`: without the key, what was kept goes.
+void note_grid_purpose(MPI_Comm comm, MPI_Info info, bool replaces);
 
 /// What grids made from a communicator are for: its key, or else the setting. Local.
 topology::GridPurpose grid_purpose_of(MPI_Comm comm);

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <functional>
+#include <map>
 
 #include "palmette/runtime/reorder/grid_purpose.hpp"
 #include "palmette/runtime/reorder/reorder.hpp"
@@ -86,16 +87,18 @@ double gain_of_other(GridPurpose other, const topology::Job& job, const GridMapp
 }
 
 /// Small grids: every rank evaluates the whole, and exchanges pairs where a cut along an axis has a step.
-std::optional<int> number_in_small(Reordering& call, const GridMapping& mapping, GridPurpose purpose) {
+std::optional<int> number_in_small(Reordering& call, const GridMapping& mapping, GridPurpose purpose, bool local) {
     const auto cells = static_cast<std::int32_t>(mapping.grid().cells());
     const Trials trials = trials_for(purpose, call.job(), mapping);
     const auto best = call.best(cells, trials.candidates, trials.cost);
+    const auto number = best ? std::optional(call.number_with(*best)) : std::nullopt;
     call.grid = GridOrder{purpose, 0};
-    if (!Process::instance().settings().report.empty()) {
+    // For the rank that reports.
+    if (!local && number.value_or(call.rank()) == 0 && !Process::instance().settings().report.empty()) {
         const GridPurpose other = purpose == GridPurpose::halo ? GridPurpose::exchange : GridPurpose::halo;
         call.grid->other_gain = gain_of_other(other, call.job(), mapping, best ? *best : call.in_order(cells));
     }
-    return best ? std::optional(call.number_with(*best)) : std::nullopt;
+    return number;
 }
 
 /// A large grid's cells on the positions, and back; each takes time independent of the number of cells.
@@ -138,33 +141,55 @@ std::vector<LargeMapping> large_mappings(const GridMapping& mapping, GridPurpose
     return out;
 }
 
+/// All crossings of a grid, by lines for exchanges: of n cells in groups of n_g, n^2 - sum n_g^2 pairs cross.
+void add_all(Reordering::Crossings& crossings, const topology::Job& job, const topology::Grid& grid,
+             GridPurpose purpose, const std::function<Position(std::int32_t)>& position_of) {
+    for (std::int32_t cell = 0; purpose == GridPurpose::halo && cell < grid.cells(); ++cell)
+        each_receiver(grid, purpose, cell, [&](std::int32_t other, double weight) {
+            crossings.add(position_of(cell), position_of(other), weight);
+        });
+    if (purpose == GridPurpose::halo) return;
+    std::map<std::int32_t, std::int64_t> of_group;
+    for (std::size_t axis = 0; axis < grid.dimensions(); ++axis)
+        for (std::int32_t cell = 0; cell < grid.cells(); ++cell) {
+            std::vector<std::int32_t> at = grid.coordinates_of(cell);
+            if (at[axis] != 0) continue;
+            std::vector<std::int32_t> positions;
+            for (; at[axis] < grid.extents[axis]; ++at[axis]) positions.push_back(position_of(grid.index_of(at)).value);
+            const auto n = static_cast<double>(positions.size());
+            for (std::size_t level = 0; level < job.levels().size(); ++level) {
+                of_group.clear();
+                for (const std::int32_t position : positions) ++of_group[job.levels()[level].groups.group_of(position)];
+                double pairs = n * n;
+                for (const auto& [group, count] : of_group) pairs -= static_cast<double>(count * count);
+                crossings.add_at(level, pairs / n);
+            }
+        }
+}
+
 /// Large grids: every rank evaluates its own cell and those that it sends to. Collective, unless `local`, where it
 /// evaluates all cells.
 std::optional<int> number_in_large(Reordering& call, const GridMapping& mapping, GridPurpose purpose, bool local) {
     const topology::Grid& grid = mapping.grid();
+    const auto of_rank = [&](std::int32_t rank) { return call.job().position_of(Rank{rank}); };
+    // Of one cell, or of all.
+    const auto crossings_of = [&](std::int32_t cell, const std::function<Position(std::int32_t)>& position_of) {
+        Reordering::Crossings out(call.job());
+        if (local)
+            add_all(out, call.job(), grid, purpose, position_of);
+        else if (cell >= 0 && cell < grid.cells())
+            each_receiver(grid, purpose, cell, [&](std::int32_t other, double weight) {
+                out.add(position_of(cell), position_of(other), weight);
+            });
+        return out;
+    };
+    const Reordering::Crossings before = crossings_of(call.rank(), of_rank);
     std::optional<int> found;
     double least = 0;
     double unmapped = 0;
     for (const LargeMapping& candidate : large_mappings(mapping, purpose)) {
-        Reordering::Crossings before(call.job());
-        Reordering::Crossings after(call.job());
-        const auto add_before = [&](std::int32_t rank) {
-            each_receiver(grid, purpose, rank, [&](std::int32_t other, double weight) {
-                before.add(call.job().position_of(Rank{rank}), call.job().position_of(Rank{other}), weight);
-            });
-        };
-        const auto add_after = [&](std::int32_t cell) {
-            each_receiver(grid, purpose, cell, [&](std::int32_t other, double weight) {
-                after.add(candidate.position_of(cell), candidate.position_of(other), weight);
-            });
-        };
         const std::int32_t cell = candidate.cell_at(call.position());
-        if (local) {
-            for (std::int32_t any = 0; any < grid.cells(); ++any) add_before(any), add_after(any);
-        } else {
-            if (call.rank() < grid.cells()) add_before(call.rank());
-            if (cell >= 0) add_after(cell);
-        }
+        const Reordering::Crossings after = crossings_of(cell, candidate.position_of);
         const bool less = local ? call.reduces_total_crossings(before, after) : call.reduces_crossings(before, after);
         unmapped = call.before;
         if (!less || (found && call.after >= least * (1 - 1e-6))) continue;
@@ -187,7 +212,8 @@ std::optional<int> map_cart(MPI_Comm comm, int dimensions, const int* extents, c
     const GridMapping mapping(call.job(), *grid);
     const bool small = grid->cells() <= Process::instance().settings().reorder_whole_up_to;
     const GridPurpose purpose = grid_purpose_of(comm);
-    const auto found = small ? number_in_small(call, mapping, purpose) : number_in_large(call, mapping, purpose, true);
+    const auto found =
+        small ? number_in_small(call, mapping, purpose, true) : number_in_large(call, mapping, purpose, true);
     if (!found) return std::nullopt;
     *number = *found < grid->cells() ? *found : MPI_UNDEFINED;
     return MPI_SUCCESS;
@@ -203,7 +229,7 @@ std::optional<int> reorder_cart(MPI_Comm comm, int dimensions, const int* extent
     const bool small = grid->cells() <= Process::instance().settings().reorder_whole_up_to;
     const GridPurpose purpose = agreed_grid_purpose(comm);
     const auto number =
-        small ? number_in_small(call, mapping, purpose) : number_in_large(call, mapping, purpose, false);
+        small ? number_in_small(call, mapping, purpose, false) : number_in_large(call, mapping, purpose, false);
     if (!number) return call.keep_order("no order is better than the ranks' own");
     int code = MPI_SUCCESS;
     const MPI_Comm renumbered = call.renumbered(*number, grid->cells(), code);

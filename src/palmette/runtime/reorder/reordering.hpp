@@ -51,6 +51,8 @@ class Reordering {
       public:
         explicit Crossings(const topology::Job& job) : job_(job), of_level_(job.levels().size(), 0) {}
         void add(topology::Position from, topology::Position to, double weight);
+        /// At one level alone.
+        void add_at(std::size_t level, double weight) { of_level_[level] += weight; }
 
       private:
         friend class Reordering;

@@ -19,14 +19,14 @@ thread_local Work& thread_work = base::per_thread<Work, Call>();
 thread_local CachedPlan* measured_next = nullptr;
 
 /// With the delay that tests add.
-int run_delayed(Call& call) {
+std::optional<int> run_delayed(Call& call) {
     const double delay_s = Process::instance().settings().pretended_delay_s;
     if (delay_s > 0) std::this_thread::sleep_for(std::chrono::duration<double>(delay_s));
     return call.run(thread_work);
 }
 
 /// Both calls of a pair at once: the MPI's result is discarded.
-int run_and_compare(Call& call, Comparison& comparison) {
+std::optional<int> run_and_compare(Call& call, Comparison& comparison) {
     const CachedPlan& plan = *thread_work.plan;
     before_blocking(call.comm());
     const double begin = PMPI_Wtime();
@@ -42,7 +42,7 @@ int run_and_compare(Call& call, Comparison& comparison) {
     for (int half = 0; half < 2; ++half)
         settled = comparison.turn() == Comparison::Turn::mpi
                       ? comparison.time([&shadow] { return shadow.run(); }, of_mpi)
-                      : comparison.time([&call] { return run_delayed(call); }, code);
+                      : comparison.time([&call] { return *run_delayed(call); }, code);
     if (settled) call.compared(plan);
     return code;
 }
@@ -74,10 +74,13 @@ std::optional<int> serve(const CallArguments& arguments) {
             measured_next = thread_work.plan;
             return std::nullopt;
         }
+        std::optional<int> done;
         int code = MPI_SUCCESS;
         before_blocking(arguments.comm);
-        if (comparison->time([&call] { return run_delayed(call); }, code)) call.compared(*thread_work.plan);
-        return code;
+        // A call that the MPI must make after all counts as failed: the pair is inconclusive.
+        const auto run = [&] { return (done = run_delayed(call)).value_or(MPI_ERR_OTHER); };
+        if (comparison->time(run, code)) call.compared(*thread_work.plan);
+        return done;
     }
     return call.run(thread_work);
 }

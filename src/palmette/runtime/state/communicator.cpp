@@ -170,7 +170,7 @@ select::Choice Communicator::choose(const CachedPlan& plan, const plan::Request&
     if (const auto& forced = settings.forced[static_cast<std::size_t>(plan.key.function)])
         return {forced->algorithm, "forced by " + forced->source};
     if (select::sizes_unknown(plan.key.function) && request.block_bytes >= 0) {
-        // Repeated counts: as the regular one of so long blocks.
+        // Counts repeat: chosen as MPI_Alltoall with blocks of that length.
         select::Choice choice = settings.table.choose(Function::alltoall, *plan.job, request,
                                                       {settings.mpi, settings.oversubscribed, plan.key.blocking});
         choice.reason =
@@ -199,9 +199,8 @@ void Communicator::fill(CachedPlan& plan, const Settings& settings) {
     }
     plan::Request request{plan.collective,   plan::Rank{key.root}, key.block_bytes,
                           key.element_bytes, key.ordered,          false};
-    // Blocks of repeated counts are only about equal in length.
-    const bool only_agreed = select::sizes_unknown(key.function) && key.block_bytes >= 0;
-    request.shared_memory = key.blocking && !by_rank && !only_agreed && can_share(settings);
+    const bool lengths_only_similar = select::sizes_unknown(key.function) && key.block_bytes >= 0;  // counts repeat
+    request.shared_memory = key.blocking && !by_rank && !lengths_only_similar && can_share(settings);
     // Only uniform calls can be cut in batches.
     if (!select::sizes_alike(key.function) && key.block_bytes >= 0)
         request.shared_memory =
@@ -320,13 +319,12 @@ Communicator::AllLeftToMpi Communicator::left_to_mpi_on(const topology::Job& job
                 continue;
             }
             const auto ranges = settings.table.mpi_ranges(function, job, around);
-            const bool exchanges = function == Function::alltoallv || function == Function::alltoallw;
-            if (blocking && exchanges && job.nodes().groups.count() > 1 &&
-                !settings.forced[static_cast<std::size_t>(Function::alltoall)] &&
-                !settings.table.always_mpi(Function::alltoall, job, around))
-                out.repeats_exchanges = true;
-            else if (settings.table.always_mpi(function, job, around))
-                out.always[f][b] =
+            const std::size_t irregular = irregular_index(function);
+            const bool repeats = blocking && irregular < out.repeats.size() && job.nodes().groups.count() > 1 &&
+                                 !settings.table.always_mpi(Function::alltoall, job, around);
+            if (repeats) out.repeats[irregular] = true;
+            if (settings.table.always_mpi(function, job, around))
+                (repeats ? out.until_agreed[irregular] : out.always[f][b]) =
                     &report.refused_row(function, Refusal::chosen, why_always_mpi(settings.table, ranges));
             std::size_t next = 0;
             for (const auto& [from, to, row] : ranges) {

@@ -63,7 +63,6 @@ struct CachedPlan {
     std::int64_t batch_bytes = 0;
     BoundProgram tail;                        ///< for the last, shorter batch
     BoundLengths last;                        ///< where lengths differ between calls
-    RememberedLengths remembered;             ///< of an alltoallv or alltoallw that forwards blocks
     double bound_s = 0;                       ///< lower bound of such a call's time, where the report knows it
     std::vector<std::int64_t> bound_lengths;  ///< where blocks may differ: the lengths that bound_s is for
     Comparison* comparison = nullptr;       ///< the communicator's, for all plans of its kind; null where there is none
@@ -132,27 +131,39 @@ class Communicator {
     /// What the table or settings leave to the MPI on a job: the same for all communicators of the same ranks.
     struct AllLeftToMpi {
         std::array<std::array<Report::Refused*, 2>, select::function_count> always{};
-        /// Repeated alltoallv and alltoallw are chosen by size.
-        bool repeats_exchanges = false;
+        /// Whether alltoallv and alltoallw are chosen by size where their counts repeat.
+        std::array<bool, 2> repeats{};
+        /// Their rows in the report, where the table leaves them to the MPI until counts are agreed; null: palmette
+        /// serves them before, too.
+        std::array<Report::Refused*, 2> until_agreed{};
         /// The smallest sizes and the next ones; a table has seldom more.
         std::array<std::array<std::array<LeftToMpi, 2>, 2>, select::function_count> sizes{};
     };
     static AllLeftToMpi left_to_mpi_on(const topology::Job& job, const Settings& settings, Report& report);
-    void set_left_to_mpi(const AllLeftToMpi& left) {
-        left_ = left;
-        if (left.repeats_exchanges) repeats_.emplace();
-    }
+    void set_left_to_mpi(const AllLeftToMpi& left) { left_ = left; }
 
     /// Of alltoallv or alltoallw, where a choice by size may serve what ranks that don't know sizes leave to the MPI;
     /// else null. For blocking calls.
     RepeatedCounts* repeated_counts(select::Function function) {
-        RepeatedCounts* counts = repeats_ ? &(*repeats_)[function == select::Function::alltoallw ? 1 : 0] : nullptr;
-        return counts;
+        const std::size_t index = irregular_index(function);
+        return index < repeats_.size() && left_.repeats[index] ? &repeats_[index] : nullptr;
+    }
+    /// The report's row of a blocking call that is left to the MPI, as nothing is agreed of its counts; null: it has to
+    /// be looked at. Counts a call that has not to.
+    Report::Refused* refused_until_agreed(select::Function function) {
+        RepeatedCounts* repeated = repeated_counts(function);
+        Report::Refused* row = repeated ? left_.until_agreed[irregular_index(function)] : nullptr;
+        return row && repeated->count_if_skipped() ? row : nullptr;
     }
 
     TagSpace tags;
 
   private:
+    /// 0 alltoallv, 1 alltoallw, 2 others.
+    static std::size_t irregular_index(select::Function function) {
+        return function == select::Function::alltoallv ? 0 : function == select::Function::alltoallw ? 1 : 2;
+    }
+
     static constexpr std::size_t most_plans = 256;
     static constexpr std::size_t recent_plans = 64;
     static std::size_t slot_of(const PlanKey& key) {
@@ -200,7 +211,7 @@ class Communicator {
     std::size_t next_victim_ = 0;
     std::uint64_t blocking_plans_made_ = 0;
     AllLeftToMpi left_;
-    std::optional<std::array<RepeatedCounts, 2>> repeats_;
+    std::array<RepeatedCounts, 2> repeats_;
 };
 
 }  // namespace palmette::runtime

@@ -26,7 +26,9 @@ class Library {
                  load(get_nbobjs_by_depth, "hwloc_get_nbobjs_by_depth") &&
                  load(get_obj_by_depth, "hwloc_get_obj_by_depth") && load(get_api_version, "hwloc_get_api_version") &&
                  (get_api_version() >> 16) == (HWLOC_API_VERSION >> 16);
-        load(set_components, "hwloc_topology_set_components");  // since 2.1
+#if HWLOC_API_VERSION >= 0x00020100
+        load(set_components, "hwloc_topology_set_components");
+#endif
     }
     Library(const Library&) = delete;
     Library& operator=(const Library&) = delete;
@@ -36,7 +38,9 @@ class Library {
     bool found() const { return found_; }
 
     decltype(&::hwloc_topology_init) topology_init = nullptr;
+#if HWLOC_API_VERSION >= 0x00020100
     decltype(&::hwloc_topology_set_components) set_components = nullptr;
+#endif
     decltype(&::hwloc_topology_load) topology_load = nullptr;
     decltype(&::hwloc_topology_destroy) topology_destroy = nullptr;
     decltype(&::hwloc_get_cpubind) get_cpubind = nullptr;
@@ -83,7 +87,9 @@ std::optional<NodePlace> hwloc_place() {
     if (hwloc.topology_init(&topology) != 0) return std::nullopt;
     // The x86 component binds the process to each processor in turn, and waits for those where another rank spins; the
     // kernel knows as much.
+#if HWLOC_API_VERSION >= 0x00020100
     if (hwloc.set_components) hwloc.set_components(topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "x86");
+#endif
     std::optional<NodePlace> place;
     hwloc_bitmap_t bound = hwloc.bitmap_alloc();
     if (bound && hwloc.topology_load(topology) == 0 && hwloc.get_cpubind(topology, bound, HWLOC_CPUBIND_PROCESS) == 0) {

@@ -19,6 +19,11 @@ void RelayedCounts::set(std::int64_t key, std::int64_t bytes) {
         entries_.insert(at, {key, bytes});
 }
 
+void RelayedCounts::add(Layout::RelayedCounts entries) {
+    entries_.insert(entries_.end(), entries.begin(), entries.end());
+    std::sort(entries_.begin(), entries_.end());
+}
+
 void RelayedCounts::add_own(const Work& work) {
     const int rank = work.state->rank();
     const bool in_send = work.in_place == Work::InPlace::own_block_of_send;
@@ -55,7 +60,7 @@ struct ExchangedCounts {
 
 }  // namespace
 
-int exchange_counts(Work& work, RelayedCounts& some) {
+int exchange_counts(Work& work, RelayedCounts& some, bool* expected) {
     constexpr std::int64_t word = sizeof(std::int64_t);
     const CachedPlan& plan = *work.plan;
     Layout layout;
@@ -70,6 +75,9 @@ int exchange_counts(Work& work, RelayedCounts& some) {
     executor.prepare(bound);
     if (const int error = executor.run(bound, environment)) return mpi_code(error);
     const std::int64_t ranks = work.state->size();
+    for (std::int64_t r = 0; expected && r < ranks; ++r)
+        *expected = *expected && counts.recv[static_cast<std::size_t>(r)] == work.recv.bytes(static_cast<int>(r));
+    Layout::RelayedCounts found;
     for (std::size_t layer = 0; layer < plan.program.scratch.size(); ++layer) {
         const char* at = executor.scratch() + bound.layer_at[layer];
         for (const plan::Interval& interval : plan.program.scratch[layer].intervals())
@@ -82,9 +90,10 @@ int exchange_counts(Work& work, RelayedCounts& some) {
                 const std::int64_t key = plan.collective == Collective::alltoall
                                              ? owner(block / ranks) * ranks + owner(block % ranks)
                                              : owner(block);
-                some.set(key, bytes);
+                found.emplace_back(key, bytes);
             }
     }
+    some.add(std::move(found));
     return MPI_SUCCESS;
 }
 

@@ -13,6 +13,8 @@ class Work;
 class RelayedCounts {
   public:
     void set(std::int64_t key, std::int64_t bytes);
+    /// The same for many, each once, in any order.
+    void add(Layout::RelayedCounts entries);
     /// The rank's own block of a gatherv or scatterv.
     void add_own(const Work& work);
     const Layout::RelayedCounts& sorted() const { return entries_; }
@@ -23,6 +25,7 @@ class RelayedCounts {
 
 /// In gatherv, scatterv and alltoallv a rank knows only its own lengths. Where blocks are stored and forwarded, their
 /// lengths go the same way first: the plan itself is run on blocks of eight bytes. Collective. Returns an MPI code.
-int exchange_counts(Work& work, RelayedCounts& some);
+/// `expected`: set to whether this rank's blocks arrive in the lengths that it expects.
+int exchange_counts(Work& work, RelayedCounts& some, bool* expected = nullptr);
 
 }  // namespace palmette::runtime

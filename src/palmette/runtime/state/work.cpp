@@ -64,58 +64,49 @@ int Work::bind_own_lengths() {
     layout.recv = recv.ranks();
     layout.by_address_from = plan->single_copy_from;
     layout.transports = &state->executor().transports();
-    remembered_ = plan->remembered.armed();
-    counts_changed_ = remembered_ && !plan->remembered.are_those_of(*this);
-    if (counts_changed_) {
-        bind_remembered(layout);
-        return MPI_SUCCESS;
-    }
-    return bind_exchanged(layout);
-}
-
-int Work::bind_exchanged(Layout& layout) {
     RelayedCounts some;
     if (select::sizes_unknown(plan->key.function)) {
-        if (remembered_)
-            some = plan->remembered.relayed();
-        else if (plan->relays)
+        // Only repeated counts have a known block length.
+        if (plan->relays && plan->key.block_bytes >= 0)
+            return bind_repeated(layout, *state->repeated_counts(plan->key.function));
+        if (plan->relays)
             if (const int error = exchange_counts(*this, some)) return error;
         some.add_own(*this);
         layout.relayed_counts = &some.sorted();
     }
     // Mostly the lengths of the last call, whose bound program is cached. A nonblocking call's program must not change.
     BoundLengths* last = plan->key.blocking ? &plan->last : nullptr;
-    bound_ = last ? &last->program : &own_;
-    if (!last || !last->holds(layout, state->size())) {
-        BoundProgram& target = last ? last->program : own_;
-        target = bind(plan->collective, plan->program, *plan->job, layout);
-        if (last) last->keep();
+    if (last && last->holds(layout, state->size())) {
+        bound_ = &last->program;
+        return MPI_SUCCESS;
     }
-    // Only repeated counts have a known block length.
-    if (!remembered_ && plan->relays && select::sizes_unknown(plan->key.function) && plan->key.block_bytes >= 0)
-        plan->remembered.exchanged(*this, some, *bound_);
-    layout.relayed_counts = nullptr;
+    BoundProgram& target = last ? last->program : own_;
+    target = bind(plan->collective, plan->program, *plan->job, layout);
+    if (last) last->keep();
+    bound_ = &target;
     return MPI_SUCCESS;
 }
 
-void Work::bind_remembered(Layout& layout) {
-    const RememberedLengths& known = plan->remembered;
-    std::int64_t end = 0;
-    const auto pack = [&end](const std::vector<std::int64_t>& lengths, std::vector<std::int64_t>& offsets) {
-        offsets.clear();
-        for (const std::int64_t bytes : lengths) {
-            offsets.push_back(end);
-            end += bytes;
+int Work::bind_repeated(const Layout& layout, RepeatedCounts& repeated) {
+    RememberedLengths& known = repeated.remembered();
+    remembered_ = known.armed();
+    if (!remembered_) {
+        RelayedCounts relayed;
+        bool expected = true;
+        if (const int error = exchange_counts(*this, relayed, &expected)) return error;
+        if (!known.arm(*this, layout, std::move(relayed), expected)) {
+            repeated.set_changed();
+            left_to_mpi_ = true;
+            return MPI_SUCCESS;
         }
-    };
-    pack(known.of_send(), discarded_send_);
-    pack(known.of_recv(), discarded_recv_);
-    discarded_.resize(static_cast<std::size_t>(end) + 1);
-    layout.send = {known.of_send().data(), discarded_send_.data()};
-    layout.recv = {known.of_recv().data(), discarded_recv_.data()};
-    layout.relayed_counts = &known.relayed().sorted();
-    own_ = bind(plan->collective, plan->program, *plan->job, layout);
-    bound_ = &own_;
+    }
+    counts_changed_ = !known.are_those_of(*this);
+    if (counts_changed_) {
+        own_ = known.bound_to_discard(*this, layout);
+        discarded_.grow(static_cast<std::size_t>(known.discarded_bytes()));
+    }
+    bound_ = counts_changed_ ? &own_ : &known.bound_for(*this, layout);
+    return MPI_SUCCESS;
 }
 
 int Work::run_remembered(MpiExecutor& executor) {
@@ -126,13 +117,13 @@ int Work::run_remembered(MpiExecutor& executor) {
         whole.data = nullptr;
     }
     executor.prepare(*bound_);
-    if (const int error = executor.run(*bound_, whole)) return error;
-    if (!counts_changed_) return MPI_SUCCESS;
-    plan->remembered.changed();
-    if (piecewise_) staged_.start_over();
-    if (const int error = bind_own_lengths()) return error;
-    executor.prepare(*bound_);
-    return executor.run(*bound_, environment(executor));
+    const int error = executor.run(*bound_, whole);
+    discarded_ = {};
+    if (error || !counts_changed_) return error;
+    state->repeated_counts(plan->key.function)->set_changed();
+    left_to_mpi_ = true;
+    // What has arrived may have overwritten input in the same place.
+    return in_place == InPlace::copy_of_recv ? send.close(bases_.send, state->shadow_comm(), -1) : MPI_SUCCESS;
 }
 
 Environment Work::environment(MpiExecutor& executor) {
@@ -179,6 +170,7 @@ int Work::run() {
     try {
         piecewise_ = plan->collective == Collective::alltoall && plan->batch_bytes == 0;
         if (const int error = open()) return error;
+        if (left_to_mpi_) return MPI_SUCCESS;
         MpiExecutor& executor = state->executor();
         int error = MPI_SUCCESS;
         if (plan->batch_bytes > 0) {
@@ -191,6 +183,7 @@ int Work::run() {
         }
         if (const std::int64_t refused = executor.take_refusals(); refused > 0) [[unlikely]]
             Process::instance().report().refused_reads.add(refused);
+        if (left_to_mpi_) return mpi_code(error);
         return error ? mpi_code(error) : close();
     } catch (const std::bad_alloc&) {
         state->executor().abandon();

@@ -5,8 +5,8 @@
 
 #include <cstdint>
 #include <optional>
-#include <vector>
 
+#include "palmette/base/byte_buffer.hpp"
 #include "palmette/runtime/data/call_arguments.hpp"
 #include "palmette/runtime/data/caller_buffer.hpp"
 #include "palmette/runtime/data/operation_memory.hpp"
@@ -47,11 +47,14 @@ class Work {
         bound_ = nullptr;
         in_place = InPlace::no;
         fault = MPI_SUCCESS;
-        remembered_ = counts_changed_ = piecewise_ = false;
+        remembered_ = counts_changed_ = left_to_mpi_ = piecewise_ = false;
     }
 
     /// The whole call with the communicator's executor. Returns an MPI code.
     int run();
+    /// After `run`: counts have changed, as all ranks know, and the MPI must make the call. The caller's input is as it
+    /// was.
+    bool left_to_mpi() const { return left_to_mpi_; }
 
     /// The same in three parts, for calls that don't block: `open` stages the input where needed and binds the plan,
     /// the caller runs `bound` with `environment`, `close` unpacks the output to the caller. Such plans have no
@@ -64,11 +67,9 @@ class Work {
 
   private:
     int bind_own_lengths();
-    /// With the lengths exchanged in front where the plan forwards blocks.
-    int bind_exchanged(Layout& layout);
-    /// Bound to the lengths that the other ranks remember, with buffers of no meaning: this rank's have changed.
-    void bind_remembered(Layout& layout);
-    /// Runs where some rank's lengths may have changed, and once more where one's have.
+    /// Of a plan that forwards blocks of lengths that repeat.
+    int bind_repeated(const Layout& layout, RepeatedCounts& repeated);
+    /// Runs with remembered lengths. Where some rank's counts have changed, the call is left to the MPI on all ranks.
     int run_remembered(MpiExecutor& executor);
     int run_batches(Executor& executor, const Environment& environment);
 
@@ -79,9 +80,9 @@ class Work {
     bool piecewise_ = false;  ///< blocks are packed and unpacked one by one (`staged_`)
     StagedExchange staged_;
     bool remembered_ = false;      ///< bound to lengths that were exchanged in an earlier call
-    bool counts_changed_ = false;  ///< since then, on a rank that this one knows of
-    std::vector<std::int64_t> discarded_send_, discarded_recv_;  ///< offsets of blocks in `discarded_`
-    std::vector<char> discarded_;
+    bool counts_changed_ = false;  ///< a rank's counts differ from these, as far as this rank has learned
+    bool left_to_mpi_ = false;
+    base::ByteBuffer discarded_;
 };
 
 }  // namespace palmette::runtime
