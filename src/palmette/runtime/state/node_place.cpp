@@ -3,7 +3,9 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <cstdlib>
 #include <fstream>
 #include <optional>
 #include <string>
@@ -52,68 +54,92 @@ std::vector<int> processor_list(std::string_view text) {
     return out;
 }
 
-/// Groups all processors by `name_of(cpu)`, numbers the groups by their first processor, and returns the number of the
-/// one that holds all `allowed`, or -1.
-template <class NameOf>
-std::int32_t common_group(const std::vector<int>& online, const std::vector<int>& allowed, NameOf name_of) {
-    std::vector<std::string> names;
-    std::int32_t found = -1;
+/// By processor: the first processor of the object of one kind that it is part of, -1 where none is known. Reads one
+/// list of processors for each object. Empty where the kernel doesn't say.
+std::vector<int> first_of_objects(const std::string& system, const std::vector<int>& online, std::string_view file) {
+    std::vector<int> first(static_cast<std::size_t>(online.back()) + 1, -1);
     for (const int cpu : online) {
-        const std::optional<std::string> name = name_of(cpu);
-        if (!name) return -1;
-        auto at = std::find(names.begin(), names.end(), *name);
-        if (at == names.end()) at = names.insert(names.end(), *name);
-        if (!std::binary_search(allowed.begin(), allowed.end(), cpu)) continue;
-        const auto group = static_cast<std::int32_t>(at - names.begin());
-        if (found >= 0 && found != group) return -1;
-        found = group;
+        if (first[static_cast<std::size_t>(cpu)] >= 0) continue;
+        const auto list = first_line(base::cat(system, "/cpu/cpu", cpu, "/", file));
+        if (!list) return {};
+        first[static_cast<std::size_t>(cpu)] = cpu;
+        for (const int other : processor_list(*list))
+            if (other >= 0 && static_cast<std::size_t>(other) < first.size())
+                first[static_cast<std::size_t>(other)] = cpu;
     }
-    return found;
+    return first;
 }
 
-std::string of_cpu(int cpu, std::string_view file) { return base::cat("/sys/devices/system/cpu/cpu", cpu, "/", file); }
-
-std::int32_t common_numa_node(const std::vector<int>& allowed) {
-    const auto nodes = first_line("/sys/devices/system/node/has_cpu");
-    if (!nodes) return -1;
-    std::int32_t logical = 0;
+std::vector<int> first_of_numa_nodes(const std::string& system, const std::vector<int>& online) {
+    const auto nodes = first_line(system + "/node/has_cpu");
+    if (!nodes) return {};
+    std::vector<int> first(static_cast<std::size_t>(online.back()) + 1, -1);
     for (const int node : processor_list(*nodes)) {
-        const auto list = first_line(base::cat("/sys/devices/system/node/node", node, "/cpulist"));
-        if (!list) return -1;
-        const std::vector<int> cpus = processor_list(*list);
-        if (std::includes(cpus.begin(), cpus.end(), allowed.begin(), allowed.end())) return logical;
-        ++logical;
+        const std::vector<int> cpus =
+            processor_list(first_line(base::cat(system, "/node/node", node, "/cpulist")).value_or(""));
+        for (const int cpu : cpus)
+            if (cpu >= 0 && static_cast<std::size_t>(cpu) < first.size())
+                first[static_cast<std::size_t>(cpu)] = cpus.front();
     }
-    return -1;
+    return first;
 }
 
 }  // namespace
+
+std::optional<NodePlace> place_by_kernel(const std::string& system, const std::vector<int>& allowed) {
+    std::vector<int> online = processor_list(first_line(system + "/cpu/online").value_or(""));
+    if (online.empty() || allowed.empty()) return std::nullopt;
+    NodePlace place;
+    // A rank that isn't bound is in no part of its host.
+    if (std::includes(allowed.begin(), allowed.end(), online.begin(), online.end())) return place;
+    const std::array<std::vector<int>, 4> kinds{first_of_objects(system, online, "topology/core_siblings_list"),
+                                                first_of_numa_nodes(system, online),
+                                                first_of_objects(system, online, "cache/index3/shared_cpu_list"),
+                                                first_of_objects(system, online, "topology/thread_siblings_list")};
+    // hwloc numbers objects from the outside to the inside, on each level by the first processor.
+    const auto key = [&](int cpu) {
+        std::array<int, 5> out{};
+        for (std::size_t k = 0; k < kinds.size(); ++k)
+            out[k] = kinds[k].empty() ? -1 : kinds[k][static_cast<std::size_t>(cpu)];
+        out.back() = cpu;
+        return out;
+    };
+    std::sort(online.begin(), online.end(), [&](int a, int b) { return key(a) < key(b); });
+    const std::array<std::int32_t*, 4> numbers{&place.socket, &place.numa, &place.l3, &place.core};
+    for (std::size_t k = 0; k < kinds.size(); ++k) {
+        if (kinds[k].empty()) continue;
+        std::vector<int> objects;  // in hwloc's order
+        std::int32_t found = -1;
+        bool one = true;
+        for (const int cpu : online) {
+            const int object = kinds[k][static_cast<std::size_t>(cpu)];
+            auto at = std::find(objects.rbegin(), objects.rend(), object);
+            if (at == objects.rend()) {
+                objects.push_back(object);
+                at = objects.rbegin();
+            }
+            if (!std::binary_search(allowed.begin(), allowed.end(), cpu)) continue;
+            const auto number = static_cast<std::int32_t>(objects.rend() - at) - 1;
+            one = one && object >= 0 && (found < 0 || found == number);
+            found = number;
+        }
+        if (one) *numbers[k] = found;
+    }
+    return place;
+}
 
 NodePlace find_node_place() {
 #if defined(PALMETTE_ABI_SMPI)
     // The simulating machine says nothing about the placement of a simulated rank.
     return {};
 #endif
-    const std::vector<int> allowed = allowed_processors();
-    const auto online_text = first_line("/sys/devices/system/cpu/online");
-    const std::vector<int> online = processor_list(online_text.value_or(""));
-    // A rank that isn't bound is in no part of its host. Only others need hwloc, whose start costs milliseconds.
-    if (!online.empty() && std::includes(allowed.begin(), allowed.end(), online.begin(), online.end())) return {};
-    if (const auto place = hwloc_place()) return *place;
-    NodePlace place;
-    if (allowed.empty() || online.empty()) return place;
-    place.socket =
-        common_group(online, allowed, [](int cpu) { return first_line(of_cpu(cpu, "topology/physical_package_id")); });
-    place.numa = common_numa_node(allowed);
-    place.l3 =
-        common_group(online, allowed, [](int cpu) { return first_line(of_cpu(cpu, "cache/index3/shared_cpu_list")); });
-    place.core = common_group(online, allowed, [](int cpu) -> std::optional<std::string> {
-        const auto package = first_line(of_cpu(cpu, "topology/physical_package_id"));
-        const auto core = first_line(of_cpu(cpu, "topology/core_id"));
-        if (!package || !core) return std::nullopt;
-        return *package + "/" + *core;
-    });
-    return place;
+    // The kernel's files are read in a tenth of a millisecond; hwloc's start takes several, more where ranks spin.
+    const char* named = std::getenv("PALMETTE_HWLOC");
+    const bool hwloc_first = named && *named;
+    if (hwloc_first)
+        if (const auto place = hwloc_place()) return *place;
+    if (const auto place = place_by_kernel("/sys/devices/system", allowed_processors())) return *place;
+    return hwloc_first ? NodePlace{} : hwloc_place().value_or(NodePlace{});
 }
 
 }  // namespace palmette::runtime

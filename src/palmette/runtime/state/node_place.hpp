@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
 
 namespace palmette::runtime {
 
 /// Logical numbers of the socket, NUMA node, shared L3 and core that hold all processors this process may run on; -1
-/// where it may run on several of them or nothing is known. From hwloc where its library can be loaded, else from the
-/// kernel's own description (/sys/devices/system).
+/// where it may run on several of them, is bound to none, or nothing is known.
 struct NodePlace {
     std::int32_t socket = -1;
     std::int32_t numa = -1;
@@ -15,6 +17,11 @@ struct NodePlace {
     std::int32_t core = -1;
 };
 
+/// From the kernel's files, or from hwloc where these are missing or PALMETTE_HWLOC names a library.
 NodePlace find_node_place();
+
+/// By the files below `system` (/sys/devices/system) for a process that may run on `allowed`, in ascending order.
+/// Objects are numbered as hwloc numbers them. Nothing where the processors aren't listed. One read for each object.
+std::optional<NodePlace> place_by_kernel(const std::string& system, const std::vector<int>& allowed);
 
 }  // namespace palmette::runtime
