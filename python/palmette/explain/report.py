@@ -13,7 +13,7 @@ from palmette.explain.decision import Asked, limits_of
 from palmette.files import parse_json, read_text
 
 _ROW = re.compile(
-    r"(?:(?:up to|from|\d)[^:;]*: )?table row (\d+)(?:: (.*?))?(?:; (?:table row|the model gives it) .*)?$"
+    r"(?:(?:up to|from|counts repeat|\d)[^:;]*: )?table row (\d+)(?:: (.*?))?(?:; (?:table row|the model gives it) .*)?$"
 )
 """Pattern of the reason: the deciding row, optionally after its sizes; the first row where there are several."""
 
@@ -139,7 +139,9 @@ def _look_up(
         return None, ""
     number, why = int(match[1]), match[2] or ""
     rows = table.rows
-    if number >= len(rows) or rows[number].function != function or rows[number].why != why:
+    # Irregular exchanges whose counts repeat are chosen by the rows of the regular one.
+    of_function = "alltoall" if reason.startswith("counts repeat") else function
+    if number >= len(rows) or rows[number].function != of_function or rows[number].why != why:
         notes[f"the run had another table than {name}: name it with --table to see the limits of its rows"] = None
         return number, ""
     return number, limits_of(rows[number])
