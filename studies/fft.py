@@ -1,8 +1,7 @@
 """An FFT on the emulated cluster: time in exchanges under each MPI alone and with palmette, ranks scattered.
 
-Runs examples/fft/vortex.py by `palmette bench app` on the lab, several times, each with its calls recorded once a
-variant.
-Root is needed, as for every lab, and a Python with mpi4py and mpi4py-fft.
+Runs examples/fft/vortex.py by `palmette bench app` on the lab, several times; calls of each variant are recorded once a
+time. Root is needed, as for every lab, and a Python with mpi4py and mpi4py-fft.
 
 Usage: fft.py OUTPUT.json --python PYTHON [--cells 64] [--steps 1] [--repeats 4] [--mpi mpich,openmpi,impi]
 """
@@ -18,6 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LAB = "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core"
+RANKS = 16
 VARIANTS = {
     "ranks in order": "PALMETTE_REORDER=0",
     "grids for exchanges": "PALMETTE_GRIDS=exchange",
@@ -36,12 +36,14 @@ def main() -> None:
     parser.add_argument("--mpi", default="mpich,openmpi,impi")
     parser.add_argument("--placement", default="random:1")
     asked = parser.parse_args()
+    if asked.repeats < 1 or not asked.output.absolute().parent.is_dir():
+        parser.error("--repeats is 1 or more, and the output's folder must be there")
     samples: list[dict[str, object]] = []
     for _ in range(asked.repeats):
         for mpi in asked.mpi.split(","):
             for variant in measured(mpi, asked):
                 functions = variant["by_function_s"]
-                exchange_s = sum(functions.get(name, 0.0) for name in EXCHANGES) / 16
+                exchange_s = sum(functions.get(name, 0.0) for name in EXCHANGES) / RANKS
                 samples.append(
                     {"mpi": mpi, "variant": variant["name"], "exchange_s": exchange_s, "whole_s": variant["seconds"],
                      "same_output": variant["same_output"], "served_calls": variant["served_calls"]}
@@ -61,7 +63,7 @@ def measured(mpi: str, asked: argparse.Namespace) -> list[dict[str, object]]:
     words += ["--", asked.python, str(ROOT / "examples/fft/vortex.py"), str(asked.cells), str(asked.steps)]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        sys.exit(f"fft.py: {' '.join(words)}: {done.stderr.strip().splitlines()[-1:]}")
+        sys.exit(f"fft.py: {' '.join(words)}: {done.stderr.strip().splitlines()[-1]}")
     found: list[dict[str, object]] = json.loads(done.stdout)["variants"]
     return found
 

@@ -117,7 +117,7 @@ def _topology(environment: Mapping[str, str]) -> Check:
     name = "topology"
     path = environment.get("PALMETTE_TOPOLOGY", "")
     if not path:
-        return Check(name, True, "no PALMETTE_TOPOLOGY: levels come from the MPI and hwloc")
+        return Check(name, True, "no PALMETTE_TOPOLOGY: levels come from the MPI and the kernel")
     try:
         load(path)
         machine = _core.Machine.from_file(path)
@@ -130,7 +130,7 @@ def _topology(environment: Mapping[str, str]) -> Check:
 
 
 def _hwloc(environment: Mapping[str, str]) -> Check:
-    """Load hwloc as the preload library does."""
+    """Load hwloc as `palmette discover` does, and a run where PALMETTE_HWLOC names it."""
     for library in filter(None, (environment.get("PALMETTE_HWLOC"), "libhwloc.so.15")):
         try:
             version = int(ctypes.CDLL(library).hwloc_get_api_version())

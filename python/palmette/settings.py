@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 Kind = Literal["flag", "level", "count", "path", "report", "wait", "grids", "share", "algorithm"]
-"""What a value is: flag 0 or 1; wait auto, mpi or poll; grids halo or exchange; share 0 or a percentage such as 1%; level 0, 1 or 2; count 0
-or more; report 0, 1 or a path that ends in .json; algorithm an algorithm's specification or `mpi`."""
+"""What a value is: flag 0 or 1; wait auto, mpi or poll; grids halo or exchange; share 0 or a percentage such as 1%;
+level 0, 1 or 2; count 0 or more; report 0, 1 or a path that ends in .json; algorithm an algorithm's specification or
+`mpi`."""
 
 DECLARATIONS = Path(__file__).with_name("settings.json")
 

@@ -117,7 +117,7 @@ def row(program: Program, result: dict[str, object] | str) -> str:
         return f"| {program.name} | {program.language} | {program.mpi} | {result} | | | | |"
     alone, palmette = result["variants"]  # type: ignore[misc]
     same = "same" if palmette["same_output"] else palmette["difference"]
-    compared = "its own check" if program.checker else f"{result['compared_numbers']} numbers"
+    compared = "its own check" if program.checker else f"{result['compared_numbers']} number(s)"
     return (
         f"| {program.name} | {program.language} | {program.mpi} | {sum(alone['calls'].values()):,} | "
         f"{palmette['served_calls']:,} | {alone['median_s']:.2f} s | {palmette['median_s']:.2f} s | "
@@ -150,8 +150,11 @@ def main() -> None:
         if options.lab and not program.lab:
             continue
         result = measured(program, folder, options.rounds, options.lab)
+        if not isinstance(result, str):
+            result["name"] = program.name  # instead of a command with paths of this machine
         kept = "".join(char if char.isalnum() else "_" for char in program.name.lower())
-        (folder / f"{kept}.result.json").write_text(json.dumps(result), encoding="utf-8")
+        kept += "_lab" if options.lab else ""
+        (folder / f"{kept}.json").write_text(json.dumps(result) + "\n", encoding="utf-8")
         print(row(program, result), flush=True)
 
 

@@ -47,8 +47,10 @@ def choices_of(values: Mapping[str, Any]) -> Choices:
     """Return what the parameters choose. Raises RunError."""
     paths = {name: Path(values[name]) if values[name] is not None else None for name in PATHS}
     force = dict(_assignment(text) for text in values["force"])
-    plain = {name: values[name] for name in ("report", "grids", "off", "verbose")}
-    return Choices(force=force, **plain, **paths)
+    return Choices(
+        report=values["report"], grids=values["grids"], force=force, off=values["off"], verbose=values["verbose"],
+        **paths,
+    )  # fmt: skip
 
 
 def execute(prepared: Prepared, *, verbose: int, only_print: bool) -> None:

@@ -13,7 +13,8 @@ from palmette.explain.decision import Asked, limits_of
 from palmette.files import parse_json, read_text
 
 _ROW = re.compile(
-    r"(?:(?:up to|from|counts repeat|\d)[^:;]*: )?table row (\d+)(?:: (.*?))?(?:; (?:table row|the model gives it) .*)?$"
+    r"(?:(?:up to|from|counts repeat|\d)[^:;]*: )?table row (\d+)(?:: (.*?))?"
+    r"(?:; (?:table row|the model gives it) .*)?$"
 )
 """Pattern of the reason: the deciding row, optionally after its sizes; the first row where there are several."""
 

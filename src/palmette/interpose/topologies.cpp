@@ -7,14 +7,16 @@
 namespace palmette::interpose {
 
 int on_MPI_Comm_set_info(MPI_Comm comm, MPI_Info info) {
+    const Entry entry;
     const int code = next::MPI_Comm_set_info(comm, info);
-    if (const Entry entry; entry.ours() && code == MPI_SUCCESS) runtime::note_grid_purpose(comm, info, false);
+    if (entry.ours() && code == MPI_SUCCESS) runtime::note_grid_purpose(comm, info, false);
     return code;
 }
 
 int on_MPI_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* made) {
+    const Entry entry;
     const int code = next::MPI_Comm_dup_with_info(comm, info, made);
-    if (const Entry entry; entry.ours() && code == MPI_SUCCESS) runtime::note_grid_purpose(*made, info, true);
+    if (entry.ours() && code == MPI_SUCCESS) runtime::note_grid_purpose(*made, info, true);
     return code;
 }
 

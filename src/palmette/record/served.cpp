@@ -59,6 +59,10 @@ void palmette_record_serve_by(std::uint32_t plan) {
     thread_state->plan = plan;
 }
 
+void palmette_record_left_to_mpi() {
+    if (thread_state) thread_state->plan = 0;
+}
+
 void palmette_record_add_sends(std::uint32_t plan, const palmette::trace::PlanSend* sends, std::size_t count) {
     palmette::record::Recorder* const current = recorder.load(std::memory_order_acquire);
     if (current) current->add_sends(plan, sends, count);

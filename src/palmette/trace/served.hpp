@@ -35,6 +35,8 @@ __attribute__((weak, visibility("default"))) std::uint32_t palmette_record_add_p
     const palmette::trace::ServedPlan* plan);
 /// The call that this thread is in is served by it; 0: by one that has no number.
 __attribute__((weak, visibility("default"))) void palmette_record_serve_by(std::uint32_t plan);
+/// That call is the MPI's after all.
+__attribute__((weak, visibility("default"))) void palmette_record_left_to_mpi();
 /// Adds what a call has sent, for plans whose calls differ. `sends`: of ranks that the plan was added with.
 __attribute__((weak, visibility("default"))) void palmette_record_add_sends(std::uint32_t plan,
                                                                             const palmette::trace::PlanSend* sends,

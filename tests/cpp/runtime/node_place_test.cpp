@@ -2,11 +2,13 @@
 #include "palmette/runtime/state/node_place.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <tuple>
+#include <vector>
 
 namespace palmette::runtime {
 namespace {

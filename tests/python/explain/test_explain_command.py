@@ -297,6 +297,18 @@ def test_calls_of_several_sizes_get_what_others_cost_in_the_middle_of_them(palme
     assert max(map(len, shown.splitlines())) <= 80
 
 
+def test_exchanges_whose_counts_repeat_are_explained_by_rows_of_alltoall(palmette: Palmette) -> None:
+    rows = _core.Table.built_in().rows
+    number = next(i for i, row in enumerate(rows) if row.function == "alltoall" and row.algorithm == "linear")
+    reason = f"counts repeat, at most 8K: table row {number}: {rows[number].why}"
+    told = report(function="alltoallw", min_bytes=8192, max_bytes=8192, algorithm="linear", reason=reason)
+    Path("run.json").write_text(json.dumps(told))
+    result = palmette("explain", "--report", "run.json", "--json")
+    assert result.status == 0, result.err
+    assert json.loads(result.out)["rows"][0]["row"] == number
+    assert "another table" not in palmette("explain", "--report", "run.json").out
+
+
 def test_a_report_of_a_run_with_another_table_is_noticed(palmette: Palmette) -> None:
     Path("run.json").write_text(json.dumps(report(reason="table row 0: mine")))
     result = palmette("explain", "--report", "run.json")

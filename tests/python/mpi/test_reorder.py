@@ -142,13 +142,14 @@ def test_grids_for_exchanges_cross_uplinks_less_in_all_to_alls_of_rows_and_colum
     assert {row["ordered_for"] for row in topologies(ran)["cart_create"] if "ordered_for" in row} == {"exchange"}
 
 
-@pytest.mark.parametrize("hint", ["exchange", "halo", "differing"])
+@pytest.mark.parametrize("hint", ["exchange", "halo", "differing", "neighbours", "replaced"])
 def test_an_info_key_says_what_grids_are_for(mpi: Mpi, tmp_path: Path, hint: str) -> None:
     ran = mpi.run(16, "topologies", "--seeds", 1, "--grids", hint, settings=scattered(tmp_path, "random:1"))
+    ran.assert_right()
+    assert ran.report is not None
     rows = [row for row in topologies(ran)["cart_create"] if "ordered_for" in row]
     on_world = exchange_units("random:1", (4, 4), printed(ran, "cart 4x4"))
     if hint == "exchange":
-        ran.assert_right()
         # The communicator that was split from the world's has no such key.
         assert {row["ordered_for"] for row in rows} == {"exchange", "halo"}
         assert on_world <= 18
@@ -156,8 +157,10 @@ def test_an_info_key_says_what_grids_are_for(mpi: Mpi, tmp_path: Path, hint: str
     assert {row["ordered_for"] for row in rows} == {"halo"}
     assert on_world > 18
     assert max(row.get("other_purpose_gain", 0) for row in rows) >= 1.4, rows
-    differs = any("palmette_grid differs" in note for note in ran.report["notes"]) if ran.report else False
-    assert differs == (hint == "differing")
+    notes = " ".join(ran.report["notes"])
+    assert ("palmette_grid differs" in notes) == (hint == "differing")
+    assert ("palmette_grid='neighbours' is none of halo and exchange" in notes) == (hint == "neighbours")
+    assert ran.err.count("is none of halo and exchange") == (1 if hint == "neighbours" else 0)
 
 
 def test_the_page_says_what_ordering_for_exchanges_would_save(mpi: Mpi, tmp_path: Path) -> None:

@@ -65,6 +65,7 @@ def test_changes_while_calls_are_compared(mpi: Mpi, cluster: Cluster, tmp_path: 
     settings = {**cluster.settings(5), **table(tmp_path, "bruck"), "PALMETTE_COMPARE": "50%"}
     ran = mpi.run(5, "repeated_counts", "--change", "one", "--calls", 400, "--seed", 3, settings=settings)
     ran.assert_right()
+    assert changed(ran, "alltoallv") + changed(ran, "alltoallw") > 0
 
 
 @pytest.mark.parametrize("change", ["none", "some"])

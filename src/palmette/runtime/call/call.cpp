@@ -84,7 +84,9 @@ std::optional<int> Call::run(Work& work) {
     const double begin_s = begins(work);
     const int code = work.run();
     if (work.left_to_mpi() && code == MPI_SUCCESS) {
-        refuse(Refusal::counts_changed);
+        if (Observer* observer = process_.observers().of_calls())
+            observer->call_left({work, work.state, work.plan, work.plan->key.function, begin_s, 0, code});
+        refuse(*work.left_to_mpi());
         return std::nullopt;
     }
     return close(work, code, begin_s);

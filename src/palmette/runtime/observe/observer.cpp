@@ -18,6 +18,9 @@ void Observers::call_begins(const CallEvent& call) {
 void Observers::call_ended(const CallEvent& call) {
     for (const auto& one : all_) one->call_ended(call);
 }
+void Observers::call_left(const CallEvent& call) {
+    for (const auto& one : all_) one->call_left(call);
+}
 void Observers::compared(const Communicator& state, const CachedPlan& plan) {
     for (const auto& one : all_) one->compared(state, plan);
 }

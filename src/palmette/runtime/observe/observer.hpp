@@ -33,6 +33,8 @@ class Observer : public StepObserver {
     virtual void plan_made(Communicator&, CachedPlan&) {}
     virtual void call_begins(const CallEvent&) {}
     virtual void call_ended(const CallEvent&) {}
+    /// Instead of `call_ended`: the MPI makes the call that has begun.
+    virtual void call_left(const CallEvent&) {}
     /// A pair of calls that compares with the MPI's own is complete (CachedPlan::comparison).
     virtual void compared(const Communicator&, const CachedPlan&) {}
     /// Whether it subscribes to steps, which are many.
@@ -56,6 +58,7 @@ class Observers : public Observer {
     void plan_made(Communicator& state, CachedPlan& plan) override;
     void call_begins(const CallEvent& call) override;
     void call_ended(const CallEvent& call) override;
+    void call_left(const CallEvent& call) override;
     void compared(const Communicator& state, const CachedPlan& plan) override;
     void step_started(const BoundProgram& program, std::uint32_t step) override;
     void step_completed(const BoundProgram& program, std::uint32_t step) override;

@@ -42,6 +42,7 @@ enum class Refusal : std::uint8_t {
     other_jobs,
     device_memory,
     counts_changed,
+    lengths_not_remembered,
     count,
 };
 const char* sentence_of(Refusal refusal);

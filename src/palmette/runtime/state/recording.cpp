@@ -75,7 +75,7 @@ std::uint32_t add_plan(const CallEvent& call) {
 
 }  // namespace
 
-bool RecordedCalls::possible() { return palmette_record_add_plan != nullptr && palmette_record_serve_by != nullptr; }
+bool RecordedCalls::possible() { return palmette_record_add_plan != nullptr && palmette_record_left_to_mpi != nullptr; }
 
 bool RecordedCalls::are_recorded() { return palmette_record_is_on != nullptr && palmette_record_is_on() != 0; }
 
@@ -89,6 +89,8 @@ void RecordedCalls::call_begins(const CallEvent& call) {
     if (!call.plan->recorded) call.plan->recorded = add_plan(call);
     palmette_record_serve_by(*call.plan->recorded);
 }
+
+void RecordedCalls::call_left(const CallEvent&) { palmette_record_left_to_mpi(); }
 
 void RecordedCalls::call_ended(const CallEvent& call) {
     const CachedPlan& plan = *call.plan;

@@ -18,6 +18,7 @@ class RecordedCalls : public Observer {
 
     void call_begins(const CallEvent& call) override;
     void call_ended(const CallEvent& call) override;
+    void call_left(const CallEvent& call) override;
 };
 
 }  // namespace palmette::runtime

@@ -32,10 +32,6 @@ void StagedExchange::open(CallerBuffer& send, CallerBuffer& recv, const Bases& b
     comm_ = comm;
     packed_.assign(static_cast<std::size_t>(send.ranks_of_blocks()), packed || !send.is_staged() ? 1 : 0);
     left_.resize(static_cast<std::size_t>(recv.ranks_of_blocks()));
-    start_over();
-}
-
-void StagedExchange::start_over() {
     error_ = MPI_SUCCESS;
     for (std::size_t rank = 0; rank < left_.size(); ++rank) left_[rank] = recv_->bytes(static_cast<int>(rank));
 }

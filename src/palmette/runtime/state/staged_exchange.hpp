@@ -17,8 +17,6 @@ class StagedExchange : public StepData {
   public:
     /// For one operation. The buffers have been prepared and must outlive it. `packed`: the send buffer is already.
     void open(CallerBuffer& send, CallerBuffer& recv, const Bases& bases, bool packed, MPI_Comm comm);
-    /// The operation starts anew: nothing has arrived.
-    void start_over();
     /// Unpacks what is left. Returns the first error.
     int close();
 

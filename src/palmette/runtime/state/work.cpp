@@ -96,7 +96,7 @@ int Work::bind_repeated(const Layout& layout, RepeatedCounts& repeated) {
         if (const int error = exchange_counts(*this, relayed, &expected)) return error;
         if (!known.arm(*this, layout, std::move(relayed), expected)) {
             repeated.set_changed();
-            left_to_mpi_ = true;
+            left_to_mpi_ = Refusal::lengths_not_remembered;
             return MPI_SUCCESS;
         }
     }
@@ -121,7 +121,7 @@ int Work::run_remembered(MpiExecutor& executor) {
     discarded_ = {};
     if (error || !counts_changed_) return error;
     state->repeated_counts(plan->key.function)->set_changed();
-    left_to_mpi_ = true;
+    left_to_mpi_ = Refusal::counts_changed;
     // What has arrived may have overwritten input in the same place.
     return in_place == InPlace::copy_of_recv ? send.close(bases_.send, state->shadow_comm(), -1) : MPI_SUCCESS;
 }

@@ -47,14 +47,14 @@ class Work {
         bound_ = nullptr;
         in_place = InPlace::no;
         fault = MPI_SUCCESS;
-        remembered_ = counts_changed_ = left_to_mpi_ = piecewise_ = false;
+        remembered_ = counts_changed_ = piecewise_ = false;
+        left_to_mpi_ = std::nullopt;
     }
 
     /// The whole call with the communicator's executor. Returns an MPI code.
     int run();
-    /// After `run`: counts have changed, as all ranks know, and the MPI must make the call. The caller's input is as it
-    /// was.
-    bool left_to_mpi() const { return left_to_mpi_; }
+    /// After `run`: why the MPI must make the call, as all ranks know. The caller's input is as it was.
+    std::optional<Refusal> left_to_mpi() const { return left_to_mpi_; }
 
     /// The same in three parts, for calls that don't block: `open` stages the input where needed and binds the plan,
     /// the caller runs `bound` with `environment`, `close` unpacks the output to the caller. Such plans have no
@@ -81,7 +81,7 @@ class Work {
     StagedExchange staged_;
     bool remembered_ = false;      ///< bound to lengths that were exchanged in an earlier call
     bool counts_changed_ = false;  ///< a rank's counts differ from these, as far as this rank has learned
-    bool left_to_mpi_ = false;
+    std::optional<Refusal> left_to_mpi_;
     base::ByteBuffer discarded_;
 };
 
