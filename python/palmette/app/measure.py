@@ -160,6 +160,8 @@ class Recorded:
     calls: dict[str, int]
     busiest_link: str = ""
     busiest_bytes: float | None = None
+    uncounted: int = 0
+    """Calls of irregular collectives by the MPI itself, whose bytes no single rank knows: not among those."""
     served: int = 0
     missing_ranks: int = 0
     """Ranks whose nodes have recorded in a folder of their own: not among these sums."""
@@ -297,8 +299,9 @@ def _recorded(runner: Runner, variant: Variant, asked: Asked) -> tuple[Recorded,
         served = sum(plan.calls for process in job.processes for plan in process.recorded.plans[1:])
         found = Recorded(sum(by_function.values()), dict(by_function), dict(calls), served=served)
         if seats is not None and len({process.host for process in job.processes}) > 1:
-            links = of_trace(findings.view, seats).links
-            busiest = max(links, key=lambda link: max(link.out.sum(), link.into.sum()))
+            loads = of_trace(findings.view, seats)
+            found.uncounted = loads.uncounted
+            busiest = max(loads.links, key=lambda link: max(link.out.sum(), link.into.sum()))
             found.busiest_link = busiest.group.name
             found.busiest_bytes = float(max(busiest.out.sum(), busiest.into.sum()))
         found.missing_ranks = len(job.missing_ranks())

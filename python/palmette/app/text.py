@@ -86,6 +86,7 @@ def _function_lines(found: Comparisons) -> list[str]:
 def _link_lines(found: Comparisons) -> list[str]:
     shown = [
         f"busiest link, {one.variant.name}: {one.recorded.busiest_link}, {one.recorded.busiest_bytes / 1e6:,.1f} MB"
+        + (f"\n  (and {one.recorded.uncounted:,} irregular collectives, not counted)" if one.recorded.uncounted else "")
         for one in found.variants
         if one.recorded and one.recorded.busiest_bytes is not None
     ]
@@ -121,6 +122,7 @@ def _variant(found: Comparisons, one: Measured) -> dict[str, Any]:
         "served_calls": recorded.served if recorded else None,
         "busiest_link": recorded.busiest_link or None if recorded else None,
         "busiest_bytes": recorded.busiest_bytes if recorded else None,
+        "busiest_without_calls": recorded.uncounted if recorded else None,
     }
 
 
