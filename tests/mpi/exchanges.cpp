@@ -3,17 +3,15 @@
 // ranks, an even number.
 #include <mpi.h>
 
-#include <cstdio>
-#include <map>
-#include <string>
-#include <utility>
 #include <vector>
+
+#include "support/expected.hpp"
 
 namespace {
 
 int world_rank = 0;
 int world_size = 1;
-std::map<int, std::pair<long long, long long>> expected;
+test::Expected expected;
 std::vector<char> out(4096);
 std::vector<char> in(4096);
 
@@ -209,12 +207,7 @@ int main(int argc, char** argv) {
     }
     between();
     among_all();
-    std::string text;
-    for (const auto& [peer, sum] : expected)
-        text += "expected " + std::to_string(world_rank) + " " + std::to_string(peer) + " " +
-                std::to_string(sum.first) + " " + std::to_string(sum.second) + "\n";
-    std::fputs(text.c_str(), stdout);
-    std::fflush(stdout);
+    test::print(expected, world_rank);
     MPI_Finalize();
     return 0;
 }

@@ -3,17 +3,16 @@
 #include <mpi.h>
 
 #include <array>
-#include <cstdio>
-#include <map>
 #include <string>
-#include <utility>
 #include <vector>
+
+#include "support/expected.hpp"
 
 namespace {
 
 int world_rank = 0;
 int world_size = 1;
-std::map<int, std::pair<long long, long long>> expected;
+test::Expected expected;
 
 void expect(int world, long long bytes, long long messages = 1) {
     expected[world].first += bytes * messages;
@@ -228,12 +227,7 @@ int main(int argc, char** argv) {
     void* attached = nullptr;
     int size = 0;
     MPI_Buffer_detach(&attached, &size);
-    std::string text;
-    for (const auto& [peer, sum] : expected)
-        text += "expected " + std::to_string(world_rank) + " " + std::to_string(peer) + " " +
-                std::to_string(sum.first) + " " + std::to_string(sum.second) + "\n";
-    std::fputs(text.c_str(), stdout);
-    std::fflush(stdout);
+    test::print(expected, world_rank);
     MPI_Finalize();
     return 0;
 }

@@ -128,12 +128,6 @@ void check(MPI_Comm comm, bool typed, bool in_place, int call, const Counts& cou
             return;
 }
 
-std::string word(int argc, char** argv, const std::string& name, const std::string& fallback) {
-    for (int i = 1; i + 1 < argc; ++i)
-        if (name == argv[i]) return argv[i + 1];
-    return fallback;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -144,8 +138,8 @@ int main(int argc, char** argv) {
     const auto calls = static_cast<int>(option(argc, argv, "--calls", 150));
     const auto seed = static_cast<std::uint64_t>(option(argc, argv, "--seed", 1));
     const auto elements = static_cast<int>(option(argc, argv, "--elements", 8));
-    const std::string how = word(argc, argv, "--change", "one");
-    const std::string function = word(argc, argv, "--function", "both");
+    const std::string how = word_option(argc, argv, "--change", "one");
+    const std::string function = word_option(argc, argv, "--function", "both");
     const bool in_place = option(argc, argv, "--in-place", 0) != 0;
     Outcome outcome;
     watch(60);

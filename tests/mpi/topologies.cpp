@@ -375,22 +375,20 @@ int main(int argc, char** argv) {
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     MPI_Comm original = MPI_COMM_NULL, replaced = MPI_COMM_NULL;
     MPI_Comm_dup(MPI_COMM_WORLD, &original);
-    for (int i = 1; i + 1 < argc; ++i)
-        if (std::string(argv[i]) == "--grids") {
-            // `differing`: each rank says something else, which counts for none; `replaced`: a duplicate made with an
-            // info that doesn't say it has none.
-            const std::string value(argv[i + 1]);
-            hints_differ = value == "differing";
-            MPI_Info info = MPI_INFO_NULL;
-            MPI_Info_create(&info);
-            const bool halo = value == "differing" && world_rank % 2 == 0;
-            const bool exchange = value == "replaced" || (value == "differing" && !halo);
-            MPI_Info_set(info, "palmette_grid", halo ? "halo" : exchange ? "exchange" : value.c_str());
-            MPI_Comm_set_info(value == "replaced" ? original : MPI_COMM_WORLD, info);
-            MPI_Info_delete(info, "palmette_grid");
-            if (value == "replaced") MPI_Comm_dup_with_info(original, info, &replaced);
-            MPI_Info_free(&info);
-        }
+    if (const std::string value = word_option(argc, argv, "--grids", ""); !value.empty()) {
+        // `differing`: each rank says something else, which counts for none; `replaced`: a duplicate made with an info
+        // that doesn't say it has none.
+        hints_differ = value == "differing";
+        MPI_Info info = MPI_INFO_NULL;
+        MPI_Info_create(&info);
+        const bool halo = value == "differing" && world_rank % 2 == 0;
+        const bool exchange = value == "replaced" || (value == "differing" && !halo);
+        MPI_Info_set(info, "palmette_grid", halo ? "halo" : exchange ? "exchange" : value.c_str());
+        MPI_Comm_set_info(value == "replaced" ? original : MPI_COMM_WORLD, info);
+        MPI_Info_delete(info, "palmette_grid");
+        if (value == "replaced") MPI_Comm_dup_with_info(original, info, &replaced);
+        MPI_Info_free(&info);
+    }
     if (replaced != MPI_COMM_NULL) {
         MPI_Comm_set_errhandler(replaced, MPI_ERRORS_RETURN);
         grid(replaced, {world_size}, {0}, outcome);

@@ -17,6 +17,7 @@
 #include "palmette/base/units.hpp"
 #include "palmette/interpose/settings_list.hpp"
 #include "palmette/node/shared_single_copy.hpp"
+#include "palmette/runtime/reorder/grid_purpose.hpp"
 #include "palmette/runtime/state/control.hpp"
 
 namespace palmette::interpose {
@@ -164,8 +165,9 @@ Settings settings_from_environment() {
     out.reorder = flag(out, settings::reorder);
     hash_field(out.hash, out.reorder ? "reorder" : "in order");
     const std::string grids = value_of(settings::grids);
-    out.grids = grids == "exchange" ? topology::GridPurpose::exchange : topology::GridPurpose::halo;
-    if (grids != "exchange" && grids != "halo")
+    const auto purpose = runtime::grid_purpose_named(grids);
+    out.grids = purpose.value_or(topology::GridPurpose::halo);
+    if (!purpose)
         complain(out, base::cat(settings::grids.name, "='", grids, "' is none of halo and exchange; taken as halo"));
     hash_field(out.hash, out.grids == topology::GridPurpose::exchange ? "grids for exchanges" : "grids for halos");
     const std::string report = value_of(settings::report);

@@ -29,12 +29,18 @@ inline void watch(unsigned seconds) {
     alarm(seconds);
 }
 
-/// The number behind `--name` on the command line, or `fallback`.
-inline long option(int argc, char** argv, const char* name, long fallback) {
+/// The word behind `--name` on the command line, or `fallback`.
+inline const char* word_option(int argc, char** argv, const char* name, const char* fallback) {
     for (int i = 1; i + 1 < argc; ++i) {
-        if (std::strcmp(argv[i], name) == 0) return std::strtol(argv[i + 1], nullptr, 10);
+        if (std::strcmp(argv[i], name) == 0) return argv[i + 1];
     }
     return fallback;
+}
+
+/// The same for a number.
+inline long option(int argc, char** argv, const char* name, long fallback) {
+    const char* const word = word_option(argc, argv, name, nullptr);
+    return word ? std::strtol(word, nullptr, 10) : fallback;
 }
 
 /// Counts cases and mistakes of this rank.

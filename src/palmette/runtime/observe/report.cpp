@@ -299,8 +299,7 @@ Json Report::to_json(int ranks, double seconds, const Json& job, int aborted_by)
 
 bool Report::has_exchanges() const {
     const auto is_exchange = [](std::uint8_t function) {
-        const auto f = static_cast<Function>(function);
-        return f == Function::alltoall || f == Function::alltoallv || f == Function::alltoallw;
+        return select::collective_of(static_cast<Function>(function)) == plan::Collective::alltoall;
     };
     return std::any_of(served_.begin(), served_.end(),
                        [&](const auto& row) { return is_exchange(std::get<0>(row.first)); }) ||

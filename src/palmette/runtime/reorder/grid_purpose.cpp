@@ -48,6 +48,12 @@ int made_keyval() {
 
 }  // namespace
 
+std::optional<GridPurpose> grid_purpose_named(std::string_view word) {
+    if (word == "halo") return GridPurpose::halo;
+    if (word == "exchange") return GridPurpose::exchange;
+    return std::nullopt;
+}
+
 void note_grid_purpose(MPI_Comm comm, MPI_Info info, bool replaces) {
     if (comm == MPI_COMM_NULL) return;
     std::array<char, 32> text{};
@@ -62,7 +68,8 @@ void note_grid_purpose(MPI_Comm comm, MPI_Info info, bool replaces) {
         return;
     }
     const std::string_view value(text.data());
-    if (value != "halo" && value != "exchange") {
+    const auto named = grid_purpose_named(value);
+    if (!named) {
         const std::string note = base::cat("info key ", key, "='", value, "' is none of halo and exchange; ignored");
         Process::instance().report().note(note);
         static std::atomic<bool> told{false};
@@ -70,7 +77,7 @@ void note_grid_purpose(MPI_Comm comm, MPI_Info info, bool replaces) {
             std::fprintf(stderr, "palmette: %s\n", note.c_str());
         return;
     }
-    const auto purpose = static_cast<std::intptr_t>(value == "exchange" ? GridPurpose::exchange : GridPurpose::halo);
+    const auto purpose = static_cast<std::intptr_t>(*named);
     if (const int made = made_keyval(); made != MPI_KEYVAL_INVALID)
         PMPI_Comm_set_attr(comm, made, reinterpret_cast<void*>(purpose));
 }

@@ -3,9 +3,15 @@
 
 #include <mpi.h>
 
+#include <optional>
+#include <string_view>
+
 #include "palmette/topology/mapping/boxes.hpp"
 
 namespace palmette::runtime {
+
+/// `halo` or `exchange`; nothing for other words.
+std::optional<topology::GridPurpose> grid_purpose_named(std::string_view word);
 
 /// MPI_Comm_set_info and MPI_Comm_dup_with_info: keeps the value of `palmette_grid` (halo, exchange), which
 /// MPI_Cart_create on this communicator and its duplicates goes by. Local; other values are reported and ignored.

@@ -29,9 +29,10 @@ int Work::open() {
                 recv.open_to_write(bases_.recv);
                 // What arrives would overwrite input that lies in the same place.
                 const bool packed = in_place == InPlace::copy_of_recv;
-                if (!packed) send.open_to_write(bases_.send);
-                if (packed)
-                    if (const int error = send.open_to_read(shadow_comm, -1, bases_.send)) return error;
+                if (!packed)
+                    send.open_to_write(bases_.send);
+                else if (const int error = send.open_to_read(shadow_comm, -1, bases_.send))
+                    return error;
                 staged_.open(send, recv, bases_, packed, shadow_comm);
                 break;
             }
