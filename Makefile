@@ -22,18 +22,23 @@ help:
 	@echo "make docs    check the links of the documentation"
 	@echo "make clean   remove what was built; make distclean also .venv and .mpi"
 
-.venv/.stamp-requirements: pyproject.toml tools/setup_venv.sh tools/requirements.py
+# What the package itself and its build need; what tests and other work on it need.
+.venv/.stamp-build: pyproject.toml tools/setup_venv.sh tools/requirements.py
+	@tools/setup_venv.sh $(PYTHON) dependencies build
+	@touch $@
+
+.venv/.stamp-requirements: .venv/.stamp-build
 	@tools/setup_venv.sh $(PYTHON)
 	@touch $@
 
-.mpi/.stamp: tools/setup_mpi.sh .venv/.stamp-requirements
+.mpi/.stamp: tools/setup_mpi.sh tools/mpi_wheels.txt .venv/.stamp-build
 	@tools/setup_mpi.sh
 
 debian:
 	@tools/setup_debian.sh
 
 # The package is used in place: a .pth file points at python/, where CMake installs what it compiles.
-.venv/.stamp-package: pyproject.toml CMakeLists.txt .venv/.stamp-requirements
+.venv/.stamp-package: pyproject.toml CMakeLists.txt .venv/.stamp-build
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
 	  -C wheel.cmake=false -C editable.mode=inplace --editable .
 	@touch $@
@@ -41,7 +46,11 @@ debian:
 build: .venv/.stamp-requirements .mpi/.stamp .venv/.stamp-package
 	@tools/build.sh release $(JOBS)
 
-demo: debian build
+# Compiles and installs what it needs and no more.
+demo: .venv/.stamp-package
+	@tools/setup_mpi.sh mpich
+	@tools/setup_debian.sh iproute2
+	@tools/build.sh release $(JOBS) palmette_demo
 	@$(BIN)/palmette demo
 
 simulate: build

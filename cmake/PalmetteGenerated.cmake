@@ -3,7 +3,8 @@
 #   palmette/interpose/settings_list.hpp from python/palmette/settings.json
 
 if(PALMETTE_BUILD_PYTHON)
-  find_package(Python 3.10 REQUIRED COMPONENTS Interpreter Development.Module)
+  find_package(Python 3.10 REQUIRED COMPONENTS Interpreter Development.Module
+               OPTIONAL_COMPONENTS Development.SABIModule)
 else()
   find_package(Python 3.10 REQUIRED COMPONENTS Interpreter)
 endif()

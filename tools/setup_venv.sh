@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Makes .venv with what the build, the package and the checks need.
 #
-# Usage: setup_venv.sh [PYTHON]
+# Usage: setup_venv.sh [PYTHON [LIST...]]      default: all lists of tools/requirements.py
 set -eu
 cd "$(dirname "$0")/.."
 python=${1:-python3}
+lists=("${@:2}")
 
 command -v "$python" >/dev/null || { echo "setup: $python is missing; install Python 3.10 or later" >&2; exit 1; }
 "$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' || {
@@ -24,6 +25,6 @@ fi
 # The pip that comes with older Pythons can't pass settings on to a build.
 .venv/bin/pip install --quiet --disable-pip-version-check 'pip>=23.1'
 # From pyproject.toml, so that a dependency is named once.
-requirements=$(.venv/bin/python tools/requirements.py)
+requirements=$(.venv/bin/python tools/requirements.py "${lists[@]}")
 # shellcheck disable=SC2086  # one requirement a word
 .venv/bin/pip install --quiet --disable-pip-version-check $requirements

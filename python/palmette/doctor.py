@@ -130,7 +130,7 @@ def _topology(environment: Mapping[str, str]) -> Check:
 
 
 def _hwloc(environment: Mapping[str, str]) -> Check:
-    """Load hwloc as `palmette discover` does, and a run where PALMETTE_HWLOC names it."""
+    """Load hwloc as `palmette discover` does."""
     for library in filter(None, (environment.get("PALMETTE_HWLOC"), "libhwloc.so.15")):
         try:
             version = int(ctypes.CDLL(library).hwloc_get_api_version())

@@ -118,9 +118,6 @@ void read_values(Settings& settings) {
 
 /// Checks files that are used later, where their absence would go unnoticed.
 void complain_of_files(Settings& settings) {
-    const std::string hwloc = value_of(settings::hwloc);
-    if (hwloc.find('/') != std::string::npos && access(hwloc.c_str(), R_OK) != 0)
-        complain(settings, base::cat("PALMETTE_HWLOC=", hwloc, ": no such file; the system's library is taken"));
     for (const auto* const setting : {&settings::profile, &settings::trace})
         if (!value_of(*setting).empty() && !dlsym(RTLD_DEFAULT, "palmette_record_is_on"))
             complain(settings, base::cat(setting->name,

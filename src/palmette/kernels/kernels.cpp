@@ -5,6 +5,10 @@
 
 #include "palmette/kernels/sets.hpp"
 
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
+
 namespace palmette::runtime {
 namespace {
 
@@ -72,18 +76,22 @@ const Named& row_of(Element element) { return elements[static_cast<std::size_t>(
 constexpr std::array<InstructionSet, 3> all_sets{InstructionSet::baseline, InstructionSet::avx2,
                                                  InstructionSet::avx512};
 
-/// How many of all_sets this processor supports: each set includes the one before it.
+/// How many of all_sets this processor and its operating system support: each set includes the one before it. By cpuid
+/// itself, since __builtin_cpu_supports needs a part of libgcc that not every toolchain has.
 std::size_t available() {
 #ifdef __x86_64__
-    __builtin_cpu_init();
+    unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+    constexpr unsigned first = bit_OSXSAVE | bit_AVX | bit_F16C;
+    if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx) || (ecx & first) != first) return 1;
+    if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) return 1;
+    unsigned saved = 0, upper = 0;  // XCR0: the registers that the system saves at a context switch
+    asm("xgetbv" : "=a"(saved), "=d"(upper) : "c"(0));
+    constexpr unsigned ymm = 0x6, zmm = 0xe6;
     // Null in a build that compiled the set's file without its flags.
-    const bool avx2 = avx2_kernel(Operator::sum, Element::float32) != nullptr && __builtin_cpu_supports("avx2") &&
-                      __builtin_cpu_supports("f16c");
-    if (!avx2) return 1;
-    const bool avx512 = avx512_kernel(Operator::sum, Element::float32) != nullptr &&
-                        __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-    return avx512 ? 3 : 2;
+    if (!avx2_kernel(Operator::sum, Element::float32) || !(ebx & bit_AVX2) || (saved & ymm) != ymm) return 1;
+    constexpr unsigned wide = bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL;
+    if (!avx512_kernel(Operator::sum, Element::float32) || (ebx & wide) != wide || (saved & zmm) != zmm) return 2;
+    return 3;
 #else
     return 1;
 #endif

@@ -191,7 +191,7 @@ def test_the_setting_leaves_all_in_order(mpi: Mpi, tmp_path: Path) -> None:
 
 
 def test_ranks_of_one_host_stay_in_order(mpi: Mpi) -> None:
-    ran = mpi.run(4, "topologies", "--seeds", 1, settings={"PALMETTE_HWLOC": "/none"})
+    ran = mpi.run(4, "topologies", "--seeds", 1)
     ran.assert_right()
     reasons = {row.get("reason") for row in topologies(ran)["cart_create"]}
     assert "no known topology level distinguishes the ranks" in reasons

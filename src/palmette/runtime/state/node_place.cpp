@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cstdlib>
 #include <fstream>
 #include <optional>
 #include <string>
@@ -13,7 +12,6 @@
 #include <vector>
 
 #include "palmette/base/text.hpp"
-#include "palmette/runtime/state/hwloc_place.hpp"
 
 namespace palmette::runtime {
 namespace {
@@ -133,13 +131,8 @@ NodePlace find_node_place() {
     // The simulating machine says nothing about the placement of a simulated rank.
     return {};
 #endif
-    // The kernel's files are read in a tenth of a millisecond; hwloc's start takes several, more where ranks spin.
-    const char* named = std::getenv("PALMETTE_HWLOC");
-    const bool hwloc_first = named && *named;
-    if (hwloc_first)
-        if (const auto place = hwloc_place()) return *place;
-    if (const auto place = place_by_kernel("/sys/devices/system", allowed_processors())) return *place;
-    return hwloc_first ? NodePlace{} : hwloc_place().value_or(NodePlace{});
+    // Read in a tenth of a millisecond. hwloc would read the same files and take several to start, more where ranks spin.
+    return place_by_kernel("/sys/devices/system", allowed_processors()).value_or(NodePlace{});
 }
 
 }  // namespace palmette::runtime

@@ -17,7 +17,7 @@ struct NodePlace {
     std::int32_t core = -1;
 };
 
-/// From the kernel's files, or from hwloc where these are missing or PALMETTE_HWLOC names a library.
+/// From the kernel's files; nothing is known where these are missing.
 NodePlace find_node_place();
 
 /// By the files below `system` (/sys/devices/system) for a process that may run on `allowed`, in ascending order.

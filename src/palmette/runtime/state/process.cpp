@@ -21,7 +21,7 @@
 
 namespace palmette::runtime {
 
-thread_local Process::Recent Process::recent_;
+constinit thread_local Process::Recent Process::recent_;
 
 Process& Process::instance() {
     // Never destroyed: the program's own destructors may still call MPI.

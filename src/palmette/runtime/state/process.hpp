@@ -140,7 +140,7 @@ class Process {
         std::uint64_t generation = 0;
         Communicator* state = nullptr;
     };
-    static thread_local Recent recent_;
+    static constinit thread_local Recent recent_;
     static constexpr std::size_t most_places = 16;
     std::mutex places_mutex_;
     std::vector<std::shared_ptr<const Place>> places_;  ///< the last one first
