@@ -272,7 +272,7 @@ void register_plan(nb::module_& m) {
             "rank"_a, "One rank's steps, a line each. Raises Error.")
         .def(
             "to_json", [](const Planned& self) { return to_dict(plan::to_json(self.plan, self.job)); },
-            nb::sig("def to_json(self) -> dict[str, typing.Any]"), "Format palmette-plan, version 1.");
+            nb::sig("def to_json(self) -> dict[str, typing.Any]"), "Format palmette-plan, version 2.");
 }
 
 }  // namespace palmette::bindings
