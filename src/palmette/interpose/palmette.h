@@ -20,6 +20,10 @@
 #include <mpi.h>
 #include <stdint.h>
 
+/* Of this header and the library beside it; what changes with which is in docs/reference/compatibility.md. */
+#define PALMETTE_VERSION_MAJOR 0
+#define PALMETTE_VERSION_MINOR 1
+
 #ifdef __cplusplus
 extern "C" {
 #endif
