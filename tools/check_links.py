@@ -21,7 +21,7 @@ FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 def documents() -> list[Path]:
     """Return the Markdown files of the project, without what is built or installed."""
     top = [file for file in ROOT.glob("*.md") if file.is_file()]
-    return sorted([*top, *(ROOT / "docs").rglob("*.md")])
+    return sorted([*top, *(ROOT / "docs").rglob("*.md"), *(ROOT / "packaging").rglob("*.md")])
 
 
 def blank(match: re.Match[str]) -> str:
