@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
 from palmette.cli import main as table
 from palmette.cli.common import CliError
 from palmette.cli.printable import printable
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 
 class LazyGroup(click.Group):
@@ -22,7 +26,7 @@ class LazyGroup(click.Group):
         """Import and return a command; None when the table doesn't hold it."""
         if cmd_name not in table.COMMANDS:
             return None
-        return _loaded(*table.COMMANDS[cmd_name][:2])
+        return _loaded(ctx, *table.COMMANDS[cmd_name][:2])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -30,8 +34,16 @@ class LazyGroup(click.Group):
         """Take two words where they name a command."""
         words = (args[0], args[1]) if len(args) > 1 else ("", "")
         if words in table.UNDER:
-            return " ".join(words), _loaded(*table.UNDER[words]), args[2:]
+            return " ".join(words), _loaded(ctx, *table.UNDER[words]), args[2:]
         return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return the commands of the table, or the options, that begin with `incomplete`."""
+        from click.shell_completion import CompletionItem
+
+        rows = table.COMMANDS.items()
+        commands = [CompletionItem(name, help=row[2]) for name, row in rows if name.startswith(incomplete)]
+        return [*commands, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands from the table."""
@@ -39,10 +51,14 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, sentence) for name, (_, _, sentence) in table.COMMANDS.items()])
 
 
-def _loaded(module: str, attribute: str) -> click.Command:
+def _loaded(ctx: click.Context, module: str, attribute: str) -> click.Command:
     command = table.loaded(module, attribute)
     if not isinstance(command, click.Command):
         raise TypeError(f"{module}.{attribute} is no click command")
+    if ctx.resilient_parsing:  # completion
+        from palmette.cli.values import add_values
+
+        add_values(command)
     return command
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -30,6 +31,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "demo": ("palmette.cli.demo", "command", "Run a demonstration on this machine."),
     "doctor": ("palmette.cli.doctor", "command", "Say what palmette finds on this machine."),
     "settings": ("palmette.cli.settings", "command", "List the PALMETTE_ variables and their values."),
+    "completion": ("palmette.cli.completion", "command", "Print the completion script of bash, zsh or fish."),
 }
 """name -> (module, attribute, one-line help). Help and completion read this table without importing the modules."""
 
@@ -39,6 +41,9 @@ UNDER: dict[tuple[str, str], tuple[str, str]] = {
     ("bench", "app"): ("palmette.cli.bench_app", "command"),
 }
 """Subcommands of two words: their arguments have nothing in common with those of the first word's command."""
+
+COMPLETE = "_PALMETTE_COMPLETE"
+"""The environment variable through which a completion script asks what may follow; the name is click's."""
 
 
 def loaded(module: str, attribute: str) -> Any:
@@ -54,6 +59,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     words = sys.argv[1:] if arguments is None else list(arguments)
     try:
+        if COMPLETE in os.environ:
+            from palmette.cli.completion import complete
+
+            return complete(os.environ[COMPLETE])
         if words[:1] == ["run"]:
             from palmette.cli.run_start import start  # alone, for a job waits for it
 
