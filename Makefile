@@ -77,10 +77,12 @@ SLURM := slurmctld slurmd slurm-client
 OTF2 := otf2-tools
 # Pages are looked at in a real browser.
 BROWSER := chromium
+# Shells that complete, and readers of man pages.
+SHELLS := zsh fish groff man-db mandoc
 
 .PHONY: tested
 tested: debian build simulate
-	@tools/setup_debian.sh $(FORTRAN) $(PYTHON_MPI) $(SLURM) $(OTF2) $(BROWSER)
+	@tools/setup_debian.sh $(FORTRAN) $(PYTHON_MPI) $(SLURM) $(OTF2) $(BROWSER) $(SHELLS)
 	@tools/setup_ucc.sh
 	@tools/setup_readers.sh
 	@tools/build.sh release $(JOBS) palmette_tests
