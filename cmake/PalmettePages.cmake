@@ -1,6 +1,5 @@
 # Man pages and shell completions, from the declarations of the command line (tools/generate_man.py). In a wheel they go
-# to share/ of the environment that it is installed into; otherwise `cmake --install BUILD --component pages` installs
-# them under the prefix.
+# to share/ of the environment that it is installed into; else `cmake --install` brings them.
 
 execute_process(COMMAND "${Python_EXECUTABLE}" -c "import click" RESULT_VARIABLE _click_missing ERROR_QUIET)
 if(_click_missing)
@@ -21,16 +20,16 @@ add_custom_command(
   VERBATIM)
 add_custom_target(palmette_pages ALL DEPENDS "${_pages}/stamp")
 
-set(_component pages)
-set(_share share)
+set(_component "")
+set(_share "${CMAKE_INSTALL_DATADIR}")
 if(SKBUILD)
-  set(_component python)
+  set(_component COMPONENT python)
   set(_share "${SKBUILD_DATA_DIR}/share")
 endif()
-install(DIRECTORY "${_pages}/man1" DESTINATION "${_share}/man" COMPONENT ${_component})
+install(DIRECTORY "${_pages}/man1" DESTINATION "${_share}/man" ${_component})
 foreach(_place bash:bash-completion/completions zsh:zsh/site-functions fish:fish/vendor_completions.d)
   string(REPLACE ":" ";" _place "${_place}")
   list(GET _place 0 _shell)
   list(GET _place 1 _folder)
-  install(DIRECTORY "${_pages}/completions/${_shell}/" DESTINATION "${_share}/${_folder}" COMPONENT ${_component})
+  install(DIRECTORY "${_pages}/completions/${_shell}/" DESTINATION "${_share}/${_folder}" ${_component})
 endforeach()
