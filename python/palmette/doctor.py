@@ -12,7 +12,7 @@ from pathlib import Path
 from palmette import _core, settings
 from palmette.lab.errors import LabError
 from palmette.lab.helpers import helper
-from palmette.lab.namespaces import check_can_build
+from palmette.lab.user_namespace import way
 from palmette.mpi.abi import ABIS, LIBRARIES, MEANING, SONAMES, Abi
 from palmette.mpi.elf import defines
 from palmette.mpi.install import NAMES, Installation, MpiNotFoundError, find
@@ -24,6 +24,7 @@ _LAB_HELPERS = (
     "palmette-lab-enter",
     "palmette-lab-rsh",
     "palmette-lab-delay-switch",
+    "palmette-lab-userns",
     "libpalmette_yield_sleep.so",
 )
 
@@ -69,7 +70,7 @@ class Findings:
 
 
 def examine(environment: Mapping[str, str] | None = None, libraries: Path = LIBRARIES) -> Findings:
-    """Check everything; nothing is changed, and nothing is started but launchers with `--version`."""
+    """Check everything; nothing is changed. Launchers are called with `--version`, and namespaces made for a moment."""
     environment = os.environ if environment is None else environment
     return Findings(
         mpis=[_mpi(name) for name in NAMES],
@@ -142,12 +143,14 @@ def _hwloc(environment: Mapping[str, str]) -> Check:
 
 def _lab() -> Check:
     try:
-        check_can_build()
         for name in _LAB_HELPERS:
             helper(name)
+        found = way()
     except LabError as error:
         return Check("lab", False, str(error))
-    return Check("lab", True, "`palmette lab up` can work here: root, iproute2 and the helpers are there")
+    if found == "root":
+        return Check("lab", True, "as root")
+    return Check("lab", True, "in a user namespace, for as long as one command takes; `palmette lab up` needs root")
 
 
 def _mistakes(environment: Mapping[str, str]) -> list[str]:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from palmette.bench.sets import LAB, BenchSet
 from palmette.cli.common import CliError, errors
+from palmette.cli.lab_here import be_root, check_lab
 from palmette.lab import Lab, LabError
-from palmette.lab.namespaces import check_can_build
 from palmette.measure.places import LabPlace, LocalPlace, Place, free_lab_name
 
 DEFAULT_LAB = LAB
@@ -48,7 +48,7 @@ class Where:
         if self.lab_spec is not None or self.lab_name is not None or self.local_ranks is not None:
             return self.local_ranks is not None
         try:
-            check_can_build()
+            check_lab()
         except LabError as error:
             errors.print(f"palmette bench: no lab ({error}); {DEFAULT_LOCAL_RANKS} local ranks", markup=False)
             return True
@@ -65,6 +65,7 @@ class Where:
                 raise CliError("--spine-delay is set when a lab is made; leave it out with --lab-name")
             yield LabPlace(Lab.attach(self.lab_name))
         else:
+            be_root()
             # A unique name: a lab of the default name may be up.
             name = free_lab_name("bench")
             with Lab.up(self.lab_spec or DEFAULT_LAB, name=name, spine_delay_s=self.spine_delay_s) as lab:

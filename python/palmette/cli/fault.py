@@ -33,7 +33,8 @@ def report(error: BaseException, words: Sequence[str]) -> int:
         print("there is too little memory for this; try a smaller machine or fewer ranks", file=sys.stderr)
         return STATUS
     try:
-        handle, path = tempfile.mkstemp(prefix="palmette-fault-", suffix=".txt")
+        outer = os.environ.get("PALMETTE_LAB_OUTER_TMPDIR")  # in a lab without root, TMPDIR ends with the command
+        handle, path = tempfile.mkstemp(prefix="palmette-fault-", suffix=".txt", dir=outer)
         with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.write(f"palmette {_version()}, Python {platform.python_version()}, {platform.platform()}\n")
             file.write(f"arguments: {list(words)!r}\n\n")

@@ -75,7 +75,7 @@ def cli() -> None:
 def run_group(words: Sequence[str]) -> int:
     """Run a command line and return the exit status: 2 for bad input, reported in one line on standard error."""
     try:
-        status = cli.main(args=list(words), prog_name="palmette", standalone_mode=False)
+        status = cli.main(args=list(words), prog_name="palmette", standalone_mode=False, obj=list(words))
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx is not None else "palmette"
         message = printable(" ".join(error.format_message().split()))

@@ -16,10 +16,12 @@ from rich.table import Table
 from palmette.cli.common import CliError, Whole, console, emit_json, json_option
 from palmette.cli.duration import duration
 from palmette.cli.job_options import placement_option
+from palmette.cli.lab_here import be_root
 from palmette.lab import Lab, LabError, build, state
 from palmette.lab.lab import DEFAULT_LIFETIME_S, DEFAULT_NAME, DEFAULT_TIMEOUT_S
 from palmette.lab.namespaces import check_can_build
 from palmette.lab.running import TIMED_OUT
+from palmette.measure.places import free_lab_name
 from palmette.mpi import install as mpi_install
 from palmette.mpi.launch import LaunchError
 from palmette.topology.placement import PlacementError
@@ -35,6 +37,17 @@ def _errors_in_one_line() -> Iterator[None]:
         raise CliError(str(error)) from error
 
 
+@contextmanager
+def _lab(spec: str | None, name: str) -> Iterator[Lab]:
+    """Give the lab called `name`, or one of `spec` that ends with the context."""
+    if spec is None:
+        yield Lab.attach(name)
+        return
+    be_root()
+    with Lab.up(spec, name=free_lab_name("run")) as lab:
+        yield lab
+
+
 def _name_option(function: _F) -> _F:
     return click.option(
         "--name", default=DEFAULT_NAME, show_default=True, help="Which lab, where several are up at once."
@@ -45,7 +58,7 @@ def _name_option(function: _F) -> _F:
 def command() -> None:
     """Emulate a cluster on this machine: real MPI, real TCP, given link rates.
 
-    Hosts are namespaces, switches are bridges. Needs root.
+    Hosts are namespaces, switches are bridges. A lab that outlives its command needs root.
     """
 
 
@@ -97,6 +110,7 @@ def down(name: str, everything: bool, as_json: bool) -> None:
 
 @command.command(context_settings={"max_content_width": 80, "ignore_unknown_options": True})
 @click.argument("argv", nargs=-1, type=click.UNPROCESSED, required=True, metavar="-- PROGRAM [ARGUMENTS]...")
+@click.option("--lab", "lab_spec", metavar="SPEC", help="Bring up this cluster for the run alone, also without root.")
 @_name_option
 @click.option("--mpi", required=True, type=click.Choice(list(mpi_install.NAMES)), help="Which MPI starts it.")
 @placement_option()
@@ -109,6 +123,7 @@ def down(name: str, everything: bool, as_json: bool) -> None:
 @json_option
 def run(
     argv: tuple[str, ...],
+    lab_spec: str | None,
     name: str,
     mpi: str,
     placement: str,
@@ -125,8 +140,7 @@ def run(
     The exit status is mpiexec's, or 124 at the time limit. With --json the output is captured and printed at the end.
     """
     env = dict(_assignment(text) for text in assignments)
-    with _errors_in_one_line():
-        lab = Lab.attach(name)
+    with _errors_in_one_line(), _lab(lab_spec, name) as lab:
         hosts = lab.place(placement, ppn=ppn, ranks=ranks)
         if only_print:
             words = lab.command(mpi, hosts, argv, env, options)
@@ -212,6 +226,7 @@ def _describe(lab: Lab) -> dict[str, object]:
         "topology": str(lab.topology_path),
         "hosts": [{"name": host.name, "address": host.address, "slots": host.slots} for host in known.hosts],
         "link_bits_per_s": known.rates,
+        "limits": known.limits,
     }
 
 
@@ -220,6 +235,8 @@ def _print(lab: Lab) -> None:
     delay = f", top switch delays {known.spine_delay_s * 1e3:g} ms" if known.spine_delay_s else ""
     left = max(0.0, known.lifetime_s - lab.uptime_s)
     click.echo(f"lab '{known.name}': {known.spec}{delay}")
+    for limit in known.limits:
+        click.echo(f"limited: {limit}")
     click.echo(f"up for {lab.uptime_s:.0f} s, ends by itself in {left:.0f} s; topology: {lab.topology_path}")
     table = Table(box=None, pad_edge=False)
     for heading in ("host", "address", "slots", "link", "behind"):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from palmette.lab import state
-from palmette.lab.backlog import raise_backlog, restore_backlog
+from palmette.lab.backlog import WANTED, raise_backlog, restore_backlog
 from palmette.lab.errors import LabError
 from palmette.lab.helpers import helper
 from palmette.lab.namespaces import Keeper, check_can_build, start_keeper, write_host_files
@@ -21,6 +22,7 @@ from palmette.lab.processes import ProcessId
 from palmette.lab.shaping import shaping_lines
 from palmette.lab.spec import Spec
 from palmette.lab.topology import lab_topology, save_topology
+from palmette.lab.user_namespace import is_inside
 
 TABLE = "hosts.table"
 """File for palmette-lab-rsh: address, name and PID of each host."""
@@ -61,7 +63,8 @@ def take_up(name: str, text: str, spec: Spec, lifetime_s: float, *, detach: bool
             keeper = start_keeper(directory, [host.name for host in spec.hosts], lifetime_s)
             made = _state(name, text, spec, network, keeper, lifetime_s)
             made.write(directory)
-            raise_backlog(keeper.process)
+            made = replace(made, limits=_limits(network, raised=raise_backlog(keeper.process)))
+            made.write(directory)
             _wire(network, keeper)
             set_rates(network, keeper, made.rates)
             _write_table(directory / TABLE, made)
@@ -124,6 +127,14 @@ def _state(name: str, text: str, spec: Spec, network: Network, keeper: Keeper, l
         ],
         rates={edge.child: edge.line_bits_per_s for edge in network.edges},
     )
+
+
+def _limits(network: Network, *, raised: bool) -> list[str]:
+    """Return what couldn't be set, for rights over the whole machine are missing."""
+    limits = [] if raised else [f"the kernel's queue of frames is the machine's own, not of {WANTED}"]
+    if network.delayed_ports and is_inside():
+        limits.append("the delay switch has the machine's socket buffers and an ordinary priority")
+    return limits
 
 
 def _wire(network: Network, keeper: Keeper) -> None:

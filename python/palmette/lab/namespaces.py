@@ -25,7 +25,10 @@ TMPDIR = "/dev/shm/tmp"  # noqa: S108 - private to each host
 def check_can_build() -> None:
     """Raise LabError unless this process may and can make namespaces and links."""
     if os.geteuid() != 0:
-        raise LabError("root is needed to make network namespaces; call it with sudo, or work with local ranks only")
+        raise LabError(
+            "root is needed for a lab that outlives its command; call it with sudo. `palmette demo`, `palmette bench"
+            " --lab SPEC` and `palmette lab run --lab SPEC` often work without"
+        )
     for tool in ("ip", "tc"):
         if shutil.which(tool) is None:
             raise LabError(f"the program {tool} is not in PATH; install iproute2")

@@ -10,7 +10,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +71,8 @@ class LabState:
     lifetime_s: float
     hosts: list[HostState]
     rates: dict[str, float | None]
+    limits: list[str] = field(default_factory=list)
+    """What this lab lacks that others have, a phrase each: in a user namespace not all can be set."""
 
     @property
     def keeper(self) -> ProcessId:

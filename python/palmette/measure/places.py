@@ -74,7 +74,8 @@ class LabPlace:
     @property
     def description(self) -> str:
         delay = self.lab.state.spine_delay_s
-        return f"lab {self.lab.state.spec}" + (f", spine delay {delay * 1e3:g} ms" if delay else "")
+        limits = f" ({'; '.join(self.lab.state.limits)})" if self.lab.state.limits else ""
+        return f"lab {self.lab.state.spec}" + (f", spine delay {delay * 1e3:g} ms" if delay else "") + limits
 
     @property
     def options(self) -> list[str]:
