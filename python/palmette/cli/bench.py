@@ -74,7 +74,7 @@ def one_line_errors() -> Iterator[None]:
 @click.option("--placement", "placements", help="Placements, separated by commas. [default: block,cyclic,random:1]")
 @click.option("--mpi", "mpis", help="mpich, openmpi, impi, or `all`. [default: the first that is installed]")
 @click.option(
-    "--lab", "lab_spec", metavar="SPEC", help=f"Build this emulated cluster. [default as root: {DEFAULT_LAB}]"
+    "--lab", "lab_spec", metavar="SPEC", help=f"Build this emulated cluster. [default where it can be: {DEFAULT_LAB}]"
 )
 @click.option("--lab-name", metavar="NAME", help="Use the lab of that name that is up.")
 @click.option("--spine-delay", callback=duration, metavar="TIME", help="The lab's top switch holds each frame: 5ms.")

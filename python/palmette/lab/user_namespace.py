@@ -93,7 +93,8 @@ def advice(complaint: str) -> str:
     """Return what helps where the kernel refuses with `complaint` (palmette-lab-userns's, or a tool's)."""
     step, _, error = complaint.rpartition(": ")
     if error == os.strerror(errno.ENOSPC):
-        return "user.max_user_namespaces is too low; `sysctl user.max_user_namespaces=1000` as root"
+        kind = "user" if step == "user namespace" else "net"
+        return f"user.max_{kind}_namespaces is too low; `sysctl user.max_{kind}_namespaces=1000` as root"
     if error in (os.strerror(errno.EINVAL), os.strerror(errno.ENOSYS)):
         return "this kernel is built without them; call it with sudo"
     if error not in (os.strerror(errno.EPERM), os.strerror(errno.EACCES)):
@@ -113,15 +114,18 @@ def advice(complaint: str) -> str:
 
 def _try(whose: Literal["OWN", "NEW"]) -> str | None:
     """Make the namespaces, a link, a switch and a rate limit; return the complaint, or None where all of it works."""
-    done = subprocess.run(
-        [helper("palmette-lab-userns"), whose, _folder(), "sh", "-ec", _TRIAL],
-        env={**os.environ, "PATH": search_path(), "LC_ALL": "C"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=_TIMEOUT_S,
-        check=False,
-    )
+    try:
+        done = subprocess.run(
+            [helper("palmette-lab-userns"), whose, _folder(), "sh", "-ec", _TRIAL],
+            env={**os.environ, "PATH": search_path(), "LC_ALL": "C"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
     if done.returncode == 0:
         return None
     complaint = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[0]

@@ -136,7 +136,7 @@ class Process {
     /// The communicator of this thread's last call. Handles are used again, so it counts only as long as no state has
     /// gone since.
     struct Recent {
-        MPI_Comm comm = MPI_COMM_NULL;
+        MPI_Comm comm{};  // with a null state; MPI_COMM_NULL is a variable in some MPIs
         std::uint64_t generation = 0;
         Communicator* state = nullptr;
     };
