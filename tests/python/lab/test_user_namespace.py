@@ -191,6 +191,17 @@ def test_nothing_is_left_of_a_command_that_is_interrupted_or_killed(
     assert set(Path("/sys/class/net").iterdir()) == before
 
 
+def test_the_tmpfs_of_a_lab_hides_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "full" / "something").mkdir(parents=True)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "empty")
+    candidates = [str(tmp_path / name) for name in ("missing", "full", "link", "empty")]
+    monkeypatch.setattr(user_namespace, "_HIDES_NOTHING", candidates)
+    assert user_namespace.command_inside(["demo"])[0][2] == candidates[-1]
+    monkeypatch.setattr(user_namespace, "_HIDES_NOTHING", candidates[:-1])
+    assert user_namespace.command_inside(["demo"])[0][2] == "/run"
+
+
 def test_a_lab_that_outlives_its_command_needs_root(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(LabError, match="root is needed for a lab that outlives its command"):
