@@ -55,20 +55,21 @@ def _locked() -> Iterator[dict[str, Any]]:
             _state_file().unlink()
 
 
-def raise_backlog(keeper: ProcessId) -> bool:
-    """Raise the queue length while the lab of `keeper` is up; returns whether that is allowed.
+def may_raise() -> bool:
+    """Whether the setting may be changed: not in a user namespace, nor in most containers."""
+    return os.access(SYSCTL, os.W_OK)
 
-    It isn't in a user namespace, nor in most containers.
-    """
-    if not os.access(SYSCTL, os.W_OK):
-        return False
+
+def raise_backlog(keeper: ProcessId) -> None:
+    """Raise the queue length while the lab of `keeper` is up, if that is allowed."""
+    if not may_raise():
+        return
     with _locked() as shared:
         now = int(SYSCTL.read_text())
         shared["previous"] = shared["previous"] or now
         shared["keepers"].append([keeper.pid, keeper.started])
         if now < WANTED:
             SYSCTL.write_text(f"{WANTED}\n")
-    return True
 
 
 def restore_backlog(keeper: ProcessId) -> None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from pathlib import Path
 
 from palmette.lab import state
-from palmette.lab.backlog import WANTED, raise_backlog, restore_backlog
+from palmette.lab.backlog import WANTED, may_raise, raise_backlog, restore_backlog
 from palmette.lab.errors import LabError
 from palmette.lab.helpers import helper
 from palmette.lab.namespaces import Keeper, check_can_build, start_keeper, write_host_files
@@ -63,8 +62,7 @@ def take_up(name: str, text: str, spec: Spec, lifetime_s: float, *, detach: bool
             keeper = start_keeper(directory, [host.name for host in spec.hosts], lifetime_s)
             made = _state(name, text, spec, network, keeper, lifetime_s)
             made.write(directory)
-            made = replace(made, limits=_limits(network, raised=raise_backlog(keeper.process)))
-            made.write(directory)
+            raise_backlog(keeper.process)
             _wire(network, keeper)
             set_rates(network, keeper, made.rates)
             _write_table(directory / TABLE, made)
@@ -126,12 +124,13 @@ def _state(name: str, text: str, spec: Spec, network: Network, keeper: Keeper, l
             for host in spec.hosts
         ],
         rates={edge.child: edge.line_bits_per_s for edge in network.edges},
+        limits=_limits(network),
     )
 
 
-def _limits(network: Network, *, raised: bool) -> list[str]:
-    """Return what couldn't be set, for rights over the whole machine are missing."""
-    limits = [] if raised else [f"the kernel's queue of frames is the machine's own, not of {WANTED}"]
+def _limits(network: Network) -> list[str]:
+    """Return what can't be set, for rights over the whole machine are missing."""
+    limits = [] if may_raise() else [f"the kernel's queue of frames is the machine's own, not of {WANTED}"]
     if network.delayed_ports and is_inside():
         limits.append("the delay switch has the machine's socket buffers and an ordinary priority")
     return limits

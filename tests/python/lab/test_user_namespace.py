@@ -9,12 +9,16 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from palmette.lab import LabError, user_namespace
+from palmette.lab import LabError, build, user_namespace
 from palmette.lab.namespaces import check_can_build
+from palmette.lab.network import plan_network
+from palmette.lab.spec import read_spec
+from palmette.measure.places import LabPlace
 from palmette.mpi import install as mpi_install
 
 Helper = Callable[..., None]
@@ -200,6 +204,15 @@ def test_the_tmpfs_of_a_lab_hides_nothing(tmp_path: Path, monkeypatch: pytest.Mo
     assert user_namespace.command_inside(["demo"])[0][2] == candidates[-1]
     monkeypatch.setattr(user_namespace, "_HIDES_NOTHING", candidates[:-1])
     assert user_namespace.command_inside(["demo"])[0][2] == "/run"
+
+
+def test_what_a_lab_lacks_stands_with_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "may_raise", lambda: False)
+    monkeypatch.setattr(build, "is_inside", lambda: True)
+    quick, delayed = (build._limits(plan_network(read_spec(text))) for text in ("2node", "2node~5ms"))
+    assert [*quick, "the delay switch has the machine's socket buffers and an ordinary priority"] == delayed
+    lab: Any = SimpleNamespace(state=SimpleNamespace(spec="2node", spine_delay_s=0, limits=quick))
+    assert LabPlace(lab).description == "lab 2node (the kernel's queue of frames is the machine's own, not of 50000)"
 
 
 def test_a_lab_that_outlives_its_command_needs_root(monkeypatch: pytest.MonkeyPatch) -> None:
