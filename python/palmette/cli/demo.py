@@ -5,23 +5,24 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from pathlib import Path
+from textwrap import wrap
 
 import click
 
+from palmette.bench import recorded
 from palmette.bench.evaluate import evaluate
 from palmette.bench.results import Run
 from palmette.bench.settings import Settings
 from palmette.bench.store import open_store
-from palmette.bench.text import MPI_NAMES, size_text
+from palmette.bench.text import MPI_NAMES, size_text, summary_lines, tables
 from palmette.cli import installations
 from palmette.cli.bench import DEFAULT_LAB, one_line_errors, run_with_progress, show_run
-from palmette.cli.common import CliError, Folder, json_option
+from palmette.cli.common import CliError, Folder, console, errors, json_option
+from palmette.cli.lab_here import be_root
 from palmette.discover.run import discover
-from palmette.lab import Lab, LabError
-from palmette.lab.namespaces import check_can_build
+from palmette.lab import Lab, LabError, user_namespace
 from palmette.measure.places import LabPlace, LocalPlace, Place, free_lab_name
 from palmette.mpi import install as mpi_install
 from palmette.report.page import write_page
@@ -49,8 +50,9 @@ PLACEMENT = "random:1"
 def command(folder: Path, mpi: str | None, local: bool, profile: bool, as_json: bool) -> None:
     """Run a demonstration on this machine.
 
-    Emulates a cluster of 8 hosts behind 3 leaf switches (as root; else takes local ranks), writes down how it is wired,
-    runs a benchmark program with and without palmette on scattered ranks, and leaves a page.
+    Emulates a cluster of 8 hosts behind 3 leaf switches, writes down how it is wired, runs a benchmark program with and
+    without palmette on scattered ranks, and leaves a page. Needs no root where users may make namespaces; where nothing
+    can be emulated, takes local ranks, and shows what was recorded on another machine, too.
 
     With --profile a program of four local ranks with known troubles is recorded, and a page shows where its time goes;
     this needs no root.
@@ -69,13 +71,13 @@ def command(folder: Path, mpi: str | None, local: bool, profile: bool, as_json: 
             _make(folder)
             demonstrate(folder, mpi or installations.chosen(None)[0].name, say, as_json=as_json)
         return
-    reason = "asked for with --local" if local else _why_no_lab()
     with one_line_errors():
         if mpi is None:
             mpi = installations.chosen(None)[0].name
         _make(folder)
-        say("1. The machine")
-        with _place(reason) as place:
+        with ExitStack() as stack:
+            place, reason = _place(stack, local=local)
+            say("1. The machine")
             for line in _machine_lines(place, reason):
                 say(line)
             say("\n2. How it is wired")
@@ -96,6 +98,8 @@ def command(folder: Path, mpi: str | None, local: bool, profile: bool, as_json: 
         write_page(page, run, rows)
     show_run(run, rows, store, page, as_json=as_json)
     _check(run)
+    if reason and not local:
+        _show_recorded(folder, as_json=as_json)
     say(f"\nDone in {time.monotonic() - started:.0f} s. Open {page}. Next:")
     for line in _next(folder, bool(reason)):
         say(f"  {line}")
@@ -103,35 +107,53 @@ def command(folder: Path, mpi: str | None, local: bool, profile: bool, as_json: 
 
 def _machine_lines(place: Place, reason: str) -> list[str]:
     if not reason:
+        within = " within a user namespace of yours" if user_namespace.OUTER_TMPDIR in os.environ else ""
         return [
             f"   an emulated cluster: {DEFAULT_LAB}",
-            "   hosts are network namespaces; 3 leaf switches, real TCP at these link rates",
+            f"   hosts are network namespaces{within};",
+            "   3 leaf switches, real TCP at these link rates",
         ]
     return [
-        f"   {place.description}, no emulated cluster: {reason}",
+        *wrap(f"{place.description}, no emulated cluster: {reason}", 79, initial_indent="   ", subsequent_indent="   "),
         "   Without links there is no wiring to fit: placements, what crosses which link",
         "   and the physical bound can't be shown, and there is nothing to win.",
     ]
 
 
-def _why_no_lab() -> str:
-    """Return why no cluster can be emulated here, or nothing."""
-    try:
-        check_can_build()
-    except LabError as error:
-        return str(error)
-    return ""
+def _place(stack: ExitStack, *, local: bool) -> tuple[Place, str]:
+    """Return a lab and "", or local ranks and why there is no lab."""
+    reason = "asked for with --local"
+    if not local:
+        try:
+            be_root()
+            return LabPlace(stack.enter_context(Lab.up(DEFAULT_LAB, name=free_lab_name("demo")))), ""
+        except LabError as error:
+            reason = str(error)
+    cores = len(os.sched_getaffinity(0))
+    directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="palmette-demo-"))
+    return LocalPlace(max(2, min(4, cores)), Path(directory)), reason
 
 
-@contextmanager
-def _place(reason: str) -> Iterator[Place]:
-    if reason:
-        cores = len(os.sched_getaffinity(0))
-        with tempfile.TemporaryDirectory(prefix="palmette-demo-") as folder:
-            yield LocalPlace(max(2, min(4, cores)), Path(folder))
-    else:
-        with Lab.up(DEFAULT_LAB, name=free_lab_name("demo")) as lab:
-            yield LabPlace(lab)
+def _show_recorded(folder: Path, *, as_json: bool) -> None:
+    """Show the run that the package brings, and write its page."""
+    run = recorded.read()
+    rows = evaluate(run)
+    page = folder / "recorded.html"
+    with one_line_errors():
+        write_page(page, run, rows)
+    screen = errors if as_json else console
+    machine = run.machine
+    about = (
+        f"Recorded, not measured here: {run.place}; {run.started[:10]}, {machine['cpu']}, {machine['cores']} cores,"
+        f" {machine['system']}, {machine['kernel']}, palmette {machine['palmette']}"
+    )
+    screen.print("\n" + "\n".join(wrap(about, 79)) + "\n", markup=False)
+    for table in tables(rows):
+        screen.print(table)
+    screen.print()
+    for line in summary_lines(run, rows):
+        screen.print(line, markup=False)
+    screen.print(f"page: {page}", markup=False)
 
 
 def _settings(mpi: str, *, local: bool) -> Settings:
