@@ -32,11 +32,20 @@ echo "install: the command into $prefix/libexec/palmette, linked as $prefix/bin/
 environment=$prefix/libexec/palmette
 # Of the Python that the extension was made for, and not of its virtual environment.
 python=$(.venv/bin/python -c 'import os, sys; print(os.path.realpath(sys.executable))')
+closed() {  # a folder above the file $1 that others can't enter
+  local folder=$1
+  while folder=$(dirname "$folder"); [ "$folder" != / ]; do
+    [ -n "$(find "$folder" -maxdepth 0 -not -perm -o=x)" ] && echo "$folder" && return
+  done
+}
+hidden=$(closed "$python")
+[ -z "$hidden" ] || echo "install: only you can run it: its Python is $python, and $hidden is closed to others." \
+  "For everybody: make distclean, then make install PYTHON=/usr/bin/python3 PREFIX=$prefix"
 quietly "$python" -m venv --clear "$environment"
 wheels=$(mktemp -d)
 trap 'rm -rf "$wheels"' EXIT
 # The Python files alone; what is compiled comes from the build.
-quietly .venv/bin/pip wheel --disable-pip-version-check --no-deps --no-build-isolation -C wheel.cmake=false \
+PALMETTE_PYTHON_FILES_ALONE=1 quietly .venv/bin/pip wheel --disable-pip-version-check --no-deps --no-build-isolation -C wheel.cmake=false \
   --wheel-dir "$wheels" .
 quietly "$environment/bin/pip" install --disable-pip-version-check "$wheels"/*.whl
 packages=$("$environment/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')

@@ -81,6 +81,7 @@ def toolchain(tools: Path) -> dict[str, str]:
         # pip unpacks into a folder of another name each time, for which paths are relative.
         values |= {"CMAKE_C_COMPILER_LAUNCHER": "ccache", "CMAKE_CXX_COMPILER_LAUNCHER": "ccache"}
         values |= {"CCACHE_BASEDIR": str(temporary), "CCACHE_NOHASHDIR": "1", "CCACHE_COMPILERTYPE": "clang"}
+        values |= {"CMAKE_ARGS": "-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON"}  # they hold paths and times
         values |= {"CCACHE_COMPILERCHECK": "string:" + TOOLS[1], "CCACHE_SLOPPINESS": "pch_defines,time_macros"}
     return values
 

@@ -32,6 +32,7 @@ COMPILERS = re.compile(
     r".*(gcc|g\+\+|clang|gfortran|cpp|mpicc|mpicxx|mpif\w+)(-[\d.]+)?(\.\w+)?|c\+\+|cc|c[89]9|as|ld(\.\w+)?|make|ninja|cmake"
 )
 FORCED = ["--force", "bcast=linear", "--force", "allreduce=recursive_doubling", "--force", "allgather=ring"]
+Words = Sequence[object]
 SERVED = {"bcast", "allreduce", "allgather"}
 
 
@@ -90,7 +91,7 @@ class Trial:
             raise SystemExit(f"{done.stdout}\n{' '.join(map(str, command))}: status {done.returncode}, see above")
         return str(done.stdout)
 
-    def serve(self, launcher: Sequence[object], program: Sequence[object], path: str = "", library_path: str = "") -> None:
+    def serve(self, launcher: Words, program: Words, path: str = "", library_path: str = "") -> None:
         """Run a program on four ranks with forced algorithms; all its collectives must be served, and right."""
         report = self.folder / "home" / "report.json"
         report.unlink(missing_ok=True)

@@ -16,5 +16,5 @@ def chosen(text: str | None) -> list[mpi_install.Installation]:
         return [mpi_install.find(name) for name in split(text)]
     found = mpi_install.find_all()
     if not found:
-        raise CliError("no MPI is found; `pip install mpich` brings one, or set PALMETTE_MPI_MPICH to the prefix of one")
+        raise CliError("no MPI is found; `pip install mpich` brings one, or set PALMETTE_MPI_MPICH to a prefix")
     return found if text == "all" else found[:1]

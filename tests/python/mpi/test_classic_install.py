@@ -63,7 +63,14 @@ def test_files_are_in_the_gnu_directories(installed: Path) -> None:
     assert f"{library.relative_to(installed)}/libpalmette_record_mpich.so" in names
     assert f"{library.relative_to(installed)}/cmake/palmette/palmetteConfig.cmake" in names
     assert {f"{include.relative_to(installed)}/palmette.h", f"{include.relative_to(installed)}/palmette.hpp"} <= names
+    assert {"share/man/man1/palmette-run.1", "share/bash-completion/completions/palmette"} <= names
     assert not [name for name in names if name.startswith("palmette/")], "the Python package's own files"
+
+
+def test_a_prefix_that_is_not_absolute_is_refused() -> None:
+    done = subprocess.run([ROOT / "tools" / "install.sh", "here"], check=False, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr == "install: name an absolute directory: make install PREFIX=/opt/palmette\n"
 
 
 def test_a_program_finds_it_by_cmake(mpi: Mpi, installed: Path, tmp_path: Path) -> None:
