@@ -153,9 +153,11 @@ void SharedNode::answer_requests() {
     constexpr std::uint64_t owner_mask = (std::uint64_t{1} << SharedRequest::owner_bits) - 1;
     for (int peer = 0; peer < members_; ++peer) {
         SharedRequest& request = member(peer).request;
+        // In this order: once it has been answered here, the peer may ask somebody else and get that answer.
+        const std::uint64_t answered = request.answered.load(std::memory_order_acquire);
         const std::uint64_t asked = request.asked.load(std::memory_order_acquire);
-        if (peer == me_ || (asked & owner_mask) != static_cast<std::uint64_t>(me_) ||
-            request.answered.load(std::memory_order_relaxed) == asked || request.operation != now_)
+        if (peer == me_ || (asked & owner_mask) != static_cast<std::uint64_t>(me_) || answered == asked ||
+            request.operation != now_)
             continue;
         // The reader has checked the request against the exposure's bounds.
         const auto* data = reinterpret_cast<const char*>(mine(request.tag).address);
