@@ -1,9 +1,9 @@
 #include "palmette/node/shared_attach_cache.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <iterator>
-
-#include "palmette/node/shared_layout.hpp"
 
 namespace palmette::runtime {
 
@@ -13,7 +13,6 @@ AttachCache::~AttachCache() {
 }
 
 const char* AttachCache::find(int member, std::uint64_t address, std::int64_t bytes) {
-    constexpr auto page = static_cast<std::uint64_t>(shared_page);
     const std::uint64_t wanted_end = address + static_cast<std::uint64_t>(bytes);
     const auto ends = [](const auto& entry) {
         return entry.first.second + static_cast<std::uint64_t>(entry.second.bytes);
@@ -31,7 +30,8 @@ const char* AttachCache::find(int member, std::uint64_t address, std::int64_t by
     }
     ++counts_.misses;
 
-    // Whole pages, and with them all ranges that overlap or touch.
+    // Whole pages, of 4 to 64 KiB on arm64, and with them all ranges that overlap or touch.
+    static const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
     std::uint64_t begin = address / page * page;
     std::uint64_t end = (wanted_end + page - 1) / page * page;
     auto first = ranges_.lower_bound({member, begin});
