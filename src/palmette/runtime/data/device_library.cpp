@@ -35,12 +35,13 @@ bool device_library_is_loaded() {
     static std::atomic<bool> found{false};
     if (found.load(std::memory_order_relaxed)) return true;
     Scan scan;
-    scan.known = known.load(std::memory_order_relaxed);
+    scan.known = known.load(std::memory_order_acquire);
     dl_iterate_phdr(scan_object, &scan);
-    known.store(scan.now, std::memory_order_relaxed);
     // One that was unloaded again counts as well: memory that it allocated may still be in use.
     if (scan.found) found.store(true, std::memory_order_relaxed);
-    return scan.found;
+    // Last: another thread that reads it looks through none of these libraries.
+    known.store(scan.now, std::memory_order_release);
+    return found.load(std::memory_order_relaxed);
 }
 
 void warn_of_device_memory(int rank) {
