@@ -165,6 +165,8 @@ class Call {
 
     void begin() {
         trace::OpenCall& open = thread_->entry->open;
+        // After it readers see that the call before has ended.
+        std::atomic_thread_fence(std::memory_order_release);
         open.path.store(path_, std::memory_order_relaxed);
         open.function.store(function_, std::memory_order_relaxed);
         open.communicator.store(communicator_, std::memory_order_relaxed);
@@ -283,6 +285,8 @@ inline void Call::follow(std::uint32_t plan) {
         recorder_->count_unfollowed();
         return;
     }
+    // After it readers see that this is no other request's any more.
+    std::atomic_thread_fence(std::memory_order_release);
     entry->ticks.store(made_persistent_ ? 0 : begin_, std::memory_order_relaxed);
     // Of MPI_Isendrecv the call sends and its request receives, as of MPI_Sendrecv.
     entry->bytes = receives_ ? received_bytes_ : bytes_;

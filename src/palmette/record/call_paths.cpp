@@ -38,7 +38,8 @@ std::uintptr_t end_of_stack() {
 #endif
 
 struct Unwound {
-    std::uintptr_t begin = 0;  ///< frames further in than the program's call are skipped
+    std::uintptr_t begin = 0;         ///< frames further in than the program's call are skipped
+    std::uintptr_t frame_record = 0;  ///< of the function that was looked at before, on arm64
     std::size_t count = 0;
     bool started = false;
     std::array<std::uintptr_t, 64> addresses{};
@@ -49,13 +50,31 @@ _Unwind_Reason_Code take_frame(_Unwind_Context* context, void* argument) {
     auto& out = *static_cast<Unwound*>(argument);
     const std::uintptr_t address = _Unwind_GetIP(context);
     if (address == 0 || out.count == out.addresses.size()) return _URC_END_OF_STACK;
+#if defined(__aarch64__)
+    // A frame record is two words: the caller's frame pointer (x29) and the return address.
+    const std::uintptr_t slot = out.frame_record + sizeof(std::uintptr_t);
+    out.frame_record = _Unwind_GetGR(context, 29);
+#else
+    // The stack pointer at the call: the return address lies right below it on x86-64.
+    const std::uintptr_t slot = _Unwind_GetCFA(context) - sizeof(std::uintptr_t);
+#endif
     if (!out.started && address != out.begin) return _URC_NO_REASON;
     out.started = true;
     out.addresses[out.count] = address;
-    // The stack pointer at the call: the return address lies right below it on x86-64.
-    out.slots[out.count] = _Unwind_GetCFA(context) - sizeof(std::uintptr_t);
+    out.slots[out.count] = slot;
     ++out.count;
     return _URC_NO_REASON;
+}
+
+/// A return address as it stands in the stack, without the signature that a program for arm64 may give it.
+std::uintptr_t without_signature(std::uintptr_t address) {
+#if defined(__aarch64__)
+    register std::uintptr_t x30 asm("x30") = address;
+    asm("hint #7" : "+r"(x30));  // xpaclri, which older processors ignore
+    return x30;
+#else
+    return address;
+#endif
 }
 
 }  // namespace
@@ -177,12 +196,13 @@ std::uint32_t CallPathCache::unwind(PathTable& table, std::size_t set, std::uint
     bool checkable = found.started && number != 0;
     for (std::size_t i = 0; i < found.count && checkable; ++i)
         checkable = found.slots[i] > base && found.slots[i] <= stack_end_ &&
-                    *reinterpret_cast<const std::uintptr_t*>(found.slots[i]) == found.addresses[i];
+                    without_signature(*reinterpret_cast<const std::uintptr_t*>(found.slots[i])) == found.addresses[i];
     trace::SectionHeader& section = *table.section();
     if (checkable) {
         known.count = static_cast<std::uint32_t>(found.count);
         known.slots = std::make_unique<Slot[]>(found.count);
-        for (std::size_t i = 0; i < found.count; ++i) known.slots[i] = {found.slots[i] - base, found.addresses[i]};
+        for (std::size_t i = 0; i < found.count; ++i)
+            known.slots[i] = {found.slots[i] - base, *reinterpret_cast<const std::uintptr_t*>(found.slots[i])};
         known.reach = known.slots[found.count - 1].offset;
         known_[set][next_[set]] = std::move(known);
         next_[set] = static_cast<std::uint8_t>((next_[set] + 1U) % ways);

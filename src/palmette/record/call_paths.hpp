@@ -69,7 +69,7 @@ class CallPathCache {
     static constexpr std::size_t sets = 256, ways = 4;
     static constexpr std::size_t deepest = 64;
     struct Slot {
-        std::uintptr_t offset, address;
+        std::uintptr_t offset, address;  ///< the address as it stands in the stack
     };
     struct Known {
         std::uintptr_t address = 0;

@@ -56,7 +56,7 @@ std::uint64_t claim_section(int file, std::uint64_t bytes) {
     std::uint64_t offset = 0;
     struct stat status{};
     trace::FileHeader header{};
-    constexpr std::uint64_t header_bytes = trace::page_bytes;
+    constexpr std::uint64_t header_bytes = trace::section_alignment;
     if (fstat(file, &status) == 0) {
         std::uint64_t end = header_bytes;
         bool good = true;

@@ -68,6 +68,9 @@ class Layout {
         end_ += (capacity * entry_bytes + trace::page_bytes - 1) / trace::page_bytes * trace::page_bytes;
     }
     std::uint64_t end() const { return end_; }
+    std::uint64_t section_bytes() const {
+        return (end_ + trace::section_alignment - 1) / trace::section_alignment * trace::section_alignment;
+    }
 
   private:
     std::uint64_t end_;
@@ -135,20 +138,21 @@ bool Recorder::open(const std::string& folder, bool records_calls) {
         complain(path, errno);
         return false;
     }
-    const std::uint64_t offset = claim_section(file, layout.end());
+    const std::uint64_t bytes = layout.section_bytes();
+    const std::uint64_t offset = claim_section(file, bytes);
     void* const memory =
         offset == 0 ? MAP_FAILED
-                    : mmap(nullptr, layout.end(), PROT_READ | PROT_WRITE, MAP_SHARED, file, static_cast<off_t>(offset));
+                    : mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, static_cast<off_t>(offset));
     const int error = errno;
     ::close(file);
     if (memory == MAP_FAILED) {
         complain(path, error);
         return false;
     }
-    leads_node_ = offset == trace::page_bytes;
+    leads_node_ = offset == trace::section_alignment;
     section_ = new (memory) trace::SectionHeader{};
     trace::SectionHeader& section = *section_;
-    section.bytes = layout.end();
+    section.bytes = bytes;
     section.pid = simulated ? 0 : getpid();
     section.rank.store(-1);
     section.ticks_are_tsc = ticks_are_tsc ? 1 : 0;
@@ -185,6 +189,7 @@ bool Recorder::open(const std::string& folder, bool records_calls) {
     section.first.real_ns.store(first.real_ns);
     update_clock();
     // Last: who reads takes what begins so.
+    std::atomic_thread_fence(std::memory_order_release);
     section.magic = trace::file_magic;
     return true;
 }

@@ -12,6 +12,8 @@ namespace palmette::trace {
 inline constexpr std::array<char, 8> file_magic{'P', 'A', 'L', 'M', 'R', 'E', 'C', '\0'};
 inline constexpr std::uint32_t format_version = 2;
 inline constexpr std::size_t page_bytes = 4096;
+/// Of sections in the file: the largest page that a system maps files by, on arm64.
+inline constexpr std::size_t section_alignment = 65536;
 
 /// A counter that one thread writes, or several, while other processes read it.
 template <class Value>

@@ -274,7 +274,8 @@ class SectionReader {
             request.tag = from.tag;
             request.waited_by = from.waited_by.load(std::memory_order_relaxed);
             // It may have completed meanwhile, and another one begun.
-            if (handles[i].load(std::memory_order_acquire) == handle) out.outstanding.push_back(std::move(request));
+            std::atomic_thread_fence(std::memory_order_acquire);
+            if (handles[i].load(std::memory_order_relaxed) == handle) out.outstanding.push_back(std::move(request));
         }
     }
 
@@ -331,7 +332,8 @@ class SectionReader {
             call.begin_real_ns = real_ns(out, ticks);
             out.last_real_ns = std::max(out.last_real_ns, call.begin_real_ns);
             // It may have ended meanwhile, and another one begun.
-            if (thread.open.ticks.load(std::memory_order_acquire) == ticks) out.open.push_back(std::move(call));
+            std::atomic_thread_fence(std::memory_order_acquire);
+            if (thread.open.ticks.load(std::memory_order_relaxed) == ticks) out.open.push_back(std::move(call));
         }
     }
 
@@ -410,7 +412,9 @@ void for_each_section(const Mapping& file, const std::string& path, Use use) {
             if (section.bytes < sizeof(SectionHeader) || section.bytes > end - at || section.bytes % page_bytes != 0)
                 fail(path, ": the section at ", at, " is longer than the file; the file is damaged");
             // Without it, a process has claimed its section and not begun to write it.
-            if (section.magic == file_magic) visit(at, section);
+            const bool begun = section.magic == file_magic;
+            std::atomic_thread_fence(std::memory_order_acquire);
+            if (begun) visit(at, section);
             at += section.bytes;
         }
     };
