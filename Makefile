@@ -6,7 +6,7 @@ BIN := $(CURDIR)/.venv/bin
 CMAKE := PATH="$(BIN):$$PATH" $(BIN)/cmake
 
 .DEFAULT_GOAL := build
-.PHONY: build debian demo wheel install simulate test test-long lint format sanitize tidy bench docs clean distclean help
+.PHONY: build debian demo wheel install simulate test test-long arm64 lint format sanitize tidy bench docs clean distclean help
 
 help:
 	@echo "make build   .venv/bin/palmette, ready to run"
@@ -16,6 +16,7 @@ help:
 	@echo "make simulate  SimGrid, and what palmette simulate runs in it"
 	@echo "make test    C++ tests, then Python and MPI tests; one closing line"
 	@echo "make test-long  sweeps, soaks and suites of other projects, an hour or so"
+	@echo "make arm64   C++ tests and MPI jobs for 64-bit Arm, under emulation"
 	@echo "make lint    ruff, mypy, clang-format, the test of the layers"
 	@echo "make format  let ruff and clang-format rewrite FILES='a.py b.cpp'"
 	@echo "make sanitize  C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer"
@@ -91,14 +92,26 @@ test: tested
 	@$(BIN)/python tools/run_tests.py $(TESTS)
 
 # Other people's programs with their own tests, sweeps and soaks; every plan under the sanitizers.
-test-long: tested
+test-long: tested arm64-built
 	@tools/setup_debian.sh scalapack-mpi-test
 	@tools/setup_readers.sh long
 	@tools/build.sh asan-ubsan $(JOBS) palmette_test_execute palmette_test_node
 	@for part in execute node; do build/asan-ubsan/tests/palmette_test_$$part --gtest_brief=1 || exit 1; done
 	@PALMETTE_TEST_EVERY_SHAPE=1 build/release/tests/palmette_test_collectives --gtest_brief=1 \
 	  --gtest_filter='*Jobs*:*EveryAlgorithm*'
-	@$(BIN)/python tools/run_tests.py long
+	@$(BIN)/python tools/run_tests.py long arm64
+
+# 64-bit Arm, compiled and emulated on this machine.
+ARM64 := palmette_tests $(foreach abi,mpich ompi, \
+  palmette_$(abi) palmette_record_$(abi) mpi_test_random_arguments_$(abi) mpi_test_calls_$(abi))
+
+.PHONY: arm64-built
+arm64-built: build
+	@tools/setup_debian.sh g++-aarch64-linux-gnu qemu-user googletest libgtest-dev libgmock-dev
+	@if tools/setup_mpi_arm64.sh; then tools/build.sh arm64 $(JOBS) $(ARM64); fi
+
+arm64: arm64-built
+	@$(BIN)/python tools/run_tests.py arm64
 
 lint: build
 	@$(BIN)/python tools/lint.py

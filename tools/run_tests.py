@@ -1,10 +1,11 @@
 """Run every test: the C++ executables of build/release, then pytest. The last line counts them all.
 
-Usage: run_tests.py [cpp] [quiet] [jobs] [long] [-- PYTEST-ARGUMENTS]      default: all but long
+Usage: run_tests.py [cpp] [quiet] [jobs] [long] [arm64] [-- PYTEST-ARGUMENTS]      default: the first three
 
 `cpp` and `quiet` only compute, so as many run side by side as there are processors; of `jobs`, which start MPI jobs,
 networks and services and often wait for them, one more.
 `long` is what make test leaves out: sweeps, soaks, suites of other projects, and new simulations of the rivals.
+`arm64` is what build/arm64 holds, under emulation.
 
 Each part ends with its time; the slowest tests are listed before the last line.
 Exits with 1 when a test failed, a runner died, or no test ran.
@@ -25,10 +26,19 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CPP_TESTS = ROOT / "build" / "release" / "tests"
+ARM64_TESTS = ROOT / "build" / "arm64" / "tests"
+# Without the proofs of all plans, which take half an hour there and need nothing of a processor.
+EMULATED = (
+    *("qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"),
+    *("-E", f"LD_PRELOAD={ARM64_TESTS / 'libpalmette_emulated.so'}"),
+    *("-E", "GTEST_FILTER=-*EveryAlgorithm*:LargeJobs*:*AllgatherOf16RanksANode*:*.is_proved_right_*"),
+)
 PYTHON_TESTS = ROOT / "tests" / "python"
 SIMULATED = PYTHON_TESTS / "simulate"
 PARTS = ("cpp", "quiet", "jobs")
 LONG = "long"
+ARM64 = "arm64"
+TEST_ARM64 = PYTHON_TESTS / "mpi" / "test_arm64.py"
 # Shards of each C++ executable: one executable takes most of the time, and would leave processors idle.
 SHARDS = 16
 SLOWEST = 30
@@ -97,12 +107,12 @@ def count_junit(report: Path, status: int) -> Count:
     return count
 
 
-def run_shard(executable: Path, folder: Path, shard: int) -> tuple[str, Count, float]:
+def run_shard(launcher: tuple[str, ...], executable: Path, folder: Path, shard: int) -> tuple[str, Count, float]:
     """Run one of SHARDS parts of a C++ test executable; return what to print, its count and its seconds."""
     report = folder / f"{executable.name}.{shard}.json"
     started = time.monotonic()
     done = subprocess.run(
-        [str(executable), "--gtest_brief=1", f"--gtest_output=json:{report}"],
+        [*launcher, str(executable), "--gtest_brief=1", f"--gtest_output=json:{report}"],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -118,15 +128,18 @@ def run_shard(executable: Path, folder: Path, shard: int) -> tuple[str, Count, f
     return text, count, time.monotonic() - started
 
 
-def run_cpp(folder: Path) -> Count:
+def run_cpp(folder: Path, tests: Path = CPP_TESTS, launcher: tuple[str, ...] = ()) -> Count:
     """Run the C++ tests in SHARDS parts of each executable, as many at a time as there are processors."""
-    executables = sorted(p for p in CPP_TESTS.glob("palmette_test_*") if os.access(p, os.X_OK) and p.is_file())
+    executables = sorted(p for p in tests.glob("palmette_test_*") if os.access(p, os.X_OK) and p.is_file())
     if not executables:
         print("C++ tests: skipped, none was built; install GoogleTest (libgtest-dev), then make test", flush=True)
         return Count(skipped=1)
     total = Count()
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        started = {one: [pool.submit(run_shard, one, folder, shard) for shard in range(SHARDS)] for one in executables}
+        started = {
+            one: [pool.submit(run_shard, launcher, one, folder, shard) for shard in range(SHARDS)]
+            for one in executables
+        }
         for executable, shards in started.items():
             texts, counts, seconds = zip(*(shard.result() for shard in shards), strict=True)
             count = sum(counts, Count())
@@ -143,9 +156,12 @@ def run_pytest(part: str, arguments: list[str], folder: Path) -> Count:
 
 
 def run_part(part: str, extra: list[str], folder: Path) -> Count:
-    """Run one of PARTS, or LONG; `extra` goes to pytest."""
+    """Run one of PARTS, LONG or ARM64; `extra` goes to pytest."""
     if part == "cpp":
         return run_cpp(folder)
+    if part == ARM64:
+        cpp = run_cpp(folder, ARM64_TESTS, EMULATED)
+        return cpp + run_pytest(part, ["-m", LONG, str(TEST_ARM64), *extra], folder)
     if part == "quiet":
         # Simulations first, so that short tests come last and balance the load of the processors.
         places = [str(SIMULATED), str(PYTHON_TESTS)]
@@ -155,7 +171,9 @@ def run_part(part: str, extra: list[str], folder: Path) -> Count:
         os.environ["PALMETTE_TEST_RIVALS"] = "anew"
         side_by_side = ["-n", str(os.cpu_count() or 1), "--dist=worksteal"]
         anew = run_pytest("rivals", [*side_by_side, str(SIMULATED), *extra], folder)
-        return anew + run_pytest(part, ["-m", "long", "-s", str(PYTHON_TESTS), *extra], folder)
+        return anew + run_pytest(
+            part, ["-m", "long", "-s", f"--ignore={TEST_ARM64}", str(PYTHON_TESTS), *extra], folder
+        )
     side_by_side = ["-n", str((os.cpu_count() or 1) + 1), "--dist=worksteal"]
     return run_pytest(part, [*side_by_side, "-m", "not long and jobs", str(PYTHON_TESTS), *extra], folder)
 
@@ -164,9 +182,10 @@ def main(arguments: list[str]) -> int:
     """Run the parts asked for and print the closing line."""
     split = arguments.index("--") if "--" in arguments else len(arguments)
     parts, extra = arguments[:split] or list(PARTS), arguments[split + 1 :]
-    wrong = [part for part in parts if part not in (*PARTS, LONG)]
+    wrong = [part for part in parts if part not in (*PARTS, LONG, ARM64)]
     if wrong:
-        print(f"run_tests: {wrong[0]} is no part of the tests; take {', '.join((*PARTS, LONG))}", file=sys.stderr)
+        parts = [*PARTS, LONG, ARM64]
+        print(f"run_tests: {wrong[0]} is no part of the tests; take {', '.join(parts)}", file=sys.stderr)
         return 2
     total = Count()
     with tempfile.TemporaryDirectory() as folder:
