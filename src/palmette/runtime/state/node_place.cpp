@@ -131,7 +131,7 @@ NodePlace find_node_place() {
     // The simulating machine says nothing about the placement of a simulated rank.
     return {};
 #endif
-    // Read in a tenth of a millisecond. hwloc would read the same files and take several to start, more where ranks spin.
+    // Read in a tenth of a millisecond. hwloc would read the same files and take several to start.
     return place_by_kernel("/sys/devices/system", allowed_processors()).value_or(NodePlace{});
 }
 
