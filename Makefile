@@ -6,7 +6,10 @@ BIN := $(CURDIR)/.venv/bin
 CMAKE := PATH="$(BIN):$$PATH" $(BIN)/cmake
 
 .DEFAULT_GOAL := build
-.PHONY: build debian demo wheel install simulate test test-long arm64 lint format sanitize tidy bench docs clean distclean help
+# Steps of a set-up change the same environment; each uses the processors by itself.
+.NOTPARALLEL:
+.PHONY: build debian demo wheel install simulate test test-long arm64 lint format sanitize tidy bench docs clean \
+  distclean help
 
 help:
 	@echo "make build   .venv/bin/palmette, ready to run"

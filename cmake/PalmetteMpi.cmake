@@ -4,9 +4,9 @@
 #   tests/mpi/<test>.<abi>        programs of tests/mpi, with PALMETTE_BUILD_MPI_TESTS
 #
 # ABIs: mpich (libmpi.so.12: MPICH, Intel MPI, MVAPICH), ompi (libmpi.so.40: Open MPI 4 and 5), abi (libmpi_abi.so.1:
-# the standard ABI of MPI 5). PALMETTE_ABIS names those that are wanted, and PALMETTE_MPI_<ABI> the prefix of an MPI with
-# that ABI, of which only include/mpi.h is needed. Without one it comes from .mpi (tools/setup_mpi.sh), or from that
-# MPI's wheel where PALMETTE_FETCH_MPI_HEADERS is on, as it is when pip builds the package.
+# the standard ABI of MPI 5). PALMETTE_ABIS names those that are wanted, and PALMETTE_MPI_<ABI> the prefix of an MPI
+# with that ABI, of which only include/mpi.h is needed. Without one it comes from .mpi (tools/setup_mpi.sh), or from
+# that MPI's wheel where PALMETTE_FETCH_MPI_HEADERS is on, as it is when pip builds the package.
 
 set(PALMETTE_ABIS "mpich;ompi;abi" CACHE STRING "MPI ABIs to build for")
 set(_fetch OFF)
@@ -29,11 +29,12 @@ function(_palmette_mpi_option abi variable wheel)
     return()
   endif()
   set(_fetched "${CMAKE_CURRENT_BINARY_DIR}/mpi/${wheel}")
-  execute_process(COMMAND "${Python_EXECUTABLE}" "${CMAKE_CURRENT_SOURCE_DIR}/tools/mpi_headers.py" ${wheel} "${_fetched}"
+  set(_tool "${CMAKE_CURRENT_SOURCE_DIR}/tools/mpi_headers.py")
+  execute_process(COMMAND "${Python_EXECUTABLE}" "${_tool}" ${wheel} "${_fetched}"
                   ERROR_VARIABLE _why RESULT_VARIABLE _failed ERROR_STRIP_TRAILING_WHITESPACE)
   if(_failed)
-    message(FATAL_ERROR "${_why}. Name the prefix of an installed MPI with the ABI `${abi}`: -D${variable}=PREFIX (pip: "
-                        "-C cmake.define.${variable}=PREFIX), or the ABIs that you want: -DPALMETTE_ABIS=...")
+    message(FATAL_ERROR "${_why}. Name the prefix of an installed MPI with the ABI `${abi}`: -D${variable}=PREFIX "
+                        "(pip: -C cmake.define.${variable}=PREFIX), or the ABIs wanted: -DPALMETTE_ABIS=...")
   endif()
   set(${variable} "${_fetched}" CACHE PATH "Prefix of an MPI with the ABI `${abi}`" FORCE)
 endfunction()
@@ -68,8 +69,8 @@ function(_palmette_mpi_symbols abi include_dir definitions out_dir)
   add_custom_target(palmette_symbols_${abi} DEPENDS "${out_dir}/palmette_mpi_symbols.h")
 endfunction()
 
-# What programs are compiled and linked with in the place of an MPI, the target mpi_<abi>: its header, and a stub with the
-# real library's soname.
+# What programs are compiled and linked with in the place of an MPI, the target mpi_<abi>: its header, and a stub with
+# the real library's soname.
 function(_palmette_stub abi include_dir soname definitions)
   set(_tool "${CMAKE_CURRENT_SOURCE_DIR}/tools/generate_mpi_stub.py")
   set(_source "${PALMETTE_GENERATED_DIR}/${abi}/mpi_stub.c")
@@ -213,12 +214,22 @@ function(_palmette_abi abi prefix soname)
   if((abi STREQUAL "ompi" AND NOT _open_mpi) OR (NOT abi STREQUAL "ompi" AND _open_mpi))
     message(FATAL_ERROR "PALMETTE_MPI_${_upper}=${prefix}: its mpi.h is of another MPI than the ABI `${abi}` needs")
   endif()
+  if(abi STREQUAL "abi" AND NOT EXISTS "${prefix}/include/mpi_abi.h")
+    message(FATAL_ERROR "PALMETTE_MPI_ABI=${prefix}: no mpi_abi.h there, the header of the standard ABI; take an MPI "
+                        "that has it (MPICH 5), or leave `abi` out of -DPALMETTE_ABIS=\"${PALMETTE_ABIS}\"")
+  endif()
   message(STATUS "MPI ABI ${abi} (${soname}): ${prefix}")
   _palmette_stub(${abi} "${prefix}/include" ${soname} "${_definitions}")
   _palmette_preload(${abi} "${prefix}/include" "${_definitions}")
   _palmette_programs(${abi})
 endfunction()
 
+set(_unknown ${PALMETTE_ABIS})
+list(REMOVE_ITEM _unknown mpich ompi abi)
+if(_unknown OR NOT PALMETTE_ABIS)
+  message(FATAL_ERROR "PALMETTE_ABIS=\"${PALMETTE_ABIS}\": take one or more of mpich, ompi and abi; or "
+                      "-DPALMETTE_BUILD_MPI=OFF, without preload libraries")
+endif()
 _palmette_abi(mpich "${PALMETTE_MPI_MPICH}" libmpi.so.12 PALMETTE_ABI_MPICH=1)
 _palmette_abi(ompi "${PALMETTE_MPI_OMPI}" libmpi.so.40 PALMETTE_ABI_OMPI=1)
 _palmette_abi(abi "${PALMETTE_MPI_ABI}" libmpi_abi.so.1 PALMETTE_ABI_STANDARD=1 MPI_ABI)

@@ -3,10 +3,11 @@
 # For `release` the results are installed into the package in python/. With PALMETTE_WERROR=ON in the environment
 # warnings are errors.
 #
-# Usage: build.sh PRESET [JOBS] [TARGET...]      default: all; palmette_demo: what `palmette demo` needs, installed, too;
-#                                                palmette_tests: the C++ tests
+# Usage: build.sh PRESET [JOBS] [TARGET...]      default: all; palmette_tests: the C++ tests; palmette_demo: what
+#                                                `palmette demo` needs, installed, too
 set -euo pipefail
 cd "$(dirname "$0")/.."
+unset DESTDIR  # `make install DESTDIR=...` isn't meant for what goes into the package in python/
 preset=$1
 jobs=${2:-2}
 targets=("${@:3}")

@@ -11,10 +11,8 @@ case $prefix in
   /*) ;;
   *) echo "install: name an absolute directory: make install PREFIX=/opt/palmette" >&2; exit 2 ;;
 esac
-parent=$prefix
-while [ ! -e "${DESTDIR:-}$parent" ]; do parent=$(dirname "$parent"); done
-if [ ! -w "${DESTDIR:-}$parent" ]; then
-  echo "install: you may not write to ${DESTDIR:-}$parent; take another PREFIX, or do it as its owner" >&2
+if ! mkdir -p "${DESTDIR:-}$prefix" 2>/dev/null || [ ! -w "${DESTDIR:-}$prefix" ]; then
+  echo "install: you may not write to ${DESTDIR:-}$prefix; take another PREFIX, or do it as its owner" >&2
   exit 2
 fi
 build=build/release
@@ -35,18 +33,21 @@ python=$(.venv/bin/python -c 'import os, sys; print(os.path.realpath(sys.executa
 closed() {  # a folder above the file $1 that others can't enter
   local folder=$1
   while folder=$(dirname "$folder"); [ "$folder" != / ]; do
-    [ -n "$(find "$folder" -maxdepth 0 -not -perm -o=x)" ] && echo "$folder" && return
+    [ -z "$(find "$folder" -maxdepth 0 -not -perm -o=x)" ] || { echo "$folder"; return 0; }
   done
+  return 0
 }
 hidden=$(closed "$python")
-[ -z "$hidden" ] || echo "install: only you can run it: its Python is $python, and $hidden is closed to others." \
-  "For everybody: make distclean, then make install PYTHON=/usr/bin/python3 PREFIX=$prefix"
+if [ -n "$hidden" ]; then
+  echo "install: only you can run it, for its Python is $python, and $hidden is closed to others"
+  echo "install: for everybody: make distclean, then make install PYTHON=/usr/bin/python3 PREFIX=$prefix"
+fi
 quietly "$python" -m venv --clear "$environment"
 wheels=$(mktemp -d)
 trap 'rm -rf "$wheels"' EXIT
 # The Python files alone; what is compiled comes from the build.
-PALMETTE_PYTHON_FILES_ALONE=1 quietly .venv/bin/pip wheel --disable-pip-version-check --no-deps --no-build-isolation -C wheel.cmake=false \
-  --wheel-dir "$wheels" .
+PALMETTE_PYTHON_FILES_ALONE=1 quietly .venv/bin/pip wheel --disable-pip-version-check --no-deps \
+  --no-build-isolation -C wheel.cmake=false --wheel-dir "$wheels" .
 quietly "$environment/bin/pip" install --disable-pip-version-check "$wheels"/*.whl
 packages=$("$environment/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 quietly .venv/bin/cmake --install $build --prefix "$packages" --component python

@@ -4,8 +4,7 @@ On a machine with nothing else to do:
 
     sudo palmette demo --mpi mpich && python tools/record_demo.py demo/runs.sqlite
 
-No pair of it should be left out. That of 2026-11-28 ran in a CPU control group of its own (cpu.shares 40960), for the
-machine had other jobs.
+No pair of it should be left out.
 """
 
 from __future__ import annotations

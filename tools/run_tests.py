@@ -132,7 +132,8 @@ def run_cpp(folder: Path, tests: Path = CPP_TESTS, launcher: tuple[str, ...] = (
     """Run the C++ tests in SHARDS parts of each executable, as many at a time as there are processors."""
     executables = sorted(p for p in tests.glob("palmette_test_*") if os.access(p, os.X_OK) and p.is_file())
     if not executables:
-        print("C++ tests: skipped, none was built; install GoogleTest (libgtest-dev), then make test", flush=True)
+        advice = "make arm64" if tests == ARM64_TESTS else "install GoogleTest (libgtest-dev), then make test"
+        print(f"C++ tests: skipped, none was built; {advice}", flush=True)
         return Count(skipped=1)
     total = Count()
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:

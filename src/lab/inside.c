@@ -2,7 +2,9 @@
 #include "inside.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -27,8 +29,18 @@ int enter_namespaces(pid_t target) {
 }
 
 pid_t fork_bound_to_me(void) {
+    int alive[2];
+    if (pipe2(alive, O_CLOEXEC) < 0) return -1;
     const pid_t child = fork();
-    if (child == 0) prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (child == 0) {
+        close(alive[1]);
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        /* A parent that ended before that sends no signal. The init of a PID namespace can't ask for it by number. */
+        struct pollfd parent = {.fd = alive[0], .events = POLLIN};
+        if (poll(&parent, 1, 0) != 0) _exit(255);
+    }
+    if (child < 0) close(alive[1]);
+    close(alive[0]); /* the other end stays open as long as this process */
     return child;
 }
 

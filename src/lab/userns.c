@@ -38,11 +38,22 @@ static void pass_on(int number, siginfo_t *from, void *context) {
     if (from->si_code <= 0 && child > 0) kill(child, number);
 }
 
+static const int passed[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+static sigset_t callers_mask;
+
+/* Until there is a child to pass them on to: the kernel drops what an init has no handler for. */
+static void hold_signals(void) {
+    sigset_t held;
+    sigemptyset(&held);
+    for (size_t i = 0; i < sizeof passed / sizeof *passed; ++i) sigaddset(&held, passed[i]);
+    sigprocmask(SIG_BLOCK, &held, &callers_mask);
+}
+
 /* Children ignore what their parent ignored, so handlers come after the fork. */
 static int wait_and_pass_on(void) {
-    static const int passed[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
     struct sigaction action = {.sa_sigaction = pass_on, .sa_flags = SA_SIGINFO | SA_RESTART};
     for (size_t i = 0; i < sizeof passed / sizeof *passed; ++i) sigaction(passed[i], &action, NULL);
+    sigprocmask(SIG_SETMASK, &callers_mask, NULL);
     return wait_for(child);
 }
 
@@ -78,6 +89,7 @@ int main(int argc, char **argv) {
     }
     if (strcmp(argv[1], "NEW") == 0) become_root();
     if (unshare(CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWNS) < 0) refuse("namespaces");
+    hold_signals();
     child = fork_bound_to_me();
     if (child < 0) refuse("fork");
     if (child > 0) return wait_and_pass_on();
@@ -85,6 +97,7 @@ int main(int argc, char **argv) {
     child = fork_bound_to_me();
     if (child < 0) refuse("fork");
     if (child > 0) return wait_and_pass_on();
+    sigprocmask(SIG_SETMASK, &callers_mask, NULL);
     execvp(argv[3], argv + 3);
     fprintf(stderr, "palmette-lab-userns: cannot run %s: %s\n", argv[3], strerror(errno));
     _exit(errno == ENOENT ? 127 : 126);

@@ -66,6 +66,13 @@ def test_the_recipes_require_what_pyproject_requires() -> None:
     spack = (PACKAGING / "spack" / "package.py").read_text()
     ast.parse(spack)
     assert wanted
+    building = re.search(r"^requires = \[(.*)\]", text, re.MULTILINE)
+    assert building is not None
+    host = yaml.safe_load((PACKAGING / "conda" / "recipe.yaml").read_text())["requirements"]["host"]
+    control = (PACKAGING / "debian" / "control").read_text().split("\n\n")[0]
+    for name in re.findall(r'"([\w-]+)>=', building[1]):
+        assert re.search(rf"\b{name}\b", " ".join(map(str, host))), name
+        assert name == "pip" or f" python3-{name}" in control, name
     for name, least in wanted:
         assert f"{name} >={least}" in conda
         assert f'depends_on("py-{name}@{least}:", type=("build", "run"))' in spack

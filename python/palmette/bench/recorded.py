@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,13 @@ PATH = Path(__file__).with_name("recorded.jsonl.gz")
 
 
 def write(path: Path, run: Run) -> None:
-    """Write `run` without the machine's name and the commit, which tell nothing elsewhere; times in nanoseconds."""
+    """Write `run` without what tells nothing elsewhere: the machine's name, its kernel's build, the commit.
+
+    Times are in nanoseconds.
+    """
     head = {
         "started": run.started,
-        "machine": {**run.machine, "name": "", "commit": None},
+        "machine": {**run.machine, "name": "", "commit": None, "kernel": _plain(run.machine.get("kernel"))},
         "place": run.place,
         "settings": {**run.settings, "recorded": True},
         "topology": run.topology,
@@ -35,6 +39,12 @@ def read(path: Path = PATH) -> Run:
     """Return the run in `path`."""
     head, *jobs = map(json.loads, gzip.decompress(path.read_bytes()).decode().splitlines())
     return Run(**head, jobs=[_job(job) for job in jobs])
+
+
+def _plain(kernel: object) -> object:
+    """Return a kernel's name and version without those of its build."""
+    found = re.match(r"\S+ \d+\.\d+", kernel) if isinstance(kernel, str) else None
+    return found[0] if found else kernel
 
 
 def _job(document: dict[str, Any]) -> Job:

@@ -43,6 +43,8 @@ def _lab(spec: str | None, name: str) -> Iterator[Lab]:
     if spec is None:
         yield Lab.attach(name)
         return
+    if name != DEFAULT_NAME:
+        raise CliError(f"--lab brings up a lab of its own, and --name {name} is another: give one of them")
     be_root()
     with Lab.up(spec, name=free_lab_name("run")) as lab:
         yield lab

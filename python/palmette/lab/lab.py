@@ -54,8 +54,8 @@ class Lab:
         topology.json.
 
         `spine_delay_s` is the one-way delay of the top switch; it overrides the latency in `spec`. The lab ends with
-        this process, unless `detach` is given, and after `lifetime_s` seconds in any case. Needs root. Raises LabError,
-        after removing everything.
+        this process, unless `detach` is given, and after `lifetime_s` seconds in any case. Needs root, also that
+        of a user namespace (user_namespace.way). Raises LabError, after removing everything.
         """
         machine = read_spec(spec)
         if spine_delay_s is not None:

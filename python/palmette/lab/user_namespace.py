@@ -93,8 +93,11 @@ def advice(complaint: str) -> str:
     """Return what helps where the kernel refuses with `complaint` (palmette-lab-userns's, or a tool's)."""
     step, _, error = complaint.rpartition(": ")
     if error == os.strerror(errno.ENOSPC):
-        kind = "user" if step == "user namespace" else "net"
-        return f"user.max_{kind}_namespaces is too low; `sysctl user.max_{kind}_namespaces=1000` as root"
+        if step == "user namespace":
+            return "user.max_user_namespaces is too low; `sysctl user.max_user_namespaces=1000` as root"
+        return (
+            "user.max_net_namespaces, or that of pid or mnt, is too low; `sysctl user.max_net_namespaces=1000` as root"
+        )
     if error in (os.strerror(errno.EINVAL), os.strerror(errno.ENOSYS)):
         return "this kernel is built without them; call it with sudo"
     if error not in (os.strerror(errno.EPERM), os.strerror(errno.EACCES)):
@@ -136,6 +139,9 @@ def _folder() -> str:
     """Return where the tmpfs of a lab lies: a folder that is empty, so that it hides nothing, or /run."""
     for folder in map(Path, _HIDES_NOTHING):
         try:
+            # Where the user may write, results could lie that would vanish with the tmpfs.
+            if os.geteuid() != 0 and os.access(folder, os.W_OK):
+                continue
             if not folder.is_symlink() and not os.path.ismount(folder) and not any(folder.iterdir()):
                 return str(folder)
         except OSError:

@@ -85,7 +85,7 @@ std::size_t available() {
     if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx) || (ecx & first) != first) return 1;
     if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) return 1;
     unsigned saved = 0, upper = 0;  // XCR0: the registers that the system saves at a context switch
-    asm("xgetbv" : "=a"(saved), "=d"(upper) : "c"(0));
+    asm volatile("xgetbv" : "=a"(saved), "=d"(upper) : "c"(0));
     constexpr unsigned ymm = 0x6, zmm = 0xe6;
     // Null in a build that compiled the set's file without its flags.
     if (!avx2_kernel(Operator::sum, Element::float32) || !(ebx & bit_AVX2) || (saved & ymm) != ymm) return 1;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import select
 import shlex
 import shutil
 import subprocess
@@ -124,6 +125,9 @@ def typed_in(environment: dict[str, str], shell: list[str], start: str, lines: l
     os.write(master, f". ./start\r{keys}exit\r".encode())
     output = b""
     while True:
+        if not select.select([master], [], [], 60)[0]:
+            process.kill()  # it waits for more, and would for ever
+            break
         try:
             read = os.read(master, 65536)
         except OSError:  # the shell has closed its terminal
@@ -164,6 +168,10 @@ def test_a_shell_without_a_script_is_told_in_one_line(
     monkeypatch.setenv(table.COMPLETE, "tcsh_complete")
     result = palmette("run", "echo", "this ran")
     assert (result.status, result.out, result.err.count("\n")) == (2, "", 1)
+
+
+def test_fish_gets_values_whole_that_hold_commas() -> None:
+    assert script("fish").count('string split --max 1 ","') == script("fish").count("string split") == 1
 
 
 def test_completing_a_command_imports_no_command(monkeypatch: pytest.MonkeyPatch) -> None:

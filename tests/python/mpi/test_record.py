@@ -360,6 +360,10 @@ def test_pcontrol_switches_recording_off_and_on(mpi: Mpi) -> None:
     assert not job.processes[0].recorded.outstanding
 
 
+SECTION = 65536
+"""Where the first process's part of a recording begins (trace/format.hpp)."""
+
+
 def test_damaged_recordings_are_shown_or_refused_in_one_line(
     mpi_called: Callable[[str], Mpi], palmette: Callable[..., Any]
 ) -> None:
@@ -376,7 +380,7 @@ def test_damaged_recordings_are_shown_or_refused_in_one_line(
     statuses: dict[int, int] = defaultdict(int)
     for number in range(60):
         with file.open("r+b") as changed:
-            places = [*draw.choices(used, k=4), *(draw.randrange(4096, 5200) for _ in range(4))]
+            places = [*draw.choices(used, k=4), *(draw.randrange(SECTION, SECTION + 1100) for _ in range(4))]
             for at in places:
                 changed.seek(at)
                 changed.write(bytes([draw.randrange(256)]))
