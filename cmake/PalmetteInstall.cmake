@@ -8,7 +8,7 @@ include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
 add_custom_target(palmette_demo)
-set(_in_demo "^(_core|palmette-lab-.+|palmette_yield_sleep|palmette(_record)?_mpich|program_(collbench|heat)_mpich)$")
+set(_in_demo "^(_core|palmette-lab-.+|palmette_yield_sleep|palmette_mpich|program_collbench_mpich)$")
 
 # Into the Python package. `kind`: LIBRARY or RUNTIME.
 function(palmette_install target kind destination)
