@@ -316,8 +316,12 @@ std::string Report::page(int ranks, double seconds, int aborted_by) const {
     std::string out;
     std::array<char, 512> line{};
     const auto print = [&](const char* format, auto... values) {
-        std::snprintf(line.data(), line.size(), format, values...);
-        out += line.data();
+        if constexpr (sizeof...(values) == 0) {
+            out += format;
+        } else {
+            std::snprintf(line.data(), line.size(), format, values...);
+            out += line.data();
+        }
     };
     if (aborted_by < 0)
         print("palmette: %d ranks, %.3g s between MPI_Init and MPI_Finalize\n", ranks, seconds);
