@@ -140,8 +140,16 @@ int on_MPI_Request_get_status(MPI_Request request, int* flag, MPI_Status* status
 }
 
 #if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
-
 namespace {
+
+template <class Function>
+struct Second;
+template <class Result, class First, class T, class... Others>
+struct Second<Result (*)(First, T, Others...)> {
+    using Type = T;
+};
+/// const MPI_Request*, as the standard has it; MPICH 4.3 declares these functions without const.
+using Requests = Second<decltype(&PMPI_Request_get_status_all)>::Type;
 
 template <class T>
 Word word(T argument) {
@@ -156,7 +164,7 @@ bool lacks(const char* name) { return mpi::next(name) == nullptr; }
 
 }  // namespace
 
-int on_MPI_Request_get_status_all(int count, const MPI_Request requests[], int* flag, MPI_Status statuses[]) {
+int on_MPI_Request_get_status_all(int count, Requests requests, int* flag, MPI_Status statuses[]) {
     progress_if_outstanding();
     if (lacks("MPI_Request_get_status_all"))
         return mpi::get_status_of_several("MPI_Request_get_status_all",
@@ -164,7 +172,7 @@ int on_MPI_Request_get_status_all(int count, const MPI_Request requests[], int* 
     return next::MPI_Request_get_status_all(count, requests, flag, statuses);
 }
 
-int on_MPI_Request_get_status_any(int count, const MPI_Request requests[], int* index, int* flag, MPI_Status* status) {
+int on_MPI_Request_get_status_any(int count, Requests requests, int* index, int* flag, MPI_Status* status) {
     progress_if_outstanding();
     if (lacks("MPI_Request_get_status_any"))
         return mpi::get_status_of_several(
@@ -173,7 +181,7 @@ int on_MPI_Request_get_status_any(int count, const MPI_Request requests[], int* 
     return next::MPI_Request_get_status_any(count, requests, index, flag, status);
 }
 
-int on_MPI_Request_get_status_some(int incount, const MPI_Request requests[], int* outcount, int indices[],
+int on_MPI_Request_get_status_some(int incount, Requests requests, int* outcount, int indices[],
                                    MPI_Status statuses[]) {
     progress_if_outstanding();
     if (lacks("MPI_Request_get_status_some"))
