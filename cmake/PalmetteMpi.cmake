@@ -56,10 +56,7 @@ file(GLOB _mpi_tests CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/tests/mpi/*.
 # error into the launcher's programs, which bring none.
 function(_palmette_mpi_symbols abi include_dir definitions out_dir)
   set(_tool "${CMAKE_CURRENT_SOURCE_DIR}/tools/generate_mpi_symbols.py")
-  set(_flags "")
-  foreach(definition IN LISTS definitions)
-    list(APPEND _flags "-D${definition}")
-  endforeach()
+  list(TRANSFORM definitions PREPEND "-D" OUTPUT_VARIABLE _flags)
   add_custom_command(
     OUTPUT "${out_dir}/palmette_mpi_symbols.h" "${out_dir}/mpi_symbols.cpp"
     COMMAND "${Python_EXECUTABLE}" "${_tool}" "${out_dir}" "${CMAKE_C_COMPILER}" "-I${include_dir}" ${_flags}
@@ -74,10 +71,7 @@ endfunction()
 function(_palmette_stub abi include_dir soname definitions)
   set(_tool "${CMAKE_CURRENT_SOURCE_DIR}/tools/generate_mpi_stub.py")
   set(_source "${PALMETTE_GENERATED_DIR}/${abi}/mpi_stub.c")
-  set(_flags "")
-  foreach(definition IN LISTS definitions)
-    list(APPEND _flags "-D${definition}")
-  endforeach()
+  list(TRANSFORM definitions PREPEND "-D" OUTPUT_VARIABLE _flags)
   add_custom_command(
     OUTPUT "${_source}"
     COMMAND "${Python_EXECUTABLE}" "${_tool}" "${_source}" "${CMAKE_C_COMPILER}" "-I${include_dir}" ${_flags}

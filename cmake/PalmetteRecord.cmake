@@ -6,10 +6,7 @@ file(GLOB _matrix_sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/src/pal
 # What the generator writes for an ABI, with `outputs` besides.
 function(_palmette_record_generated abi include_dir definitions outputs)
   set(_generated "${PALMETTE_GENERATED_DIR}/${abi}")
-  set(_flags "")
-  foreach(_definition IN LISTS definitions)
-    list(APPEND _flags "-D${_definition}")
-  endforeach()
+  list(TRANSFORM definitions PREPEND "-D" OUTPUT_VARIABLE _flags)
   set(_tool "${CMAKE_CURRENT_SOURCE_DIR}/tools/generate_recorder.py")
   set(_list "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/matrix/functions.txt")
   add_custom_command(

@@ -14,7 +14,7 @@ import re
 import sys
 from pathlib import Path
 
-from generate_mpi_symbols import VARIABLE, preprocessed
+from generate_mpi_symbols import preprocessed, variables
 
 FUNCTION = re.compile(r"\b(P?MPIX?_\w+|OMPI_C_\w+)\s*\(")
 
@@ -22,9 +22,8 @@ FUNCTION = re.compile(r"\b(P?MPIX?_\w+|OMPI_C_\w+)\s*\(")
 def source(text: str) -> str:
     """Return the text of the stub for a preprocessed mpi.h."""
     functions = set(FUNCTION.findall(text))
-    variables = {name for name in VARIABLE.findall(text) if "mpi" in name.lower()} - functions
     lines = [f"void {name}(void) {{}}" for name in sorted(functions)]
-    lines += [f"char {name}[1];" for name in sorted(variables)]
+    lines += [f"char {name}[1];" for name in sorted(variables(text) - functions)]
     return "// Made by tools/generate_mpi_stub.py.\n" + "\n".join(lines) + "\n"
 
 

@@ -46,11 +46,14 @@ def preprocessed(compiler: list[str], *flags: str) -> str:
     ).stdout
 
 
+def variables(text: str) -> set[str]:
+    """Return the variables that a preprocessed mpi.h declares."""
+    return {name for name in VARIABLE.findall(text) if "mpi" in name.lower()}
+
+
 def symbols(text: str, macros: str) -> list[str]:
     """Return the functions and variables that mpi.h declares and that aren't macros there, sorted."""
-    names = set(FUNCTION.findall(text))
-    names |= {name for name in VARIABLE.findall(text) if "mpi" in name.lower()}
-    return sorted(names - set(MACRO.findall(macros)))
+    return sorted((set(FUNCTION.findall(text)) | variables(text)) - set(MACRO.findall(macros)))
 
 
 def header(names: list[str], optional: list[str]) -> str:

@@ -20,13 +20,18 @@ from pathlib import Path, PurePosixPath
 WHEELS = Path(__file__).with_name("mpi_wheels.txt")
 
 
+def requirements() -> dict[str, list[str]]:
+    """Return what pip installs for each MPI of tools/mpi_wheels.txt, by its name there."""
+    lines = WHEELS.read_text(encoding="utf-8").splitlines()
+    return {words[0]: words[1:] for words in (line.split("#")[0].split() for line in lines) if words}
+
+
 def requirement(name: str) -> str:
     """Return the first thing that pip installs for the MPI `name`. Raises SystemExit with one line."""
-    for line in WHEELS.read_text(encoding="utf-8").splitlines():
-        words = line.split("#")[0].split()
-        if words[:1] == [name]:
-            return words[1]
-    raise SystemExit(f"{WHEELS.name}: no MPI called '{name}'")
+    known = requirements()
+    if name not in known:
+        raise SystemExit(f"{WHEELS.name}: no MPI called '{name}'")
+    return known[name][0]
 
 
 def download(wanted: str, directory: str) -> Path:

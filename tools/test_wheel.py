@@ -26,6 +26,8 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from mpi_headers import requirements
+
 ROOT = Path(__file__).resolve().parent.parent
 FIRST = ROOT / "examples" / "first"
 COMPILERS = re.compile(
@@ -119,12 +121,6 @@ def fitting(python: str) -> Path:
     if not wheels:
         raise SystemExit(f"dist/ holds no wheel for {python} ({tag}): make wheel PYTHONS={python}")
     return wheels[-1]
-
-
-def requirements() -> dict[str, list[str]]:
-    """Return what pip installs for each MPI."""
-    lines = (Path(__file__).with_name("mpi_wheels.txt")).read_text(encoding="utf-8").splitlines()
-    return {words[0]: words[1:] for words in (line.split("#")[0].split() for line in lines) if words}
 
 
 def compiled(trial: Trial) -> None:

@@ -1,9 +1,6 @@
 # Wrappers for the functions of functions.txt, from the prototypes in this ABI's mpi.h. Included by cmake/PalmetteMpi.cmake with abi, include_dir,
 # definitions and _generated set.
-set(_wrapper_flags "")
-foreach(_definition IN LISTS definitions)
-  list(APPEND _wrapper_flags "-D${_definition}")
-endforeach()
+list(TRANSFORM definitions PREPEND "-D" OUTPUT_VARIABLE _wrapper_flags)
 set(_wrapper_list "${CMAKE_CURRENT_SOURCE_DIR}/src/palmette/interpose/functions.txt")
 set(_wrapper_tool "${CMAKE_CURRENT_SOURCE_DIR}/tools/generate_wrappers.py")
 set(_header_tool "${CMAKE_CURRENT_SOURCE_DIR}/tools/wrappers_header.py")
