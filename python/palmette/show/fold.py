@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from palmette.discover.hostlist import fold as fold_names
-from palmette.topology.model import TreeNode
+from palmette.topology.model import Aggregator, TreeNode
 
 
 @dataclass(slots=True)
@@ -58,6 +58,12 @@ class Folded:
     def can_reduce(self) -> bool:
         return all(member.can_reduce for member in self.members)
 
+    @property
+    def aggregators(self) -> list[Aggregator]:
+        """Those of one member, where all have the same number."""
+        counts = {len(member.aggregators) for member in self.members}
+        return self.members[0].aggregators if len(counts) == 1 else []
+
     def inside(self) -> str | None:
         """The inside that all members share."""
         names = {member.inside for member in self.members}
@@ -72,6 +78,7 @@ class Folded:
             "hosts_each": list(self.hosts_each),
             "up_bytes_per_s": None if low is None else [low, high],
             "can_reduce": self.can_reduce,
+            "aggregators": [one.up_bytes_per_s for one in self.aggregators],
             "inside": self.inside(),
             "children": [child.to_json() for child in self.children],
         }
@@ -87,7 +94,9 @@ class Folder:
         interned: dict[Any, int] = {}
         for node in reversed(list(root.walk())):
             below = tuple(sorted(self._signature[id(child)] for child in node.children))
-            key = (node.level, node.up_bytes_per_s, node.can_reduce, node.inside, node.slots, len(node.switches), below)
+            links = tuple(one.up_bytes_per_s for one in node.aggregators)
+            own_parts = (node.level, node.up_bytes_per_s, node.can_reduce, node.inside, node.slots, len(node.switches))
+            key = (*own_parts, links, below)
             self._signature[id(node)] = interned.setdefault(key, len(interned))
             own = 1 if node.level == "node" else 0
             self._hosts[id(node)] = own + sum(self._hosts[id(child)] for child in node.children)

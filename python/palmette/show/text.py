@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from palmette.show.fold import Folded, Folder
-from palmette.topology.model import Topology
+from palmette.topology.model import Aggregator, Topology
 from palmette.units import plural, rate_text
 
 WIDTH = 80
@@ -25,7 +27,7 @@ def tree_text(topology: Topology, everything: bool = False) -> list[str]:
         _write_all(folder, lines)
     else:
         folded = folder.fold(by_level_above=MOST_DIFFERENT)
-        lines.append(_row(tree.name, f"{hosts:,}", ""))
+        lines.append(_row(tree.name + aggregators_text(tree.aggregators), f"{hosts:,}", ""))
         for index, child in enumerate(folded.children):
             _write(child, lines, "", index + 1 == len(folded.children))
     notes = []
@@ -38,6 +40,16 @@ def tree_text(topology: Topology, everything: bool = False) -> list[str]:
     return lines
 
 
+def aggregators_text(aggregators: Sequence[Aggregator]) -> str:
+    """`, aggregator at 400 Mbit/s`, `, 2 aggregators`; nothing without any."""
+    if not aggregators:
+        return ""
+    rates = {one.up_bytes_per_s for one in aggregators}
+    rate = next(iter(rates)) if len(rates) == 1 else None
+    what = "aggregator" if len(aggregators) == 1 else plural(len(aggregators), "aggregator")
+    return f", {what}" + (f" at {rate_text(rate)}" if rate else "")
+
+
 def _write(folded: Folded, lines: list[str], lead: str, last: bool) -> None:
     label = f"{folded.count_text} x {folded.level}" if folded.count > 1 else f"{folded.level}"
     if folded.level != "node" and folded.switches_each[1] > 1:
@@ -45,7 +57,7 @@ def _write(folded: Folded, lines: list[str], lead: str, last: bool) -> None:
         label += f" ({low} switches)" if low == high else f" ({low} to {high} switches)"
     if folded.level == "node" and folded.inside():
         label += f" ({folded.inside()})"
-    label += f"  {folded.names}"
+    label += f"  {folded.names}{aggregators_text(folded.aggregators)}"
     few, many = folded.hosts_each
     hosts = ""
     if folded.level != "node":
@@ -64,6 +76,7 @@ def _write_all(folder: Folder, lines: list[str]) -> None:
         label = f"{node.level}  {node.name}" if node.level else node.name
         if node.level == "node" and node.inside:
             label += f"  {node.inside}"
+        label += aggregators_text(node.aggregators)
         hosts = f"{folder.hosts(node):,}" if node.level != "node" else ""
         rate = rate_text(node.up_bytes_per_s) if node.up_bytes_per_s is not None else ""
         lines.append(_row(lead + label, hosts, rate))

@@ -139,6 +139,23 @@ class InsideGroup:
 
 
 @dataclass(slots=True)
+class AggregatorLimits:
+    """The most contributions to one result, and bytes of contributions that wait; None: no limit."""
+
+    children: int | None = None
+    bytes: int | None = None
+
+
+@dataclass(slots=True)
+class Aggregator:
+    """What combines contributions on their way, at a switch; a link without a rate is no limit."""
+
+    name: str
+    up_bytes_per_s: float | None = None
+    limits: AggregatorLimits | None = None
+
+
+@dataclass(slots=True)
 class TreeNode:
     """A group of the machine tree; the root has no level, a host has level "node".
 
@@ -154,6 +171,7 @@ class TreeNode:
     switches: list[str] = field(default_factory=list)
     children: list[TreeNode] = field(default_factory=list)
     load: float | None = None
+    aggregators: list[Aggregator] = field(default_factory=list)
 
     def walk(self) -> Iterator[TreeNode]:
         """This node and all below it, parents first, without recursion."""
@@ -253,6 +271,13 @@ def _present(item: Any, keep: tuple[str, ...] = ()) -> dict[str, Any]:
     }
 
 
+def _aggregator(aggregator: Aggregator) -> dict[str, Any]:
+    entry = _present(aggregator)
+    if aggregator.limits is not None:
+        entry["limits"] = _present(aggregator.limits)
+    return entry
+
+
 def _inside(group: InsideGroup) -> dict[str, Any]:
     entry: dict[str, Any] = {"level": group.level, "count": group.count}
     if group.up_bytes_per_s is not None:
@@ -264,6 +289,8 @@ def _inside(group: InsideGroup) -> dict[str, Any]:
 
 def _tree(node: TreeNode) -> dict[str, Any]:
     entry = _present(node)
+    if node.aggregators:
+        entry["aggregators"] = [_aggregator(one) for one in node.aggregators]
     if node.children:
         del entry["children"]  # the longest comes last
         entry["children"] = [_tree(child) for child in node.children]

@@ -6,6 +6,8 @@ from typing import Any
 
 from palmette.topology.calibration import read_calibration
 from palmette.topology.model import (
+    Aggregator,
+    AggregatorLimits,
     Fabric,
     FabricHost,
     FabricLink,
@@ -22,6 +24,8 @@ from palmette.topology.model import (
     TreeNode,
 )
 from palmette.topology.reader import Reader
+
+MOST_CHILDREN, MOST_BYTES = 2**31 - 1, 2**63 - 1
 
 
 def read_topology(reader: Reader, document: dict[str, Any]) -> Topology:
@@ -169,6 +173,17 @@ def _inside(reader: Reader, value: Any, path: str, rank: dict[str, int], outer: 
     return group
 
 
+def _aggregator(reader: Reader, entry: dict[str, Any], path: str) -> Aggregator:
+    made = Aggregator(reader.text(entry, "name", path), reader.rate(entry, "up_bytes_per_s", path))
+    if entry.get("limits") is not None:
+        at = f"{path}.limits"
+        limits = reader.object(entry["limits"], at)
+        made.limits = AggregatorLimits(
+            reader.whole(limits, "children", at, 1, MOST_CHILDREN), reader.whole(limits, "bytes", at, 1, MOST_BYTES)
+        )
+    return made
+
+
 def _tree(
     reader: Reader,
     value: Any,
@@ -189,6 +204,9 @@ def _tree(
         slots=reader.whole(entry, "slots", path, 1),
         switches=reader.strings(entry, "switches", path),
     )
+    node.aggregators = [_aggregator(reader, one, at) for one, at in _objects(reader, entry, "aggregators", path)]
+    if node.aggregators and node.level == "node":
+        raise reader.error(f"{path}.aggregators", "a host has none; list them at its switch")
     own = outer
     if node.level is not None:
         own = _level(reader, node.level, path, rank, outer)

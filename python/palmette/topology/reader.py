@@ -62,12 +62,14 @@ class Reader:
             raise self.error(f"{path}.{key}", f"expected true or false, found {_kind(value)}")
         return value
 
-    def whole(self, holder: dict[str, Any], key: str, path: str, least: int) -> int | None:
+    def whole(self, holder: dict[str, Any], key: str, path: str, least: int, most: int | None = None) -> int | None:
         value = holder.get(key)
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise self.error(f"{path}.{key}", f"expected a whole number of at least {least}, found {value!r}")
+        if most is not None and value > most:
+            raise self.error(f"{path}.{key}", f"expected a whole number of at most {most}, found {value}")
         return value
 
     def rate(self, holder: dict[str, Any], key: str, path: str) -> float | None:

@@ -5,12 +5,14 @@ The form is described in docs/reference/topology-json.md. Hosts are called h0, h
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from palmette import _core
 from palmette.topology.cpus import inside_name
 from palmette.topology.found import DiscoverError, Found, Inside
-from palmette.topology.model import InsideGroup, Level, Machine, Source, TreeNode
+from palmette.topology.model import Aggregator, InsideGroup, Level, Machine, Source, TreeNode
 
 
 @dataclass(slots=True)
@@ -19,6 +21,7 @@ class _Level:
     name: str
     bytes_per_s: float | None
     latency_s: float | None
+    aggregators: list[float]
     next: int = 0
     made: int = 0
 
@@ -41,11 +44,15 @@ def discover_synthetic(argument: str | None) -> Found:
         parsed = _core.parse_synthetic(argument)
     except _core.Error as problem:
         raise DiscoverError(str(problem)) from None
-    levels = [_Level(one.counts, one.name, one.up_bytes_per_s or None, one.latency_s) for one in parsed]
+    levels = [
+        _Level(one.counts, one.name, one.up_bytes_per_s or None, one.latency_s, one.aggregators)
+        for one in parsed.levels
+    ]
     split = next(depth for depth, level in enumerate(levels) if level.name == "node")
-    root = TreeNode("fabric")
+    numbers = itertools.count()
+    root = TreeNode("fabric", aggregators=_aggregators(parsed.aggregators, numbers))
     insides: dict[str, list[InsideGroup]] = {}
-    _grow(root, levels, split, 0, insides)
+    _grow(root, levels, split, 0, insides, numbers)
     costs = [Level(one.name, one.latency_s, source=None if one.latency_s is None else "given") for one in levels]
     found.machine = Machine(costs, root, insides)
     hosts = sum(1 for _ in root.hosts())
@@ -55,17 +62,26 @@ def discover_synthetic(argument: str | None) -> Found:
     return found
 
 
+def _aggregators(rates: list[float], numbers: Iterator[int]) -> list[Aggregator]:
+    return [Aggregator(f"aggregator{next(numbers)}", rate or None) for rate in rates]
+
+
 def _grow(
-    parent: TreeNode, levels: list[_Level], split: int, depth: int, insides: dict[str, list[InsideGroup]]
+    parent: TreeNode,
+    levels: list[_Level],
+    split: int,
+    depth: int,
+    insides: dict[str, list[InsideGroup]],
+    numbers: Iterator[int],
 ) -> None:
     level = levels[depth]
     for _ in range(level.take()):
         name = f"h{level.made}" if depth == split else f"{level.name}{level.made}"
         level.made += 1
-        node = TreeNode(name, level.name, level.bytes_per_s)
+        node = TreeNode(name, level.name, level.bytes_per_s, aggregators=_aggregators(level.aggregators, numbers))
         parent.children.append(node)
         if depth < split:
-            _grow(node, levels, split, depth + 1, insides)
+            _grow(node, levels, split, depth + 1, insides, numbers)
         elif split + 1 < len(levels):
             groups = _inside(levels[split + 1 :])
             node.inside = inside_name(groups)

@@ -50,9 +50,14 @@ void register_machine(nb::module_& m) {
         .def_ro("counts", &SyntheticLevel::counts, "Groups below the next parent, used in turn, then from the start.")
         .def_ro("name", &SyntheticLevel::name)
         .def_ro("up_bytes_per_s", &SyntheticLevel::up_bytes_per_s, "Of a group's edge to its parent; 0: unknown.")
-        .def_ro("latency_s", &SyntheticLevel::latency_s, "None: unknown.");
+        .def_ro("latency_s", &SyntheticLevel::latency_s, "None: unknown.")
+        .def_ro("aggregators", &SyntheticLevel::aggregators,
+                "At the switch of each group: bytes per second of their links; 0: no limit.");
+    nb::class_<topology::SyntheticForm>(m, "SyntheticForm", "A machine in the synthetic form.")
+        .def_ro("aggregators", &topology::SyntheticForm::aggregators, "At the top switch, as SyntheticLevel's.")
+        .def_ro("levels", &topology::SyntheticForm::levels, "Outermost first.");
     m.def("parse_synthetic", &topology::parse_synthetic, "form"_a,
-          "The levels of a form such as '3leaf@50Mbit/s:4node:2core', outermost first. Raises Error.");
+          "The parts of a form such as '3leaf@50Mbit/s:4node:2core'. Raises Error.");
     nb::class_<Machine>(m, "Machine",
                         "The hardware tree of a cluster: switch levels, hosts and levels inside of hosts.")
         .def_static("synthetic", &Machine::synthetic, "spec"_a,
@@ -163,6 +168,19 @@ void register_costs(nb::module_& m) {
             "source", [](const MemoryCosts& self) { return name_of(self.source); }, "unknown, given or calibrated.");
 }
 
+void register_aggregator(nb::module_& m) {
+    using topology::JobAggregator;
+    nb::class_<JobAggregator>(m, "JobAggregator", "What combines contributions on their way, as a job sees it.")
+        .def_ro("name", &JobAggregator::name)
+        .def_ro("up_bytes_per_s", &JobAggregator::up_bytes_per_s,
+                "Capacity of its link to the switch, each direction; 0: no limit.")
+        .def_ro("most_children", &JobAggregator::most_children, "Contributions to one result; 0: no limit.")
+        .def_ro("memory_bytes", &JobAggregator::memory_bytes, "For contributions that wait; 0: no limit.")
+        .def_ro("level", &JobAggregator::level,
+                "Index into Job.levels: it is at the switch of a group of this level; -1: above all groups.")
+        .def_ro("group", &JobAggregator::group);
+}
+
 void register_job(nb::module_& m) {
     nb::class_<Job>(m, "Job", "The occupied part of a machine, in topology order: what a plan is made for.")
         .def(
@@ -222,6 +240,18 @@ void register_job(nb::module_& m) {
                 return self.position_of({checked("rank", rank, self.size())}).value;
             },
             "rank"_a, "Position of a rank in topology order. Raises Error.")
+        .def_prop_ro("aggregators", &Job::aggregators,
+                     "Those that serve this job; the first is service position `size`.")
+        .def(
+            "parting_level",
+            [](const Job& self, std::int32_t rank, std::int32_t other) {
+                const auto all = self.size() + static_cast<std::int32_t>(self.aggregators().size());
+                return self.parting_level(self.position_of({checked("rank", rank, all)}),
+                                          self.position_of({checked("rank", other, all)}));
+            },
+            "rank"_a, "other"_a,
+            "Index of the outermost level that tells two ranks or service positions apart; the number of levels where "
+            "none does. Raises Error.")
         .def("host_of", &host_of, "rank"_a, "Name of the host of a rank. Raises Error.")
         .def_prop_ro(
             "hosts",
@@ -247,6 +277,7 @@ void register_topology(nb::module_& m) {
     register_machine(m);
     register_costs(m);
     register_level(m);
+    register_aggregator(m);
     register_job(m);
 }
 

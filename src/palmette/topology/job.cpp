@@ -48,20 +48,30 @@ void Job::drop_empty_levels() {
     bool inside = false;
     bool dropped = false;
     std::vector<JobLevel> kept;
+    std::vector<std::int32_t> now_at;  ///< by level: its index among those kept, or -1
     for (JobLevel& level : levels_) {
+        const auto index = static_cast<std::int32_t>(now_at.size());
+        now_at.push_back(-1);
         const bool is_node = level.name == node_level;
         const bool tells = inside ? !level.groups.all_single() : level.groups.count() > 1;
         if (is_node || tells) {
+            now_at.back() = static_cast<std::int32_t>(kept.size());
             kept.push_back(std::move(level));
         } else if (inside && !dropped && level.costs.known()) {
             // The outermost level below all kept ones, with one rank per group: it tells apart the ranks that no kept
             // level does.
             inside_ = level.costs;
             dropped = true;
+        } else if (const double edge = inside ? 0 : level.free_bytes_per_s(0); edge > 0) {
+            for (JobAggregator& one : aggregators_)
+                if (one.level < index && (one.up_bytes_per_s == 0 || edge < one.up_bytes_per_s))
+                    one.up_bytes_per_s = edge;
         }
         inside = inside || is_node;
     }
     levels_ = std::move(kept);
+    for (JobAggregator& one : aggregators_)
+        if (one.level >= 0) one.level = now_at[static_cast<std::size_t>(one.level)];
     find_slowest_edges();
 }
 
@@ -95,6 +105,8 @@ Job::Job(const Machine& machine, const Placement& placement) {
         return placement[static_cast<std::size_t>(order[static_cast<std::size_t>(position)])];
     };
 
+    for (const MachineAggregator& one : machine.aggregators())
+        if (machine.nodes()[static_cast<std::size_t>(one.node)].level < 0) aggregators_.push_back({one, -1, 0});
     for (std::int32_t index = 0; index < static_cast<std::int32_t>(machine.levels().size()); ++index) {
         const MachineLevel& of_machine = machine.levels()[static_cast<std::size_t>(index)];
         const bool inside = index > machine.host_level();
@@ -125,6 +137,9 @@ Job::Job(const Machine& machine, const Placement& placement) {
             capacity.push_back(node.level == index ? node.up_bytes_per_s : 0);
             load.push_back(node.level == index ? node.load : 0);
             level.names.push_back(node.name);
+            for (const MachineAggregator& one : machine.aggregators())
+                if (one.node == now.first && node.level == index)
+                    aggregators_.push_back({one, index, static_cast<std::int32_t>(firsts.size()) - 1});
         }
         level.groups = Partition::from_firsts(p, std::move(firsts));
         if (!inside) {
@@ -210,6 +225,19 @@ std::optional<std::size_t> Job::find_level(std::string_view name) const {
     return std::nullopt;
 }
 
+std::int32_t Job::group_at(std::size_t level, Position position) const {
+    if (position.value < size()) return levels_[level].groups.group_of(position.value);
+    const JobAggregator& one = aggregators_[static_cast<std::size_t>(position.value - size())];
+    if (one.level < static_cast<std::int32_t>(level)) return -1 - (position.value - size());
+    return levels_[level].groups.group_of(levels_[static_cast<std::size_t>(one.level)].groups.first(one.group));
+}
+
+std::size_t Job::parting_level(Position a, Position b) const {
+    std::size_t level = 0;
+    while (level < levels_.size() && group_at(level, a) == group_at(level, b)) ++level;
+    return level;
+}
+
 const JobLevel& Job::nodes() const { return levels_[*find_level(node_level)]; }
 
 Job Job::restricted_to(const std::vector<Rank>& ranks) const {
@@ -222,7 +250,10 @@ Job Job::restricted_to(const std::vector<Rank>& ranks) const {
     job.set_order(order);
     job.inside_ = inside_;
     job.memory_ = memory_;
-    for (const JobLevel& level : levels_) {
+    for (const JobAggregator& one : aggregators_)
+        if (one.level < 0) job.aggregators_.push_back(one);
+    for (std::size_t l = 0; l < levels_.size(); ++l) {
+        const JobLevel& level = levels_[l];
         JobLevel restricted{level.name, {}, level.costs, {}, {}, {}, 0};
         std::vector<std::int32_t> firsts;
         std::vector<double> capacity;
@@ -235,6 +266,9 @@ Job Job::restricted_to(const std::vector<Rank>& ranks) const {
             firsts.push_back(i);
             capacity.push_back(level.up_bytes_per_s[group]);
             load.push_back(level.load[group]);
+            for (const JobAggregator& one : aggregators_)
+                if (one.level == static_cast<std::int32_t>(l) && one.group == group)
+                    job.aggregators_.push_back({one, one.level, static_cast<std::int32_t>(firsts.size()) - 1});
             if (!level.names.empty()) restricted.names.push_back(level.names[static_cast<std::size_t>(group)]);
         }
         restricted.groups = Partition::from_firsts(p, std::move(firsts));

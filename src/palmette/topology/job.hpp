@@ -49,6 +49,13 @@ struct JobLevel {
     double free_bytes_per_s(std::int32_t group) const { return up_bytes_per_s[group] * (1 - load[group]); }
 };
 
+/// An aggregator as a job sees it.
+struct JobAggregator : Aggregator {
+    std::int32_t level =
+        -1;  ///< index into Job::levels: it stands at the switch of a group of this level; -1: above all
+    std::int32_t group = 0;
+};
+
 /// Ranks in topology order. Levels are nested partitions of the positions, outermost first; a level that has one group
 /// only, or that lies inside of hosts and holds one rank per group, carries no information and is dropped. `node` is
 /// always kept. Even partitions and regular placements take constant memory, so a rank can hold the job it is part of.
@@ -77,8 +84,21 @@ class Job {
     base::Json to_json() const;
 
     std::int32_t size() const { return rank_at_.size(); }
-    Rank rank_at(Position position) const { return {rank_at_[position.value]}; }
-    Position position_of(Rank rank) const { return {position_of_[rank.value]}; }
+    /// Beyond the ranks stand the service positions p, p+1, ... of the aggregators, with the same number as "rank".
+    Rank rank_at(Position position) const {
+        return {position.value < size() ? rank_at_[position.value] : position.value};
+    }
+    Position position_of(Rank rank) const { return {rank.value < size() ? position_of_[rank.value] : rank.value}; }
+    /// Aggregators at switches that connect ranks of this job. One above the switch that connects all of them has the
+    /// capacity of the slowest link on the way there.
+    const std::vector<JobAggregator>& aggregators() const { return aggregators_; }
+    /// For a job whose aggregators aren't in service.
+    void drop_aggregators() { aggregators_.clear(); }
+    /// The group of a rank's or service position at a level. Outside of all groups of the level: negative, another
+    /// number for each position.
+    std::int32_t group_at(std::size_t level, Position position) const;
+    /// The outermost level that tells two positions apart; levels().size() where none does.
+    std::size_t parting_level(Position a, Position b) const;
     const std::vector<JobLevel>& levels() const { return levels_; }
     /// Index of a level, or nothing when this job doesn't have it.
     std::optional<std::size_t> find_level(std::string_view name) const;
@@ -105,6 +125,7 @@ class Job {
     Permutation rank_at_;
     Permutation position_of_;
     std::vector<JobLevel> levels_;
+    std::vector<JobAggregator> aggregators_;
     LevelCosts inside_;
     MemoryCosts memory_;
 };

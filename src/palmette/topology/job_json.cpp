@@ -130,6 +130,34 @@ JobLevel read_level(const Json& json, std::int32_t size) {
     return level;
 }
 
+Json aggregator_json(const JobAggregator& one) {
+    Json out = Json::object();
+    out.set("name", one.name).set("level", one.level).set("group", one.group);
+    if (one.up_bytes_per_s > 0) out.set("up_bytes_per_s", one.up_bytes_per_s);
+    if (one.most_children > 0) out.set("children", one.most_children);
+    if (one.memory_bytes > 0) out.set("bytes", one.memory_bytes);
+    return out;
+}
+
+JobAggregator read_aggregator(const Json& json, const std::vector<JobLevel>& levels) {
+    constexpr const char* where = "job.aggregators";
+    JobAggregator one;
+    one.name = member(json, "name").string(where);
+    one.level = small(member(json, "level"), where);
+    one.group = small(member(json, "group"), where);
+    const auto count = static_cast<std::int32_t>(levels.size());
+    if (one.level < -1 || one.level >= count || one.group < 0 ||
+        (one.level >= 0 && one.group >= levels[static_cast<std::size_t>(one.level)].groups.count()))
+        base::fail(where, ": ", one.name, " stands at no switch of the job");
+    if (const Json* up = json.find("up_bytes_per_s")) one.up_bytes_per_s = up->number(where);
+    if (const Json* children = json.find("children")) one.most_children = small(*children, where);
+    if (const Json* bytes = json.find("bytes")) one.memory_bytes = bytes->integer(where);
+    if ((one.up_bytes_per_s != 0 && !base::is_rate(one.up_bytes_per_s)) || one.most_children < 0 ||
+        one.memory_bytes < 0)
+        base::fail(where, ": ", one.name, " has a limit out of range");
+    return one;
+}
+
 }  // namespace
 
 Json Job::to_json() const {
@@ -140,6 +168,11 @@ Json Job::to_json() const {
     Json levels = Json::array();
     for (const JobLevel& level : levels_) levels.push(level_json(level));
     out.set("levels", std::move(levels));
+    if (!aggregators_.empty()) {
+        Json aggregators = Json::array();
+        for (const JobAggregator& one : aggregators_) aggregators.push(aggregator_json(one));
+        out.set("aggregators", std::move(aggregators));
+    }
     if (inside_.known()) {
         Json costs = Json::object();
         write_costs(inside_, costs);
@@ -159,6 +192,9 @@ Job Job::from_json(const Json& json) {
     job.rank_at_ = read_runs(member(json, "rank_at"), size, "job.rank_at");
     job.position_of_ = read_runs(member(json, "position_of"), size, "job.position_of");
     for (const Json& level : member(json, "levels").items("job.levels")) job.levels_.push_back(read_level(level, size));
+    if (const Json* aggregators = json.find("aggregators"))
+        for (const Json& one : aggregators->items("job.aggregators"))
+            job.aggregators_.push_back(read_aggregator(one, job.levels_));
     if (const Json* costs = json.find("inside")) job.inside_ = read_level_costs(*costs, "job.inside");
     if (const Json* costs = json.find("memory")) job.memory_ = read_memory_costs(*costs, "job.memory");
     job.find_slowest_edges();

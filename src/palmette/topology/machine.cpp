@@ -21,6 +21,9 @@ void Machine::finish() {
     for (std::size_t i = 1; i < by_name_.size(); ++i)
         if (by_name_[i].first == by_name_[i - 1].first)
             fail("host '", by_name_[i].first, "' is listed twice in the machine's tree");
+    for (const MachineLevel& level : levels_)
+        if (!aggregators_.empty() && level.name == "aggregator")
+            fail("a machine with aggregators can't have a level called 'aggregator'; give the level another name");
 }
 
 std::int32_t Machine::slots_of(std::int32_t index) const {
@@ -163,6 +166,7 @@ class MachineReader {
         }
         if (const Json* reduce = json.find("can_reduce")) node.can_reduce = reduce->boolean(here + ".can_reduce");
         if (node.level == machine_.host_level_) {
+            if (json.find("aggregators")) fail(here, ".aggregators: a host has none; list them at its switch");
             if (node.name.empty()) fail(here, ".name: a host needs a name");
             node.inside = inside_of(json, here);
             machine_.nodes_.push_back(std::move(node));
@@ -172,11 +176,44 @@ class MachineReader {
             fail(here, ": '", machine_.levels_[static_cast<std::size_t>(node.level)].name,
                  "' stands outside of a host; put it into machine.insides");
         const auto index = static_cast<std::int32_t>(machine_.nodes_.size());
+        if (const Json* aggregators = json.find("aggregators"))
+            for (const Json& aggregator : aggregators->items(here + ".aggregators"))
+                read_aggregator(aggregator, index, here + ".aggregators");
         const std::int32_t level = node.level;
         machine_.nodes_.push_back(std::move(node));
         if (const Json* children = json.find("children"))
             for (const Json& child : children->items(here + ".children"))
                 read_node(child, index, level, here + ".children");
+    }
+
+    void read_aggregator(const Json& json, std::int32_t node, const std::string& where) {
+        MachineAggregator made;
+        made.node = node;
+        const Json* name = json.find("name");
+        if (!name || name->string(where + ".name").empty()) fail(where, ".name: an aggregator needs a name");
+        made.name = name->string(where + ".name");
+        const std::string here = cat(where, "[", made.name, "]");
+        if (const Json* up = json.find("up_bytes_per_s")) {
+            made.up_bytes_per_s = up->number(here + ".up_bytes_per_s");
+            if (!base::is_rate(made.up_bytes_per_s))
+                fail(here, ".up_bytes_per_s: expected 1 to 1e18, found ", made.up_bytes_per_s,
+                     "; leave it out where the link is no limit");
+        }
+        if (const Json* limits = json.find("limits")) {
+            made.most_children = static_cast<std::int32_t>(limit(*limits, "children", INT32_MAX, here));
+            made.memory_bytes = limit(*limits, "bytes", INT64_MAX, here);
+        }
+        machine_.aggregators_.push_back(std::move(made));
+    }
+
+    static std::int64_t limit(const Json& limits, const char* name, std::int64_t most, const std::string& where) {
+        const Json* given = limits.find(name);
+        if (!given) return 0;
+        const std::string at = cat(where, ".limits.", name);
+        const std::int64_t value = given->integer(at);
+        if (value < 1 || value > most)
+            fail(at, ": expected 1 to ", most, ", found ", value, "; leave it out for no limit");
+        return value;
     }
 
     std::int32_t inside_of(const Json& json, const std::string& where) {

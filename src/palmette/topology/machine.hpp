@@ -28,6 +28,19 @@ struct MachineNode {
     std::int32_t inside = -1;  ///< hosts only: index into Machine::insides
 };
 
+/// What combines contributions on their way through the network: a process, or a unit of a switch.
+struct Aggregator {
+    std::string name;
+    double up_bytes_per_s = 0;       ///< capacity of its link to the switch, each direction; 0: no limit
+    std::int32_t most_children = 0;  ///< contributions that it takes to one result; 0: no limit
+    std::int64_t memory_bytes = 0;   ///< for contributions that wait for others; 0: no limit
+};
+
+/// An aggregator at a switch of the machine.
+struct MachineAggregator : Aggregator {
+    std::int32_t node = 0;  ///< index into Machine::nodes: the switch
+};
+
 /// The inner levels of a host (sockets, cores), shared by all identical hosts.
 struct Inside {
     std::string name;
@@ -53,6 +66,8 @@ class Machine {
     const std::vector<MachineLevel>& levels() const { return levels_; }
     const std::vector<MachineNode>& nodes() const { return nodes_; }
     const std::vector<Inside>& insides() const { return insides_; }
+    /// In topology order of their switches.
+    const std::vector<MachineAggregator>& aggregators() const { return aggregators_; }
     /// Indices into nodes(), in topology order.
     const std::vector<std::int32_t>& hosts() const { return hosts_; }
     const MachineNode& host(std::int32_t host) const {
@@ -76,6 +91,7 @@ class Machine {
     std::vector<MachineLevel> levels_;
     std::vector<MachineNode> nodes_;
     std::vector<Inside> insides_;
+    std::vector<MachineAggregator> aggregators_;
     MemoryCosts memory_;
     LevelCosts unlevelled_;
     std::vector<std::int32_t> hosts_;

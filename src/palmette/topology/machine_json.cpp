@@ -42,6 +42,22 @@ Json inside_children(const Machine& machine, const Inside& inside, std::size_t l
     return out;
 }
 
+Json aggregators_json(const Machine& machine, std::int32_t index) {
+    Json out = Json::array();
+    for (const MachineAggregator& one : machine.aggregators()) {
+        if (one.node != index) continue;
+        Json item = Json::object();
+        item.set("name", one.name);
+        if (one.up_bytes_per_s > 0) item.set("up_bytes_per_s", one.up_bytes_per_s);
+        Json limits = Json::object();
+        if (one.most_children > 0) limits.set("children", std::int64_t{one.most_children});
+        if (one.memory_bytes > 0) limits.set("bytes", one.memory_bytes);
+        if (!limits.members("limits").empty()) item.set("limits", std::move(limits));
+        out.push(std::move(item));
+    }
+    return out;
+}
+
 Json node_json(const Machine& machine, const std::vector<std::vector<std::int32_t>>& children, std::int32_t index) {
     const MachineNode& node = machine.nodes()[static_cast<std::size_t>(index)];
     Json out = Json::object();
@@ -50,6 +66,8 @@ Json node_json(const Machine& machine, const std::vector<std::vector<std::int32_
     if (node.up_bytes_per_s > 0) out.set("up_bytes_per_s", node.up_bytes_per_s);
     if (node.load > 0) out.set("load", node.load);
     if (node.can_reduce) out.set("can_reduce", true);
+    if (Json aggregators = aggregators_json(machine, index); !aggregators.items("aggregators").empty())
+        out.set("aggregators", std::move(aggregators));
     if (node.inside >= 0) {
         const Inside& inside = machine.insides()[static_cast<std::size_t>(node.inside)];
         bool any = false;

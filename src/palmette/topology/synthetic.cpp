@@ -24,9 +24,30 @@ constexpr double most_hosts = 1e6;
 
 bool is_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-'; }
 
+constexpr std::string_view aggregator = "aggregator";
+
+/// "aggregator@RATE+aggregator", as it stands alone for the top switch or behind a level's '+'.
+std::vector<double> parse_aggregators(std::string_view text, std::string_view form) {
+    std::vector<double> out;
+    for (std::string_view one : base::split(text, '+')) {
+        one = base::trim(one);
+        const bool named = one.starts_with(aggregator);
+        if (named) one.remove_prefix(aggregator.size());
+        if (!named || (!one.empty() && one.front() != '@'))
+            fail("machine '", form, "': '", text, "': expected aggregator or aggregator@RATE, several joined by +");
+        out.push_back(one.empty() ? 0 : base::parse_rate(base::trim(one.substr(1))));
+    }
+    return out;
+}
+
 SyntheticLevel parse_level(std::string_view text, std::string_view form) {
     SyntheticLevel level;
     std::string_view rest = text;
+    const std::size_t plus = text.find("+aggregator");
+    if (plus != std::string_view::npos) {
+        level.aggregators = parse_aggregators(text.substr(plus + 1), form);
+        rest = base::trim(text.substr(0, plus));
+    }
     for (;;) {
         std::int32_t count = 0;
         const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), count);
@@ -61,21 +82,32 @@ SyntheticLevel parse_level(std::string_view text, std::string_view form) {
 }
 }  // namespace
 
-std::vector<SyntheticLevel> parse_synthetic(std::string_view form) {
+SyntheticForm parse_synthetic(std::string_view form) {
     if (base::trim(form).empty()) fail("machine '", form, "' is empty: write it like 2leaf:4node:2socket:4core");
     const auto words = base::split(form, ':');
     if (words.size() > most_levels) fail("the synthetic machine has more than ", most_levels, " levels");
-    std::vector<SyntheticLevel> levels;
+    SyntheticForm out;
+    std::vector<SyntheticLevel>& levels = out.levels;
     bool has_node = false;
     for (const std::string_view word : words) {
+        if (word.data() == words.front().data() && words.size() > 1 && base::trim(word).starts_with(aggregator)) {
+            out.aggregators = parse_aggregators(base::trim(word), form);
+            continue;
+        }
         SyntheticLevel level = parse_level(base::trim(word), form);
+        if (!level.aggregators.empty() && (has_node || level.name == "node"))
+            fail("machine '", form, "': '", base::trim(word), "': aggregators stand at switches, above the level node");
         for (const SyntheticLevel& before : levels)
             if (before.name == level.name)
                 fail("machine '", form, "': level '", level.name, "' stands twice; give each level a name of its own");
         has_node = has_node || level.name == "node";
         levels.push_back(std::move(level));
     }
-    if (!has_node) levels.back().name = "node";
+    if (!has_node) {
+        if (!levels.back().aggregators.empty())
+            fail("machine '", form, "': aggregators stand at switches, above the level node");
+        levels.back().name = "node";
+    }
     double groups = 1;
     for (const SyntheticLevel& level : levels) {
         groups *= *std::max_element(level.counts.begin(), level.counts.end());
@@ -83,13 +115,14 @@ std::vector<SyntheticLevel> parse_synthetic(std::string_view form) {
             fail("machine '", form, "' has more than a million hosts, or places in a host; write smaller counts");
         if (level.name == "node") groups = most_hosts;
     }
-    return levels;
+    return out;
 }
 
 class SyntheticReader {
   public:
     Machine read(std::string_view form) {
-        items_ = parse_synthetic(form);
+        SyntheticForm parsed = parse_synthetic(form);
+        items_ = std::move(parsed.levels);
         std::size_t host = 0;
         while (items_[host].name != "node") ++host;
         for (const SyntheticLevel& item : items_) {
@@ -101,6 +134,7 @@ class SyntheticReader {
         machine_.host_level_ = static_cast<std::int32_t>(host);
         made_.assign(items_.size(), 0);
         machine_.nodes_.push_back({"fabric"});
+        add_aggregators(parsed.aggregators);
         build(0, 0);
         machine_.finish();
         return std::move(machine_);
@@ -126,8 +160,16 @@ class SyntheticReader {
             node.up_bytes_per_s = items_[level].up_bytes_per_s;
             if (level == host) node.inside = inside();
             machine_.nodes_.push_back(std::move(node));
+            add_aggregators(items_[level].aggregators);
             if (level < host) build(level + 1, static_cast<std::int32_t>(machine_.nodes_.size()) - 1);
         }
+    }
+
+    /// At the newest node.
+    void add_aggregators(const std::vector<double>& capacities) {
+        for (const double capacity : capacities)
+            machine_.aggregators_.push_back({{cat(aggregator, machine_.aggregators_.size()), capacity},
+                                             static_cast<std::int32_t>(machine_.nodes_.size()) - 1});
     }
 
     /// The inside of the next host; equal ones are shared.

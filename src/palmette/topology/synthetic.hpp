@@ -15,10 +15,17 @@ struct SyntheticLevel {
     std::string name;
     double up_bytes_per_s = 0;  ///< capacity of a group's edge to its parent; 0: unknown
     std::optional<double> latency_s;
+    std::vector<double> aggregators;  ///< at each group of the level: capacities of their links; 0: no limit
+};
+
+/// All of a form.
+struct SyntheticForm {
+    std::vector<double> aggregators;  ///< at the top switch
+    std::vector<SyntheticLevel> levels;
 };
 
 /// Parses the form of docs/reference/topology-json.md; a form without a level `node` calls its innermost one so. Throws
 /// base::Error naming the item at fault. O(length of the form).
-std::vector<SyntheticLevel> parse_synthetic(std::string_view form);
+SyntheticForm parse_synthetic(std::string_view form);
 
 }  // namespace palmette::topology

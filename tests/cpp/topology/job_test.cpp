@@ -32,6 +32,67 @@ std::vector<std::int32_t> order(const Job& job) {
     return out;
 }
 
+TEST(Job, knows_the_aggregators_at_switches_that_connect_its_ranks) {
+    const char* const machine =
+        "aggregator@1GB/s:2pod@4GB/s+aggregator@3GB/s:3leaf@500MB/s+aggregator@2GB/s:2node@1GB/s:2core";
+    const auto seen = [](const Job& job) {
+        std::vector<std::tuple<std::string, std::int32_t, std::int32_t, double>> out;
+        for (const JobAggregator& one : job.aggregators())
+            out.emplace_back(one.name, one.level, one.group, one.up_bytes_per_s / 1e6);
+        return out;
+    };
+    using testing::FieldsAre;
+    const Job all = job_on(machine);
+    ASSERT_EQ(all.aggregators().size(), 9U);
+    EXPECT_THAT(seen(all)[0], FieldsAre("aggregator0", -1, 0, 1000));
+    EXPECT_THAT(seen(all)[2], FieldsAre("aggregator5", 0, 1, 3000));
+    EXPECT_THAT(seen(all)[8], FieldsAre("aggregator8", 1, 5, 2000));
+    EXPECT_EQ(Job::from_json(all.to_json()).to_json().dump(), all.to_json().dump());
+    // Two leaves of one pod: that pod's is above all groups, the top's beyond the pod's link.
+    std::vector<Rank> ranks;
+    for (std::int32_t r = 12; r < 20; ++r) ranks.push_back({r});
+    const Job pod = all.restricted_to(ranks);
+    EXPECT_THAT(seen(pod), ElementsAre(FieldsAre("aggregator0", -1, 0, 1000), FieldsAre("aggregator5", -1, 0, 3000),
+                                       FieldsAre("aggregator6", 0, 0, 2000), FieldsAre("aggregator7", 0, 1, 2000)));
+    // One leaf: all else lies beyond its link.
+    const Job leaf = pod.restricted_to({{0}, {2}, {3}});
+    EXPECT_THAT(seen(leaf), ElementsAre(FieldsAre("aggregator0", -1, 0, 500), FieldsAre("aggregator5", -1, 0, 500),
+                                        FieldsAre("aggregator6", -1, 0, 2000)));
+    EXPECT_EQ(seen(job_on(machine, "hosts=h6,h6,h7")), seen(leaf));
+}
+
+TEST(Job, places_aggregators_behind_its_ranks) {
+    const Job job = job_on("aggregator+aggregator:2leaf+aggregator:2node:2core", "cyclic");
+    EXPECT_EQ(job.size(), 8);
+    EXPECT_EQ(job.position_of({9}).value, 9);
+    EXPECT_EQ(job.rank_at({10}).value, 10);
+    EXPECT_LT(job.group_at(0, {8}), 0);
+    EXPECT_EQ(job.group_at(0, {11}), 1);
+    EXPECT_LT(job.group_at(1, {11}), 0);
+    EXPECT_EQ(job.parting_level({0}, {8}), 0U);   // the top from any rank
+    EXPECT_EQ(job.parting_level({0}, {10}), 1U);  // a leaf's from its nodes
+    EXPECT_EQ(job.parting_level({0}, {11}), 0U);
+    EXPECT_EQ(job.parting_level({8}, {9}), 0U);
+    Job without = job;
+    without.drop_aggregators();
+    EXPECT_TRUE(without.aggregators().empty());
+    EXPECT_TRUE(without.restricted_to({{0}, {1}}).aggregators().empty());
+}
+
+TEST(Job, refuses_aggregators_that_stand_nowhere) {
+    const auto error = [](const char* aggregator) {
+        Json json = Job::flat(4).to_json();
+        Json list = Json::array();
+        list.push(Json::parse(aggregator));
+        json.set("aggregators", std::move(list));
+        return error_of([&] { Job::from_json(json); });
+    };
+    EXPECT_EQ(error(R"({"name": "a", "level": 0, "group": 3})"), "no error");
+    EXPECT_THAT(error(R"({"name": "a", "level": 1, "group": 0})"), HasSubstr("a stands at no switch of the job"));
+    EXPECT_THAT(error(R"({"name": "a", "level": 0, "group": 4})"), HasSubstr("a stands at no switch of the job"));
+    EXPECT_THAT(error(R"({"name": "a", "level": -1, "group": 0, "bytes": -1})"), HasSubstr("out of range"));
+}
+
 TEST(Job, positions_run_host_by_host_whatever_the_placement) {
     const Job job = job_on("2leaf:2node:2core", "cyclic");
     EXPECT_THAT(order(job), ElementsAre(0, 4, 1, 5, 2, 6, 3, 7));

@@ -21,11 +21,32 @@ Machine read(std::string_view tree, std::string_view insides = "{}") {
 TEST(MachineJson, synthetic_machines_read_back_the_same) {
     for (const char* spec :
          {"1node", "33node", "2leaf:4node:2socket:4core", "3leaf@50Mbit/s~5ms:3+3+2node@100Mbit/s:2core",
-          "4leaf:1+5+2+3node:1+4+3core", "2pod:2+3leaf:2+1+3node:2socket:2+3core"}) {
+          "4leaf:1+5+2+3node:1+4+3core", "2pod:2+3leaf:2+1+3node:2socket:2+3core",
+          "aggregator@1GB/s+aggregator:2pod:2leaf+aggregator:2node"}) {
         const Machine machine = Machine::synthetic(spec);
         EXPECT_EQ(round_trip(machine), machine.to_json().dump(2)) << spec;
         EXPECT_EQ(Machine::from_json(machine.to_json()).total_slots(), machine.total_slots()) << spec;
     }
+}
+
+TEST(MachineJson, has_the_limits_of_aggregators) {
+    const auto with = [](const char* aggregators) {
+        return base::cat(R"({"aggregators": )", aggregators, R"(, "children": [{"level": "node", "name": "a"}]})");
+    };
+    const Machine machine =
+        read(with(R"([{"name": "x", "up_bytes_per_s": 5e7, "limits": {"children": 8, "bytes": 65536}}])"));
+    ASSERT_EQ(machine.aggregators().size(), 1U);
+    EXPECT_EQ(machine.aggregators()[0].most_children, 8);
+    EXPECT_EQ(machine.aggregators()[0].memory_bytes, 65536);
+    EXPECT_EQ(round_trip(machine), machine.to_json().dump(2));
+    const auto error = [&](const char* aggregators) { return error_of([&] { read(with(aggregators)); }); };
+    EXPECT_THAT(error(R"([{}])"), HasSubstr("aggregators.name: an aggregator needs a name"));
+    EXPECT_THAT(error(R"([{"name": "x", "up_bytes_per_s": 0}])"),
+                HasSubstr("aggregators[x].up_bytes_per_s: expected 1"));
+    EXPECT_THAT(error(R"([{"name": "x", "limits": {"children": 0}}])"),
+                HasSubstr("limits.children: expected 1 to 2147"));
+    EXPECT_THAT(error_of([] { read(R"({"children": [{"level": "node", "name": "a", "aggregators": []}]})"); }),
+                HasSubstr("a host has none"));
 }
 
 TEST(MachineJson, a_level_may_be_missing_on_a_path) {

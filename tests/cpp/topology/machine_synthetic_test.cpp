@@ -28,6 +28,27 @@ TEST(SyntheticMachine, has_the_counts_rates_and_latencies_of_its_text) {
     EXPECT_EQ(machine.host(7).name, "h7");
 }
 
+TEST(SyntheticMachine, has_aggregators_at_its_top_and_at_the_switches_of_a_level) {
+    const Machine machine =
+        Machine::synthetic("aggregator@400Mbit/s + aggregator:2leaf@50Mbit/s~5ms+aggregator@1Gbit/s:2node@100Mbit/s");
+    ASSERT_EQ(machine.aggregators().size(), 4U);
+    EXPECT_EQ(machine.aggregators()[0].node, 0);
+    EXPECT_DOUBLE_EQ(machine.aggregators()[0].up_bytes_per_s, 50e6);
+    EXPECT_DOUBLE_EQ(machine.aggregators()[1].up_bytes_per_s, 0);
+    EXPECT_EQ(machine.nodes()[static_cast<std::size_t>(machine.aggregators()[3].node)].name, "leaf1");
+    EXPECT_EQ(machine.aggregators()[3].name, "aggregator3");
+    EXPECT_DOUBLE_EQ(machine.aggregators()[3].up_bytes_per_s, 125e6);
+    EXPECT_DOUBLE_EQ(machine.nodes()[1].up_bytes_per_s, 6.25e6);
+    EXPECT_DOUBLE_EQ(machine.levels()[0].costs.latency_s, 5e-3);
+    const auto error = [](const char* form) { return error_of([&] { Machine::synthetic(form); }); };
+    EXPECT_THAT(error("4node+aggregator:2core"), HasSubstr("aggregators stand at switches, above the level node"));
+    EXPECT_THAT(error("2leaf:4host+aggregator"), HasSubstr("aggregators stand at switches"));
+    EXPECT_THAT(error("aggregator5:4node"), HasSubstr("expected aggregator or aggregator@RATE"));
+    EXPECT_THAT(error("2leaf+aggregator~5us:4node"), HasSubstr("expected aggregator or aggregator@RATE"));
+    EXPECT_THAT(error("aggregator"), HasSubstr("must begin with a count"));
+    EXPECT_THAT(error("aggregator:2aggregator:4node"), HasSubstr("can't have a level called 'aggregator'"));
+}
+
 TEST(SyntheticMachine, the_innermost_level_is_the_host_when_none_is_called_node) {
     const Machine machine = Machine::synthetic("2leaf:4host");
     EXPECT_EQ(machine.hosts().size(), 8U);

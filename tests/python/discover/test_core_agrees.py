@@ -67,6 +67,7 @@ def test_the_core_reads_real_fabrics(tmp_path: Path, fabrics: Path) -> None:
         "2leaf:4core",
         "2pod@1GB/s:2+1leaf@100MB/s:1+2node:1+2socket:2+3core",
         "5node",
+        "aggregator@400Mbit/s+aggregator:2leaf@50Mbit/s+aggregator@1GB/s:2node",
     ],
 )
 def test_a_synthetic_form_means_the_same_to_both(form: str) -> None:

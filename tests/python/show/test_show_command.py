@@ -55,6 +55,18 @@ def test_groups_that_differ_are_not_folded_together() -> None:
     assert "leaf  leaf2" in text
 
 
+def test_aggregators_stand_at_their_switches() -> None:
+    topology = synthetic("aggregator@400Mbit/s:3leaf@50Mbit/s+aggregator+aggregator:2node")
+    folded, everything = ("\n".join(tree_text(topology, every)) for every in (False, True))
+    assert "fabric, aggregator at 50 MB/s " in folded
+    assert re.search(r"3 x leaf  leaf\[0-2\], 2 aggregators +2 each", folded)
+    assert "leaf  leaf1, 2 aggregators" in everything
+    assert Folder(topology.machine.tree).fold().to_json()["aggregators"] == [50e6]
+    mixed = synthetic("2leaf@50Mbit/s+aggregator:2node")
+    mixed.machine.tree.children[0].aggregators.clear()
+    assert "leaf  leaf0 " in "\n".join(tree_text(mixed)), "leaves that differ are not folded"
+
+
 def test_all_lists_every_group_and_host() -> None:
     lines = tree_text(synthetic("3leaf:3+3+2node"), everything=True)
     assert sum("node  h" in line for line in lines) == 8

@@ -109,7 +109,9 @@ Job job_from_file(const std::string& path, const std::vector<RankLocation>& rank
         auto& slots = taken.try_emplace(host, static_cast<std::size_t>(machine.slots_of(host)), false).first->second;
         placement.push_back({host, slot_for(machine, host, ranks[r].place, slots)});
     }
-    return Job(machine, placement);
+    Job job(machine, placement);
+    job.drop_aggregators();  // none is in service at run time
+    return job;
 }
 
 Job job_from_nodes(const std::vector<RankLocation>& ranks) {
