@@ -45,7 +45,9 @@ MOST_STEPS = 5_000_000
 @size_option
 @ordered_option
 @shared_option
-@click.option("--rank", type=Whole(0), metavar="RANK", help="Show the steps of one rank only.")
+@click.option(
+    "--rank", type=Whole(0), metavar="RANK", help="Show the steps of one rank only; aggregators follow the ranks."
+)
 @click.option("--verify", is_flag=True, help="Prove the plan right; status 1 when it is wrong.")
 @click.option("--count", "counted", is_flag=True, help="Messages and bytes per level and on the busiest link.")
 @click.option("--svg", "picture", metavar="FILE", help="Write a picture: ranks, times, arrows.")
@@ -142,10 +144,13 @@ def _show_rank(asked: _Asked, rank: int, as_json: bool) -> None:
     if as_json:
         emit_json(program.to_json())
         return
-    position = asked.job.position_of(rank)
+    if program.service >= 0:
+        place = f"service position {rank}, {asked.job.aggregators[program.service].name}"
+    else:
+        place = f"rank {rank} on {asked.job.host_of(rank)}, position {asked.job.position_of(rank)}"
     counted_by = "position" if program.order == "topology" else "rank"
     click.echo("\n".join(_head(asked)))
-    click.echo(f"rank {rank} on {asked.job.host_of(rank)}, position {position}; blocks are counted by {counted_by}")
+    click.echo(f"{place}; blocks are counted by {counted_by}")
     click.echo()
     click.echo(program.text(), nl=False)
 

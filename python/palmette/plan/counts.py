@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from palmette import _core
-from palmette.plan.crossing import many
+from palmette.plan.crossing import link_names, many
 from palmette.units import plural
 
 
@@ -38,10 +38,10 @@ def count_json(plan: _core.Plan, bound_s: float | None = None) -> dict[str, Any]
                         "bytes_out": link.bytes_out,
                         "bytes_in": link.bytes_in,
                     }
-                    for name, link in zip(of_job.names, level.links, strict=True)
+                    for name, link in zip(names, level.links, strict=True)
                 ],
             }
-            for of_job, level in zip(plan.job.levels, counted.levels, strict=True)
+            for (_, names), level in zip(link_names(plan.job), counted.levels, strict=False)
         ],
         "busiest": _busiest(plan, counted),
         "bound_s": bound_s if bound_s is not None and bound_s > 0 else None,
@@ -51,12 +51,12 @@ def count_json(plan: _core.Plan, bound_s: float | None = None) -> dict[str, Any]
 def _busiest(plan: _core.Plan, counted: _core.PlanCount) -> dict[str, Any] | None:
     if counted.busiest_level < 0:
         return None
-    level = plan.job.levels[counted.busiest_level]
+    level, names = link_names(plan.job)[counted.busiest_level]
     link = counted.levels[counted.busiest_level].links[counted.busiest_group]
     outwards = link.bytes_out > link.bytes_in
     return {
-        "level": level.name,
-        "group": level.names[counted.busiest_group],
+        "level": level,
+        "group": names[counted.busiest_group],
         "direction": "out" if outwards else "in",
         "messages": link.messages_out if outwards else link.messages_in,
         "bytes": link.bytes_out if outwards else link.bytes_in,

@@ -11,20 +11,28 @@ def many(word: str) -> str:
     return plural(2, word).removeprefix("2 ")
 
 
+def link_names(job: _core.Job) -> list[tuple[str, list[str]]]:
+    """Levels of a job with the names of their groups, then `aggregator` with those of its aggregators."""
+    groups = [(level.name, level.names) for level in job.levels]
+    return [*groups, ("aggregator", [one.name for one in job.aggregators])]
+
+
 class Crossings:
     """The levels of a job, outermost first, and the one at which two ranks are separated."""
 
     def __init__(self, job: _core.Job) -> None:
         self.levels = [level.name for level in job.levels]
-        groups = [[level.group_of(job.position_of(rank)) for level in job.levels] for rank in range(job.size)]
-        self._groups = [tuple(own) for own in groups]
+        self._job = job
+        self._aggregators = [one.name for one in job.aggregators]
 
     def between(self, rank: int, other: int) -> str | None:
         """Return the outermost level at which two ranks are in different groups, None if they share the innermost."""
-        for name, a, b in zip(self.levels, self._groups[rank], self._groups[other], strict=True):
-            if a != b:
-                return name
-        return None
+        level = self._job.parting_level(rank, other)
+        return self.levels[level] if level < len(self.levels) else None
+
+    def name(self, rank: int) -> str:
+        """`3`, or the name of an aggregator for a service position."""
+        return str(rank) if rank < self._job.size else self._aggregators[rank - self._job.size]
 
     def phrase(self, level: str | None) -> str:
         """`between leaves`, or `inside nodes` for messages that cross no level."""

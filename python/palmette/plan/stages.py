@@ -106,20 +106,22 @@ def _entry(
     for kind in kinds:
         lines.append(f"  {kind.stage}, {crossings.phrase(kind.level)}: {kind.text}")
         if len(kind.messages) <= MOST_EACH:
-            lines += [_one(plan, message) for message in kind.messages]
+            lines += [_one(plan, crossings, message) for message in kind.messages]
         else:
-            lines += _pairs(kind.messages, everything)
+            lines += _pairs(crossings, kind.messages, everything)
     return lines
 
 
-def _one(plan: _core.Plan, message: _core.Message) -> str:
+def _one(plan: _core.Plan, crossings: Crossings, message: _core.Message) -> str:
     contents = contents_text(plan, message)
-    line = f"{message.sender}→{message.receiver}" + (f": {contents}" if contents else "")
+    line = f"{crossings.name(message.sender)}→{crossings.name(message.receiver)}" + (
+        f": {contents}" if contents else ""
+    )
     return "    " + textwrap.shorten(line, WIDTH - 4, placeholder=" ...")
 
 
-def _pairs(messages: Sequence[_core.Message], everything: bool) -> list[str]:
-    together = Counter((message.sender, message.receiver) for message in messages)
+def _pairs(crossings: Crossings, messages: Sequence[_core.Message], everything: bool) -> list[str]:
+    together = Counter((crossings.name(one.sender), crossings.name(one.receiver)) for one in messages)
     pairs = [f"{a}→{b}" if count == 1 else f"{a}→{b}×{count}" for (a, b), count in together.items()]
     shown = pairs if everything else pairs[:MOST_PAIRS]
     text = "  ".join(shown)

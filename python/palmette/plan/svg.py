@@ -112,8 +112,10 @@ def _frame(plan: _core.Plan, times: int) -> _Frame:
     outer = [level for level in job.levels if level.name == "node" or not _is_inner(plan, level.name)]
     tops: list[float] = []
     y = _HEADER + row
-    for position in range(job.size):
-        if position:
+    for position in range(job.size + plan.services):
+        if position >= job.size:
+            y += row * 1.45
+        elif position:
             apart = sum(level.group_of(position) != level.group_of(position - 1) for level in outer)
             y += row + apart * (row * 0.35 if job.size > 64 else row * 0.45)
         tops.append(y)
@@ -174,8 +176,9 @@ def _grid(plan: _core.Plan, frame: _Frame) -> list[str]:
     labelled = frame.row >= 9
     if labelled:
         parts.append(elements.text(frame.left - 10, _HEADER - 10, "rank", 11, elements.MUTED, "end"))
-    for position in range(plan.job.size):
-        y, rank = frame.y(position), plan.job.rank_at(position)
+    for position in range(plan.job.size + plan.services):
+        service = position - plan.job.size
+        y, rank = frame.y(position), position if service >= 0 else plan.job.rank_at(position)
         is_root = _core.is_rooted(plan.collective) and rank == plan.root
         color = elements.INK if is_root else _LANE
         parts.append(
@@ -186,7 +189,13 @@ def _grid(plan: _core.Plan, frame: _Frame) -> list[str]:
             size = min(11.0, max(8.0, frame.row * 0.62))
             parts.append(
                 elements.text(
-                    frame.left - 10, y + size * 0.36, str(rank), size, elements.INK, "end", 700 if is_root else 400
+                    frame.left - 10,
+                    y + size * 0.36,
+                    f"agg{service}" if service >= 0 else str(rank),
+                    size,
+                    elements.INK,
+                    "end",
+                    700 if is_root else 400,
                 )
             )
     return parts
@@ -225,7 +234,10 @@ def _arrows(
         before, after = (count / alike[way] * frame.column * 0.25 for count in (seen[way], alike[way] - 1 - seen[way]))
         seen[way] += 1
         level = crossings.between(message.sender, message.receiver)
-        y1, y2 = (frame.y(plan.job.position_of(rank)) for rank in (message.sender, message.receiver))
+        y1, y2 = (
+            frame.y(plan.job.position_of(rank) if rank < plan.job.size else rank)
+            for rank in (message.sender, message.receiver)
+        )
         x1, x2 = frame.x(message.time) + 2 + before, frame.x(message.time + 1) - 2 - after
         stroke, color = _stroke(message), colors[level]
         angle = math.atan2(y2 - y1, x2 - x1)
@@ -236,7 +248,8 @@ def _arrows(
         points = f"{x2:.1f},{y2:.1f} " + " ".join(f"{x:.1f},{y:.1f}" for x, y in tip)
         end_x, end_y = x2 - head * 0.7 * math.cos(angle), y2 - head * 0.7 * math.sin(angle)
         contents = contents_text(plan, message)
-        note = f"{message.sender} to {message.receiver}: " + (f"{contents}, " if contents else "") + message.stage
+        ends = f"{crossings.name(message.sender)} to {crossings.name(message.receiver)}"
+        note = f"{ends}: " + (f"{contents}, " if contents else "") + message.stage
         dashes = f' stroke-dasharray="{_DASHES}"' if message.pulled else ""
         drawn.append(
             (

@@ -26,7 +26,8 @@ void register_collectives(nb::module_& m) {
         .def_ro("source", &Algorithm::source, "Where the method was published.")
         .def_ro("keys", &Algorithm::keys, "The keys that its specification accepts.")
         .def_ro("preconditions", &Algorithm::preconditions)
-        .def_ro("relays", &Algorithm::relays, "True when ranks forward blocks of others (store and forward).");
+        .def_ro("relays", &Algorithm::relays, "True when ranks forward blocks of others (store and forward).")
+        .def_ro("in_network", &Algorithm::in_network, "True when aggregators take part.");
 
     m.def(
         "collectives",
@@ -68,7 +69,7 @@ void register_collectives(nb::module_& m) {
         },
         "job"_a, "rank"_a, "collective"_a, "algorithm"_a, "root"_a = 0, "block_bytes"_a = -1, nb::kw_only(),
         "ordered"_a = false, "shared_memory"_a = false, "element_bytes"_a = 1,
-        "One rank's program, made without the others'. Raises Error.");
+        "One rank's or service position's program, made without the others'. Raises Error.");
 }
 
 }  // namespace palmette::bindings

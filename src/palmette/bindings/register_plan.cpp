@@ -51,7 +51,9 @@ const char* name_of(plan::BlockSpace space) {
 
 void register_program(nb::module_& m) {
     nb::class_<Program>(m, "Program", "One rank's part of a plan. Its size grows with the rank's own steps.")
-        .def_prop_ro("rank", [](const Program& self) { return self.rank.value; })
+        .def_prop_ro(
+            "rank", [](const Program& self) { return self.rank.value; }, "Or service position, from Job.size on.")
+        .def_ro("service", &Program::service, "Of a service position: index into Job.aggregators; -1: a rank's.")
         .def_prop_ro(
             "order", [](const Program& self) { return name_of(self.order); },
             "What the index of a block counts: 'topology' (positions) or 'rank'.")
@@ -78,7 +80,7 @@ void register_program(nb::module_& m) {
 void register_message(nb::module_& m) {
     nb::class_<Message>(m, "Message", "One message of a plan.")
         .def_prop_ro(
-            "sender", [](const Message& self) { return self.from.value; }, "Rank that sends.")
+            "sender", [](const Message& self) { return self.from.value; }, "Rank, or service position, that sends.")
         .def_prop_ro(
             "receiver", [](const Message& self) { return self.to.value; }, "Rank that receives.")
         .def_ro("tag", &Message::tag)
@@ -116,7 +118,8 @@ void register_count(nb::module_& m) {
         .def_ro("copied_bytes", &PlanCount::copied_bytes, "Inside of ranks.")
         .def_ro("pulled_bytes", &PlanCount::pulled_bytes, "Read from the memory of other ranks of the node.")
         .def_ro("reduced_bytes", &PlanCount::reduced_bytes, "Results of reduce and pull_reduce.")
-        .def_ro("levels", &PlanCount::levels, "Outermost first, as in the job.")
+        .def_ro("levels", &PlanCount::levels,
+                "Outermost first, as in the job; then 'aggregator' where the plan has service positions.")
         .def_ro("busiest_level", &PlanCount::busiest_level,
                 "Level of the bottleneck link, the slowest one (most bytes where no capacity is known); -1: none is "
                 "crossed.")
@@ -141,8 +144,8 @@ std::vector<std::int64_t> lengths(const Planned& self,
 }
 
 const Program& program_of(const Planned& self, std::int32_t rank) {
-    if (rank < 0 || rank >= self.job.size())
-        base::fail("rank ", rank, " is outside of a job of ", self.job.size(), " ranks");
+    if (rank < 0 || rank >= std::ssize(self.plan.programs))
+        base::fail("rank ", rank, " is outside of a plan of ", self.plan.programs.size(), " programs");
     return self.plan.programs[static_cast<std::size_t>(rank)];
 }
 
@@ -238,7 +241,10 @@ void register_plan(nb::module_& m) {
                 }
                 return out;
             },
-            "Bytes of scratch of each rank, from the plan's block_bytes. Raises Error.")
+            "Bytes of scratch of each rank, then of each service position, from the plan's block_bytes. Raises Error.")
+        .def_prop_ro(
+            "services", [](const Planned& self) { return std::ssize(self.plan.programs) - self.job.size(); },
+            "Number of service positions: programs of aggregators, behind those of the ranks.")
         .def_prop_ro("step_counts", &step_counts, "Number of steps of all ranks by kind; kinds that occur.")
         .def("bytes_of", &bytes_of, "message"_a, "Bytes of a message, from the plan's block_bytes. Raises Error.")
         .def(

@@ -32,8 +32,13 @@ const Algorithm& algorithm_named(Collective collective, std::string_view name) {
     fail("algorithm '", name, "' is unknown for ", plan::name_of(collective), ": there are ", known);
 }
 
+std::int32_t services_of(const Job& job, const Request& request, const Spec& spec) {
+    const bool any = !job.aggregators().empty() && algorithm_named(request.collective, spec.name).in_network;
+    return any ? static_cast<std::int32_t>(job.aggregators().size()) : 0;
+}
+
 Program make_program(const Job& job, Rank rank, const Request& request, const Spec& spec) {
-    if (rank.value < 0 || rank.value >= job.size())
+    if (rank.value < 0 || rank.value >= job.size() + services_of(job, request, spec))
         fail("rank ", rank, " is outside of a job of ", job.size(), " ranks");
     if (plan::is_rooted(request.collective) && (request.root.value < 0 || request.root.value >= job.size()))
         fail("root ", request.root, " is outside of a job of ", job.size(), " ranks");
@@ -44,8 +49,9 @@ Program make_program(const Job& job, Rank rank, const Request& request, const Sp
 
 plan::Plan make_plan(const Job& job, const Request& request, const Spec& spec) {
     plan::Plan out{request, spec.text(), {}};
-    out.programs.reserve(static_cast<std::size_t>(job.size()));
-    for (std::int32_t r = 0; r < job.size(); ++r) out.programs.push_back(make_program(job, Rank{r}, request, spec));
+    const std::int32_t programs = job.size() + services_of(job, request, spec);
+    out.programs.reserve(static_cast<std::size_t>(programs));
+    for (std::int32_t r = 0; r < programs; ++r) out.programs.push_back(make_program(job, Rank{r}, request, spec));
     return out;
 }
 

@@ -45,6 +45,9 @@ struct Algorithm {
     std::int64_t (*tags)(const Job& job, const Request& request, const Spec& spec) = nullptr;
     /// Whether plans use shared memory in addition to messages.
     NodeMemory node_memory = NodeMemory::never;
+    /// Plans have a program for each aggregator of the job, at the service positions behind the ranks: `make` is called
+    /// for these, too.
+    bool in_network = false;
 };
 
 /// Whether a plan by this specification may have shared-memory steps; the same answer on all ranks.
@@ -56,10 +59,14 @@ const std::vector<Algorithm>& algorithms();
 /// Throws base::Error that lists the known names.
 const Algorithm& algorithm_named(Collective collective, std::string_view name);
 
-/// The program of one rank. Throws base::Error when the spec is wrong or a precondition doesn't hold.
+/// Number of service positions of a plan by this specification, the first of which has the number of ranks as its rank.
+std::int32_t services_of(const Job& job, const Request& request, const Spec& spec);
+
+/// The program of one rank, or service position. Throws base::Error when the spec is wrong or a precondition doesn't
+/// hold.
 Program make_program(const Job& job, Rank rank, const Request& request, const Spec& spec);
 
-/// The programs of all ranks, for tools. Same errors.
+/// The programs of all ranks and service positions, for tools. Same errors.
 plan::Plan make_plan(const Job& job, const Request& request, const Spec& spec);
 
 inline constexpr std::int64_t most_slices = 64;

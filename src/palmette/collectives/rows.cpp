@@ -57,6 +57,7 @@ std::vector<Algorithm> all_rows() {
         allreduce_leaders,
         allreduce_node_aware,
         allreduce_node_pieces,
+        allreduce_in_network,
         // reduce_scatter
         reduce_scatter_ring,
         reduce_scatter_recursive_halving,

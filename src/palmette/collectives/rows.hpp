@@ -18,7 +18,7 @@ extern const Algorithm reduce_linear, reduce_k_nomial, reduce_k_ary, reduce_chai
 
 extern const Algorithm allreduce_recursive_doubling, allreduce_recursive_multiplying, allreduce_all,
     allreduce_rabenseifner, allreduce_ring, allreduce_direct, allreduce_reduce_bcast, allreduce_leaders,
-    allreduce_node_aware, allreduce_node_pieces;
+    allreduce_node_aware, allreduce_node_pieces, allreduce_in_network;
 
 extern const Algorithm reduce_scatter_ring, reduce_scatter_recursive_halving, reduce_scatter_pairwise,
     reduce_scatter_direct, reduce_scatter_leaders;

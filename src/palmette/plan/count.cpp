@@ -12,7 +12,9 @@ void find_busiest(PlanCount& out, const Job& job) {
     for (std::size_t l = 0; l < out.levels.size(); ++l)
         for (std::size_t g = 0; g < out.levels[l].links.size(); ++g) {
             const std::int64_t bytes = out.levels[l].links[g].busiest_bytes();
-            const double capacity = job.levels()[l].up_bytes_per_s[static_cast<std::int32_t>(g)];
+            const double capacity = l < job.levels().size()
+                                        ? job.levels()[l].up_bytes_per_s[static_cast<std::int32_t>(g)]
+                                        : job.aggregators()[g].up_bytes_per_s;
             const double time = capacity > 0 ? static_cast<double>(bytes) / capacity : 0;
             const bool slower = time > out.busiest_s || (out.busiest_s == 0 && time == 0 && bytes > most);
             if (!slower) continue;
@@ -31,8 +33,23 @@ PlanCount count(const Plan& plan, const Job& job, const std::vector<std::int64_t
     for (const topology::JobLevel& level : job.levels())
         out.levels.push_back(
             {level.name, 0, 0, std::vector<LinkCount>(static_cast<std::size_t>(level.groups.count()))});
+    const std::size_t services =
+        plan.programs.size() - static_cast<std::size_t>(std::min<std::int64_t>(job.size(), std::ssize(plan.programs)));
+    if (services > 0) out.levels.push_back({"aggregator", 0, 0, std::vector<LinkCount>(services)});
+    const auto pass = [](LevelCount& level, std::int32_t source, std::int32_t target, std::int64_t bytes) {
+        ++level.messages;
+        level.bytes += bytes;
+        if (source >= 0) {
+            LinkCount& leaving = level.links[static_cast<std::size_t>(source)];
+            ++leaving.messages_out, leaving.bytes_out += bytes;
+        }
+        if (target >= 0) {
+            LinkCount& entering = level.links[static_cast<std::size_t>(target)];
+            ++entering.messages_in, entering.bytes_in += bytes;
+        }
+    };
     for (const Program& program : plan.programs) {
-        const std::int32_t from = job.position_of(program.rank).value;
+        const topology::Position from = job.position_of(program.rank);
         for (const Step& step : program.steps) {
             if (step.kind == StepKind::copy) out.copied_bytes += lengths.of(program.sources_of(step), step.slice);
             if (step.kind == StepKind::pull) out.pulled_bytes += lengths.of(program.regions_of(step), step.slice);
@@ -43,22 +60,15 @@ PlanCount count(const Plan& plan, const Job& job, const std::vector<std::int64_t
             }
             if (step.kind != StepKind::send) continue;
             const std::int64_t bytes = lengths.of(program.regions_of(step), step.slice);
-            const std::int32_t to = job.position_of(step.peer).value;
+            const topology::Position to = job.position_of(step.peer);
             ++out.messages;
             out.bytes += bytes;
-            for (std::size_t l = 0; l < out.levels.size(); ++l) {
-                const topology::Partition& groups = job.levels()[l].groups;
-                const std::int32_t source = groups.group_of(from);
-                const std::int32_t target = groups.group_of(to);
-                if (source == target) continue;
-                LevelCount& level = out.levels[l];
-                ++level.messages;
-                level.bytes += bytes;
-                LinkCount& leaving = level.links[static_cast<std::size_t>(source)];
-                LinkCount& entering = level.links[static_cast<std::size_t>(target)];
-                ++leaving.messages_out, leaving.bytes_out += bytes;
-                ++entering.messages_in, entering.bytes_in += bytes;
+            for (std::size_t l = 0; l < job.levels().size(); ++l) {
+                const std::int32_t source = job.group_at(l, from), target = job.group_at(l, to);
+                if (source != target) pass(out.levels[l], source, target, bytes);
             }
+            const std::int32_t source = from.value - job.size(), target = to.value - job.size();
+            if (source >= 0 || target >= 0) pass(out.levels.back(), source, target, bytes);
         }
     }
     find_busiest(out, job);

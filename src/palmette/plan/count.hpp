@@ -30,7 +30,8 @@ struct PlanCount {
     std::int64_t copied_bytes = 0;   ///< within ranks
     std::int64_t pulled_bytes = 0;   ///< read from the memory of other ranks of the node
     std::int64_t reduced_bytes = 0;  ///< results of reduce and pull_reduce
-    std::vector<LevelCount> levels;  ///< outermost first, as in the job
+    /// Outermost first, as in the job; then, for a plan with service positions, `aggregator` with their links.
+    std::vector<LevelCount> levels;
     /// The link that takes longest: seconds where capacities are known, else most bytes. level < 0: nothing crosses
     /// any.
     std::int32_t busiest_level = -1;

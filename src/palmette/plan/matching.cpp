@@ -22,7 +22,7 @@ struct End {
 std::string describe(const Plan& plan, StepRef ref) {
     const Program& program = plan.programs[ref.rank];
     const Step& step = program.steps[ref.step];
-    std::string text = base::cat("rank ", program.rank, ", step ", ref.step, " (", name_of(step.kind));
+    std::string text = base::cat(who(program), ", step ", ref.step, " (", name_of(step.kind));
     if (has_peer(step.kind)) text += base::cat(step.kind == StepKind::send ? " to " : " from ", step.peer);
     if (has_peer(step.kind) || step.kind == StepKind::expose) text += base::cat(", tag ", step.tag);
     return text + ")";

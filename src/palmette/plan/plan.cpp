@@ -37,6 +37,7 @@ void write_regions(std::ostream& out, Span<Region> regions) {
 Json to_json(const Program& program) {
     Json out = Json::object();
     out.set("rank", program.rank.value);
+    if (program.service >= 0) out.set("service", program.service);
     Json stages = Json::array();
     for (const std::string& stage : program.stages) stages.push(stage);
     out.set("stages", std::move(stages));

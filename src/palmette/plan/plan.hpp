@@ -31,7 +31,7 @@ struct Request {
 struct Plan {
     Request request;
     std::string algorithm;                       ///< as in docs/reference/algorithm-spec.md
-    std::vector<Program> programs;               ///< by rank
+    std::vector<Program> programs;               ///< by rank, then by service position
     std::shared_ptr<const Contract> contract{};  ///< of Collective::composed: its specification
 };
 

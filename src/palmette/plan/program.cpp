@@ -49,6 +49,11 @@ std::int64_t slice_length(Slice slice, std::int64_t length, std::int64_t element
     return slice_begin(next, length, element_bytes) - slice_begin(slice, length, element_bytes);
 }
 
+std::string who(const Program& program) {
+    return program.service < 0 ? "rank " + std::to_string(program.rank.value)
+                               : "aggregator " + std::to_string(program.service);
+}
+
 void ProgramBuilder::stage(std::string_view name) {
     auto& stages = program_.stages;
     auto at = std::find(stages.begin(), stages.end(), name);
@@ -165,6 +170,34 @@ StepId ProgramBuilder::pull_reduce(Rank from, std::int32_t tag, Interval exposed
     program_.steps.back().exposed_first = exposed_first;
     program_.steps.back().target_count = static_cast<std::uint32_t>(blocks.intervals().size());
     return id;
+}
+
+void ProgramBuilder::include(const Program& other, std::int64_t first_block, std::int64_t times, std::int32_t first_tag,
+                             std::size_t first_layer) {
+    const auto first_step = static_cast<StepId>(program_.steps.size());
+    const auto first_region = static_cast<std::uint32_t>(program_.regions.size());
+    const auto first_wait = static_cast<std::uint32_t>(program_.waits.size());
+    const auto moved = [&](Interval blocks) {
+        return Interval{first_block + blocks.first * times, blocks.count * times};
+    };
+    for (Region region : other.regions) {
+        if (is_scratch(region.buffer)) region.buffer = scratch_layer(first_layer + layer_of(region.buffer));
+        program_.regions.push_back({region.buffer, moved(region.blocks)});
+    }
+    for (const StepId wait : other.waits) program_.waits.push_back(first_step + wait);
+    for (Step step : other.steps) {
+        stage(other.stages[step.stage]);
+        step.stage = stage_;
+        if (has_peer(step.kind)) step.tag += first_tag;
+        step.first_region += first_region;
+        step.first_wait += first_wait;
+        program_.steps.push_back(step);
+    }
+    for (std::size_t layer = 0; layer < other.scratch.size(); ++layer)
+        for (const Interval& blocks : other.scratch[layer].intervals()) {
+            const Interval here = moved(blocks);
+            reserve_scratch({here.first, here.count}, scratch_layer(first_layer + layer));
+        }
 }
 
 void ProgramBuilder::reserve_scratch(const Blocks& blocks, Buffer layer) {

@@ -118,6 +118,7 @@ struct Span {
 /// All that one rank does in a plan. Its size is proportional to the rank's own steps.
 struct Program {
     Rank rank;
+    std::int32_t service = -1;  ///< of a service position: index into Job::aggregators; -1: a rank's program
     BlockOrder order = BlockOrder::topology;
     std::vector<Step> steps;  ///< every step waits for earlier ones only
     std::vector<Region> regions;
@@ -138,12 +139,18 @@ struct Program {
     Span<StepId> waits_of(const Step& step) const { return {waits.data() + step.first_wait, step.wait_count}; }
 };
 
+/// "rank 3", or "aggregator 0" for a service position.
+std::string who(const Program& program);
+
 /// Builds a program step by step; steps that are ready at the same time start in the order of calls.
 class ProgramBuilder {
   public:
     explicit ProgramBuilder(Rank rank, BlockOrder order = BlockOrder::topology, std::int64_t cut = 1) {
         program_.rank = rank, program_.order = order, program_.cut = cut;
     }
+
+    /// The program is a service position's: of no rank, and without a contribution.
+    void serve(std::int32_t service) { program_.service = service; }
 
     /// Steps from now on belong to this stage; the same name again means the same stage.
     void stage(std::string_view name);
@@ -173,6 +180,10 @@ class ProgramBuilder {
     /// target = own op exposed; with `exposed_first`: exposed op own. `target` may be `own`.
     StepId pull_reduce(Rank from, std::int32_t tag, Interval exposed, bool exposed_first, Buffer own, Buffer target,
                        const Blocks& blocks, const std::vector<StepId>& waits, Slice slice = {});
+    /// Adds the steps of another program of this rank, which works on blocks of its own: its block b is here the
+    /// `times` blocks from first_block + b * times on, its tags and layers of scratch are shifted. It may not expose.
+    void include(const Program& other, std::int64_t first_block, std::int64_t times, std::int32_t first_tag,
+                 std::size_t first_layer);
     /// Allocates these blocks in a layer of the scratch buffer; each block at most once per layer.
     void reserve_scratch(const Blocks& blocks, Buffer layer = Buffer::scratch);
 

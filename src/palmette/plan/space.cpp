@@ -48,6 +48,7 @@ bool is_reduction(Collective collective) {
 }
 
 Blocks blocks_before(const Request& request, const Job& job, const Program& program) {
+    if (program.service >= 0) return {};
     const bool root = program.rank == request.root;
     const std::int64_t p = job.size();
     const std::int64_t own = block_of(job, program.order, program.rank);
@@ -76,6 +77,7 @@ Blocks blocks_before(const Request& request, const Job& job, const Program& prog
 }
 
 Blocks blocks_after(const Request& request, const Job& job, const Program& program) {
+    if (program.service >= 0) return {};
     const bool root = program.rank == request.root;
     const std::int64_t p = job.size();
     const std::int64_t own = block_of(job, program.order, program.rank);

@@ -23,7 +23,8 @@ bool is_rooted(Collective collective);
 bool is_reduction(Collective collective);
 
 /// Precondition and postcondition: the blocks that a rank has before the collective, and those that it must hold after.
-/// For bcast the root's vector is in `send` and the others' in `recv`; the first rank of an exscan gets nothing.
+/// A service position has none. For bcast the root's vector is in `send` and the others' in `recv`; the first rank of
+/// an exscan gets nothing.
 Blocks blocks_before(const Request& request, const Job& job, const Program& program);
 Blocks blocks_after(const Request& request, const Job& job, const Program& program);
 

@@ -52,8 +52,10 @@ class Verifier {
   private:
     /// Preconditions of the checks of single steps.
     Complaint check_frame() {
-        if (static_cast<std::int32_t>(plan_.programs.size()) != job_.size())
-            return cat("the plan has ", plan_.programs.size(), " programs for a job of ", job_.size(), " ranks");
+        const auto ranks = static_cast<std::size_t>(job_.size());
+        if (plan_.programs.size() < ranks || plan_.programs.size() > ranks + job_.aggregators().size())
+            return cat("the plan has ", plan_.programs.size(), " programs for a job of ", ranks, " ranks and ",
+                       job_.aggregators().size(), " aggregators");
         const Rank root = plan_.request.root;
         const bool composed = plan_.request.collective == Collective::composed;
         if (composed != static_cast<bool>(plan_.contract))
@@ -64,6 +66,8 @@ class Verifier {
             const Program& program = plan_.programs[r];
             if (program.rank.value != static_cast<std::int32_t>(r))
                 return cat("program ", r, " is made for rank ", program.rank);
+            if (program.service != (r < ranks ? -1 : static_cast<std::int32_t>(r - ranks)))
+                return cat("program ", r, " is made for ", who(program));
             if (program.order != plan_.programs.front().order)
                 return cat("rank ", program.rank, " numbers its blocks in another order than rank 0");
             if (program.cut != plan_.programs.front().cut || program.cut < 1)
@@ -113,6 +117,8 @@ class Verifier {
                            ", which the contract doesn't have");
             if (combines && !is_reduction(collective) && !plan_.contract)
                 return cat(at(program, s), ": combines contributions, which a ", name_of(collective), " doesn't");
+            if (program.service >= 0 && traits(step.kind).needs_node)
+                return cat(at(program, s), ": an aggregator shares no memory with ranks");
             const bool pulls = plan::pulls(step.kind);
             if (pulls && step.peer.value >= 0 && step.peer.value < job_.size() &&
                 !on_same_node(program.rank, step.peer))
@@ -194,8 +200,9 @@ class Verifier {
         entered_[ref.rank][ref.step] = std::move(sent);
     }
     Complaint check_barrier() const {
-        for (std::size_t r = 0; r < plan_.programs.size(); ++r)
-            for (std::size_t other = 0; other < plan_.programs.size(); ++other) {
+        const auto ranks = static_cast<std::size_t>(job_.size());
+        for (std::size_t r = 0; r < ranks; ++r)
+            for (std::size_t other = 0; other < ranks; ++other) {
                 const bool informed =
                     other == r || std::any_of(entered_[r].begin(), entered_[r].end(),
                                               [other](const auto& by_step) { return by_step[other]; });

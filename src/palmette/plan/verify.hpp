@@ -22,6 +22,7 @@ namespace palmette::plan {
 ///  - nothing undefined is read, no contribution is combined twice, and every block of the result ends as the
 ///    collective's definition says: in the order of ranks where the request is ordered, and combined in the same
 ///    association on all ranks of an allreduce (so bitwise equal);
+///  - service positions have scratch alone, contribute nothing and share no node's memory;
 ///  - after a barrier every rank is informed, directly or indirectly, that every other one has entered.
 /// Returns nothing when all holds, otherwise a sentence that names the first rank, step and block in error. Cost: one
 /// visit a step and, for races, n^2/64 words for a rank of n steps.

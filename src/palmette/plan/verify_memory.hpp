@@ -19,7 +19,7 @@ using Complaint = std::optional<std::string>;
 
 inline constexpr Contents undefined = undefined_contents;
 inline std::string at(const Program& program, StepId step) {
-    return cat("rank ", program.rank, ", step ", step, " (", name_of(program.steps[step].kind), ", ",
+    return cat(who(program), ", step ", step, " (", name_of(program.steps[step].kind), ", ",
                program.stages.empty() ? "" : program.stages[program.steps[step].stage], ")");
 }
 
@@ -27,10 +27,10 @@ inline std::string at(const Program& program, StepId step) {
 class Rights {
   public:
     Rights(const Plan& plan, const Job& job, const Program& program) : program_(program) {
-        if (plan.contract) {
+        if (plan.contract && program.service < 0) {
             for (std::size_t b = 0; b < plan.contract->buffers(); ++b)
                 callers_.push_back(plan.contract->holds(program.rank, caller_buffer(b)));
-        } else {
+        } else if (program.service < 0) {
             callers_ = {blocks_before(plan.request, job, program), blocks_after(plan.request, job, program)};
         }
     }

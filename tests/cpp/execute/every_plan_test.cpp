@@ -23,6 +23,7 @@ namespace {
 
 using collectives::Spec;
 using plan::Collective;
+using test::job_on;
 using test::LoopbackRank;
 using test::LoopbackRanks;
 
@@ -108,6 +109,21 @@ TEST_P(EveryPlan, of_an_algorithm_moves_the_right_bytes) {
         ASSERT_FALSE(HasFailure()) << plan::name_of(named.first) << " on " << where << ", " << p << " ranks";
     }
     EXPECT_GT(ran, p == 1 ? 10 : 50);
+}
+
+TEST(PlanWithAggregators, moves_the_right_bytes) {
+    // The executor of a service position runs beside those of the ranks.
+    for (const char* machine :
+         {"aggregator:5node:2core", "aggregator@1GB/s+aggregator@2GB/s:3leaf@1GB/s:3+1+2node:2core"})
+        for (const std::string& placement : test::placements()) {
+            const topology::Job job = job_on(machine, placement);
+            const std::size_t all = static_cast<std::size_t>(job.size()) + job.aggregators().size();
+            LoopbackRanks ranks(static_cast<std::int32_t>(all), 7);
+            for (const char* spec : {"in_network", "in_network:share=40,segment=256"}) {
+                const plan::Request request{Collective::allreduce, plan::Rank{0}, 8000, 8, false, false};
+                EXPECT_TRUE(expect_right(job, request, spec, ranks, NodesOf(job), INT64_MAX)) << machine;
+            }
+        }
 }
 
 TEST_P(EveryPlan, whose_reads_are_refused_moves_the_right_bytes) {

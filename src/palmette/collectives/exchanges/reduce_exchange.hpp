@@ -169,8 +169,11 @@ class ReduceRing {
     ReduceRing(const ReduceContext& context, const std::vector<topology::Partition>& nested);
     /// Part i comes to participant i, in `result`; partial results in `work`.
     void reduce_scatter();
-    /// After reduce_scatter. Returns the steps after which the result is complete.
-    std::vector<plan::StepId> allgather();
+    /// After reduce_scatter. Returns the steps after which the result is complete. `own`: steps after which the own
+    /// part is, where it doesn't come from reduce_scatter.
+    std::vector<plan::StepId> allgather(const std::vector<plan::StepId>& own = {});
+    /// After reduce_scatter: the step that completed the own part.
+    plan::StepId completed() const { return done_.front(); }
 
   private:
     struct Hop {

@@ -41,17 +41,18 @@ void ReduceRing::reduce_scatter() {
     }
 }
 
-std::vector<StepId> ReduceRing::allgather() {
+std::vector<StepId> ReduceRing::allgather(const std::vector<StepId>& own) {
     std::vector<StepId> complete;
     for (std::size_t i = 0; i < routes_.size(); ++i) {
         const PartRoute& route = routes_[i];
         const Blocks blocks = context_.blocks_of(route.part, 1);
         // The partial result must have been sent before the complete one is received in its place.
-        const StepId here =
-            i == 0 ? done_[0]
-                   : context_.recv(route.from.peer, context_.n + route.from.tag, context_.result, blocks, {done_[i]});
-        for (const Hop& hop : route.to) context_.send(hop.peer, context_.n + hop.tag, context_.result, blocks, {here});
-        complete.push_back(here);
+        std::vector<StepId> here{done_[0]};
+        if (i == 0 && !own.empty()) here = own;
+        if (i > 0)
+            here = {context_.recv(route.from.peer, context_.n + route.from.tag, context_.result, blocks, {done_[i]})};
+        for (const Hop& hop : route.to) context_.send(hop.peer, context_.n + hop.tag, context_.result, blocks, here);
+        complete.insert(complete.end(), here.begin(), here.end());
     }
     return complete;
 }

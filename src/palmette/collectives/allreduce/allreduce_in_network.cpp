@@ -1,0 +1,362 @@
+// allreduce, in_network: groups reduce-scatter inside, an aggregator above them combines the parts of all groups and
+// sends them back, groups allgather. At the same time hosts reduce the rest of the vector around a ring.
+//
+//   p = 6 on three leaves of two, half of the vector through the aggregator a (blocks A B), half by the ring (C):
+//
+//       A: 1 → 0   3 → 2   5 → 4     reduce-scatter inside each leaf
+//       B: 0 → 1   2 → 3   4 → 5
+//       A: 0 2 4 → a → 0 2 4         each leaf's edge carries A and B once each way
+//       B: 1 3 5 → a → 1 3 5
+//       A: 0 → 1   2 → 3   4 → 5     allgather
+//       B: 1 → 0   3 → 2   5 → 4
+//       C: 0 → 1 → 2 → 3 → 4 → 5 → 0 and 1 → 0, 3 → 2, 5 → 4: nested ring
+#include <algorithm>
+#include <numeric>
+
+#include "palmette/base/error.hpp"
+#include "palmette/collectives/exchanges/network_share.hpp"
+#include "palmette/collectives/exchanges/reduce_exchange.hpp"
+#include "palmette/collectives/rows.hpp"
+
+namespace palmette::collectives {
+namespace {
+
+using plan::Blocks;
+using plan::Buffer;
+using plan::Interval;
+using plan::Slice;
+using plan::StepId;
+using topology::JobAggregator;
+using topology::Partition;
+
+constexpr std::int64_t default_segment = 16384;
+
+std::size_t level_of(const Job& job, const Spec& spec) {
+    const auto name = spec.find("level");
+    if (!name) return 0;
+    const auto wanted = job.find_level(*name);
+    return wanted ? *wanted : *job.find_level("node");
+}
+
+/// The key share=PERCENT, as a share; nothing: computed.
+std::optional<double> given_share(const Spec& spec) {
+    if (spec.find("share") == "auto" || !spec.find("share")) return std::nullopt;
+    const std::int32_t percent = spec.integer("share", 100);
+    if (percent > 100) base::fail("algorithm '", spec.text(), "': share is auto or 1 to 100, not ", percent);
+    return percent / 100.0;
+}
+
+/// How the vector is cut, the same on all ranks and aggregators: a stripe for each aggregator, of `parts` parts of some
+/// blocks, then the hosts' part, of p times some blocks.
+class Cut {
+  public:
+    Cut(const Job& job, const Request& request, const Spec& spec)
+        : job_(job), level_(level_of(job, spec)), aggregators_(top_aggregators(job)), parts_(parts_for(groups())) {
+        const double share = given_share(spec).value_or(network_share(job, level_, aggregators_));
+        double together = 0;
+        for (const std::int32_t one : aggregators_) together += aggregator(one).up_bytes_per_s;
+        std::vector<double> shares;
+        std::vector<std::int64_t> units;
+        for (const std::int32_t one : aggregators_) {
+            shares.push_back(together > 0 ? share * aggregator(one).up_bytes_per_s / together : share);
+            units.push_back(parts_);
+        }
+        if (share < 1) shares.push_back(1 - share), units.push_back(job.size());
+        times_ = blocks_for(shares, units);
+        for (std::size_t i = 0; i < times_.size(); ++i) {
+            firsts_.push_back(blocks_);
+            blocks_ += times_[i] * units[i];
+        }
+        for (std::size_t stripe = 0; stripe < aggregators_.size(); ++stripe)
+            bytes_.push_back(vector_begin(request, firsts_[stripe] + times_[stripe] * parts_) -
+                             vector_begin(request, firsts_[stripe]));
+        // What a member of the smallest group sends to one aggregator is cut in segments.
+        const std::int64_t largest = *std::max_element(bytes_.begin(), bytes_.end()) / groups().smallest();
+        const std::int64_t segment = spec.size("segment", default_segment);
+        slices_ =
+            static_cast<std::uint16_t>(std::clamp<std::int64_t>((largest + segment - 1) / segment, 1, most_slices));
+        hosts_request_ = request;
+        if (hosts())
+            hosts_request_.block_bytes = vector_begin(request, blocks_) - vector_begin(request, firsts_.back());
+        hosts_spec_ = Spec{"ring", {}};
+        if (const auto given = spec.find("segment")) hosts_spec_.options.emplace_back("segment", *given);
+    }
+
+    const Partition& groups() const { return job_.levels()[level_].groups; }
+    std::size_t level() const { return level_; }
+    std::int64_t blocks() const { return blocks_; }
+    std::int32_t parts() const { return parts_; }
+    const std::vector<std::int32_t>& aggregators() const { return aggregators_; }
+    const JobAggregator& aggregator(std::int32_t index) const {
+        return job_.aggregators()[static_cast<std::size_t>(index)];
+    }
+    std::uint16_t slices() const { return slices_; }
+    /// Slices of every group that the aggregator of a stripe has room for; nothing: no limit.
+    std::optional<std::int64_t> window(std::size_t stripe) const {
+        const std::int64_t memory = aggregator(aggregators_[stripe]).memory_bytes;
+        if (memory <= 0) return std::nullopt;
+        return memory / std::max<std::int64_t>(1, (bytes_[stripe] + slices_ - 1) / slices_ * groups().count());
+    }
+
+    /// The parts of member i of a group of `size`.
+    Interval parts_of(std::int64_t i, std::int64_t size) const {
+        const std::int64_t first = i * parts_ / size;
+        return {first, (i + 1) * parts_ / size - first};
+    }
+    Blocks blocks_of(std::size_t stripe, Interval parts) const {
+        return {firsts_[stripe] + parts.first * times_[stripe], parts.count * times_[stripe]};
+    }
+    Blocks blocks_of(Interval parts) const {
+        Blocks out;
+        for (std::size_t stripe = 0; stripe < aggregators_.size(); ++stripe) out.unite(blocks_of(stripe, parts));
+        return out;
+    }
+
+    bool hosts() const { return times_.size() > aggregators_.size(); }
+    std::int64_t hosts_first() const { return firsts_.back(); }
+    std::int64_t hosts_times() const { return times_.back(); }
+    const Request& hosts_request() const { return hosts_request_; }
+    const Spec& hosts_spec() const { return hosts_spec_; }
+    /// Tags of the reduction inside of groups and of messages with aggregators; the hosts' come behind.
+    std::int32_t tags() const { return slices_ * ring_tags(); }
+    std::int32_t ring_tags() const { return 2 * groups().largest(); }
+
+  private:
+    std::int64_t vector_begin(const Request& request, std::int64_t block) const {
+        return request.block_bytes < 0 ? 0
+                                       : plan::cut_begin(request.block_bytes, blocks_, request.element_bytes, block);
+    }
+
+    /// So many that each member of a group has about as many as another one, whatever the group's size.
+    static std::int32_t parts_for(const Partition& groups) {
+        std::int64_t common = groups.largest();
+        for (std::int32_t g = 0; g < groups.count() && common <= 4 * std::int64_t{groups.largest()}; ++g)
+            common = std::lcm(common, std::int64_t{groups.size_of(g)});
+        return common <= 4 * std::int64_t{groups.largest()} ? static_cast<std::int32_t>(common) : groups.largest();
+    }
+
+    const Job& job_;
+    std::size_t level_;
+    std::vector<std::int32_t> aggregators_;
+    std::int32_t parts_;
+    std::vector<std::int64_t> times_, firsts_;  ///< by stripe, then the hosts' part: blocks a unit, first block
+    std::int64_t blocks_ = 0;
+    std::vector<std::int64_t> bytes_;  ///< by stripe
+    std::uint16_t slices_ = 1;
+    Request hosts_request_;
+    Spec hosts_spec_;
+};
+
+/// One rank's part.
+class Member {
+  public:
+    Member(const Job& job, const Cut& cut, Rank rank)
+        : job_(job),
+          cut_(cut),
+          builder_(rank, plan::BlockOrder::topology, cut.blocks()),
+          group_(cut.groups().group_of(job.position_of(rank).value)),
+          first_(cut.groups().first(group_)),
+          size_(cut.groups().size_of(group_)),
+          me_(job.position_of(rank).value - first_),
+          results_(cut.aggregators().size()) {}
+
+    Program make() {
+        for (std::uint16_t i = 0; i < cut_.slices(); ++i) make_slice({i, cut_.slices()});
+        scratch_.reserve(builder_);
+        if (cut_.hosts()) {
+            const Program hosts = make_program(job_, rank_at(me_), cut_.hosts_request(), cut_.hosts_spec());
+            builder_.include(hosts, cut_.hosts_first(), cut_.hosts_times(), cut_.tags(), 0);
+        }
+        return builder_.finish();
+    }
+
+  private:
+    Rank rank_at(std::int32_t member) const { return job_.rank_at({first_ + member}); }
+
+    void make_slice(Slice slice) {
+        const ReduceContext context{
+            .builder = builder_,
+            .scratch = scratch_,
+            .n = size_,
+            .me = me_,
+            .rank_of = [&](std::int32_t member) { return rank_at(member); },
+            .blocks_of =
+                [&](std::int32_t first, std::int32_t count) {
+                    const Interval begin = cut_.parts_of(first, size_), last = cut_.parts_of(first + count - 1, size_);
+                    return cut_.blocks_of(Interval{begin.first, last.end() - begin.first});
+                },
+            .input = Buffer::send,
+            .work = Buffer::recv,
+            .result = Buffer::recv,
+            .ready = {},
+            .first_tag = slice.index * cut_.ring_tags(),
+            .slice = slice,
+        };
+        if (size_ == 1) {
+            through_aggregators({Buffer::send, {}}, slice);
+            return;
+        }
+        ReduceRing ring(context, nested());
+        builder_.stage("reduce in groups");
+        ring.reduce_scatter();
+        const std::vector<StepId> results = through_aggregators({Buffer::recv, {ring.completed()}}, slice);
+        builder_.stage("distribute in groups");
+        ring.allgather(results);
+    }
+
+    std::vector<StepId> through_aggregators(const Held& own, Slice slice) {
+        builder_.stage("aggregators");
+        std::vector<StepId> out;
+        for (std::size_t stripe = 0; stripe < cut_.aggregators().size(); ++stripe) {
+            const std::int32_t index = cut_.aggregators()[stripe];
+            const Rank service{job_.size() + index};
+            const Blocks blocks = cut_.blocks_of(stripe, cut_.parts_of(me_, size_));
+            std::vector<StepId> waits = own.ready;
+            // Without room for more, the next slice is sent when the result of an earlier one is here.
+            const auto window = static_cast<std::size_t>(cut_.window(stripe).value_or(cut_.slices()));
+            if (results_[stripe].size() >= window) waits.push_back(results_[stripe][results_[stripe].size() - window]);
+            const StepId sent = builder_.send(service, slice.index, own.buffer, blocks, waits, slice);
+            out.push_back(builder_.recv(service, slice.index, Buffer::recv, blocks, {sent}, slice));
+            results_[stripe].push_back(out.back());
+        }
+        return out;
+    }
+
+    /// The levels inside of the group, as partitions of its members.
+    std::vector<Partition> nested() const {
+        std::vector<Partition> out;
+        for (std::size_t l = cut_.level() + 1; l < job_.levels().size(); ++l) {
+            const Partition& groups = job_.levels()[l].groups;
+            std::vector<std::int32_t> firsts;
+            for (std::int32_t g = groups.group_of(first_); g < groups.count() && groups.first(g) < first_ + size_; ++g)
+                firsts.push_back(groups.first(g) - first_);
+            Partition inside = Partition::from_firsts(size_, std::move(firsts));
+            if (inside.count() > 1 && !inside.all_single()) out.push_back(std::move(inside));
+        }
+        return out;
+    }
+
+    const Job& job_;
+    const Cut& cut_;
+    plan::ProgramBuilder builder_;
+    ScratchBuffer scratch_;
+    std::int32_t group_, first_, size_, me_;
+    std::vector<std::vector<StepId>> results_;  ///< by stripe and slice
+};
+
+/// A service position's part: the contributions of group g arrive in layer g of scratch, results are made in layer 0.
+Program make_service(const Job& job, const Cut& cut, std::int32_t index) {
+    plan::ProgramBuilder builder({job.size() + index}, plan::BlockOrder::topology, cut.blocks());
+    builder.serve(index);
+    builder.stage("aggregators");
+    const auto at = std::find(cut.aggregators().begin(), cut.aggregators().end(), index);
+    if (at == cut.aggregators().end()) return builder.finish();
+    const auto stripe = static_cast<std::size_t>(at - cut.aggregators().begin());
+    const Partition& groups = cut.groups();
+    const auto count = static_cast<std::size_t>(groups.count());
+    // Runs of parts that have one owner in every group.
+    std::vector<std::int64_t> begins;
+    for (std::int32_t g = 0; g < groups.count(); ++g)
+        for (std::int32_t i = 0; i < groups.size_of(g); ++i) begins.push_back(cut.parts_of(i, groups.size_of(g)).first);
+    std::sort(begins.begin(), begins.end());
+    begins.erase(std::unique(begins.begin(), begins.end()), begins.end());
+    begins.push_back(cut.parts());
+    const auto run_at = [&](std::int64_t part) {
+        return static_cast<std::size_t>(std::lower_bound(begins.begin(), begins.end(), part) - begins.begin());
+    };
+    for (std::size_t g = 0; g < count; ++g)
+        builder.reserve_scratch(cut.blocks_of(stripe, {0, cut.parts()}), plan::scratch_layer(g));
+
+    for (std::uint16_t i = 0; i < cut.slices(); ++i) {
+        const Slice slice{i, cut.slices()};
+        const auto each_member = [&](auto visit) {
+            for (std::int32_t g = 0; g < groups.count(); ++g)
+                for (std::int32_t m = 0; m < groups.size_of(g); ++m)
+                    visit(static_cast<std::size_t>(g), job.rank_at({groups.first(g) + m}),
+                          cut.parts_of(m, groups.size_of(g)));
+        };
+        std::vector<std::vector<StepId>> arrived(count, std::vector<StepId>(begins.size() - 1));
+        each_member([&](std::size_t g, Rank member, Interval parts) {
+            const StepId step =
+                builder.recv(member, i, plan::scratch_layer(g), cut.blocks_of(stripe, parts), {}, slice);
+            for (std::size_t run = run_at(parts.first); run < run_at(parts.end()); ++run) arrived[g][run] = step;
+        });
+        std::vector<StepId> combined = arrived[0];
+        for (std::size_t run = 0; run + 1 < begins.size(); ++run) {
+            const Blocks blocks = cut.blocks_of(stripe, {begins[run], begins[run + 1] - begins[run]});
+            for (std::size_t g = 1; g < count; ++g)
+                combined[run] = builder.reduce(Buffer::scratch, plan::scratch_layer(g), Buffer::scratch, blocks,
+                                               {combined[run], arrived[g][run]}, slice);
+        }
+        each_member([&](std::size_t, Rank member, Interval parts) {
+            std::vector<StepId> waits;
+            for (std::size_t run = run_at(parts.first); run < run_at(parts.end()); ++run)
+                waits.push_back(combined[run]);
+            builder.send(member, i, Buffer::scratch, cut.blocks_of(stripe, parts), waits, slice);
+        });
+    }
+    return builder.finish();
+}
+
+std::optional<std::string> refuse(const Job& job, const Request& request, const Spec& spec) {
+    check_keys(spec, {"level", "share", "segment"});
+    given_share(spec);
+    spec.size("segment", default_segment);
+    if (request.ordered) return std::string("an aggregator doesn't combine contributions in rank order");
+    if (job.aggregators().empty()) return std::string("no aggregator serves the job");
+    if (top_aggregators(job).empty()) return std::string("no aggregator stands above all groups of the job");
+    const topology::JobLevel& level = job.levels()[level_of(job, spec)];
+    const std::int32_t groups = level.groups.count();
+    if (groups < 3) return base::cat("an aggregator saves nothing between fewer than 3 groups of level ", level.name);
+    if (static_cast<std::size_t>(groups) > plan::most_layers_of_scratch)
+        return base::cat(groups, " groups of level ", level.name, " are more than the ", plan::most_layers_of_scratch,
+                         " that one aggregator combines");
+    const Cut cut(job, request, spec);
+    for (std::size_t stripe = 0; stripe < cut.aggregators().size(); ++stripe) {
+        const JobAggregator& one = cut.aggregator(cut.aggregators()[stripe]);
+        if (one.most_children > 0 && groups > one.most_children)
+            return base::cat(one.name, " combines at most ", one.most_children, " contributions, and there are ",
+                             groups, " groups of level ", level.name);
+        if (cut.window(stripe).value_or(1) < 1)
+            return base::cat(one.name, " has ", one.memory_bytes, " bytes, too few for a segment of each group");
+    }
+    return std::nullopt;
+}
+
+std::int64_t tags(const Job& job, const Request& request, const Spec& spec) {
+    if (top_aggregators(job).empty()) return 1;  // refused
+    const Cut cut(job, request, spec);
+    return cut.tags() + (cut.hosts() ? tag_limit(job, cut.hosts_request(), cut.hosts_spec()) : 0);
+}
+
+Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
+    const Cut cut(job, request, spec);
+    if (rank.value >= job.size()) return make_service(job, cut, rank.value - job.size());
+    return Member(job, cut, rank).make();
+}
+
+}  // namespace
+
+const Algorithm allreduce_in_network{
+    .collective = Collective::allreduce,
+    .name = "in_network",
+    .sentence =
+        "Groups reduce-scatter inside, an aggregator above them combines all groups' parts and sends them back; at the "
+        "same time hosts reduce the rest of the vector around a ring.",
+    .source =
+        "Graham et al., COMHPC 2016 (aggregation in switches); Sapio et al., NSDI 2021 (window of slots); the split is "
+        "palmette's",
+    .keys =
+        "level=LEVEL (the outermost), share=auto|PERCENT through aggregators (auto: by capacities), "
+        "segment=SIZE (16K)",
+    .preconditions =
+        "the topology lists an aggregator above all groups, of which there are at least 3; the operation is "
+        "commutative and predefined. Plans only: nothing serves them at run time yet",
+    .relays = true,
+    .refuse = refuse,
+    .make = make,
+    .tags = tags,
+    .in_network = true,
+};
+
+}  // namespace palmette::collectives

@@ -1,0 +1,25 @@
+// How much of a vector goes through a job's aggregators, and how much goes by the hosts at the same time.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "palmette/topology/job.hpp"
+
+namespace palmette::collectives {
+
+/// The aggregators above all groups of the job, by index: those that can take contributions of all of them. Where the
+/// link of one is no limit, that one alone.
+std::vector<std::int32_t> top_aggregators(const topology::Job& job);
+
+/// The share of an allreduce's vector, 0 to 1, to send through `aggregators` (of top_aggregators) so that the slowest
+/// edge takes least, while a nested ring over all ranks reduces the rest. Through an aggregator each group of `level`
+/// reduces by a ring inside, sends every element once and receives the result. 1 where no capacity is known.
+///
+/// A function of the job alone. Time: O(groups).
+double network_share(const topology::Job& job, std::size_t level, const std::vector<std::int32_t>& aggregators);
+
+/// Numbers of blocks, at least 1 each, so that numbers[i] * units[i] of the sum is about shares[i].
+std::vector<std::int64_t> blocks_for(const std::vector<double>& shares, const std::vector<std::int64_t>& units);
+
+}  // namespace palmette::collectives
