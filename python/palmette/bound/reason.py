@@ -18,6 +18,8 @@ def reason(bound: _core.Bound) -> str:
         return f"{bound.bytes} bytes that each rank combines at {rate}"
     if bound.kind == "links":
         return f"{bound.bytes} bytes over all links of level {bound.level}, {rate} together"
+    if bound.kind == "aggregators":
+        return f"{bound.bytes} bytes over links of level {bound.level} and aggregators, {rate} together"
     if bound.kind == "link":
         way = "out of" if bound.outwards else "into"
         return f"{bound.bytes} bytes {way} {bound.group_name or f'{bound.level} {bound.group}'} at {rate}"

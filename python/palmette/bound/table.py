@@ -72,6 +72,13 @@ def _level_json(level: _core.LevelTerms) -> dict[str, Any]:
             "bytes_per_s": level.together_bytes_per_s or None,
             "seconds": level.together_s if level.together_bytes_per_s else None,
         },
+        "with_aggregators": {
+            "bytes": level.with_aggregators_bytes,
+            "bytes_per_s": level.with_aggregators_bytes_per_s,
+            "seconds": level.with_aggregators_s,
+        }
+        if level.with_aggregators_s
+        else None,
         "latency_s": level.latency_s or None,
         "crossed": level.crossed,
     }

@@ -85,7 +85,7 @@ def command(
         block_bytes = 0 if collective == "barrier" else _core.parse_size(size)
         chosen = choose(job, collective, algorithm, where.root, block_bytes, ordered=ordered, shared_memory=shared)
         plan = _plan(job, collective, chosen, where.root, block_bytes, ordered, shared)
-        bound = _core.bound(job, collective, block_bytes, where.root)
+        bound = _core.bound(job, collective, block_bytes, where.root, in_network=plan.services > 0)
         quiet = _play("quiet", plan, bound, "", seed, exact)
         loaded = _play("loaded", plan, bound, traffic, seed, exact) if traffic not in (None, "", "none") else None
         described = where.phrase(job, collective)

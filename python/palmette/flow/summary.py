@@ -11,7 +11,7 @@ import click
 from palmette import _core
 from palmette.bound.table import aligned, limit_json
 from palmette.plan.counts import bytes_text
-from palmette.plan.crossing import many
+from palmette.plan.crossing import link_names, many
 from palmette.units import rate_text
 
 SHOWN = 5
@@ -34,13 +34,13 @@ class Played:
 
     @cached_property
     def levels(self) -> list[str]:
-        """Names of the job's levels."""
-        return [level.name for level in self.plan.job.levels]
+        """Names of the job's levels, then `aggregator`."""
+        return [level for level, _ in link_names(self.plan.job)]
 
     @cached_property
     def groups(self) -> list[list[str]]:
-        """Names of the groups of each level."""
-        return [level.names for level in self.plan.job.levels]
+        """Names of the groups of each level, then of aggregators."""
+        return [names for _, names in link_names(self.plan.job)]
 
     @cached_property
     def links(self) -> list[_core.FlowLink]:

@@ -16,7 +16,8 @@ def count_json(plan: _core.Plan, bound_s: float | None = None) -> dict[str, Any]
     """
     counted = plan.count()
     if plan.collective != "composed":
-        bound_s = _core.bound(plan.job, plan.collective, plan.block_bytes, plan.root).seconds
+        in_network = plan.services > 0
+        bound_s = _core.bound(plan.job, plan.collective, plan.block_bytes, plan.root, in_network=in_network).seconds
     return {
         "messages": counted.messages,
         "bytes": counted.bytes,

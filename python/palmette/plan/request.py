@@ -26,6 +26,12 @@ def details_of(collective: str, *, ordered: bool = False, shared_memory: bool = 
     return {"ordered": ordered, "shared_memory": shared_memory, "element_bytes": element_bytes}
 
 
+def is_in_network(collective: str, algorithm: str) -> bool:
+    """Whether aggregators take part in the algorithm's plans."""
+    name = algorithm.partition(":")[0]
+    return any(row.in_network and (row.collective, row.name) == (collective, name) for row in _core.algorithms())
+
+
 def about_steps(
     job: _core.Job, collective: str, algorithm: str, root: int, block_bytes: int, details: Details
 ) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from palmette import _core
-from palmette.plan.request import Details, about_steps, details_of
+from palmette.plan.request import Details, about_steps, details_of, is_in_network
 
 MOST_STEPS = 30_000_000
 """A simulation takes about 90 bytes a step."""
@@ -93,7 +93,10 @@ def predict_all(question: Question, progress: Callable[[str], None] = lambda _: 
     for collective in question.collectives:
         details = question.details(collective)
         for size in sizes_of(question, collective):
-            bound = _core.bound(question.job, collective, size, question.root).seconds
+            bounds = [
+                _core.bound(question.job, collective, size, question.root, in_network=in_network).seconds
+                for in_network in (False, True)
+            ]
             taken = question.taken(collective, size)
             more = [taken] if taken is not None and not question.algorithms else []
             for algorithm in dict.fromkeys([*question.named(collective), *more]):
@@ -104,7 +107,7 @@ def predict_all(question: Question, progress: Callable[[str], None] = lambda _: 
                 found = _core.predict_algorithm(
                     question.job, collective, algorithm, costs, question.root, size, **details
                 )
-                limit = bound if bound > 0 else None
+                limit = bounds[is_in_network(collective, algorithm)] or None
                 cells.append(Cell(collective, size, algorithm, found, limit, algorithm == taken))
     return cells
 

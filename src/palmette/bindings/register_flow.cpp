@@ -25,8 +25,8 @@ using Progress = std::function<void(std::int64_t, std::int64_t)>;
 
 void register_flow(nb::module_& m) {
     nb::class_<FlowLink>(m, "FlowLink", "One direction of the edge of one group, after a simulation.")
-        .def_ro("level", &FlowLink::level, "Index into Job.levels.")
-        .def_ro("group", &FlowLink::group)
+        .def_ro("level", &FlowLink::level, "Index into Job.levels; one more: the link of an aggregator.")
+        .def_ro("group", &FlowLink::group, "Or index into Job.aggregators.")
         .def_ro("outwards", &FlowLink::outwards)
         .def_ro("capacity_bytes_per_s", &FlowLink::capacity_bytes_per_s)
         .def_ro("bytes", &FlowLink::bytes, "Of the plan.")

@@ -45,9 +45,11 @@ Asked asked(const topology::Job& job, std::string_view collective, const Lengths
 void register_bound_classes(nb::module_& m) {
     nb::class_<Bound>(m, "Bound", "Lower bound on the time of a collective, and the term that sets it.")
         .def_ro("seconds", &Bound::seconds, "0 where nothing is known.")
-        .def_ro("kind", &Bound::kind,
-                "'link' (one group's edge), 'links' (all edges of a level), 'latency', 'rounds' (critical path of "
-                "dependent messages), 'copy' or 'reduce' (memory bandwidth of a rank), or 'none': nothing is known.")
+        .def_ro(
+            "kind", &Bound::kind,
+            "'link' (one group's edge), 'links' (all edges of a level), 'aggregators' (these and aggregators' links), "
+            "'latency', 'rounds' (critical path of dependent messages), 'copy' or 'reduce' (memory bandwidth of a "
+            "rank), or 'none': nothing is known.")
         .def_ro("level", &Bound::level)
         .def_ro("group", &Bound::group, "For a link: index of the group, else -1.")
         .def_ro("group_name", &Bound::group_name, "For a link: name of the group, where names are known.")
@@ -72,6 +74,10 @@ void register_bound_classes(nb::module_& m) {
         .def_ro("together_bytes_per_s", &LevelTerms::together_bytes_per_s,
                 "Aggregate capacity of all edges; 0: not all are known.")
         .def_ro("together_s", &LevelTerms::together_s)
+        .def_ro("with_aggregators_bytes", &LevelTerms::with_aggregators_bytes,
+                "The same of an allreduce where the job's aggregators take part.")
+        .def_ro("with_aggregators_bytes_per_s", &LevelTerms::with_aggregators_bytes_per_s)
+        .def_ro("with_aggregators_s", &LevelTerms::with_aggregators_s, "0: no bound.")
         .def_ro("latency_s", &LevelTerms::latency_s, "0: unknown.")
         .def_ro("crossed", &LevelTerms::crossed, "Some message must cross this level.");
     nb::class_<RoundsTerm>(m, "RoundsTerm", "Critical path of dependent messages until all members are informed.")
@@ -92,7 +98,8 @@ void register_bound_classes(nb::module_& m) {
         .def_ro("copy", &BoundTerms::copy)
         .def_ro("reduce", &BoundTerms::reduce)
         .def_ro("limit", &BoundTerms::limit, "Switches only forward.")
-        .def_ro("limit_in_network", &BoundTerms::limit_in_network, "Switches also reduce and multicast.");
+        .def_ro("limit_in_network", &BoundTerms::limit_in_network,
+                "The job's aggregators also reduce; every switch does, and multicasts, if it has none.");
 }
 
 }  // namespace
@@ -101,11 +108,13 @@ void register_model(nb::module_& m) {
     register_bound_classes(m);
     m.def(
         "bound",
-        [](const topology::Job& job, std::string_view collective, const Lengths& block_bytes, std::int32_t root) {
+        [](const topology::Job& job, std::string_view collective, const Lengths& block_bytes, std::int32_t root,
+           bool in_network) {
             const Asked what = asked(job, collective, block_bytes, root);
+            if (in_network) return model::bound_terms(job, what.request, what.lengths).limit_in_network;
             return model::bound(job, what.request, what.lengths);
         },
-        "job"_a, "collective"_a, "block_bytes"_a, "root"_a = 0,
+        "job"_a, "collective"_a, "block_bytes"_a, "root"_a = 0, nb::kw_only(), "in_network"_a = false,
         "Lower bound on the time of a collective on the job's tree; block_bytes is one number, or one for each rank "
         "(gather, scatter, allgather, reduce_scatter) or pair, sender * p + receiver (alltoall). Raises Error.");
     m.def(

@@ -102,6 +102,9 @@ std::vector<CostAssumption> assumptions(const Job& job, const Costs& costs) {
             out.push_back({base::cat("slowest edge of ", name), edge, "bytes/s",
                            known > 0 ? Provenance::given : Provenance::assumed});
     }
+    for (const topology::JobAggregator& one : job.aggregators())
+        if (one.up_bytes_per_s > 0)
+            out.push_back({base::cat("link of ", one.name), one.up_bytes_per_s, "bytes/s", Provenance::given});
     out.push_back({"copying", costs.copy_bytes_per_s.value, "bytes/s", costs.copy_bytes_per_s.provenance});
     out.push_back({"reducing", costs.reduce_bytes_per_s.value, "bytes/s", costs.reduce_bytes_per_s.provenance});
     return out;

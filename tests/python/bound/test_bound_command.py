@@ -33,6 +33,33 @@ def test_in_network_makes_that_limit_the_one_that_counts(palmette: Call) -> None
     assert lines[2].startswith("bound where the network reduces")
 
 
+@pytest.mark.parametrize(
+    ("machine", "ratio"),
+    [
+        ("aggregator:" + LAB, 0.75),
+        ("aggregator:4leaf@50Mbit/s:2node@100Mbit/s:2core", 0.667),
+        ("aggregator:8node@50Mbit/s:2core", 0.571),
+        ("aggregator@50Mbit/s:8node@50Mbit/s:2core", 0.914),
+        ("aggregator@100Mbit/s:8node@50Mbit/s:2core", 0.842),
+        ("aggregator@200Mbit/s:8node@50Mbit/s:2core", 0.727),
+        ("aggregator@400Mbit/s:8node@50Mbit/s:2core", 0.571),
+        ("aggregator:2node@50Mbit/s:2core", 1.0),
+    ],
+)
+def test_in_network_counts_the_links_of_aggregators(palmette: Call, machine: str, ratio: float) -> None:
+    call = ("bound", "allreduce", "--machine", machine, "--size", "256K", "--in-network", "--json")
+    document = json.loads(palmette(*call).out)
+    assert document["bound_in_network"]["seconds"] / document["bound"]["seconds"] == pytest.approx(ratio, abs=5e-4)
+
+
+def test_links_of_aggregators_are_named_where_they_are_the_limit(palmette: Call) -> None:
+    machine = "aggregator@100Mbit/s:8node@50Mbit/s:2core"
+    call = ("bound", "allreduce", "--machine", machine, "--size", "256K", "--in-network")
+    assert "3670016 bytes over links of level node and aggregators" in " ".join(palmette(*call).out.split())
+    level = json.loads(palmette(*call, "--json").out)["levels"][0]
+    assert level["with_aggregators"]["bytes_per_s"] == pytest.approx(8 * 6.25e6 + 12.5e6 * 6 / 8)
+
+
 def test_ports_take_away_what_bound_senders_can_not_use(palmette: Call) -> None:
     call = ("bound", "bcast", "--machine", "4node@200GB/s:12core", "--size", "1G", "--json")
     whole, bound = (json.loads(palmette(*call, *more).out)["seconds"] for more in ((), ("--ports", "node=8")))

@@ -88,7 +88,29 @@ class Terms {
         if (out.unknown > 0 || out.groups < 2) return out;
         out.together_bytes_per_s = capacities;
         out.together_s = out.together_bytes / capacities;
+        if (request_.collective == Collective::allreduce) add_aggregators(index, out);
         return out;
+    }
+
+    /// Above a level: aggregators of which no group of the level is an ancestor.
+    void add_aggregators(std::size_t index, LevelTerms& out) const {
+        double links = 0;
+        bool any = false, limited = true;
+        for (const topology::JobAggregator& one : job_.aggregators()) {
+            if (one.level >= static_cast<std::int32_t>(index)) continue;
+            any = true;
+            links += one.up_bytes_per_s;
+            limited = limited && one.up_bytes_per_s > 0;
+        }
+        if (job_.aggregators().empty()) return;
+        const double k = out.groups, vector = static_cast<double>(crossing_.total());
+        // As messages that leave groups: all by way of aggregators, or as many as their links allow.
+        const double all_s = k * vector / out.together_bytes_per_s;
+        const double mixed = out.together_bytes_per_s + links * (k - 2) / k;
+        const bool all = any && k > 2 && (!limited || out.together_bytes / mixed < all_s);
+        out.with_aggregators_bytes = all ? k * vector : out.together_bytes;
+        out.with_aggregators_bytes_per_s = all ? out.together_bytes_per_s : mixed;
+        out.with_aggregators_s = out.with_aggregators_bytes / out.with_aggregators_bytes_per_s;
     }
 
     double aggregate_bytes(std::int64_t groups, double leaving) const {
@@ -235,6 +257,15 @@ class Terms {
             const EdgeTerm& worst = level.worst;
             take({worst.seconds, "link", level.level, worst.group, worst.name, worst.outwards,
                   std::max(worst.traffic.out, worst.traffic.in), worst.capacity_bytes_per_s});
+            if (in_network && level.with_aggregators_s > 0)
+                take({level.with_aggregators_s,
+                      "aggregators",
+                      level.level,
+                      -1,
+                      {},
+                      true,
+                      static_cast<std::int64_t>(level.with_aggregators_bytes),
+                      level.with_aggregators_bytes_per_s});
             // For other collectives the sum is an average over edges, so the slowest edge is never the weaker bound.
             if (!in_network && request_.collective == Collective::allreduce)
                 take({level.together_s,

@@ -16,7 +16,8 @@ namespace palmette::model {
 /// The limit and what sets it.
 struct Bound {
     double seconds = 0;
-    /// link: the edge of one group; links: the aggregate capacity of the edges of a level; latency: of one message;
+    /// link: the edge of one group; links: the aggregate capacity of the edges of a level; aggregators: that of these
+    /// edges and of the links of aggregators, as far as they spare them bytes; latency: of one message;
     /// rounds: the critical path of dependent messages; copy, reduce: memory bandwidth of a rank; none: nothing is
     /// known
     std::string kind = "none";
@@ -68,6 +69,10 @@ struct LevelTerms {
     double together_bytes = 0;        ///< not an integer: an all-to-all of a million ranks would overflow
     double together_bytes_per_s = 0;  ///< 0 where a capacity is unknown
     double together_s = 0;
+    /// The same where the job's aggregators above this level take part, for an allreduce; 0: no bound.
+    double with_aggregators_bytes = 0;
+    double with_aggregators_bytes_per_s = 0;
+    double with_aggregators_s = 0;
     double latency_s = 0;  ///< 0: unknown
     bool crossed = false;  ///< some message must cross this level
 };
@@ -97,7 +102,7 @@ struct BoundTerms {
     MemoryTerm copy;
     MemoryTerm reduce;
     Bound limit;             ///< switches only forward
-    Bound limit_in_network;  ///< switches also reduce and multicast
+    Bound limit_in_network;  ///< the job's aggregators also reduce; every switch does, and multicasts, if it has none
 };
 
 /// Lower bounds on the time of `request`.
@@ -110,6 +115,11 @@ struct BoundTerms {
 /// gossip), so an allreduce of n bytes needs 2 (k-1) n / (aggregate capacity). Analogous bounds hold with (k-1) p m for
 /// allgather and reduce_scatter and with (k-1) n for bcast and reduce, but there the slowest edge is never the weaker
 /// bound. For the others, the bytes that leave all groups are added up.
+///
+/// *Aggregators.* Through an aggregator above k groups, with links of C_a in all, an element leaves each group once and
+/// takes k messages over C_a; without it 2 (k-1) leave the groups. Mixing both is never worse than anything between, so
+/// an allreduce takes 2 (k-1) n / (C + C_a (k-2) / k), and k n / C where C_a is no limit; C: the groups' edges
+/// together. With k = 2 an aggregator saves nothing.
 ///
 /// *Latency.* No result is complete before the slowest message that must be sent has arrived: between the root and the
 /// rank that is farthest from it, or between the two ranks that are farthest apart. The latency between two ranks is

@@ -39,7 +39,7 @@ class FlowSimulation {
           queues_(steps_.connections, steps_.steps.size()),
           started_(steps_.steps.size(), 0),
           left_(steps_.steps.size()) {
-        for (std::int32_t r = 0; r < job.size(); ++r) position_.push_back(job.position_of({r}).value);
+        for (const plan::Program& program : plan.programs) position_.push_back(job.position_of(program.rank).value);
     }
 
     FlowResult run() {
@@ -159,7 +159,7 @@ class FlowSimulation {
         while (const auto id = work_.take(rank)) {
             const Step& step = steps_.steps[*id];
             const auto* between = plan::has_peer(step.kind) ? &costs(step) : nullptr;
-            const double seconds = busy_seconds(step, job_.memory(), between);
+            const double seconds = rank < job_.size() ? busy_seconds(step, job_.memory(), between) : 0;
             if (seconds > 0) {
                 work_.begin(rank, seconds);
                 after(seconds, *id, What::work_done);
@@ -308,7 +308,8 @@ class FlowSimulation {
 FlowResult flow(const plan::Plan& plan, const topology::Job& job, const std::vector<std::int64_t>& block_bytes,
                 const FlowOptions& options) {
     if (options.tolerance >= 0.5) base::fail("a tolerance of ", options.tolerance, " is not below 0.5");
-    if (plan.programs.size() != static_cast<std::size_t>(job.size()))
+    const auto ranks = static_cast<std::size_t>(job.size());
+    if (plan.programs.size() < ranks || plan.programs.size() > ranks + job.aggregators().size())
         base::fail("a plan of ", plan.programs.size(), " ranks doesn't fit a job of ", job.size());
     return FlowSimulation(plan, job, block_bytes, options).run();
 }

@@ -27,13 +27,34 @@ FlowRoutes::FlowRoutes(const topology::Job& job, FairSharing& sharing) : job_(jo
         }
         out_.push_back(std::move(out));
     }
+    const auto level = static_cast<std::int32_t>(job.levels().size());
+    for (const topology::JobAggregator& one : job.aggregators()) {
+        const auto group = static_cast<std::int32_t>(out_of_aggregator_.size());
+        out_of_aggregator_.push_back(no_link);
+        if (one.up_bytes_per_s <= 0) continue;
+        out_of_aggregator_.back() = sharing.add_link(one.up_bytes_per_s);
+        sharing.add_link(one.up_bytes_per_s);
+        places_.push_back({level, group, true});
+        places_.push_back({level, group, false});
+    }
 }
 
-std::size_t FlowRoutes::parting(std::int32_t from, std::int32_t to) const {
-    std::size_t l = 0;
-    while (l < job_.levels().size() && job_.levels()[l].groups.group_of(from) == job_.levels()[l].groups.group_of(to))
-        ++l;
-    return l;
+std::size_t FlowRoutes::parting(std::int32_t from, std::int32_t to) const { return job_.parting_level({from}, {to}); }
+
+std::uint64_t FlowRoutes::place(std::int32_t position) const {
+    const std::int32_t service = position - job_.size();
+    if (innermost_ == 0) return static_cast<std::uint64_t>(std::max(service, -1) + 1);
+    const topology::Partition& groups = job_.levels()[innermost_ - 1].groups;
+    return static_cast<std::uint64_t>(service < 0 ? groups.group_of(position) : groups.count() + service);
+}
+
+LinkId FlowRoutes::leaving(std::size_t level, std::int32_t position) const {
+    const std::int32_t group = job_.group_at(level, {position});
+    return group < 0 ? no_link : out_[level][static_cast<std::size_t>(group)];
+}
+
+LinkId FlowRoutes::leaving_aggregator(std::int32_t position) const {
+    return position < job_.size() ? no_link : out_of_aggregator_[static_cast<std::size_t>(position - job_.size())];
 }
 
 const topology::LevelCosts& FlowRoutes::costs(std::int32_t from, std::int32_t to) const {
@@ -48,21 +69,18 @@ Route FlowRoutes::find(std::int32_t from, std::int32_t to, std::uint64_t kind, d
     out.overhead_s = costs.overhead_s;
     out.wire_s = std::max(0.0, costs.latency_s - 2 * costs.overhead_s);
     out.cap = std::min(cap, costs.stream_bytes_per_s > 0 ? costs.stream_bytes_per_s : FairSharing::unlimited);
-    if (part >= innermost_) return out;
-    const topology::Partition& groups = job_.levels()[innermost_ - 1].groups;
-    const auto a = static_cast<std::uint64_t>(groups.group_of(from)),
-               b = static_cast<std::uint64_t>(groups.group_of(to));
-    // Groups of the innermost level with links determine the whole route; both are below 2^31.
-    const auto [found, is_new] = bundles_.try_emplace(kind << 62 | a << 31 | b, 0);
+    if (part >= innermost_ && from < job_.size() && to < job_.size()) return out;
+    // Groups of the innermost level with links, or the service positions, determine the whole route; both are below
+    // 2^31.
+    const auto [found, is_new] = bundles_.try_emplace(kind << 62 | place(from) << 31 | place(to), 0);
     if (is_new) {
         std::vector<LinkId> links;
-        for (std::size_t l = part; l < innermost_; ++l) {
-            const topology::Partition& of_level = job_.levels()[l].groups;
-            const LinkId leaving = out_[l][static_cast<std::size_t>(of_level.group_of(from))];
-            const LinkId entering = out_[l][static_cast<std::size_t>(of_level.group_of(to))];
-            if (leaving != no_link) links.push_back(leaving);
-            if (entering != no_link) links.push_back(entering + 1);
-        }
+        const auto cross = [&](LinkId out_of, LinkId into) {
+            if (out_of != no_link) links.push_back(out_of);
+            if (into != no_link) links.push_back(into + 1);
+        };
+        for (std::size_t l = part; l < innermost_; ++l) cross(leaving(l, from), leaving(l, to));
+        cross(leaving_aggregator(from), leaving_aggregator(to));
         if (links.empty()) {
             bundles_.erase(found);
             return out;

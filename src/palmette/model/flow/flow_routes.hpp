@@ -10,7 +10,7 @@
 
 namespace palmette::model {
 
-/// One direction of the edge of one group.
+/// One direction of the edge of one group, or with the level behind all levels of an aggregator's link.
 struct LinkPlace {
     std::int32_t level = 0, group = 0;
     bool outwards = false;
@@ -43,12 +43,18 @@ class FlowRoutes {
   private:
     Route find(std::int32_t from, std::int32_t to, std::uint64_t kind, double cap);
     std::size_t parting(std::int32_t from, std::int32_t to) const;
+    /// What determines the route of a position.
+    std::uint64_t place(std::int32_t position) const;
+    /// The link out of a position's group, or of the service position itself; the one in is next.
+    LinkId leaving(std::size_t level, std::int32_t position) const;
+    LinkId leaving_aggregator(std::int32_t position) const;
 
     const topology::Job& job_;
     FairSharing& sharing_;
     std::vector<LinkPlace> places_;
     std::vector<std::vector<LinkId>>
         out_;  ///< by level and group: the link out, the one in is next; none where the capacity is unknown
+    std::vector<LinkId> out_of_aggregator_;
     std::size_t innermost_ = 0;  ///< levels with links, counted from outside up to the last that has any
     std::unordered_map<std::uint64_t, BundleId> bundles_;
     std::vector<std::vector<LinkId>> links_of_;

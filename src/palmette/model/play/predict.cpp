@@ -26,7 +26,8 @@ Prediction predict(const topology::Job& job, const plan::Request& request, const
                    const Costs& costs, Sharing sharing) {
     const std::vector<std::int64_t> block_bytes{request.block_bytes < 0 ? 0 : request.block_bytes};
     SimulatedSteps steps(job, request, block_bytes);
-    for (std::int32_t r = 0; r < job.size(); ++r) steps.add(collectives::make_program(job, {r}, request, spec));
+    const std::int32_t programs = job.size() + collectives::services_of(job, request, spec);
+    for (std::int32_t r = 0; r < programs; ++r) steps.add(collectives::make_program(job, {r}, request, spec));
     return simulate(job, costs, sharing, steps);
 }
 

@@ -46,8 +46,8 @@ struct Prediction {
 /// injection until the slowest of them has transferred it: contention follows from the messages in flight. Each edge is
 /// shared independently, so an edge may spend capacity on a message that is bottlenecked at another one. Messages
 /// between the same two ranks are serialised. The latency is added after that. *Rendezvous.* Messages longer than
-/// Costs::eager_bytes start when their receiver is ready, after a round trip. In-network reduction isn't modelled; nor
-/// are other jobs, except by JobLevel::load.
+/// Costs::eager_bytes start when their receiver is ready, after a round trip. *Service positions* take no CPU time:
+/// their links alone limit them. Other jobs aren't modelled, except by JobLevel::load.
 ///
 /// Time: O(log) per step and edge; memory: about 60 bytes per step. `block_bytes` as for plan::count. Throws
 /// base::Error on lists of the wrong length or unmatched steps.

@@ -47,25 +47,31 @@ double Link::leave(double now, std::vector<std::uint32_t>& completed) {
 }
 
 Links::Links(const topology::Job& job, const Costs& costs) : job_(job) {
+    const auto add = [this](double bytes_per_s) { links_.insert(links_.end(), 2, Link(bytes_per_s)); };
     for (std::size_t l = 0; l < job.levels().size(); ++l) {
         const topology::Partition& groups = job.levels()[l].groups;
         bool limited = false;
         for (std::int32_t g = 0; g < groups.count(); ++g) limited = limited || costs.edge_bytes_per_s(job, l, g) > 0;
         first_.push_back(limited ? static_cast<std::int64_t>(links_.size()) : -1);
-        for (std::int32_t g = 0; limited && g < groups.count(); ++g)
-            links_.insert(links_.end(), 2, Link(costs.edge_bytes_per_s(job, l, g)));
+        for (std::int32_t g = 0; limited && g < groups.count(); ++g) add(costs.edge_bytes_per_s(job, l, g));
     }
+    first_of_aggregators_ = static_cast<std::int64_t>(links_.size());
+    for (const topology::JobAggregator& one : job.aggregators()) add(one.up_bytes_per_s);
 }
 
 void Links::route(std::int32_t a, std::int32_t b, std::size_t level, std::vector<std::uint32_t>& out) const {
+    const auto cross = [&](std::int64_t first, std::int32_t group, std::int64_t inwards) {
+        if (group < 0) return;
+        const auto link = static_cast<std::uint32_t>(first + 2 * std::int64_t{group} + inwards);
+        if (links_[link].bytes_per_s() > 0) out.push_back(link);
+    };
     for (std::size_t l = level; l < first_.size(); ++l) {
         if (first_[l] < 0) continue;
-        const topology::Partition& groups = job_.levels()[l].groups;
-        const auto up = static_cast<std::uint32_t>(first_[l] + 2 * std::int64_t{groups.group_of(a)});
-        const auto down = static_cast<std::uint32_t>(first_[l] + 2 * std::int64_t{groups.group_of(b)} + 1);
-        if (links_[up].bytes_per_s() > 0) out.push_back(up);
-        if (links_[down].bytes_per_s() > 0) out.push_back(down);
+        cross(first_[l], job_.group_at(l, {a}), 0);
+        cross(first_[l], job_.group_at(l, {b}), 1);
     }
+    cross(first_of_aggregators_, a - job_.size(), 0);
+    cross(first_of_aggregators_, b - job_.size(), 1);
 }
 
 }  // namespace palmette::model

@@ -47,7 +47,7 @@ class Link {
     std::vector<Waiting> waiting_;  ///< a heap, the next to complete on top
 };
 
-/// All edges of a job, and the route between two positions.
+/// All edges of a job and the links of its aggregators, and the route between two positions.
 class Links {
   public:
     Links(const topology::Job& job, const Costs& costs);
@@ -61,7 +61,8 @@ class Links {
   private:
     const topology::Job& job_;
     std::vector<std::int64_t> first_;  ///< by level; negative where no edge has a limit
-    std::vector<Link> links_;          ///< two a group: out and in
+    std::int64_t first_of_aggregators_ = 0;
+    std::vector<Link> links_;  ///< two a group or aggregator: out and in
 };
 
 }  // namespace palmette::model

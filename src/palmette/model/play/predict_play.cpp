@@ -19,14 +19,14 @@ Simulator::Simulator(const topology::Job& job, const Costs& costs, Sharing shari
       links_(job, costs),
       times_(steps.steps.size()),
       traffic_(costs.levels.size()),
-      busy_(static_cast<std::size_t>(job.size()), 0),
-      last_(static_cast<std::size_t>(job.size()), no_step),
+      busy_(static_cast<std::size_t>(job.size()) + job.aggregators().size(), 0),
+      last_(busy_.size(), no_step),
       next_(steps.steps.size(), no_step),
       first_waiting_(steps.steps.size(), no_step),
       tail_(steps.pairs, no_step),
       memory_busy_(static_cast<std::size_t>(job.nodes().groups.count()), 0) {
-    position_of_.reserve(static_cast<std::size_t>(job.size()));
-    for (std::int32_t r = 0; r < job.size(); ++r) position_of_.push_back(job.position_of({r}).value);
+    position_of_.reserve(busy_.size());
+    for (std::int32_t r = 0; r < std::ssize(busy_); ++r) position_of_.push_back(job.position_of({r}).value);
 }
 
 void Simulator::push(double at, What what, std::uint32_t index, std::uint32_t version) {
@@ -91,7 +91,8 @@ double Simulator::work(std::uint32_t step, double now, double seconds) {
         times_.cause[step] = last_[rank];
     }
     times_.begun[step] = start;
-    busy_[rank] = start + seconds;
+    const bool service = static_cast<std::int64_t>(rank) >= job_.size();
+    busy_[rank] = start + (service ? 0 : seconds);
     last_[rank] = step;
     return busy_[rank];
 }

@@ -39,7 +39,7 @@ void SimulatedSteps::add(const Program& program) {
     const plan::BlockLengths lengths(request_, job_, program.cut, block_bytes_);
     const auto first = static_cast<std::uint32_t>(steps.size());
     const auto self = program.rank.value;
-    const std::int32_t position = job_.position_of(program.rank).value;
+    const auto positions = job_.size() + static_cast<std::int32_t>(job_.aggregators().size());
     std::vector<std::uint16_t> stage_of;
     for (const std::string& name : program.stages) stage_of.push_back(stage_named(name));
     for (const Step& step : program.steps) {
@@ -56,14 +56,10 @@ void SimulatedSteps::add(const Program& program) {
         simulated.kind = step.kind;
         simulated.copied = step.copied;
         if (plan::has_peer(step.kind)) {
-            if (step.peer.value < 0 || step.peer.value >= job_.size())
+            if (step.peer.value < 0 || step.peer.value >= positions)
                 base::fail("rank ", self, ", step ", index - first, ": peer ", step.peer, " is not a rank of the job");
-            const std::int32_t other = job_.position_of(step.peer).value;
-            std::size_t level = 0;
-            while (level < job_.levels().size() &&
-                   job_.levels()[level].groups.group_of(position) == job_.levels()[level].groups.group_of(other))
-                ++level;
-            simulated.level = static_cast<std::uint8_t>(level);
+            simulated.level = static_cast<std::uint8_t>(
+                job_.parting_level(job_.position_of(program.rank), job_.position_of(step.peer)));
         }
         if (step.kind == StepKind::send) {
             simulated.staged = is_staged(program, step);
