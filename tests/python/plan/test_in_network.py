@@ -32,7 +32,7 @@ def test_an_adapter_carries_the_vector_once_where_hosts_take_more(palmette: Call
 
 
 def test_counts_have_the_links_of_aggregators(palmette: Call) -> None:
-    document = plan_json(palmette, SWITCH, "--count", "--verify", algorithm="in_network:share=100")
+    document = plan_json(palmette, SWITCH, "--count", "--verify", algorithm="in_network:share=100,segment=16K")
     assert document["verified"]
     assert [program.get("service") for program in document["programs"]] == [None] * 16 + [0]
     level = document["count"]["levels"][-1]

@@ -29,7 +29,9 @@ using plan::StepId;
 using topology::JobAggregator;
 using topology::Partition;
 
-constexpr std::int64_t default_segment = 16384;
+/// By default a member's part is cut in so many segments, within these limits: with few the way up and the way down
+/// don't overlap, shorter ones cost more in messages than they gain.
+constexpr std::int64_t default_segments = 32, least_segment = 2048, most_segment = 16384;
 
 std::size_t level_of(const Job& job, const Spec& spec) {
     const auto name = spec.find("level");
@@ -72,7 +74,8 @@ class Cut {
                              vector_begin(request, firsts_[stripe]));
         // What a member of the smallest group sends to one aggregator is cut in segments.
         const std::int64_t largest = *std::max_element(bytes_.begin(), bytes_.end()) / groups().smallest();
-        const std::int64_t segment = spec.size("segment", default_segment);
+        const std::int64_t segment =
+            spec.size("segment", std::clamp(largest / default_segments, least_segment, most_segment));
         slices_ =
             static_cast<std::uint16_t>(std::clamp<std::int64_t>((largest + segment - 1) / segment, 1, most_slices));
         hosts_request_ = request;
@@ -301,7 +304,7 @@ Program make_service(const Job& job, const Cut& cut, std::int32_t index) {
 std::optional<std::string> refuse(const Job& job, const Request& request, const Spec& spec) {
     check_keys(spec, {"level", "share", "segment"});
     given_share(spec);
-    spec.size("segment", default_segment);
+    spec.size("segment", most_segment);
     if (request.ordered) return std::string("an aggregator doesn't combine contributions in rank order");
     if (job.aggregators().empty()) return std::string("no aggregator serves the job");
     if (top_aggregators(job).empty()) return std::string("no aggregator stands above all groups of the job");
@@ -348,7 +351,7 @@ const Algorithm allreduce_in_network{
         "palmette's",
     .keys =
         "level=LEVEL (the outermost), share=auto|PERCENT through aggregators (auto: by capacities), "
-        "segment=SIZE (16K)",
+        "segment=SIZE (2K to 16K, by the size)",
     .preconditions =
         "the topology lists an aggregator above all groups, of which there are at least 3; the operation is "
         "commutative and predefined. Plans only: nothing serves them at run time yet",
