@@ -23,6 +23,7 @@ ORDER = (
     "model",
     "select",
     "kernels",
+    "aggregate",
     "node",
     "execute",
     "mpi",
@@ -45,6 +46,7 @@ CPP_ROOMS = {
         ("composed", "reorder"),
     ),
     "topology": (("",), ("mapping",)),
+    "aggregate": (("",), ("client",), ("daemon",)),
     "model": (("",), ("bound",), ("estimate", "play", "flow")),
     "collectives": (
         ("",),
