@@ -66,7 +66,7 @@ ROOMS = (
     ("lab",),
     ("doctor", "plan"),
     ("measure",),
-    ("bound", "predict", "flow", "map", "calibrate", "export"),
+    ("bound", "predict", "flow", "map", "calibrate", "export", "aggregator"),
     ("discover", "bench", "patterns", "tune", "compose"),
     ("show", "record"),
     ("report", "explain", "app"),

@@ -28,6 +28,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "export": ("palmette.cli.export", "command", "Write tuning files for MPI libraries without palmette."),
     "convert": ("palmette.cli.convert", "command", "Write a recording in another tool's format."),
     "report": ("palmette.cli.report", "command", "Say where a recorded job's time went; benchmark pages."),
+    "aggregator": ("palmette.cli.aggregator", "command", "Reduce on the way: the daemon, its tokens, its status."),
     "demo": ("palmette.cli.demo", "command", "Run a demonstration on this machine."),
     "doctor": ("palmette.cli.doctor", "command", "Say what palmette finds on this machine."),
     "settings": ("palmette.cli.settings", "command", "List the PALMETTE_ variables and their values."),

@@ -21,8 +21,10 @@ bool whole_number(std::string_view text, T& value) {
 
 std::string read_secret(const std::string& path) {
     struct stat status{};
-    if (stat(path.c_str(), &status) == 0 && (status.st_mode & (S_IRWXG | S_IRWXO)) != 0)
-        base::fail(path, ": others may read it; chmod 600 ", path);
+    const bool known = stat(path.c_str(), &status) == 0;
+    // A service's credential has an entry for its user, whose rights then show as those of root's group.
+    const mode_t others = S_IRWXO | S_IWGRP | (status.st_gid == 0 ? 0 : S_IRGRP);
+    if (known && (status.st_mode & others) != 0) base::fail(path, ": others may read it; chmod 600 ", path);
     return base::read_file(path);
 }
 

@@ -1,7 +1,9 @@
 #include "palmette/aggregate/frame.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <cstdio>
 #include <random>
 #include <string>
 #include <vector>
@@ -11,6 +13,7 @@
 #include "palmette/aggregate/socket.hpp"
 #include "palmette/aggregate/token.hpp"
 #include "palmette/base/error.hpp"
+#include "palmette/base/files.hpp"
 
 namespace palmette::aggregate {
 namespace {
@@ -183,6 +186,37 @@ TEST(Frame, TokensAreReadAsTheyAreWritten) {
                              "palmette-token-1,1,2,", "palmette-token-1,1,2,3,", "palmette-token-1,1,2,3x",
                              "palmette-token-1,-1,2,3", "palmette-token-2,1,2,3", "palmette-token-1,99999999999,2,3"})
         EXPECT_FALSE(grant.read(text)) << text;
+}
+
+// The same as in tests/python/aggregator.
+TEST(Frame, TokensAreThoseThatTheCommandMakes) {
+    const std::string text = Grant{1000, 2000000000, 4}.text();
+    EXPECT_EQ(text, "palmette-token-1,1000,2000000000,4");
+    EXPECT_EQ(hex(view(token_key("0123456789abcdef0123456789abcdef", text))),
+              "c005a7d4f51521827c66373d527cfdee57788731c11f4080ba1d4b5bdb4e8fa8");
+}
+
+TEST(Frame, TokensInFiles) {
+    const std::string path = ::testing::TempDir() + "palmette.token";
+    const std::string line = Grant{1000, 2000000000, 4}.text() + ":" + hex(view(sha256("key")));
+    const auto write = [&](const std::string& text, mode_t mode) {
+        ASSERT_TRUE(base::replace_file(path, text));
+        ASSERT_EQ(chmod(path.c_str(), mode), 0);
+    };
+    write(line + "\n", 0600);
+    EXPECT_EQ(read_token(path).key, sha256("key"));
+    EXPECT_EQ(read_token(path).text, "palmette-token-1,1000,2000000000,4");
+    EXPECT_GT(read_site_key(path).size(), 32U);
+    write(line, 0644);
+    EXPECT_THROW(read_token(path), base::Error) << "others may read it";
+    write(line.substr(1), 0600);
+    EXPECT_THROW(read_token(path), base::Error);
+    write(line.substr(0, line.size() - 1), 0600);
+    EXPECT_THROW(read_token(path), base::Error);
+    write("short", 0600);
+    EXPECT_THROW(read_site_key(path), base::Error);
+    std::remove(path.c_str());
+    EXPECT_THROW(read_token(path), base::Error);
 }
 
 TEST(Frame, AddressesAsUsersWriteThem) {

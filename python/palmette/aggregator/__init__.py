@@ -1,0 +1,1 @@
+"""The aggregation service as its operators see it: keys, tokens, status."""
