@@ -24,6 +24,7 @@ int serve(const std::vector<std::string>& words) {
         std::fputs(aggregator::usage, stdout);
         return 0;
     }
+    if (options.trial) return aggregator::run_trial(*options.trial);
     // The key may be root's: read before its rights are given up.
     options.daemon.site_key = aggregate::read_site_key(options.key_path);
     aggregate::Daemon daemon(options.daemon);

@@ -1,6 +1,8 @@
 #include "aggregator/options.hpp"
 
+#include <charconv>
 #include <string_view>
+#include <system_error>
 
 #include "palmette/base/error.hpp"
 
@@ -10,7 +12,39 @@ namespace {
 using aggregate::Address;
 using aggregate::Limits;
 
+template <class T>
+T whole(std::string_view name, std::string_view text, T least, T most) {
+    T number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc() || end != text.data() + text.size() || number < least || number > most)
+        base::fail("--", name, " ", text, ": expected a whole number from ", least, " to ", most);
+    return number;
+}
+
+/// Whether it is an option of a trial.
+bool set_trial(Options& options, std::string_view name, const std::string& value) {
+    if (name == "try") {
+        if (!options.trial) options.trial.emplace();
+        options.trial->daemon = Address::read(value);
+        return true;
+    }
+    if (!options.trial) return false;
+    if (name == "token") {
+        options.trial->token_path = value;
+    } else if (name == "members") {
+        options.trial->members = whole<std::uint16_t>(name, value, 1, 1024);
+    } else if (name == "bytes") {
+        options.trial->bytes = whole<std::uint64_t>(name, value, 0, std::uint64_t{1} << 30);
+    } else if (name == "chunk") {
+        options.trial->chunk_bytes = whole<std::uint32_t>(name, value, 32, aggregate::most_chunk_bytes);
+    } else {
+        return false;
+    }
+    return true;
+}
+
 void set(Options& options, std::string_view name, const std::string& value) {
+    if (set_trial(options, name, value)) return;
     if (name == "listen") {
         options.daemon.listen = Address::read(value);
     } else if (name == "key") {
@@ -68,7 +102,9 @@ Options read_options(const std::vector<std::string>& words) {
         }
     }
     for (const auto& [name, value] : given) set(options, name, value);
-    if (options.key_path.empty())
+    if (options.trial && options.trial->token_path.empty())
+        base::fail("--token FILE is missing: palmette aggregator token -o FILE makes a token");
+    if (!options.trial && options.key_path.empty())
         base::fail("--key FILE is missing: palmette aggregator token --new-key FILE makes a key");
     return options;
 }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "aggregator/trial.hpp"
 #include "palmette/aggregate/daemon/daemon.hpp"
 
 namespace palmette::aggregator {
@@ -11,7 +12,8 @@ namespace palmette::aggregator {
 struct Options {
     aggregate::DaemonSettings daemon;
     std::string key_path;
-    std::string user;  ///< whose rights it keeps when it was started as root
+    std::string user;            ///< whose rights it keeps when it was started as root
+    std::optional<Trial> trial;  ///< not a daemon, but a trial of one
     bool help = false;
 };
 
@@ -27,6 +29,9 @@ Combines what the ranks of MPI jobs send, on the way.
   --name NAME         in the status
   --status PATH       Unix socket for palmette aggregator status
   --user NAME         keep only this user's rights when started as root
+
+A trial of a daemon that runs (palmette aggregator try):
+  --try HOST:PORT --token FILE [--members N] [--bytes N] [--chunk N]
 )";
 
 /// Throws base::Error that names the option. Of an option given twice the last one counts; the command line's count

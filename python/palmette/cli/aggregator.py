@@ -38,12 +38,16 @@ def command() -> None:
 @command.command(epilog="Example: palmette aggregator serve --key site.key --listen 10.0.0.9:7117 --user palmette")
 def serve(**options: str | None) -> None:
     """Run the daemon until it is stopped (SIGTERM, Ctrl-C)."""
+    _start([word for name, value in options.items() if value is not None for word in (f"--{name}", value)])
+
+
+def _start(words: list[str]) -> None:
+    """Become the daemon's program: signals and the exit status are its own."""
     try:
         program = helper("palmette-aggregator")
     except LabError as error:
         raise CliError(str(error)) from None
-    words = [word for name, value in options.items() if value is not None for word in (f"--{name}", value)]
-    os.execv(program, [str(program), *words])  # noqa: S606 - signals are the daemon's
+    os.execv(program, [str(program), *words])  # noqa: S606
 
 
 for _name, (_metavar, _help) in reversed(SERVE_OPTIONS.items()):
@@ -81,6 +85,19 @@ def token(
     else:
         _write(output, text, "-o")
         click.echo(f"wrote {output}")
+
+
+@command.command("try", epilog="Example: palmette aggregator try 10.0.0.9:7117 --token ~/palmette.token")
+@click.argument("address", metavar="HOST:PORT")
+@click.option("--token", "token_file", metavar="FILE", required=True, help="What `palmette aggregator token` made.")
+@click.option("--members", type=Whole(1, max=1024), default=2, show_default=True, help="All of them in this process.")
+@click.option("--bytes", "size", type=Whole(0, max=1 << 30), default=1 << 20, show_default=True, help="Of each member.")
+@click.option("--chunk", type=Whole(32, max=1 << 24), default=16384, show_default=True, help="Bytes of a frame.")
+def trial(address: str, token_file: str, members: int, size: int, chunk: int) -> None:
+    """Try a daemon: make a group, sum numbers, compare the result."""
+    numbers = {"members": members, "bytes": size, "chunk": chunk}
+    words = [word for name, number in numbers.items() for word in (f"--{name}", str(number))]
+    _start(["--try", address, "--token", token_file, *words])
 
 
 def _write(path: str, text: str, option: str) -> None:

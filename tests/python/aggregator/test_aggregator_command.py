@@ -193,7 +193,30 @@ def test_every_option_of_serve_is_one_of_the_program(program: Path) -> None:
     from palmette.cli.aggregator import SERVE_OPTIONS
 
     told = subprocess.run([program, "--help"], capture_output=True, text=True, check=True).stdout
-    assert set(re.findall(r"^  --(\w+)", told, re.MULTILINE)) == set(SERVE_OPTIONS)
+    assert set(re.findall(r"^  --(\w+)", told, re.MULTILINE)) == {*SERVE_OPTIONS, "try"}
+
+
+def test_a_trial_sums_or_says_why_not(program: Path, daemon: Path, key: Path, folder: Path) -> None:
+    made = folder / "alice.token"
+    token.write_secret(made, token.make_token(token.read_key(key), 7, 1 << 40, 1))
+    address = status.read(str(daemon))["address"]
+
+    def trial(*words: str) -> tuple[int, str]:
+        done = subprocess.run(
+            [program, "--try", address, "--token", made, *words], capture_output=True, text=True, timeout=DEADLINE_S,
+            check=False,
+        )  # fmt: skip
+        return done.returncode, done.stdout
+
+    result, said = trial("--members", "5")
+    assert (result, said.endswith(": right\n")) == (0, True), said
+    assert trial("--chunk", str(1 << 24)) == (
+        1,
+        "failed: no_resource: chunks of 16777216 bytes: they may have 32 to 262144\n",
+    )
+    made.write_text(made.read_text().replace(",7,", ",8,"))
+    assert trial() == (1, "failed: authentication: the token wasn't made with this daemon's key\n")
+    assert status.read(str(daemon))["counters"]["refused"]["authentication"] > 0
 
 
 def test_systemd_reads_the_unit(root: Path, folder: Path) -> None:
