@@ -97,7 +97,7 @@ int run_trial(const Trial& trial) {
             return 1;
         }
     }
-    std::printf("%u members summed %zu doubles in %.3g ms: right\n", trial.members, count, took.count() * 1e3);
+    std::printf("%u members summed %zu doubles in %.1f ms: right\n", trial.members, count, took.count() * 1e3);
     for (Client& client : members.all) client.leave();
     return 0;
 }

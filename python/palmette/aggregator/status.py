@@ -8,6 +8,7 @@ from typing import Any
 
 from palmette.files import parse_json
 from palmette.plan.counts import bytes_text
+from palmette.units import plural
 
 DEFAULT_PATH = "/run/palmette-aggregator/status.sock"
 TIMEOUT_S = 5.0
@@ -46,7 +47,8 @@ def lines(status: Status) -> Iterator[str]:
     yield f"daemon{name} on {status['address']}, profile {limits['profile']}, up {status['uptime_s']:.0f} s"
     if "parent" in status:
         yield f"below {status['parent']}"
-    yield f"{used['groups']} groups of {len(status['users'])} users, {status['open_connections']} connections"
+    numbers = (used["groups"], "group"), (len(status["users"]), "user"), (status["open_connections"], "connection")
+    yield ", ".join(plural(number, word) for number, word in numbers)
     yield f"{used['slots']} of {limits['slots_total']} slots, {_share(used['bytes'], limits['memory_bytes'])}"
     yield f"{counters['chunks']} chunks combined, {bytes_text(counters['bytes_received'])} received"
     for what in ("refused", "ended"):
@@ -68,7 +70,7 @@ def _group_lines(group: Status) -> Iterator[str]:
     yield f"  {group['slots']} slots of {bytes_text(group['chunk_bytes'])}, {group['mode']}, tree {group['tree']}"
     if group["missing"]:
         where = " at the daemon above" if group["missing_above"] else ""
-        yield f"  waits for {group['missing']} members{where}, the first is {group['first_missing']}"
+        yield f"  waits for {plural(group['missing'], 'member')}{where}, the first is {group['first_missing']}"
 
 
 GAUGES = {"groups": "Groups now.", "slots": "Slots that groups hold.", "bytes": "Bytes that groups hold."}
