@@ -154,7 +154,15 @@ void tune_stream(int fd, int timeout_ms) noexcept {
     set(fd, IPPROTO_TCP, TCP_KEEPIDLE, 1 + timeout_ms / 2000);
     set(fd, IPPROTO_TCP, TCP_KEEPINTVL, 1);
     set(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
-    set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, timeout_ms);
+}
+
+void limit_sending(int fd, int timeout_ms) noexcept { set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, timeout_ms); }
+
+bool is_cut_off(int fd, int timeout_ms) noexcept {
+    tcp_info info{};
+    socklen_t size = sizeof info;
+    return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 && info.tcpi_unacked > 0 &&
+           info.tcpi_retransmits > 0 && info.tcpi_last_ack_recv > static_cast<std::uint32_t>(timeout_ms);
 }
 
 ssize_t receive_some(int fd, char* to, std::size_t size) noexcept {

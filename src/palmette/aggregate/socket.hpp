@@ -56,8 +56,14 @@ Fd accept_from(int listener, std::string& host, int& error);
 /// 0 when connected, EINPROGRESS while not, or the error's number.
 int connect_status(int fd) noexcept;
 
-/// Sends small frames at once, and ends connections to hosts that are down or cut off within `timeout_ms`.
+/// Sends small frames at once, and finds idle connections to hosts that are down or cut off within some `timeout_ms`.
 void tune_stream(int fd, int timeout_ms) noexcept;
+/// The same for connections with data under way. Only towards a peer that always reads: the kernel also ends those
+/// whose peer has had no room for so long.
+void limit_sending(int fd, int timeout_ms) noexcept;
+/// Whether the peer's host has acknowledged nothing of what is under way for so long. A peer that just doesn't read
+/// has.
+bool is_cut_off(int fd, int timeout_ms) noexcept;
 
 inline constexpr ssize_t would_block = -1, stream_ended = -2;
 /// Bytes received (at least 1), would_block, or stream_ended for the end and for errors.

@@ -323,6 +323,29 @@ TEST(Aggregate, AMemberThatComputesForLongHasNotWaited) {
     check_allreduce(world, Operator::sum, Element::int64, data, 10);
 }
 
+TEST(Aggregate, AMemberThatDoesntReadIsNotLost) {
+    World world;
+    Daemon& daemon = world.add();
+    world.join_all(2, shape(1U << 17, 64));
+    std::mt19937 random(16);
+    const std::size_t size = 64U << 17;
+    Data data(2, size, random);
+    post_allreduce(world, Operator::bxor, Element::byte, data, size);
+    // Until the first one has sent everything; it has read next to nothing, and results fill its socket.
+    Client& idle = *world.clients[0];
+    ASSERT_TRUE(world.until([&] {
+        if (idle.link().sent() < 64) idle.progress();
+        return idle.link().sent() == 64 && daemon.metrics().chunks > 8;
+    }));
+    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(3 * world.timeouts.silent_ms);
+    while (std::chrono::steady_clock::now() < until) {
+        daemon.turn(1);
+        world.clients[1]->progress();
+    }
+    EXPECT_FALSE(world.clients[1]->failed()) << world.reasons();
+    check_allreduce(world, Operator::bxor, Element::byte, data, size);
+}
+
 TEST(Aggregate, LeavingInOrderIsNoFailureOfAnOperation) {
     World world;
     Daemon& daemon = world.add();

@@ -39,6 +39,7 @@ void Link::start() noexcept {
     fd_ = begin_connect(membership_.daemon, why);
     if (!fd_) return fail(Reason::connect, why.text.data());
     tune_stream(fd_.get(), timeouts_.silent_ms);
+    limit_sending(fd_.get(), timeouts_.silent_ms);
     state_ = State::connecting;
 }
 

@@ -157,7 +157,11 @@ void Daemon::tick(Clock::time_point now) {
         watch(listener_.get(), EPOLLIN, EPOLL_CTL_MOD);
     }
     for (const auto& connection : connections_) {
-        if (!connection || now < connection->deadline) continue;
+        if (!connection) continue;
+        if (connection->state == Connection::State::member &&
+            is_cut_off(connection->fd.get(), settings_.timeouts.silent_ms))
+            lost(*connection);
+        if (now < connection->deadline) continue;
         if (connection->state == Connection::State::greeting)
             refuse(*connection, Reason::authentication, "the connection didn't join a group in time");
         else if (connection->state == Connection::State::closing)
