@@ -42,7 +42,8 @@ add_library(palmette::built_in ALIAS palmette_built_in)
 set(PALMETTE_CORE palmette_built_in)
 
 # What runs plans and knows no MPI, compiled once for the preload libraries of every ABI and for the tests: reduction
-# kernels, the aggregation service, the memory of a node and waiting in it, programs bound to memory with their executor and transports.
+# kernels, the aggregation service, the memory of a node and waiting in it, programs bound to memory with their executor
+# and transports.
 set(PALMETTE_RUN_LAYERS kernels aggregate node execute)
 find_package(Threads REQUIRED)
 set(_below palmette_base)

@@ -77,6 +77,15 @@ TEST(Window, AResultStaysUntilItHasBeenSentToAll) {
     EXPECT_EQ(result(window, 1), 300);
 }
 
+TEST(Window, WhatIsHalfCombinedIsNoResultYet) {
+    Window window(3, small(2), false, false);
+    for (std::uint64_t number = 0; number < 2; ++number)
+        for (unsigned member = 0; member < 3; ++member) give(window, member, number, 1);
+    for (unsigned member = 0; member < 2; ++member) window.result_sent(member);
+    for (unsigned member = 0; member < 2; ++member) give(window, member, 2, 100);  // the slot of chunk 0
+    EXPECT_EQ(result(window, 2), 3) << "the last member still has to be sent chunk 0";
+}
+
 TEST(Window, NothingBeyondTheWindowOrOutOfTurn) {
     Window window(2, small(2), false, false);
     EXPECT_EQ(give(window, 0, 1, 1), Reason::protocol);
