@@ -148,10 +148,14 @@ class AggregatorLimits:
 
 @dataclass(slots=True)
 class Aggregator:
-    """What combines contributions on their way, at a switch; a link without a rate is no limit."""
+    """What combines contributions on their way, at a switch; a link without a rate is no limit.
+
+    `address` is the HOST:PORT of its daemon.
+    """
 
     name: str
     up_bytes_per_s: float | None = None
+    address: str | None = None
     limits: AggregatorLimits | None = None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from palmette.topology.calibration import read_calibration
@@ -175,6 +176,13 @@ def _inside(reader: Reader, value: Any, path: str, rank: dict[str, int], outer: 
 
 def _aggregator(reader: Reader, entry: dict[str, Any], path: str) -> Aggregator:
     made = Aggregator(reader.text(entry, "name", path), reader.rate(entry, "up_bytes_per_s", path))
+    made.address = reader.optional_text(entry, "address", path)
+    if made.address is not None:
+        port = re.fullmatch(r".+:([0-9]{1,5})", made.address)
+        if port is None or not 1 <= int(port[1]) <= 65535:
+            raise reader.error(
+                f"{path}.address", f'"{made.address}" of {made.name}: expected HOST:PORT, with a port from 1 to 65535'
+            )
     if entry.get("limits") is not None:
         at = f"{path}.limits"
         limits = reader.object(entry["limits"], at)

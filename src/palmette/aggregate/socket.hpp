@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "palmette/aggregate/reason.hpp"
+#include "palmette/base/address.hpp"
 
 namespace palmette::aggregate {
 
@@ -32,14 +33,7 @@ class Fd {
     int fd_ = -1;
 };
 
-struct Address {
-    std::string host;
-    std::uint16_t port = 0;
-
-    /// "host:port" or "[address of IPv6]:port". Throws base::Error that names the text.
-    static Address read(std::string_view text);
-    std::string text() const;
-};
+using base::Address;
 
 /// With the host as a number, so that no later use waits for a name server. Throws base::Error.
 Address numeric(const Address& address);

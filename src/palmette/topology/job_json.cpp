@@ -134,6 +134,7 @@ Json aggregator_json(const JobAggregator& one) {
     Json out = Json::object();
     out.set("name", one.name).set("level", one.level).set("group", one.group);
     if (one.up_bytes_per_s > 0) out.set("up_bytes_per_s", one.up_bytes_per_s);
+    if (!one.address.empty()) out.set("address", one.address);
     if (one.most_children > 0) out.set("children", one.most_children);
     if (one.memory_bytes > 0) out.set("bytes", one.memory_bytes);
     return out;
@@ -150,6 +151,8 @@ JobAggregator read_aggregator(const Json& json, const std::vector<JobLevel>& lev
         (one.level >= 0 && one.group >= levels[static_cast<std::size_t>(one.level)].groups.count()))
         base::fail(where, ": ", one.name, " stands at no switch of the job");
     if (const Json* up = json.find("up_bytes_per_s")) one.up_bytes_per_s = up->number(where);
+    if (const Json* address = json.find("address"))
+        one.read_address(*address, base::cat(where, "[", one.name, "].address"));
     if (const Json* children = json.find("children")) one.most_children = small(*children, where);
     if (const Json* bytes = json.find("bytes")) one.memory_bytes = bytes->integer(where);
     if ((one.up_bytes_per_s != 0 && !base::is_rate(one.up_bytes_per_s)) || one.most_children < 0 ||

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "palmette/base/address.hpp"
 #include "palmette/base/error.hpp"
 #include "palmette/base/units.hpp"
 
@@ -10,6 +11,17 @@ namespace palmette::topology {
 using base::cat;
 using base::fail;
 using base::Json;
+
+void Aggregator::read_address(const Json& json, std::string_view where) {
+    address = json.string(where);
+    base::Address read;
+    try {
+        read = base::Address::read(address);
+    } catch (const base::Error& error) {
+        fail(where, ": ", error.what());
+    }
+    if (read.host.empty() || read.port == 0) fail(where, ": '", address, "': expected the daemon's host and port");
+}
 
 void Machine::finish() {
     for (std::size_t i = 0; i < nodes_.size(); ++i)
@@ -199,6 +211,7 @@ class MachineReader {
                 fail(here, ".up_bytes_per_s: expected 1 to 1e18, found ", made.up_bytes_per_s,
                      "; leave it out where the link is no limit");
         }
+        if (const Json* address = json.find("address")) made.read_address(*address, here + ".address");
         if (const Json* limits = json.find("limits")) {
             made.most_children = static_cast<std::int32_t>(limit(*limits, "children", INT32_MAX, here));
             made.memory_bytes = limit(*limits, "bytes", INT64_MAX, here);

@@ -34,6 +34,10 @@ struct Aggregator {
     double up_bytes_per_s = 0;       ///< capacity of its link to the switch, each direction; 0: no limit
     std::int32_t most_children = 0;  ///< contributions that it takes to one result; 0: no limit
     std::int64_t memory_bytes = 0;   ///< for contributions that wait for others; 0: no limit
+    std::string address;             ///< HOST:PORT where its daemon listens; empty: none is known
+
+    /// Throws base::Error that begins with `where`.
+    void read_address(const base::Json& json, std::string_view where);
 };
 
 /// An aggregator at a switch of the machine.

@@ -49,6 +49,7 @@ Json aggregators_json(const Machine& machine, std::int32_t index) {
         Json item = Json::object();
         item.set("name", one.name);
         if (one.up_bytes_per_s > 0) item.set("up_bytes_per_s", one.up_bytes_per_s);
+        if (!one.address.empty()) item.set("address", one.address);
         Json limits = Json::object();
         if (one.most_children > 0) limits.set("children", std::int64_t{one.most_children});
         if (one.memory_bytes > 0) limits.set("bytes", one.memory_bytes);

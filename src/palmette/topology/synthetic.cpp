@@ -167,9 +167,13 @@ class SyntheticReader {
 
     /// At the newest node.
     void add_aggregators(const std::vector<double>& capacities) {
-        for (const double capacity : capacities)
-            machine_.aggregators_.push_back({{cat(aggregator, machine_.aggregators_.size()), capacity},
-                                             static_cast<std::int32_t>(machine_.nodes_.size()) - 1});
+        for (const double capacity : capacities) {
+            MachineAggregator made;
+            made.name = cat(aggregator, machine_.aggregators_.size());
+            made.up_bytes_per_s = capacity;
+            made.node = static_cast<std::int32_t>(machine_.nodes_.size()) - 1;
+            machine_.aggregators_.push_back(std::move(made));
+        }
     }
 
     /// The inside of the next host; equal ones are shared.

@@ -61,6 +61,17 @@ TEST(Job, knows_the_aggregators_at_switches_that_connect_its_ranks) {
     EXPECT_EQ(seen(job_on(machine, "hosts=h6,h6,h7")), seen(leaf));
 }
 
+TEST(Job, has_the_addresses_of_its_aggregators) {
+    const Machine machine = Machine::from_json(Json::parse(
+        R"({"levels": [{"name": "node"}], "tree": {
+            "aggregators": [{"name": "a", "address": "[fe80::9]:7117"}, {"name": "b"}],
+            "children": [{"level": "node", "name": "n0"}, {"level": "node", "name": "n1"}]}})"));
+    const Job job = Job::from_json(Job(machine, make_placement(machine, "block")).to_json());
+    ASSERT_EQ(job.aggregators().size(), 2U);
+    EXPECT_EQ(job.aggregators()[0].address, "[fe80::9]:7117");
+    EXPECT_EQ(job.aggregators()[1].address, "");
+}
+
 TEST(Job, places_aggregators_behind_its_ranks) {
     const Job job = job_on("aggregator+aggregator:2leaf+aggregator:2node:2core", "cyclic");
     EXPECT_EQ(job.size(), 8);
@@ -88,6 +99,8 @@ TEST(Job, refuses_aggregators_that_stand_nowhere) {
         return error_of([&] { Job::from_json(json); });
     };
     EXPECT_EQ(error(R"({"name": "a", "level": 0, "group": 3})"), "no error");
+    EXPECT_THAT(error(R"({"name": "a", "level": 0, "group": 3, "address": "n9"})"),
+                HasSubstr("job.aggregators[a].address: 'n9': expected HOST:PORT"));
     EXPECT_THAT(error(R"({"name": "a", "level": 1, "group": 0})"), HasSubstr("a stands at no switch of the job"));
     EXPECT_THAT(error(R"({"name": "a", "level": 0, "group": 4})"), HasSubstr("a stands at no switch of the job"));
     EXPECT_THAT(error(R"({"name": "a", "level": -1, "group": 0, "bytes": -1})"), HasSubstr("out of range"));

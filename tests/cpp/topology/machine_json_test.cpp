@@ -29,13 +29,15 @@ TEST(MachineJson, synthetic_machines_read_back_the_same) {
     }
 }
 
-TEST(MachineJson, has_the_limits_of_aggregators) {
+TEST(MachineJson, has_the_limits_and_addresses_of_aggregators) {
     const auto with = [](const char* aggregators) {
         return base::cat(R"({"aggregators": )", aggregators, R"(, "children": [{"level": "node", "name": "a"}]})");
     };
-    const Machine machine =
-        read(with(R"([{"name": "x", "up_bytes_per_s": 5e7, "limits": {"children": 8, "bytes": 65536}}])"));
-    ASSERT_EQ(machine.aggregators().size(), 1U);
+    const Machine machine = read(with(R"([{"name": "x", "up_bytes_per_s": 5e7, "address": "10.0.0.9:7117",
+                       "limits": {"children": 8, "bytes": 65536}}, {"name": "y"}])"));
+    ASSERT_EQ(machine.aggregators().size(), 2U);
+    EXPECT_EQ(machine.aggregators()[0].address, "10.0.0.9:7117");
+    EXPECT_EQ(machine.aggregators()[1].address, "");
     EXPECT_EQ(machine.aggregators()[0].most_children, 8);
     EXPECT_EQ(machine.aggregators()[0].memory_bytes, 65536);
     EXPECT_EQ(round_trip(machine), machine.to_json().dump(2));
@@ -43,6 +45,9 @@ TEST(MachineJson, has_the_limits_of_aggregators) {
     EXPECT_THAT(error(R"([{}])"), HasSubstr("aggregators.name: an aggregator needs a name"));
     EXPECT_THAT(error(R"([{"name": "x", "up_bytes_per_s": 0}])"),
                 HasSubstr("aggregators[x].up_bytes_per_s: expected 1"));
+    for (const char* address : {"n9", ":7117", "n9:", "n9:0", "n9:65536", "n9:-1", "n9:7117 "})
+        EXPECT_THAT(error(base::cat(R"([{"name": "x", "address": ")", address, R"("}])").c_str()),
+                    HasSubstr(base::cat("aggregators[x].address: '", address, "': expected ")));
     EXPECT_THAT(error(R"([{"name": "x", "limits": {"children": 0}}])"),
                 HasSubstr("limits.children: expected 1 to 2147"));
     EXPECT_THAT(error_of([] { read(R"({"children": [{"level": "node", "name": "a", "aggregators": []}]})"); }),

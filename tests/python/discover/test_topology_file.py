@@ -105,6 +105,9 @@ def broken(path: str, value: object) -> str:
         ("machine.insides", {"2core": [{"level": "core", "count": 0}]}, "at least 1, found 0"),
         ("machine.tree.aggregators", [{}], r"\$\.machine\.tree\.aggregators\[0\]\.name: missing or empty"),
         ("machine.tree.aggregators", [{"name": "a", "up_bytes_per_s": 0}], "up_bytes_per_s: expected a number from 1"),
+        ("machine.tree.aggregators", [{"name": "a", "address": "n9"}],
+         r'aggregators\[0\]\.address: "n9" of a: expected HOST:PORT, with a port from 1 to 65535'),
+        ("machine.tree.aggregators", [{"name": "a", "address": "n9:65536"}], "expected HOST:PORT"),
         ("machine.tree.aggregators", [{"name": "a", "limits": {"bytes": 0}}], r"limits\.bytes: expected a whole"),
         ("machine.tree.children.0.children.1.aggregators", [{"name": "a"}], "a host has none; list them at its switch"),
         ("machine", [], "expected an object, found a list"),
@@ -126,15 +129,19 @@ def test_a_file_that_is_not_there_or_no_json_is_an_error(tmp_path: Path) -> None
         load(tmp_path / "bad.json")
 
 
-def test_aggregators_are_read_and_written_with_their_links_and_limits(tmp_path: Path) -> None:
+def test_aggregators_are_read_and_written_with_their_links_addresses_and_limits(tmp_path: Path) -> None:
     whole = document()
-    listed = [{"name": "a", "up_bytes_per_s": 5e7, "limits": {"children": 8, "bytes": 65536}}, {"name": "b"}]
+    listed = [
+        {"name": "a", "up_bytes_per_s": 5e7, "address": "10.0.0.9:7117", "limits": {"children": 8, "bytes": 65536}},
+        {"name": "b"},
+    ]
     whole["machine"]["tree"]["aggregators"] = listed
     topology = parse(json.dumps(whole))
     assert [one.name for one in topology.machine.tree.aggregators] == ["a", "b"]
     topology.save(tmp_path / "topology.json")
     assert load(tmp_path / "topology.json").machine == topology.machine
     assert json.loads((tmp_path / "topology.json").read_text())["machine"]["tree"]["aggregators"] == listed
+    VALIDATOR.validate(whole)
 
 
 def test_unknown_keys_are_ignored() -> None:
