@@ -44,6 +44,7 @@ class Binder {
     BoundProgram bind() {
         for (const Step& step : program_.steps) bind_step(step);
         link_waiters();
+        out_.channels = program_.channels;
         return std::move(out_);
     }
 

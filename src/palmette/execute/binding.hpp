@@ -63,7 +63,8 @@ struct StepOffer {
     plan::StepKind kind;
     std::int64_t bytes;
     bool same_node;
-    bool single_copy;  ///< message: the factoring asks for single copy
+    bool single_copy;      ///< message: the factoring asks for single copy
+    bool service = false;  ///< message with a service position
 };
 
 struct BoundStep {
@@ -98,6 +99,7 @@ struct BoundProgram {
     std::int64_t single_copies = 0;  ///< messages for which the factoring asks for single copy
     std::int64_t exposed_bytes = 0;  ///< upper bound of ring space for exposures, each rounded up to 64
     std::uint32_t transports = 0;    ///< bit mask of those that it has steps for
+    std::int32_t channels = 0;       ///< as in plan::Program
 };
 
 /// Longer messages are split; the MPI's counts are int.

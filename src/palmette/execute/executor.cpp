@@ -227,8 +227,9 @@ int Executor::progress(bool& done) {
     return done ? ended(error) : 0;
 }
 
-int Executor::pause() {
-    if (!spin_wait_.pause()) return 0;
+int Executor::pause() { return spin_wait_.pause() ? idle() : 0; }
+
+int Executor::idle() {
     for (const auto& transport : transports_)
         if (const int error = transport->idle(); error != 0) return error;
     return 0;

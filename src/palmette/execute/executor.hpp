@@ -122,6 +122,8 @@ class Executor {
     void complete(std::uint32_t step);
     /// One backoff pause of a polling wait, in which transports may progress (`idle`).
     int pause();
+    /// For a transport that has waited in its own way.
+    int idle();
 
   private:
     const char* read_from(const PieceCursor& cursor, const char* exposed) {

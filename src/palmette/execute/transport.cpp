@@ -10,8 +10,9 @@ void choose_transports(BoundProgram& program, const Transports& transports, cons
     program.transports = 0;
     for (BoundStep& step : program.steps) {
         if (!plan::is_remote(step.kind)) continue;
-        const bool same_node = !plan::is_message(step.kind) || node_of(step.peer) == node_of(me.value);
-        const StepOffer offer{step.kind, step.bytes, same_node, step.single_copy};
+        const bool service = plan::is_message(step.kind) && step.peer >= job.size();
+        const bool same_node = !plan::is_message(step.kind) || (!service && node_of(step.peer) == node_of(me.value));
+        const StepOffer offer{step.kind, step.bytes, same_node, step.single_copy, service};
         std::size_t t = 0;
         while (t < transports.size() && !transports[t]->can(offer)) ++t;
         if (t == transports.size())

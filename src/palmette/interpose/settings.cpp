@@ -143,6 +143,8 @@ Settings settings_from_environment() {
     hash_field(out.hash, out.enable ? "on" : "off");
     out.topology = value_of(settings::topology);
     hash_field(out.hash, out.topology);
+    out.aggregator_token = value_of(settings::aggregator_token);
+    hash_field(out.hash, out.aggregator_token.empty() ? "no aggregators" : "aggregators");
     if (const std::string path = value_of(settings::table); !path.empty()) {
         try {
             out.table = select::Table::from_file(path);

@@ -126,6 +126,8 @@ struct Program {
     /// Number of blocks that the vector of bcast, reduce, allreduce, scan and exscan is cut in, as evenly as elements
     /// allow; the same on all ranks.
     std::int64_t cut = 1;
+    /// Of messages with service positions: the tag modulo this is their channel, whose order is that of tags; 0: none.
+    std::int32_t channels = 0;
     std::vector<Blocks> scratch;  ///< by layer: the blocks to allocate
     std::vector<std::string> stages;
 
@@ -151,6 +153,7 @@ class ProgramBuilder {
 
     /// The program is a service position's: of no rank, and without a contribution.
     void serve(std::int32_t service) { program_.service = service; }
+    void channels(std::int32_t count) { program_.channels = count; }
 
     /// Steps from now on belong to this stage; the same name again means the same stage.
     void stage(std::string_view name);

@@ -133,8 +133,19 @@ void Link::on_hello() noexcept {
         return fail(Reason::protocol, "the daemon's greeting can't be read");
     if (hello_.fingerprint != machine_fingerprint())
         return fail(Reason::machine, "the daemon's processor, types or kernels differ from this process's");
+    if (membership_.fits_limits) fit_limits();
     state_ = State::joining;
     join();
+}
+
+/// The same for all members, since all get the same greeting.
+void Link::fit_limits() noexcept {
+    Shape& shape = membership_.shape;
+    shape.slots = static_cast<std::uint16_t>(std::min<std::uint32_t>(shape.slots, hello_.most_slots));
+    if (shape.mode == Mode::datagram && shape.chunk_bytes > hello_.most_datagram_bytes && hello_.most_stream_bytes > 0)
+        shape.mode = Mode::stream;
+    const bool streams = shape.mode == Mode::stream;
+    shape.chunk_bytes = std::min(shape.chunk_bytes, streams ? hello_.most_stream_bytes : hello_.most_datagram_bytes);
 }
 
 void Link::join() noexcept {

@@ -35,6 +35,7 @@ struct Membership {
     Invitation invitation;
     Levels levels;  ///< from this daemon, with the member's own number, up to the root of the tree
     Shape shape;
+    bool fits_limits = false;    ///< where the daemon's profile has less than `shape`, that is taken
     std::optional<Token> token;  ///< with one it makes the group, unless another member was first
 };
 
@@ -99,6 +100,7 @@ class Link {
     void on_ready() noexcept;
     void on_pong() noexcept;
     void on_result() noexcept;
+    void fit_limits() noexcept;
     void join() noexcept;
     void send() noexcept;
     void watch() noexcept;

@@ -10,6 +10,10 @@
 //       A: 0 → 1   2 → 3   4 → 5     allgather
 //       B: 1 → 0   3 → 2   5 → 4
 //       C: 0 → 1 → 2 → 3 → 4 → 5 → 0 and 1 → 0, 3 → 2, 5 → 4: nested ring
+//
+// combine=hosts: the same without aggregators. Each owner adds its part to what comes from the group before and sends
+// it on, and the result comes back the same way. The brackets are the aggregator's, ((0 + 2) + 4), so that a call that
+// an aggregator has failed can be repeated with the same bits.
 #include <algorithm>
 #include <numeric>
 
@@ -33,13 +37,6 @@ using topology::Partition;
 /// don't overlap, shorter ones cost more in messages than they gain.
 constexpr std::int64_t default_segments = 32, least_segment = 2048, most_segment = 16384;
 
-std::size_t level_of(const Job& job, const Spec& spec) {
-    const auto name = spec.find("level");
-    if (!name) return 0;
-    const auto wanted = job.find_level(*name);
-    return wanted ? *wanted : *job.find_level("node");
-}
-
 /// The key share=PERCENT, as a share; nothing: computed.
 std::optional<double> given_share(const Spec& spec) {
     if (spec.find("share") == "auto" || !spec.find("share")) return std::nullopt;
@@ -48,12 +45,20 @@ std::optional<double> given_share(const Spec& spec) {
     return percent / 100.0;
 }
 
+/// Whether hosts do what an aggregator would do.
+bool by_hosts(const Spec& spec) {
+    const std::string_view by = spec.find("combine").value_or("aggregators");
+    if (by != "aggregators" && by != "hosts")
+        base::fail("algorithm '", spec.text(), "': combine is aggregators or hosts, not ", by);
+    return by == "hosts";
+}
+
 /// How the vector is cut, the same on all ranks and aggregators: a stripe for each aggregator, of `parts` parts of some
 /// blocks, then the hosts' part, of p times some blocks.
 class Cut {
   public:
     Cut(const Job& job, const Request& request, const Spec& spec)
-        : job_(job), level_(level_of(job, spec)), aggregators_(top_aggregators(job)), parts_(parts_for(groups())) {
+        : job_(job), level_(network_level(job, spec)), aggregators_(top_aggregators(job)), parts_(parts_for(groups())) {
         const double share = given_share(spec).value_or(network_share(job, level_, aggregators_));
         double together = 0;
         for (const std::int32_t one : aggregators_) together += aggregator(one).up_bytes_per_s;
@@ -83,6 +88,7 @@ class Cut {
             hosts_request_.block_bytes = vector_begin(request, blocks_) - vector_begin(request, firsts_.back());
         hosts_spec_ = Spec{"ring", {}};
         if (const auto given = spec.find("segment")) hosts_spec_.options.emplace_back("segment", *given);
+        find_runs();
     }
 
     const Partition& groups() const { return job_.levels()[level_].groups; }
@@ -106,6 +112,12 @@ class Cut {
         const std::int64_t first = i * parts_ / size;
         return {first, (i + 1) * parts_ / size - first};
     }
+    /// Ranges of parts that have one owner in every group.
+    const std::vector<Interval>& runs() const { return runs_; }
+    /// The owner of a run in a group of `size`.
+    std::int64_t owner_of(std::size_t run, std::int64_t size) const {
+        return ((runs_[run].first + 1) * size - 1) / parts_;
+    }
     Blocks blocks_of(std::size_t stripe, Interval parts) const {
         return {firsts_[stripe] + parts.first * times_[stripe], parts.count * times_[stripe]};
     }
@@ -120,9 +132,17 @@ class Cut {
     std::int64_t hosts_times() const { return times_.back(); }
     const Request& hosts_request() const { return hosts_request_; }
     const Spec& hosts_spec() const { return hosts_spec_; }
-    /// Tags of the reduction inside of groups and of messages with aggregators; the hosts' come behind.
-    std::int32_t tags() const { return slices_ * ring_tags(); }
+    /// Tags of the reduction inside of groups and of messages between them; the hosts' come behind.
+    std::int64_t tags() const {
+        const auto between = static_cast<std::int64_t>(aggregators_.size() * runs_.size());
+        return slices_ * std::max<std::int64_t>(ring_tags(), between);
+    }
     std::int32_t ring_tags() const { return 2 * groups().largest(); }
+    /// Of messages with an aggregator: the tag modulo channels() is the run.
+    std::int32_t tag_of(std::size_t stripe, std::size_t run, Slice slice) const {
+        return static_cast<std::int32_t>((stripe * slices_ + slice.index) * runs_.size() + run);
+    }
+    std::int32_t channels() const { return static_cast<std::int32_t>(runs_.size()); }
 
   private:
     std::int64_t vector_begin(const Request& request, std::int64_t block) const {
@@ -138,10 +158,24 @@ class Cut {
         return common <= 4 * std::int64_t{groups.largest()} ? static_cast<std::int32_t>(common) : groups.largest();
     }
 
+    void find_runs() {
+        std::vector<std::int64_t> begins;
+        for (std::int32_t g = 0; g < groups().count(); ++g) {
+            const std::int64_t size = groups().size_of(g);
+            for (std::int64_t i = 0; i < size; ++i) begins.push_back(parts_of(i, size).first);
+            if (groups().even_size() > 0) break;
+        }
+        std::sort(begins.begin(), begins.end());
+        begins.erase(std::unique(begins.begin(), begins.end()), begins.end());
+        begins.push_back(parts_);
+        for (std::size_t i = 0; i + 1 < begins.size(); ++i) runs_.push_back({begins[i], begins[i + 1] - begins[i]});
+    }
+
     const Job& job_;
     std::size_t level_;
     std::vector<std::int32_t> aggregators_;
     std::int32_t parts_;
+    std::vector<Interval> runs_;
     std::vector<std::int64_t> times_, firsts_;  ///< by stripe, then the hosts' part: blocks a unit, first block
     std::int64_t blocks_ = 0;
     std::vector<std::int64_t> bytes_;  ///< by stripe
@@ -153,22 +187,25 @@ class Cut {
 /// One rank's part.
 class Member {
   public:
-    Member(const Job& job, const Cut& cut, Rank rank)
+    Member(const Job& job, const Cut& cut, Rank rank, bool by_hosts)
         : job_(job),
           cut_(cut),
+          by_hosts_(by_hosts),
           builder_(rank, plan::BlockOrder::topology, cut.blocks()),
           group_(cut.groups().group_of(job.position_of(rank).value)),
           first_(cut.groups().first(group_)),
           size_(cut.groups().size_of(group_)),
           me_(job.position_of(rank).value - first_),
-          results_(cut.aggregators().size()) {}
+          results_(cut.aggregators().size() * cut.runs().size()) {
+        if (!by_hosts) builder_.channels(cut.channels());
+    }
 
     Program make() {
         for (std::uint16_t i = 0; i < cut_.slices(); ++i) make_slice({i, cut_.slices()});
         scratch_.reserve(builder_);
         if (cut_.hosts()) {
             const Program hosts = make_program(job_, rank_at(me_), cut_.hosts_request(), cut_.hosts_spec());
-            builder_.include(hosts, cut_.hosts_first(), cut_.hosts_times(), cut_.tags(), 0);
+            builder_.include(hosts, cut_.hosts_first(), cut_.hosts_times(), static_cast<std::int32_t>(cut_.tags()), 0);
         }
         return builder_.finish();
     }
@@ -196,33 +233,66 @@ class Member {
             .slice = slice,
         };
         if (size_ == 1) {
-            through_aggregators({Buffer::send, {}}, slice);
+            between_groups({Buffer::send, {}}, slice);
             return;
         }
         ReduceRing ring(context, nested());
         builder_.stage("reduce in groups");
         ring.reduce_scatter();
-        const std::vector<StepId> results = through_aggregators({Buffer::recv, {ring.completed()}}, slice);
+        const std::vector<StepId> results = between_groups({Buffer::recv, {ring.completed()}}, slice);
         builder_.stage("distribute in groups");
         ring.allgather(results);
     }
 
-    std::vector<StepId> through_aggregators(const Held& own, Slice slice) {
-        builder_.stage("aggregators");
+    /// Combines the own parts with those of the other groups. Returns the steps after which they are complete.
+    std::vector<StepId> between_groups(const Held& own, Slice slice) {
+        builder_.stage(by_hosts_ ? "between groups" : "aggregators");
         std::vector<StepId> out;
-        for (std::size_t stripe = 0; stripe < cut_.aggregators().size(); ++stripe) {
-            const std::int32_t index = cut_.aggregators()[stripe];
-            const Rank service{job_.size() + index};
-            const Blocks blocks = cut_.blocks_of(stripe, cut_.parts_of(me_, size_));
-            std::vector<StepId> waits = own.ready;
-            // Without room for more, the next slice is sent when the result of an earlier one is here.
-            const auto window = static_cast<std::size_t>(cut_.window(stripe).value_or(cut_.slices()));
-            if (results_[stripe].size() >= window) waits.push_back(results_[stripe][results_[stripe].size() - window]);
-            const StepId sent = builder_.send(service, slice.index, own.buffer, blocks, waits, slice);
-            out.push_back(builder_.recv(service, slice.index, Buffer::recv, blocks, {sent}, slice));
-            results_[stripe].push_back(out.back());
-        }
+        for (std::size_t stripe = 0; stripe < cut_.aggregators().size(); ++stripe)
+            for (std::size_t run = 0; run < cut_.runs().size(); ++run) {
+                if (cut_.owner_of(run, size_) != me_) continue;
+                const Blocks blocks = cut_.blocks_of(stripe, cut_.runs()[run]);
+                const std::int32_t tag = cut_.tag_of(stripe, run, slice);
+                out.push_back(by_hosts_ ? along_groups(own, run, tag, blocks, slice)
+                                        : through_aggregator(own, stripe, run, tag, blocks, slice));
+            }
         return out;
+    }
+
+    StepId through_aggregator(const Held& own, std::size_t stripe, std::size_t run, std::int32_t tag,
+                              const Blocks& blocks, Slice slice) {
+        const Rank service{job_.size() + cut_.aggregators()[stripe]};
+        std::vector<StepId> waits = own.ready;
+        // Without room for more, the next slice is sent when the result of an earlier one is here.
+        std::vector<StepId>& results = results_[stripe * cut_.runs().size() + run];
+        const auto window = static_cast<std::size_t>(cut_.window(stripe).value_or(cut_.slices()));
+        if (results.size() >= window) waits.push_back(results[results.size() - window]);
+        const StepId sent = builder_.send(service, tag, own.buffer, blocks, waits, slice);
+        results.push_back(builder_.recv(service, tag, Buffer::recv, blocks, {sent}, slice));
+        return results.back();
+    }
+
+    StepId along_groups(const Held& own, std::size_t run, std::int32_t tag, const Blocks& blocks, Slice slice) {
+        const std::int32_t groups = cut_.groups().count();
+        const auto owner = [&](std::int32_t group) {
+            const std::int64_t member = cut_.owner_of(run, cut_.groups().size_of(group));
+            return job_.rank_at({cut_.groups().first(group) + static_cast<std::int32_t>(member)});
+        };
+        std::vector<StepId> ready = own.ready;
+        Buffer held = own.buffer;
+        if (group_ > 0) {
+            // Layer 0 has been read by the reduction inside when `own` is complete.
+            scratch_.need(Buffer::scratch, blocks);
+            ready.push_back(builder_.recv(owner(group_ - 1), tag, Buffer::scratch, blocks, own.ready, slice));
+            ready = {builder_.reduce(Buffer::scratch, own.buffer, Buffer::recv, blocks, ready, slice)};
+            held = Buffer::recv;
+        }
+        if (group_ + 1 < groups) {
+            const StepId sent = builder_.send(owner(group_ + 1), tag, held, blocks, ready, slice);
+            ready = {builder_.recv(owner(group_ + 1), tag, Buffer::recv, blocks, {sent}, slice)};
+        }
+        if (group_ > 0) builder_.send(owner(group_ - 1), tag, Buffer::recv, blocks, ready, slice);
+        return ready.front();
     }
 
     /// The levels inside of the group, as partitions of its members.
@@ -241,81 +311,64 @@ class Member {
 
     const Job& job_;
     const Cut& cut_;
+    bool by_hosts_;
     plan::ProgramBuilder builder_;
     ScratchBuffer scratch_;
     std::int32_t group_, first_, size_, me_;
-    std::vector<std::vector<StepId>> results_;  ///< by stripe and slice
+    std::vector<std::vector<StepId>> results_;  ///< by stripe and run, then slice
 };
 
 /// A service position's part: the contributions of group g arrive in layer g of scratch, results are made in layer 0.
-Program make_service(const Job& job, const Cut& cut, std::int32_t index) {
+Program make_service(const Job& job, const Cut& cut, std::int32_t index, bool idle) {
     plan::ProgramBuilder builder({job.size() + index}, plan::BlockOrder::topology, cut.blocks());
     builder.serve(index);
     builder.stage("aggregators");
     const auto at = std::find(cut.aggregators().begin(), cut.aggregators().end(), index);
-    if (at == cut.aggregators().end()) return builder.finish();
+    if (idle || at == cut.aggregators().end()) return builder.finish();
     const auto stripe = static_cast<std::size_t>(at - cut.aggregators().begin());
     const Partition& groups = cut.groups();
     const auto count = static_cast<std::size_t>(groups.count());
-    // Runs of parts that have one owner in every group.
-    std::vector<std::int64_t> begins;
-    for (std::int32_t g = 0; g < groups.count(); ++g)
-        for (std::int32_t i = 0; i < groups.size_of(g); ++i) begins.push_back(cut.parts_of(i, groups.size_of(g)).first);
-    std::sort(begins.begin(), begins.end());
-    begins.erase(std::unique(begins.begin(), begins.end()), begins.end());
-    begins.push_back(cut.parts());
-    const auto run_at = [&](std::int64_t part) {
-        return static_cast<std::size_t>(std::lower_bound(begins.begin(), begins.end(), part) - begins.begin());
-    };
+    builder.channels(cut.channels());
     for (std::size_t g = 0; g < count; ++g)
         builder.reserve_scratch(cut.blocks_of(stripe, {0, cut.parts()}), plan::scratch_layer(g));
-
-    for (std::uint16_t i = 0; i < cut.slices(); ++i) {
-        const Slice slice{i, cut.slices()};
-        const auto each_member = [&](auto visit) {
-            for (std::int32_t g = 0; g < groups.count(); ++g)
-                for (std::int32_t m = 0; m < groups.size_of(g); ++m)
-                    visit(static_cast<std::size_t>(g), job.rank_at({groups.first(g) + m}),
-                          cut.parts_of(m, groups.size_of(g)));
-        };
-        std::vector<std::vector<StepId>> arrived(count, std::vector<StepId>(begins.size() - 1));
-        each_member([&](std::size_t g, Rank member, Interval parts) {
-            const StepId step =
-                builder.recv(member, i, plan::scratch_layer(g), cut.blocks_of(stripe, parts), {}, slice);
-            for (std::size_t run = run_at(parts.first); run < run_at(parts.end()); ++run) arrived[g][run] = step;
-        });
-        std::vector<StepId> combined = arrived[0];
-        for (std::size_t run = 0; run + 1 < begins.size(); ++run) {
-            const Blocks blocks = cut.blocks_of(stripe, {begins[run], begins[run + 1] - begins[run]});
+    for (std::uint16_t i = 0; i < cut.slices(); ++i)
+        for (std::size_t run = 0; run < cut.runs().size(); ++run) {
+            const Slice slice{i, cut.slices()};
+            const Blocks blocks = cut.blocks_of(stripe, cut.runs()[run]);
+            const std::int32_t tag = cut.tag_of(stripe, run, slice);
+            std::vector<Rank> owners;
+            std::vector<StepId> arrived;
+            for (std::int32_t g = 0; g < groups.count(); ++g) {
+                const std::int64_t member = cut.owner_of(run, groups.size_of(g));
+                owners.push_back(job.rank_at({groups.first(g) + static_cast<std::int32_t>(member)}));
+                arrived.push_back(builder.recv(owners.back(), tag, plan::scratch_layer(static_cast<std::size_t>(g)),
+                                               blocks, {}, slice));
+            }
+            StepId combined = arrived[0];
             for (std::size_t g = 1; g < count; ++g)
-                combined[run] = builder.reduce(Buffer::scratch, plan::scratch_layer(g), Buffer::scratch, blocks,
-                                               {combined[run], arrived[g][run]}, slice);
+                combined = builder.reduce(Buffer::scratch, plan::scratch_layer(g), Buffer::scratch, blocks,
+                                          {combined, arrived[g]}, slice);
+            for (const Rank owner : owners) builder.send(owner, tag, Buffer::scratch, blocks, {combined}, slice);
         }
-        each_member([&](std::size_t, Rank member, Interval parts) {
-            std::vector<StepId> waits;
-            for (std::size_t run = run_at(parts.first); run < run_at(parts.end()); ++run)
-                waits.push_back(combined[run]);
-            builder.send(member, i, Buffer::scratch, cut.blocks_of(stripe, parts), waits, slice);
-        });
-    }
     return builder.finish();
 }
 
 std::optional<std::string> refuse(const Job& job, const Request& request, const Spec& spec) {
-    check_keys(spec, {"level", "share", "segment"});
+    check_keys(spec, {"level", "share", "segment", "combine"});
+    const bool hosts = by_hosts(spec);
     given_share(spec);
     spec.size("segment", most_segment);
     if (request.ordered) return std::string("an aggregator doesn't combine contributions in rank order");
     if (job.aggregators().empty()) return std::string("no aggregator serves the job");
     if (top_aggregators(job).empty()) return std::string("no aggregator stands above all groups of the job");
-    const topology::JobLevel& level = job.levels()[level_of(job, spec)];
+    const topology::JobLevel& level = job.levels()[network_level(job, spec)];
     const std::int32_t groups = level.groups.count();
     if (groups < 3) return base::cat("an aggregator saves nothing between fewer than 3 groups of level ", level.name);
-    if (static_cast<std::size_t>(groups) > plan::most_layers_of_scratch)
+    if (!hosts && static_cast<std::size_t>(groups) > plan::most_layers_of_scratch)
         return base::cat(groups, " groups of level ", level.name, " are more than the ", plan::most_layers_of_scratch,
                          " that one aggregator combines");
     const Cut cut(job, request, spec);
-    for (std::size_t stripe = 0; stripe < cut.aggregators().size(); ++stripe) {
+    for (std::size_t stripe = 0; !hosts && stripe < cut.aggregators().size(); ++stripe) {
         const JobAggregator& one = cut.aggregator(cut.aggregators()[stripe]);
         if (one.most_children > 0 && groups > one.most_children)
             return base::cat(one.name, " combines at most ", one.most_children, " contributions, and there are ",
@@ -334,8 +387,9 @@ std::int64_t tags(const Job& job, const Request& request, const Spec& spec) {
 
 Program make(const Job& job, Rank rank, const Request& request, const Spec& spec) {
     const Cut cut(job, request, spec);
-    if (rank.value >= job.size()) return make_service(job, cut, rank.value - job.size());
-    return Member(job, cut, rank).make();
+    if (rank.value < job.size()) return Member(job, cut, rank, by_hosts(spec)).make();
+    // Where hosts combine, aggregators have nothing to do.
+    return make_service(job, cut, rank.value - job.size(), by_hosts(spec));
 }
 
 }  // namespace
@@ -351,10 +405,10 @@ const Algorithm allreduce_in_network{
         "palmette's",
     .keys =
         "level=LEVEL (the outermost), share=auto|PERCENT through aggregators (auto: by capacities), "
-        "segment=SIZE (2K to 16K, by the size)",
+        "segment=SIZE (2K to 16K, by the size), combine=hosts (the same brackets without aggregators)",
     .preconditions =
         "the topology lists an aggregator above all groups, of which there are at least 3; the operation is "
-        "commutative and predefined. Plans only: nothing serves them at run time yet",
+        "commutative and predefined",
     .relays = true,
     .refuse = refuse,
     .make = make,

@@ -55,6 +55,18 @@ std::vector<std::int32_t> top_aggregators(const Job& job) {
     return out;
 }
 
+std::size_t network_level(const Job& job, const Spec& spec) {
+    const auto name = spec.find("level");
+    if (!name) return 0;
+    const auto wanted = job.find_level(*name);
+    return wanted ? *wanted : *job.find_level("node");
+}
+
+Spec network_by_hosts(Spec spec) {
+    spec.options.emplace_back("combine", "hosts");
+    return spec;
+}
+
 double network_share(const Job& job, std::size_t level, const std::vector<std::int32_t>& aggregators) {
     const std::vector<Line> lines = lines_of(job, level, aggregators);
     constexpr std::int32_t steps = 1 << 14;

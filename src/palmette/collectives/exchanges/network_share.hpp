@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "palmette/collectives/registry.hpp"
 #include "palmette/topology/job.hpp"
 
 namespace palmette::collectives {
@@ -11,6 +12,12 @@ namespace palmette::collectives {
 /// The aggregators above all groups of the job, by index: those that can take contributions of all of them. Where the
 /// link of one is no limit, that one alone.
 std::vector<std::int32_t> top_aggregators(const topology::Job& job);
+
+/// The level whose groups send to aggregators, by an in_network spec: its key `level`, or the outermost.
+std::size_t network_level(const topology::Job& job, const Spec& spec);
+
+/// The same plan where hosts do what aggregators would do, with the same brackets.
+Spec network_by_hosts(Spec spec);
 
 /// The share of an allreduce's vector, 0 to 1, to send through `aggregators` (of top_aggregators) so that the slowest
 /// edge takes least, while a nested ring over all ranks reduces the rest. Through an aggregator each group of `level`

@@ -41,6 +41,7 @@ bool Call::plan(Work& work, int root, std::int64_t block_bytes, const Operation*
         key.ordered = !operation->commutative();
         key.element_bytes = operation->layout().extent;
         key.comparing = comparing(*operation, block_bytes);
+        key.known = operation->known().has_value();
     }
     CachedPlan& plan = state_->plan_for(key, state_->settings(process_.settings()));
     work.plan = &plan;

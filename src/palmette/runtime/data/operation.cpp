@@ -87,6 +87,7 @@ Operation::Operation(MPI_Op op, MPI_Datatype type, MPI_Comm comm) : op_(op), typ
         if (on->has_element) {
             layout_ = on->layout;
             kernel_ = on->kernels[which];
+            known_ = {*known->op, on->element};
             exact_ = on->exact[which];
             return;
         }

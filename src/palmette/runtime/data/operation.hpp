@@ -4,6 +4,7 @@
 #include <mpi.h>
 
 #include <cstdint>
+#include <optional>
 
 #include "palmette/kernels/kernels.hpp"
 
@@ -60,6 +61,12 @@ class Operation {
     /// MPI and may run in any thread, at any time, on any copy of the elements.
     Kernel kernel() const { return kernel_; }
     const ElementLayout& layout() const { return layout_; }
+    /// What the kernel is for; nothing where the MPI reduces.
+    struct Known {
+        Operator op;
+        Element element;
+    };
+    std::optional<Known> known() const { return kernel_ ? std::optional(known_) : std::nullopt; }
 
     /// `count` elements, any number. `target` may be `left` or `right`, or both; otherwise they don't overlap. Holes of
     /// `target` are not written. Needs valid(). Returns an MPI code; user-defined operations are called in this thread.
@@ -79,6 +86,7 @@ class Operation {
     MPI_Datatype type_;
     MPI_Comm comm_;
     Kernel kernel_ = nullptr;
+    Known known_{};
     ElementLayout layout_;
     Obstacle obstacle_ = Obstacle::none;
     bool commutative_ = true;

@@ -46,6 +46,7 @@ ElementLayout layout_of(Element element) {
 PredefinedType type_of(TypeGroup group, std::optional<Element> element) {
     PredefinedType type;
     type.has_element = element.has_value();
+    type.element = element.value_or(Element::byte);
     if (element) type.layout = layout_of(*element);
     for (std::size_t i = 0; i < operator_count; ++i) {
         const auto op = static_cast<Operator>(i);

@@ -36,7 +36,8 @@ struct SizedAs {
 
 struct PredefinedType {
     bool has_element = false;  ///< not so: the kernels don't know it, as Fortran's reals of 16 bytes
-    ElementLayout layout;      ///< of the element
+    Element element{};
+    ElementLayout layout;                          ///< of the element
     std::array<Kernel, operator_count> kernels{};  ///< for the element
     std::array<bool, operator_count> exact{};
     std::array<bool, operator_count> defined{};  ///< whether MPI defines the operation

@@ -72,6 +72,11 @@ Report::Compared& Report::compared_row(Function function, std::int64_t block_byt
     return compared_[{static_cast<std::uint8_t>(function), size_class(block_bytes), algorithm}];
 }
 
+Report::Calls& Report::by_hosts_row(const std::string& why) {
+    const std::lock_guard lock(mutex_);
+    return by_hosts_[why];
+}
+
 std::int64_t Report::served_calls(Function function) const {
     const std::lock_guard lock(mutex_);
     std::int64_t calls = 0;
@@ -162,6 +167,13 @@ Json Report::pack() const {
         compared.push(std::move(item));
     }
     out.set("compared", std::move(compared));
+    Json by_hosts = Json::array();
+    for (const auto& [why, calls] : by_hosts_) {
+        Json item = Json::object();
+        item.set("d", why).set("n", calls.operations()).set("k", calls.rank_calls());
+        by_hosts.push(std::move(item));
+    }
+    out.set("by_hosts", std::move(by_hosts));
     Json notes = Json::array();
     for (const auto& [text, times] : notes_) notes.push(text);
     out.set("served", std::move(served)).set("refused", std::move(refused)).set("notes", std::move(notes));
@@ -200,6 +212,8 @@ void Report::absorb(const Json& other) {
         std::size_t v = 0;
         for (const Json& n : item.find("v")->items("v")) row.plans.at(v++) += n.integer("v");
     }
+    for (const Json& item : other.find("by_hosts")->items("by_hosts"))
+        add(by_hosts_[item.find("d")->string("d")], item);
     for (const Json& text : other.find("notes")->items("notes")) ++notes_[text.string("notes")];
     topologies_.absorb(*other.find("topologies"));
     refused_reads.add(integer(other, "refused_reads"));
@@ -285,11 +299,18 @@ Json Report::to_json(int ranks, double seconds, const Json& job, int aborted_by)
         item.set("plans", std::move(plans));
         compared.push(std::move(item));
     }
+    Json by_hosts = Json::array();
+    for (const auto& [why, row] : by_hosts_) {
+        Json item = Json::object();
+        item.set("why", why).set("calls", row.operations()).set("rank_calls", row.rank_calls());
+        by_hosts.push(std::move(item));
+    }
     Json notes = Json::array();
     for (const auto& [text, times] : notes_) notes.push(text);
     out.set("calls", std::move(calls))
         .set("fallbacks", std::move(fallbacks))
         .set("compared", std::move(compared))
+        .set("instead_of_aggregators", std::move(by_hosts))
         .set("topologies", topologies_.to_json())
         .set("refused_reads", refused_reads.load())
         .set("notes", std::move(notes))
@@ -351,6 +372,10 @@ std::string Report::page(int ranks, double seconds, int aborted_by) const {
         const std::string why = std::string(sentence_of(static_cast<Refusal>(std::get<1>(key)))) +
                                 (std::get<2>(key).empty() ? "" : ": " + std::get<2>(key));
         print("  %-20s %9lld calls  ", select::name_of(static_cast<Function>(std::get<0>(key))), count_of(row.calls));
+        out += wrapped(why, 40);
+    }
+    for (const auto& [why, calls] : by_hosts_) {
+        print("  by hosts, not aggregators %5lld calls  ", count_of(calls));
         out += wrapped(why, 40);
     }
     if (!compared_.empty())

@@ -103,6 +103,8 @@ class Report {
     Served& served_row(Function function, std::int64_t block_bytes, const std::string& algorithm,
                        const std::string& reason, bool blocking = true);
     Refused& refused_row(Function function, Refusal refusal, const std::string& detail);
+    /// Calls that aggregators should have served, by why hosts did.
+    Calls& by_hosts_row(const std::string& why);
     /// Calls of this process so far that palmette served.
     std::int64_t served_calls(Function function) const;
 
@@ -141,6 +143,7 @@ class Report {
     std::map<RefusedKey, Refused> refused_;
     using ComparedKey = std::tuple<std::uint8_t, int, std::string>;  ///< function, size class, algorithm
     std::map<ComparedKey, Compared> compared_;
+    std::map<std::string, Calls> by_hosts_;
     std::map<std::string, int> notes_;
     TopologyReport topologies_;
 };

@@ -9,11 +9,13 @@
 #include "palmette/base/error.hpp"
 #include "palmette/base/text.hpp"
 #include "palmette/base/units.hpp"
+#include "palmette/collectives/exchanges/network_share.hpp"
 #include "palmette/collectives/registry.hpp"
 #include "palmette/node/shared_single_copy.hpp"
 #include "palmette/runtime/data/device_library.hpp"
 #include "palmette/runtime/data/size_class.hpp"
 #include "palmette/runtime/transport/agreement.hpp"
+#include "palmette/select/through_aggregators.hpp"
 
 namespace palmette::runtime {
 namespace {
@@ -169,6 +171,8 @@ select::Choice Communicator::choose(const CachedPlan& plan, const plan::Request&
                                     const Settings& settings) const {
     if (const auto& forced = settings.forced[static_cast<std::size_t>(plan.key.function)])
         return {forced->algorithm, "forced by " + forced->source};
+    if (may_aggregate(plan, request, settings))
+        if (auto choice = select::through_aggregators(*plan.job, request)) return *choice;
     if (select::sizes_unknown(plan.key.function) && request.block_bytes >= 0) {
         // Counts repeat: chosen as MPI_Alltoall with blocks of that length.
         select::Choice choice = settings.table.choose(Function::alltoall, *plan.job, request,
@@ -179,6 +183,24 @@ select::Choice Communicator::choose(const CachedPlan& plan, const plan::Request&
     }
     return settings.table.choose(plan.key.function, *plan.job, request,
                                  {settings.mpi, settings.oversubscribed, plan.key.blocking});
+}
+
+bool Communicator::may_aggregate(const CachedPlan& plan, const plan::Request& request, const Settings& settings) const {
+    return !plan.job->aggregators().empty() && plan.key.function == Function::allreduce && plan.key.blocking &&
+           !request.ordered && plan.key.known && !settings.reproducible;
+}
+
+bool Communicator::aggregate(CachedPlan& plan, const select::Spec& spec, const Settings& settings) {
+    const std::size_t level = collectives::network_level(*plan.job, spec);
+    const auto known = std::find_if(aggregations_.begin(), aggregations_.end(),
+                                    [&](const auto& one) { return one->level() == level; });
+    if (known != aggregations_.end()) {
+        plan.aggregation = known->get();
+        return true;
+    }
+    aggregations_.push_back(std::make_unique<Aggregation>(shadow_comm_, *plan.job, rank_, level));
+    plan.aggregation = aggregations_.back().get();
+    return plan.aggregation->join(plan.bound, settings.aggregator_token);
 }
 
 void Communicator::fill(CachedPlan& plan, const Settings& settings) {
@@ -245,6 +267,11 @@ void Communicator::fill(CachedPlan& plan, const Settings& settings) {
             plan.reason = *reason;
             return;
         }
+        if (row.in_network && !may_aggregate(plan, request, settings)) {
+            plan.refusal = Refusal::precondition;
+            plan.reason = "aggregators serve blocking calls of predefined operations, without PALMETTE_REPRODUCIBLE";
+            return;
+        }
         plan.tags = collectives::tag_limit(*plan.job, request, spec);
         if (plan.tags > tags.for_blocking()) {
             plan.refusal = Refusal::too_many_tags;
@@ -257,6 +284,18 @@ void Communicator::fill(CachedPlan& plan, const Settings& settings) {
             plan.comparison = &comparison_for(plan, settings);
         if (select::sizes_alike(key.function)) {
             bind_uniform(plan, request, spec);
+            if (row.in_network && !aggregate(plan, spec, settings) && !forced) {
+                // They weren't there from the start: the plan is chosen as if they didn't exist.
+                const std::string why = plan.aggregation->why();
+                const PlanKey copy = key;
+                plan = CachedPlan();
+                plan.key = copy;
+                aggregations_.clear();
+                job_.drop_aggregators();
+                fill(plan, settings);
+                plan.reason += base::cat("; aggregators: ", why);
+                return;
+            }
         } else {
             plan.program = row.make(*plan.job, plan::Rank{rank_}, request, spec);
         }
@@ -268,7 +307,7 @@ void Communicator::fill(CachedPlan& plan, const Settings& settings) {
 
 void Communicator::bind_uniform(CachedPlan& plan, const plan::Request& request, const select::Spec& spec) {
     const collectives::Algorithm& row = collectives::algorithm_named(request.collective, spec.name);
-    const auto bound_for = [&](std::int64_t bytes) {
+    const auto bound_for = [&](std::int64_t bytes, const select::Spec& with) {
         plan::Request part = request;
         part.block_bytes = bytes;
         Layout layout;
@@ -277,7 +316,7 @@ void Communicator::bind_uniform(CachedPlan& plan, const plan::Request& request, 
         layout.element_bytes = request.element_bytes;
         layout.by_address_from = plan.single_copy_from;
         layout.transports = &executor_.transports();
-        return bind(request.collective, row.make(*plan.job, plan::Rank{rank_}, part, spec), *plan.job, layout);
+        return bind(request.collective, row.make(*plan.job, plan::Rank{rank_}, part, with), *plan.job, layout);
     };
     const std::int64_t ring = ring_bytes();
     const std::int64_t exposed = most_exposed(request.collective, plan.job->size(), request.block_bytes);
@@ -294,11 +333,12 @@ void Communicator::bind_uniform(CachedPlan& plan, const plan::Request& request, 
         if (plan.batch_bytes >= request.block_bytes) plan.batch_bytes = 0;
     }
     if (plan.batch_bytes == 0) {
-        plan.bound = bound_for(request.block_bytes);
+        plan.bound = bound_for(request.block_bytes, spec);
+        if (row.in_network) plan.by_hosts = bound_for(request.block_bytes, collectives::network_by_hosts(spec));
         return;
     }
-    plan.bound = bound_for(plan.batch_bytes);
-    if (const std::int64_t rest = request.block_bytes % plan.batch_bytes; rest > 0) plan.tail = bound_for(rest);
+    plan.bound = bound_for(plan.batch_bytes, spec);
+    if (const std::int64_t rest = request.block_bytes % plan.batch_bytes; rest > 0) plan.tail = bound_for(rest, spec);
 }
 
 Communicator::AllLeftToMpi Communicator::left_to_mpi_on(const topology::Job& job, const Settings& settings,

@@ -13,6 +13,7 @@
 
 #include "palmette/execute/binding.hpp"
 #include "palmette/runtime/observe/report.hpp"
+#include "palmette/runtime/state/aggregation.hpp"
 #include "palmette/runtime/state/comparison.hpp"
 #include "palmette/runtime/state/repeated_counts.hpp"
 #include "palmette/runtime/state/settings.hpp"
@@ -39,6 +40,7 @@ struct PlanKey {
     std::int64_t block_bytes = 0;  ///< as in plan::Request; -1: ranks don't know each other's sizes
     std::int64_t element_bytes = 1;
     Comparing comparing = Comparing::alternating;
+    bool known = false;  ///< a predefined operation on elements that palmette knows: aggregators can do it
     friend bool operator==(const PlanKey&, const PlanKey&) = default;
 };
 
@@ -65,6 +67,8 @@ struct CachedPlan {
     BoundLengths last;                        ///< where lengths differ between calls
     double bound_s = 0;                       ///< lower bound of such a call's time, where the report knows it
     std::vector<std::int64_t> bound_lengths;  ///< where blocks may differ: the lengths that bound_s is for
+    Aggregation* aggregation = nullptr;       ///< the communicator's, where aggregators combine
+    BoundProgram by_hosts;                    ///< then: the same without them
     Comparison* comparison = nullptr;       ///< the communicator's, for all plans of its kind; null where there is none
     std::optional<std::uint32_t> recorded;  ///< its number in the recording, where calls are recorded
     int users = 0;                          ///< nonblocking and persistent operations that use it: it can't be evicted
@@ -180,6 +184,10 @@ class Communicator {
     Comparison& comparison_for(const CachedPlan& plan, const Settings& settings);
     void fill(CachedPlan& plan, const Settings& settings);
     select::Choice choose(const CachedPlan& plan, const plan::Request& request, const Settings& settings) const;
+    /// Whether a plan through aggregators may be made: in service, for this call, with these settings.
+    bool may_aggregate(const CachedPlan& plan, const plan::Request& request, const Settings& settings) const;
+    /// Collective. False where aggregators don't serve after all: Aggregation::why.
+    bool aggregate(CachedPlan& plan, const select::Spec& spec, const Settings& settings);
     bool can_share(const Settings& settings) const;
     void set_up_sharing();
     /// Of each rank of the fullest node.
@@ -208,6 +216,7 @@ class Communicator {
         friend bool operator==(const Kind&, const Kind&) = default;
     };
     std::vector<std::pair<Kind, std::unique_ptr<Comparison>>> comparisons_;
+    std::vector<std::unique_ptr<Aggregation>> aggregations_;  ///< by level of the groups
     std::size_t next_victim_ = 0;
     std::uint64_t blocking_plans_made_ = 0;
     AllLeftToMpi left_;

@@ -98,7 +98,8 @@ std::int32_t slot_for(const Machine& machine, std::int32_t host, const NodePlace
     return anything ? fallback : -1;
 }
 
-Job job_from_file(const std::string& path, const std::vector<RankLocation>& ranks) {
+Job job_from_file(const Settings& settings, const std::vector<RankLocation>& ranks) {
+    const std::string& path = settings.topology;
     const Machine machine = Machine::from_file(path);
     topology::Placement placement;
     std::map<std::int32_t, std::vector<bool>> taken;
@@ -110,7 +111,7 @@ Job job_from_file(const std::string& path, const std::vector<RankLocation>& rank
         placement.push_back({host, slot_for(machine, host, ranks[r].place, slots)});
     }
     Job job(machine, placement);
-    job.drop_aggregators();  // none is in service at run time
+    if (settings.aggregator_token.empty()) job.drop_aggregators();  // none takes this job
     return job;
 }
 
@@ -133,7 +134,7 @@ std::string job_text(const Settings& settings, const std::vector<RankLocation>& 
     base::Json out = base::Json::object();
     if (!settings.topology.empty()) {
         try {
-            out.set("job", job_from_file(settings.topology, ranks).to_json()).set("note", "");
+            out.set("job", job_from_file(settings, ranks).to_json()).set("note", "");
             return out.dump();
         } catch (const base::Error& error) {
             out = base::Json::object();

@@ -15,10 +15,12 @@ namespace {
 /// By receiver.
 using Sends = std::map<std::int32_t, trace::PlanSend>;
 
-/// Adds the messages of `times` runs of a bound program; what ranks of a node read in each other's memory isn't one.
+/// Adds the messages of `times` runs of a bound program; what ranks of a node read in each other's memory isn't one,
+/// and what goes to aggregators isn't between ranks.
 void add_sends(Sends& to, const BoundProgram& program, std::uint32_t times) {
     for (const BoundStep& step : program.steps) {
         if (step.kind != plan::StepKind::send) continue;
+        if (program.channels > 0 && step.transport == MpiExecutor::aggregation_index) continue;
         trace::PlanSend& send = to[step.peer];
         send.peer = step.peer;
         send.messages += times;
@@ -59,7 +61,9 @@ std::uint32_t add_plan(const CallEvent& call) {
         const PlanKey& key = plan.key;
         const plan::Request request{plan.collective, plan::Rank{key.root}, key.block_bytes, key.element_bytes,
                                     key.ordered};
-        bound_s = model::bound(state.job(), request, {key.block_bytes}).seconds;
+        bound_s = plan.aggregation
+                      ? model::bound_terms(state.job(), request, {key.block_bytes}).limit_in_network.seconds
+                      : model::bound(state.job(), request, {key.block_bytes}).seconds;
     }
     const auto sends = listed(sends_of(plan, alike));
     const trace::ServedPlan served{.function = select::name_of(plan.key.function),

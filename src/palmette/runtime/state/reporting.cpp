@@ -25,6 +25,7 @@ std::string phrase_of_sizes(std::int64_t block_bytes) {
 double bound_of(const CachedPlan& plan, const topology::Job& job, const std::vector<std::int64_t>& lengths) {
     const PlanKey& key = plan.key;
     const plan::Request request{plan.collective, plan::Rank{key.root}, key.block_bytes, key.element_bytes, key.ordered};
+    if (plan.aggregation) return model::bound_terms(job, request, lengths).limit_in_network.seconds;
     return model::bound(job, request, lengths).seconds;
 }
 

@@ -25,10 +25,11 @@ inline std::string setting_of(select::Function function) {
 
 struct Settings {
     bool enable = true;
-    std::string mpi;              ///< which MPI this is: mpich, openmpi, impi, smpi or empty; filled in at the start
-    bool oversubscribed = false;  ///< the ranks of some node outnumber its cores; agreed at the start
-    bool copies_sends = false;    ///< short messages are sent from copies (BufferedSends); filled in at the start
-    std::string topology;         ///< path of a topology.json, read by rank 0 only
+    std::string mpi;               ///< which MPI this is: mpich, openmpi, impi, smpi or empty; filled in at the start
+    bool oversubscribed = false;   ///< the ranks of some node outnumber its cores; agreed at the start
+    bool copies_sends = false;     ///< short messages are sent from copies (BufferedSends); filled in at the start
+    std::string topology;          ///< path of a topology.json, read by rank 0 only
+    std::string aggregator_token;  ///< path of a token for the topology's aggregators, read by rank 0 only; empty: none
     select::Table table = select::Table::built_in();
     /// By function: a spec, or `mpi` (present without a spec) to leave the calls to the MPI.
     struct Forced {

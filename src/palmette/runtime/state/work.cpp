@@ -1,5 +1,6 @@
 #include "palmette/runtime/state/work.hpp"
 
+#include <cstring>
 #include <new>
 
 #include "palmette/runtime/state/process.hpp"
@@ -167,6 +168,30 @@ int Work::run_batches(Executor& executor, const Environment& whole) {
     return MPI_SUCCESS;
 }
 
+int Work::run_aggregated(MpiExecutor& executor) {
+    Environment whole = environment(executor);
+    const Process& process = Process::instance();
+    Aggregation& aggregation = *plan->aggregation;
+    if (aggregation.serves(*operation, plan->bound, process.settings().aggregator_token)) {
+        if (whole.bases.send == whole.bases.recv) {
+            const auto bytes = static_cast<std::size_t>(plan->key.block_bytes);
+            kept_.grow(bytes);
+            std::memcpy(kept_.data(), whole.bases.send, bytes);
+            whole.bases.send = kept_.data();
+        }
+        const Operation::Known known = *operation->known();
+        executor.aggregation().use(&aggregation.channels(), {known.op, known.element});
+        executor.prepare(plan->bound);
+        const int error = executor.run(plan->bound, whole);
+        const bool all_have_it = error == MPI_SUCCESS && aggregation.agree(executor.aggregation().failure());
+        executor.aggregation().use(nullptr, {});
+        if (error != MPI_SUCCESS || all_have_it) return error;
+    }
+    Process::instance().report().by_hosts_row(aggregation.why()).add(state->rank() == 0);
+    executor.prepare(plan->by_hosts);
+    return executor.run(plan->by_hosts, whole);
+}
+
 int Work::run() {
     try {
         piecewise_ = plan->collective == Collective::alltoall && plan->batch_bytes == 0;
@@ -174,7 +199,9 @@ int Work::run() {
         if (left_to_mpi_) return MPI_SUCCESS;
         MpiExecutor& executor = state->executor();
         int error = MPI_SUCCESS;
-        if (plan->batch_bytes > 0) {
+        if (plan->aggregation) {
+            error = run_aggregated(executor);
+        } else if (plan->batch_bytes > 0) {
             error = run_batches(executor, environment(executor));
         } else if (remembered_) {
             error = run_remembered(executor);

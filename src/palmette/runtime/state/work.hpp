@@ -72,6 +72,8 @@ class Work {
     /// Runs with remembered lengths. Where some rank's counts have changed, the call is left to the MPI on all ranks.
     int run_remembered(MpiExecutor& executor);
     int run_batches(Executor& executor, const Environment& environment);
+    /// Through aggregators; by hosts where some rank has no result of theirs.
+    int run_aggregated(MpiExecutor& executor);
 
     Bases bases_;
     OperationMemory memory_;
@@ -83,6 +85,7 @@ class Work {
     bool counts_changed_ = false;  ///< a rank's counts differ from these, as far as this rank has learned
     std::optional<Refusal> left_to_mpi_;
     base::ByteBuffer discarded_;
+    base::ByteBuffer kept_;  ///< input that lies in the output's place, until all ranks have the result
 };
 
 }  // namespace palmette::runtime

@@ -84,6 +84,12 @@ std::optional<bool> all_true(MPI_Comm comm, bool mine) {
     return numbers[0] != 0;
 }
 
+std::optional<long long> smallest(MPI_Comm comm, long long mine) {
+    Numbers numbers{mine};
+    if (!minimum(comm, numbers)) return std::nullopt;
+    return numbers[0];
+}
+
 std::optional<bool> all_same(MPI_Comm comm, std::uint64_t mine) {
     Numbers numbers{halved(mine), -halved(mine)};
     if (!minimum(comm, numbers)) return std::nullopt;

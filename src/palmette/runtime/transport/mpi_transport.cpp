@@ -139,6 +139,7 @@ Transports made_for(Waiting waiting) {
     Transports all;
     all.push_back(std::make_unique<NodeTransport>(*messages));
     all.push_back(std::move(messages));
+    all.push_back(std::make_unique<AggregationTransport>());
     return all;
 }
 
@@ -147,6 +148,7 @@ Transports made_for(Waiting waiting) {
 MpiExecutor::MpiExecutor(Waiting waiting, SpinWait spin_wait)
     : Executor(made_for(waiting), spin_wait),
       node_(static_cast<NodeTransport*>(transports()[0].get())),
-      messages_(static_cast<MpiTransport*>(transports()[1].get())) {}
+      messages_(static_cast<MpiTransport*>(transports()[1].get())),
+      aggregation_(static_cast<AggregationTransport*>(transports()[aggregation_index].get())) {}
 
 }  // namespace palmette::runtime

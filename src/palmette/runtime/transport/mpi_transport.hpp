@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "palmette/execute/aggregation_transport.hpp"
 #include "palmette/execute/executor.hpp"
 #include "palmette/execute/node_transport.hpp"
 #include "palmette/runtime/transport/buffered_sends.hpp"
@@ -24,7 +25,7 @@ class MpiTransport : public Messages {
     }
 
     const char* name() const override { return "mpi"; }
-    bool can(const StepOffer& step) const override { return plan::is_message(step.kind); }
+    bool can(const StepOffer& step) const override { return plan::is_message(step.kind) && !step.service; }
     void prepare(const BoundProgram& program) override;
     int start(Executor& executor, std::uint32_t step, bool last, Started& started) override;
     int post(Executor& executor, plan::StepKind kind, char* data, std::int64_t bytes, std::int32_t peer,
@@ -58,16 +59,18 @@ inline int mpi_code(int code) { return code == internal_error ? MPI_ERR_INTERN :
 /// An executor with the transports that this MPI's processes have.
 class MpiExecutor : public Executor {
   public:
-    static constexpr std::uint8_t node_index = 0;
+    static constexpr std::uint8_t node_index = 0, aggregation_index = 2;
 
     explicit MpiExecutor(Waiting waiting, SpinWait spin_wait = SpinWait(1, 1));
 
     MpiTransport& messages() { return *messages_; }
     NodeTransport& node() { return *node_; }
+    AggregationTransport& aggregation() { return *aggregation_; }
 
   private:
     NodeTransport* node_;
     MpiTransport* messages_;
+    AggregationTransport* aggregation_;
 };
 
 }  // namespace palmette::runtime

@@ -1,0 +1,236 @@
+#include "palmette/runtime/state/aggregation.hpp"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <new>
+
+#include "palmette/aggregate/support.hpp"
+#include "palmette/base/error.hpp"
+#include "palmette/runtime/transport/agreement.hpp"
+#include "palmette/runtime/transport/outstanding.hpp"
+
+namespace palmette::runtime {
+namespace {
+
+using aggregate::Reason;
+
+constexpr std::uint64_t longest_retry = 1 << 20;
+
+/// A window of 256 KB for each member: that of a network of 10 Gbit/s with 200 us of round trip and skew.
+constexpr aggregate::Shape usual_shape{aggregate::Mode::datagram, 0, 16, 16384};
+
+/// All ranks are there when they join, so that nobody comes late; a daemon that was gone may be so still.
+aggregate::Timeouts timeouts_for(std::uint32_t epoch) {
+    aggregate::Timeouts out;
+    out.connect_ms = epoch == 1 ? 5000 : 1000;
+    out.join_ms = 10000;
+    return out;
+}
+
+/// What rank 0 tells the others. Its size doesn't depend on the job but for the invitations that follow.
+struct Opening {
+    std::uint32_t reason = 0;
+    std::array<char, aggregate::most_token_bytes> token{};
+    std::uint32_t token_bytes = 0;
+    aggregate::Digest key{};
+    std::array<char, 160> detail{};
+};
+
+void set_text(std::array<char, 160>& to, std::string_view text) {
+    const std::size_t length = std::min(text.size(), to.size() - 1);
+    std::memcpy(to.data(), text.data(), length);
+    to[length] = 0;
+}
+
+/// What tells more than that others have ended the group counts more.
+int weight_of(Reason reason) {
+    switch (reason) {
+        case Reason::left:
+        case Reason::member_lost:
+        case Reason::closed:
+            return 1;
+        default:
+            return 2;
+    }
+}
+
+struct Address {
+    std::optional<aggregate::Address> address;
+    std::string why;
+};
+
+Address address_of(const topology::JobAggregator& aggregator) {
+    if (aggregator.address.empty()) return {std::nullopt, base::cat(aggregator.name, " has no address")};
+    try {
+        return {aggregate::numeric(aggregate::Address::read(aggregator.address)), {}};
+    } catch (const base::Error& error) {
+        return {std::nullopt, base::cat(aggregator.name, ": ", error.what())};
+    }
+}
+
+}  // namespace
+
+void Aggregation::leave() {
+    for (AggregationChannel& one : channels_) one.client->leave();
+    channels_.clear();
+}
+
+/// Collective: ends with the same in_service_ and why_ on all ranks.
+bool Aggregation::conclude(Reason reason, std::string_view detail) {
+    long long mine = 0;
+    if (reason != Reason::none) mine = -(static_cast<long long>(weight_of(reason)) << 32 | (rank_ + 1));
+    const auto worst = smallest(comm_, mine);
+    in_service_ = worst == 0;
+    if (in_service_) return true;
+    why_ = "the ranks couldn't agree, as the MPI has failed";
+    if (worst) {
+        const int finder = static_cast<int>(-*worst & 0xFFFFFFFF) - 1;
+        std::array<char, 160> text{};
+        if (rank_ == finder) set_text(text, base::cat(aggregate::name_of(reason), ": ", detail));
+        if (PMPI_Bcast(text.data(), static_cast<int>(text.size()), MPI_CHAR, finder, comm_) == MPI_SUCCESS)
+            why_ = base::cat(text.data(), " (rank ", finder, ")");
+    }
+    return false;
+}
+
+void Aggregation::open(const BoundProgram& program, const std::string& token_path) {
+    Opening opening;
+    std::vector<aggregate::Invitation> invitations(job_.aggregators().size() *
+                                                   static_cast<std::size_t>(program.channels));
+    ++epoch_;
+    const auto fail = [&](Reason reason, std::string_view detail) {
+        opening.reason = static_cast<std::uint32_t>(reason);
+        set_text(opening.detail, detail);
+    };
+    if (rank_ == 0) {
+        try {
+            const aggregate::Token token = aggregate::read_token(token_path);
+            opening.key = token.key;
+            opening.token_bytes = static_cast<std::uint32_t>(std::min(token.text.size(), opening.token.size()));
+            std::memcpy(opening.token.data(), token.text.data(), opening.token_bytes);
+            if (groups_.empty()) {
+                groups_.resize(invitations.size());
+                if (!aggregate::fill_random(groups_.data(), groups_.size() * sizeof groups_[0]))
+                    fail(Reason::authentication, "the kernel has no random numbers");
+            }
+            for (std::size_t i = 0; i < invitations.size(); ++i)
+                if (const auto made = aggregate::invite(token, groups_[i], epoch_))
+                    invitations[i] = *made;
+                else
+                    fail(Reason::authentication, "the kernel has no random numbers");
+        } catch (const base::Error& error) {
+            fail(Reason::authentication, error.what());
+        }
+    }
+    const auto bcast = [&](void* data, std::size_t bytes) {
+        return PMPI_Bcast(data, static_cast<int>(bytes), MPI_BYTE, 0, comm_) == MPI_SUCCESS;
+    };
+    if (!bcast(&opening, sizeof opening) ||
+        !bcast(invitations.data(), invitations.size() * sizeof(aggregate::Invitation))) {
+        reason_ = Reason::protocol;
+        detail_ = "the MPI's broadcast has failed";
+        return;
+    }
+    reason_ = static_cast<Reason>(opening.reason);
+    detail_ = opening.detail.data();
+    if (reason_ != Reason::none) return;
+
+    const topology::Partition& groups = job_.levels()[level_].groups;
+    aggregate::Membership membership;
+    membership.levels.count = 1;
+    membership.levels.at[0] = {
+        static_cast<std::uint16_t>(groups.count()),
+        static_cast<std::uint16_t>(groups.group_of(job_.position_of(topology::Rank{rank_}).value))};
+    membership.shape = usual_shape;
+    membership.fits_limits = true;
+    membership.token.emplace();
+    membership.token->text.assign(opening.token.data(), opening.token_bytes);
+    membership.token->key = opening.key;
+    for (const BoundStep& step : program.steps) {
+        if (!plan::is_message(step.kind) || step.peer < job_.size()) continue;
+        const std::int32_t channel = step.tag % program.channels;
+        if (std::any_of(channels_.begin(), channels_.end(),
+                        [&](const auto& one) { return one.peer == step.peer && one.channel == channel; }))
+            continue;
+        const auto which = static_cast<std::size_t>(step.peer - job_.size());
+        const Address at = address_of(job_.aggregators()[which]);
+        if (!at.address) {
+            reason_ = Reason::connect;
+            detail_ = at.why;
+            return;
+        }
+        membership.daemon = *at.address;
+        membership.invitation =
+            invitations[which * static_cast<std::size_t>(program.channels) + static_cast<std::size_t>(channel)];
+        channels_.push_back(
+            {step.peer, channel, std::make_unique<aggregate::Client>(membership, timeouts_for(epoch_))});
+    }
+}
+
+void Aggregation::wait_until_joined() {
+    for (AggregationChannel& one : channels_) one.client->start();
+    constexpr int longest_wait_ms = 10;
+    for (;;) {
+        std::vector<pollfd> watched;
+        for (AggregationChannel& one : channels_) {
+            aggregate::Client& client = *one.client;
+            client.progress();
+            if (client.failed()) {
+                reason_ = client.reason();
+                detail_ = base::cat(job_.aggregators()[static_cast<std::size_t>(one.peer - job_.size())].name, ": ",
+                                    client.detail());
+                return;
+            }
+            if (!client.ready()) watched.push_back({client.link().fd(), client.link().events(), 0});
+        }
+        if (watched.empty()) return;
+        poll(watched.data(), watched.size(), longest_wait_ms);
+        if (has_outstanding()) progress_background();
+    }
+}
+
+bool Aggregation::join(const BoundProgram& program, const std::string& token_path) {
+    leave();
+    reason_ = Reason::none;
+    try {
+        open(program, token_path);
+        if (reason_ == Reason::none) wait_until_joined();
+    } catch (const std::bad_alloc&) {
+        reason_ = Reason::no_resource;
+        detail_ = "this process is out of memory";
+    }
+    if (!conclude(reason_, detail_)) {
+        leave();
+        return false;
+    }
+    const bool sharp = std::any_of(channels_.begin(), channels_.end(),
+                                   [](const auto& one) { return one.client->link().hello().sharp_types != 0; });
+    only_sharp_ = !all_true(comm_, !sharp).value_or(false);
+    return true;
+}
+
+bool Aggregation::serves(const Operation& operation, const BoundProgram& program, const std::string& token_path) {
+    if (!in_service_) {
+        if (++calls_without_ < retry_after_) return false;
+        calls_without_ = 0;
+        retry_after_ = std::min(2 * retry_after_, longest_retry);
+        if (!join(program, token_path)) return false;
+    }
+    const auto known = operation.known();
+    if (known &&
+        aggregate::supported(aggregate::Collective::allreduce, known->op, known->element, only_sharp_) == Reason::none)
+        return true;
+    why_ = "unsupported: the aggregators' profile has no such operation on such elements";
+    return false;
+}
+
+bool Aggregation::agree(const std::optional<AggregationTransport::Failure>& mine) {
+    if (conclude(mine ? mine->reason : Reason::none, mine ? mine->detail : std::string_view())) return true;
+    leave();
+    return false;
+}
+
+}  // namespace palmette::runtime

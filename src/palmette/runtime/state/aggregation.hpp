@@ -1,0 +1,73 @@
+// A communicator's use of aggregators: its ranks join groups, and agree after each operation whether all have the
+// result.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "palmette/aggregate/client/client.hpp"
+#include "palmette/execute/aggregation_transport.hpp"
+#include "palmette/runtime/data/operation.hpp"
+#include "palmette/topology/job.hpp"
+
+namespace palmette::runtime {
+
+/// All of it happens at the same calls on all ranks, and they come to the same conclusions.
+///
+/// Daemons can't decide whether all members have a result (two generals), and a rank that has returned can't help the
+/// others any more. So each operation ends with an agreement over MPI, and where one rank lacks the result all of them
+/// repeat the operation by hosts, with the same brackets (in_network:combine=hosts).
+class Aggregation {
+  public:
+    /// `level`: of the job, whose groups are the members.
+    Aggregation(MPI_Comm shadow_comm, const topology::Job& job, int rank, std::size_t level)
+        : comm_(shadow_comm), job_(job), rank_(rank), level_(level) {}
+    Aggregation(const Aggregation&) = delete;
+    Aggregation& operator=(const Aggregation&) = delete;
+    ~Aggregation() { leave(); }
+
+    std::size_t level() const { return level_; }
+
+    /// Collective: makes and joins the groups that the program's messages with service positions belong to. Rank 0
+    /// reads the token in the file `token_path`. Whether all ranks are members now; else why() says why not. Takes as
+    /// long as an unreachable daemon needs to be given up, at most 10 s.
+    bool join(const BoundProgram& program, const std::string& token_path);
+
+    /// Collective, before each operation: whether aggregators serve it. After a failure the groups are made anew at the
+    /// 64th call, then at the 128th after that, and so on.
+    bool serves(const Operation& operation, const BoundProgram& program, const std::string& token_path);
+
+    /// Collective, after each operation: whether no rank's has failed. If some has, all leave the groups.
+    bool agree(const std::optional<AggregationTransport::Failure>& mine);
+
+    std::vector<AggregationChannel>& channels() { return channels_; }
+    /// Why aggregators don't serve the last operation, with the rank that found out; the same on all ranks.
+    const std::string& why() const { return why_; }
+
+  private:
+    bool conclude(aggregate::Reason reason, std::string_view detail);
+    void open(const BoundProgram& program, const std::string& token_path);
+    void wait_until_joined();
+    void leave();
+
+    MPI_Comm comm_;
+    const topology::Job& job_;
+    int rank_;
+    std::size_t level_;
+    std::uint32_t epoch_ = 0;
+    std::vector<std::uint64_t> groups_;  ///< their numbers, by aggregator and channel
+    std::vector<AggregationChannel> channels_;
+    aggregate::Reason reason_ = aggregate::Reason::none;  ///< of this rank's failure to join
+    std::string detail_;
+    bool in_service_ = false;
+    bool only_sharp_ = false;  ///< of some daemon's profile
+    std::string why_;
+    std::uint64_t calls_without_ = 0;
+    std::uint64_t retry_after_ = 64;
+};
+
+}  // namespace palmette::runtime
