@@ -248,6 +248,8 @@ void Link::watch() noexcept {
         if (since_start_ms_ > timeouts_.connect_ms) fail(Reason::connect, "the daemon doesn't answer");
         return;
     }
+    if (since_start_ms_ > timeouts_.connect_ms && state_ == State::greeting)
+        return fail(Reason::silent, "the daemon doesn't greet");
     if (since_start_ms_ > timeouts_.join_ms && state_ == State::joining)
         return fail(Reason::late_join, "the other members haven't come");
     if (!open()) {

@@ -26,7 +26,7 @@ constexpr aggregate::Shape usual_shape{aggregate::Mode::datagram, 0, 16, 16384};
 aggregate::Timeouts timeouts_for(std::uint32_t epoch) {
     aggregate::Timeouts out;
     out.connect_ms = epoch == 1 ? 5000 : 1000;
-    out.join_ms = 10000;
+    out.join_ms = 2 * out.connect_ms;
     return out;
 }
 
@@ -216,7 +216,7 @@ bool Aggregation::serves(const Operation& operation, const BoundProgram& program
     if (!in_service_) {
         if (++calls_without_ < retry_after_) return false;
         calls_without_ = 0;
-        retry_after_ = std::min(2 * retry_after_, longest_retry);
+        retry_after_ = std::min(4 * retry_after_, longest_retry);
         if (!join(program, token_path)) return false;
     }
     const auto known = operation.known();

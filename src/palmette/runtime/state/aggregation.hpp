@@ -38,7 +38,7 @@ class Aggregation {
     bool join(const BoundProgram& program, const std::string& token_path);
 
     /// Collective, before each operation: whether aggregators serve it. After a failure the groups are made anew at the
-    /// 64th call, then at the 128th after that, and so on.
+    /// 256th call, at the 1024th after that, and so on: a daemon's host that is gone costs a second each time.
     bool serves(const Operation& operation, const BoundProgram& program, const std::string& token_path);
 
     /// Collective, after each operation: whether no rank's has failed. If some has, all leave the groups.
@@ -67,7 +67,7 @@ class Aggregation {
     bool only_sharp_ = false;  ///< of some daemon's profile
     std::string why_;
     std::uint64_t calls_without_ = 0;
-    std::uint64_t retry_after_ = 64;
+    std::uint64_t retry_after_ = 256;
 };
 
 }  // namespace palmette::runtime
