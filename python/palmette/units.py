@@ -1,6 +1,8 @@
-"""Formatting of numbers: rates with decimal prefixes, plurals."""
+"""Formatting of numbers: rates with decimal prefixes, sizes with binary ones, plurals."""
 
 from __future__ import annotations
+
+from palmette import _core
 
 
 def rate_text(bytes_per_s: float | None) -> str:
@@ -25,3 +27,15 @@ def plural(count: int, word: str) -> str:
     else:
         many = word + "s"
     return f"{count:,} {many}"
+
+
+def bytes_text(size_bytes: int) -> str:
+    """`0`, `1000`, `64K`, `2.3M`: exact where a unit divides it, else three digits from 10K on."""
+    exact = _core.format_size(size_bytes)
+    if not exact.isdigit() or size_bytes < 10_240:
+        return exact
+    for unit, length in (("G", 1 << 30), ("M", 1 << 20), ("K", 1 << 10)):
+        if size_bytes >= length:
+            value = size_bytes / length
+            return f"{value:.3g}{unit}" if value < 1000 else f"{value:.0f}{unit}"
+    return exact

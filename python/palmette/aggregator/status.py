@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from palmette.files import parse_json
-from palmette.plan.counts import bytes_text
-from palmette.units import plural
+from palmette.units import bytes_text, plural
 
 DEFAULT_PATH = "/run/palmette-aggregator/status.sock"
 TIMEOUT_S = 5.0

@@ -9,8 +9,7 @@ import click
 
 from palmette import _core
 from palmette.bound.reason import reason
-from palmette.plan.counts import bytes_text
-from palmette.units import rate_text
+from palmette.units import bytes_text, rate_text
 
 
 def terms_json(terms: _core.BoundTerms, in_network: bool = False) -> dict[str, Any]:

@@ -31,10 +31,10 @@ from palmette.compose.text import (
     stage_lines,
     stages_json,
 )
-from palmette.plan.counts import bytes_text, count_json, count_lines
+from palmette.plan.counts import count_json, count_lines
 from palmette.plan.svg import TooLargeError, svg
 from palmette.topology.file import TopologyError, load
-from palmette.units import plural
+from palmette.units import bytes_text, plural
 
 EXAMPLE = "palmette compose allreduce --hierarchy 2:4"
 

@@ -17,7 +17,7 @@ from palmette.cli.common import CliError, Whole, console, emit_json, json_option
 from palmette.cli.duration import duration
 from palmette.cli.job_options import placement_option
 from palmette.cli.lab_here import be_root
-from palmette.lab import Lab, LabError, build, state
+from palmette.lab import Lab, LabError, aggregators, build, state
 from palmette.lab.lab import DEFAULT_LIFETIME_S, DEFAULT_NAME, DEFAULT_TIMEOUT_S
 from palmette.lab.namespaces import check_can_build
 from palmette.lab.running import TIMED_OUT
@@ -25,6 +25,7 @@ from palmette.measure.places import free_lab_name
 from palmette.mpi import install as mpi_install
 from palmette.mpi.launch import LaunchError
 from palmette.topology.placement import PlacementError
+from palmette.units import plural
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -81,14 +82,17 @@ def up(spec: str, name: str, spine_delay: float | None, lifetime: float, as_json
     """Build the cluster SPEC, like 3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core.
 
     SPEC may be a topology.json too. Rates of SPEC are link rates including frame headers; the topology.json that is
-    written holds the TCP goodput.
+    written holds the TCP goodput. With aggregators, as in aggregator@400Mbit/s:8node@50Mbit/s, the lab runs their
+    daemons.
     """
     with _errors_in_one_line():
         lab = Lab.up(spec, name=name, spine_delay_s=spine_delay, lifetime_s=lifetime, detach=True)
     if as_json:
         emit_json(_describe(lab))
         return
-    click.echo(f"lab '{name}' is up: {len(lab.hosts)} hosts, {sum(host.slots for host in lab.state.hosts)} slots")
+    slots = sum(host.slots for host in lab.state.hosts)
+    combined = f", {plural(len(lab.aggregators), 'aggregator')}" if lab.aggregators else ""
+    click.echo(f"lab '{name}' is up: {len(lab.hosts)} hosts, {slots} slots{combined}")
     click.echo(f"topology: {lab.topology_path}")
 
 
@@ -186,7 +190,7 @@ def run(
 @click.argument("host")
 @click.argument("argv", nargs=-1, type=click.UNPROCESSED, required=True, metavar="COMMAND [ARGUMENTS]...")
 def execute(name: str, host: str, argv: tuple[str, ...]) -> None:
-    """Run a command on one HOST, or on `login`."""
+    """Run a command on one HOST, on that of an aggregator, or on `login`."""
     with _errors_in_one_line():
         words = Lab.attach(name).exec_command(host, argv)
     os.execv(words[0], words)  # noqa: S606 - the terminal and its signals are the command's
@@ -196,7 +200,10 @@ def execute(name: str, host: str, argv: tuple[str, ...]) -> None:
 @_name_option
 @json_option
 def status(name: str, as_json: bool) -> None:
-    """Show hosts, addresses, rates and uptime. Status 1 when the lab is not up."""
+    """Show hosts, aggregators, addresses, rates and uptime.
+
+    Status 1 when the lab is not up.
+    """
     directory = state.lab_directory(name)
     found = state.read_state(directory)
     if found is None or not found.is_alive():
@@ -217,6 +224,7 @@ def status(name: str, as_json: bool) -> None:
 def _describe(lab: Lab) -> dict[str, object]:
     """Return what `--json` prints of a lab."""
     known = lab.state
+    directory = state.lab_directory(known.name)
     return {
         "name": known.name,
         "up": True,
@@ -227,6 +235,19 @@ def _describe(lab: Lab) -> dict[str, object]:
         "keeper_pid": known.keeper_pid,
         "topology": str(lab.topology_path),
         "hosts": [{"name": host.name, "address": host.address, "slots": host.slots} for host in known.hosts],
+        "ports": lab.ports,
+        "aggregators": [
+            {
+                "name": one.name,
+                "switch": one.switch,
+                "address": f"{one.address}:{aggregators.PORT}",
+                "pid": lab.daemon_pid(one.name),
+                "status": str(aggregators.status_path(directory, one.name)),
+                "log": str(aggregators.log_path(directory, one.name)),
+            }
+            for one in known.aggregators
+        ],
+        "aggregator_token": str(lab.token_path) if lab.token_path else None,
         "link_bits_per_s": known.rates,
         "limits": known.limits,
     }
@@ -247,6 +268,23 @@ def _print(lab: Lab) -> None:
         behind = " < ".join(f"{group} ({_rate(known.rates.get(group))})" for group in path)
         table.add_row(host.name, host.address, str(host.slots), _rate(known.rates.get(host.name)), behind)
     console.print(table)
+    if known.aggregators:
+        _print_aggregators(lab)
+
+
+def _print_aggregators(lab: Lab) -> None:
+    known = lab.state
+    table = Table(box=None, pad_edge=False)
+    for heading in ("aggregator", "address", "link", "at", "daemon"):
+        table.add_column(heading)
+    for one in known.aggregators:
+        pid = lab.daemon_pid(one.name)
+        daemon = f"process {pid}" if pid is not None else "has ended"
+        address = f"{one.address}:{aggregators.PORT}"
+        table.add_row(one.name, address, _rate(known.rates.get(one.name)), one.switch, daemon)
+    console.print()
+    console.print(table)
+    console.print(f"logs, status sockets: {state.lab_directory(known.name)}", markup=False)
 
 
 def _rate(bits_per_s: float | None) -> str:

@@ -8,7 +8,7 @@ from xml.sax.saxutils import escape
 from palmette import _core
 from palmette.compose.bench import Cell, Row
 from palmette.draw import elements
-from palmette.plan.counts import bytes_text
+from palmette.units import bytes_text
 
 _LEFT, _BARS, _RIGHT = 150.0, 480.0, 130.0
 _ROW, _HEAD = 24.0, 52.0

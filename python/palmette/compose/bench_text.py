@@ -8,8 +8,7 @@ from typing import Any
 
 from palmette import _core
 from palmette.compose.bench import Cell, Row
-from palmette.plan.counts import bytes_text
-from palmette.units import plural
+from palmette.units import bytes_text, plural
 
 WIDTH = 80
 

@@ -8,8 +8,7 @@ from typing import Any
 from palmette import _core
 from palmette.compose.composition import Composition
 from palmette.plan.contents import numbers_text
-from palmette.plan.counts import bytes_text
-from palmette.units import plural
+from palmette.units import bytes_text, plural
 
 MOST_PRIMITIVES = 12
 

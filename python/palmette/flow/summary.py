@@ -10,9 +10,8 @@ import click
 
 from palmette import _core
 from palmette.bound.table import aligned, limit_json
-from palmette.plan.counts import bytes_text
 from palmette.plan.crossing import link_names, many
-from palmette.units import rate_text
+from palmette.units import bytes_text, rate_text
 
 SHOWN = 5
 """Number of links that are listed."""

@@ -8,7 +8,7 @@ from xml.sax.saxutils import escape
 from palmette import _core
 from palmette.draw import elements
 from palmette.flow.summary import Played
-from palmette.plan.counts import bytes_text
+from palmette.units import bytes_text
 
 MOST_ROWS = 24
 """Maximum number of rows per level; of more links, the busiest are drawn, and the mean of the others."""

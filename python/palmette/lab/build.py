@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 from palmette.lab import state
+from palmette.lab.aggregators import daemon_program, start_daemons
 from palmette.lab.backlog import WANTED, may_raise, raise_backlog, restore_backlog
 from palmette.lab.errors import LabError
 from palmette.lab.helpers import helper
@@ -48,6 +49,8 @@ def take_up(name: str, text: str, spec: Spec, lifetime_s: float, *, detach: bool
     LabError.
     """
     check_can_build()
+    if spec.aggregators:
+        daemon_program()
     directory = state.lab_directory(name)
     with state.locked():
         old = state.read_state(directory)
@@ -59,12 +62,15 @@ def take_up(name: str, text: str, spec: Spec, lifetime_s: float, *, detach: bool
         try:
             network = plan_network(spec)
             write_host_files(directory, network.addresses)
-            keeper = start_keeper(directory, [host.name for host in spec.hosts], lifetime_s)
+            keeper = start_keeper(directory, list(network.addresses), lifetime_s)
             made = _state(name, text, spec, network, keeper, lifetime_s)
             made.write(directory)
             raise_backlog(keeper.process)
             _wire(network, keeper)
             set_rates(network, keeper, made.rates)
+            if made.aggregators:
+                addresses = {one.name: one.address for one in made.aggregators}
+                start_daemons(directory, addresses, keeper, lifetime_s)
             _write_table(directory / TABLE, made)
             save_topology(directory / TOPOLOGY, lab_topology(name, text, spec, made.rates))
             if detach:
@@ -125,6 +131,10 @@ def _state(name: str, text: str, spec: Spec, network: Network, keeper: Keeper, l
         ],
         rates={edge.child: edge.line_bits_per_s for edge in network.edges},
         limits=_limits(network),
+        aggregators=[
+            state.AggregatorState(one.name, switch.name, network.addresses[one.name], keeper.hosts[one.name])
+            for switch, one in spec.aggregators
+        ],
     )
 
 

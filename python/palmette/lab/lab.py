@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import TracebackType
 
-from palmette.lab import build, state
+from palmette.lab import aggregators, build, state
 from palmette.lab.counters import read_link_bytes
 from palmette.lab.errors import LabError
 from palmette.lab.helpers import helper
@@ -76,7 +76,8 @@ class Lab:
             raise LabError(f"the lab '{name}' is not up; start it with `palmette lab up SPEC`")
         # The lab's own topology.json is used, as the user's file may no longer exist.
         machine = dataclasses.replace(read_spec(str(directory / build.TOPOLOGY)), spine_delay_s=found.spine_delay_s)
-        return cls(found, Keeper(found.keeper, {host.name: host.pid for host in found.hosts}), machine)
+        inits = {host.name: host.pid for host in found.hosts} | {one.name: one.pid for one in found.aggregators}
+        return cls(found, Keeper(found.keeper, inits), machine)
 
     def down(self) -> None:
         """End everything that runs in the lab and remove it. Idempotent."""
@@ -100,6 +101,27 @@ class Lab:
     def hosts(self) -> list[str]:
         """Host names in topology order."""
         return [host.name for host in self._state.hosts]
+
+    @property
+    def aggregators(self) -> list[str]:
+        """Names of the aggregators, in topology order of their switches."""
+        return [one.name for one in self._state.aggregators]
+
+    @property
+    def ports(self) -> dict[str, str]:
+        """The switches' ports by what is connected there, interfaces of the login host: `ip link set p0 down` pulls a
+        cable.
+        """
+        return {edge.child: edge.upper.interface for edge in self._network.edges}
+
+    def daemon_pid(self, aggregator: str) -> int | None:
+        """Return the process of an aggregator's daemon, None where it has ended."""
+        return aggregators.daemon_pid(state.lab_directory(self._state.name), aggregator)
+
+    @property
+    def token_path(self) -> Path | None:
+        """The token with which ranks use the aggregators; None for a lab that has none."""
+        return aggregators.token_path(state.lab_directory(self._state.name)) if self._state.aggregators else None
 
     def paths(self) -> list[list[str]]:
         """Return, for each host, the switches between it and the top one, nearest first."""
@@ -140,7 +162,8 @@ class Lab:
     ) -> list[str]:
         """Return the command line that runs `argv` under `mpi` with rank i on `hosts[i]`.
 
-        `env` is set in the ranks only, LD_PRELOAD included (for Open MPI one more preload is appended). `options` go to
+        `env` is set in the ranks only, LD_PRELOAD included (for Open MPI one more preload is appended), and has
+        precedence over what the lab sets: its MPIs' settings, and the token for its aggregators. `options` go to
         mpiexec. The command's descendants die with it, and it dies with the thread that starts it. Raises LabError,
         MpiNotFoundError.
         """
@@ -149,7 +172,8 @@ class Lab:
             if host not in self.hosts:
                 raise LabError(f"no host is called {host}; there are {', '.join(self.hosts)}")
         check_visible(argv)
-        settings = lab_settings(found, env or {})
+        token = {aggregators.TOKEN_VARIABLE: str(self.token_path)} if self.token_path else {}
+        settings = lab_settings(found, {**token, **(env or {})})
         directory = state.lab_directory(self._state.name)
         job = launch.Job(
             argv=argv,
@@ -192,13 +216,18 @@ class Lab:
         return run_to_end(command, timeout_s=timeout_s, capture=capture, stdin=stdin)
 
     def exec_command(self, host: str, argv: Sequence[str]) -> list[str]:
-        """Return the command line that runs `argv` on one host (or on `login`). Raises LabError for an unknown host."""
-        if host not in (*self.hosts, "login"):
-            raise LabError(f"no host is called {host}; there are login, {', '.join(self.hosts)}")
+        """Return the command line that runs `argv` on one host, an aggregator's included, or on `login`.
+
+        Raises LabError for an unknown host.
+        """
+        known = ["login", *self.hosts, *self.aggregators]
+        if host not in known:
+            raise LabError(f"no host is called {host}; there are {', '.join(known)}")
         return self._keeper.command(host, ["env", f"TMPDIR={TMPDIR}", *argv])
 
     def set_rates(self, rates: Mapping[str, float | None]) -> None:
-        """Change link rates: bits per second incl. frame headers, by the name of a level (`node`, `leaf`) or a group.
+        """Change link rates: bits per second incl. frame headers, by the name of a level (`node`, `leaf`), a group or
+        an aggregator; "aggregator" stands for them all.
 
         None removes the limit. The topology.json is updated. Raises LabError for an unknown name.
         """
@@ -206,7 +235,7 @@ class Lab:
         for key, rate in rates.items():
             groups = [edge.child for edge in self._network.edges if key in (edge.child, edge.level)]
             if not groups:
-                raise LabError(f"no level, switch or host is called {key}")
+                raise LabError(f"no level, switch, host or aggregator is called {key}")
             changed |= dict.fromkeys(groups, rate)
         build.set_rates(self._network, self._keeper, changed)
         self._state = dataclasses.replace(self._state, rates=changed)

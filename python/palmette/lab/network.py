@@ -1,7 +1,8 @@
 """The plan of a lab's network: bridges, veth pairs, addresses, and the `ip` batch lines. Nothing is executed here.
 
 Every group above the hosts is a bridge in the keeper's network namespace, every edge of the tree a veth pair. Its two
-ends are shaped, each in the direction that it sends to:
+ends are shaped, each in the direction that it sends to. An aggregator is one more host, with interface `a0` at its
+switch:
 
     host h0            keeper (login host)
     eth0 ------------ p0 [b1] u1 ----------- d1 [b0]      b0: root of the tree, holds the login host's address
@@ -20,6 +21,8 @@ LOGIN = "login"
 LOGIN_ADDRESS = "10.77.255.254"
 NETWORK = "10.77.0.0/16"
 ROOT_BRIDGE = "b0"
+AGGREGATOR = "aggregator"
+"""The level of aggregators' links."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ class Edge:
 
 @dataclass(frozen=True)
 class Network:
-    """Bridges by the group that they represent, edges in topology order, addresses by host."""
+    """Bridges by the group that they represent, edges in topology order, addresses by host; aggregators come last."""
 
     bridges: dict[str, str]
     edges: list[Edge]
@@ -63,19 +66,29 @@ def plan_network(spec: Spec) -> Network:
     bridges = {root.name: ROOT_BRIDGE}
     edges: list[Edge] = []
     addresses: dict[str, str] = {}
+
+    def bridge_of(parent: TreeNode) -> str | None:
+        return None if parent is root and spec.spine_delay_s > 0 else bridges[parent.name]
+
     for parent, child in _edges(root):
-        upper_bridge = None if parent is root and spec.spine_delay_s > 0 else bridges[parent.name]
         if child.level == "node":
-            number = len(addresses)
-            addresses[child.name] = f"10.77.{number // 250}.{number % 250 + 1}"
-            lower, upper = Port(child.name, "eth0"), Port(None, f"p{number}")
+            lower, upper = Port(child.name, "eth0"), Port(None, f"p{len(addresses)}")
+            addresses[child.name] = _address(len(addresses))
         else:
             number = len(bridges)
             bridges[child.name] = f"b{number}"
             lower, upper = Port(None, f"u{number}"), Port(None, f"d{number}")
         rate = spec.line_bits_per_s[child.name]
-        edges.append(Edge(child.name, child.level or "", lower, upper, upper_bridge, rate))
+        edges.append(Edge(child.name, child.level or "", lower, upper, bridge_of(parent), rate))
+    for number, (switch, one) in enumerate(spec.aggregators):
+        addresses[one.name] = _address(len(addresses))
+        lower, upper = Port(one.name, "eth0"), Port(None, f"a{number}")
+        edges.append(Edge(one.name, AGGREGATOR, lower, upper, bridge_of(switch), spec.line_bits_per_s[one.name]))
     return Network(bridges, edges, addresses, spec.spine_delay_s)
+
+
+def _address(number: int) -> str:
+    return f"10.77.{number // 250}.{number % 250 + 1}"
 
 
 def _edges(parent: TreeNode) -> Iterator[tuple[TreeNode, TreeNode]]:

@@ -10,13 +10,14 @@ from pathlib import Path
 from palmette.lab.errors import LabError
 from palmette.topology import file as topology_file
 from palmette.topology.found import DiscoverError
-from palmette.topology.model import InsideGroup, Level, Machine, TreeNode
+from palmette.topology.model import Aggregator, InsideGroup, Level, Machine, TreeNode
 from palmette.topology.synthetic import discover_synthetic
 
 PAYLOAD_SHARE = 1448 / 1514
 """TCP payload in a full Ethernet frame as tbf counts it: 1500 less 52 bytes of headers, of 1500 plus 14."""
 
 MAX_HOSTS = 250
+"""Aggregators included."""
 
 _DURATIONS = {"h": 3600.0, "min": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
@@ -25,7 +26,8 @@ _DURATIONS = {"h": 3600.0, "min": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 
 class Spec:
     """A machine with the rates of its links.
 
-    `line_bits_per_s` is by child group, frame headers included; None: unlimited. `spine_delay_s` is one way.
+    `line_bits_per_s` is by child group or aggregator, frame headers included; None: unlimited. `spine_delay_s` is one
+    way.
     """
 
     machine: Machine
@@ -36,6 +38,11 @@ class Spec:
     def hosts(self) -> list[TreeNode]:
         """The hosts in topology order."""
         return list(self.machine.tree.hosts())
+
+    @property
+    def aggregators(self) -> list[tuple[TreeNode, Aggregator]]:
+        """The aggregators, each with its switch, in topology order of these."""
+        return [(group, one) for group in self.machine.tree.walk() for one in group.aggregators]
 
     def slots(self, host: TreeNode) -> int:
         """Slots for ranks on `host`."""
@@ -61,8 +68,10 @@ def read_spec(text: str) -> Spec:
     if machine is None:
         raise LabError(f"'{text}' describes no machine; write it like 3leaf@50Mbit/s:3node@100Mbit/s:2core")
     factor = 8 / PAYLOAD_SHARE if is_file else 8
-    groups = list(machine.tree.walk())[1:]
-    rates = {group.name: group.up_bytes_per_s * factor if group.up_bytes_per_s else None for group in groups}
+    groups = list(machine.tree.walk())
+    links = {group.name: group.up_bytes_per_s for group in groups[1:]}
+    links |= {one.name: one.up_bytes_per_s for group in groups for one in group.aggregators}
+    rates = {name: bytes_per_s * factor if bytes_per_s else None for name, bytes_per_s in links.items()}
     spec = Spec(machine, rates, _typed_latency_s(machine.levels[0]) or 0.0)
     _check(text, spec)
     return spec
@@ -78,16 +87,21 @@ def _check(text: str, spec: Spec) -> None:
     for level in spec.machine.levels[1:]:
         if _typed_latency_s(level):
             raise LabError(f"machine '{text}': a lab delays the top switch only; drop the latency of '{level.name}'")
-    names = Counter(group.name for group in spec.machine.tree.walk())
+    aggregators = [one for _, one in spec.aggregators]
+    names = Counter([group.name for group in spec.machine.tree.walk()] + [one.name for one in aggregators])
     repeated = [name for name, count in names.items() if count > 1]
     if repeated:
-        raise LabError(f"machine '{text}': two switches or hosts are called {repeated[0]}; give each its own name")
-    if not 1 <= len(spec.hosts) <= MAX_HOSTS:
-        raise LabError(f"machine '{text}' has {len(spec.hosts)} hosts; a lab takes 1 to {MAX_HOSTS}")
-    for host in spec.hosts:
-        if not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,61}[A-Za-z0-9])?", host.name):
-            raise LabError(f"'{host.name}' can't be a host name; use letters, digits, dots and hyphens, 63 at most")
-        if host.name == "login":
+        raise LabError(
+            f"machine '{text}': two switches, hosts or aggregators are called {repeated[0]}; give each its own name"
+        )
+    placed = [host.name for host in spec.hosts] + [one.name for one in aggregators]
+    if not spec.hosts or len(placed) > MAX_HOSTS:
+        what = f"{len(placed)} hosts and aggregators" if aggregators else f"{len(placed)} hosts"
+        raise LabError(f"machine '{text}' has {what}; a lab takes 1 to {MAX_HOSTS}")
+    for name in placed:
+        if not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,61}[A-Za-z0-9])?", name):
+            raise LabError(f"'{name}' can't be a host name; use letters, digits, dots and hyphens, 63 at most")
+        if name == "login":
             raise LabError("'login' is the name of the host that launchers run on; call the other one differently")
 
 

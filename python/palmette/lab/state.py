@@ -58,6 +58,16 @@ class HostState:
 
 
 @dataclass(frozen=True)
+class AggregatorState:
+    """An aggregator: its switch, its host's address, and the PID of that host's init as of HostState."""
+
+    name: str
+    switch: str
+    address: str
+    pid: int
+
+
+@dataclass(frozen=True)
 class LabState:
     """All that another process needs to attach. Times are seconds since the epoch; `rates`: the current link rates."""
 
@@ -73,6 +83,7 @@ class LabState:
     rates: dict[str, float | None]
     limits: list[str] = field(default_factory=list)
     """What this lab lacks that others have, a phrase each: in a user namespace not all can be set."""
+    aggregators: list[AggregatorState] = field(default_factory=list)
 
     @property
     def keeper(self) -> ProcessId:
@@ -98,7 +109,8 @@ def read_state(directory: Path) -> LabState | None:
         if (document.pop("format"), document.pop("version")) != (FORMAT, VERSION):
             return None
         hosts = [HostState(**host) for host in document.pop("hosts")]
-        return LabState(hosts=hosts, **document)
+        aggregators = [AggregatorState(**one) for one in document.pop("aggregators", [])]
+        return LabState(hosts=hosts, aggregators=aggregators, **document)
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

@@ -14,8 +14,7 @@ from palmette.draw import elements
 from palmette.patterns.errors import PatternError
 from palmette.patterns.rates import Measured
 from palmette.patterns.seats import Seats
-from palmette.plan.counts import bytes_text
-from palmette.units import rate_text
+from palmette.units import bytes_text, rate_text
 
 MOST_RANKS = 512
 _NUMBERS_UP_TO = 24

@@ -10,8 +10,7 @@ from typing import Any
 from palmette import _core
 from palmette.patterns.rates import WHOLE, Measured, Rate
 from palmette.patterns.seats import INSIDE, SELF
-from palmette.plan.counts import bytes_text
-from palmette.units import plural
+from palmette.units import bytes_text, plural
 
 WIDTH = 80
 _UNITS = (("TB/s", 1e12), ("GB/s", 1e9), ("MB/s", 1e6), ("kB/s", 1e3), ("B/s", 1.0))

@@ -6,7 +6,7 @@ from typing import Any
 
 from palmette import _core
 from palmette.plan.crossing import link_names, many
-from palmette.units import plural
+from palmette.units import bytes_text, plural
 
 
 def count_json(plan: _core.Plan, bound_s: float | None = None) -> dict[str, Any]:
@@ -116,15 +116,3 @@ def _busiest_lines(counts: dict[str, Any]) -> list[str]:
             f"physical bound: {_core.format_duration(counts['bound_s'])}; the busiest link takes {times:.3g} times that"
         )
     return lines
-
-
-def bytes_text(size_bytes: int) -> str:
-    """`0`, `1000`, `64K`, `2.3M`: exact where a unit divides it, else three digits from 10K on."""
-    exact = _core.format_size(size_bytes)
-    if not exact.isdigit() or size_bytes < 10_240:
-        return exact
-    for unit, length in (("G", 1 << 30), ("M", 1 << 20), ("K", 1 << 10)):
-        if size_bytes >= length:
-            value = size_bytes / length
-            return f"{value:.3g}{unit}" if value < 1000 else f"{value:.0f}{unit}"
-    return exact

@@ -34,6 +34,7 @@ def test_without_root_the_command_says_so_in_one_line(
     ("arguments", "complaint"),
     [
         (("up", "3leaf:x"), "palmette lab up: "),
+        (("up", "2node+aggregator"), "aggregators stand at switches"),
         (("up", "2node", "--spine-delay", "5"), "write it like 5ms"),
         (("up", "2node", "--spine-delay", "5s"), "not between 0 and 1 s"),
         (("up", "2node", "--name", "../x"), "can't be the name of a lab"),
@@ -51,6 +52,17 @@ def test_bad_input_is_one_line_and_status_2(
     assert result.status == 2
     assert result.err.count("\n") == 1
     assert complaint in result.err
+
+
+def test_a_lab_with_aggregators_names_the_daemon_that_was_not_built(
+    palmette: Palmette, _empty: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setenv("PALMETTE_LAB_BIN", str(tmp_path))
+    result = palmette("lab", "up", "aggregator:2node")
+    assert (result.status, result.err.count("\n")) == (2, 1)
+    assert f"needs the daemon: palmette-aggregator is not in {tmp_path}" in result.err
+    assert "PALMETTE_BUILD_AGGREGATOR" in result.err
 
 
 def test_status_of_a_lab_that_is_not_up_is_1(palmette: Palmette, _empty: None) -> None:

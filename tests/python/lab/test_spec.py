@@ -42,6 +42,8 @@ def test_latencies_that_were_measured_delay_nothing(tmp_path: Path) -> None:
     [
         ("2leaf:2node~5ms", "delays the top switch only"),
         ("251node", "a lab takes 1 to 250"),
+        ("aggregator:250node", "has 251 hosts and aggregators; a lab takes 1 to 250"),
+        ("aggregator@5:2node", "'5' is not a rate"),
         ("3leaf:nodes", "'nodes' must begin with a count"),
         ("no-such-file.json", "no such file"),
     ],
@@ -98,6 +100,36 @@ def test_hosts_without_switches_hang_on_the_top_one() -> None:
     network = plan_network(read_spec("3node@1Gbit/s"))
     assert list(network.bridges.values()) == ["b0"]
     assert {edge.bridge for edge in network.edges} == {"b0"}
+
+
+def test_an_aggregator_is_one_more_host_at_its_switch(tmp_path: Path) -> None:
+    form = "aggregator@400Mbit/s+aggregator:2leaf@50Mbit/s~5ms+aggregator@1Gbit/s:2node@50Mbit/s"
+    spec = read_spec(form)
+    network = plan_network(spec)
+    assert [host.name for host in spec.hosts] == ["h0", "h1", "h2", "h3"]
+    assert network.addresses["h3"] == "10.77.0.4"
+    assert network.addresses["aggregator0"] == "10.77.0.5"
+    edges = {edge.child: edge for edge in network.edges if edge.level == "aggregator"}
+    assert {name: edge.upper.interface for name, edge in edges.items()} == {f"aggregator{i}": f"a{i}" for i in range(4)}
+    assert [edge.bridge for edge in edges.values()] == [None, None, "b1", "b2"]
+    assert network.delayed_ports == ["d1", "d2", "a0", "a1"]
+    lines = shaping_lines(network.edges, spec.line_bits_per_s)
+    assert "tbf rate 400000000bit" in lines["aggregator0"][0]
+    assert "tbf" not in lines["aggregator1"][0]
+
+    save_topology(tmp_path / "topology.json", lab_topology("x", form, spec, spec.line_bits_per_s))
+    leaf = topology_file.load(tmp_path / "topology.json").machine.tree.children[1]
+    assert leaf.aggregators[0].address == "10.77.0.8:7117"
+    assert leaf.aggregators[0].up_bytes_per_s == pytest.approx(1e9 / 8 * PAYLOAD_SHARE)
+    assert read_spec(str(tmp_path / "topology.json")).line_bits_per_s == pytest.approx(spec.line_bits_per_s)
+
+
+def test_an_aggregator_and_a_host_of_one_name_are_refused(tmp_path: Path) -> None:
+    topology = discover([("synthetic", "aggregator:2node")])
+    topology.machine.tree.aggregators[0].name = "h1"
+    topology.save(tmp_path / "t.json")
+    with pytest.raises(LabError, match="are called h1; give each its own name"):
+        read_spec(str(tmp_path / "t.json"))
 
 
 def test_a_bucket_holds_two_frames_at_least_and_a_tenth_of_a_millisecond() -> None:
