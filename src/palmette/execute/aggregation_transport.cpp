@@ -18,7 +18,25 @@ constexpr int longest_wait_ms = 8;
 /// Connections that one call of poll() watches; the others are looked at after each wait.
 constexpr std::size_t most_watched = 64;
 
+/// What tells more than that others have ended the group counts more.
+std::int64_t weight_of(aggregate::Reason reason) {
+    switch (reason) {
+        case aggregate::Reason::left:
+        case aggregate::Reason::member_lost:
+        case aggregate::Reason::closed:
+            return 1;
+        default:
+            return 2;
+    }
+}
+
 }  // namespace
+
+std::int64_t agreement_code(aggregate::Reason reason, std::int32_t rank) {
+    return reason == aggregate::Reason::none ? 0 : -(weight_of(reason) << 32 | (std::int64_t{rank} + 1));
+}
+
+std::int32_t rank_in(std::int64_t code) { return static_cast<std::int32_t>(-code & 0xFFFFFFFF) - 1; }
 
 void AggregationTransport::prepare(const BoundProgram& program) {
     if (program.channels == 0) return;
@@ -28,6 +46,7 @@ void AggregationTransport::prepare(const BoundProgram& program) {
     grow(exchange_of_step_, program.steps.size());
     grow(exchanges_, program.steps.size());
     grow(lanes_, channels_ ? channels_->size() : 0);
+    if (tree_) grow(codes_, tree_->children.size() + 2);
 }
 
 AggregationTransport::Lane* AggregationTransport::lane_of(const BoundProgram& program, const BoundStep& step) {
@@ -45,6 +64,9 @@ bool AggregationTransport::begin(Executor& executor, int& error) {
     const BoundProgram& program = executor.program();
     if (program.channels == 0) return true;
     failure_ = std::nullopt;
+    agreeing_ = Agreeing::not_yet;
+    agreed_ = 0;
+    left_ = 0;
     const std::size_t count = channels_ ? channels_->size() : 0;
     for (std::size_t i = 0; i < count; ++i) lanes_[i] = {&(*channels_)[i], 0, 0, 0, 0};
     const auto is_ours = [&](std::uint32_t step, StepKind kind) {
@@ -52,7 +74,7 @@ bool AggregationTransport::begin(Executor& executor, int& error) {
     };
     for (std::uint32_t s = 0; s < program.steps.size(); ++s)
         if (is_ours(s, StepKind::recv))
-            if (Lane* lane = lane_of(program, program.steps[s])) ++lane->count;
+            if (Lane* lane = lane_of(program, program.steps[s])) ++lane->count, ++left_, last_recv_ = s;
     std::size_t first = 0;
     for (std::size_t i = 0; i < count; ++i) {
         lanes_[i].first = first;
@@ -80,7 +102,6 @@ bool AggregationTransport::begin(Executor& executor, int& error) {
 int AggregationTransport::start(Executor& executor, std::uint32_t index, bool /*last*/, Started& started) {
     const BoundStep& step = executor.step(index);
     started = Started::done;
-    if (failure_) return 0;
     Lane& lane = *lane_of(executor.program(), step);
     Exchange& exchange = exchanges_[exchange_of_step_[index]];
     if (step.kind == StepKind::send) {
@@ -90,41 +111,50 @@ int AggregationTransport::start(Executor& executor, std::uint32_t index, bool /*
     exchange.output = executor.message_data(step);
     exchange.empty = step.bytes == 0;
     exchange.ready = true;
-    ++pending_;
     started = Started::pending;
-    post(executor, lane);
-    return 0;
+    if (failure_) return ended(executor, exchange);
+    ++pending_;
+    return post(executor, lane);
 }
 
-void AggregationTransport::post(Executor& executor, Lane& lane) {
+int AggregationTransport::post(Executor& executor, Lane& lane) {
     aggregate::Client& client = *lane.channel->client;
     while (lane.posted < lane.count && !failure_) {
         Exchange& next = exchanges_[lane.first + lane.posted];
-        if (!next.ready) return;
+        if (!next.ready) return 0;
         if (!next.empty) {
             const auto count =
                 static_cast<std::uint64_t>(executor.step(next.recv).bytes) / bytes_of(elements_.element).extent;
             const auto operation =
                 aggregate::Operation::allreduce(elements_.op, elements_.element, next.input, next.output, count);
             const aggregate::Reason reason = client.post(operation, next.number);
-            if (reason == aggregate::Reason::no_resource) return;  // when an earlier one is done
-            if (reason != aggregate::Reason::none) return fail(reason, client.detail());
+            if (reason == aggregate::Reason::no_resource) return 0;  // when an earlier one is done
+            if (reason != aggregate::Reason::none) {
+                fail(reason, client.detail());
+                return 0;
+            }
         }
         ++lane.posted;
     }
+    return 0;
 }
 
-/// What has arrived; true where anything has.
-bool AggregationTransport::complete(Executor& executor, Lane& lane) {
-    const std::size_t before = lane.complete;
+int AggregationTransport::ended(Executor& executor, const Exchange& exchange) {
+    --left_;
+    if (exchange.recv != last_recv_) executor.complete(exchange.recv);
+    return left_ == 0 ? agree(executor) : 0;
+}
+
+int AggregationTransport::complete(Executor& executor, Lane& lane, bool& any) {
     while (lane.complete < lane.posted) {
         const Exchange& oldest = exchanges_[lane.first + lane.complete];
         if (!oldest.empty && !lane.channel->client->done(oldest.number)) break;
         ++lane.complete;
         --pending_;
-        executor.complete(oldest.recv);
+        any = true;
+        if (const int error = ended(executor, oldest)) return error;
     }
-    return lane.complete > before;
+    return 0;
 }
 
 int AggregationTransport::progress(Executor& executor, bool& any) {
@@ -134,22 +164,63 @@ int AggregationTransport::progress(Executor& executor, bool& any) {
         if (lane.complete == lane.count) continue;
         aggregate::Client& client = *lane.channel->client;
         client.progress();
-        if (complete(executor, lane)) any = true;
+        if (const int error = complete(executor, lane, any)) return error;
         post(executor, lane);
         if (client.failed()) fail(client.reason(), client.detail());
     }
     if (!failure_) return 0;
-    // What is left completes without effect.
+    // What has been started ends without effect, and what hasn't will do so when it is.
     for (std::size_t i = 0; i < count; ++i)
         for (Lane& lane = lanes_[i]; lane.complete < lane.count;) {
             const Exchange& next = exchanges_[lane.first + lane.complete++];
             if (!next.ready) continue;
             --pending_;
             any = true;
-            executor.complete(next.recv);
+            if (const int error = ended(executor, next)) return error;
         }
     return 0;
 }
+
+int AggregationTransport::exchange_codes(Executor& executor, StepKind kind, const std::vector<std::int32_t>& peers) {
+    const std::int32_t tag = executor.environment().first_tag + executor.program().agreement_tag;
+    std::int64_t* code = kind == StepKind::recv ? codes_.data() : &agreed_;
+    for (const std::int32_t peer : peers) {
+        const int error =
+            messages_.post(executor, kind, reinterpret_cast<char*>(code), sizeof *code, peer, tag, last_recv_);
+        if (error != 0) return error;
+        if (kind == StepKind::recv) ++code;
+    }
+    return 0;
+}
+
+/// The next stage: called when all messages of the last one have completed.
+int AggregationTransport::agree(Executor& executor) {
+    const std::vector<std::int32_t>& children = tree_->children;
+    if (agreeing_ == Agreeing::not_yet) {
+        // Not before: while these are outstanding a rank polls, instead of blocking until an aggregator sends.
+        agreeing_ = Agreeing::with_children;
+        if (!children.empty()) return exchange_codes(executor, StepKind::recv, children);
+    }
+    if (agreeing_ == Agreeing::with_children) {
+        agreed_ = failure_ ? agreement_code(failure_->reason, tree_->rank) : 0;
+        for (std::size_t i = 0; i < children.size(); ++i) agreed_ = std::min(agreed_, codes_[i]);
+        agreeing_ = Agreeing::with_parent;
+        if (tree_->parent >= 0) {
+            const int error = exchange_codes(executor, StepKind::send, {tree_->parent});
+            return error != 0 ? error : exchange_codes(executor, StepKind::recv, {tree_->parent});
+        }
+    }
+    if (agreeing_ == Agreeing::with_parent) {
+        if (tree_->parent >= 0) agreed_ = codes_[0];
+        agreeing_ = Agreeing::telling;
+        if (!children.empty()) return exchange_codes(executor, StepKind::send, children);
+    }
+    agreeing_ = Agreeing::done;
+    executor.complete(last_recv_);
+    return 0;
+}
+
+int AggregationTransport::posted_complete(Executor& executor, std::uint32_t /*step*/) { return agree(executor); }
 
 int AggregationTransport::wait(Executor& executor) {
     bool any = false;

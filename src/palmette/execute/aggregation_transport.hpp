@@ -24,17 +24,35 @@ struct AggregatedElements {
     Element element{};
 };
 
+/// A rank's place in the tree by which all ranks agree.
+struct AgreementTree {
+    std::int32_t rank = 0;
+    std::int32_t parent = -1;  ///< -1: none
+    std::vector<std::int32_t> children;
+};
+/// What a rank with this failure contributes to the agreement, of which the smallest number counts: less than 0, with
+/// the rank in it. Failures that tell more than that others have ended the group come first.
+std::int64_t agreement_code(aggregate::Reason reason, std::int32_t rank);
+/// The rank in a code below 0.
+std::int32_t rank_in(std::int64_t code);
+
 /// A send and the recv of the same tag are one operation of the service; those of a channel are posted in the order of
 /// their steps, as all members have to.
 ///
 /// It never fails the plan: when a group has ended, the rest of the operation's steps complete without effect, so that
-/// no rank waits for this one, and `failed` says why. Results are then undefined; the ranks have to agree whether to
-/// repeat the operation by other means (runtime/state/aggregation.hpp).
+/// no rank waits for this one. Daemons can't decide whether all members have a result (two generals), and a rank that
+/// has returned can't help the others any more. So the last of these steps completes only when all ranks have agreed by
+/// messages whether all have all results, while the rest of the plan goes on; `agreed` is the outcome. After a failure
+/// the operation's result is undefined, and has to be made by other means (runtime/state/aggregation.hpp).
 class AggregationTransport final : public Transport {
   public:
-    /// For the next operations; `channels` must outlive them. Null: none is in service.
-    void use(std::vector<AggregationChannel>* channels, AggregatedElements elements) {
+    /// `messages`: by which ranks agree.
+    explicit AggregationTransport(Messages& messages) : messages_(messages) {}
+
+    /// For the next operations; both must outlive them. Null: none is in service.
+    void use(std::vector<AggregationChannel>* channels, const AgreementTree* tree, AggregatedElements elements) {
         channels_ = channels;
+        tree_ = tree;
         elements_ = elements;
     }
 
@@ -46,6 +64,7 @@ class AggregationTransport final : public Transport {
     int progress(Executor& executor, bool& any) override;
     int wait(Executor& executor) override;
     std::size_t pending() const override { return pending_; }
+    int posted_complete(Executor& executor, std::uint32_t step) override;
     void end(Executor& executor, bool failed) override;
 
     /// Of the last operation.
@@ -54,6 +73,9 @@ class AggregationTransport final : public Transport {
         std::string_view detail;  ///< as long as the channels live
     };
     const std::optional<Failure>& failure() const { return failure_; }
+    /// 0 where all ranks have their results, or the agreement_code of one that has not. Of the last operation, the same
+    /// on all ranks.
+    std::int64_t agreed() const { return agreed_; }
 
   private:
     /// A send and its recv.
@@ -72,8 +94,12 @@ class AggregationTransport final : public Transport {
     };
 
     Lane* lane_of(const BoundProgram& program, const BoundStep& step);
-    void post(Executor& executor, Lane& lane);
-    bool complete(Executor& executor, Lane& lane);
+    int post(Executor& executor, Lane& lane);
+    /// An exchange has ended, with or without a result.
+    int ended(Executor& executor, const Exchange& exchange);
+    int agree(Executor& executor);
+    int exchange_codes(Executor& executor, plan::StepKind kind, const std::vector<std::int32_t>& peers);
+    int complete(Executor& executor, Lane& lane, bool& any);
     void fail(aggregate::Reason reason, std::string_view detail);
 
     std::vector<AggregationChannel>* channels_ = nullptr;
@@ -81,8 +107,18 @@ class AggregationTransport final : public Transport {
     std::vector<Lane> lanes_;
     std::vector<Exchange> exchanges_;
     std::vector<std::uint32_t> exchange_of_step_;
-    std::size_t pending_ = 0;
+    std::size_t pending_ = 0;  ///< exchanges that wait for an aggregator
+    std::size_t left_ = 0;     ///< exchanges that haven't ended
+    std::uint32_t last_recv_ = 0;
     std::optional<Failure> failure_;
+
+    /// The agreement's stages: messages that are outstanding.
+    enum class Agreeing : std::uint8_t { not_yet, with_children, with_parent, telling, done };
+    Messages& messages_;
+    const AgreementTree* tree_ = nullptr;
+    Agreeing agreeing_ = Agreeing::not_yet;
+    std::int64_t agreed_ = 0;
+    std::vector<std::int64_t> codes_;  ///< of the children, then the own one, then the parent's
     int patience_ms_ = 1;
 };
 

@@ -45,6 +45,8 @@ class Binder {
         for (const Step& step : program_.steps) bind_step(step);
         link_waiters();
         out_.channels = program_.channels;
+        // A rank agrees with its parent and at most one child for each bit of the number of ranks.
+        if (out_.channels > 0) out_.most_requests += 34;
         return std::move(out_);
     }
 

@@ -100,6 +100,7 @@ struct BoundProgram {
     std::int64_t exposed_bytes = 0;  ///< upper bound of ring space for exposures, each rounded up to 64
     std::uint32_t transports = 0;    ///< bit mask of those that it has steps for
     std::int32_t channels = 0;       ///< as in plan::Program
+    std::int32_t agreement_tag = 0;  ///< then: of the messages by which ranks agree on aggregators' results
 };
 
 /// Longer messages are split; the MPI's counts are int.

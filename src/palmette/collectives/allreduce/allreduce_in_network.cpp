@@ -35,7 +35,12 @@ using topology::Partition;
 
 /// By default a member's part is cut in so many segments, within these limits: with few the way up and the way down
 /// don't overlap, shorter ones cost more in messages than they gain.
-constexpr std::int64_t default_segments = 32, least_segment = 2048, most_segment = 16384;
+constexpr std::int64_t default_segments = 64, least_segment = 4096, most_segment = 16384;
+/// Segments that a group reduces ahead. With all of them at once those that are complete would queue behind the rest on
+/// the members' links, and the groups' links stand idle until then.
+constexpr std::int32_t default_window = 2;
+/// Segments that a member has outstanding while hosts reduce the rest: more would queue ahead of their messages.
+constexpr std::size_t outstanding_beside_hosts = 4;
 
 /// The key share=PERCENT, as a share; nothing: computed.
 std::optional<double> given_share(const Spec& spec) {
@@ -88,6 +93,7 @@ class Cut {
             hosts_request_.block_bytes = vector_begin(request, blocks_) - vector_begin(request, firsts_.back());
         hosts_spec_ = Spec{"ring", {}};
         if (const auto given = spec.find("segment")) hosts_spec_.options.emplace_back("segment", *given);
+        ahead_ = spec.integer("window", default_window);
         find_runs();
     }
 
@@ -100,6 +106,7 @@ class Cut {
         return job_.aggregators()[static_cast<std::size_t>(index)];
     }
     std::uint16_t slices() const { return slices_; }
+    std::int32_t ahead() const { return ahead_; }
     /// Slices of every group that the aggregator of a stripe has room for; nothing: no limit.
     std::optional<std::int64_t> window(std::size_t stripe) const {
         const std::int64_t memory = aggregator(aggregators_[stripe]).memory_bytes;
@@ -180,6 +187,7 @@ class Cut {
     std::int64_t blocks_ = 0;
     std::vector<std::int64_t> bytes_;  ///< by stripe
     std::uint16_t slices_ = 1;
+    std::int32_t ahead_ = default_window;
     Request hosts_request_;
     Spec hosts_spec_;
 };
@@ -214,6 +222,7 @@ class Member {
     Rank rank_at(std::int32_t member) const { return job_.rank_at({first_ + member}); }
 
     void make_slice(Slice slice) {
+        const auto ahead = static_cast<std::size_t>(cut_.ahead() - 1);
         const ReduceContext context{
             .builder = builder_,
             .scratch = scratch_,
@@ -228,7 +237,8 @@ class Member {
             .input = Buffer::send,
             .work = Buffer::recv,
             .result = Buffer::recv,
-            .ready = {},
+            .ready =
+                ahead < reduced_.size() ? std::vector{reduced_[reduced_.size() - 1 - ahead]} : std::vector<StepId>(),
             .first_tag = slice.index * cut_.ring_tags(),
             .slice = slice,
         };
@@ -239,6 +249,7 @@ class Member {
         ReduceRing ring(context, nested());
         builder_.stage("reduce in groups");
         ring.reduce_scatter();
+        reduced_.push_back(ring.completed());
         const std::vector<StepId> results = between_groups({Buffer::recv, {ring.completed()}}, slice);
         builder_.stage("distribute in groups");
         ring.allgather(results);
@@ -265,7 +276,8 @@ class Member {
         std::vector<StepId> waits = own.ready;
         // Without room for more, the next slice is sent when the result of an earlier one is here.
         std::vector<StepId>& results = results_[stripe * cut_.runs().size() + run];
-        const auto window = static_cast<std::size_t>(cut_.window(stripe).value_or(cut_.slices()));
+        auto window = static_cast<std::size_t>(cut_.window(stripe).value_or(cut_.slices()));
+        if (cut_.hosts()) window = std::min(window, outstanding_beside_hosts);
         if (results.size() >= window) waits.push_back(results[results.size() - window]);
         const StepId sent = builder_.send(service, tag, own.buffer, blocks, waits, slice);
         results.push_back(builder_.recv(service, tag, Buffer::recv, blocks, {sent}, slice));
@@ -315,6 +327,7 @@ class Member {
     plan::ProgramBuilder builder_;
     ScratchBuffer scratch_;
     std::int32_t group_, first_, size_, me_;
+    std::vector<StepId> reduced_;               ///< by slice: the own parts, inside of the group
     std::vector<std::vector<StepId>> results_;  ///< by stripe and run, then slice
 };
 
@@ -354,7 +367,7 @@ Program make_service(const Job& job, const Cut& cut, std::int32_t index, bool id
 }
 
 std::optional<std::string> refuse(const Job& job, const Request& request, const Spec& spec) {
-    check_keys(spec, {"level", "share", "segment", "combine"});
+    check_keys(spec, {"level", "share", "segment", "window", "combine"});
     const bool hosts = by_hosts(spec);
     given_share(spec);
     spec.size("segment", most_segment);
@@ -405,7 +418,8 @@ const Algorithm allreduce_in_network{
         "palmette's",
     .keys =
         "level=LEVEL (the outermost), share=auto|PERCENT through aggregators (auto: by capacities), "
-        "segment=SIZE (2K to 16K, by the size), combine=hosts (the same brackets without aggregators)",
+        "segment=SIZE (4K to 16K, by the size), window=N segments reduced ahead (2), combine=hosts (the same brackets "
+        "without aggregators)",
     .preconditions =
         "the topology lists an aggregator above all groups, of which there are at least 3; the operation is "
         "commutative and predefined",

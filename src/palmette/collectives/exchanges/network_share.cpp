@@ -9,6 +9,11 @@ namespace {
 using topology::Job;
 using topology::JobLevel;
 
+/// Of an aggregator's link, in which contributions of all groups meet: it stands idle until the first ones are
+/// complete, and again when the last ones are. At 50 Mbit/s, with 8 members and 256 KB to 1 MB, this share of it was
+/// best (docs/results/2026-11-28-in-network.md).
+constexpr double fan_in_efficiency = 0.75;
+
 /// Time of an edge or link for a whole vector of one byte: all through the network, and all by the hosts.
 struct Line {
     double network_s, hosts_s;
@@ -39,7 +44,7 @@ std::vector<Line> lines_of(const Job& job, std::size_t level, const std::vector<
     double together = 0;
     for (const std::int32_t one : aggregators)
         together += job.aggregators()[static_cast<std::size_t>(one)].up_bytes_per_s;
-    if (together > 0) out.push_back({groups.count() / together, 0});
+    if (together > 0) out.push_back({groups.count() / (fan_in_efficiency * together), 0});
     return out;
 }
 

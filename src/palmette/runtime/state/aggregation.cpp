@@ -45,18 +45,6 @@ void set_text(std::array<char, 160>& to, std::string_view text) {
     to[length] = 0;
 }
 
-/// What tells more than that others have ended the group counts more.
-int weight_of(Reason reason) {
-    switch (reason) {
-        case Reason::left:
-        case Reason::member_lost:
-        case Reason::closed:
-            return 1;
-        default:
-            return 2;
-    }
-}
-
 struct Address {
     std::optional<aggregate::Address> address;
     std::string why;
@@ -73,26 +61,35 @@ Address address_of(const topology::JobAggregator& aggregator) {
 
 }  // namespace
 
+Aggregation::Aggregation(MPI_Comm shadow_comm, const topology::Job& job, int rank, std::size_t level)
+    : comm_(shadow_comm), job_(job), rank_(rank), level_(level) {
+    // Binomial among positions: neighbours first, so that few messages take the long ways.
+    const std::int32_t position = job.position_of(topology::Rank{rank}).value;
+    const auto rank_at = [&](std::int32_t other) { return job.rank_at({other}).value; };
+    tree_.rank = rank;
+    for (std::int32_t distance = 1; distance < job.size(); distance *= 2) {
+        if (position % (2 * distance) != 0) {
+            tree_.parent = rank_at(position - distance);
+            break;
+        }
+        if (position + distance < job.size()) tree_.children.push_back(rank_at(position + distance));
+    }
+}
+
 void Aggregation::leave() {
     for (AggregationChannel& one : channels_) one.client->leave();
     channels_.clear();
 }
 
-/// Collective: ends with the same in_service_ and why_ on all ranks.
-bool Aggregation::conclude(Reason reason, std::string_view detail) {
-    long long mine = 0;
-    if (reason != Reason::none) mine = -(static_cast<long long>(weight_of(reason)) << 32 | (rank_ + 1));
-    const auto worst = smallest(comm_, mine);
-    in_service_ = worst == 0;
+/// Collective, where the ranks have agreed on this code.
+bool Aggregation::conclude(std::int64_t code, std::string_view own_detail) {
+    in_service_ = code == 0;
     if (in_service_) return true;
-    why_ = "the ranks couldn't agree, as the MPI has failed";
-    if (worst) {
-        const int finder = static_cast<int>(-*worst & 0xFFFFFFFF) - 1;
-        std::array<char, 160> text{};
-        if (rank_ == finder) set_text(text, base::cat(aggregate::name_of(reason), ": ", detail));
-        if (PMPI_Bcast(text.data(), static_cast<int>(text.size()), MPI_CHAR, finder, comm_) == MPI_SUCCESS)
-            why_ = base::cat(text.data(), " (rank ", finder, ")");
-    }
+    const std::int32_t finder = rank_in(code);
+    std::array<char, 160> text{};
+    if (rank_ == finder) set_text(text, own_detail);
+    const int error = PMPI_Bcast(text.data(), static_cast<int>(text.size()), MPI_CHAR, finder, comm_);
+    why_ = base::cat(error == MPI_SUCCESS ? text.data() : "the MPI's broadcast has failed", " (rank ", finder, ")");
     return false;
 }
 
@@ -202,7 +199,8 @@ bool Aggregation::join(const BoundProgram& program, const std::string& token_pat
         reason_ = Reason::no_resource;
         detail_ = "this process is out of memory";
     }
-    if (!conclude(reason_, detail_)) {
+    const auto code = smallest(comm_, agreement_code(reason_, rank_));
+    if (!code || !conclude(*code, base::cat(aggregate::name_of(reason_), ": ", detail_))) {
         leave();
         return false;
     }
@@ -227,8 +225,11 @@ bool Aggregation::serves(const Operation& operation, const BoundProgram& program
     return false;
 }
 
-bool Aggregation::agree(const std::optional<AggregationTransport::Failure>& mine) {
-    if (conclude(mine ? mine->reason : Reason::none, mine ? mine->detail : std::string_view())) return true;
+bool Aggregation::succeeded(const AggregationTransport& transport) {
+    std::string detail;
+    if (const auto& failure = transport.failure())
+        detail = base::cat(aggregate::name_of(failure->reason), ": ", failure->detail);
+    if (conclude(transport.agreed(), detail)) return true;
     leave();
     return false;
 }

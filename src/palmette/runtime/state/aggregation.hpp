@@ -16,16 +16,13 @@
 
 namespace palmette::runtime {
 
-/// All of it happens at the same calls on all ranks, and they come to the same conclusions.
-///
-/// Daemons can't decide whether all members have a result (two generals), and a rank that has returned can't help the
-/// others any more. So each operation ends with an agreement over MPI, and where one rank lacks the result all of them
-/// repeat the operation by hosts, with the same brackets (in_network:combine=hosts).
+/// All of it happens at the same calls on all ranks, and they come to the same conclusions. Where one rank lacks the
+/// result of an operation, as AggregationTransport tells them all, they repeat it by hosts, with the same brackets
+/// (in_network:combine=hosts).
 class Aggregation {
   public:
     /// `level`: of the job, whose groups are the members.
-    Aggregation(MPI_Comm shadow_comm, const topology::Job& job, int rank, std::size_t level)
-        : comm_(shadow_comm), job_(job), rank_(rank), level_(level) {}
+    Aggregation(MPI_Comm shadow_comm, const topology::Job& job, int rank, std::size_t level);
     Aggregation(const Aggregation&) = delete;
     Aggregation& operator=(const Aggregation&) = delete;
     ~Aggregation() { leave(); }
@@ -41,15 +38,16 @@ class Aggregation {
     /// 256th call, at the 1024th after that, and so on: a daemon's host that is gone costs a second each time.
     bool serves(const Operation& operation, const BoundProgram& program, const std::string& token_path);
 
-    /// Collective, after each operation: whether no rank's has failed. If some has, all leave the groups.
-    bool agree(const std::optional<AggregationTransport::Failure>& mine);
+    /// Collective, after each operation: whether it has succeeded on all ranks. If not, they leave the groups.
+    bool succeeded(const AggregationTransport& transport);
 
     std::vector<AggregationChannel>& channels() { return channels_; }
+    const AgreementTree& tree() const { return tree_; }
     /// Why aggregators don't serve the last operation, with the rank that found out; the same on all ranks.
     const std::string& why() const { return why_; }
 
   private:
-    bool conclude(aggregate::Reason reason, std::string_view detail);
+    bool conclude(std::int64_t code, std::string_view own_detail);
     void open(const BoundProgram& program, const std::string& token_path);
     void wait_until_joined();
     void leave();
@@ -58,6 +56,7 @@ class Aggregation {
     const topology::Job& job_;
     int rank_;
     std::size_t level_;
+    AgreementTree tree_;
     std::uint32_t epoch_ = 0;
     std::vector<std::uint64_t> groups_;  ///< their numbers, by aggregator and channel
     std::vector<AggregationChannel> channels_;

@@ -272,7 +272,7 @@ void Communicator::fill(CachedPlan& plan, const Settings& settings) {
             plan.reason = "aggregators serve blocking calls of predefined operations, without PALMETTE_REPRODUCIBLE";
             return;
         }
-        plan.tags = collectives::tag_limit(*plan.job, request, spec);
+        plan.tags = collectives::tag_limit(*plan.job, request, spec) + (row.in_network ? 1 : 0);
         if (plan.tags > tags.for_blocking()) {
             plan.refusal = Refusal::too_many_tags;
             plan.reason = plan.algorithm;
@@ -334,6 +334,7 @@ void Communicator::bind_uniform(CachedPlan& plan, const plan::Request& request, 
     }
     if (plan.batch_bytes == 0) {
         plan.bound = bound_for(request.block_bytes, spec);
+        plan.bound.agreement_tag = static_cast<std::int32_t>(plan.tags - 1);
         if (row.in_network) plan.by_hosts = bound_for(request.block_bytes, collectives::network_by_hosts(spec));
         return;
     }

@@ -180,11 +180,11 @@ int Work::run_aggregated(MpiExecutor& executor) {
             whole.bases.send = kept_.data();
         }
         const Operation::Known known = *operation->known();
-        executor.aggregation().use(&aggregation.channels(), {known.op, known.element});
+        executor.aggregation().use(&aggregation.channels(), &aggregation.tree(), {known.op, known.element});
         executor.prepare(plan->bound);
         const int error = executor.run(plan->bound, whole);
-        const bool all_have_it = error == MPI_SUCCESS && aggregation.agree(executor.aggregation().failure());
-        executor.aggregation().use(nullptr, {});
+        const bool all_have_it = error == MPI_SUCCESS && aggregation.succeeded(executor.aggregation());
+        executor.aggregation().use(nullptr, nullptr, {});
         if (error != MPI_SUCCESS || all_have_it) return error;
     }
     Process::instance().report().by_hosts_row(aggregation.why()).add(state->rank() == 0);

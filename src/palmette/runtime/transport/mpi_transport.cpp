@@ -138,8 +138,9 @@ Transports made_for(Waiting waiting) {
     auto messages = std::make_unique<MpiTransport>(waiting);
     Transports all;
     all.push_back(std::make_unique<NodeTransport>(*messages));
+    auto aggregation = std::make_unique<AggregationTransport>(*messages);
     all.push_back(std::move(messages));
-    all.push_back(std::make_unique<AggregationTransport>());
+    all.push_back(std::move(aggregation));
     return all;
 }
 
