@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from palmette import _core
+from palmette.bench.limits import network_limit
 from palmette.bench.results import LOADED, Cell, Job, Limit, Run
 from palmette.bench.settings import NONBLOCKING
 from palmette.measure.statistics import Ratio, Summary, Times, compare_pairs, in_time, summarize
@@ -33,7 +35,8 @@ class Row:
     times are meaningless. `algorithm`: what palmette took, where it reported it. `hidden_alone`, `hidden_palmette`: of
     nonblocking calls, the share of their time that was overlapped with computation. `alone_loaded_multiple`,
     `palmette_loaded_multiple`: under background traffic, the median of each call's time over its loaded bound
-    (loaded_bounds.py). `simulated`: `alone` is the best rival's time, which is called `rival`, and times are exact.
+    (loaded_bounds.py). `network_bound`: the bound where the topology's aggregators reduce on the way; `bound` is the
+    hosts' alone. `simulated`: `alone` is the best rival's time, which is called `rival`, and times are exact.
     """
 
     mpi: str
@@ -57,6 +60,17 @@ class Row:
     rival: str | None = None
     alone_loaded_multiple: float | None = None
     palmette_loaded_multiple: float | None = None
+    network_bound: Limit | None = None
+
+    @property
+    def is_variant(self) -> bool:
+        """Whether palmette had settings of its own (variants.py), for which no verdict of the run counts."""
+        return "/" in self.mpi
+
+    @property
+    def network_multiple(self) -> float | None:
+        """Time with palmette as a multiple of the bound where aggregators reduce on the way."""
+        return self.palmette.median_s / self.network_bound.seconds if self.network_bound else None
 
     @property
     def loaded(self) -> bool:
@@ -118,6 +132,9 @@ class Row:
             "bound_reason": self.bound.reason if self.bound else None,
             "alone_multiple": self.alone_multiple,
             "palmette_multiple": self.palmette_multiple,
+            "network_bound_s": self.network_bound.seconds if self.network_bound else None,
+            "network_bound_reason": self.network_bound.reason if self.network_bound else None,
+            "network_multiple": self.network_multiple,
             "alone_beside_traffic": self.alone_loaded_multiple,
             "palmette_beside_traffic": self.palmette_loaded_multiple,
             "floor_alone_s": self.floor_alone_s,
@@ -144,7 +161,33 @@ def _summary(summary: Summary) -> dict[str, Any]:
 def evaluate(run: Run) -> list[Row]:
     """Return the rows of a run: MPIs and placements, and collectives, in the order of their first measurement."""
     measured, floors = group(run.jobs, "measure"), group(run.jobs, "floor")
-    return [_row(key, measured[key], [cell for _, cell in floors.get(key, [])]) for key in in_order(measured)]
+    bounds = network_bounds(run)
+    return [
+        replace(_row(key, measured[key], [cell for _, cell in floors.get(key, [])]), network_bound=bounds.get(key[1:]))
+        for key in in_order(measured)
+    ]
+
+
+def network_bounds(run: Run) -> dict[tuple[str, str, int], Limit]:
+    """Return the bounds where the topology's aggregators reduce on the way, by placement, collective and size.
+
+    Without entries for what no aggregator serves, and for calls under traffic.
+    """
+    found: dict[tuple[str, str, int], Limit] = {}
+    if run.topology is None:
+        return found
+    machine = _core.Machine.from_json(run.topology)
+    jobs: dict[str, _core.Job] = {}
+    for (_, placement, collective, size), cells in group(run.jobs, "measure").items():
+        job, cell = cells[0]
+        key = (placement, collective, size)
+        if key in found or job.traffic or not job.hosts:
+            continue
+        if placement not in jobs:
+            jobs[placement] = _core.Job.on_hosts(machine, job.hosts)
+        if (limit := network_limit(jobs[placement], cell)) is not None:
+            found[key] = limit
+    return found
 
 
 def in_order(keys: Iterable[Key]) -> list[Key]:

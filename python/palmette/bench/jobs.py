@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from palmette.bench.results import LOADED, Kind, Run
 from palmette.bench.rivals import Rival
 from palmette.bench.settings import Settings
+from palmette.bench.variants import Variant
 from palmette.mpi import install as mpi_install
 from palmette.mpi.install import Installation
 
@@ -27,10 +28,13 @@ class Planned:
     loaded: bool = False
     cells: tuple[CellName, ...] | None = None
     limit_s: float | None = None
+    variant: Variant | None = None
 
     @property
     def name(self) -> str:
-        """The MPI's name, or the rival's."""
+        """The MPI's name, with the variant's behind it, or the rival's."""
+        if self.variant:
+            return f"{self.mpi.name}/{self.variant.name}"
         return self.rival.name if self.rival else self.mpi.name
 
     @property
@@ -63,8 +67,15 @@ def plan_jobs(settings: Settings) -> list[Planned]:
                 for kind in kinds if repeat == 0 else ("measure",):
                     loads = states if kind == "measure" else (False,)
                     jobs += [Planned(mpi, placement, repeat, kind, loaded=loaded) for loaded in loads]
+                for variant in settings.variants:
+                    cells = _cells_of(variant.collectives, settings)
+                    if cells != ():
+                        jobs += [
+                            Planned(mpi, placement, repeat, "measure", None, loaded, cells, variant=variant)
+                            for loaded in states
+                        ]
             for rival, mpi in rivals:
-                cells = _cells_of_rival(rival, settings)
+                cells = _cells_of(rival.collectives, settings)
                 if cells != ():
                     jobs += [Planned(mpi, placement, repeat, "rival", rival, loaded, cells) for loaded in states]
     if settings.pass_through:
@@ -72,11 +83,11 @@ def plan_jobs(settings: Settings) -> list[Planned]:
     return jobs
 
 
-def _cells_of_rival(rival: Rival, settings: Settings) -> tuple[CellName, ...] | None:
-    """The cells in which a rival differs from its MPI; None: all."""
-    if not rival.collectives:
+def _cells_of(collectives: Sequence[str], settings: Settings) -> tuple[CellName, ...] | None:
+    """The cells of these collectives; None: all."""
+    if not collectives:
         return None
-    cells = tuple(cell for cell in settings.cells if cell[0] in rival.collectives)
+    cells = tuple(cell for cell in settings.cells if cell[0] in collectives)
     return None if cells == settings.cells else cells
 
 

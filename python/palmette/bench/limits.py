@@ -36,6 +36,15 @@ def limits(topology: dict[str, Any], hosts: Sequence[str], cells: Sequence[Cell]
     return [_limit(job, cell) for cell in cells]
 
 
+def network_limit(job: _core.Job, cell: Cell) -> Limit | None:
+    """Return the bound of a cell where the job's aggregators reduce on the way; None where none serves it."""
+    collective = bounded_as(cell.collective)
+    if not job.aggregators or not any(row.in_network and row.collective == collective for row in _core.algorithms()):
+        return None
+    bound = _core.bound(job, collective, cell.block_bytes or cell.size_bytes, cell.root, in_network=True)
+    return Limit(bound.seconds, reason(bound)) if bound.seconds > 0 else None
+
+
 def _limit(job: _core.Job, cell: Cell) -> Limit | None:
     bound = _core.bound(job, bounded_as(cell.collective), cell.block_bytes or cell.size_bytes, cell.root)
     return Limit(bound.seconds, reason(bound)) if bound.seconds > 0 else None

@@ -114,7 +114,7 @@ class Cell:
 
 @dataclass
 class Job:
-    """One mpiexec: an MPI (or a rival) and a placement, all collectives and sizes.
+    """One mpiexec: an MPI (or a rival) and a placement, all collectives and sizes. `mpi` of a variant is `MPI/VARIANT`.
 
     `hosts` by rank, as the ranks report them. `error` is one line when the job failed; the cells that it finished are
     kept. `palmette_ranks`: on how many ranks the preload was loaded. `report` is what it wrote at the end

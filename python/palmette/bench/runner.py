@@ -162,7 +162,8 @@ def _do(planned: Planned, settings: Settings, place: Place, run: Run, watcher: W
         ):
             if traffic.alone and topology is not None:
                 env["PALMETTE_TOPOLOGY"] = str(_write_loaded(topology, traffic.alone, Path(folder)))
-            done = place.run(mpi, hosts, argv, {**env, **settings.env}, settings.job_timeout_s)
+            chosen = {**env, **settings.env, **(planned.variant.env if planned.variant else {})}
+            done = place.run(mpi, hosts, argv, chosen, settings.job_timeout_s)
         output = read_output(samples)
         job.report = _read_report(report)
     job.seconds = time.monotonic() - started

@@ -8,6 +8,7 @@ from typing import Any
 
 from palmette import _core
 from palmette.bench.rivals import Rival
+from palmette.bench.variants import Variant
 from palmette.measure.errors import BenchError
 from palmette.mpi import install as mpi_install
 
@@ -50,10 +51,10 @@ class Settings:
 
     `env` is set in the ranks. `ppn` and `ranks`: None takes the machine's slots, all of them. `floor`: measure once
     more with the lab's rates off. `preload`: False compares the MPI with itself. `pass_through`: measure the overhead
-    of calls that palmette leaves to the MPI, after the cells. `rivals` are measured alongside the MPIs. `traffic`:
-    measure everything once more under that background traffic (palmette.bench.traffic). `budget_s`: time limit of the
-    whole run, else `seconds` per cell. `named_set`: the set that these settings come from (palmette.bench.sets). A
-    barrier has no size, and one cell.
+    of calls that palmette leaves to the MPI, after the cells. `rivals` are measured alongside the MPIs, `variants` with
+    each of them. `traffic`: measure everything once more under that background traffic (palmette.bench.traffic).
+    `budget_s`: time limit of the whole run, else `seconds` per cell. `named_set`: the set that these settings come from
+    (palmette.bench.sets). A barrier has no size, and one cell.
     """
 
     collectives: tuple[str, ...] = ("gather", "scatter", "allgather")
@@ -77,6 +78,7 @@ class Settings:
     timeout_s: float | None = None
     named_set: str | None = None
     rivals: tuple[Rival, ...] = ()
+    variants: tuple[Variant, ...] = ()
     traffic: str | None = None
     budget_s: float | None = None
 
@@ -94,11 +96,15 @@ class Settings:
             ("placement", self.placements),
             ("MPI", self.mpis),
             ("rival", tuple(rival.name for rival in self.rivals)),
+            ("variant", tuple(variant.name for variant in self.variants)),
         ):
-            if not values and what != "rival" and not (what == "collective" and self.pass_through):
+            if not values and what not in ("rival", "variant") and not (what == "collective" and self.pass_through):
                 raise BenchError(f"no {what} to measure; name one at least")
             if len(set(values)) < len(values):
                 raise BenchError(f"a {what} is named twice in {', '.join(map(str, values))}; name it once")
+
+        if self.variants and not self.preload:
+            raise BenchError("--variant sets palmette, which --no-preload leaves out; give one of them")
 
     @property
     def cells(self) -> tuple[tuple[str, int], ...]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from palmette.bench.evaluate import group, usable_pairs
+from palmette.bench.evaluate import group, network_bounds, usable_pairs
 from palmette.bench.results import Cell, Run
 
 
@@ -22,7 +22,9 @@ class SideCell:
     """One collective and size at one placement: seconds by MPI, of those that measured it with right results.
 
     `rivals_s`: of rivals, which are listed separately and don't count as the fastest MPI that palmette's speed is
-    relative to. `bound_s`: the physical bound, None where the wiring isn't known.
+    relative to. `variants_s`: of palmette with settings of its own, on the MPI under which it is the fastest.
+    `bound_s`: the physical bound of the hosts alone, None where the wiring isn't known; `network_bound_s`: where
+    aggregators reduce on the way.
     """
 
     placement: str
@@ -32,6 +34,15 @@ class SideCell:
     palmette_s: dict[str, float]
     rivals_s: dict[str, float] = field(default_factory=dict)
     bound_s: float | None = None
+    variants_s: dict[str, float] = field(default_factory=dict)
+    network_bound_s: float | None = None
+
+    @property
+    def network_multiple(self) -> float | None:
+        """The fastest time with palmette, variants included, as a multiple of the bound with aggregators."""
+        if self.network_bound_s is None:
+            return None
+        return min([*self.palmette_s.values(), *self.variants_s.values()]) / self.network_bound_s
 
     @property
     def multiple(self) -> float | None:
@@ -71,6 +82,9 @@ class SideCell:
             "speed_to_rivals": {rival: self.speed_to_rival(rival) for rival in self.rivals_s},
             "bound_s": self.bound_s,
             "multiple": self.multiple,
+            "variants_s": self.variants_s,
+            "network_bound_s": self.network_bound_s,
+            "network_multiple": self.network_multiple,
         }
 
 
@@ -101,12 +115,19 @@ class MeanSpeed:
 
 
 def side_cells(run: Run) -> list[SideCell]:
-    """Return the cells that two MPIs or more have measured, rivals among them, in the order of placement, collective
-    and size.
+    """Return the cells that two MPIs or more have measured, rivals and variants among them, in the order of placement,
+    collective and size.
     """
     found: dict[tuple[str, str, int], tuple[dict[str, float], dict[str, float]]] = {}
     bounds: dict[tuple[str, str, int], float] = {}
+    variants: dict[tuple[str, str, int], dict[str, float]] = {}
     for (mpi, placement, collective, size), cells in group(run.jobs, "measure").items():
+        if "/" in mpi:
+            if not any(cell.wrong_alone or cell.wrong_palmette for _, cell in cells):
+                times = variants.setdefault((placement, collective, size), {})
+                name, seconds = mpi.partition("/")[2], _median_of_rounds(cell for _, cell in cells)[1]
+                times[name] = min(seconds, times.get(name, seconds))
+            continue
         alone_s, palmette_s = found.setdefault((placement, collective, size), ({}, {}))
         if any(cell.wrong_alone or cell.wrong_palmette for _, cell in cells):
             continue
@@ -121,13 +142,21 @@ def side_cells(run: Run) -> list[SideCell]:
             ]
     placements = {name: number for number, name in enumerate(dict.fromkeys(key[0] for key in found))}
     collectives = {name: number for number, name in enumerate(dict.fromkeys(key[1] for key in found))}
-    return [
-        SideCell(*key, *times, rivals.get(key, {}), bounds.get(key))
+    network = network_bounds(run)
+    compared = [
+        SideCell(
+            *key,
+            *times,
+            rivals.get(key, {}),
+            bounds.get(key),
+            variants.get(key, {}),
+            network[key].seconds if key in network else None,
+        )
         for key, times in sorted(
             found.items(), key=lambda one: (placements[one[0][0]], collectives[one[0][1]], one[0][2])
         )
-        if times[0] and len(times[0]) + len(rivals.get(key, {})) > 1
     ]
+    return [one for one in compared if one.alone_s and len(one.alone_s) + len(one.rivals_s) + len(one.variants_s) > 1]
 
 
 def _median_of_rounds(cells: Iterable[Cell]) -> tuple[float, float]:

@@ -32,14 +32,20 @@ def side_lines(cells: Sequence[SideCell], means: Sequence[MeanSpeed]) -> list[st
     lines = ["speed: time of the fastest MPI alone (*) / time with palmette; more is faster"]
     if any(cell.multiple is not None for cell in cells):
         lines.append("bound: the fastest time with palmette in physical limits")
-    if any(cell.rivals_s for cell in cells):
+    if any(cell.network_multiple is not None for cell in cells):
+        lines.append("in net: the same, variants included, where aggregators reduce on the way")
+    variants = list(dict.fromkeys(name for cell in cells for name in cell.variants_s))
+    if any(cell.rivals_s for cell in cells) or variants:
         lines.append("times in microseconds, MPIs and rivals alone; best: palmette on its fastest MPI")
+    if variants:
+        lines += _folded(f"{', '.join(variants)}: palmette so set, on its fastest MPI")
     for (placement, collective), group in groupby(cells, key=lambda cell: (cell.placement, cell.collective)):
         mine = list(group)
         mean = next(one for one in means if (one.placement, one.collective) == (placement, collective))
         lines += ["", f"{collective}, {placement}" if placement != "block" else collective]
         rivals = list(dict.fromkeys(rival for cell in mine for rival in cell.rivals_s))
-        lines += _with_rivals(mine, mean, rivals) if rivals else _without_rivals(mine, mean)
+        plain = not rivals and not any(cell.variants_s or cell.network_multiple is not None for cell in mine)
+        lines += _without_rivals(mine, mean) if plain else _with_rivals(mine, mean, rivals)
     return lines
 
 
@@ -57,32 +63,37 @@ def _without_rivals(cells: Sequence[SideCell], mean: MeanSpeed) -> list[str]:
         for mpi in mpis:
             text += _right(micros_text(cell.palmette_s[mpi]) if mpi in cell.palmette_s else "-", _TIME)
         text += "".join(_speed_of(cell, mpi, speed) for mpi in mpis)
-        lines.append(text + (_multiple(cell) if bounded else ""))
+        lines.append(text + (_multiple(cell.multiple) if bounded else ""))
     speeds = "".join(_right(f"{mean.by_mpi[mpi]:.2f}" if mpi in mean.by_mpi else "-", speed) for mpi in mpis)
     lines.append(f"{'geometric mean':<{5 + 2 * width}}{speeds}")
     return lines
 
 
 def _with_rivals(cells: Sequence[SideCell], mean: MeanSpeed, rivals: Sequence[str]) -> list[str]:
-    """Rivals take the columns of palmette's times under each MPI: only palmette's best time is shown, with its speed
-    relative to the fastest MPI and to each rival.
+    """Rivals and variants take the columns of palmette's times under each MPI: only palmette's best time is shown, with
+    its speed relative to the fastest MPI and to each rival.
     """
+    variants = list(dict.fromkeys(name for cell in cells for name in cell.variants_s))
     mpis = list(dict.fromkeys(mpi for cell in cells for mpi in cell.alone_s))
     lines = [f"{'size':<5}" + "".join(f"{_SHORT.get(mpi, mpi):>{_TIME}}" for mpi in mpis)]
-    lines[0] += "".join(_right(rival, _rival_width(rival)) for rival in rivals) + "    best   speed"
+    lines[0] += "".join(_right(name, _rival_width(name)) for name in (*rivals, *variants)) + "    best   speed"
     lines[0] += "".join(_right(f"to {_nick(rival)}", _nick_width(rival)) for rival in rivals)
     bounded = any(cell.multiple is not None for cell in cells)
+    in_network = any(cell.network_multiple is not None for cell in cells)
     lines[0] += f"{'bound':>{_BOUND}}" if bounded else ""
+    lines[0] += f"{'in net':>{_BOUND + 1}}" if in_network else ""
     for cell in cells:
         text = f"{size_text(cell.size_bytes):<5}" + "".join(_alone(cell, mpi) for mpi in mpis)
-        for rival in rivals:
-            text += _right(micros_text(cell.rivals_s[rival]) if rival in cell.rivals_s else "-", _rival_width(rival))
+        for name in (*rivals, *variants):
+            seconds = cell.rivals_s.get(name, cell.variants_s.get(name))
+            text += _right("-" if seconds is None else micros_text(seconds), _rival_width(name))
         text += _right(micros_text(min(cell.palmette_s.values())), _TIME) + _right(f"{cell.best_speed:.2f}", _SPEED)
         for rival in rivals:
             speed = f"{cell.speed_to_rival(rival):.2f}" if rival in cell.rivals_s else "-"
             text += _right(speed, _nick_width(rival))
-        lines.append(text + (_multiple(cell) if bounded else ""))
-    text = f"{'geometric mean':<{5 + _TIME * len(mpis) + sum(map(_rival_width, rivals)) + _TIME}}"
+        text += _multiple(cell.multiple) if bounded else ""
+        lines.append(text + (" " + _multiple(cell.network_multiple) if in_network else ""))
+    text = f"{'geometric mean':<{5 + _TIME * len(mpis) + sum(map(_rival_width, (*rivals, *variants))) + _TIME}}"
     text += _right(f"{mean.best:.2f}", _SPEED)
     for rival in rivals:
         text += _right(f"{mean.to_rivals[rival]:.2f}" if rival in mean.to_rivals else "-", _nick_width(rival))
@@ -110,10 +121,10 @@ def _speed_of(cell: SideCell, mpi: str, width: int) -> str:
     return _right(f"{cell.speed(mpi):.2f}" if mpi in cell.palmette_s else "-", width)
 
 
-def _multiple(cell: SideCell) -> str:
-    if cell.multiple is None:
+def _multiple(multiple: float | None) -> str:
+    if multiple is None:
         return _right("-", _BOUND)
-    return _right(f"{cell.multiple:.2f}" if cell.multiple < 99.95 else f"{cell.multiple:.0f}", _BOUND)
+    return _right(f"{multiple:.2f}" if multiple < 99.95 else f"{multiple:.0f}", _BOUND)
 
 
 def mean_lines(means: Sequence[MeanSpeed]) -> list[str]:

@@ -129,7 +129,8 @@ class Outcome:
 
 def outcomes(run: Run, targets: Sequence[Target]) -> list[Outcome]:
     """Return the outcome for each target, in their order."""
-    rows, cells, costs = evaluate(run), side_cells(run), pass_costs(run.jobs)
+    rows = [row for row in evaluate(run) if not row.is_variant]
+    cells, costs = side_cells(run), pass_costs(run.jobs)
     means = mean_speeds(cells)
     result = []
     for target in targets:

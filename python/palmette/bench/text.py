@@ -43,7 +43,10 @@ def ratio_text(ratio: Ratio) -> str:
 
 def multiple_text(row: Row) -> str:
     """`1.04x`: palmette's multiple of the bound; in brackets where the time may not be bound by the links."""
-    multiple = row.palmette_multiple
+    return _multiple_text(row, row.palmette_multiple)
+
+
+def _multiple_text(row: Row, multiple: float | None) -> str:
     if multiple is None:
         return "-"
     text = f"{multiple:.2f}x" if multiple < 99.95 else f"{multiple:.0f}x"
@@ -58,9 +61,16 @@ def size_text(size_bytes: int) -> str:
     return f"{text} B" if text.isdigit() else text
 
 
+def name_text(mpi: str) -> str:
+    """`MPICH`; of a variant `MPICH/hosts`."""
+    mpi, slash, variant = mpi.partition("/")
+    return MPI_NAMES.get(mpi, mpi) + slash + variant
+
+
 def mpi_text(row: Row) -> str:
-    """`MPICH 5.0.2`."""
-    return f"{MPI_NAMES.get(row.mpi, row.mpi)} {row.mpi_version}"
+    """`MPICH 5.0.2`; of a variant `MPICH 5.0.2, palmette/hosts`."""
+    mpi, _, variant = row.mpi.partition("/")
+    return f"{name_text(mpi)} {row.mpi_version}" + (f", palmette/{variant}" if variant else "")
 
 
 def tables(rows: Iterable[Row]) -> list[Table]:
@@ -77,7 +87,9 @@ def tables(rows: Iterable[Row]) -> list[Table]:
             padding=(0, 1, 0, 0),
         )
         table.add_column("collective", no_wrap=True)
-        for heading in ("size", "MPI alone", "palmette", "ratio, 95 % CI", "bound"):
+        in_network = any(row.network_bound for row in cells)
+        headings = ["size", "MPI alone", "palmette", "ratio, 95 % CI", "bound", "in net"]
+        for heading in headings if in_network else headings[:-1]:
             table.add_column(heading, justify="right", no_wrap=True)
         table.add_column("verdict", no_wrap=True)
         for row in cells:
@@ -89,6 +101,7 @@ def tables(rows: Iterable[Row]) -> list[Table]:
                 spread_text(row.palmette),
                 ratio_text(row.ratio),
                 multiple_text(row),
+                *([_multiple_text(row, row.network_multiple)] if in_network else []),
                 f"[{STYLES.get(verdict) or 'default'}]{verdict}[/]" if verdict != "WRONG" else "[bold red]WRONG[/]",
             )
         result.append(table)
@@ -111,6 +124,8 @@ def summary_lines(run: Run, rows: Sequence[Row]) -> list[str]:
         lines.append("bound: time in physical bounds; in brackets where it is under 10 ms, or under 5")
         floor = "" if run.settings.get("floor") else " (not measured: --floor)"
         lines.append(f"times what it is with the link rates off{floor}.")
+    if any(row.network_bound for row in rows):
+        lines.append("in net: time in bounds where aggregators reduce; bound: hosts alone.")
     if any(row.palmette_loaded_multiple is not None for row in rows):
         lines.append("loaded: the bound includes what the traffic moved over the links, up to twice")
         lines.append("the bound of the empty network; beyond that, it is that one.")
@@ -134,7 +149,7 @@ def hidden_text(row: Row) -> str:
 
 def _hidden_lines(rows: Sequence[Row]) -> list[str]:
     lines = [
-        f"  {MPI_NAMES.get(row.mpi, row.mpi)} {row.placement} {row.collective} {size_text(row.size_bytes)}: {text}"
+        f"  {name_text(row.mpi)} {row.placement} {row.collective} {size_text(row.size_bytes)}: {text}"
         for row in rows
         if (text := hidden_text(row))
     ]

@@ -9,14 +9,16 @@ from pathlib import Path
 
 import click
 
-from palmette import settings
 from palmette.app.measure import ALONE, PALMETTE, Asked, ByCommand, OnPlace, Runner, Variant, measure
 from palmette.app.text import lines, page, to_json
+from palmette.bench.variants import EXAMPLE as EXAMPLE_VARIANT
+from palmette.bench.variants import PRESETS, parse_variant
 from palmette.cli import installations
 from palmette.cli.bench import one_line_errors
 from palmette.cli.bench_place import Where
 from palmette.cli.common import CliError, Whole, emit_json, errors, json_option, write_file
 from palmette.cli.duration import duration
+from palmette.measure.errors import BenchError
 from palmette.report.page import STYLE
 
 EXAMPLE = "palmette bench app -- mpiexec -n 4 ./app input"
@@ -28,8 +30,8 @@ EXAMPLE = "palmette bench app -- mpiexec -n 4 ./app input"
 @click.argument("command_line", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND...")
 @click.option("--rounds", type=Whole(1), default=5, show_default=True, help="Runs of each variant.")
 @click.option(
-    "--variant", "extra", multiple=True, metavar="NAME:K=V,...",
-    help="Another variant with these settings: deep:PALMETTE_ALLREDUCE=ring. Repeatable.",
+    "--variant", "extra", multiple=True, metavar="NAME",
+    help=f"Another variant: {', '.join(PRESETS)}, or {EXAMPLE_VARIANT}. Repeatable.",
 )  # fmt: skip
 @click.option("--topology", type=click.Path(path_type=Path, dir_okay=False), help="topology.json of the cluster.")
 @click.option("--tolerance", type=click.FloatRange(0), default=1e-9, show_default=True, help="Of numbers, relative.")
@@ -130,23 +132,11 @@ def _given(topology: Path | None) -> dict[str, str]:
 
 
 def _variant(text: str, topology: Path | None) -> Variant:
-    name, colon, rest = text.partition(":")
-    if not name or not colon:
-        raise CliError(f"--variant {text}: expected NAME:K=V,..., as in deep:PALMETTE_ALLREDUCE=ring")
-    chosen = _given(topology)
-    # A comma may belong to a value: PALMETTE_GATHER=leaders:leaders=2,between=linear.
-    for part in re.split(r",(?=PALMETTE_\w+=)", rest):
-        key, equals, value = part.partition("=")
-        if not equals or not key.startswith("PALMETTE_"):
-            raise CliError(
-                f"--variant {text}: {part} is no setting PALMETTE_...=VALUE (`palmette settings` lists them)"
-            )
-        chosen[key] = value
     try:
-        settings.values(chosen)
-    except settings.SettingError as error:
-        raise CliError(f"--variant {name}: {error}; `palmette settings` explains each") from None
-    return Variant(name, chosen)
+        found = parse_variant(text)
+    except BenchError as error:
+        raise CliError(str(error)) from None
+    return Variant(found.name, {**_given(topology), **found.env})
 
 
 def _patterns(texts: Sequence[str]) -> list[re.Pattern[str]]:

@@ -36,6 +36,7 @@ _MAY_DIFFER = (
     "sizes",
     "collectives",
     "rivals",
+    "variants",
 )
 """Settings that may change when a run is resumed: they select cells or durations, and don't change what a cell is."""
 

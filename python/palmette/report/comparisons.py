@@ -11,7 +11,7 @@ from palmette.bench.results import Run
 from palmette.bench.side_by_side import MeanSpeed, SideCell, mean_speeds, side_cells
 from palmette.bench.side_text import worst_texts
 from palmette.bench.targets import Answer, Outcome
-from palmette.bench.text import MPI_NAMES, size_text, time_text
+from palmette.bench.text import name_text, size_text, time_text
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Table:
 
 
 def _name(mpi: str) -> str:
-    return MPI_NAMES.get(mpi, mpi)
+    return name_text(mpi)
 
 
 def _speed(value: float | None) -> Number:

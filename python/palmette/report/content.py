@@ -11,7 +11,7 @@ from typing import Any
 
 from palmette.bench.evaluate import Row
 from palmette.bench.results import Job, Run
-from palmette.bench.text import MPI_NAMES, VERDICTS, mpi_text, size_text, time_text
+from palmette.bench.text import VERDICTS, mpi_text, name_text, size_text, time_text
 from palmette.measure.statistics import MARGIN
 from palmette.report.charts import chart, time_range
 
@@ -155,7 +155,7 @@ def panels(rows: Sequence[Row]) -> list[tuple[str, list[Panel]]]:
         charts = []
         for mpi, placement in series_of(mine):
             cells = [row for row in mine if (row.mpi, row.placement) == (mpi, placement)]
-            series = f"{MPI_NAMES.get(mpi, mpi)} · {placement}"
+            series = f"{name_text(mpi)} · {placement}"
             label = f"{collective}: time against size, {series}"
             charts.append(Panel(series if several else f"{collective} · {series}", chart(cells, times, label)))
         result.append((collective, charts))
@@ -252,7 +252,7 @@ def _with_where(rows: list[dict[str, Any]], jobs: Sequence[Job]) -> list[dict[st
 
 
 def _job_text(job: Job) -> str:
-    return f"{MPI_NAMES.get(job.mpi, job.mpi)} {job.where}"
+    return f"{name_text(job.mpi)} {job.where}"
 
 
 def _sizes(low: Any, high: Any) -> str:
@@ -286,12 +286,20 @@ def command_line(run: Run) -> str:
             words += [option, f"{value:g}" if isinstance(value, float) else str(value)]
     words += [word for key, value in settings.get("env", {}).items() for word in ("--env", f"{key}={value}")]
     words += [word for rival in settings.get("rivals", []) for word in ("--rival", _rival(rival))]
+    words += [word for variant in settings.get("variants", []) for word in ("--variant", _variant(variant))]
     words += ["--traffic", settings["traffic"]] if settings.get("traffic") else []
     words += ["--budget", f"{settings['budget_s']:g}s"] if settings.get("budget_s") else []
     words += ["--floor"] if settings.get("floor") else []
     words += ["--pass-through"] if settings.get("pass_through") else []
     words += [] if settings.get("preload", True) else ["--no-preload"]
     return shlex.join(words)
+
+
+def _variant(variant: dict[str, Any]) -> str:
+    """A preset by its name, everything else in full."""
+    if variant.get("collectives"):
+        return str(variant["name"])
+    return f"{variant['name']}:" + ",".join(f"{key}={value}" for key, value in variant["env"].items())
 
 
 def _rival(rival: dict[str, Any]) -> str:

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from palmette.bench.evaluate import Row
 from palmette.bench.results import Run
 from palmette.bench.sets import outcomes_of
-from palmette.bench.text import MPI_NAMES, hidden_text, mpi_text, ratio_text, size_text, spread_text, time_text
+from palmette.bench.text import hidden_text, mpi_text, name_text, ratio_text, size_text, spread_text, time_text
 from palmette.draw.templates import environment
 from palmette.files import write_text
 from palmette.measure.errors import BenchError
@@ -55,7 +55,7 @@ def render(run: Run, rows: Sequence[Row]) -> str:
         facts=content.facts(rows),
         tree=_tree(run),
         seats=content.seats(run),
-        mpis=[(MPI_NAMES.get(mpi, mpi), len(list(group))) for mpi, group in groupby(series, key=lambda one: one[0])],
+        mpis=[(name_text(mpi), len(list(group))) for mpi, group in groupby(series, key=lambda one: one[0])],
         placements=[placement for _, placement in series],
         heat=content.heat(rows),
         panels=[
