@@ -104,7 +104,12 @@ def command(
             return
         settings = values()
         asked = _asked(collective, size, _job(topology, machine, placement, ranks), mpi, root, ordered, oversubscribed)
-        asked = replace(asked, shared_memory=_is_on("shared", settings), reproducible=_is_on("reproducible", settings))
+        asked = replace(
+            asked,
+            shared_memory=_is_on("shared", settings),
+            reproducible=_is_on("reproducible", settings),
+            aggregators=_text("aggregator_token", settings) != "",
+        )
         name = path or BUILT_IN
         on = _is_on("enable", settings)
         decision = decide(asked, rules, name, _forced(settings)) if on else switched_off(asked, name)
@@ -160,8 +165,12 @@ def _asked(
     return Asked(function, given, root, job, name_of_mpi, oversubscribed, blocking, ordered)
 
 
+def _text(key: str, settings: Sequence[Value]) -> str:
+    return next(value.text for value in settings if value.setting.key == key)
+
+
 def _is_on(key: str, settings: Sequence[Value]) -> bool:
-    return next(value.text for value in settings if value.setting.key == key) != "0"
+    return _text(key, settings) != "0"
 
 
 def _forced(settings: Sequence[Value]) -> dict[str, str]:

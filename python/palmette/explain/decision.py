@@ -29,6 +29,8 @@ class Asked:
     ordered: bool = False
     shared_memory: bool = True
     reproducible: bool = False
+    aggregators: bool = False
+    """Whether a token for those of the topology is given."""
 
     @property
     def in_rank_order(self) -> bool:
@@ -70,6 +72,7 @@ class Decision:
     matches.
 
     `reason` is the table's, as in the report of a run. `refused`: the algorithm of a setting that can't serve the call.
+    `by_aggregators`: the topology's aggregators make it faster than any row.
     """
 
     asked: Asked
@@ -80,6 +83,7 @@ class Decision:
     row: RowCheck | None
     passed_over: list[RowCheck]
     refused: str | None = None
+    by_aggregators: bool = False
 
 
 NONE = "none"
@@ -100,6 +104,11 @@ def decide(asked: Asked, table: _core.Table, table_name: str, forced: Mapping[st
     row = next((check for check in checks if not check.why_not), None)
     before = [check for check in checks if check.why_not]
     taken = (forced or {}).get(asked.function)
+    named = (choice.algorithm or "").partition(":")[0] == "in_network"
+    if not taken and not named and (through := _through_aggregators(asked)) is not None:
+        return Decision(
+            asked, table_name, through.algorithm or "mpi", through.reason, None, row, before, by_aggregators=True
+        )
     if not taken:
         return Decision(asked, table_name, choice.algorithm or "mpi", choice.reason, None, row, before)
     setting = f"PALMETTE_{asked.function.upper()}"
@@ -107,6 +116,13 @@ def decide(asked: Asked, table: _core.Table, table_name: str, forced: Mapping[st
     if why_not is not None:
         return Decision(asked, table_name, "mpi", why_not, setting, row, before, taken)
     return Decision(asked, table_name, taken, f"forced by {setting}", setting, row, before)
+
+
+def _through_aggregators(asked: Asked) -> _core.Choice | None:
+    serves = asked.aggregators and asked.blocking and not asked.ordered and not asked.reproducible
+    if asked.function != "allreduce" or not serves:
+        return None
+    return _core.through_aggregators(asked.job, asked.size_bytes)
 
 
 def switched_off(asked: Asked, table_name: str) -> Decision:

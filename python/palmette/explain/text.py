@@ -48,6 +48,13 @@ def decision_lines(decision: Decision, all_rows: bool = False) -> list[str]:
                 "", f"without it: row {decision.row.number} of {decision.table}, {decision.row.algorithm}"
             )
         return lines
+    if decision.by_aggregators:
+        lines += _wrapped("", f"PALMETTE_AGGREGATOR_TOKEN is set; {decision.reason}")
+        if decision.row is not None:
+            lines += _wrapped(
+                "", f"without it: row {decision.row.number} of {decision.table}, {decision.row.algorithm}"
+            )
+        return lines
     if decision.row is None:
         taken = "so the call is the MPI's" if decision.algorithm == "mpi" else "so the model decides"
         lines += _wrapped("", f"no row of {decision.table} matches, {taken}")

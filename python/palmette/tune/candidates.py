@@ -190,6 +190,7 @@ def _allreduce(levels: Levels, size: int) -> dict[str, Grid]:
             "inside": (None, "halving", "halving.4"), "complete": (None, "tree"), "segment": segments(size),
             "window": (None, "3"),
         },
+        "in_network": {"segment": segments(size), "window": (None, "1", "4")},
     }  # fmt: skip
 
 
@@ -263,6 +264,8 @@ NOT_TRIED = {
     "all": "of shared: the intra-node switch point was measured when the algorithm was designed",
     "single": "the transport in shared memory: transports.py adds it to the best that share memory",
     "segment": "where it isn't tried: slices don't help independent messages, and other algorithms cut by themselves",
+    "share": "computed from capacities",
+    "combine": "of in_network: what a failed call is repeated by",
     "window": "where it isn't tried: stars and trees of equal parts have no message to prioritise",
 }
 """key -> why it is in no grid."""

@@ -11,6 +11,7 @@
 #include "palmette/bindings/register.hpp"
 #include "palmette/select/row_match.hpp"
 #include "palmette/select/table.hpp"
+#include "palmette/select/through_aggregators.hpp"
 #include "palmette/select/verdict.hpp"
 
 namespace palmette::bindings {
@@ -136,6 +137,15 @@ void register_select(nb::module_& m) {
             "(row, why it doesn't match, whether that depends on link latency or load, which a measurement may change) "
             "for the function's rows in order, up to the one that decides, whose text is empty. Raises Error.");
 
+    m.def(
+        "through_aggregators",
+        [](const Job& job, std::int64_t block_bytes) {
+            const plan::Request request{plan::Collective::allreduce, plan::Rank{0}, block_bytes, 1, false, false};
+            return select::through_aggregators(job, request);
+        },
+        "job"_a, "block_bytes"_a,
+        "What an allreduce takes where the job's aggregators are in service; None: what it takes without them. The "
+        "operation is predefined and commutative, the call blocking.");
     m.def(
         "collective_of",
         [](std::string_view function) {

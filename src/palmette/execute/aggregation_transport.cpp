@@ -32,6 +32,20 @@ std::int64_t weight_of(aggregate::Reason reason) {
 
 }  // namespace
 
+AgreementTree agreement_tree(const topology::Job& job, topology::Rank rank) {
+    AgreementTree out;
+    out.rank = rank.value;
+    const std::int32_t position = job.position_of(rank).value;
+    for (std::int32_t distance = 1; distance < job.size(); distance *= 2) {
+        if (position % (2 * distance) != 0) {
+            out.parent = job.rank_at({position - distance}).value;
+            break;
+        }
+        if (position + distance < job.size()) out.children.push_back(job.rank_at({position + distance}).value);
+    }
+    return out;
+}
+
 std::int64_t agreement_code(aggregate::Reason reason, std::int32_t rank) {
     return reason == aggregate::Reason::none ? 0 : -(weight_of(reason) << 32 | (std::int64_t{rank} + 1));
 }
@@ -112,7 +126,10 @@ int AggregationTransport::start(Executor& executor, std::uint32_t index, bool /*
     exchange.empty = step.bytes == 0;
     exchange.ready = true;
     started = Started::pending;
-    if (failure_) return ended(executor, exchange);
+    if (failure_) {
+        exchange.ready = false;  // progress() needn't end it
+        return ended(executor, exchange);
+    }
     ++pending_;
     return post(executor, lane);
 }

@@ -30,6 +30,8 @@ struct AgreementTree {
     std::int32_t parent = -1;  ///< -1: none
     std::vector<std::int32_t> children;
 };
+/// Binomial among positions: neighbours first, so that few messages take the long ways.
+AgreementTree agreement_tree(const topology::Job& job, topology::Rank rank);
 /// What a rank with this failure contributes to the agreement, of which the smallest number counts: less than 0, with
 /// the rank in it. Failures that tell more than that others have ended the group come first.
 std::int64_t agreement_code(aggregate::Reason reason, std::int32_t rank);

@@ -53,8 +53,9 @@ TEST(InNetwork, is_right_on_even_and_uneven_trees_for_every_placement) {
           "aggregator@50Mbit/s:3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core", "aggregator:4leaf:1+5+2+3node:2+4+3core",
           "aggregator@1GB/s:2pod@2GB/s:2+3leaf@1GB/s:2+1+3node@1GB/s:2socket:2+3core"})
         for (const std::string& placement : test::placements())
-            for (const char* spec :
-                 {"in_network", "in_network:share=50,segment=256", "in_network:level=leaf", "in_network:level=node"})
+            for (const char* spec : {"in_network", "in_network:share=50,segment=256,window=1", "in_network:level=leaf",
+                                     "in_network:level=node,window=3", "in_network:combine=hosts",
+                                     "in_network:share=50,segment=256,combine=hosts"})
                 for (const int bytes : {0, 3000}) {
                     const Job job = job_on(machine, placement);
                     const Request request = request_of(bytes / 8 * 8);
@@ -100,20 +101,21 @@ TEST(InNetwork, counts_the_links_of_aggregators) {
 }
 
 TEST(InNetwork, splits_the_vector_by_the_capacities) {
-    // f = h / (k / r + h - 1), h = 2 (k - 1) / k.
+    // f = h / (k / r + h - 1), h = 2 (k - 1) / k, with three quarters of the aggregator's capacity.
     for (const auto& [rate, r] : {std::pair("50Mbit/s", 1.0), {"100Mbit/s", 2.0}, {"200Mbit/s", 4.0}}) {
         const Job job = job_on(with_aggregator("8node@50Mbit/s:2core", rate));
-        EXPECT_NEAR(network_share(job, 0, {0}), 1.75 / (8 / r + 0.75), 1e-3) << rate;
+        EXPECT_NEAR(network_share(job, 0, {0}), 1.75 / (8 / (0.75 * r) + 0.75), 1e-3) << rate;
     }
     EXPECT_EQ(network_share(job_on(with_aggregator("8node@50Mbit/s", "400Mbit/s")), 0, {0}), 1);
     EXPECT_EQ(network_share(job_on(with_aggregator("8node@50Mbit/s")), 0, {0}), 1);
     EXPECT_EQ(network_share(job_on(with_aggregator("8node")), 0, {0}), 1);
-    // In the plan: 0.842 of the 1.75 that hosts alone send.
+    // In the plan: what hosts send alone, 1.75, for their share, and the rest once.
+    const double share = 1.75 / (8 / 1.5 + 0.75);
     const Job job = job_on(with_aggregator("8node@50Mbit/s:2core", "100Mbit/s"));
     const plan::PlanCount count = plan::count(plan_of(job), job, {1 << 20});
     for (const plan::LinkCount& link : count.levels[0].links)
-        EXPECT_NEAR(static_cast<double>(link.busiest_bytes()) / (1 << 20), 1.75 * 0.842, 0.01);
-    EXPECT_NEAR(static_cast<double>(count.levels.back().links[0].bytes_in) / (1 << 20), 2 * 1.75 * 0.842, 0.05);
+        EXPECT_NEAR(static_cast<double>(link.busiest_bytes()) / (1 << 20), share + (1 - share) * 1.75, 0.01);
+    EXPECT_NEAR(static_cast<double>(count.levels.back().links[0].bytes_in) / (1 << 20), 8 * share, 0.05);
 }
 
 TEST(InNetwork, stripes_over_aggregators_by_their_links) {

@@ -119,7 +119,7 @@ TEST(PlanWithAggregators, moves_the_right_bytes) {
             const topology::Job job = job_on(machine, placement);
             const std::size_t all = static_cast<std::size_t>(job.size()) + job.aggregators().size();
             LoopbackRanks ranks(static_cast<std::int32_t>(all), 7);
-            for (const char* spec : {"in_network", "in_network:share=40,segment=256"}) {
+            for (const char* spec : {"in_network", "in_network:share=40,segment=256", "in_network:combine=hosts"}) {
                 const plan::Request request{Collective::allreduce, plan::Rank{0}, 8000, 8, false, false};
                 EXPECT_TRUE(expect_right(job, request, spec, ranks, NodesOf(job), INT64_MAX)) << machine;
             }

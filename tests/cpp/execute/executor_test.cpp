@@ -145,7 +145,7 @@ TEST(MailboxTransport, carries_what_it_can_and_leaves_the_rest) {
     for (const std::int64_t bytes : {64, 4096}) {
         test::Mailboxes boxes;
         std::vector<const test::MailboxTransport*> made;
-        LoopbackRanks ranks(33, 21, false, [&](std::int32_t rank) {
+        LoopbackRanks ranks(33, 21, false, [&](std::int32_t rank, Messages&) {
             auto one = std::make_unique<test::MailboxTransport>(boxes, rank);
             made.push_back(one.get());
             return one;

@@ -170,7 +170,7 @@ struct LoopbackRank {
 class LoopbackRanks {
   public:
     /// `first`: makes a rank's transport that stands before the others.
-    using MakeTransport = std::function<std::unique_ptr<runtime::Transport>(std::int32_t rank)>;
+    using MakeTransport = std::function<std::unique_ptr<runtime::Transport>(std::int32_t rank, runtime::Messages&)>;
     LoopbackRanks(std::int32_t ranks, std::uint64_t seed, bool rendezvous = false, const MakeTransport& first = {})
         : world(seed) {
         for (std::int32_t r = 0; r < ranks; ++r) {
@@ -178,7 +178,7 @@ class LoopbackRanks {
             auto node = std::make_unique<runtime::NodeTransport>(*messages);
             node->allow_rendezvous(rendezvous);
             runtime::Transports all;
-            if (first) all.push_back(first(r));
+            if (first) all.push_back(first(r, *messages));
             all.push_back(std::move(node));
             all.push_back(std::move(messages));
             executors.push_back(std::make_unique<runtime::Executor>(std::move(all)));
@@ -196,6 +196,7 @@ class LoopbackRanks {
         std::set<std::size_t> begun;
         // As long as every rank does something now and then this is far from being reached.
         for (std::int64_t turns = 0; !open.empty(); ++turns) {
+            if (between_turns) between_turns();
             const std::size_t at = world.draw(open.size());
             const std::size_t r = open[at];
             bool done = false;
@@ -218,6 +219,7 @@ class LoopbackRanks {
     }
 
     static constexpr std::int64_t most_turns = 5'000'000;
+    std::function<void()> between_turns;
     LoopbackWorld world;
     std::vector<std::unique_ptr<runtime::Executor>> executors;
 

@@ -37,18 +37,22 @@ def test_every_candidate_serves_the_job(function: str) -> None:
 def test_every_algorithm_of_the_registry_has_a_grid() -> None:
     levels = Levels.of(job())
     for row in _core.algorithms():
-        has_grid = row.name in grids(row.collective, levels, 65536)
-        assert has_grid != row.in_network, f"{row.collective} {row.name}: nothing serves aggregators in a run"
+        assert row.name in grids(row.collective, levels, 65536), f"{row.collective} {row.name}"
 
 
 def test_every_key_of_the_registry_is_tried_or_has_a_reason() -> None:
     here = job()
     levels = Levels.of(here)
-    for row in (one for one in _core.algorithms() if not one.in_network):
+    for row in _core.algorithms():
         tried = set(grids(row.collective, levels, 1 << 20)[row.name])
         keys = set(re.findall(r"\b([a-z]+)=", row.keys))
         for key in keys - tried - set(NOT_TRIED) - set(levels.leading):
             assert key in ("inside", "top", "level"), f"{row.collective} {row.name}: {key}"
+
+
+def test_aggregators_are_tried_where_the_job_has_them() -> None:
+    assert "in_network:window=1" in candidates(job("random:1", f"aggregator:{LAB}"), "allreduce", 1 << 20)
+    assert not any("in_network" in spec for spec in candidates(job(), "allreduce", 1 << 20))
 
 
 def test_one_node_brings_shared_memory() -> None:

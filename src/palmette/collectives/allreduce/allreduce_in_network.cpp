@@ -16,6 +16,7 @@
 // an aggregator has failed can be repeated with the same bits.
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "palmette/base/error.hpp"
 #include "palmette/collectives/exchanges/network_share.hpp"
@@ -167,11 +168,10 @@ class Cut {
 
     void find_runs() {
         std::vector<std::int64_t> begins;
-        for (std::int32_t g = 0; g < groups().count(); ++g) {
-            const std::int64_t size = groups().size_of(g);
+        std::set<std::int64_t> sizes;
+        for (std::int32_t g = 0; g < groups().count(); ++g) sizes.insert(groups().size_of(g));
+        for (const std::int64_t size : sizes)
             for (std::int64_t i = 0; i < size; ++i) begins.push_back(parts_of(i, size).first);
-            if (groups().even_size() > 0) break;
-        }
         std::sort(begins.begin(), begins.end());
         begins.erase(std::unique(begins.begin(), begins.end()), begins.end());
         begins.push_back(parts_);

@@ -23,7 +23,8 @@ struct Line {
 /// A nested ring over p ranks moves so much of the vector over the edge of s of them, each way.
 double ring_part(double s, double p) { return 2 * (p - s) / p; }
 
-std::vector<Line> lines_of(const Job& job, std::size_t level, const std::vector<std::int32_t>& aggregators) {
+std::vector<Line> lines_of(const Job& job, std::size_t level, const std::vector<std::int32_t>& aggregators,
+                           double efficiency) {
     const double p = job.size();
     const topology::Partition& groups = job.levels()[level].groups;
     std::vector<Line> out;
@@ -44,8 +45,27 @@ std::vector<Line> lines_of(const Job& job, std::size_t level, const std::vector<
     double together = 0;
     for (const std::int32_t one : aggregators)
         together += job.aggregators()[static_cast<std::size_t>(one)].up_bytes_per_s;
-    if (together > 0) out.push_back({groups.count() / (fan_in_efficiency * together), 0});
+    if (together > 0) out.push_back({groups.count() / (efficiency * together), 0});
     return out;
+}
+
+double fastest_share(const std::vector<Line>& lines) {
+    constexpr std::int32_t steps = 1 << 14;
+    const auto slowest = [&](std::int32_t step) {
+        double worst = 0;
+        for (const Line& line : lines) worst = std::max(worst, line.at(static_cast<double>(step) / steps));
+        return worst;
+    };
+    // The slowest of straight lines is convex; where it is level, the larger share.
+    std::int32_t low = 0, high = steps;
+    while (low < high) {
+        const std::int32_t middle = low + (high - low) / 2;
+        if (slowest(middle + 1) <= slowest(middle) * (1 + 1e-12))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return static_cast<double>(low) / steps;
 }
 
 }  // namespace
@@ -73,23 +93,8 @@ Spec network_by_hosts(Spec spec) {
 }
 
 double network_share(const Job& job, std::size_t level, const std::vector<std::int32_t>& aggregators) {
-    const std::vector<Line> lines = lines_of(job, level, aggregators);
-    constexpr std::int32_t steps = 1 << 14;
-    const auto slowest = [&](std::int32_t step) {
-        double worst = 0;
-        for (const Line& line : lines) worst = std::max(worst, line.at(static_cast<double>(step) / steps));
-        return worst;
-    };
-    // The slowest of straight lines is convex; where it is level, the larger share.
-    std::int32_t low = 0, high = steps;
-    while (low < high) {
-        const std::int32_t middle = low + (high - low) / 2;
-        if (slowest(middle + 1) <= slowest(middle) * (1 + 1e-12))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return static_cast<double>(low) / steps;
+    const double ideal = fastest_share(lines_of(job, level, aggregators, 1));
+    return ideal < 1 ? fastest_share(lines_of(job, level, aggregators, fan_in_efficiency)) : 1;
 }
 
 std::vector<std::int64_t> blocks_for(const std::vector<double>& shares, const std::vector<std::int64_t>& units) {

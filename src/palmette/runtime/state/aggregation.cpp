@@ -61,21 +61,6 @@ Address address_of(const topology::JobAggregator& aggregator) {
 
 }  // namespace
 
-Aggregation::Aggregation(MPI_Comm shadow_comm, const topology::Job& job, int rank, std::size_t level)
-    : comm_(shadow_comm), job_(job), rank_(rank), level_(level) {
-    // Binomial among positions: neighbours first, so that few messages take the long ways.
-    const std::int32_t position = job.position_of(topology::Rank{rank}).value;
-    const auto rank_at = [&](std::int32_t other) { return job.rank_at({other}).value; };
-    tree_.rank = rank;
-    for (std::int32_t distance = 1; distance < job.size(); distance *= 2) {
-        if (position % (2 * distance) != 0) {
-            tree_.parent = rank_at(position - distance);
-            break;
-        }
-        if (position + distance < job.size()) tree_.children.push_back(rank_at(position + distance));
-    }
-}
-
 void Aggregation::leave() {
     for (AggregationChannel& one : channels_) one.client->leave();
     channels_.clear();

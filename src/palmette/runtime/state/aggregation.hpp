@@ -22,7 +22,8 @@ namespace palmette::runtime {
 class Aggregation {
   public:
     /// `level`: of the job, whose groups are the members.
-    Aggregation(MPI_Comm shadow_comm, const topology::Job& job, int rank, std::size_t level);
+    Aggregation(MPI_Comm shadow_comm, const topology::Job& job, int rank, std::size_t level)
+        : comm_(shadow_comm), job_(job), rank_(rank), level_(level), tree_(agreement_tree(job, topology::Rank{rank})) {}
     Aggregation(const Aggregation&) = delete;
     Aggregation& operator=(const Aggregation&) = delete;
     ~Aggregation() { leave(); }

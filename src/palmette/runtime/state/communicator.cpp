@@ -171,8 +171,6 @@ select::Choice Communicator::choose(const CachedPlan& plan, const plan::Request&
                                     const Settings& settings) const {
     if (const auto& forced = settings.forced[static_cast<std::size_t>(plan.key.function)])
         return {forced->algorithm, "forced by " + forced->source};
-    if (may_aggregate(plan, request, settings))
-        if (auto choice = select::through_aggregators(*plan.job, request)) return *choice;
     if (select::sizes_unknown(plan.key.function) && request.block_bytes >= 0) {
         // Counts repeat: chosen as MPI_Alltoall with blocks of that length.
         select::Choice choice = settings.table.choose(Function::alltoall, *plan.job, request,
@@ -181,8 +179,16 @@ select::Choice Communicator::choose(const CachedPlan& plan, const plan::Request&
             base::cat("counts repeat, at most ", base::format_size(request.block_bytes), ": ", choice.reason);
         return choice;
     }
-    return settings.table.choose(plan.key.function, *plan.job, request,
-                                 {settings.mpi, settings.oversubscribed, plan.key.blocking});
+    const bool aggregates = may_aggregate(plan, request, settings);
+    topology::Job job = *plan.job;
+    if (!aggregates) job.drop_aggregators();
+    select::Choice choice = settings.table.choose(plan.key.function, job, request,
+                                                  {settings.mpi, settings.oversubscribed, plan.key.blocking});
+    // A tuned table may have a row for them.
+    const bool decided = choice.algorithm && choice.algorithm->name == "in_network";
+    if (aggregates && !decided)
+        if (const auto better = select::through_aggregators(*plan.job, request)) return *better;
+    return choice;
 }
 
 bool Communicator::may_aggregate(const CachedPlan& plan, const plan::Request& request, const Settings& settings) const {
