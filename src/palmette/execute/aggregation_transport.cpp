@@ -24,6 +24,7 @@ std::int64_t weight_of(aggregate::Reason reason) {
         case aggregate::Reason::left:
         case aggregate::Reason::member_lost:
         case aggregate::Reason::closed:
+        case aggregate::Reason::late_join:
             return 1;
         default:
             return 2;
@@ -60,16 +61,16 @@ void AggregationTransport::prepare(const BoundProgram& program) {
     grow(exchange_of_step_, program.steps.size());
     grow(exchanges_, program.steps.size());
     grow(lanes_, channels_ ? channels_->size() : 0);
-    if (tree_) grow(codes_, tree_->children.size() + 2);
+    if (tree_) grow(codes_, std::max<std::size_t>(tree_->children.size(), 1));
 }
 
-AggregationTransport::Lane* AggregationTransport::lane_of(const BoundProgram& program, const BoundStep& step) {
-    const std::size_t count = channels_ ? channels_->size() : 0;
-    for (std::size_t i = 0; i < count; ++i)
-        if (const AggregationChannel& one = *lanes_[i].channel;
+AggregationTransport::Lane& AggregationTransport::lane_of(const BoundProgram& program, const BoundStep& step) {
+    std::size_t lane = 0;
+    for (; lane + 1 < channels_->size(); ++lane)
+        if (const AggregationChannel& one = *lanes_[lane].channel;
             one.peer == step.peer && one.channel == step.tag % program.channels)
-            return &lanes_[i];
-    return nullptr;
+            break;
+    return lanes_[lane];
 }
 
 bool AggregationTransport::begin(Executor& executor, int& error) {
@@ -87,8 +88,7 @@ bool AggregationTransport::begin(Executor& executor, int& error) {
         return program.steps[step].kind == kind && &executor.carrier(step) == this;
     };
     for (std::uint32_t s = 0; s < program.steps.size(); ++s)
-        if (is_ours(s, StepKind::recv))
-            if (Lane* lane = lane_of(program, program.steps[s])) ++lane->count, ++left_, last_recv_ = s;
+        if (is_ours(s, StepKind::recv)) ++lane_of(program, program.steps[s]).count, ++left_, last_recv_ = s;
     std::size_t first = 0;
     for (std::size_t i = 0; i < count; ++i) {
         lanes_[i].first = first;
@@ -99,12 +99,8 @@ bool AggregationTransport::begin(Executor& executor, int& error) {
         for (std::size_t i = 0; i < count; ++i) lanes_[i].posted = 0;
         for (std::uint32_t s = 0; s < program.steps.size(); ++s) {
             if (!is_ours(s, kind)) continue;
-            Lane* lane = lane_of(program, program.steps[s]);
-            if (!lane) {
-                fail(aggregate::Reason::unknown_group, "this rank is in no group of that aggregator");
-                continue;
-            }
-            const std::size_t exchange = lane->first + lane->posted++;
+            Lane& lane = lane_of(program, program.steps[s]);
+            const std::size_t exchange = lane.first + lane.posted++;
             exchange_of_step_[s] = static_cast<std::uint32_t>(exchange);
             if (kind == StepKind::recv) exchanges_[exchange] = {s};
         }
@@ -116,7 +112,7 @@ bool AggregationTransport::begin(Executor& executor, int& error) {
 int AggregationTransport::start(Executor& executor, std::uint32_t index, bool /*last*/, Started& started) {
     const BoundStep& step = executor.step(index);
     started = Started::done;
-    Lane& lane = *lane_of(executor.program(), step);
+    Lane& lane = lane_of(executor.program(), step);
     Exchange& exchange = exchanges_[exchange_of_step_[index]];
     if (step.kind == StepKind::send) {
         exchange.input = executor.message_data(step);
@@ -131,29 +127,26 @@ int AggregationTransport::start(Executor& executor, std::uint32_t index, bool /*
         return ended(executor, exchange);
     }
     ++pending_;
-    return post(executor, lane);
+    post(executor, lane);
+    return 0;
 }
 
-int AggregationTransport::post(Executor& executor, Lane& lane) {
+void AggregationTransport::post(Executor& executor, Lane& lane) {
     aggregate::Client& client = *lane.channel->client;
     while (lane.posted < lane.count && !failure_) {
         Exchange& next = exchanges_[lane.first + lane.posted];
-        if (!next.ready) return 0;
+        if (!next.ready) return;
         if (!next.empty) {
             const auto count =
                 static_cast<std::uint64_t>(executor.step(next.recv).bytes) / bytes_of(elements_.element).extent;
             const auto operation =
                 aggregate::Operation::allreduce(elements_.op, elements_.element, next.input, next.output, count);
             const aggregate::Reason reason = client.post(operation, next.number);
-            if (reason == aggregate::Reason::no_resource) return 0;  // when an earlier one is done
-            if (reason != aggregate::Reason::none) {
-                fail(reason, client.detail());
-                return 0;
-            }
+            if (reason == aggregate::Reason::no_resource) return;  // when an earlier one is done
+            if (reason != aggregate::Reason::none) return fail(reason, client.detail());
         }
         ++lane.posted;
     }
-    return 0;
 }
 
 int AggregationTransport::ended(Executor& executor, const Exchange& exchange) {
@@ -198,7 +191,7 @@ int AggregationTransport::progress(Executor& executor, bool& any) {
     return 0;
 }
 
-int AggregationTransport::exchange_codes(Executor& executor, StepKind kind, const std::vector<std::int32_t>& peers) {
+int AggregationTransport::exchange_codes(Executor& executor, StepKind kind, std::span<const std::int32_t> peers) {
     const std::int32_t tag = executor.environment().first_tag + executor.program().agreement_tag;
     std::int64_t* code = kind == StepKind::recv ? codes_.data() : &agreed_;
     for (const std::int32_t peer : peers) {
@@ -223,8 +216,8 @@ int AggregationTransport::agree(Executor& executor) {
         for (std::size_t i = 0; i < children.size(); ++i) agreed_ = std::min(agreed_, codes_[i]);
         agreeing_ = Agreeing::with_parent;
         if (tree_->parent >= 0) {
-            const int error = exchange_codes(executor, StepKind::send, {tree_->parent});
-            return error != 0 ? error : exchange_codes(executor, StepKind::recv, {tree_->parent});
+            const int error = exchange_codes(executor, StepKind::send, {&tree_->parent, 1});
+            return error != 0 ? error : exchange_codes(executor, StepKind::recv, {&tree_->parent, 1});
         }
     }
     if (agreeing_ == Agreeing::with_parent) {
@@ -255,7 +248,7 @@ int AggregationTransport::wait(Executor& executor) {
         patience_ms_ = 1;
         return progress(executor, any);
     }
-    patience_ms_ = std::min(2 * patience_ms_, longest_wait_ms);
+    patience_ms_ = background_ ? 1 : std::min(2 * patience_ms_, longest_wait_ms);
     if (const int error = progress(executor, any); error != 0 || any) return error;
     return executor.idle();
 }

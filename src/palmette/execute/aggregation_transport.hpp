@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -51,11 +52,14 @@ class AggregationTransport final : public Transport {
     /// `messages`: by which ranks agree.
     explicit AggregationTransport(Messages& messages) : messages_(messages) {}
 
-    /// For the next operations; both must outlive them. Null: none is in service.
-    void use(std::vector<AggregationChannel>* channels, const AgreementTree* tree, AggregatedElements elements) {
+    /// For the next operations; both must outlive them. Null: none is in service. `background`: other operations need
+    /// progress meanwhile.
+    void use(std::vector<AggregationChannel>* channels, const AgreementTree* tree, AggregatedElements elements,
+             bool background = false) {
         channels_ = channels;
         tree_ = tree;
         elements_ = elements;
+        background_ = background;
     }
 
     const char* name() const override { return "aggregation"; }
@@ -95,12 +99,13 @@ class AggregationTransport final : public Transport {
         std::size_t posted = 0, complete = 0;  ///< in order
     };
 
-    Lane* lane_of(const BoundProgram& program, const BoundStep& step);
-    int post(Executor& executor, Lane& lane);
+    /// Each message's channel is one of the rank's: all plans of a job and level have the same.
+    Lane& lane_of(const BoundProgram& program, const BoundStep& step);
+    void post(Executor& executor, Lane& lane);
     /// An exchange has ended, with or without a result.
     int ended(Executor& executor, const Exchange& exchange);
     int agree(Executor& executor);
-    int exchange_codes(Executor& executor, plan::StepKind kind, const std::vector<std::int32_t>& peers);
+    int exchange_codes(Executor& executor, plan::StepKind kind, std::span<const std::int32_t> peers);
     int complete(Executor& executor, Lane& lane, bool& any);
     void fail(aggregate::Reason reason, std::string_view detail);
 
@@ -119,8 +124,9 @@ class AggregationTransport final : public Transport {
     Messages& messages_;
     const AgreementTree* tree_ = nullptr;
     Agreeing agreeing_ = Agreeing::not_yet;
-    std::int64_t agreed_ = 0;
-    std::vector<std::int64_t> codes_;  ///< of the children, then the own one, then the parent's
+    std::int64_t agreed_ = 0;          ///< the least code so far: the subtree's, then all ranks'
+    std::vector<std::int64_t> codes_;  ///< received from the children, then from the parent
+    bool background_ = false;
     int patience_ms_ = 1;
 };
 

@@ -83,7 +83,7 @@ class Transport {
 class Messages : public Transport {
   public:
     /// Starts a message from or to `data` for a step that another transport carries. Once all that were posted for the
-    /// step have completed, its transport's `through` is called.
+    /// step have completed, its transport's `posted_complete` is called.
     virtual int post(Executor& executor, plan::StepKind kind, char* data, std::int64_t bytes, std::int32_t peer,
                      std::int32_t tag, std::uint32_t step) = 0;
 };

@@ -58,7 +58,9 @@ void Link::progress() noexcept {
             state_ = State::greeting;
         } else if (error != EINPROGRESS) {
             std::array<char, 64> text{};
-            std::snprintf(text.data(), text.size(), "the connection was refused (error %d)", error);
+            std::snprintf(text.data(), text.size(), "%s (error %d)",
+                          error == ECONNREFUSED ? "the connection was refused" : "the daemon's host can't be reached",
+                          error);
             return fail(Reason::connect, text.data());
         }
     }

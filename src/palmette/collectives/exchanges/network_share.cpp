@@ -87,7 +87,12 @@ std::size_t network_level(const Job& job, const Spec& spec) {
     return wanted ? *wanted : *job.find_level("node");
 }
 
+bool uses_aggregators(plan::Collective collective, const Spec& spec) {
+    return algorithm_named(collective, spec.name).in_network && spec.find("combine") != "hosts";
+}
+
 Spec network_by_hosts(Spec spec) {
+    std::erase_if(spec.options, [](const auto& option) { return option.first == "combine"; });
     spec.options.emplace_back("combine", "hosts");
     return spec;
 }

@@ -16,6 +16,9 @@ std::vector<std::int32_t> top_aggregators(const topology::Job& job);
 /// The level whose groups send to aggregators, by an in_network spec: its key `level`, or the outermost.
 std::size_t network_level(const topology::Job& job, const Spec& spec);
 
+/// Whether a plan of this collective has messages with aggregators.
+bool uses_aggregators(plan::Collective collective, const Spec& spec);
+
 /// The same plan where hosts do what aggregators would do, with the same brackets.
 Spec network_by_hosts(Spec spec);
 

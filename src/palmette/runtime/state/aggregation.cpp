@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <cstring>
+#include <exception>
 #include <new>
 
 #include "palmette/aggregate/support.hpp"
@@ -19,10 +22,15 @@ using aggregate::Reason;
 
 constexpr std::uint64_t longest_retry = 1 << 20;
 
+/// Daemons that cost so much time before they were given up aren't asked again so soon, by no communicator.
+constexpr std::chrono::milliseconds long_wait{500};
+constexpr std::chrono::seconds not_asked{60};
+std::atomic<std::chrono::steady_clock::time_point> ask_again_at{};  ///< rank 0's of the communicators
+
 /// A window of 256 KB for each member: that of a network of 10 Gbit/s with 200 us of round trip and skew.
 constexpr aggregate::Shape usual_shape{aggregate::Mode::datagram, 0, 16, 16384};
 
-/// All ranks are there when they join, so that nobody comes late; a daemon that was gone may be so still.
+/// All ranks are in here when they join, so that none of them comes late; a daemon that was gone may be so still.
 aggregate::Timeouts timeouts_for(std::uint32_t epoch) {
     aggregate::Timeouts out;
     out.connect_ms = epoch == 1 ? 5000 : 1000;
@@ -43,20 +51,6 @@ void set_text(std::array<char, 160>& to, std::string_view text) {
     const std::size_t length = std::min(text.size(), to.size() - 1);
     std::memcpy(to.data(), text.data(), length);
     to[length] = 0;
-}
-
-struct Address {
-    std::optional<aggregate::Address> address;
-    std::string why;
-};
-
-Address address_of(const topology::JobAggregator& aggregator) {
-    if (aggregator.address.empty()) return {std::nullopt, base::cat(aggregator.name, " has no address")};
-    try {
-        return {aggregate::numeric(aggregate::Address::read(aggregator.address)), {}};
-    } catch (const base::Error& error) {
-        return {std::nullopt, base::cat(aggregator.name, ": ", error.what())};
-    }
 }
 
 }  // namespace
@@ -87,7 +81,9 @@ void Aggregation::open(const BoundProgram& program, const std::string& token_pat
         opening.reason = static_cast<std::uint32_t>(reason);
         set_text(opening.detail, detail);
     };
-    if (rank_ == 0) {
+    if (rank_ == 0 && std::chrono::steady_clock::now() < ask_again_at.load()) {
+        fail(Reason::connect, "aggregators didn't answer less than a minute ago");
+    } else if (rank_ == 0) {
         try {
             const aggregate::Token token = aggregate::read_token(token_path);
             opening.key = token.key;
@@ -95,15 +91,17 @@ void Aggregation::open(const BoundProgram& program, const std::string& token_pat
             std::memcpy(opening.token.data(), token.text.data(), opening.token_bytes);
             if (groups_.empty()) {
                 groups_.resize(invitations.size());
-                if (!aggregate::fill_random(groups_.data(), groups_.size() * sizeof groups_[0]))
-                    fail(Reason::authentication, "the kernel has no random numbers");
+                if (!aggregate::fill_random(groups_.data(), groups_.size() * sizeof groups_[0])) {
+                    groups_.clear();
+                    base::fail("the kernel has no random numbers");
+                }
             }
             for (std::size_t i = 0; i < invitations.size(); ++i)
                 if (const auto made = aggregate::invite(token, groups_[i], epoch_))
                     invitations[i] = *made;
                 else
-                    fail(Reason::authentication, "the kernel has no random numbers");
-        } catch (const base::Error& error) {
+                    base::fail("the kernel has no random numbers");
+        } catch (const std::exception& error) {  // the others wait for what rank 0 has to say
             fail(Reason::authentication, error.what());
         }
     }
@@ -138,13 +136,13 @@ void Aggregation::open(const BoundProgram& program, const std::string& token_pat
                         [&](const auto& one) { return one.peer == step.peer && one.channel == channel; }))
             continue;
         const auto which = static_cast<std::size_t>(step.peer - job_.size());
-        const Address at = address_of(job_.aggregators()[which]);
-        if (!at.address) {
+        try {
+            membership.daemon = aggregate::numeric(aggregate::Address::read(job_.aggregators()[which].address));
+        } catch (const base::Error& error) {
             reason_ = Reason::connect;
-            detail_ = at.why;
+            detail_ = base::cat(job_.aggregators()[which].name, ": ", error.what());
             return;
         }
-        membership.daemon = *at.address;
         membership.invitation =
             invitations[which * static_cast<std::size_t>(program.channels) + static_cast<std::size_t>(channel)];
         channels_.push_back(
@@ -177,16 +175,23 @@ void Aggregation::wait_until_joined() {
 bool Aggregation::join(const BoundProgram& program, const std::string& token_path) {
     leave();
     reason_ = Reason::none;
-    try {
-        open(program, token_path);
-        if (reason_ == Reason::none) wait_until_joined();
-    } catch (const std::bad_alloc&) {
-        reason_ = Reason::no_resource;
-        detail_ = "this process is out of memory";
+    const auto begin = std::chrono::steady_clock::now();
+    // What one rank finds in the first part the others needn't wait for in the second; and then all are in here.
+    std::optional<long long> code;
+    for (const bool joins : {false, true}) {
+        try {
+            joins ? wait_until_joined() : open(program, token_path);
+        } catch (const std::bad_alloc&) {
+            reason_ = Reason::no_resource;
+            detail_ = "this process is out of memory";
+        }
+        code = smallest(comm_, agreement_code(reason_, rank_));
+        if (!code || *code < 0) break;
     }
-    const auto code = smallest(comm_, agreement_code(reason_, rank_));
     if (!code || !conclude(*code, base::cat(aggregate::name_of(reason_), ": ", detail_))) {
         leave();
+        const auto now = std::chrono::steady_clock::now();
+        if (rank_ == 0 && now - begin > long_wait) ask_again_at.store(now + not_asked);
         return false;
     }
     const bool sharp = std::any_of(channels_.begin(), channels_.end(),

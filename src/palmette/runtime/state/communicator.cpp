@@ -187,7 +187,8 @@ select::Choice Communicator::choose(const CachedPlan& plan, const plan::Request&
     // A tuned table may have a row for them.
     const bool decided = choice.algorithm && choice.algorithm->name == "in_network";
     if (aggregates && !decided)
-        if (const auto better = select::through_aggregators(*plan.job, request)) return *better;
+        if (const auto better = select::through_aggregators(*plan.job, request))
+            if (collectives::tag_limit(*plan.job, request, *better->algorithm) < tags.for_blocking()) return *better;
     return choice;
 }
 
@@ -273,12 +274,13 @@ void Communicator::fill(CachedPlan& plan, const Settings& settings) {
             plan.reason = *reason;
             return;
         }
-        if (row.in_network && !may_aggregate(plan, request, settings)) {
+        const bool aggregates = collectives::uses_aggregators(request.collective, spec);
+        if (aggregates && !may_aggregate(plan, request, settings)) {
             plan.refusal = Refusal::precondition;
             plan.reason = "aggregators serve blocking calls of predefined operations, without PALMETTE_REPRODUCIBLE";
             return;
         }
-        plan.tags = collectives::tag_limit(*plan.job, request, spec) + (row.in_network ? 1 : 0);
+        plan.tags = collectives::tag_limit(*plan.job, request, spec) + (aggregates ? 1 : 0);
         if (plan.tags > tags.for_blocking()) {
             plan.refusal = Refusal::too_many_tags;
             plan.reason = plan.algorithm;
@@ -290,7 +292,7 @@ void Communicator::fill(CachedPlan& plan, const Settings& settings) {
             plan.comparison = &comparison_for(plan, settings);
         if (select::sizes_alike(key.function)) {
             bind_uniform(plan, request, spec);
-            if (row.in_network && !aggregate(plan, spec, settings) && !forced) {
+            if (aggregates && !aggregate(plan, spec, settings) && !forced) {
                 // They weren't there from the start: the plan is chosen as if they didn't exist.
                 const std::string why = plan.aggregation->why();
                 const PlanKey copy = key;
@@ -341,7 +343,8 @@ void Communicator::bind_uniform(CachedPlan& plan, const plan::Request& request, 
     if (plan.batch_bytes == 0) {
         plan.bound = bound_for(request.block_bytes, spec);
         plan.bound.agreement_tag = static_cast<std::int32_t>(plan.tags - 1);
-        if (row.in_network) plan.by_hosts = bound_for(request.block_bytes, collectives::network_by_hosts(spec));
+        if (plan.bound.channels > 0)
+            plan.by_hosts = bound_for(request.block_bytes, collectives::network_by_hosts(spec));
         return;
     }
     plan.bound = bound_for(plan.batch_bytes, spec);
@@ -365,6 +368,8 @@ Communicator::AllLeftToMpi Communicator::left_to_mpi_on(const topology::Job& job
                     out.always[f][b] = &report.refused_row(function, Refusal::chosen, "forced by " + forced->source);
                 continue;
             }
+            // Aggregators may serve what the table leaves to the MPI.
+            if (function == Function::allreduce && blocking && !job.aggregators().empty()) continue;
             const auto ranges = settings.table.mpi_ranges(function, job, around);
             const std::size_t irregular = irregular_index(function);
             const bool repeats = blocking && irregular < out.repeats.size() && job.nodes().groups.count() > 1 &&

@@ -40,7 +40,7 @@ struct PlanKey {
     std::int64_t block_bytes = 0;  ///< as in plan::Request; -1: ranks don't know each other's sizes
     std::int64_t element_bytes = 1;
     Comparing comparing = Comparing::alternating;
-    bool known = false;  ///< a predefined operation on elements that palmette knows: aggregators can do it
+    bool known = false;  ///< a predefined operation on elements that palmette knows, as aggregators need it
     friend bool operator==(const PlanKey&, const PlanKey&) = default;
 };
 

@@ -4,8 +4,8 @@
 #include <map>
 #include <vector>
 
-#include "palmette/model/bound/bound.hpp"
 #include "palmette/plan/space.hpp"
+#include "palmette/runtime/state/reporting.hpp"
 #include "palmette/runtime/state/work.hpp"
 #include "palmette/trace/served.hpp"
 
@@ -20,7 +20,7 @@ using Sends = std::map<std::int32_t, trace::PlanSend>;
 void add_sends(Sends& to, const BoundProgram& program, std::uint32_t times) {
     for (const BoundStep& step : program.steps) {
         if (step.kind != plan::StepKind::send) continue;
-        if (program.channels > 0 && step.transport == MpiExecutor::aggregation_index) continue;
+        if (step.transport == MpiExecutor::aggregation_index) continue;
         trace::PlanSend& send = to[step.peer];
         send.peer = step.peer;
         send.messages += times;
@@ -56,15 +56,7 @@ std::uint32_t add_plan(const CallEvent& call) {
     const CachedPlan& plan = *call.plan;
     const Communicator& state = *call.state;
     const bool alike = calls_are_alike(plan);
-    double bound_s = 0;
-    if (alike && state.leads()) {
-        const PlanKey& key = plan.key;
-        const plan::Request request{plan.collective, plan::Rank{key.root}, key.block_bytes, key.element_bytes,
-                                    key.ordered};
-        bound_s = plan.aggregation
-                      ? model::bound_terms(state.job(), request, {key.block_bytes}).limit_in_network.seconds
-                      : model::bound(state.job(), request, {key.block_bytes}).seconds;
-    }
+    const double bound_s = alike && state.leads() ? bound_of(plan, state.job(), {plan.key.block_bytes}) : 0;
     const auto sends = listed(sends_of(plan, alike));
     const trace::ServedPlan served{.function = select::name_of(plan.key.function),
                                    .algorithm = plan.algorithm.c_str(),

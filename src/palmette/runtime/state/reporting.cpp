@@ -21,14 +21,6 @@ std::string phrase_of_sizes(std::int64_t block_bytes) {
     return base::cat(base::format_size(largest_of(like - 1) + 1), " to ", base::format_size(largest_of(like)));
 }
 
-/// The lower bound for blocks of these lengths (a single one: of all blocks); 0 where the machine is unknown.
-double bound_of(const CachedPlan& plan, const topology::Job& job, const std::vector<std::int64_t>& lengths) {
-    const PlanKey& key = plan.key;
-    const plan::Request request{plan.collective, plan::Rank{key.root}, key.block_bytes, key.element_bytes, key.ordered};
-    if (plan.aggregation) return model::bound_terms(job, request, lengths).limit_in_network.seconds;
-    return model::bound(job, request, lengths).seconds;
-}
-
 /// The buffer with all blocks, where their lengths may differ: at the root, or at rank 0. Null at other ranks, and
 /// where no rank knows all lengths.
 const CallerBuffer* all_blocks(const Work& work, int rank) {
@@ -84,6 +76,13 @@ void add_bound(const CallEvent& call) {
 }
 
 }  // namespace
+
+double bound_of(const CachedPlan& plan, const topology::Job& job, const std::vector<std::int64_t>& lengths) {
+    const PlanKey& key = plan.key;
+    const plan::Request request{plan.collective, plan::Rank{key.root}, key.block_bytes, key.element_bytes, key.ordered};
+    if (plan.aggregation) return model::bound_terms(job, request, lengths).limit_in_network.seconds;
+    return model::bound(job, request, lengths).seconds;
+}
 
 std::string why_lost(const CachedPlan& plan) {
     const Comparison& comparison = *plan.comparison;

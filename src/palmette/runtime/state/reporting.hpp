@@ -24,6 +24,10 @@ class VerboseLog : public Observer {
     int verbose_;
 };
 
+/// The lower bound in seconds for blocks of these lengths (a single one: of all blocks); 0 where the machine is
+/// unknown. Of a plan through aggregators the one with them.
+double bound_of(const CachedPlan& plan, const topology::Job& job, const std::vector<std::int64_t>& lengths);
+
 /// Of a comparison that was lost: "ring took 3 us, the MPI's 2 us (medians of 9 pairs)".
 std::string why_lost(const CachedPlan& plan);
 

@@ -5,10 +5,18 @@
 
 #include "palmette/runtime/state/process.hpp"
 #include "palmette/runtime/state/relayed_counts.hpp"
+#include "palmette/runtime/transport/outstanding.hpp"
 
 namespace palmette::runtime {
 
 using plan::Collective;
+
+namespace {
+
+/// Copies of input up to so many bytes are kept for the next call.
+constexpr std::size_t most_kept = 4 << 20;
+
+}  // namespace
 
 int Work::open() {
     // A persistent operation is opened at each start, and bound at the first.
@@ -170,9 +178,10 @@ int Work::run_batches(Executor& executor, const Environment& whole) {
 
 int Work::run_aggregated(MpiExecutor& executor) {
     Environment whole = environment(executor);
-    const Process& process = Process::instance();
+    Process& process = Process::instance();
     Aggregation& aggregation = *plan->aggregation;
-    if (aggregation.serves(*operation, plan->bound, process.settings().aggregator_token)) {
+    const Settings& settings = state->settings(process.settings());
+    if (aggregation.serves(*operation, plan->bound, settings.aggregator_token)) {
         if (whole.bases.send == whole.bases.recv) {
             const auto bytes = static_cast<std::size_t>(plan->key.block_bytes);
             kept_.grow(bytes);
@@ -180,14 +189,16 @@ int Work::run_aggregated(MpiExecutor& executor) {
             whole.bases.send = kept_.data();
         }
         const Operation::Known known = *operation->known();
-        executor.aggregation().use(&aggregation.channels(), &aggregation.tree(), {known.op, known.element});
+        executor.aggregation().use(&aggregation.channels(), &aggregation.tree(), {known.op, known.element},
+                                   has_outstanding());
         executor.prepare(plan->bound);
         const int error = executor.run(plan->bound, whole);
         const bool all_have_it = error == MPI_SUCCESS && aggregation.succeeded(executor.aggregation());
         executor.aggregation().use(nullptr, nullptr, {});
+        if (all_have_it && kept_.size() > most_kept) kept_ = {};
         if (error != MPI_SUCCESS || all_have_it) return error;
     }
-    Process::instance().report().by_hosts_row(aggregation.why()).add(state->rank() == 0);
+    process.report().by_hosts_row(aggregation.why()).add(state->rank() == 0);
     executor.prepare(plan->by_hosts);
     return executor.run(plan->by_hosts, whole);
 }
