@@ -1,6 +1,6 @@
 """Allreduce through aggregators on the emulated cluster, beside the best plan of the hosts and each MPI alone.
 
-Labs with an aggregator at the top: its link unlimited, as slow as a node's, and above two groups only, where it must not
+Labs with an aggregator at the top: its link unlimited, as slow as a node's, and above two groups only, where it may not
 be chosen. `palmette bench` measures the MPI alone, palmette without aggregators and palmette through them in each of
 several runs; ratios are those within a run. The bytes out of adapters are differences of interface counters between
 many calls and few. Root is needed, as for every lab.

@@ -25,9 +25,9 @@ std::optional<Invitation> invite(const Token& token, std::uint64_t group, std::u
 
 struct Timeouts {
     int connect_ms = 5000;  ///< until the daemon has greeted
-    int ping_ms = 1000;    ///< between PINGs while something is open
-    int silent_ms = 5000;  ///< without an answer, in time that was spent waiting
-    int join_ms = 60000;   ///< until all members are there
+    int ping_ms = 1000;     ///< between PINGs while something is open
+    int silent_ms = 5000;   ///< without an answer, in time that was spent waiting
+    int join_ms = 60000;    ///< until all members are there
 };
 
 struct Membership {
