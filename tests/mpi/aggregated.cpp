@@ -1,12 +1,12 @@
 // Allreduces on one communicator after the other, each of which has groups of its own in aggregation daemons: the same
 // bits on each, whatever happens to the daemons.
 //
-//     aggregated [--generations G] [--calls C] [--count N] [--seed S] [--nonblocking 1] [--longer 1] [--timeout
-//     SECONDS] aggregated --random M [--first N] [--seed S]
+//     aggregated [--generations G] [--calls C] [--count N] [--seed S] [--nonblocking 1] [--longer-from R]
+//     aggregated --random M [--first N] [--seed S]        both: [--timeout SECONDS]
 //
 // A generation is a duplicate of the world with C calls of N elements: sums of doubles that depend on the order, in
-// place at each second call, and the least of integers at each third. With --longer the last host's ranks, those from
-// 3/4 of all on, pass one element more, which is an error of the program.
+// place at each second call, and the least of integers at each third. With --longer-from the ranks from R on pass one
+// element more, which is an error of the program. With --nonblocking, MPI_Iallreduce after a barrier.
 //
 // --random: M allreduces with random arguments, on communicators that are made anew at each 50th; in the end as many
 // files are open as after the first 50.
@@ -91,18 +91,18 @@ class Sum {
 
 void run_generations(int argc, char** argv, std::uint64_t seed, Outcome& outcome) {
     const auto timeout_s = static_cast<unsigned>(option(argc, argv, "--timeout", 60));
-    int size = 0;
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    const bool nonblocking = option(argc, argv, "--nonblocking", 0) != 0;
     auto count = static_cast<int>(option(argc, argv, "--count", 1000));
-    if (option(argc, argv, "--longer", 0) != 0 && 4 * world_rank >= 3 * size) ++count;
+    if (world_rank >= option(argc, argv, "--longer-from", world_rank + 1)) ++count;
     std::vector<Sum> calls;
     for (long call = 0; call < option(argc, argv, "--calls", 1); ++call)
-        calls.emplace_back(seed, call, count, option(argc, argv, "--nonblocking", 0) != 0);
+        calls.emplace_back(seed, call, count, nonblocking);
     std::vector<std::vector<char>> first;
     for (long generation = 0; generation < option(argc, argv, "--generations", 3); ++generation) {
         watch(timeout_s);
         MPI_Comm comm = MPI_COMM_NULL;
         MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+        if (nonblocking) MPI_Barrier(comm);
         for (std::size_t c = 0; c < calls.size(); ++c) {
             std::snprintf(doing, sizeof doing, "generation %ld, call %zu of %d elements", generation, c, count);
             const std::vector<char> result = calls[c].result(comm, false);
@@ -125,7 +125,8 @@ void run_random(int argc, char** argv, std::uint64_t seed, long cases, Outcome& 
     const auto timeout_s = static_cast<unsigned>(option(argc, argv, "--timeout", 60));
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
-    Operations operations{predefined_operands(predefined_types()), make_own_operations()};
+    const std::vector<PredefinedType> types = predefined_types();
+    Operations operations{predefined_operands(types), make_own_operations()};
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
     const long first = option(argc, argv, "--first", 0);

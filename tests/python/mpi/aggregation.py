@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
 import selectors
 import signal
@@ -13,11 +12,11 @@ import struct
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, cast
 
 from palmette import _core
 from palmette.aggregator import status, token
@@ -25,8 +24,9 @@ from palmette.lab.helpers import helper
 
 HEADER_BYTES = 64
 VERSION_AT, TYPE_AT, LENGTH_AT = 4, 5, 52
-HELLO, CREATE, DATA, RESULT = 1, 2, 5, 6
+HELLO, CREATE, READY, DATA, RESULT = 1, 2, 4, 5, 6
 """Of docs/decisions/0023."""
+ALL_KINDS = (HELLO, CREATE, READY, DATA, RESULT)
 DEADLINE_S = 20.0
 
 
@@ -71,16 +71,8 @@ class Daemon:
 
     def kill(self) -> None:
         """SIGKILL, also of one that is stopped."""
-        self.process.kill()
-        self.process.wait(DEADLINE_S)
-
-    def send_signal(self, which: signal.Signals) -> None:
-        self.process.send_signal(which)
-
-    def close(self) -> None:
-        self.kill()
-        if self.process.stdout is not None:
-            self.process.stdout.close()
+        with self.process as process:
+            process.kill()
 
     def told(self) -> dict[str, Any]:
         """Return its status."""
@@ -88,7 +80,7 @@ class Daemon:
 
     def files(self) -> int:
         """Return how many files it has open."""
-        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+        return sum(1 for _ in Path(f"/proc/{self.process.pid}/fd").iterdir())
 
     def idle(self) -> dict[str, Any]:
         """Return its status when it has no connection any more: ranks that have ended are noticed a bit later."""
@@ -105,6 +97,7 @@ class _Side:
     source: socket.socket
     target: socket.socket
     to_daemon: bool
+    generation: int
     waiting: bytearray = field(default_factory=bytearray)
 
     def frames(self) -> Iterator[bytearray]:
@@ -123,28 +116,38 @@ Change = Callable[[bytearray, bool], None]
 
 
 class Proxy:
-    """Stands between ranks and daemon.
+    """Stands between the ranks, each of which has one connection for each communicator, and their daemon.
 
-    The connections of one communicator are a generation, and a new one begins when all of the last one are closed. The
-    first passes undisturbed, and the g-th after it meets the fault at its frame number `at[g]`, of those with data or
-    results, or g without `at`:
+    The connections of one communicator are a generation. The first passes undisturbed, and the g-th after it meets the
+    fault at frame `at[g - 1]` of those of `kinds`, counted from 0, or without `at` at frame g - 1:
 
-    - close: the frame is lost and all connections end;
+    - close: the frame is lost and all connections of the generation end;
     - kill: the same after SIGKILL of the daemon; another one is started for the next generation;
     - corrupt: a bit of the frame is another one;
     - truncate: half of the frame comes, then its connection ends;
-    - stall: neither the frame nor anything after it comes through, on any connection;
+    - stall: neither the frame nor anything after it comes through, on any connection of the generation;
     - stop: SIGSTOP of the daemon before the frame; it goes on with the next generation.
     """
 
     def __init__(
-        self, daemon: Daemon, fault: str = "", at: Sequence[int] | None = None, change: Change | None = None
+        self,
+        daemon: Daemon,
+        fault: str = "",
+        at: Sequence[int] | None = None,
+        kinds: Container[int] = (DATA, RESULT),
+        ranks: int = 8,
+        change: Change | None = None,
     ) -> None:
-        self._daemon, self._fault, self._at, self._change = daemon, fault, at, change
+        self._daemon, self._fault, self._kinds = daemon, fault, kinds
+        self._at = at
+        self._ranks, self._change = ranks, change
         self.frames: list[int] = []
-        """By generation: those with data or results that came."""
-        self._stalled = self._done = False
-        self._ends: dict[socket.socket, _Side] = {}
+        """By generation: those of `kinds` that came."""
+        self._accepted = 0
+        self._stalled: set[int] = set()
+        self._closed: set[int] = set()
+        self._done = False
+        self._sides: dict[socket.socket, _Side] = {}
         self._selector = selectors.DefaultSelector()
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=64)
         self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
@@ -160,29 +163,29 @@ class Proxy:
     ) -> None:
         self._done = True
         self._thread.join(DEADLINE_S)
-        self._close_all()
+        for side in list(self._sides.values()):
+            self._close(side)
         self._listener.close()
         self._selector.close()
 
     def _serve(self) -> None:
         while not self._done:
-            ready = [key.fileobj for key, _ in self._selector.select(0.05)]
-            # Ranks close their connections before one of them connects for the next generation.
-            if ready == [self._listener]:
-                self._accept()
-            for one in ready:
-                if isinstance(one, socket.socket) and one in self._ends:
-                    self._pass_on(self._ends[one])
+            for key, _ in self._selector.select(0.05):
+                if key.fileobj is self._listener:
+                    self._accept()
+                elif side := self._sides.get(cast("socket.socket", key.fileobj)):
+                    self._pass_on(side)
 
     def _accept(self) -> None:
         member = self._listener.accept()[0]
-        if not self._ends:
+        generation = self._accepted // self._ranks
+        if self._accepted % self._ranks == 0:
             self.frames.append(0)
-            self._stalled = False
-            if self._fault == "kill" and self._daemon.process.poll() is not None:
+            if self._daemon.process.poll() is not None:
                 self._daemon.start()
             if self._fault == "stop":
-                self._daemon.send_signal(signal.SIGCONT)
+                self._daemon.process.send_signal(signal.SIGCONT)
+        self._accepted += 1
         try:
             daemon = socket.create_connection(("127.0.0.1", self._daemon.port), DEADLINE_S)
         except OSError:
@@ -190,8 +193,10 @@ class Proxy:
             return
         for source, target, to_daemon in ((member, daemon, True), (daemon, member, False)):
             source.settimeout(DEADLINE_S)
-            self._ends[source] = _Side(source, target, to_daemon)
+            self._sides[source] = _Side(source, target, to_daemon, generation)
             self._selector.register(source, selectors.EVENT_READ)
+        if generation in self._closed:
+            self._close(self._sides[member])
 
     def _pass_on(self, side: _Side) -> None:
         try:
@@ -200,61 +205,58 @@ class Proxy:
             got = b""
         if not got:
             self._close(side)
-            return
         side.waiting += got
         for frame in side.frames():
             if self._change:
                 self._change(frame, side.to_daemon)
-            if frame[TYPE_AT] in (DATA, RESULT):
-                number = self.frames[-1]
-                self.frames[-1] += 1
-                if self._is_due(number):
+            if frame[TYPE_AT] in self._kinds:
+                number = self.frames[side.generation]
+                self.frames[side.generation] += 1
+                if self._is_due(side.generation, number):
                     self._inject(side, frame, number)
-            if not self._stalled:
+            if side.generation not in self._stalled:
                 self._send(side, frame)
-            if side.source not in self._ends:
-                return
 
-    def _is_due(self, number: int) -> bool:
-        generation = len(self.frames) - 1
+    def _is_due(self, generation: int, number: int) -> bool:
         if not self._fault or generation == 0:
             return False
-        return number == (self._at[generation - 1] if self._at else generation - 1)
+        if self._at is None:
+            return number == generation - 1
+        return generation <= len(self._at) and number == self._at[generation - 1]
 
     def _inject(self, side: _Side, frame: bytearray, number: int) -> None:
         if self._fault == "kill":
             self._daemon.kill()
         if self._fault in ("kill", "close"):
-            self._close_all()
+            self._closed.add(side.generation)
+            for other in list(self._sides.values()):
+                if other.generation == side.generation:
+                    self._close(other)
         elif self._fault == "corrupt":
             # Every second one in the header, but for the version, which is looked at first.
-            at = HEADER_BYTES + 37 * number % (len(frame) - HEADER_BYTES) if number % 2 else TYPE_AT + 3 * number % 58
+            size = len(frame) - HEADER_BYTES
+            at = HEADER_BYTES + 37 * number % size if number % 2 and size else TYPE_AT + 3 * number % 58
             frame[at] ^= 1 << number % 8
         elif self._fault == "truncate":
             self._send(side, frame[: len(frame) // 2])
             self._close(side)
         elif self._fault == "stop":
-            self._daemon.send_signal(signal.SIGSTOP)
+            self._daemon.process.send_signal(signal.SIGSTOP)
         else:
-            self._stalled = True
+            self._stalled.add(side.generation)
 
     def _send(self, side: _Side, frame: bytearray) -> None:
-        if side.source not in self._ends:
-            return
         try:
-            side.target.sendall(frame)
+            if side.source in self._sides:
+                side.target.sendall(frame)
         except OSError:
             self._close(side)
 
     def _close(self, side: _Side) -> None:
         for end in (side.source, side.target):
-            if self._ends.pop(end, None):
+            if self._sides.pop(end, None):
                 self._selector.unregister(end)
                 end.close()
-
-    def _close_all(self) -> None:
-        for side in list(self._ends.values()):
-            self._close(side)
 
 
 @contextlib.contextmanager
@@ -263,4 +265,4 @@ def running(daemon: Daemon) -> Iterator[Daemon]:
     try:
         yield daemon
     finally:
-        daemon.close()
+        daemon.kill()
