@@ -1,11 +1,13 @@
 """Allreduce through aggregators on the emulated cluster, beside the best plan of the hosts and each MPI alone.
 
 Labs with an aggregator at the top: its link unlimited, as slow as a node's, and above two groups only, where it may not
-be chosen. `palmette bench` measures the MPI alone, palmette without aggregators and palmette through them in each of
-several runs; ratios are those within a run. The bytes out of adapters are differences of interface counters between
-many calls and few. Root is needed, as for every lab.
+be chosen. Jobs of palmette without aggregators (its table chooses) and with them (it chooses, too) take turns; ratios
+are those of neighbours. Calls begin at a common time. The bytes out of adapters are differences of interface counters
+between many calls and few. Root is needed, as for every lab.
 
-Usage: in_network.py OUTPUT.json [--mpi mpich,openmpi,impi] [--sizes 256K,1M] [--runs 3] [--seconds 2]
+Usage: in_network.py OUTPUT.json [--mpi mpich,openmpi,impi] [--rounds 3] [--calls 12]
+
+Labs that OUTPUT.json has are not measured again.
 """
 
 from __future__ import annotations
@@ -15,9 +17,12 @@ import json
 import statistics
 import subprocess
 import sys
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from palmette import _core
 from palmette.lab import Lab
 from palmette.mpi.abi import LIBRARIES
 from palmette.mpi.install import find
@@ -30,98 +35,128 @@ LABS = {
     "eight nodes, slow aggregator": "aggregator@50Mbit/s:8node@50Mbit/s:2core",
     "two leaves": "aggregator:2leaf@50Mbit/s:2node@100Mbit/s:2core",
 }
+SIZES = (1 << 18, 1 << 20)
 PLACEMENT = "random:1"
+ABIS = {"mpich": "mpich", "impi": "mpich", "openmpi": "ompi"}
+VARIANTS = ("hosts", "aggregators")
 COUNTED = {4: "aggregator:4node@50Mbit/s:2core", 8: "aggregator:8node@50Mbit/s:2core"}
-FEW, MANY, BYTES = 4, 24, 1 << 20
+FEW, MANY = 4, 24
 
 
 def main() -> None:
-    """Measure, write all figures, print tables."""
+    """Measure, write all samples, print tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("output", type=Path)
     parser.add_argument("--mpi", default="mpich,openmpi,impi")
-    parser.add_argument("--sizes", default="256K,1M")
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=2)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--calls", type=int, default=12)
     asked = parser.parse_args()
-    if asked.runs < 1 or not asked.output.absolute().parent.is_dir():
-        parser.error("--runs is 1 or more, and the output's folder must be there")
-    cells = [cell for run in range(asked.runs) for lab in LABS for cell in measured(lab, run, asked)]
-    counts = [counted(nodes, variant) for nodes in COUNTED for variant in ("hosts", "in_network")]
-    asked.output.write_text(
-        json.dumps({"placement": PLACEMENT, "labs": LABS, "cells": cells, "bytes": counts}, indent=1)
-    )
-    print(times(cells))
+    if asked.rounds < 1 or asked.calls < 2 or not asked.output.absolute().parent.is_dir():
+        parser.error("--rounds is 1 or more, --calls 2 or more, and the output's folder must be there")
+    mpis = asked.mpi.split(",")
+    new: dict[str, Any] = {"placement": PLACEMENT, "labs": LABS, "jobs": [], "bytes": []}
+    found = json.loads(asked.output.read_text()) if asked.output.is_file() else new
+    jobs = found["jobs"]
+    for name in [name for name in LABS if all(job["lab"] != name for job in jobs)]:
+        jobs += measured(name, mpis, asked.rounds, asked.calls)
+        save(asked.output, found)
+    if not found["bytes"]:
+        found["bytes"] = [counted(nodes, variant) for nodes in COUNTED for variant in VARIANTS]
+        save(asked.output, found)
+    print(times(jobs))
     print()
-    print(adapters(counts))
+    print(adapters(found["bytes"]))
 
 
-def measured(lab: str, run: int, asked: argparse.Namespace) -> list[dict[str, Any]]:
-    """Return the cells of one run of `palmette bench` on one lab."""
-    words = [str(ROOT / ".venv/bin/palmette"), "bench", "allreduce", "--lab", LABS[lab], "--placement", PLACEMENT]
-    words += ["--variant", "hosts", "--variant", "in_network", "--mpi", asked.mpi, "--sizes", asked.sizes]
-    words += ["--seconds", str(asked.seconds), "--store", str(asked.output.with_suffix(".sqlite")), "--json"]
-    done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=False)
+def save(path: Path, found: dict[str, Any]) -> None:
+    """Write what has been measured so far."""
+    new = path.with_suffix(".new")
+    new.write_text(json.dumps(found) + "\n")
+    new.replace(path)
+
+
+def program(mpi: str) -> Path:
+    """Compile the program for an MPI; those of MPICH's ABI share one."""
+    made = ROOT / "build" / f"in_network_study.{ABIS[mpi]}"
+    compiler = find("openmpi" if mpi == "openmpi" else "mpich").mpiexec.parent / "mpicc"
+    options = ["-O1", "-Wl,--enable-new-dtags"]
+    subprocess.run([compiler, *options, ROOT / "studies" / "in_network.c", "-o", made], check=True)
+    return made
+
+
+def run(lab: Lab, mpi: str, words: list[str], settings: dict[str, str]) -> str:
+    """Return what a job prints."""
+    done = lab.run([str(program(mpi)), *words], mpi=mpi, placement=PLACEMENT, env=settings, capture=True)
     if done.returncode != 0:
-        sys.exit(f"in_network.py: {' '.join(words)} ended with status {done.returncode}")
-    found = json.loads(done.stdout)
-    keep = ("mpi", "size_bytes", "alone", "palmette", "pairs", "wrong", "algorithm", "bound_s", "network_bound_s")
-    return [{"lab": lab, "run": run, **{key: cell[key] for key in keep}} for cell in found["cells"]]
+        sys.exit(f"in_network.py: {mpi}, {settings}: status {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout
 
 
-def times(cells: list[dict[str, Any]]) -> str:
-    """Return medians over the runs, and the ratio of each run."""
-    out = ["| lab | bytes | MPI | alone | hosts | through aggregators | of hosts, by run | of the bound | chosen |"]
-    out.append("|---|---|---|---|---|---|---|---|---|")
-    by = {(c["lab"], c["size_bytes"], c["mpi"], c["run"]): c for c in cells}
-    for lab, size, mpi in dict.fromkeys((c["lab"], c["size_bytes"], c["mpi"]) for c in cells if "/" not in c["mpi"]):
-        runs = sorted(run for where in by if where[:3] == (lab, size, mpi) for run in where[3:])
-        own = [by[lab, size, mpi, run] for run in runs]
-        hosts = [by[lab, size, f"{mpi}/hosts", run]["palmette"]["median_s"] for run in runs]
-        through = [by.get((lab, size, f"{mpi}/in_network", run)) for run in runs]
-        served = [t["palmette"]["median_s"] for t in through if t and t["algorithm"] == "in_network"]
-        alone = statistics.median(c["alone"]["median_s"] for c in own)
-        chosen = "/".join(sorted({c["algorithm"] for c in own}))
-        row = f"| {lab} | {size // 1024}K | {mpi} | {alone * 1e3:.1f} ms | {statistics.median(hosts) * 1e3:.1f} ms |"
-        if served:
-            ratios = ", ".join(f"{t / h:.2f}" for t, h in zip(served, hosts, strict=True))
-            bound = statistics.median(served) / own[0]["network_bound_s"]
-            row += f" {statistics.median(served) * 1e3:.1f} ms | {ratios} | {bound:.2f} |"
-        else:
-            row += " refused | | |"
-        out.append(f"{row} {chosen} |")
+def settings_of(lab: Lab, mpi: str, variant: str) -> dict[str, str]:
+    """Return the environment of the ranks; `alone`: without palmette."""
+    if variant == "alone":
+        return {}
+    preload = {"LD_PRELOAD": str(LIBRARIES / f"libpalmette_{ABIS[mpi]}.so"), "PALMETTE_COMPARE": "0"}
+    token = {"PALMETTE_AGGREGATOR_TOKEN": ""} if variant == "hosts" else {}
+    return {**preload, **token, "PALMETTE_TOPOLOGY": str(lab.topology_path)}
+
+
+def measured(name: str, mpis: list[str], rounds: int, calls: int) -> Iterator[dict[str, Any]]:
+    """Run the jobs of one lab: each MPI alone once, then palmette's variants by turns."""
+    with Lab.up(LABS[name], name="in-network-study") as lab:
+        for mpi in mpis:
+            turns = [(0, "alone")] + [(turn, variant) for turn in range(rounds) for variant in VARIANTS]
+            for turn, variant in turns:
+                words = [str(calls), *map(str, SIZES)]
+                for line in run(lab, mpi, words, settings_of(lab, mpi, variant)).splitlines():
+                    size, *seconds = line.split()
+                    where = {"lab": name, "mpi": mpi, "variant": variant, "round": turn, "bytes": int(size)}
+                    yield {**where, "seconds": [float(one) for one in seconds]}
+                print(f"{name}, {mpi}, {variant}", file=sys.stderr, flush=True)
+
+
+def bounds(name: str, size: int) -> tuple[float, float]:
+    """Return the hosts' lower bound in seconds, and that with aggregators, for TCP payload."""
+    job = _core.Job(_core.Machine.synthetic(LABS[name]), PLACEMENT)
+    hosts, network = (_core.bound(job, "allreduce", size, 0, in_network=one).seconds for one in (False, True))
+    return hosts * 1514 / 1448, network * 1514 / 1448
+
+
+def times(jobs: list[dict[str, Any]]) -> str:
+    """Return medians over all rounds, and the ratio of each round."""
+    head = "| lab | vector | MPI | alone | hosts | with aggregators | of hosts, by round | of the bound with them |"
+    out = [head, "|---|---|---|---|---|---|---|---|"]
+    by = {(job["lab"], job["bytes"], job["mpi"], job["variant"], job["round"]): job["seconds"] for job in jobs}
+    for name, size, mpi in sorted({where[:3] for where in by}, key=lambda w: (list(LABS).index(w[0]), w[1])):
+        rounds = sorted({where[4] for where in by if where[:4] == (name, size, mpi, "hosts")})
+        each = {v: [by[name, size, mpi, v, turn] for turn in rounds] for v in VARIANTS}
+        median = {v: statistics.median(chain.from_iterable(each[v])) for v in VARIANTS}
+        ratios = [statistics.median(a) / statistics.median(h) for h, a in zip(*each.values(), strict=True)]
+        alone = statistics.median(by[name, size, mpi, "alone", 0])
+        out.append(
+            f"| {name} | {size // 1024}K | {mpi} | {alone * 1e3:.0f} ms | {median['hosts'] * 1e3:.1f} ms |"
+            f" {median['aggregators'] * 1e3:.1f} ms | {', '.join(f'{one:.2f}' for one in ratios)} |"
+            f" {median['aggregators'] / bounds(name, size)[1]:.2f} |"
+        )
     return "\n".join(out)
 
 
 def counted(nodes: int, variant: str) -> dict[str, Any]:
     """Return the bytes that a call sends out of each host's adapter, by the lab's interface counters."""
-    program = ROOT / "build" / "in_network_study"
-    mpi = find("mpich")
-    compiler = mpi.mpiexec.parent / "mpicc"
-    subprocess.run([compiler, "-O1", ROOT / "studies" / "in_network.c", "-o", program], check=True)
-    settings = {
-        "LD_PRELOAD": str(LIBRARIES / "libpalmette_mpich.so"),
-        "PALMETTE_ALLREDUCE": "ring" if variant == "hosts" else "in_network",
-    }
-    out: dict[int, dict[str, tuple[int, int]]] = {}
+    sent: list[dict[str, int]] = []
     with Lab.up(COUNTED[nodes], name="in-network-study") as lab:
-        settings["PALMETTE_TOPOLOGY"] = str(lab.topology_path)
         for calls in (FEW, MANY):
-            words = [str(program), str(BYTES), str(calls)]
             before = lab.link_bytes()
-            ran = lab.run(words, mpi="mpich", placement=PLACEMENT, env=settings)
-            if ran.returncode != 0:
-                sys.exit(f"in_network.py: {' '.join(words)} ended with status {ran.returncode}")
+            run(lab, "mpich", [str(calls), str(SIZES[-1])], settings_of(lab, "mpich", variant))
             after = lab.link_bytes()
-            out[calls] = {name: (after[name][0] - before[name][0], after[name][1] - before[name][1]) for name in after}
-    hosts = [name for name in out[FEW] if name.startswith("h")]
-    sent = {name: (out[MANY][name][0] - out[FEW][name][0]) / (MANY - FEW) for name in hosts}
-    return {"nodes": nodes, "variant": variant, "vector_bytes": BYTES, "sent_bytes": sent}
+            sent.append({host: after[host][0] - before[host][0] for host in lab.hosts})
+        per_call = {host: (sent[1][host] - sent[0][host]) / (MANY - FEW) for host in lab.hosts}
+    return {"nodes": nodes, "variant": variant, "vector_bytes": SIZES[-1], "sent_bytes": per_call}
 
 
 def adapters(counts: list[dict[str, Any]]) -> str:
-    """Return the bytes out of an adapter as multiples of the vector, frames counted as payload of 1448 in 1514."""
-    out = ["| nodes | plan | out of an adapter | least and most |", "|---|---|---|---|"]
+    """Return the bytes out of an adapter as multiples of the vector, with 1448 bytes of payload in frames of 1514."""
+    out = ["| nodes | palmette | out of an adapter | least and most |", "|---|---|---|---|"]
     for count in counts:
         shares = [sent * 1448 / 1514 / count["vector_bytes"] for sent in count["sent_bytes"].values()]
         out.append(
