@@ -180,9 +180,9 @@ select::Choice Communicator::choose(const CachedPlan& plan, const plan::Request&
         return choice;
     }
     const bool aggregates = may_aggregate(plan, request, settings);
-    topology::Job job = *plan.job;
-    if (!aggregates) job.drop_aggregators();
-    select::Choice choice = settings.table.choose(plan.key.function, job, request,
+    std::optional<topology::Job> without;
+    if (!aggregates && !plan.job->aggregators().empty()) without.emplace(*plan.job).drop_aggregators();
+    select::Choice choice = settings.table.choose(plan.key.function, without ? *without : *plan.job, request,
                                                   {settings.mpi, settings.oversubscribed, plan.key.blocking});
     // A tuned table may have a row for them.
     const bool decided = choice.algorithm && choice.algorithm->name == "in_network";
