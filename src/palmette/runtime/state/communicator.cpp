@@ -15,6 +15,7 @@
 #include "palmette/runtime/data/device_library.hpp"
 #include "palmette/runtime/data/size_class.hpp"
 #include "palmette/runtime/transport/agreement.hpp"
+#include "palmette/runtime/transport/simulated_services.hpp"
 #include "palmette/select/through_aggregators.hpp"
 
 namespace palmette::runtime {
@@ -324,7 +325,12 @@ void Communicator::bind_uniform(CachedPlan& plan, const plan::Request& request, 
         layout.element_bytes = request.element_bytes;
         layout.by_address_from = plan.single_copy_from;
         layout.transports = &executor_.transports();
-        return bind(request.collective, row.make(*plan.job, plan::Rank{rank_}, part, with), *plan.job, layout);
+#if defined(PALMETTE_ABI_SMPI)
+        const plan::Program program = simulated_program(row, *plan.job, plan::Rank{rank_}, part, with);
+#else
+        const plan::Program program = row.make(*plan.job, plan::Rank{rank_}, part, with);
+#endif
+        return bind(request.collective, program, *plan.job, layout);
     };
     const std::int64_t ring = ring_bytes();
     const std::int64_t exposed = most_exposed(request.collective, plan.job->size(), request.block_bytes);

@@ -10,6 +10,7 @@
 
 #include "palmette/base/error.hpp"
 #include "palmette/runtime/state/node_place.hpp"
+#include "palmette/runtime/transport/simulated_services.hpp"
 
 namespace palmette::runtime {
 namespace {
@@ -111,7 +112,7 @@ Job job_from_file(const Settings& settings, const std::vector<RankLocation>& ran
         placement.push_back({host, slot_for(machine, host, ranks[r].place, slots)});
     }
     Job job(machine, placement);
-    if (settings.aggregator_token.empty()) job.drop_aggregators();  // none takes this job
+    if (settings.aggregator_token.empty() && simulated_services == 0) job.drop_aggregators();  // none takes this job
     return job;
 }
 
@@ -160,6 +161,7 @@ Discovered discover(MPI_Comm comm, const Settings& settings, bool one_node) {
     PMPI_Gather(&here, sizeof here, MPI_BYTE, all.data(), sizeof here, MPI_BYTE, 0, comm);
     std::string text;
     if (rank == 0) {
+        all.resize(all.size() - simulated_services);
         try {
             text = job_text(settings, all);
         } catch (const std::exception& error) {

@@ -18,6 +18,7 @@
 #include "palmette/runtime/state/reporting.hpp"
 #include "palmette/runtime/transport/agreement.hpp"
 #include "palmette/runtime/transport/outstanding.hpp"
+#include "palmette/runtime/transport/simulated_services.hpp"
 
 namespace palmette::runtime {
 
@@ -157,9 +158,11 @@ void Process::start(Settings settings, const Presence& presence) {
     }
     if (all_are_present(presence, size)) {
         meet_world(presence.one_node());
-        // A nonblocking call can't make it, since that waits for the others.
+        // A nonblocking call can't make it, since that waits for the others; nor can a simulated service, without
+        // ranks.
         Refusal refusal = Refusal::no_state;
-        if (may_serve_nonblocking()) find_communicator(MPI_COMM_WORLD, refusal, Making::makes);
+        if (simulated_services > 0 || may_serve_nonblocking())
+            find_communicator(MPI_COMM_WORLD, refusal, Making::makes);
     } else {
         off_ = Refusal::not_everywhere;
     }

@@ -9,6 +9,7 @@
 #include "palmette/runtime/state/discovery.hpp"
 #include "palmette/runtime/state/process.hpp"
 #include "palmette/runtime/transport/agreement.hpp"
+#include "palmette/runtime/transport/simulated_services.hpp"
 
 namespace palmette::runtime {
 namespace {
@@ -158,7 +159,7 @@ Communicator& Process::composing(MPI_Comm comm, const Settings& settings) {
 }
 
 MPI_Comm Process::make_shadow_comm(MPI_Comm comm) const {
-    if (comm == MPI_COMM_WORLD && apart_ != MPI_COMM_NULL) return apart_;
+    if ((comm == MPI_COMM_WORLD || simulated_services > 0) && apart_ != MPI_COMM_NULL) return apart_;
     // A duplicate would call the program's attribute callbacks; a communicator made from the group has none.
     MPI_Group group = MPI_GROUP_NULL;
     MPI_Comm shadow_comm = MPI_COMM_NULL;
@@ -236,8 +237,11 @@ std::shared_ptr<const Process::Place> Process::settle(MPI_Comm comm, MPI_Comm sh
                                                       std::optional<Refusal>& unusable) {
     const Settings& settings = forced ? *forced : settings_;
     std::vector<topology::Rank> members = world_ ? ranks_in_world(comm) : std::vector<topology::Rank>();
-    const auto agreement = agree(shadow_comm, {settings.hash, true, !members.empty(), shadow_count_ < most_shadow_comms,
-                                               !settings.device_check || !device_library_is_loaded()});
+    // Simulated services are no members, and take part on the world alone.
+    if (simulated_services > 0 && world_) members.resize(static_cast<std::size_t>(world_->size()));
+    const auto agreement = agree(simulated_services > 0 ? comm : shadow_comm,
+                                 {settings.hash, true, !members.empty(), shadow_count_ < most_shadow_comms,
+                                  !settings.device_check || !device_library_is_loaded()});
     unusable = !agreement                     ? Refusal::no_state
                : !agreement->settings_agree   ? Refusal::settings_differ
                : !agreement->has_communicator ? Refusal::too_many_communicators

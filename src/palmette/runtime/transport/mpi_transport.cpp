@@ -3,10 +3,23 @@
 #include <algorithm>
 
 #include "palmette/runtime/transport/outstanding.hpp"
+#include "palmette/runtime/transport/simulated_services.hpp"
 
 namespace palmette::runtime {
 
 using plan::StepKind;
+
+namespace {
+
+int isend(const char* data, int count, int peer, int tag, MPI_Comm comm, MPI_Request* request) {
+#if defined(PALMETTE_ABI_SMPI)
+    if (simulated_services > 0 && is_with_service(comm, peer))
+        return PMPI_Issend(data, count, MPI_BYTE, peer, tag, comm, request);
+#endif
+    return PMPI_Isend(data, count, MPI_BYTE, peer, tag, comm, request);
+}
+
+}  // namespace
 
 void MpiTransport::prepare(const BoundProgram& program) {
     const auto grow = [](auto& vector, std::size_t size) {
@@ -27,7 +40,7 @@ int MpiTransport::post(Executor& /*executor*/, StepKind kind, char* data, std::i
     do {
         const int count = static_cast<int>(std::min(bytes, most_message_bytes));
         MPI_Request& request = requests_[static_cast<std::size_t>(active_)];
-        const int error = kind == StepKind::send ? PMPI_Isend(data, count, MPI_BYTE, peer, tag, comm_, &request)
+        const int error = kind == StepKind::send ? isend(data, count, peer, tag, comm_, &request)
                                                  : PMPI_Irecv(data, count, MPI_BYTE, peer, tag, comm_, &request);
         if (error != MPI_SUCCESS) return error;
         step_of_request_[static_cast<std::size_t>(active_++)] = step;
