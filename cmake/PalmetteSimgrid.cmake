@@ -57,7 +57,7 @@ foreach(_program simbench simbench-alone)
   set_target_properties(${_program} PROPERTIES
     PREFIX "" SUFFIX ".smpi" LIBRARY_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/bin")
 endforeach()
-target_sources(simbench PRIVATE "${_generated}/recorded_names.h")
+target_sources(simbench PRIVATE "${_generated}/recorded_names.h" "${_simbench}/services.cpp")
 set_source_files_properties("${_simbench}/simbench.c" TARGET_DIRECTORY simbench PROPERTIES
   OBJECT_DEPENDS "${_generated}/recorded_names.h")
 target_compile_options(simbench PRIVATE "$<$<COMPILE_LANGUAGE:C>:SHELL:-include ${_generated}/recorded_names.h>")

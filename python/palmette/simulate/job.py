@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from palmette import _core
 from palmette.bench.results import LOADED, EdgeLoad
 from palmette.bench.traffic import Traffic, hosts_of_processes
 from palmette.simulate.cluster import Cluster
 from palmette.simulate.errors import SimulateError
+from palmette.simulate.platform import service_host
 from palmette.topology.placement import PlacementError, hosts_of_ranks
 
 
@@ -30,6 +32,17 @@ class Job:
     placement: str
     seats: Sequence[str]
     background: Background | None = None
+
+    def services(self) -> tuple[str, ...]:
+        """The hosts of the aggregators that serve the ranks, in the order of palmette's service positions.
+
+        None beside background traffic.
+        """
+        machine = self.cluster.topology.machine
+        if self.background or len(self.seats) < 2 or not any(group.aggregators for group in machine.tree.walk()):
+            return ()
+        core = _core.Job(_core.Machine.from_json(self.cluster.topology.to_json()), "hosts=" + ",".join(self.seats))
+        return tuple(service_host(one.name) for one in core.aggregators)
 
 
 def make_job(cluster: Cluster, placement: str, ranks: int | None, background: Background | None = None) -> Job:

@@ -4,6 +4,7 @@
 - An uplink of several cables also limits one message to one cable's rate (FATPIPE), where the fabric lists the cables.
 - Intra-node messages share the host's memory (one SHARED link).
 - A level's latency is spread over the links that a message crosses, less the overheads of both ends.
+- An aggregator is a host at its switch. Messages to it have the latency of those between the groups below the switch.
 
 Switches are nested zones: one zone of hosts is a star around its router, the zones above are routed by Floyd. Where the
 groups of a level are joined pairwise (`mesh`), as in a dragonfly, there is a link for each pair instead of uplinks.
@@ -11,6 +12,7 @@ groups of a level are joined pairwise (`mesh`), as in a dragonfly, there is a li
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from xml.sax.saxutils import quoteattr
 
@@ -26,10 +28,15 @@ _ROUTER_SUFFIX = "!router"
 """Suffix of routers. `!` marks zones, links and routers: no host name has one."""
 
 
+def service_host(aggregator: str) -> str:
+    """The host of an aggregator, whose messages keep no CPU busy there (src/programs/simbench/costs.cpp)."""
+    return f"aggregator!{aggregator}"
+
+
 def platform_xml(topology: Topology, parameters: Parameters, mesh: Mapping[str, float] | None = None) -> str:
     """Return the platform. `mesh`: capacity of the link between any two groups of a level, by the level's name.
 
-    Raises SimulateError where a host's name can't be one in SimGrid.
+    Raises SimulateError where the name of a host or aggregator can't be one in SimGrid.
     """
     return "".join(_Writer(topology, parameters, mesh or {}).platform())
 
@@ -45,11 +52,17 @@ class _Writer:
         self.members: dict[str, list[str]] = {}
 
     def platform(self) -> Iterator[str]:
-        for host in self.topology.machine.tree.hosts():
-            if not host.name or set(host.name) & set("!,: \t\n"):
-                raise SimulateError(f"host '{host.name}' has a name that the simulator can't take; rename it")
+        tree = self.topology.machine.tree
+        aggregators = [one.name for group in tree.walk() for one in group.aggregators]
+        for kind, names in (("host", [host.name for host in tree.hosts()]), ("aggregator", aggregators)):
+            for name in names:
+                if not name or set(name) & set("!,: \t\n"):
+                    raise SimulateError(f"{kind} '{name}' has a name that the simulator can't take; rename it")
+        for name, count in Counter(aggregators).items():
+            if count > 1:
+                raise SimulateError(f"{count} aggregators are called '{name}'; rename them for the simulator")
         yield _HEAD
-        yield from self.zone(self.topology.machine.tree, self.next_name())
+        yield from self.zone(tree, self.next_name())
         yield "</platform>\n"
 
     def next_name(self) -> str:
@@ -58,7 +71,7 @@ class _Writer:
 
     def zone(self, group: TreeNode, name: str) -> Iterator[str]:
         """A group of hosts, of groups, or of both; its router is `<name>!router`."""
-        hosts = [child for child in group.children if child.level == "node"]
+        hosts = self.places(group)
         groups = [child for child in group.children if child.level != "node"]
         if not groups:
             yield from self.star(hosts, name)
@@ -129,20 +142,30 @@ class _Writer:
         members = self.members.get(zone)
         return (members[link * len(members) // links] if members else zone) + _ROUTER_SUFFIX
 
-    def star(self, hosts: list[TreeNode], name: str) -> Iterator[str]:
+    def places(self, group: TreeNode) -> list[tuple[str, float, float]]:
+        """The hosts and aggregators at a switch: name, capacity and latency of its link."""
+        edges = self.edge_latency_s
+        found = [(c.name, self.capacity(c), edges.get("node", 0.0)) for c in group.children if c.level == "node"]
+        levels = list(edges)  # innermost first
+        below_s = sum(edges[level] for level in levels[: levels.index(group.level) if group.level in edges else None])
+        for one in group.aggregators:
+            found.append((service_host(one.name), one.up_bytes_per_s or self.parameters.unknown_bytes_per_s, below_s))
+        return found
+
+    def star(self, hosts: list[tuple[str, float, float]], name: str) -> Iterator[str]:
         yield f'<zone id="{name}" routing="Cluster">\n'
         inside_s = max(self.parameters.inside_latency_s - self.parameters.ends_inside_s, 0.0)
-        for host in hosts:
-            yield f'<host id={quoteattr(host.name)} speed="10Gf"/>\n'
-            yield _link(f"{host.name}!up", self.capacity(host), self.edge_latency_s.get("node", 0.0), "SPLITDUPLEX")
-            yield _link(f"{host.name}!memory", self.parameters.memory_bytes_per_s, inside_s, "SHARED")
+        for host, capacity, latency_s in hosts:
+            yield f'<host id={quoteattr(host)} speed="10Gf"/>\n'
+            yield _link(f"{host}!up", capacity, latency_s, "SPLITDUPLEX")
+            yield _link(f"{host}!memory", self.parameters.memory_bytes_per_s, inside_s, "SHARED")
         yield f'<router id="{name}{_ROUTER_SUFFIX}"/>\n'
-        for host in hosts:
-            up = quoteattr(f"{host.name}!up_UP"), quoteattr(f"{host.name}!up_DOWN")
-            yield f"<host_link id={quoteattr(host.name)} up={up[0]} down={up[1]}/>\n"
-        for host in hosts:
-            memory = quoteattr(f"{host.name}!memory")
-            itself = quoteattr(host.name)
+        for host, *_ in hosts:
+            up = quoteattr(f"{host}!up_UP"), quoteattr(f"{host}!up_DOWN")
+            yield f"<host_link id={quoteattr(host)} up={up[0]} down={up[1]}/>\n"
+        for host, *_ in hosts:
+            memory = quoteattr(f"{host}!memory")
+            itself = quoteattr(host)
             yield f'<route src={itself} dst={itself} symmetrical="NO"><link_ctn id={memory}/></route>\n'
         yield "</zone>\n"
 

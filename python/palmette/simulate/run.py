@@ -37,6 +37,8 @@ _COARSE_RANKS = 512
 """In large all-to-alls among so many ranks, messages that end within 1e-7 s end together, so that rates are recomputed
 less often: half of the CPU for exchanges that take milliseconds. The simulator's default is 1e-9."""
 _LARGE_BYTES = 1 << 28
+_IN_NETWORK = {str(row.collective) for row in _core.algorithms() if row.in_network}
+"""Collectives that have plans through aggregators."""
 
 
 @dataclass(slots=True)
@@ -90,6 +92,10 @@ def simulate(
     for word in factoring.split():
         arguments += ["--factoring", word]
     own = contender == PALMETTE
+    served = own and not factoring and collective in _IN_NETWORK
+    services = job.services() if served else ()
+    if services:
+        arguments += ["--services", str(len(services))]
     topology = job.cluster.topology.to_json()
     if job.background and job.background.loads:
         topology = with_loads(topology, job.background.loads)
@@ -99,7 +105,7 @@ def simulate(
     asked = kept.Asked(
         simgrid.version(smpirun),
         platform_xml(job.cluster.topology, parameters, job.cluster.mesh),
-        "".join(f"{host}\n" for host in [*job.seats, *background]),
+        "".join(f"{host}\n" for host in [*job.seats, *services, *background]),
         settings,
         arguments,
         _digest(simgrid.PROGRAM) if own else "",

@@ -20,11 +20,14 @@
 #include "composed.h"
 #include "costs.h"
 #include "folded.h"
+#include "services.h"
 #include "together.h"
 
 enum { MOST_SIZES = 64, STOP_TAG = 4711, PAIR_TAG = 4715, CALLS_UNDER_TRAFFIC = 5 };
 
-static MPI_Comm measured; /* the ranks that are measured; all but those of the background */
+static MPI_Comm measured; /* the ranks that are measured; neither services nor those of the background */
+static MPI_Comm together; /* these and services, which make the same calls */
+static bool serves;       /* this process is a service */
 
 struct options {
     enum variant variant;
@@ -34,6 +37,7 @@ struct options {
     int root;
     int background;          /* number of ranks, the last ones, that run an endless background all-to-all */
     size_t background_bytes; /* bytes per peer and round */
+    int services;            /* number of processes, the last ones, that simulate aggregators; none in a background */
     int alone_rounds;        /* above 0: all ranks run the background traffic, for so many rounds */
     double checked_bytes;    /* sizes whose buffers exceed this, summed over all ranks, are timed but not verified */
     struct costs costs;
@@ -61,9 +65,10 @@ static double buffer_bytes(const struct collective *c, size_t size) {
 static struct work make_work(const struct collective *c, size_t size, int root, double checked_bytes, bool *checked) {
     struct work w = make_arguments(c, measured, size, root);
     /* Allocated only on ranks that send or receive: a thousand ranks share the memory of this machine. */
+    *checked = buffer_bytes(c, size) <= checked_bytes;
+    if (serves) return w;
     const size_t send = (takes_part(c->send_place, &w) ? send_bytes(c, &w) : 0) + GUARD;
     w.received = takes_part(c->recv_place, &w) ? recv_bytes(c, &w) : 0;
-    *checked = buffer_bytes(c, size) <= checked_bytes;
     w.send = *checked ? allocate(1, send) : allocate_folded(send);
     w.recv = *checked ? allocate(1, w.received + GUARD) : allocate_folded(w.received + GUARD);
     return w;
@@ -92,8 +97,8 @@ static double sleep_until(double start_s) {
 /* Common start of all ranks, `ahead_s` from now. Returns the lateness of this one. */
 static double start_together(double ahead_s) {
     /* Rank 0 sets the time once all ranks have arrived. */
-    max_at_first(0, measured);
-    return sleep_until(broadcast_from_first(PMPI_Wtime() + ahead_s, measured));
+    max_at_first(0, together);
+    return sleep_until(broadcast_from_first(PMPI_Wtime() + ahead_s, together));
 }
 
 /* What is measured: one call. */
@@ -102,16 +107,20 @@ struct subject {
     enum variant variant;
     struct composed composed;
     bool is_composed;
+    bool in_place; /* an allreduce */
 };
 
 static int call_once(struct subject *s, const struct work *w) {
+    if (serves) return serve_allreduce(w->elements);
+    if (s->in_place) return MPI_Allreduce(MPI_IN_PLACE, w->recv, w->elements, MPI_UNSIGNED, MPI_SUM, w->comm);
     return s->is_composed ? call_composed(&s->composed) : s->collective->call[s->variant](w);
 }
 
 /* Calls once and verifies the result. Returns, at rank 0, the number of ranks with a wrong result. */
 static int check(struct subject *s, const struct work *w) {
     const struct collective *c = s->collective;
-    unsigned char *expected = expect(c, w);
+    unsigned char *expected = serves ? NULL : expect(c, w);
+    if (s->in_place && !serves) memcpy(w->recv, w->send, w->received);
     /* The last rank enters late: a barrier must wait for it. */
     start_together(1e-3);
     const bool is_last = my_rank == ranks - 1;
@@ -120,9 +129,9 @@ static int check(struct subject *s, const struct work *w) {
     const int error = call_once(s, w);
     const double left_s = PMPI_Wtime();
     const bool early = !has_data(c) && left_s < max_at_all(came_s, measured);
-    const bool mine = error != MPI_SUCCESS || first_wrong(c, w, expected) < w->received + GUARD || early;
+    const bool wrong = !serves && first_wrong(c, w, expected) < w->received + GUARD;
     free(expected);
-    return sum_at_first(mine, measured);
+    return sum_at_first(error != MPI_SUCCESS || wrong || early, together);
 }
 
 /* The time of one call from the common start to the last rank's end, at rank 0. */
@@ -131,8 +140,8 @@ static double time_call(struct subject *s, const struct work *w) {
         const double late_s = start_together(ahead_s);
         const double begin_s = PMPI_Wtime();
         call_once(s, w);
-        const double longest_s = max_at_first(PMPI_Wtime() - begin_s + late_s, measured);
-        if (max_at_all(late_s, measured) <= 0) return longest_s;
+        const double longest_s = max_at_first(serves ? 0 : PMPI_Wtime() - begin_s + late_s, together);
+        if (max_at_all(late_s, together) <= 0) return longest_s;
     }
 }
 
@@ -155,9 +164,12 @@ static void run_cell(const struct options *o, size_t size, bool first) {
         if (error) stop("%s", error);
     }
     int wrong = 0;
-    if (checked)
+    if (checked) {
         wrong = check(&subject, &w);
-    else if (first)
+        subject.in_place = o->services > 0;
+        if (subject.in_place) wrong += check(&subject, &w);
+        subject.in_place = false;
+    } else if (first)
         call_once(&subject, &w);
     const double time_s = mean_time_of_calls(&subject, &w, o->background ? CALLS_UNDER_TRAFFIC : 1);
     if (*o->factoring) free_composed(&subject.composed);
@@ -249,6 +261,8 @@ static struct options read_options(int argc, char **argv) {
             o.background = atoi(value);
         else if (strcmp(name, "--background-block") == 0)
             o.background_bytes = strtoull(value, NULL, 10);
+        else if (strcmp(name, "--services") == 0)
+            o.services = atoi(value);
         else if (strcmp(name, "--alone-rounds") == 0)
             o.alone_rounds = atoi(value);
         else if (strcmp(name, "--send-inside") == 0)
@@ -272,6 +286,7 @@ static struct options read_options(int argc, char **argv) {
 __attribute__((visibility("default"))) int main(int argc, char **argv) {
     struct options o = read_options(argc, argv);
     charge(&o.costs);
+    set_services(o.services);
     if (o.variant == PALMETTE)
         MPI_Init(&argc, &argv);
     else
@@ -279,7 +294,7 @@ __attribute__((visibility("default"))) int main(int argc, char **argv) {
     int all;
     PMPI_Comm_rank(MPI_COMM_WORLD, &my_rank);
     PMPI_Comm_size(MPI_COMM_WORLD, &all);
-    ranks = all - o.background;
+    ranks = all - o.background - o.services;
     if (o.alone_rounds) {
         MPI_Comm alone;
         PMPI_Comm_split(MPI_COMM_WORLD, 0, shuffled(my_rank), &alone);
@@ -290,9 +305,12 @@ __attribute__((visibility("default"))) int main(int argc, char **argv) {
     if (ranks < 1 || o.root >= ranks)
         stop("%d ranks, %d of them in the background, root %d", all, o.background, o.root);
     measured = MPI_COMM_WORLD;
-    const bool in_background = my_rank >= ranks;
+    serves = o.services && my_rank >= ranks;
+    const bool in_background = o.background && my_rank >= ranks;
+    if (o.services) PMPI_Comm_split(MPI_COMM_WORLD, serves, my_rank, &measured);
     if (o.background)
         PMPI_Comm_split(MPI_COMM_WORLD, in_background, in_background ? shuffled(my_rank - ranks) : my_rank, &measured);
+    together = o.services ? MPI_COMM_WORLD : measured;
     if (in_background) {
         run_background(measured, o.background_bytes, 0);
     } else {
@@ -300,6 +318,6 @@ __attribute__((visibility("default"))) int main(int argc, char **argv) {
         const int over = 1;
         if (my_rank == 0 && o.background) PMPI_Send(&over, 1, MPI_INT, ranks, STOP_TAG, MPI_COMM_WORLD);
     }
-    if (o.background) PMPI_Comm_free(&measured);
+    if (measured != MPI_COMM_WORLD) PMPI_Comm_free(&measured);
     return o.variant == PALMETTE ? MPI_Finalize() : PMPI_Finalize();
 }

@@ -100,6 +100,27 @@ def test_several_cables_limit_one_message_to_one_of_them() -> None:
     assert [rate(link) for link in cables] == [1e9]  # the uplink of one cable needs none
 
 
+def test_an_aggregator_is_a_host_at_its_switch_as_far_as_the_groups_below_are() -> None:
+    machine = "aggregator@5GB/s:2leaf@3GB/s~5us+aggregator:2node@1GB/s~2us:4core"
+    document = ElementTree.fromstring(made(machine))
+    hosts = {f"aggregator!aggregator{number}" for number in range(3)}
+    assert hosts < {host.attrib["id"] for host in document.iter("host")}
+    found = links_of(made(machine))
+    assert rate(found["aggregator!aggregator0!up"]) == 5e9
+    assert rate(found["aggregator!aggregator1!up"]) == VALUES.unknown_bytes_per_s
+    between = VALUES.ends_between_s
+    assert 2 * seconds(found["aggregator!aggregator0!up"]) + between == pytest.approx(5e-6)
+    assert seconds(found["aggregator!aggregator1!up"]) == seconds(found["h0!up"])
+
+
+def test_aggregators_of_one_name_are_told() -> None:
+    topology = cluster.from_spec("aggregator+aggregator:2node").topology
+    for one in topology.machine.tree.aggregators:
+        one.name = "spine"
+    with pytest.raises(SimulateError, match="2 aggregators are called 'spine'"):
+        platform_xml(topology, VALUES)
+
+
 def test_hosts_beside_groups_of_hosts_are_reached() -> None:
     tree = TreeNode(
         "fabric", children=[TreeNode("x", "node"), TreeNode("leaf0", "leaf", 1e9, children=[TreeNode("y", "node")])]
