@@ -11,7 +11,8 @@ cluster:
   (src/palmette/model/bound/spread.hpp), and with the links that the bytes must share (delivery.py).
 
 Messages beyond the eager limit have no overhead in the simulation; where a message can be that long, only the wire part
-of a latency counts, and the postal model gives no bound.
+of a latency counts, and the postal model gives no bound. Where aggregators can take part, in an allreduce, links are
+bounded with theirs, and the postal model gives no bound either: an aggregator's messages keep nobody busy.
 """
 
 from __future__ import annotations
@@ -44,11 +45,15 @@ def limit_of(job: Job, parameters: Parameters, collective: str, size_bytes: int,
     core = _core.Job(_core.Machine.from_json(_nearest(job.cluster).to_json()), "hosts=" + ",".join(job.seats))
     terms = _core.bound_terms(core, kind, size_bytes, root, messages_only=True, ends=_ends(parameters))
     is_eager = _longest_bytes(kind, size_bytes, core.size) <= parameters.eager_bytes
-    found = list(_links(terms, kind, 0.0 if is_eager else parameters.ends_between_s))
+    in_network = kind == "allreduce" and bool(core.aggregators)
+    # To and from an aggregator a message may have the overhead of one end only.
+    ends_s = 0.0 if is_eager and not in_network else parameters.ends_between_s
+    found = list(_links(terms, kind, ends_s, in_network))
     found.append(Limit(terms.copy.seconds, "local copies of a rank"))
-    found.append(Limit(terms.reduce.seconds, "local reductions of a rank"))
-    found.append(Limit(_host_s(job, parameters, kind, size_bytes, root), "a host's memory and its link"))
-    if is_eager:
+    if not in_network:
+        found.append(Limit(terms.reduce.seconds, "local reductions of a rank"))
+    found.append(Limit(_host_s(job, parameters, kind, size_bytes, root, in_network), "a host's memory and its link"))
+    if is_eager and not in_network:
         found.append(Limit(terms.rounds.seconds, "broadcast latency by the postal model"))
         delivery_s = _delivery_s(core, parameters, kind, size_bytes, root)
         found.append(Limit(delivery_s, "broadcast latency by the postal model with shared links"))
@@ -99,7 +104,7 @@ def _ends(parameters: Parameters) -> tuple[float, float, float, float]:
     )
 
 
-def _links(terms: _core.BoundTerms, kind: str, ends_s: float) -> Iterator[Limit]:
+def _links(terms: _core.BoundTerms, kind: str, ends_s: float, in_network: bool) -> Iterator[Limit]:
     """Each level's slowest edge, or all of its edges together: bytes flow once the first message has arrived there.
 
     `ends_s`: the overheads, to be left out of the latency.
@@ -114,11 +119,14 @@ def _links(terms: _core.BoundTerms, kind: str, ends_s: float) -> Iterator[Limit]
         if level.worst.group >= 0 and level.worst.seconds > 0:
             edge = level.worst.name or f"{level.level} {level.worst.group}"
             yield Limit(level.worst.seconds + max(least_s - ends_s, 0.0), f"the link of {edge}")
-        if kind == "allreduce" and level.together_s > 0:
+        if in_network and level.with_aggregators_s > 0:
+            where = f"all links of level {level.level} and of aggregators together"
+            yield Limit(level.with_aggregators_s + max(least_s - ends_s, 0.0), where)
+        elif kind == "allreduce" and level.together_s > 0:
             yield Limit(level.together_s + max(least_s - ends_s, 0.0), f"all links of level {level.level} together")
 
 
-def _host_s(job: Job, parameters: Parameters, kind: str, size_bytes: int, root: int) -> float:
+def _host_s(job: Job, parameters: Parameters, kind: str, size_bytes: int, root: int, in_network: bool) -> float:
     """The slowest host: the bytes that its ranks must get or send by messages, over its memory and its link."""
     p = len(job.seats)
     ranks_of = Counter(job.seats)
@@ -130,7 +138,10 @@ def _host_s(job: Job, parameters: Parameters, kind: str, size_bytes: int, root: 
         is_alone = ranks == p
         memory = parameters.memory_bytes_per_s
         link = 0.0 if is_alone else host.up_bytes_per_s or parameters.unknown_bytes_per_s
-        if kind == "allreduce":
+        if in_network:
+            # Each rank sends its contribution and gets the result, by a message inside or one that crosses the link.
+            found_s = size_bytes * ranks / (memory + (host.up_bytes_per_s or parameters.unknown_bytes_per_s))
+        elif kind == "allreduce":
             # The sum of an element at k members takes at least 2 (k - 1) messages (one-way gossip). The k members are
             # the host's ranks and all others as one; messages to and from these cross the link, one direction each.
             found_s = 2 * size_bytes * (ranks - is_alone) / (memory + 2 * link)
