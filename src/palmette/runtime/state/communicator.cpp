@@ -293,7 +293,8 @@ void Communicator::fill(CachedPlan& plan, const Settings& settings) {
             plan.comparison = &comparison_for(plan, settings);
         if (select::sizes_alike(key.function)) {
             bind_uniform(plan, request, spec);
-            if (aggregates && !aggregate(plan, spec, settings) && !forced) {
+            const bool joins = aggregates && simulated_services == 0;
+            if (joins && !aggregate(plan, spec, settings) && !forced) {
                 // They weren't there from the start: the plan is chosen as if they didn't exist.
                 const std::string why = plan.aggregation->why();
                 const PlanKey copy = key;

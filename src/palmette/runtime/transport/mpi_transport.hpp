@@ -9,6 +9,7 @@
 #include "palmette/execute/executor.hpp"
 #include "palmette/execute/node_transport.hpp"
 #include "palmette/runtime/transport/buffered_sends.hpp"
+#include "palmette/runtime/transport/simulated_services.hpp"
 #include "palmette/runtime/transport/waiting.hpp"
 
 namespace palmette::runtime {
@@ -25,7 +26,9 @@ class MpiTransport : public Messages {
     }
 
     const char* name() const override { return "mpi"; }
-    bool can(const StepOffer& step) const override { return plan::is_message(step.kind) && !step.service; }
+    bool can(const StepOffer& step) const override {
+        return plan::is_message(step.kind) && (!step.service || simulated_services > 0);
+    }
     void prepare(const BoundProgram& program) override;
     int start(Executor& executor, std::uint32_t step, bool last, Started& started) override;
     int post(Executor& executor, plan::StepKind kind, char* data, std::int64_t bytes, std::int32_t peer,
