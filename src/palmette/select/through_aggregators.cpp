@@ -4,6 +4,7 @@
 
 #include "palmette/base/error.hpp"
 #include "palmette/base/units.hpp"
+#include "palmette/collectives/exchanges/network_share.hpp"
 #include "palmette/model/bound/bound.hpp"
 #include "palmette/model/costs.hpp"
 
@@ -21,6 +22,14 @@ double agreement_s(const Job& job) {
     return hops * model::Costs::of(job).levels.front().latency_s.value;
 }
 
+/// Until the first segments of all members are there no aggregator has anything to send.
+double fill_s(const Job& job, std::int64_t first_segments) {
+    double capacity = 0;
+    for (const std::int32_t one : collectives::top_aggregators(job))
+        capacity += job.aggregators()[static_cast<std::size_t>(one)].up_bytes_per_s;
+    return capacity > 0 ? static_cast<double>(first_segments) / capacity : 0;
+}
+
 }  // namespace
 
 std::optional<Choice> through_aggregators(const Job& job, const plan::Request& request) {
@@ -30,7 +39,8 @@ std::optional<Choice> through_aggregators(const Job& job, const plan::Request& r
     static const Spec spec = Spec::parse("in_network");
     if (collectives::algorithm_named(request.collective, spec.name).refuse(job, request, spec)) return std::nullopt;
     const model::BoundTerms terms = model::bound_terms(job, request, {request.block_bytes});
-    const double network_s = terms.limit_in_network.seconds + agreement_s(job);
+    const double network_s = terms.limit_in_network.seconds + agreement_s(job) +
+                             fill_s(job, collectives::in_network_first_segments(job, request, spec));
     const double hosts_s = terms.limit.seconds;
     if (hosts_s <= 0 || network_s > least_gain * hosts_s) return std::nullopt;
     return Choice{spec, base::cat("aggregators: at least ", base::format_duration(network_s), ", hosts at least ",

@@ -83,8 +83,9 @@ class Cut {
         for (std::size_t stripe = 0; stripe < aggregators_.size(); ++stripe)
             bytes_.push_back(vector_begin(request, firsts_[stripe] + times_[stripe] * parts_) -
                              vector_begin(request, firsts_[stripe]));
-        // What a member of the smallest group sends to one aggregator is cut in segments.
-        const std::int64_t largest = *std::max_element(bytes_.begin(), bytes_.end()) / groups().smallest();
+        find_runs();
+        // The largest run of one aggregator's stripe is cut in segments.
+        const std::int64_t largest = *std::max_element(bytes_.begin(), bytes_.end()) * largest_run() / parts_;
         const std::int64_t segment =
             spec.size("segment", std::clamp(largest / default_segments, least_segment, most_segment));
         slices_ =
@@ -95,7 +96,6 @@ class Cut {
         hosts_spec_ = Spec{"ring", {}};
         if (const auto given = spec.find("segment")) hosts_spec_.options.emplace_back("segment", *given);
         ahead_ = spec.integer("window", default_window);
-        find_runs();
     }
 
     const Partition& groups() const { return job_.levels()[level_].groups; }
@@ -151,6 +151,9 @@ class Cut {
         return static_cast<std::int32_t>((stripe * slices_ + slice.index) * runs_.size() + run);
     }
     std::int32_t channels() const { return static_cast<std::int32_t>(runs_.size()); }
+    std::int64_t first_segments() const {
+        return std::accumulate(bytes_.begin(), bytes_.end(), std::int64_t{0}) / slices_ * groups().count();
+    }
 
   private:
     std::int64_t vector_begin(const Request& request, std::int64_t block) const {
@@ -164,6 +167,12 @@ class Cut {
         for (std::int32_t g = 0; g < groups.count() && common <= 4 * std::int64_t{groups.largest()}; ++g)
             common = std::lcm(common, std::int64_t{groups.size_of(g)});
         return common <= 4 * std::int64_t{groups.largest()} ? static_cast<std::int32_t>(common) : groups.largest();
+    }
+
+    std::int64_t largest_run() const {
+        std::int64_t out = 1;
+        for (const Interval& run : runs_) out = std::max(out, run.count);
+        return out;
     }
 
     void find_runs() {
@@ -406,6 +415,10 @@ Program make(const Job& job, Rank rank, const Request& request, const Spec& spec
 }
 
 }  // namespace
+
+std::int64_t in_network_first_segments(const Job& job, const Request& request, const Spec& spec) {
+    return Cut(job, request, spec).first_segments();
+}
 
 const Algorithm allreduce_in_network{
     .collective = Collective::allreduce,

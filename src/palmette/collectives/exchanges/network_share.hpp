@@ -29,6 +29,10 @@ Spec network_by_hosts(Spec spec);
 /// A function of the job alone. Time: O(groups).
 double network_share(const topology::Job& job, std::size_t level, const std::vector<std::int32_t>& aggregators);
 
+/// Bytes of the first segments that an allreduce's aggregators have to receive from all members together before they
+/// can send a result (in allreduce_in_network.cpp). The spec must serve the job.
+std::int64_t in_network_first_segments(const topology::Job& job, const Request& request, const Spec& spec);
+
 /// Numbers of blocks, at least 1 each, so that numbers[i] * units[i] of the sum is about shares[i].
 std::vector<std::int64_t> blocks_for(const std::vector<double>& shares, const std::vector<std::int64_t>& units);
 
