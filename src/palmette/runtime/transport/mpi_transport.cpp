@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "palmette/runtime/transport/outstanding.hpp"
-#include "palmette/runtime/transport/simulated_services.hpp"
 
 namespace palmette::runtime {
 
