@@ -18,9 +18,11 @@ constexpr int longest_wait_ms = 8;
 /// Connections that one call of poll() watches; the others are looked at after each wait.
 constexpr std::size_t most_watched = 64;
 
-/// What tells more than that others have ended the group counts more.
+/// What tells more than that others have ended the group, or haven't come, counts more.
 std::int64_t weight_of(aggregate::Reason reason) {
     switch (reason) {
+        case aggregate::Reason::late_join:
+            return 0;
         case aggregate::Reason::left:
         case aggregate::Reason::member_lost:
         case aggregate::Reason::closed:
