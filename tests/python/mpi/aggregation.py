@@ -205,8 +205,11 @@ class Proxy:
             got = b""
         if not got:
             self._close(side)
+            return
         side.waiting += got
         for frame in side.frames():
+            if side.source not in self._sides:
+                return
             if self._change:
                 self._change(frame, side.to_daemon)
             if frame[TYPE_AT] in self._kinds:
@@ -247,8 +250,7 @@ class Proxy:
 
     def _send(self, side: _Side, frame: bytearray) -> None:
         try:
-            if side.source in self._sides:
-                side.target.sendall(frame)
+            side.target.sendall(frame)
         except OSError:
             self._close(side)
 

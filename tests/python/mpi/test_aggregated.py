@@ -195,15 +195,16 @@ def test_a_frame_that_is_damaged_or_cut(
 
 def test_a_later_operation_or_segment_fails(mpi_called: Called, daemon: Daemon, folder: Path) -> None:
     """Two calls of two segments and one of one; those that follow in the communicator go by hosts, too."""
-    frames = [2 * OPERATION, 2 * OPERATION, OPERATION]
-    with Proxy(daemon, "close") as proxy:
+    frames = 5 * OPERATION
+    at = range(0, frames, 7)
+    with Proxy(daemon, "close", at) as proxy:
         ran = mpi_called("mpich").run(
-            RANKS, "aggregated", "--generations", sum(frames) + 2, "--calls", 3,
+            RANKS, "aggregated", "--generations", len(at) + 2, "--calls", 3,
             settings=settings(folder, proxy.address, daemon.key) | forced(allreduce="in_network:share=100,segment=2K"),
         )  # fmt: skip
     ran.assert_right()
-    assert proxy.frames[0] == proxy.frames[-1] == sum(frames)
-    assert by_hosts(ran) == {"closed": 3 * frames[0] + 2 * frames[1] + frames[2]}
+    assert proxy.frames == [frames, *(number + 1 for number in at), frames]
+    assert by_hosts(ran) == {"closed": sum(3 - number // (2 * OPERATION) for number in at)}
     assert_idle(daemon)
 
 
@@ -222,16 +223,16 @@ def test_a_daemon_that_falls_silent(
 
 @pytest.mark.long
 @pytest.mark.parametrize("fault", ["corrupt", "truncate", "stall"])
-def test_a_fault_at_any_frame_of_the_set_up(mpi_called: Called, daemon: Daemon, folder: Path, fault: str) -> None:
-    """The others wait up to 10 s for a member that can't join."""
-    frames = 3 * RANKS
-    with Proxy(daemon, fault, kinds=ALL_KINDS) as proxy:
+def test_a_fault_while_groups_are_made(mpi_called: Called, daemon: Daemon, folder: Path, fault: str) -> None:
+    """In greetings, requests to join and answers; ranks wait up to 10 s for one that can't join."""
+    at = [0, 3, 7, 8, 11, 15, 16, 19, 23]
+    with Proxy(daemon, fault, at, kinds=ALL_KINDS) as proxy:
         ran = mpi_called("mpich").run(
-            RANKS, "aggregated", "--generations", frames + 2,
-            settings=settings(folder, proxy.address, daemon.key) | FORCED, timeout_s=frames * OVERCOME_S,
+            RANKS, "aggregated", "--generations", len(at) + 2,
+            settings=settings(folder, proxy.address, daemon.key) | FORCED, timeout_s=len(at) * OVERCOME_S,
         )  # fmt: skip
     ran.assert_right()
-    assert sum(by_hosts(ran).values()) == frames + 1
+    assert sum(by_hosts(ran).values()) == len(at)
     assert_idle(daemon)
 
 
