@@ -26,7 +26,6 @@ std::int64_t weight_of(aggregate::Reason reason) {
         case aggregate::Reason::left:
         case aggregate::Reason::member_lost:
         case aggregate::Reason::closed:
-        case aggregate::Reason::late_join:
             return 1;
         default:
             return 2;
