@@ -262,7 +262,7 @@ void AggregationTransport::fail(aggregate::Reason reason, std::string_view detai
 }
 
 void AggregationTransport::end(Executor& executor, bool failed) {
-    if (executor.program().channels == 0) return;
+    if (executor.program().channels == 0 || !channels_) return;
     if (failed) fail(aggregate::Reason::left, "the operation has failed in the MPI");
     pending_ = 0;
 }
