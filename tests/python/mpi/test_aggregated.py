@@ -26,8 +26,8 @@ OPERATION = 2 * RANKS
 """Frames with data or results of a short operation: each rank sends a part, and receives it."""
 WITH_SETUP = 3 * RANKS + OPERATION
 EXPIRY_S = 1 << 40
-OVERCOME_S = 15.0
-"""Within which a fault has to be overcome."""
+HUNG_S = 60.0
+"""Of a fault that takes 6 to 7 s to be overcome on a quiet machine."""
 
 Called = Callable[[str], Mpi]
 
@@ -117,7 +117,7 @@ def test_nonblocking_calls_are_left_to_others(mpi_called: Called, daemon: Daemon
     chosen = settings(folder, daemon.address, daemon.key) | FORCED
     ran = mpi_called("mpich").run(RANKS, "aggregated", "--nonblocking", 1, settings=chosen)
     ran.assert_right()
-    assert details(ran).startswith("aggregators serve blocking calls of predefined operations")
+    assert details(ran) == "aggregators serve blocking calls of predefined operations"
     assert daemon.told()["counters"]["connections"] == 0
 
 
@@ -214,7 +214,7 @@ def test_a_daemon_that_falls_silent(
 ) -> None:
     with Proxy(daemon, fault, at) as proxy:
         ran = mpi_called("mpich").run(
-            RANKS, "aggregated", settings=settings(folder, proxy.address, daemon.key) | FORCED, timeout_s=OVERCOME_S
+            RANKS, "aggregated", settings=settings(folder, proxy.address, daemon.key) | FORCED, timeout_s=HUNG_S
         )
     ran.assert_right()
     assert by_hosts(ran) == {"silent": 1}
@@ -229,7 +229,7 @@ def test_a_fault_while_groups_are_made(mpi_called: Called, daemon: Daemon, folde
     with Proxy(daemon, fault, at, kinds=ALL_KINDS) as proxy:
         ran = mpi_called("mpich").run(
             RANKS, "aggregated", "--generations", len(at) + 2,
-            settings=settings(folder, proxy.address, daemon.key) | FORCED, timeout_s=len(at) * OVERCOME_S,
+            settings=settings(folder, proxy.address, daemon.key) | FORCED, timeout_s=len(at) * HUNG_S,
         )  # fmt: skip
     ran.assert_right()
     assert sum(by_hosts(ran).values()) == len(at)

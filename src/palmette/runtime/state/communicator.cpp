@@ -278,7 +278,7 @@ void Communicator::fill(CachedPlan& plan, const Settings& settings) {
         const bool aggregates = collectives::uses_aggregators(request.collective, spec);
         if (aggregates && !may_aggregate(plan, request, settings)) {
             plan.refusal = Refusal::precondition;
-            plan.reason = "aggregators serve blocking calls of predefined operations, without PALMETTE_REPRODUCIBLE";
+            plan.reason = "aggregators serve blocking calls of predefined operations";
             return;
         }
         plan.tags = collectives::tag_limit(*plan.job, request, spec) + (aggregates ? 1 : 0);
