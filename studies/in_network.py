@@ -17,7 +17,7 @@ import json
 import statistics
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,11 @@ ABIS = {"mpich": "mpich", "impi": "mpich", "openmpi": "ompi"}
 VARIANTS = ("hosts", "aggregators")
 COUNTED = {4: "aggregator:4node@50Mbit/s:2core", 8: "aggregator:8node@50Mbit/s:2core"}
 FEW, MANY = 4, 24
+FORCED = {
+    "four leaves": ("in_network", "in_network:window=64"),
+    "eight nodes, slow aggregator": ("ring:segment=32K", *(f"in_network:share={n}" for n in ("auto", 20, 15, 10, 6))),
+}
+"""Plans whose difference shows what pacing and the vector's share do; MPICH."""
 
 
 def main() -> None:
@@ -63,9 +68,14 @@ def main() -> None:
     if not found["bytes"]:
         found["bytes"] = [counted(nodes, variant) for nodes in COUNTED for variant in VARIANTS]
         save(asked.output, found)
+    if not found.get("forced"):
+        found["forced"] = [one for name, specs in FORCED.items() for one in forced(name, specs, asked.calls)]
+        save(asked.output, found)
     print(times(jobs))
     print()
     print(adapters(found["bytes"]))
+    print()
+    print(plans(found["forced"]))
 
 
 def save(path: Path, found: dict[str, Any]) -> None:
@@ -152,6 +162,29 @@ def counted(nodes: int, variant: str) -> dict[str, Any]:
             sent.append({host: after[host][0] - before[host][0] for host in lab.hosts})
         per_call = {host: (sent[1][host] - sent[0][host]) / (MANY - FEW) for host in lab.hosts}
     return {"nodes": nodes, "variant": variant, "vector_bytes": SIZES[-1], "sent_bytes": per_call}
+
+
+def forced(name: str, specs: Sequence[str], calls: int) -> Iterator[dict[str, Any]]:
+    """Run each plan three times by turns on one lab."""
+    with Lab.up(LABS[name], name="in-network-study") as lab:
+        for turn in range(3):
+            for spec in specs:
+                settings = settings_of(lab, "mpich", "aggregators") | {"PALMETTE_ALLREDUCE": spec}
+                words = [str(calls), *map(str, SIZES)]
+                for line in run(lab, "mpich", words, settings).splitlines():
+                    size, *seconds = line.split()
+                    where = {"lab": name, "plan": spec, "round": turn, "bytes": int(size)}
+                    yield {**where, "seconds": [float(one) for one in seconds]}
+
+
+def plans(found: list[dict[str, Any]]) -> str:
+    """Return the median of each plan."""
+    out = ["| lab | plan | 256K | 1M |", "|---|---|---|---|"]
+    for name, spec in dict.fromkeys((one["lab"], one["plan"]) for one in found):
+        of = [[s for one in found if (one["lab"], one["plan"], one["bytes"]) == (name, spec, size)
+               for s in one["seconds"]] for size in SIZES]  # fmt: skip
+        out.append(f"| {name} | `{spec}` | " + " | ".join(f"{statistics.median(s) * 1e3:.1f} ms" for s in of) + " |")
+    return "\n".join(out)
 
 
 def adapters(counts: list[dict[str, Any]]) -> str:

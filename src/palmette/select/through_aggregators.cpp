@@ -36,7 +36,7 @@ std::optional<Choice> through_aggregators(const Job& job, const plan::Request& r
     if (job.aggregators().empty() || request.collective != plan::Collective::allreduce || request.ordered ||
         request.block_bytes < least_bytes)
         return std::nullopt;
-    static const Spec spec = Spec::parse("in_network");
+    const Spec spec{"in_network", {}};
     if (collectives::algorithm_named(request.collective, spec.name).refuse(job, request, spec)) return std::nullopt;
     const model::BoundTerms terms = model::bound_terms(job, request, {request.block_bytes});
     const double network_s = terms.limit_in_network.seconds + agreement_s(job) +
