@@ -79,7 +79,7 @@ def test_run_compare_is_its_short_form(
     ("arguments", "complaint"),
     [
         ((), "no command given"),
-        (("--variant", "x", "--", "true"), "expected NAME:K=V"),
+        (("--variant", "x", "--", "true"), "in_network or NAME:K=V"),
         (("--variant", "x:HOME=1", "--", "true"), "HOME=1 is no setting"),
         (("--variant", "alone:PALMETTE_VERBOSE=1", "--", "true"), "the same name"),
         (("--ignore", "(", "--", "true"), "--ignore"),
