@@ -34,6 +34,16 @@ std::int64_t weight_of(aggregate::Reason reason) {
 
 }  // namespace
 
+std::vector<std::pair<std::int32_t, std::int32_t>> channels_of(const BoundProgram& program, std::int32_t ranks) {
+    std::vector<std::pair<std::int32_t, std::int32_t>> out;
+    for (const BoundStep& step : program.steps) {
+        if (!plan::is_message(step.kind) || step.peer < ranks) continue;
+        const std::pair one(step.peer, step.tag % program.channels);
+        if (std::find(out.begin(), out.end(), one) == out.end()) out.push_back(one);
+    }
+    return out;
+}
+
 AgreementTree agreement_tree(const topology::Job& job, topology::Rank rank) {
     AgreementTree out;
     out.rank = rank.value;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "palmette/aggregate/client/client.hpp"
@@ -18,6 +19,10 @@ struct AggregationChannel {
     std::int32_t channel = 0;  ///< a message's tag modulo the program's channels
     std::unique_ptr<aggregate::Client> client;
 };
+
+/// Service position and channel of the messages that a program has with aggregators, each pair once. `ranks`: the
+/// job's.
+std::vector<std::pair<std::int32_t, std::int32_t>> channels_of(const BoundProgram& program, std::int32_t ranks);
 
 /// What the aggregators combine in an operation: the same on all ranks.
 struct AggregatedElements {

@@ -24,9 +24,7 @@ double agreement_s(const Job& job) {
 
 /// Until the first segments of all members are there no aggregator has anything to send.
 double fill_s(const Job& job, std::int64_t first_segments) {
-    double capacity = 0;
-    for (const std::int32_t one : collectives::top_aggregators(job))
-        capacity += job.aggregators()[static_cast<std::size_t>(one)].up_bytes_per_s;
+    const double capacity = collectives::aggregate_capacity(job, collectives::top_aggregators(job));
     return capacity > 0 ? static_cast<double>(first_segments) / capacity : 0;
 }
 

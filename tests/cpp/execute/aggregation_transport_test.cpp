@@ -89,17 +89,11 @@ class Ranks {
             job.levels()[collectives::network_level(job, Spec::parse("in_network"))].groups;
         for (std::size_t r = 0; r < all.size(); ++r) {
             channels[r].clear();
-            const BoundProgram& program = all[r].program;
-            for (const BoundStep& step : program.steps) {
-                if (!plan::is_message(step.kind) || step.peer < job.size()) continue;
-                const std::int32_t channel = step.tag % program.channels;
-                if (std::any_of(channels[r].begin(), channels[r].end(),
-                                [&](const auto& one) { return one.peer == step.peer && one.channel == channel; }))
-                    continue;
+            for (const auto& [peer, channel] : channels_of(all[r].program, job.size())) {
                 aggregate::Membership with;
                 with.daemon = {"127.0.0.1", daemon->port()};
                 with.token = aggregate::testing::make_token();
-                const auto number = static_cast<std::uint64_t>(group_ * 1000 + step.peer * 100 + channel);
+                const auto number = static_cast<std::uint64_t>(group_ * 1000 + peer * 100 + channel);
                 with.invitation =
                     invitations_.try_emplace(number, *aggregate::invite(*with.token, number, 1)).first->second;
                 with.levels.count = 1;
@@ -108,7 +102,7 @@ class Ranks {
                                          job.position_of(topology::Rank{static_cast<std::int32_t>(r)}).value))};
                 with.shape = shape;
                 channels[r].push_back(
-                    {step.peer, channel, std::make_unique<aggregate::Client>(with, aggregate::testing::quick())});
+                    {peer, channel, std::make_unique<aggregate::Client>(with, aggregate::testing::quick())});
                 channels[r].back().client->start();
             }
         }

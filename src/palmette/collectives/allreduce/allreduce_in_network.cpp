@@ -66,8 +66,7 @@ class Cut {
     Cut(const Job& job, const Request& request, const Spec& spec)
         : job_(job), level_(network_level(job, spec)), aggregators_(top_aggregators(job)), parts_(parts_for(groups())) {
         const double share = given_share(spec).value_or(network_share(job, level_, aggregators_));
-        double together = 0;
-        for (const std::int32_t one : aggregators_) together += aggregator(one).up_bytes_per_s;
+        const double together = aggregate_capacity(job, aggregators_);
         std::vector<double> shares;
         std::vector<std::int64_t> units;
         for (const std::int32_t one : aggregators_) {

@@ -9,9 +9,9 @@ namespace {
 using topology::Job;
 using topology::JobLevel;
 
-/// Of an aggregator's link, in which contributions of all groups meet: it stands idle until the first ones are
-/// complete, and again when the last ones are. At 50 Mbit/s, with 8 members and 256 KB to 1 MB, this share of it was
-/// best (docs/results/2026-11-28-in-network.md).
+/// Of an aggregator's link that is too slow for the whole vector: it stands idle until the first contributions of all
+/// groups are complete, and again when the last ones are. At 50 Mbit/s, with 8 members and 256 KB to 1 MB, this share
+/// of it was best (docs/results/2026-11-28-in-network.md).
 constexpr double fan_in_efficiency = 0.75;
 
 /// Time of an edge or link for a whole vector of one byte: all through the network, and all by the hosts.
@@ -42,9 +42,7 @@ std::vector<Line> lines_of(const Job& job, std::size_t level, const std::vector<
             out.push_back({network / capacity, ring_part(s, p) / capacity});
         }
     }
-    double together = 0;
-    for (const std::int32_t one : aggregators)
-        together += job.aggregators()[static_cast<std::size_t>(one)].up_bytes_per_s;
+    const double together = aggregate_capacity(job, aggregators);
     if (together > 0) out.push_back({groups.count() / (efficiency * together), 0});
     return out;
 }
@@ -78,6 +76,13 @@ std::vector<std::int32_t> top_aggregators(const Job& job) {
         out.push_back(static_cast<std::int32_t>(i));
     }
     return out;
+}
+
+double aggregate_capacity(const Job& job, const std::vector<std::int32_t>& aggregators) {
+    double together = 0;
+    for (const std::int32_t one : aggregators)
+        together += job.aggregators()[static_cast<std::size_t>(one)].up_bytes_per_s;
+    return together;
 }
 
 std::size_t network_level(const Job& job, const Spec& spec) {

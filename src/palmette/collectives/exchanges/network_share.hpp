@@ -13,6 +13,9 @@ namespace palmette::collectives {
 /// link of one is no limit, that one alone.
 std::vector<std::int32_t> top_aggregators(const topology::Job& job);
 
+/// Capacities of the links of these aggregators (of top_aggregators) together; 0: no limit.
+double aggregate_capacity(const topology::Job& job, const std::vector<std::int32_t>& aggregators);
+
 /// The level whose groups send to aggregators, by an in_network spec: its key `level`, or the outermost.
 std::size_t network_level(const topology::Job& job, const Spec& spec);
 

@@ -129,13 +129,8 @@ void Aggregation::open(const BoundProgram& program, const std::string& token_pat
     membership.token.emplace();
     membership.token->text.assign(opening.token.data(), opening.token_bytes);
     membership.token->key = opening.key;
-    for (const BoundStep& step : program.steps) {
-        if (!plan::is_message(step.kind) || step.peer < job_.size()) continue;
-        const std::int32_t channel = step.tag % program.channels;
-        if (std::any_of(channels_.begin(), channels_.end(),
-                        [&](const auto& one) { return one.peer == step.peer && one.channel == channel; }))
-            continue;
-        const auto which = static_cast<std::size_t>(step.peer - job_.size());
+    for (const auto& [peer, channel] : channels_of(program, job_.size())) {
+        const auto which = static_cast<std::size_t>(peer - job_.size());
         try {
             membership.daemon = aggregate::numeric(aggregate::Address::read(job_.aggregators()[which].address));
         } catch (const base::Error& error) {
@@ -145,8 +140,7 @@ void Aggregation::open(const BoundProgram& program, const std::string& token_pat
         }
         membership.invitation =
             invitations[which * static_cast<std::size_t>(program.channels) + static_cast<std::size_t>(channel)];
-        channels_.push_back(
-            {step.peer, channel, std::make_unique<aggregate::Client>(membership, timeouts_for(epoch_))});
+        channels_.push_back({peer, channel, std::make_unique<aggregate::Client>(membership, timeouts_for(epoch_))});
     }
 }
 
