@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
+import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -26,3 +29,25 @@ def test_footprints_are_summed_to_their_owners_and_spread_back(mpi: Mpi, cluster
     ran = mpi.run(ranks, Path("/usr/bin/env"), *environment, sys.executable, PROGRAM, preload=False)
     assert ran.status == 0, ran.text
     assert ran.out.count("right") == 1, ran.text
+
+
+@pytest.mark.parametrize("method", ["sirt", "cgls"])
+def test_tomography_is_the_same_by_allreduce_by_alltoallv_and_by_sparse_sums(
+    mpi_called: Callable[[str], Mpi], method: str, tmp_path: Path
+) -> None:
+    for module in ("mpi4py", "scipy"):
+        if importlib.util.find_spec(module) is None:
+            pytest.skip(f"{module} isn't installed: pip install {module}")
+    example = ROOT / "examples" / "tomography" / "reconstruct.py"
+    sizes = ["--cells", "32", "--angles", "48", "--slices", "3", "--tile", "4", "--method", method]
+    environment = [f"PYTHONPATH={ROOT / 'python'}", sys.executable, str(example)]
+    ran = mpi_called("mpich").run(
+        4, Path("/usr/bin/env"), *environment, *sizes, "--json", tmp_path / "figures.json", preload=False
+    )
+    assert ran.status == 0, ran.text
+    figures = json.loads((tmp_path / "figures.json").read_text(encoding="utf-8"))
+    assert figures["apart"] < 1e-5
+    for way in ("allreduce", "alltoallv", "palmette"):
+        assert figures[way]["adjoint"] < 1e-6
+        residuals = figures[way]["residuals"]
+        assert all(after < before for before, after in itertools.pairwise(residuals))

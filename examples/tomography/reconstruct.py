@@ -1,0 +1,238 @@
+"""Tomography of a volume whose tiles are spread over ranks: SIRT or CGLS, with three ways to exchange.
+
+Usage: mpiexec -n 4 python reconstruct.py [--object head] [--by allreduce,alltoallv,palmette] [--help]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from exchanges import Array, Dense, Exchange, Flat, Indices, Sparse
+from mpi4py import MPI
+from objects import OBJECTS
+from projector import Geometry
+from scipy.sparse import csr_array
+
+from palmette.compose.factoring import Factoring
+
+WAYS = ("allreduce", "alltoallv", "palmette")
+
+
+@dataclass
+class Problem:
+    """One rank's part: its cells, its matrix, the measured rays that it keeps, the true values of its cells."""
+
+    comm: MPI.Comm
+    geometry: Geometry
+    exchange: Exchange
+    matrix: csr_array
+    """Rows as the exchange has them."""
+    transposed: csr_array
+    seconds: dict[str, float] = field(default_factory=lambda: {"projecting": 0.0, "exchanging": 0.0})
+
+    def timed(self, what: str, make: Callable[[], Array]) -> Array:
+        began = time.perf_counter()
+        made = make()
+        self.seconds[what] += time.perf_counter() - began
+        return made
+
+    def forward(self, x: Array) -> Array:
+        """Return the projections of all ranks' cells, of the rays that this rank keeps."""
+        partial = self.timed("projecting", lambda: self.matrix @ x)
+        return self.timed("exchanging", lambda: self.exchange.sum(partial)).copy()
+
+    def back(self, y: Array) -> Array:
+        """Return the adjoint, of this rank's cells."""
+        near = self.timed("exchanging", lambda: self.exchange.spread(y))
+        return self.timed("projecting", lambda: self.transposed @ near)
+
+    def dot_of_cells(self, a: Array, b: Array) -> float:
+        return float(self.comm.allreduce(float(np.vdot(a.astype("f8"), b))))
+
+    def dot_of_rays(self, a: Array, b: Array) -> float:
+        here = float(np.vdot(a.astype("f8"), b))
+        return here if self.exchange.replicated else float(self.comm.allreduce(here))
+
+
+def sirt(problem: Problem, b: Array, cells: int, iterations: int) -> tuple[Array, list[float]]:
+    """Return the cells' values by simultaneous iterative reconstruction, and the relative residuals."""
+    width = b.shape[1]
+    along = problem.forward(np.ones((cells, width), dtype=np.float32))
+    across = problem.back(np.ones_like(b))
+    rays, columns = (np.where(some > 1e-6, 1 / np.maximum(some, 1e-6), 0) for some in (along, across))
+    x = np.zeros((cells, width), dtype=np.float32)
+    norm, residuals = problem.dot_of_rays(b, b) ** 0.5, []
+    for _ in range(iterations):
+        rest = b - problem.forward(x)
+        residuals.append(problem.dot_of_rays(rest, rest) ** 0.5 / norm)
+        x += columns * problem.back((rays * rest).astype(np.float32))
+    return x, residuals
+
+
+def cgls(problem: Problem, b: Array, cells: int, iterations: int) -> tuple[Array, list[float]]:
+    """Return the cells' values by conjugate gradients on the normal equations, and the relative residuals."""
+    x = np.zeros((cells, b.shape[1]), dtype=np.float32)
+    rest, norm = b.copy(), problem.dot_of_rays(b, b) ** 0.5
+    step = slope = problem.back(rest)
+    length, residuals = problem.dot_of_cells(slope, slope), []
+    for _ in range(iterations):
+        residuals.append(problem.dot_of_rays(rest, rest) ** 0.5 / norm)
+        seen = problem.forward(step)
+        by = length / problem.dot_of_rays(seen, seen)
+        x += np.float32(by) * step
+        rest -= np.float32(by) * seen
+        slope = problem.back(rest)
+        before, length = length, problem.dot_of_cells(slope, slope)
+        step = slope + np.float32(length / before) * step
+    return x, residuals
+
+
+SOLVERS = {"sirt": sirt, "cgls": cgls}
+
+
+def arguments() -> argparse.Namespace:
+    """Return the command line's."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--object", choices=sorted(OBJECTS), default="shepp-logan")
+    parser.add_argument("--cells", type=int, default=64, help="cells a side of a slice, and bins of the detector")
+    parser.add_argument("--angles", type=int, default=96)
+    parser.add_argument("--slices", type=int, default=16)
+    parser.add_argument("--method", choices=sorted(SOLVERS), default="cgls")
+    parser.add_argument("--iterations", type=int, default=10)
+    parser.add_argument("--by", default=",".join(WAYS), help="ways to exchange, in this order")
+    parser.add_argument(
+        "--tile", type=int, default=1, help="side of the sinogram's tiles; palmette's blocks are made of"
+    )
+    parser.add_argument("--factoring", help="palmette's, such as 'method=ring,direct,direct pipeline=4'")
+    parser.add_argument("--measure", type=int, default=0, help="rounds of exchanges alone, the ways in turns")
+    parser.add_argument("--picture", type=Path, help="PNG of the middle slice: truth, reconstruction (needs Pillow)")
+    parser.add_argument("--json", type=Path, help="write figures here")
+    return parser.parse_args()
+
+
+def exchange_by(way: str, comm: MPI.Comm, geometry: Geometry, touched: Indices, asked: argparse.Namespace) -> Exchange:
+    """Make one of the three."""
+    bounds = np.array([geometry.owned(rank, comm.size)[0] for rank in range(comm.size)] + [geometry.rays])
+    if way == "allreduce":
+        return Dense(comm, touched, geometry.rays, asked.slices)
+    if way == "alltoallv":
+        return Flat(comm, touched, bounds, asked.slices)
+    factoring = Factoring.parse(asked.factoring) if asked.factoring else None
+    return Sparse(comm, touched, bounds, asked.slices, geometry.tile**2, factoring)
+
+
+def in_rows_of(exchange: Exchange, touched: Indices, matrix: csr_array) -> csr_array:
+    """Return the matrix with its rows as the exchange has them; rays that only others touch are empty rows."""
+    at = np.searchsorted(touched, exchange.rows)
+    known = (at < len(touched)) & (touched[np.minimum(at, len(touched) - 1)] == exchange.rows)
+    entries = np.ones(np.count_nonzero(known), dtype=np.float32)
+    choose = csr_array((entries, (np.flatnonzero(known), at[known])), shape=(len(at), len(touched)))
+    return csr_array(choose @ matrix)
+
+
+def measured(problems: dict[str, Problem], rounds: int, width: int) -> dict[str, dict[str, list[float]]]:
+    """Return seconds of each round's sum and spread on the slowest rank, the ways in turns after a barrier."""
+    out: dict[str, dict[str, list[float]]] = {way: {"sum": [], "spread": []} for way in problems}
+    for number in range(rounds + 1):
+        for way, problem in problems.items():
+            exchange, comm = problem.exchange, problem.comm
+            partial = np.ones((len(exchange.rows), width), dtype=np.float32)
+            values = np.ones((len(exchange.kept), width), dtype=np.float32)
+            runs: tuple[tuple[str, Callable[[Array], Array], Array], ...]
+            runs = (("sum", exchange.sum, partial), ("spread", exchange.spread, values))
+            for what, run, given in runs:
+                comm.Barrier()
+                began = time.perf_counter()
+                run(given)
+                spent = comm.allreduce(time.perf_counter() - began, MPI.MAX)
+                if number:
+                    out[way][what].append(spent)
+    return out
+
+
+def adjoint_error(problem: Problem, cells: int, width: int) -> float:
+    """Return |<Ax, y> - <x, A'y>| / |<Ax, y>| for random x and y."""
+    random = np.random.default_rng(problem.comm.rank)
+    x = random.random((cells, width), dtype=np.float32)
+    everywhere = np.random.default_rng(0).random((problem.geometry.rays, 1), dtype=np.float32)
+    y = np.repeat(everywhere[problem.exchange.kept], width, axis=1)
+    forth = problem.dot_of_rays(problem.forward(x), y)
+    return abs(forth - problem.dot_of_cells(x, problem.back(y))) / abs(forth)
+
+
+def picture(file: Path, truth: Array, found: Array) -> None:
+    """Write the middle slice of both, side by side."""
+    from PIL import Image
+
+    middle = truth.shape[2] // 2
+    both = np.concatenate([truth[:, :, middle], found[:, :, middle]], axis=1)
+    Image.fromarray((np.clip(both / truth.max(), 0, 1) * 255).astype(np.uint8)).save(file)
+
+
+def main() -> int:
+    """Reconstruct by each way, compare, tell."""
+    asked = arguments()
+    comm = MPI.COMM_WORLD
+    geometry = Geometry(asked.cells, asked.angles, asked.tile)
+    row, column = geometry.cells_of(comm.rank, comm.size)
+    touched, matrix = geometry.matrix(row, column)
+    truth = OBJECTS[asked.object](asked.cells, asked.slices)
+    mine = truth[row, column]
+    problems: dict[str, Problem] = {}
+    figures: dict[str, object] = {"ranks": comm.size, **{k: v for k, v in vars(asked).items() if k in NUMBERS}}
+    results: dict[str, Array] = {}
+    for way in asked.by.split(","):
+        if way not in WAYS:
+            raise SystemExit(f"--by {way}: expected some of {', '.join(WAYS)}")
+        began = time.perf_counter()
+        exchange = exchange_by(way, comm, geometry, touched, asked)
+        own = in_rows_of(exchange, touched, matrix)
+        problem = problems[way] = Problem(comm, geometry, exchange, own, csr_array(own.T))
+        planned = comm.allreduce(time.perf_counter() - began, MPI.MAX)
+        # What is measured is the projection itself: no noise, and the same matrix.
+        b = problem.forward(mine)
+        wrong = adjoint_error(problem, len(row), asked.slices)
+        problem.seconds.update(projecting=0.0, exchanging=0.0)
+        found, residuals = SOLVERS[asked.method](problem, b, len(row), asked.iterations)
+        results[way] = found
+        error = (problem.dot_of_cells(found - mine, found - mine) / problem.dot_of_cells(mine, mine)) ** 0.5
+        seconds = {what: comm.allreduce(value, MPI.MAX) for what, value in problem.seconds.items()}
+        figures[way] = {"residuals": residuals, "error": error, "adjoint": wrong, "planned_s": planned, **seconds}
+        if comm.rank == 0:
+            spent = ", ".join(f"{what} {value:.2f} s" for what, value in {"planned in": planned, **seconds}.items())
+            print(
+                f"{way:10} residual {residuals[-1]:.2e}, error {error:.2e}, adjoint to {wrong:.0e}; {spent}", flush=True
+            )
+    first = next(iter(results.values()))
+    apart = max(problem.dot_of_cells(found - first, found - first) for found in results.values()) ** 0.5
+    figures["apart"] = apart = apart / problem.dot_of_cells(first, first) ** 0.5
+    if comm.rank == 0 and len(results) > 1:
+        print(f"the ways differ by {apart:.1e} of the volume's norm")
+    if asked.measure:
+        figures["measured"] = measured(problems, asked.measure, asked.slices)
+        if comm.rank == 0:
+            for way, times in figures["measured"].items():  # type: ignore[attr-defined]
+                print(f"{way:10} " + ", ".join(f"{what} {np.median(s) * 1e3:.1f} ms" for what, s in times.items()))
+    gathered = comm.gather((row, column, found))
+    if comm.rank == 0:
+        if asked.picture:
+            whole = np.zeros_like(truth)
+            for rows, columns, values in gathered or ():
+                whole[rows, columns] = values
+            picture(asked.picture, truth, whole)
+        if asked.json:
+            asked.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+    return 0 if apart < 1e-5 else 1
+
+
+NUMBERS = ("object", "cells", "angles", "slices", "method", "iterations", "tile", "factoring")
+
+if __name__ == "__main__":
+    sys.exit(main())
