@@ -65,6 +65,14 @@ Lengths Lengths::rule(std::int64_t blocks, std::function<std::int64_t(std::int64
     return out;
 }
 
+Lengths Lengths::some(std::int64_t blocks, std::vector<std::pair<std::int64_t, std::int64_t>> bytes) {
+    return rule(blocks, [bytes = std::move(bytes)](std::int64_t b) {
+        const auto at = std::lower_bound(bytes.begin(), bytes.end(), std::pair(b, std::int64_t{0}));
+        if (at == bytes.end() || at->first != b) fail("the length of block ", b, " isn't known to this rank");
+        return at->second;
+    });
+}
+
 Lengths Lengths::list(std::vector<std::int64_t> bytes) {
     const auto blocks = static_cast<std::int64_t>(bytes.size());
     return rule(blocks, [bytes = std::move(bytes)](std::int64_t b) { return bytes[static_cast<std::size_t>(b)]; });

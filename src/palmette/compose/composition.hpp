@@ -15,6 +15,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "palmette/base/ids.hpp"
@@ -60,6 +61,8 @@ class Lengths {
     static Lengths cut(std::int64_t blocks, std::int64_t total_bytes, std::int64_t element_bytes);
     static Lengths list(std::vector<std::int64_t> bytes);
     static Lengths rule(std::int64_t blocks, std::function<std::int64_t(std::int64_t)> bytes_of);
+    /// Of those blocks that are known, (block, bytes) ascending; the others' are never asked for.
+    static Lengths some(std::int64_t blocks, std::vector<std::pair<std::int64_t, std::int64_t>> bytes);
 
     std::int64_t blocks() const { return blocks_; }
     std::int64_t operator[](std::int64_t block) const;
@@ -115,6 +118,10 @@ class Composition {
     void reduce(RankSet from, Rank to, Buffer source, Interval blocks, Buffer target, std::uint8_t operation);
     void add(Primitive primitive);
     void fence() { ++phases_; }
+    /// Declares that primitives and lengths differ between ranks: each has those that it takes part in, relays of
+    /// factorings too (Factory::ranks_of), all ranks in the same order. Only that rank's program can be made then.
+    void make_local() { local_ = true; }
+    bool local() const { return local_; }
     /// Primitives of this phase by rule: `generate` is called on every traversal. What it emits is checked then.
     void rule(std::function<void(const Emit&)> generate);
 
@@ -152,6 +159,7 @@ class Composition {
     std::vector<Item> items_;
     std::vector<Held> held_;
     std::int32_t phases_ = 0;
+    bool local_ = false;
 };
 
 }  // namespace palmette::compose

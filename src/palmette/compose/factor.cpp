@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
+#include <unordered_set>
 
 #include "palmette/base/error.hpp"
 #include "palmette/compose/own_program.hpp"
@@ -72,8 +73,10 @@ Factory::Factory(const Composition& composition, const Job& job, const Tree& tre
     composition.visit([&](std::int32_t phase, const Primitive& primitive) {
         (primitive.reduces ? reductions : multicasts)[static_cast<std::size_t>(phase)].note(primitive);
     });
-    for (const Seen& seen : multicasts) multicasts_.push_back(seen.manner(job.size()));
-    for (const Seen& seen : reductions) reductions_.push_back(seen.manner(job.size()));
+    // What a rank sees of a local composition tells nothing about the others'.
+    const auto manner = [&](const Seen& seen) { return composition.local() ? Manner{} : seen.manner(job.size()); };
+    for (const Seen& seen : multicasts) multicasts_.push_back(manner(seen));
+    for (const Seen& seen : reductions) reductions_.push_back(manner(seen));
     if (tag_limit() > std::numeric_limits<std::int32_t>::max())
         fail("the composition has too many phases, stages and pipelined parts for the tags of messages");
 }
@@ -88,13 +91,68 @@ Manner Factory::manner_of(std::int32_t phase, const Primitive& primitive) const 
     return out;
 }
 
-Program Factory::program(Rank rank) const {
+Factory::Placed Factory::placed(std::int32_t phase, const Primitive& primitive) const {
+    Placed out{job_.position_of(primitive.root).value, primitive.others, primitive.reduces,
+               manner_of(phase, primitive)};
+    if (in_rank_order_ || primitive.others.count() == job_.size()) return out;
+    std::vector<std::int32_t> list;
+    for (std::size_t i = 0; i < primitive.others.runs(); ++i)
+        for (std::int64_t r = primitive.others.run(i).first; r < primitive.others.run(i).end(); ++r)
+            list.push_back(job_.position_of(Rank{static_cast<std::int32_t>(r)}).value);
+    out.others = RankSet::of(std::move(list));
+    return out;
+}
+
+void Factory::edges(std::int32_t me, const Placed& placed, std::int32_t stripe, std::vector<Edge>& out) const {
+    const auto& [root, others, reduces, manner] = placed;
+    if (manner.ordered && !in_rank_order_) {
+        // Positions aren't in rank order: all send directly to the root, which combines in rank order.
+        const std::int32_t last = router_.stages() - 1;
+        if (me == root)
+            for (std::size_t i = 0; i < others.runs(); ++i)
+                for (std::int64_t q = others.run(i).first; q < others.run(i).end(); ++q)
+                    if (q != me) out.push_back({last, static_cast<std::int32_t>(q), false});
+        if (me != root && others.contains(me)) out.push_back({last, root, true});
+    } else if (reduces) {
+        router_.reduce(me, root, others, stripe, manner, out);
+    } else {
+        router_.multicast(me, root, others, stripe, manner, out);
+    }
+}
+
+std::vector<std::int32_t> Factory::ranks_of(std::int32_t phase, const Primitive& primitive) const {
+    const Placed where = placed(phase, primitive);
+    std::vector<std::int32_t> out;
+    std::vector<Edge> messages;
+    for (std::int32_t stripe = 0; stripe < factoring_.stripes; ++stripe) {
+        // All ranks of a route are reached from the root along its messages.
+        std::vector<std::int32_t> reached{where.root};
+        std::unordered_set<std::int32_t> known{where.root};
+        for (std::size_t i = 0; i < reached.size(); ++i) {
+            messages.clear();
+            edges(reached[i], where, stripe, messages);
+            for (const Edge& edge : messages)
+                if (known.insert(edge.peer).second) reached.push_back(edge.peer);
+        }
+        out.insert(out.end(), reached.begin(), reached.end());
+    }
+    for (std::int32_t& position : out) position = job_.rank_at({position}).value;
+    std::sort(out.begin(), out.end());
+    out.erase(std::unique(out.begin(), out.end()), out.end());
+    return out;
+}
+
+Program Factory::program(Rank rank, std::uint64_t* balance) const {
     if (rank.value < 0 || rank.value >= job_.size())
         fail("rank ", rank, " is outside of a job of ", job_.size(), " ranks");
-    return OwnProgram(*this, rank).make();
+    OwnProgram own(*this, rank);
+    Program out = own.make();
+    if (balance) *balance = own.balance();
+    return out;
 }
 
 plan::Plan Factory::plan() const {
+    if (composition_.local()) fail("a local composition makes the plan of one rank only");
     plan::Plan out;
     out.request.collective = plan::Collective::composed;
     out.request.element_bytes = composition_.element_bytes();

@@ -47,7 +47,11 @@ class Factory {
 
     /// Time: one traversal of all primitives; memory: for the rank's own. Throws base::Error that names the conflict
     /// where two primitives of a phase access the same block, one of them writing.
-    Program program(Rank rank) const;
+    /// `balance`: over all ranks together their sum is zero if all agree on every message's blocks; only local
+    /// compositions need that.
+    Program program(Rank rank, std::uint64_t* balance = nullptr) const;
+    /// All ranks that take part in a primitive of a phase: its own, and those that relay. Ascending.
+    std::vector<std::int32_t> ranks_of(std::int32_t phase, const Primitive& primitive) const;
     /// The programs of all ranks, with the contract that the verifier proves them against.
     plan::Plan plan() const;
 
@@ -64,6 +68,16 @@ class Factory {
   private:
     friend class OwnProgram;
     Manner manner_of(std::int32_t phase, const Primitive& primitive) const;
+    /// A primitive over positions instead of ranks.
+    struct Placed {
+        std::int32_t root = 0;
+        RankSet others;
+        bool reduces = false;
+        Manner manner;
+    };
+    Placed placed(std::int32_t phase, const Primitive& primitive) const;
+    /// Appends the messages of position `me` for one stripe.
+    void edges(std::int32_t me, const Placed& placed, std::int32_t stripe, std::vector<Edge>& out) const;
 
     const Composition& composition_;
     const Job& job_;

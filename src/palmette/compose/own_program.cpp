@@ -1,9 +1,11 @@
 #include "palmette/compose/own_program.hpp"
 
 #include <algorithm>
+#include <array>
 #include <tuple>
 
 #include "palmette/base/error.hpp"
+#include "palmette/base/hash.hpp"
 
 namespace palmette::compose {
 
@@ -36,45 +38,21 @@ void OwnProgram::check_conflicts(std::int32_t phase, const Primitive& primitive,
 }
 
 void OwnProgram::concern(std::int32_t phase, const Primitive& primitive) {
-    const Router& router = factory_.router_;
+    const std::int32_t stages = factory_.router_.stages();
     const std::int32_t stripes = factory_.factoring_.stripes;
     const bool root = primitive.root == rank_;
     const bool other = primitive.others.contains(rank_.value);
     if (root || other) check_conflicts(phase, primitive, root, other);
-    const Manner manner = factory_.manner_of(phase, primitive);
-
-    // Map ranks to positions.
-    const topology::Job& job = factory_.job_;
-    const std::int32_t position = job.position_of(primitive.root).value;
-    const bool all_ranks = primitive.others.count() == job.size();
-    RankSet placed = primitive.others;
-    if (!factory_.in_rank_order_ && !all_ranks) {
-        std::vector<std::int32_t> list;
-        for (std::size_t i = 0; i < primitive.others.runs(); ++i)
-            for (std::int64_t r = primitive.others.run(i).first; r < primitive.others.run(i).end(); ++r)
-                list.push_back(job.position_of(Rank{static_cast<std::int32_t>(r)}).value);
-        placed = RankSet::of(std::move(list));
-    }
+    const Factory::Placed placed = factory_.placed(phase, primitive);
 
     Unit unit;
     unit.phase = phase;
-    unit.reduces = primitive.reduces, unit.root = root, unit.other = other, unit.ordered = manner.ordered;
+    unit.reduces = primitive.reduces, unit.root = root, unit.other = other, unit.ordered = placed.manner.ordered;
     unit.operation = primitive.operation;
     unit.source = primitive.source, unit.target = primitive.target;
     for (std::int32_t stripe = 0; stripe < stripes; ++stripe) {
         edges_.clear();
-        if (manner.ordered && !factory_.in_rank_order_) {
-            // Positions aren't in rank order: all send directly to the root, which combines in rank order.
-            if (root)
-                for (std::size_t i = 0; i < placed.runs(); ++i)
-                    for (std::int64_t q = placed.run(i).first; q < placed.run(i).end(); ++q)
-                        if (q != me_) edges_.push_back({router.stages() - 1, static_cast<std::int32_t>(q), false});
-            if (other && !root) edges_.push_back({router.stages() - 1, position, true});
-        } else if (primitive.reduces) {
-            router.reduce(me_, position, placed, stripe, manner, edges_);
-        } else {
-            router.multicast(me_, position, placed, stripe, manner, edges_);
-        }
+        factory_.edges(me_, placed, stripe, edges_);
         if (edges_.empty() && !(root && other)) continue;
         unit.arrivals = static_cast<std::int32_t>(
             std::count_if(edges_.begin(), edges_.end(), [](const Edge& edge) { return !edge.sends; }));
@@ -83,7 +61,7 @@ void OwnProgram::concern(std::int32_t phase, const Primitive& primitive) {
             const auto index = static_cast<std::uint32_t>(units_.size());
             units_.push_back(unit);
             for (const Edge& edge : edges_)
-                events_.push_back({phase * router.stages() + edge.stage, edge.sends, edge.peer, index});
+                events_.push_back({phase * stages + edge.stage, edge.sends, edge.peer, index});
             if (root && other) own_.push_back(index);
         }
     }
@@ -214,6 +192,20 @@ void OwnProgram::exchange(const Event* first, const Event* end) {
     }
     steps_.recv(peer, regions);
     for (const Combine& some : combine) steps_.reduce(some.operation, some.left, some.right, some.target);
+}
+
+std::uint64_t OwnProgram::balance() const {
+    std::uint64_t sum = 0;
+    for (const Event& event : events_) {
+        const std::int64_t block = units_[event.unit].block;
+        const std::array<std::int64_t, 5> message{event.stage, event.sends ? me_ : event.peer,
+                                                  event.sends ? event.peer : me_, block,
+                                                  bytes_of_stripe(composition_, factory_.factoring_.stripes, block)};
+        std::uint64_t hash = base::fnv1a_start;
+        base::hash_append(hash, {reinterpret_cast<const char*>(message.data()), sizeof message});
+        sum += event.sends ? hash : -hash;
+    }
+    return sum;
 }
 
 Program OwnProgram::make() {

@@ -18,6 +18,8 @@ class OwnProgram {
   public:
     OwnProgram(const Factory& factory, Rank rank);
     Program make();
+    /// Factory::program's; after `make`.
+    std::uint64_t balance() const;
 
   private:
     /// Buffer that holds a unit's block.

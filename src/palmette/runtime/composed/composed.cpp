@@ -41,9 +41,14 @@ std::uint64_t hash_of(const compose::Composition& composition, std::string_view 
     hash.add(factoring);
     hash.add(composition.ranks());
     hash.add(composition.element_bytes());
-    for (std::int64_t b = 0; b < composition.blocks(); ++b) hash.add(composition.lengths()[b]);
+    hash.add(composition.local() ? 1 : 0);
+    hash.add(composition.blocks());
+    hash.add(composition.phases());
     for (const std::string& name : composition.buffers()) hash.add(name);
     for (const compose::Operation& operation : composition.operations()) hash.add(operation.commutative ? 1 : 0);
+    // Local ones are compared by their messages.
+    if (composition.local()) return hash.value();
+    for (std::int64_t b = 0; b < composition.blocks(); ++b) hash.add(composition.lengths()[b]);
     composition.visit([&](std::int32_t phase, const compose::Primitive& primitive) {
         hash.add(phase);
         hash.add(primitive.reduces ? 1 : 0);
@@ -97,7 +102,7 @@ void ComposedPlan::prepare(const compose::Composition& composition, const topolo
     const compose::Tree tree = compose::Tree::of(on);
     const compose::Factory factory(composition, on, tree, parsed.factoring);
     const base::Rank self{rank};
-    program_ = factory.program(self);
+    program_ = factory.program(self, &balance_);
     tags_ = factory.tag_limit();
     wants_single_copies_ =
         std::any_of(parsed.factoring.methods.begin(), parsed.factoring.methods.end(),
@@ -151,6 +156,10 @@ std::unique_ptr<ComposedPlan> ComposedPlan::make(MPI_Comm comm, const compose::C
     if (!agreement) fail("the ranks can't compare their compositions: MPI reports an error");
     if (!agreement->world_known) fail("another rank refuses the plan; its error says why");
     if (!agreement->settings_agree) fail("the composition or its factoring differs between ranks; give all the same");
+    if (composition->local() && sum(state.shadow_comm(), plan->balance_) != 0)
+        fail(
+            "the ranks' parts of the local composition don't fit together: some message has other blocks, or lengths, "
+            "on its two sides");
     // The factoring is known to be the same on all ranks by now.
     plan->single_copies_work_ = plan->wants_single_copies_ && state.ranks_read_each_other();
     MpiExecutor usual = state.make_executor();

@@ -55,6 +55,7 @@ class ComposedPlan {
     std::vector<MPI_Op> ops_;
     MPI_Datatype type_ = MPI_DATATYPE_NULL;
     std::int64_t tags_ = 1;
+    std::uint64_t balance_ = 0;         ///< of a local composition: Factory::program
     bool wants_single_copies_ = false;  ///< the factoring has single copies
     bool single_copies_work_ = false;   ///< on all ranks
     std::int64_t single_copies_ = 0;

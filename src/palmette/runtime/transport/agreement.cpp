@@ -28,8 +28,9 @@ bool receive(Numbers& numbers, int from, MPI_Comm comm) {
     return code == MPI_SUCCESS;
 }
 
-/// Element-wise minimum over all ranks, on all ranks. False on an MPI error.
-bool minimum(MPI_Comm comm, Numbers& numbers) {
+/// Combines all ranks' numbers element by element, on all ranks. False on an MPI error.
+template <class Combine>
+bool combined(MPI_Comm comm, Numbers& numbers, Combine combine) {
     int rank = 0;
     int size = 1;
     PMPI_Comm_rank(comm, &rank);
@@ -39,7 +40,7 @@ bool minimum(MPI_Comm comm, Numbers& numbers) {
         if (rank + parent_distance < size) {
             Numbers other{};
             if (!receive(other, rank + parent_distance, comm)) return false;
-            for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = std::min(numbers[i], other[i]);
+            for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = combine(numbers[i], other[i]);
         }
         parent_distance *= 2;
     }
@@ -55,6 +56,10 @@ bool minimum(MPI_Comm comm, Numbers& numbers) {
                 MPI_SUCCESS)
                 return false;
     return true;
+}
+
+bool minimum(MPI_Comm comm, Numbers& numbers) {
+    return combined(comm, numbers, [](long long a, long long b) { return std::min(a, b); });
 }
 
 /// A number and its negative have minima of opposite sign only where all ranks pass the same.
@@ -88,6 +93,15 @@ std::optional<long long> smallest(MPI_Comm comm, long long mine) {
     Numbers numbers{mine};
     if (!minimum(comm, numbers)) return std::nullopt;
     return numbers[0];
+}
+
+std::optional<std::uint64_t> sum(MPI_Comm comm, std::uint64_t mine) {
+    Numbers numbers{static_cast<long long>(mine)};
+    const auto add = [](long long a, long long b) {
+        return static_cast<long long>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+    };
+    if (!combined(comm, numbers, add)) return std::nullopt;
+    return static_cast<std::uint64_t>(numbers[0]);
 }
 
 std::optional<bool> all_same(MPI_Comm comm, std::uint64_t mine) {

@@ -41,6 +41,9 @@ std::optional<bool> all_true(MPI_Comm comm, bool mine);
 /// Collective over `comm`, under the same conditions: the smallest of all ranks' numbers.
 std::optional<long long> smallest(MPI_Comm comm, long long mine);
 
+/// Collective over `comm`, under the same conditions: the sum of all ranks' numbers modulo 2^64.
+std::optional<std::uint64_t> sum(MPI_Comm comm, std::uint64_t mine);
+
 /// Collective over `comm`, under the same conditions: whether all ranks pass the same number.
 std::optional<bool> all_same(MPI_Comm comm, std::uint64_t mine);
 
