@@ -13,6 +13,7 @@
 #include "palmette/interpose/guard.hpp"
 #include "palmette/interpose/settings.hpp"
 #include "palmette/runtime/composed/composed.hpp"
+#include "palmette/runtime/composed/sparse_sum.hpp"
 #include "palmette/runtime/data/datatype.hpp"
 
 using palmette::base::fail;
@@ -30,6 +31,9 @@ struct palmette_composition {
 };
 struct palmette_plan {
     std::shared_ptr<const ComposedPlan> made;
+};
+struct palmette_sparse {
+    std::unique_ptr<palmette::runtime::SparseSum> made;
 };
 struct palmette_run {
     ComposedRun made;
@@ -218,6 +222,61 @@ PALMETTE_API int palmette_plan_make(const palmette_composition* composition, MPI
             composition ? composition->ops : std::vector<MPI_Op>(), composition ? composition->type : MPI_DATATYPE_NULL,
             palmette::interpose::settings_from_environment());
         *out = new palmette_plan{std::move(plan)};
+        return MPI_SUCCESS;
+    });
+}
+
+PALMETTE_API int palmette_sparse_make(const int64_t* touched, int64_t count, int64_t first, int64_t end, int width,
+                                      MPI_Datatype type, MPI_Op op, int64_t coarsen, MPI_Comm comm,
+                                      const char* factoring, palmette_sparse** out) {
+    return guarded([&] {
+        non_null(out, "out");
+        palmette::runtime::SparseRequest request;
+        if (count < 0 || (count > 0 && !touched)) fail(count, " touched indices");
+        request.touched.assign(touched, touched + count);
+        request.owned = {first, end - first};
+        request.width = width, request.coarsen = coarsen, request.element_bytes = extent_of(type);
+        *out = new palmette_sparse{palmette::runtime::SparseSum::make(
+            comm, request, factoring ? factoring : "", op, type, palmette::interpose::settings_from_environment())};
+        return MPI_SUCCESS;
+    });
+}
+
+PALMETTE_API int palmette_sparse_size(const palmette_sparse* sparse, int64_t* partial, int64_t* mine, int64_t* blocks,
+                                      int64_t* known) {
+    return guarded([&] {
+        const auto& made = *non_null(sparse, "sparse").made;
+        non_null(partial, "partial") = static_cast<std::int64_t>(made.partial_rows().size());
+        non_null(mine, "mine") = static_cast<std::int64_t>(made.own_rows().size());
+        non_null(blocks, "blocks") = made.blocks();
+        non_null(known, "known") = made.known_blocks();
+        return MPI_SUCCESS;
+    });
+}
+
+PALMETTE_API int palmette_sparse_rows(const palmette_sparse* sparse, int64_t* partial, int64_t* mine) {
+    return guarded([&] {
+        const auto& made = *non_null(sparse, "sparse").made;
+        std::copy(made.partial_rows().begin(), made.partial_rows().end(), partial);
+        std::copy(made.own_rows().begin(), made.own_rows().end(), mine);
+        return MPI_SUCCESS;
+    });
+}
+
+PALMETTE_API int palmette_sparse_plan(const palmette_sparse* sparse, int back, palmette_plan** out) {
+    return guarded([&] {
+        non_null(out, "out") = new palmette_plan{non_null(sparse, "sparse").made->plan(back != 0)};
+        return MPI_SUCCESS;
+    });
+}
+
+PALMETTE_API void palmette_sparse_free(palmette_sparse* sparse) { delete sparse; }
+
+PALMETTE_API int palmette_positions(MPI_Comm comm, int* positions) {
+    return guarded([&] {
+        const auto& job =
+            palmette::runtime::composing_state(comm, palmette::interpose::settings_from_environment()).job();
+        for (int r = 0; r < job.size(); ++r) *(&non_null(positions, "positions") + r) = job.position_of(Rank{r}).value;
         return MPI_SUCCESS;
     });
 }

@@ -31,6 +31,7 @@ extern "C" {
 typedef struct palmette_composition palmette_composition;
 typedef struct palmette_plan palmette_plan;
 typedef struct palmette_run palmette_run;
+typedef struct palmette_sparse palmette_sparse;
 
 /* A sentence about this thread's last error; valid until its next call. */
 const char* palmette_error(void);
@@ -65,6 +66,28 @@ void palmette_composition_free(palmette_composition* composition);
  * host; NULL: all defaults. The composition may be freed afterwards. */
 int palmette_plan_make(const palmette_composition* composition, MPI_Comm comm, const char* factoring,
                        palmette_plan** out);
+/* Sums of irregular, overlapping footprints, and the way back. Collective: each rank contributes to the `count` indices
+ * `touched`, in any order, and owns the indices `first` to `end` - 1; all ranges together are 0 to the number of
+ * indices, in order of ranks. An index has `width` elements of `type`. Contributors are told apart for `coarsen`
+ * consecutive indices at a time: with more than 1 blocks are fewer, and zeros travel for indices that a rank doesn't
+ * touch. `factoring` as below. */
+int palmette_sparse_make(const int64_t* touched, int64_t count, int64_t first, int64_t end, int width,
+                         MPI_Datatype type, MPI_Op op, int64_t coarsen, MPI_Comm comm, const char* factoring,
+                         palmette_sparse** out);
+/* How many rows (of `width` elements) this rank has in the buffers `partial` and `mine`; how many blocks there are, and
+ * how many this rank knows of. */
+int palmette_sparse_size(const palmette_sparse* sparse, int64_t* partial, int64_t* mine, int64_t* blocks,
+                         int64_t* known);
+/* The index of each row. Those of `partial` that this rank doesn't touch, which `coarsen` adds, must be zero; indices
+ * that no rank touches are in no `mine`. */
+int palmette_sparse_rows(const palmette_sparse* sparse, int64_t* partial, int64_t* mine);
+/* The plan of the sum from `partial` to `mine`, or back, on the buffers 0 and 1: `partial` and `mine`. */
+int palmette_sparse_plan(const palmette_sparse* sparse, int back, palmette_plan** out);
+void palmette_sparse_free(palmette_sparse* sparse);
+/* The ranks' positions in topology order: ranks with near positions are near. `positions` has one for each rank.
+ * Collective. */
+int palmette_positions(MPI_Comm comm, int* positions);
+
 /* How many bytes this rank has in a buffer, and in the plan's own scratch. */
 int palmette_plan_buffer_bytes(const palmette_plan* plan, int buffer, int64_t* bytes);
 int palmette_plan_scratch_bytes(const palmette_plan* plan, int64_t* bytes);

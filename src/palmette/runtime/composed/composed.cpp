@@ -64,7 +64,9 @@ std::uint64_t hash_of(const compose::Composition& composition, std::string_view 
     return hash.value();
 }
 
-Communicator& state_of(MPI_Comm comm, const Settings& settings) {
+}  // namespace
+
+Communicator& composing_state(MPI_Comm comm, const Settings& settings) {
     int initialized = 0, finalized = 0, inter = 0;
     PMPI_Initialized(&initialized);
     PMPI_Finalized(&finalized);
@@ -74,8 +76,6 @@ Communicator& state_of(MPI_Comm comm, const Settings& settings) {
         fail("the communicator is an inter-communicator; merge it first");
     return Process::instance().composing(comm, settings);
 }
-
-}  // namespace
 
 void ComposedPlan::prepare(const compose::Composition& composition, const topology::Job& job,
                            std::string_view factoring, int rank) {
@@ -131,7 +131,7 @@ ComposedPlan::~ComposedPlan() {
 std::unique_ptr<ComposedPlan> ComposedPlan::make(MPI_Comm comm, const compose::Composition* composition,
                                                  std::string_view factoring, std::vector<MPI_Op> operations,
                                                  MPI_Datatype type, const Settings& settings) {
-    std::unique_ptr<ComposedPlan> plan(new ComposedPlan(state_of(comm, settings)));
+    std::unique_ptr<ComposedPlan> plan(new ComposedPlan(composing_state(comm, settings)));
     Communicator& state = plan->state_;
     plan->ops_ = std::move(operations);
     plan->type_ = type;

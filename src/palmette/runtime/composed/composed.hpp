@@ -17,6 +17,9 @@
 
 namespace palmette::runtime {
 
+/// The state of a communicator on which plans are made. Collective at its first call. Throws base::Error.
+Communicator& composing_state(MPI_Comm comm, const Settings& settings);
+
 /// One rank's part of a factored composition.
 class ComposedPlan {
   public:
