@@ -21,6 +21,7 @@ from projector import Geometry
 from scipy.sparse import csr_array
 
 from palmette.compose.factoring import Factoring
+from palmette.compose.sparse import positions
 
 WAYS = ("allreduce", "alltoallv", "palmette")
 
@@ -181,7 +182,7 @@ def main() -> int:
     asked = arguments()
     comm = MPI.COMM_WORLD
     geometry = Geometry(asked.cells, asked.angles, asked.tile)
-    row, column = geometry.cells_of(comm.rank, comm.size)
+    row, column = geometry.cells_of(positions(comm)[comm.rank], comm.size)
     touched, matrix = geometry.matrix(row, column)
     truth = OBJECTS[asked.object](asked.cells, asked.slices)
     mine = truth[row, column]

@@ -57,6 +57,23 @@ def _declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
         "plan_buffer_bytes": [pointer, number, longs],
         "plan_scratch_bytes": [pointer, longs],
         "plan_single_copies": [pointer, longs],
+        "sparse_make": [
+            longs,
+            long,
+            long,
+            long,
+            number,
+            handle["Datatype"],
+            handle["Op"],
+            long,
+            handle["Comm"],
+            text,
+            out,
+        ],
+        "sparse_size": [pointer, longs, longs, longs, longs],
+        "sparse_rows": [pointer, longs, longs],
+        "sparse_plan": [pointer, number, out],
+        "positions": [handle["Comm"], numbers],
         "bind": [pointer, out, number, out],
         "start": [pointer],
         "test": [pointer, numbers],
@@ -65,7 +82,7 @@ def _declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
     for name, arguments in signatures.items():
         function = getattr(loaded, f"palmette_{name}")
         function.argtypes, function.restype = arguments, number
-    for name in ("composition_free", "plan_free", "run_free"):
+    for name in ("composition_free", "plan_free", "run_free", "sparse_free"):
         function = getattr(loaded, f"palmette_{name}")
         function.argtypes, function.restype = [pointer], None
     loaded.palmette_error.argtypes, loaded.palmette_error.restype = [], text

@@ -45,6 +45,13 @@ class RunningPlan:
         finally:
             library().palmette_composition_free(made)
 
+    @classmethod
+    def of_handle(cls, plan: ctypes.c_void_p, buffers: list[str]) -> RunningPlan:
+        """Wrap a plan that the library made."""
+        made = cls.__new__(cls)
+        made._plan, made.buffers = plan, buffers
+        return made
+
     def bytes_of(self, buffer: str) -> int:
         """Return the size of this rank's buffer."""
         size = ctypes.c_int64()
