@@ -43,15 +43,16 @@ class SparseSum:
         factoring: Factoring | None = None,
     ) -> None:
         given = np.asarray(touched)
-        if given.size and not np.issubdtype(given.dtype, np.integer):
-            raise ComposeError(f"touched: integers are expected, not {given.dtype}")
+        whole = given.size == 0 or np.issubdtype(given.dtype, np.integer)
         indices = np.ascontiguousarray(given, dtype=np.int64).ravel()
         self.width = width
         self.dtype = np.dtype(dtype)
         self._sparse = ctypes.c_void_p()
         datatype = handle_of(mpi().Datatype.fromcode(self.dtype.char))
         text = (factoring or Factoring()).runtime_text().encode()
-        call("sparse_make", _pointer(indices), indices.size, owned[0], owned[1], width, datatype, handle_of(mpi().SUM),
+        # All ranks must come here: -1 makes it an error on all of them.
+        count = indices.size if whole else -1
+        call("sparse_make", _pointer(indices), count, owned[0], owned[1], width, datatype, handle_of(mpi().SUM),
              coarsen, handle_of(comm), text, ctypes.byref(self._sparse))  # fmt: skip
         partial, mine, blocks, known = (ctypes.c_int64() for _ in range(4))
         call("sparse_size", self._sparse, *(ctypes.byref(number) for number in (partial, mine, blocks, known)))

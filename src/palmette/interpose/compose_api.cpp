@@ -230,12 +230,18 @@ PALMETTE_API int palmette_sparse_make(const int64_t* touched, int64_t count, int
                                       MPI_Datatype type, MPI_Op op, int64_t coarsen, MPI_Comm comm,
                                       const char* factoring, palmette_sparse** out) {
     return guarded([&] {
-        non_null(out, "out");
         palmette::runtime::SparseRequest request;
-        if (count < 0 || (count > 0 && !touched)) fail(count, " touched indices");
-        request.touched.assign(touched, touched + count);
         request.owned = {first, end - first};
-        request.width = width, request.coarsen = coarsen, request.element_bytes = extent_of(type);
+        request.width = width, request.coarsen = coarsen;
+        // The other ranks wait for this one in the agreement.
+        try {
+            non_null(out, "out");
+            if (count < 0 || (count > 0 && !touched)) fail(count, " touched indices");
+            request.touched.assign(touched, touched + count);
+            request.element_bytes = extent_of(type);
+        } catch (const std::exception& error) {
+            request.complaint = error.what();
+        }
         *out = new palmette_sparse{palmette::runtime::SparseSum::make(
             comm, request, factoring ? factoring : "", op, type, palmette::interpose::settings_from_environment())};
         return MPI_SUCCESS;

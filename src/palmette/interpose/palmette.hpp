@@ -160,10 +160,59 @@ class Plan {
     }
 
   private:
+    friend class SparseSum;
+    explicit Plan(palmette_plan* made) : made_(made) {}
     struct Free {
         void operator()(palmette_plan* made) const noexcept { palmette_plan_free(made); }
     };
     std::unique_ptr<palmette_plan, Free> made_;
+};
+
+/// Sums of irregular, overlapping footprints to their owners, and the way back: see palmette_sparse_make.
+class SparseSum {
+  public:
+    struct Request {
+        std::vector<std::int64_t> touched;  ///< indices, in any order
+        std::int64_t first = 0, end = 0;    ///< owned
+        int width = 1;                      ///< elements of an index
+        std::int64_t coarsen = 1;
+    };
+    /// Collective. Throws Error on all ranks if it fails on one of them.
+    SparseSum(const Request& request, MPI_Datatype type, MPI_Op op, MPI_Comm comm, const std::string& factoring = "") {
+        palmette_sparse* made = nullptr;
+        check(palmette_sparse_make(request.touched.data(), static_cast<std::int64_t>(request.touched.size()),
+                                   request.first, request.end, request.width, type, op, request.coarsen, comm,
+                                   factoring.c_str(), &made));
+        made_.reset(made);
+        std::int64_t partial = 0, mine = 0;
+        check(palmette_sparse_size(made, &partial, &mine, &blocks_, &known_blocks_));
+        partial_rows_.resize(static_cast<std::size_t>(partial));
+        own_rows_.resize(static_cast<std::size_t>(mine));
+        check(palmette_sparse_rows(made, partial_rows_.data(), own_rows_.data()));
+    }
+
+    /// The index of each row of `partial`, and of each of `mine`.
+    const std::vector<std::int64_t>& partial_rows() const noexcept { return partial_rows_; }
+    const std::vector<std::int64_t>& own_rows() const noexcept { return own_rows_; }
+    /// Of all ranks; that this rank knows of.
+    std::int64_t blocks() const noexcept { return blocks_; }
+    std::int64_t known_blocks() const noexcept { return known_blocks_; }
+    /// The sum, and its adjoint; both are bound to {partial, mine}. Throw Error.
+    Plan sum() const { return plan(0); }
+    Plan spread() const { return plan(1); }
+
+  private:
+    Plan plan(int back) const {
+        palmette_plan* made = nullptr;
+        check(palmette_sparse_plan(made_.get(), back, &made));
+        return Plan(made);
+    }
+    struct Free {
+        void operator()(palmette_sparse* made) const noexcept { palmette_sparse_free(made); }
+    };
+    std::unique_ptr<palmette_sparse, Free> made_;
+    std::vector<std::int64_t> partial_rows_, own_rows_;
+    std::int64_t blocks_ = 0, known_blocks_ = 0;
 };
 
 }  // namespace palmette

@@ -125,7 +125,7 @@ std::unique_ptr<SparseSum> SparseSum::make(MPI_Comm comm, const SparseRequest& r
     const int ranks = state.job().size();
     const base::Rank self{state.rank()};
     // Local errors are agreed on before the next collective step.
-    std::string complaint;
+    std::string complaint = request.complaint;
     const auto locally = [&](const auto& what) {
         try {
             if (complaint.empty()) what();

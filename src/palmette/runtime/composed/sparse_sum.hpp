@@ -4,6 +4,7 @@
 #include <mpi.h>
 
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -17,6 +18,7 @@ struct SparseRequest {
     plan::Interval owned;               ///< of all ranks together: 0 to the number of indices, in order of ranks
     std::int64_t width = 1;             ///< elements of an index
     std::int64_t element_bytes = 1;
+    std::string complaint;     ///< what is wrong with this rank's arguments: an error on all ranks
     std::int64_t coarsen = 1;  ///< contributors are told apart for so many consecutive indices at a time
 };
 

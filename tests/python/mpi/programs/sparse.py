@@ -88,7 +88,7 @@ for arguments, text in (
     ({"touched": touched, "owned": (0, 10)}, "owns indices from 0" if size > 1 else "outside of"),
     ({"touched": np.array([size * 10 + rank]), "owned": (rank * 10, rank * 10 + 10)}, "outside of"),
     ({"touched": touched, "owned": (rank * 10, rank * 10 + 10), "width": 1 + rank}, "differs"),
-    ({"touched": touched * 1.0, "owned": (rank * 10, rank * 10 + 10)}, "integers"),
+    ({"touched": touched * 1.0, "owned": (rank * 10, rank * 10 + 10)}, "-1 touched"),
     ({"touched": touched, "owned": (rank * 10, rank * 10 + 10), "coarsen": 0}, "expected 1 or more"),
 ):
     if size == 1 and text in ("differs", "outside of"):
