@@ -48,7 +48,7 @@ struct Received {
     std::vector<int> counts, offsets;
 };
 
-Received exchange(MPI_Comm comm, const std::vector<std::vector<std::int64_t>>& parts) {
+Received swap_words(MPI_Comm comm, const std::vector<std::vector<std::int64_t>>& parts) {
     const std::size_t ranks = parts.size();
     std::vector<int> counts(ranks), offsets(ranks);
     std::vector<std::int64_t> words;
@@ -181,7 +181,7 @@ std::unique_ptr<SparseSum> SparseSum::make(MPI_Comm comm, const SparseRequest& r
         parts = for_owners(request.touched, bounds);
     });
     agreed();
-    Received runs = exchange(comm, parts);
+    Received runs = swap_words(comm, parts);
 
     std::vector<compose::Signature> made;
     locally([&] {
@@ -204,7 +204,7 @@ std::unique_ptr<SparseSum> SparseSum::make(MPI_Comm comm, const SparseRequest& r
     }
     locally([&] { parts = told(made, first_number, self, sum, job, parsed); });
     agreed();
-    const Received blocks = exchange(comm, parts);
+    const Received blocks = swap_words(comm, parts);
 
     auto out = std::make_unique<SparseSum>();
     out->blocks_ = total;
