@@ -17,6 +17,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from palmette import _core
+
 ROOT = Path(__file__).resolve().parent.parent
 LAB = "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core"
 WAYS = ("allreduce", "alltoallv", "palmette")
@@ -43,7 +45,11 @@ def main() -> None:
 
 def measured(mpi: str, asked: argparse.Namespace) -> dict[str, object]:
     """Return the figures of one job."""
-    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+    with tempfile.TemporaryDirectory() as folder:
+        figures, topology = Path(folder) / "figures.json", Path(folder) / "topology.json"
+        machine = _core.Machine.synthetic(LAB).to_json()
+        document = {"format": "palmette-topology", "version": 1, "machine": machine}
+        topology.write_text(json.dumps(document), encoding="utf-8")
         words = [
             str(ROOT / ".venv/bin/palmette"),
             "lab",
@@ -58,13 +64,13 @@ def measured(mpi: str, asked: argparse.Namespace) -> dict[str, object]:
         words += [asked.python, str(ROOT / "examples/tomography/reconstruct.py"), "--iterations", "1"]
         for name in ("cells", "angles", "slices", "tile"):
             words += [f"--{name}", str(getattr(asked, name))]
-        words += ["--measure", str(asked.rounds), "--json", file.name]
+        words += ["--measure", str(asked.rounds), "--json", str(figures)]
         words += ["--factoring", asked.factoring] if asked.factoring else []
         done = subprocess.run(words, check=False, capture_output=True, text=True)
         if done.returncode != 0:
             sys.exit(f"{' '.join(words)}\n{done.stdout}{done.stderr}")
         print(done.stdout, file=sys.stderr, flush=True)
-        made: dict[str, object] = json.loads(Path(file.name).read_text(encoding="utf-8"))
+        made: dict[str, object] = json.loads(figures.read_text(encoding="utf-8"))
         return made
 
 
