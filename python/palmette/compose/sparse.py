@@ -27,7 +27,7 @@ class SparseSum:
     time: fewer, longer blocks, where zeros travel for indices that a rank doesn't touch. Raises ComposeError on all
     ranks where it fails on any.
 
-    Each rank plans from what it touches, owns or relays, and some 40 bytes for each other rank. The default factoring
+    Each rank plans from what it touches, owns or relays, and some 100 bytes for each other rank. The default factoring
     sums in hosts, then in leaves.
     """
 

@@ -25,7 +25,7 @@ struct SparseRequest {
 /// A planned sum and its adjoint, over buffers `partial` and `mine`.
 class SparseSum {
   public:
-    /// Collective over `comm`. Memory and time: of this rank's indices and blocks, and some 40 bytes for each rank.
+    /// Collective over `comm`. Memory and time: of this rank's indices and blocks, and some 100 bytes for each rank.
     /// Throws base::Error on all ranks if it fails on one of them.
     static std::unique_ptr<SparseSum> make(MPI_Comm comm, const SparseRequest& request, std::string_view factoring,
                                            MPI_Op operation, MPI_Datatype type, const Settings& settings);
