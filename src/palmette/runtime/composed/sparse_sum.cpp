@@ -48,12 +48,19 @@ struct Received {
     std::vector<int> counts, offsets;
 };
 
+/// MPI's counts and displacements are ints.
+void check_length(const std::vector<std::vector<std::int64_t>>& parts) {
+    std::size_t total = 0;
+    for (const auto& part : parts) total += part.size();
+    if (total > static_cast<std::size_t>(std::numeric_limits<int>::max()))
+        fail("a rank would tell the others ", total, " numbers about its indices; raise coarsen");
+}
+
 Received swap_words(MPI_Comm comm, const std::vector<std::vector<std::int64_t>>& parts) {
     const std::size_t ranks = parts.size();
     std::vector<int> counts(ranks), offsets(ranks);
     std::vector<std::int64_t> words;
     for (std::size_t r = 0; r < ranks; ++r) {
-        // One that is too long is cut here, and found by its reader or by the check of messages.
         offsets[r] = static_cast<int>(words.size());
         counts[r] = static_cast<int>(parts[r].size());
         words.insert(words.end(), parts[r].begin(), parts[r].end());
@@ -179,6 +186,7 @@ std::unique_ptr<SparseSum> SparseSum::make(MPI_Comm comm, const SparseRequest& r
             if (index < 0 || index >= bounds.back())
                 fail("rank ", self, " touches index ", index, ", outside of 0 to ", bounds.back() - 1);
         parts = for_owners(request.touched, bounds);
+        check_length(parts);
     });
     agreed();
     Received runs = swap_words(comm, parts);
@@ -202,7 +210,10 @@ std::unique_ptr<SparseSum> SparseSum::make(MPI_Comm comm, const SparseRequest& r
         if (r == self.value) first_number = total;
         total += counts[static_cast<std::size_t>(r)].front();
     }
-    locally([&] { parts = told(made, first_number, self, sum, job, parsed); });
+    locally([&] {
+        parts = told(made, first_number, self, sum, job, parsed);
+        check_length(parts);
+    });
     agreed();
     const Received blocks = swap_words(comm, parts);
 
