@@ -29,6 +29,22 @@ int main(int argc, char** argv) {
         run.wait();
         wrong += left[2] != (rank + ranks - 1) % ranks;
         wrong += y[99] != ranks * (ranks + 1) / 2.0;
+        // Rank r touches the indices 0 to r; each rank owns one.
+        palmette::SparseSum::Request request;
+        for (int i = 0; i <= rank; ++i) request.touched.push_back(i);
+        request.first = rank, request.end = rank + 1;
+        const palmette::SparseSum sparse(request, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+        std::vector<int> partial(sparse.partial_rows().size(), 1), own(sparse.own_rows().size());
+        const palmette::Plan adding = sparse.sum(), spreading = sparse.spread();
+        palmette::Run forth = adding.bind({partial.data(), own.data()});
+        palmette::Run back = spreading.bind({partial.data(), own.data()});
+        forth.start();
+        forth.wait();
+        wrong += own.size() != 1 || own[0] != ranks - rank;
+        back.start();
+        back.wait();
+        for (std::size_t i = 0; i < partial.size(); ++i)
+            wrong += partial[i] != ranks - static_cast<int>(sparse.partial_rows()[i]);
         try {
             palmette::Plan(halo, MPI_COMM_WORLD, "method=star");
             ++wrong;
