@@ -48,6 +48,11 @@ ARGUMENTS = {
     "Barrier": "comm",
     "Scan": "sendbuf recvbuf count datatype op comm",
     "Exscan": "sendbuf recvbuf count datatype op comm",
+    "Neighbor_allgather": "sendbuf sendcount sendtype recvbuf recvcount recvtype comm",
+    "Neighbor_allgatherv": "sendbuf sendcount sendtype recvbuf recvcounts rdispls recvtype comm",
+    "Neighbor_alltoall": "sendbuf sendcount sendtype recvbuf recvcount recvtype comm",
+    "Neighbor_alltoallv": "sendbuf sendcounts sdispls sendtype recvbuf recvcounts rdispls recvtype comm",
+    "Neighbor_alltoallw": "sendbuf sendcounts sdispls sendtypes recvbuf recvcounts rdispls recvtypes comm",
 }
 """The parameters of each collective by uniform names; the headers of MPIs have different ones."""
 AFTER = {"blocking": "", "nonblocking": " request", "persistent": " info request"}

@@ -53,7 +53,7 @@ CPP_ROOMS = {
         ("trees",),
         ("exchanges",),
         ("allgather", "allreduce", "alltoall", "barrier", "bcast", "gather_scatter", "one_node", "reduce"),
-        ("reduce_scatter", "scan"),
+        ("reduce_scatter", "scan", "neighbours"),
     ),
 }
 """Rooms inside of a layer, from the bottom up; "" are the headers that stand in the layer's folder itself."""

@@ -192,6 +192,7 @@ class Binder {
     /// Blocks have individual lengths that sender and receiver both know: an empty message is elided, as no rank may
     /// wait for one that contributes nothing.
     bool both_ends_know() const {
+        if (space_ == BlockSpace::listed) return layout_.ends_know_lengths;
         return !uniform() && (space_ == BlockSpace::per_rank || space_ == BlockSpace::pairs);
     }
 

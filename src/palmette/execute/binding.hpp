@@ -44,6 +44,8 @@ struct Layout {
     Ranks send, recv;
     /// Of a composition: where its blocks lie. All other fields but element_bytes are ignored then.
     const Places* places = nullptr;
+    /// Then: both ends of a message know its blocks' lengths, so that empty ones are left out.
+    bool ends_know_lengths = false;
     const RelayedCounts* relayed_counts = nullptr;
     /// Those of the executor that will run it, of which each remote step is assigned one; null: assigned later.
     const std::vector<std::unique_ptr<Transport>>* transports = nullptr;

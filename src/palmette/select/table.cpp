@@ -21,7 +21,7 @@ struct Known {
     const char* name;
     Collective collective;
 };
-constexpr std::array<Known, function_count> functions{{
+constexpr std::array<Known, all_function_count> functions{{
     {"gather", Collective::gather},
     {"scatter", Collective::scatter},
     {"allgather", Collective::allgather},
@@ -39,6 +39,11 @@ constexpr std::array<Known, function_count> functions{{
     {"barrier", Collective::barrier},
     {"scan", Collective::scan},
     {"exscan", Collective::exscan},
+    {"neighbor_allgather", Collective::composed},
+    {"neighbor_allgatherv", Collective::composed},
+    {"neighbor_alltoall", Collective::composed},
+    {"neighbor_alltoallv", Collective::composed},
+    {"neighbor_alltoallw", Collective::composed},
 }};
 
 std::int64_t bytes_from(const Json& value, const std::string& where) {
@@ -181,7 +186,8 @@ Collective collective_of(Function function) { return functions[static_cast<std::
 
 bool sizes_unknown(Function function) {
     return function == Function::gatherv || function == Function::scatterv || function == Function::alltoallv ||
-           function == Function::alltoallw;
+           function == Function::alltoallw || function == Function::neighbor_allgatherv ||
+           function == Function::neighbor_alltoallv || function == Function::neighbor_alltoallw;
 }
 
 bool sizes_alike(Function function) {

@@ -36,9 +36,17 @@ enum class Function : std::uint8_t {
     alltoallw,
     barrier,
     scan,
-    exscan
+    exscan,
+    neighbor_allgather,
+    neighbor_allgatherv,
+    neighbor_alltoall,
+    neighbor_alltoallv,
+    neighbor_alltoallw
 };
+/// Those that tables and settings choose for, the first ones; neighbourhood collectives come after them.
 inline constexpr std::size_t function_count = 17;
+inline constexpr std::size_t all_function_count = 22;
+constexpr bool is_neighbourhood(Function function) { return function >= Function::neighbor_allgather; }
 
 const char* name_of(Function function);
 /// Throws base::Error that lists the names.

@@ -32,6 +32,12 @@ bool prepare(Call& call, Work& work, const CallArguments& arguments) {
         case Function::reduce_scatter:
         case Function::reduce_scatter_block:
             return prepare_reduce_scatter(call, work, arguments);
+        case Function::neighbor_allgather:
+        case Function::neighbor_allgatherv:
+        case Function::neighbor_alltoall:
+        case Function::neighbor_alltoallv:
+        case Function::neighbor_alltoallw:
+            return prepare_neighbours(call, work, arguments);
     }
     return call.refuse(Refusal::erroneous_arguments);
 }

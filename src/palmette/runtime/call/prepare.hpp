@@ -23,5 +23,6 @@ bool prepare_alltoall(Call& call, Work& work, const CallArguments& arguments);  
 bool prepare_barrier(Call& call, Work& work, const CallArguments& arguments);
 bool prepare_reduction(Call& call, Work& work, const CallArguments& arguments);  ///< reduce, allreduce, scan, exscan
 bool prepare_reduce_scatter(Call& call, Work& work, const CallArguments& arguments);  ///< reduce_scatter(_block)
+bool prepare_neighbours(Call& call, Work& work, const CallArguments& arguments);      ///< neighbor_...
 
 }  // namespace palmette::runtime

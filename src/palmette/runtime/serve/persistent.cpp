@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "palmette/runtime/state/neighbours.hpp"
+
 namespace palmette::runtime {
 namespace {
 
@@ -47,6 +49,13 @@ int open_self(Table& all) {
 }
 
 }  // namespace
+
+void make_ready(const CallArguments& arguments) {
+    if (!select::is_neighbourhood(arguments.function)) return;
+    Refusal refusal = Refusal::no_state;
+    if (Communicator* state = Process::instance().communicator(arguments.comm, refusal))
+        neighbours_of(*state, arguments.comm);
+}
 
 bool may_be_persistent(Call& call, Task& task) {
     const CachedPlan& plan = *task.work.plan;

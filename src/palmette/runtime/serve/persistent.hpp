@@ -16,6 +16,8 @@ inline bool any_persistent() { return persistent_requests.load(std::memory_order
 void persistent_was_started(MPI_Request request);
 void persistent_is_freed(MPI_Request request);
 
+/// Collective, as an initialisation may be: what the calls of a neighbourhood collective need.
+void make_ready(const CallArguments& arguments);
 /// Parts of start_persistent. Both need the lock.
 bool may_be_persistent(Call& call, Task& task);
 int make_persistent(Task& task, MPI_Request* request);
@@ -25,6 +27,7 @@ void complete_persistent(Task& task);
 /// Prepares a call that can be started any number of times, and gives the program a persistent request for it: a
 /// zero-byte receive from this process itself. As begin_task.
 inline std::optional<int> start_persistent(const CallArguments& arguments, MPI_Request* request) {
+    make_ready(arguments);
     return begin_task(arguments, request, may_be_persistent, make_persistent);
 }
 

@@ -4,7 +4,7 @@
 
 namespace palmette::runtime {
 
-constinit std::array<Bypass, select::function_count> bypasses{};
+constinit std::array<Bypass, select::all_function_count> bypasses{};
 
 namespace {
 

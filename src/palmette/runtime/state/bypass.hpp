@@ -72,7 +72,7 @@ class alignas(64) Bypass {
 };
 
 /// One for each function's blocking form.
-extern constinit std::array<Bypass, select::function_count> bypasses;
+extern constinit std::array<Bypass, select::all_function_count> bypasses;
 inline Bypass& bypass_of(select::Function function) { return bypasses[static_cast<std::size_t>(function)]; }
 
 /// Must be called whenever something changes that calls would have to check: a communicator is freed, an operation

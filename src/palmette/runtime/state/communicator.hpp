@@ -24,6 +24,8 @@
 
 namespace palmette::runtime {
 
+class NeighbourPlans;
+
 /// How calls may be compared with the MPI's own.
 enum class Comparing : std::uint8_t {
     alternating,  ///< the MPI may perform a call in palmette's stead: the result is bitwise the same
@@ -60,7 +62,11 @@ struct CachedPlan {
     BufferedSends* buffered_sends = nullptr;  ///< for short messages, where sending from a copy pays
     std::int64_t tags = 0;                    ///< exclusive upper bound of its messages' tags
     plan::Program program;
-    BoundProgram bound;  ///< where the call's sizes are uniform
+    BoundProgram bound;                    ///< where the call's sizes are uniform
+    std::size_t named_buffers = 0;         ///< of a neighbourhood's program: further ones, all in the receive buffer
+    NeighbourPlans* neighbours = nullptr;  ///< whose edges its program has, where lengths differ between calls
+    std::int64_t slot = 0;                 ///< then, above 0: blocks up to so many bytes are padded to that
+    const std::vector<int>* kept_blocks = nullptr;  ///< of the receive buffer, which nothing is written to
     /// Data that exceeds the shared memory is processed in batches of this many bytes of each block; 0: all at once.
     std::int64_t batch_bytes = 0;
     BoundProgram tail;                        ///< for the last, shorter batch
@@ -134,14 +140,14 @@ class Communicator {
     }
     /// What the table or settings leave to the MPI on a job: the same for all communicators of the same ranks.
     struct AllLeftToMpi {
-        std::array<std::array<Report::Refused*, 2>, select::function_count> always{};
+        std::array<std::array<Report::Refused*, 2>, select::all_function_count> always{};
         /// Whether alltoallv and alltoallw are chosen by size where their counts repeat.
         std::array<bool, 2> repeats{};
         /// Their rows in the report, where the table leaves them to the MPI until counts are agreed; null: palmette
         /// serves them before, too.
         std::array<Report::Refused*, 2> until_agreed{};
         /// The smallest sizes and the next ones; a table has seldom more.
-        std::array<std::array<std::array<LeftToMpi, 2>, 2>, select::function_count> sizes{};
+        std::array<std::array<std::array<LeftToMpi, 2>, 2>, select::all_function_count> sizes{};
     };
     static AllLeftToMpi left_to_mpi_on(const topology::Job& job, const Settings& settings, Report& report);
     void set_left_to_mpi(const AllLeftToMpi& left) { left_ = left; }
@@ -161,6 +167,7 @@ class Communicator {
     }
 
     TagSpace tags;
+    std::shared_ptr<NeighbourPlans> neighbours;  ///< null: no neighbourhood collective has been called
 
   private:
     /// 0 alltoallv, 1 alltoallw, 2 others.

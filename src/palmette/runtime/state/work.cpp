@@ -3,6 +3,7 @@
 #include <cstring>
 #include <new>
 
+#include "palmette/runtime/state/neighbours.hpp"
 #include "palmette/runtime/state/process.hpp"
 #include "palmette/runtime/state/relayed_counts.hpp"
 #include "palmette/runtime/transport/outstanding.hpp"
@@ -47,6 +48,9 @@ int Work::open() {
             }
             if (const int error = send.open_to_read(shadow_comm, -1, bases_.send)) return error;
             recv.open_to_write(bases_.recv);
+            for (std::size_t i = 0; plan->kept_blocks && i < plan->kept_blocks->size(); ++i)
+                if (const int error = recv.pack_if_staged((*plan->kept_blocks)[i], bases_.recv, shadow_comm))
+                    return error;
             break;
         case InPlace::own_block_of_recv:
             recv.open_to_write(bases_.recv);
@@ -68,6 +72,11 @@ int Work::open() {
 }
 
 int Work::bind_own_lengths() {
+    if (plan->neighbours) {
+        own_ = plan->neighbours->bound_to(plan->key.function, send, recv);
+        bound_ = &own_;
+        return MPI_SUCCESS;
+    }
     Layout layout;
     layout.element_bytes = plan->key.element_bytes;
     layout.send = send.ranks();
@@ -140,7 +149,9 @@ Environment Work::environment(MpiExecutor& executor) {
     executor.messages().use(state->shadow_comm(), plan->buffered_sends);
     memory_.use(operation ? &*operation : nullptr);
     Environment out;
+    named_.assign(plan->named_buffers, bases_.recv);
     out.bases = bases_;
+    out.bases.named = named_.data();
     out.memory = &memory_;
     out.observer = Process::instance().observers().of_steps();
     out.data = piecewise_ ? &staged_ : nullptr;
@@ -159,6 +170,39 @@ int Work::close() {
         default:
             return recv.close(bases_.recv, state->shadow_comm(), -1);
     }
+}
+
+int Work::run_slots(MpiExecutor& executor) {
+    NeighbourPlans& neighbours = *plan->neighbours;
+    const std::int64_t slot = plan->slot;
+    const int sent = neighbours.sent_blocks(plan->key.function);
+    slots_.grow(static_cast<std::size_t>((sent + neighbours.sources() + 1) * slot));
+    char* const arrived = slots_.data() + sent * slot;
+    bool any_longer = false;
+    for (int i = 0; i < sent; ++i) {
+        const std::int64_t bytes = send.bytes(i);
+        if (bytes > slot)
+            any_longer = true;
+        else if (bytes > 0)
+            std::memcpy(slots_.data() + i * slot, bases_.send + send.offset(i), static_cast<std::size_t>(bytes));
+    }
+    Environment padded = environment(executor);
+    named_.assign(plan->named_buffers, arrived);
+    padded.bases.send = slots_.data();
+    padded.bases.recv = arrived;
+    executor.prepare(plan->bound);
+    if (const int error = executor.run(plan->bound, padded)) return error;
+    for (int j = 0; j < neighbours.sources(); ++j) {
+        const std::int64_t bytes = neighbours.has_source(j) ? recv.bytes(j) : 0;
+        if (bytes > slot)
+            any_longer = true;
+        else if (bytes > 0)
+            std::memcpy(bases_.recv + recv.offset(j), arrived + j * slot, static_cast<std::size_t>(bytes));
+    }
+    if (!any_longer) return MPI_SUCCESS;
+    own_ = neighbours.bound_to(plan->key.function, send, recv, slot);
+    executor.prepare(own_);
+    return executor.run(own_, environment(executor));
 }
 
 int Work::run_batches(Executor& executor, const Environment& whole) {
@@ -216,6 +260,8 @@ int Work::run() {
             error = run_batches(executor, environment(executor));
         } else if (remembered_) {
             error = run_remembered(executor);
+        } else if (plan->slot > 0) {
+            error = run_slots(executor);
         } else {
             executor.prepare(*bound_);
             error = executor.run(*bound_, environment(executor));

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "palmette/base/byte_buffer.hpp"
 #include "palmette/runtime/data/call_arguments.hpp"
@@ -71,11 +72,14 @@ class Work {
     int bind_repeated(const Layout& layout, RepeatedCounts& repeated);
     /// Runs with remembered lengths. Where some rank's counts have changed, the call is left to the MPI on all ranks.
     int run_remembered(MpiExecutor& executor);
+    /// Blocks up to the plan's slot combined, then longer ones directly.
+    int run_slots(MpiExecutor& executor);
     int run_batches(Executor& executor, const Environment& environment);
     /// Through aggregators; by hosts where some rank has no result of theirs.
     int run_aggregated(MpiExecutor& executor);
 
     Bases bases_;
+    std::vector<char*> named_;
     OperationMemory memory_;
     const BoundProgram* bound_ = nullptr;
     BoundProgram own_;        ///< where lengths differ between calls
@@ -85,6 +89,7 @@ class Work {
     bool counts_changed_ = false;  ///< a rank's counts differ from these, as far as this rank has learned
     std::optional<Refusal> left_to_mpi_;
     base::ByteBuffer discarded_;
+    base::ByteBuffer slots_;
     base::ByteBuffer kept_;  ///< input that lies in the output's place, until all ranks have the result
 };
 

@@ -1,0 +1,324 @@
+#include "palmette/runtime/state/neighbours.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+#include "palmette/base/error.hpp"
+#include "palmette/base/text.hpp"
+#include "palmette/base/units.hpp"
+#include "palmette/runtime/state/process.hpp"
+#include "palmette/runtime/transport/outstanding.hpp"
+
+namespace palmette::runtime {
+
+using collectives::NeighbourBlocks;
+using collectives::NeighbourRoute;
+using select::Function;
+
+namespace {
+
+/// Larger blocks go from end to end: relaying them costs more than messages do.
+constexpr std::int64_t combined_up_to = 4096;
+/// Each copy of a block for the same target has a buffer of its own.
+constexpr std::int32_t most_parallel_edges = static_cast<std::int32_t>(plan::most_caller_buffers) - 1;
+constexpr std::size_t most_plans = 64;
+
+/// Waits as the others may come here only after an operation in the background that needs this rank, too.
+bool completed(int code, MPI_Request& request) {
+    int done = 0;
+    if (code == MPI_SUCCESS)
+        wait_until([&] {
+            code = PMPI_Test(&request, &done, MPI_STATUS_IGNORE);
+            return code != MPI_SUCCESS || done != 0;
+        });
+    return code == MPI_SUCCESS;
+}
+
+bool send(const std::vector<std::int32_t>& words, int to, int tag, MPI_Comm comm) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    const int code = PMPI_Isend(words.data(), static_cast<int>(words.size()), MPI_INT32_T, to, tag, comm, &request);
+    return completed(code, request);
+}
+
+/// Appends a message of any length.
+bool receive(std::vector<std::int32_t>& words, int from, int tag, MPI_Comm comm) {
+    MPI_Status status;
+    int code = MPI_SUCCESS;
+    int there = 0;
+    int count = 0;
+    wait_until([&] {
+        code = PMPI_Iprobe(from, tag, comm, &there, &status);
+        return code != MPI_SUCCESS || there != 0;
+    });
+    if (code != MPI_SUCCESS || PMPI_Get_count(&status, MPI_INT32_T, &count) != MPI_SUCCESS) return false;
+    const std::size_t before = words.size();
+    words.resize(before + static_cast<std::size_t>(count));
+    return PMPI_Recv(words.data() + before, count, MPI_INT32_T, from, tag, comm, MPI_STATUS_IGNORE) == MPI_SUCCESS;
+}
+
+/// MPI_PROC_NULL is some negative number.
+int neighbour_or_none(int rank) { return rank == MPI_PROC_NULL ? -1 : rank; }
+
+bool read_grid(MPI_Comm comm, collectives::Neighbours& own) {
+    int dimensions = 0;
+    if (PMPI_Cartdim_get(comm, &dimensions) != MPI_SUCCESS) return false;
+    for (int d = 0; d < dimensions; ++d) {
+        int before = MPI_PROC_NULL;
+        int after = MPI_PROC_NULL;
+        if (PMPI_Cart_shift(comm, d, 1, &before, &after) != MPI_SUCCESS) return false;
+        own.targets.push_back(neighbour_or_none(before));
+        own.targets.push_back(neighbour_or_none(after));
+    }
+    own.sources = own.targets;
+    return true;
+}
+
+bool read_old_graph(MPI_Comm comm, collectives::Neighbours& own) {
+    int rank = 0;
+    int degree = 0;
+    PMPI_Comm_rank(comm, &rank);
+    if (PMPI_Graph_neighbors_count(comm, rank, &degree) != MPI_SUCCESS) return false;
+    own.targets.resize(static_cast<std::size_t>(degree));
+    if (PMPI_Graph_neighbors(comm, rank, degree, own.targets.data()) != MPI_SUCCESS) return false;
+    own.sources = own.targets;
+    return true;
+}
+
+bool read_graph(MPI_Comm comm, collectives::Neighbours& own) {
+    int in = 0;
+    int out = 0;
+    int weighted = 0;
+    if (PMPI_Dist_graph_neighbors_count(comm, &in, &out, &weighted) != MPI_SUCCESS) return false;
+    own.sources.resize(static_cast<std::size_t>(in));
+    own.targets.resize(static_cast<std::size_t>(out));
+    std::vector<int> in_weights(own.sources.size() + 1), out_weights(own.targets.size() + 1);
+    return PMPI_Dist_graph_neighbors(comm, in, own.sources.data(), weighted ? in_weights.data() : MPI_UNWEIGHTED, out,
+                                     own.targets.data(), weighted ? out_weights.data() : MPI_UNWEIGHTED) == MPI_SUCCESS;
+}
+
+/// Which of several edges from one source a block comes by is the MPI's to say: in a grid of one or two in a circle
+/// what goes to the left comes from the right, but not with every MPI. So its own call is asked once.
+bool ask_for_edges(MPI_Comm comm, collectives::Neighbours& own) {
+    std::vector<int> sent(own.targets.size() + 1), from(own.sources.size() + 1, -1);
+    std::iota(sent.begin(), sent.end(), 0);
+    if (PMPI_Neighbor_alltoall(sent.data(), 1, MPI_INT, from.data(), 1, MPI_INT, comm) != MPI_SUCCESS) return false;
+    own.edge_of_source.assign(own.sources.size(), 0);
+    for (std::size_t j = 0; j < own.sources.size(); ++j)
+        for (std::size_t other = 0; other < own.sources.size(); ++other)
+            if (own.sources[other] == own.sources[j] && from[other] < from[j]) ++own.edge_of_source[j];
+    return true;
+}
+
+/// Blocks in the order of the lists of neighbours.
+class NeighbourPlaces : public Places {
+  public:
+    /// `bytes`: of every block; blocks lie one after the other.
+    NeighbourPlaces(const NeighbourBlocks& blocks, plan::Rank rank, const collectives::Neighbours& own,
+                    std::int64_t bytes)
+        : bytes_(bytes) {
+        const auto at = [bytes](std::size_t index) { return static_cast<std::int64_t>(index) * bytes; };
+        add(blocks.sent(rank, own), at);
+        add(blocks.received(rank, own), at);
+        sort();
+    }
+    /// Of a plan in which no rank relays, of blocks of more than `slot` bytes; the others are empty.
+    NeighbourPlaces(const NeighbourBlocks& blocks, plan::Rank rank, const collectives::Neighbours& own,
+                    const CallerBuffer& send, const CallerBuffer& recv, std::int64_t slot) {
+        add(blocks.sent(rank, own), send, slot);
+        add(blocks.received(rank, own), recv, slot);
+        sort();
+    }
+    std::int64_t length(std::int64_t block) const override { return lengths_.empty() ? bytes_ : of(lengths_, block); }
+    std::int64_t offset(plan::Buffer buffer, std::int64_t block) const override {
+        return of(places_, NeighbourBlocks::Place{buffer, block});
+    }
+
+  private:
+    template <class Key>
+    using Values = std::vector<std::pair<Key, std::int64_t>>;
+
+    template <class OffsetOf>
+    void add(const std::vector<NeighbourBlocks::Place>& list, const OffsetOf& offset_of) {
+        for (std::size_t i = 0; i < list.size(); ++i)
+            if (list[i].block >= 0) places_.emplace_back(list[i], offset_of(i));
+    }
+    void add(const std::vector<NeighbourBlocks::Place>& list, const CallerBuffer& buffer, std::int64_t slot) {
+        add(list, [&](std::size_t index) { return buffer.offset(static_cast<int>(index)); });
+        for (std::size_t i = 0; i < list.size(); ++i) {
+            const std::int64_t bytes = buffer.bytes(static_cast<int>(i));
+            lengths_.emplace_back(list[i].block, bytes > slot ? bytes : 0);
+        }
+    }
+    void sort() {
+        std::sort(places_.begin(), places_.end());
+        std::sort(lengths_.begin(), lengths_.end());
+    }
+    template <class Key>
+    static std::int64_t of(const Values<Key>& values, const Key& key) {
+        return std::lower_bound(values.begin(), values.end(), key,
+                                [](const auto& entry, const Key& wanted) { return entry.first < wanted; })
+            ->second;
+    }
+
+    std::int64_t bytes_ = 0;
+    Values<NeighbourBlocks::Place> places_;
+    Values<std::int64_t> lengths_;
+};
+
+}  // namespace
+
+NeighbourPlans::NeighbourPlans(Communicator& state, MPI_Comm comm) : state_(state) {
+    int kind = MPI_UNDEFINED;
+    PMPI_Topo_test(comm, &kind);
+    if (kind == MPI_UNDEFINED) {
+        refusal_ = Refusal::erroneous_arguments;
+        return;
+    }
+    const auto read = kind == MPI_CART ? read_grid : kind == MPI_GRAPH ? read_old_graph : read_graph;
+    const topology::JobLevel& nodes = state.job().nodes();
+    if (nodes.groups.count() > 1 && !nodes.groups.all_single())
+        combined_.levels.push_back(*state.job().find_level(nodes.name));
+    if (!agree_with_all(read(comm, own_))) return;
+    for (int j = 0; j < sources(); ++j)
+        if (own_.sources[static_cast<std::size_t>(j)] < 0) without_source_.push_back(j);
+    // All have come to this call by now, so that the MPI's own, which progresses nothing of ours, waits for nobody.
+    if ((parallel_ > 1 && !ask_for_edges(comm, own_)) || !exchange_in_group()) refusal_ = Refusal::no_state;
+}
+
+bool NeighbourPlans::agree_with_all(bool readable) {
+    std::uint64_t sums[2] = {collectives::unmatched({state_.rank()}, own_), readable ? 0U : 1U};
+    int most = collectives::most_parallel(own_);
+    MPI_Request request = MPI_REQUEST_NULL;
+    refusal_ = Refusal::no_state;
+    const MPI_Comm comm = state_.shadow_comm();
+    int code = PMPI_Iallreduce(MPI_IN_PLACE, sums, 2, MPI_UINT64_T, MPI_SUM, comm, &request);
+    if (!completed(code, request) || sums[1] > 0) return false;
+    code = PMPI_Iallreduce(MPI_IN_PLACE, &most, 1, MPI_INT, MPI_MAX, comm, &request);
+    if (!completed(code, request)) return false;
+    parallel_ = most;
+    refusal_ = Refusal::precondition;
+    if (sums[0] != 0) {
+        detail_ = "the ranks' sources and targets aren't the same edges";
+        return false;
+    }
+    if (most > most_parallel_edges) {
+        detail_ = base::cat("more than ", most_parallel_edges, " edges from one rank to another");
+        return false;
+    }
+    refusal_ = std::nullopt;
+    return true;
+}
+
+bool NeighbourPlans::exchange_in_group() {
+    constexpr int to_leader = 0;
+    constexpr int from_leader = 1;
+    const topology::Job& job = state_.job();
+    const MPI_Comm comm = state_.shadow_comm();
+    std::vector<std::int32_t> words = collectives::Neighbourhood::words({state_.rank()}, own_);
+    if (!combined_.levels.empty()) {
+        const topology::Partition& groups = job.levels()[combined_.levels.front()].groups;
+        const std::int32_t group = groups.group_of(job.position_of({state_.rank()}).value);
+        const auto member = [&](std::int32_t position) { return job.rank_at({position}).value; };
+        const std::int32_t first = groups.first(group), end = groups.end(group);
+        if (state_.rank() == member(first)) {
+            for (std::int32_t m = first + 1; m < end; ++m)
+                if (!receive(words, member(m), to_leader, comm)) return false;
+            for (std::int32_t m = first + 1; m < end; ++m)
+                if (!send(words, member(m), from_leader, comm)) return false;
+        } else {
+            if (!send(words, member(first), to_leader, comm)) return false;
+            words.clear();
+            if (!receive(words, member(first), from_leader, comm)) return false;
+        }
+    }
+    known_.emplace(words);
+    return true;
+}
+
+CachedPlan& NeighbourPlans::plan_for(Function function, std::int64_t block_bytes, bool blocking) {
+    const std::tuple key{function, block_bytes, blocking};
+    const auto at = plans_.find(key);
+    if (at != plans_.end()) return *at->second;
+    if (plans_.size() >= most_plans) std::erase_if(plans_, [](const auto& entry) { return entry.second->users == 0; });
+    auto made = std::make_unique<CachedPlan>();
+    made->key.function = function;
+    made->key.blocking = blocking;
+    made->key.block_bytes = block_bytes;
+    made->key.comparing = Comparing::never;
+    fill(*made);
+    return *plans_.emplace(key, std::move(made)).first->second;
+}
+
+BoundProgram NeighbourPlans::bound_to(Function function, const CallerBuffer& send, const CallerBuffer& recv,
+                                      std::int64_t slot) {
+    const NeighbourPlaces places(blocks_for(function), {state_.rank()}, own_, send, recv, slot);
+    Layout layout;
+    layout.places = &places;
+    layout.ends_know_lengths = true;
+    layout.transports = &state_.executor().transports();
+    return bind(plan::Collective::composed, plan_for(function, -1, true).program, state_.job(), layout);
+}
+
+std::int64_t NeighbourPlans::slot_for(Function function, const CallerBuffer* send) {
+    Slot& slot = slots_[function];
+    if (combined_.levels.empty()) return -1;
+    ++slot.calls;
+    const auto calls = static_cast<std::uint64_t>(slot.calls);
+    // 4, 16, 64, 256, and each 1,024th.
+    const bool due = calls % 1024 == 0 ||
+                     (calls < 1024 && calls >= 4 && std::has_single_bit(calls) && std::countr_zero(calls) % 2 == 0);
+    if (!due) return slot.bytes;
+    long long sums[2] = {0, 0};
+    long long longest = 0;
+    for (int i = 0; send && i < sent_blocks(function); ++i) {
+        ++sums[0];
+        sums[1] += send->bytes(i);
+        longest = std::max<long long>(longest, send->bytes(i));
+    }
+    MPI_Request request = MPI_REQUEST_NULL;
+    const MPI_Comm comm = state_.shadow_comm();
+    int code = PMPI_Iallreduce(MPI_IN_PLACE, sums, 2, MPI_LONG_LONG, MPI_SUM, comm, &request);
+    bool agreed = completed(code, request);
+    code = PMPI_Iallreduce(MPI_IN_PLACE, &longest, 1, MPI_LONG_LONG, MPI_MAX, comm, &request);
+    agreed = completed(code, request) && agreed;
+    // Few long blocks among many short ones would make all of these long.
+    const std::int64_t mean = sums[0] > 0 ? sums[1] / sums[0] : 0;
+    const std::int64_t bytes = (std::min({std::int64_t{longest}, 4 * mean, combined_up_to}) + 7) / 8 * 8;
+    slot.bytes = agreed && bytes > 0 ? bytes : -1;
+    return slot.bytes;
+}
+
+void NeighbourPlans::fill(CachedPlan& plan) {
+    const std::int64_t bytes = plan.key.block_bytes;
+    const bool differ = select::sizes_unknown(plan.key.function);
+    const bool combined = !combined_.levels.empty() && bytes >= 0 && bytes <= combined_up_to;
+    const NeighbourBlocks blocks = blocks_for(plan.key.function);
+    const plan::Rank rank{state_.rank()};
+    plan.collective = plan::Collective::composed;
+    plan.job = &state_.job();
+    plan.tags = collectives::neighbour_tags;
+    plan.named_buffers = blocks.buffers() - 2;
+    plan.kept_blocks = &without_source_;
+    plan.algorithm = bytes == 0 ? "none" : combined ? "combined:level=node" : "direct";
+    if (differ) plan.neighbours = this;
+    if (differ && bytes > 0) plan.slot = bytes;
+    plan.reason = bytes == 0                 ? "nothing to move"
+                  : bytes < 0                ? "ranks that would relay blocks don't know their lengths"
+                  : combined_.levels.empty() ? "no two ranks share a node, or all do"
+                                             : base::cat("combined up to ", base::format_size(combined_up_to));
+    if (bytes != 0)
+        plan.program = collectives::neighbour_program(state_.job(), rank, *known_, blocks,
+                                                      combined ? combined_ : NeighbourRoute{});
+    if (bytes > 0) {
+        const NeighbourPlaces places(blocks, rank, own_, bytes);
+        Layout layout;
+        layout.places = &places;
+        layout.transports = &state_.executor().transports();
+        plan.bound = bind(plan.collective, plan.program, state_.job(), layout);
+    }
+    plan.served = &Process::instance().report().served_row(plan.key.function, differ ? -1 : bytes, plan.algorithm,
+                                                           plan.reason, plan.key.blocking);
+}
+
+}  // namespace palmette::runtime

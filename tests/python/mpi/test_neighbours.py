@@ -1,0 +1,27 @@
+"""Neighbourhood collectives against the MPI's own."""
+
+from __future__ import annotations
+
+import pytest
+
+from .conftest import Cluster, Mpi
+
+pytestmark = pytest.mark.mpi
+
+ALIKE = ("neighbor_allgather", "neighbor_alltoall")
+DIFFERING = ("neighbor_allgatherv", "neighbor_alltoallv", "neighbor_alltoallw")
+
+
+@pytest.mark.parametrize("ranks", [2, 7, 12])
+def test_results_on_random_topologies_are_those_of_the_mpi(mpi: Mpi, cluster: Cluster, ranks: int) -> None:
+    ran = mpi.run(ranks, "neighbours", "--seed", ranks, settings=cluster.settings(ranks))
+    ran.assert_right()
+    served = ran.served()
+    combined = {"combined:level=node"} if ranks > 5 else set()
+    assert {function: set(counts) for function, counts in served.items()} == {
+        **dict.fromkeys(ALIKE, {"direct", *combined}),
+        **dict.fromkeys(DIFFERING, {"direct"}),
+    }
+    # A nonblocking call can't wait for the others, as the first one must.
+    reasons = {reason for function in served for reason in ran.fallbacks().get(function, set())}
+    assert reasons <= {"a communicator on which no blocking collective was called before"}
