@@ -240,7 +240,11 @@ CachedPlan& NeighbourPlans::plan_for(Function function, std::int64_t block_bytes
     const std::tuple key{function, block_bytes, blocking};
     const auto at = plans_.find(key);
     if (at != plans_.end()) return *at->second;
-    if (plans_.size() >= most_plans) std::erase_if(plans_, [](const auto& entry) { return entry.second->users == 0; });
+    // The direct ones of calls with lengths, which a plan with slots uses as well, are few and stay.
+    if (plans_.size() >= most_plans)
+        std::erase_if(plans_, [](const auto& entry) {
+            return entry.second->users == 0 && entry.second->key.block_bytes >= 0 && entry.second->slot == 0;
+        });
     auto made = std::make_unique<CachedPlan>();
     made->key.function = function;
     made->key.blocking = blocking;
