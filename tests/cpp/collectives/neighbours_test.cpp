@@ -76,6 +76,18 @@ TEST(NeighbourPlans, of_a_halo_with_parallel_and_self_edges_are_proved) {
             }
 }
 
+TEST(NeighbourPlans, of_grids_are_proved_open_and_closed_and_where_both_neighbours_are_one_rank) {
+    const Job job = Job::regular({{"leaf", 2}, {"node", 3}, {"core", 2}});
+    for (const bool periodic : {false, true})
+        for (const AllNeighbours& all : {grid(6, 2, periodic), grid(12, 1, periodic), grid(3, 4, periodic)})
+            for (const auto& levels : all_levels())
+                for (const bool alltoall : {true, false}) {
+                    const plan::Plan plan = neighbour_plan(all, job, alltoall, route_over(job, levels));
+                    const auto complaint = plan::verify(plan, job);
+                    ASSERT_FALSE(complaint) << *complaint;
+                }
+}
+
 TEST(NeighbourPlans, without_edges_have_no_steps) {
     const Job job = Job::regular({{"node", 2}, {"core", 2}});
     const AllNeighbours all(4);

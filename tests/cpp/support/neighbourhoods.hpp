@@ -84,6 +84,29 @@ inline NeighbourBlocks blocks_for(const AllNeighbours& all, bool alltoall) {
     return out;
 }
 
+/// The two neighbours in each dimension of a grid, first the one before; none beyond the edge of an open one. What is
+/// sent to the one before comes from the one after, also where both are the same rank.
+inline AllNeighbours grid(std::int32_t x, std::int32_t y, bool periodic) {
+    AllNeighbours all(static_cast<std::size_t>(x * y));
+    const auto at = [&](std::int32_t i, std::int32_t j) {
+        const bool inside = 0 <= i && i < x && 0 <= j && j < y;
+        return inside || periodic ? (i + x) % x * y + (j + y) % y : -1;
+    };
+    for (std::int32_t i = 0; i < x; ++i)
+        for (std::int32_t j = 0; j < y; ++j) {
+            Neighbours& own = all[static_cast<std::size_t>(at(i, j))];
+            own.targets = {at(i - 1, j), at(i + 1, j), at(i, j - 1), at(i, j + 1)};
+            own.sources = own.targets;
+            own.edge_of_source.resize(4);
+            // By the source's list, in which an edge stands on the other side.
+            for (const std::size_t side : {0U, 1U, 2U, 3U})
+                for (std::size_t other = 0; other < 4; ++other)
+                    if (own.sources[other] == own.sources[side] && (other ^ 1U) < (side ^ 1U))
+                        ++own.edge_of_source[side];
+        }
+    return all;
+}
+
 /// MPI's definition: the k-th block that a rank sends to another is the k-th that this one gets from there.
 class NeighbourContract : public plan::Contract {
   public:
@@ -93,7 +116,8 @@ class NeighbourContract : public plan::Contract {
             std::vector<NeighbourBlocks::Place> places = blocks.sent(rank, all[r]);
             for (const NeighbourBlocks::Place& place : blocks.received(rank, all[r])) places.push_back(place);
             std::sort(places.begin(), places.end());
-            for (const auto& [buffer, block] : places) holds_[{rank.value, buffer}].insert({block, 1});
+            for (const auto& [buffer, block] : places)
+                if (block >= 0) holds_[{rank.value, buffer}].insert({block, 1});
         }
     }
     std::int64_t blocks() const override { return blocks_.count(); }
@@ -111,13 +135,17 @@ class NeighbourContract : public plan::Contract {
         for (std::size_t r = 0; r < all_.size(); ++r) {
             const base::Rank rank{static_cast<std::int32_t>(r)};
             for (const auto& [buffer, block] : blocks_.sent(rank, all_[r]))
-                visit(rank, buffer, block, terms.leaf(rank.value, buffer, block));
+                if (block >= 0) visit(rank, buffer, block, terms.leaf(rank.value, buffer, block));
             const auto received = blocks_.received(rank, all_[r]);
             std::map<std::int32_t, std::size_t> seen;
             for (std::size_t j = 0; j < received.size(); ++j) {
                 const std::int32_t source = all_[r].sources[j];
+                if (source < 0) continue;
+                const std::size_t in_order = seen[source]++;
+                const auto& edges = all_[r].edge_of_source;
+                const std::size_t k = edges.empty() ? in_order : static_cast<std::size_t>(edges[j]);
                 visit(rank, received[j].buffer, received[j].block,
-                      terms.leaf(source, plan::Buffer::send, from(source, rank.value, seen[source]++)));
+                      terms.leaf(source, plan::Buffer::send, from(source, rank.value, k)));
             }
         }
     }
