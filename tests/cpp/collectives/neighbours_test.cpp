@@ -144,19 +144,17 @@ TEST(NeighbourPlans, of_the_27_point_halo_of_1024_ranks_cross_nodes_and_switches
     // 16 ranks a node, 16 nodes a leaf; ranks of a node are a row of the grid.
     const Job job = Job::regular({{"leaf", 4}, {"node", 16}, {"core", 16}});
     const AllNeighbours all = halo_27(8, 8, 16);
-    std::vector<Crossing> found;
-    for (const auto& levels : all_levels()) {
-        const plan::Plan plan = neighbour_plan(all, job, true, route_over(job, levels));
-        const auto complaint = plan::verify(plan, job);
-        ASSERT_FALSE(complaint) << *complaint;
-        found.push_back(crossing_of(plan, job));
-        const Crossing& c = found.back();
-        std::string name;
-        for (const std::string& level : levels) name += level + " ";
-        std::printf("%-10s messages %lld node %lld leaf %lld, blocks %lld node %lld leaf %lld\n", name.c_str(),
-                    (long long)c.messages, (long long)c.messages_at_node, (long long)c.messages_at_leaf,
-                    (long long)c.bytes / 8, (long long)c.bytes_at_node / 8, (long long)c.bytes_at_leaf / 8);
-    }
+    const auto found = [&](const std::vector<std::string>& levels) {
+        return crossing_of(neighbour_plan(all, job, true, route_over(job, levels)), job);
+    };
+    const Crossing direct = found({}), node = found({"node"}), both = found({"leaf", "node"});
+    EXPECT_EQ(direct.messages_at_node, 24576);
+    EXPECT_EQ(direct.messages_at_leaf, 9216);
+    EXPECT_EQ(node.messages_at_node, 512) << "8 other rows from each of 64 nodes";
+    EXPECT_EQ(node.bytes_at_node, direct.bytes_at_node);
+    EXPECT_EQ(node.bytes_at_leaf, direct.bytes_at_leaf);
+    EXPECT_EQ(both.messages_at_leaf, 8) << "each leaf to the one before and the one after";
+    EXPECT_EQ(both.bytes_at_leaf, direct.bytes_at_leaf);
 }
 
 TEST(Neighbourhoods, whose_two_sides_are_the_same_edges_leave_no_rest) {
