@@ -1,7 +1,7 @@
 // Neighbourhood collectives on random distributed graphs, graphs and grids, each compared byte by byte with the MPI's
 // own.
 //
-//     neighbours [--cases N] [--seed S]
+//     neighbours [--cases N] [--calls OF_EACH] [--seed S]
 
 #include <mpi.h>
 
@@ -261,6 +261,7 @@ int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
     const long cases = option(argc, argv, "--cases", 30);
+    const long calls = option(argc, argv, "--calls", 10);
     const auto seed = static_cast<std::uint64_t>(option(argc, argv, "--seed", 1));
     Rng shared(seed);
     Rng own(seed, static_cast<std::uint64_t>(world_rank) + 1, 0);
@@ -272,7 +273,7 @@ int main(int argc, char** argv) {
         Graph graph = kind == 0   ? random_grid(shared, MPI_COMM_WORLD)
                       : kind == 1 ? random_old_graph(shared, MPI_COMM_WORLD)
                                   : random_graph(shared, own, MPI_COMM_WORLD);
-        for (int call = 0; call < 10; ++call) one_call(shared, own, graph, outcome, number++);
+        for (long call = 0; call < calls; ++call) one_call(shared, own, graph, outcome, number++);
         MPI_Comm_free(&graph.comm);
     }
     const int status = outcome.close(MPI_COMM_WORLD);

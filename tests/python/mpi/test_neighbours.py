@@ -25,3 +25,10 @@ def test_results_on_random_topologies_are_those_of_the_mpi(mpi: Mpi, cluster: Cl
     # A nonblocking call can't wait for the others, as the first one must.
     reasons = {reason for function in served for reason in ran.fallbacks().get(function, set())}
     assert reasons <= {"a communicator on which no blocking collective was called before"}
+
+
+def test_short_blocks_of_calls_with_lengths_are_combined_once_a_slot_is_agreed(mpi: Mpi, cluster: Cluster) -> None:
+    ran = mpi.run(9, "neighbours", "--cases", 5, "--calls", 120, settings=cluster.settings(9))
+    ran.assert_right()
+    served = ran.served()
+    assert all(set(served[function]) == {"direct", "combined:level=node"} for function in DIFFERING), served

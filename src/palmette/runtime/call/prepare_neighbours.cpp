@@ -26,7 +26,8 @@ std::optional<std::int64_t> set_sides(Work& work, const NeighbourPlans& neighbou
     const bool receives = sources == 0 ? work.recv.one(arguments.recv) : work.recv.blocks(arguments.recv, sources);
     // A side without neighbours may have any length: it is the other's that counts.
     if (!(sends && (receives || targets > 0)) && !(receives && sources > 0)) return std::nullopt;
-    const std::int64_t bytes = sends && targets > 0 ? work.send.bytes() : sources > 0 ? work.recv.bytes() : 0;
+    // Without any neighbours the plan is empty, whatever the length: the report counts the call with the others'.
+    const std::int64_t bytes = sends && (targets > 0 || sources == 0) ? work.send.bytes() : work.recv.bytes();
     if (!sends) work.fault = fault_of(arguments.send);
     if (!receives) work.fault = fault_of(arguments.recv);
     const bool differ = receives && sources > 0 && work.recv.bytes() != bytes;
