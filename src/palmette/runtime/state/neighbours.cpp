@@ -18,8 +18,10 @@ using select::Function;
 
 namespace {
 
-/// Larger blocks go from end to end: relaying them costs more than messages do.
-constexpr std::int64_t combined_up_to = 4096;
+/// Larger blocks go from end to end: relaying them costs more than messages do. Those of an allgather cross less often.
+/// Measured: docs/results/2026-11-28-neighbours.md.
+constexpr std::int64_t combined_up_to = 512;
+constexpr std::int64_t combined_up_to_in_allgather = 4096;
 /// Each copy of a block for the same target has a buffer of its own.
 constexpr std::int32_t most_parallel_edges = static_cast<std::int32_t>(plan::most_caller_buffers) - 1;
 constexpr std::size_t most_plans = 64;
@@ -288,15 +290,19 @@ std::int64_t NeighbourPlans::slot_for(Function function, const CallerBuffer* sen
     agreed = completed(code, request) && agreed;
     // Few long blocks among many short ones would make all of these long.
     const std::int64_t mean = sums[0] > 0 ? sums[1] / sums[0] : 0;
-    const std::int64_t bytes = (std::min({std::int64_t{longest}, 4 * mean, combined_up_to}) + 7) / 8 * 8;
+    const std::int64_t bytes = (std::min({std::int64_t{longest}, 4 * mean, limit_for(function)}) + 7) / 8 * 8;
     slot.bytes = agreed && bytes > 0 ? bytes : -1;
     return slot.bytes;
+}
+
+std::int64_t NeighbourPlans::limit_for(Function function) {
+    return gathers(function) ? combined_up_to_in_allgather : combined_up_to;
 }
 
 void NeighbourPlans::fill(CachedPlan& plan) {
     const std::int64_t bytes = plan.key.block_bytes;
     const bool differ = select::sizes_unknown(plan.key.function);
-    const bool combined = !combined_.levels.empty() && bytes >= 0 && bytes <= combined_up_to;
+    const bool combined = !combined_.levels.empty() && bytes >= 0 && bytes <= limit_for(plan.key.function);
     const NeighbourBlocks blocks = blocks_for(plan.key.function);
     const plan::Rank rank{state_.rank()};
     plan.collective = plan::Collective::composed;
@@ -307,10 +313,11 @@ void NeighbourPlans::fill(CachedPlan& plan) {
     plan.algorithm = bytes == 0 ? "none" : combined ? "combined:level=node" : "direct";
     if (differ) plan.neighbours = this;
     if (differ && bytes > 0) plan.slot = bytes;
-    plan.reason = bytes == 0                 ? "nothing to move"
-                  : bytes < 0                ? "ranks that would relay blocks don't know their lengths"
-                  : combined_.levels.empty() ? "no two ranks share a node, or all do"
-                                             : base::cat("combined up to ", base::format_size(combined_up_to));
+    plan.reason = bytes == 0  ? "nothing to move"
+                  : bytes < 0 ? "ranks that would relay blocks don't know their lengths"
+                  : combined_.levels.empty()
+                      ? "no two ranks share a node, or all do"
+                      : base::cat("combined up to ", base::format_size(limit_for(plan.key.function)));
     if (bytes != 0)
         plan.program = collectives::neighbour_program(state_.job(), rank, *known_, blocks,
                                                       combined ? combined_ : NeighbourRoute{});

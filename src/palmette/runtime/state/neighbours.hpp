@@ -52,6 +52,8 @@ class NeighbourPlans {
     bool agree_with_all(bool readable);
     bool exchange_in_group();
     void fill(CachedPlan& plan);
+    /// Up to which length blocks are combined.
+    static std::int64_t limit_for(select::Function function);
     static bool gathers(select::Function function) {
         return function == select::Function::neighbor_allgather || function == select::Function::neighbor_allgatherv;
     }
