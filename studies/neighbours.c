@@ -1,7 +1,7 @@
 /* Times of neighbourhood collectives, the library's next to the MPI's own in turn, on a 27-point halo and on a random
  * sparse pattern. Run it under `palmette run`, as docs/results say.
  *
- *     neighbours [TIMED_CALLS]
+ *     neighbours [TIMED_CALLS [MOST_BYTES]]
  *
  * One line for each pattern, function and size: the medians, over calls, of the slowest rank's time. */
 #include <mpi.h>
@@ -77,13 +77,14 @@ int main(int argc, char **argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     const int calls = argc > 1 ? atoi(argv[1]) : 15;
+    const int most_bytes = argc > 2 ? atoi(argv[2]) : 65536;
     double *times[2] = {malloc(sizeof(double) * (size_t)calls), malloc(sizeof(double) * (size_t)calls)};
     for (int pattern = 0; pattern < 2; ++pattern) {
         MPI_Comm comm = pattern == 0 ? halo(rank, ranks) : sparse(rank, ranks);
         int in = 0, out = 0, weighted = 0;
         MPI_Dist_graph_neighbors_count(comm, &in, &out, &weighted);
         for (int alltoall = 1; alltoall >= 0; --alltoall)
-            for (size_t s = 0; s < sizeof sizes / sizeof *sizes; ++s) {
+            for (size_t s = 0; s < sizeof sizes / sizeof *sizes && sizes[s] <= most_bytes; ++s) {
                 const int bytes = sizes[s];
                 char *input = calloc((size_t)out + 1, (size_t)bytes);
                 char *result = calloc((size_t)in + 1, (size_t)bytes);
