@@ -41,15 +41,21 @@ static MPI_Comm halo(int rank, int ranks) {
 
 /* Eight targets a rank, the same on every machine. */
 static MPI_Comm sparse(int rank, int ranks) {
-    int targets[8];
-    unsigned state = 12345u + 7919u * (unsigned)rank;
-    for (int i = 0; i < 8; ++i) {
-        state = state * 1664525u + 1013904223u;
-        targets[i] = (int)(state >> 16) % ranks;
+    int targets[8], in = 0;
+    int *sources = malloc(sizeof(int) * 8 * (size_t)ranks);
+    for (int r = 0; r < ranks; ++r) {
+        unsigned state = 12345u + 7919u * (unsigned)r;
+        for (int i = 0; i < 8; ++i) {
+            state = state * 1664525u + 1013904223u;
+            const int target = (int)(state >> 16) % ranks;
+            if (r == rank) targets[i] = target;
+            if (target == rank) sources[in++] = r;
+        }
     }
-    const int degree = 8;
     MPI_Comm out;
-    MPI_Dist_graph_create(MPI_COMM_WORLD, 1, &rank, &degree, targets, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &out);
+    MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, in, sources, MPI_UNWEIGHTED, 8, targets, MPI_UNWEIGHTED,
+                                   MPI_INFO_NULL, 0, &out);
+    free(sources);
     return out;
 }
 

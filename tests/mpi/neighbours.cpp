@@ -134,6 +134,11 @@ struct Blocks {
     std::vector<char> data;
 
     Blocks(Rng& rng, const std::vector<int>& wanted, int ints, bool listed, bool typed) : counts(wanted) {
+        // Open MPI takes no null for the arrays of a rank without neighbours.
+        counts.reserve(wanted.size() + 1);
+        at.reserve(wanted.size() + 1);
+        bytes_at.reserve(wanted.size() + 1);
+        types.reserve(wanted.size() + 1);
         for (std::size_t i = 0; i <= wanted.size(); ++i) {
             if (i == 0 || typed) made_.push_back(random_type(rng, ints));
             if (i < wanted.size()) types.push_back(made_.back().handle);
