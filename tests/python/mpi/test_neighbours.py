@@ -19,8 +19,8 @@ def test_results_on_random_topologies_are_those_of_the_mpi(mpi: Mpi, cluster: Cl
     served = ran.served()
     combined = {"combined:level=node"} if ranks > 5 else set()
     assert {function: set(counts) for function, counts in served.items()} == {
-        **dict.fromkeys(ALIKE, {"direct", *combined}),
-        **dict.fromkeys(DIFFERING, {"direct"}),
+        **{function: {"direct", *combined} for function in ALIKE},
+        **{function: {"direct"} for function in DIFFERING},
     }
     # A nonblocking call can't wait for the others, as the first one must.
     reasons = {reason for function in served for reason in ran.fallbacks().get(function, set())}
