@@ -35,6 +35,8 @@ Graph random_graph(Rng& shared, Rng& own, MPI_Comm comm) {
             edges.emplace_back(r, shared.below(ranks));
     const int reorder = shared.below(2);
     std::vector<int> sources, targets;
+    sources.reserve(edges.size() + 1);  // no null without neighbours
+    targets.reserve(edges.size() + 1);
     for (const auto& [source, target] : edges) {
         if (source == rank) targets.push_back(target);
         if (target == rank) sources.push_back(source);
