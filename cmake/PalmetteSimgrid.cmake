@@ -82,6 +82,20 @@ if(PALMETTE_BUILD_MPI_TESTS)
     OUTPUT_NAME planted PREFIX "" SUFFIX ".smpi" LIBRARY_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/tests/mpi")
 endif()
 
+# studies/neighbours.py
+add_library(neighbours_simulated MODULE EXCLUDE_FROM_ALL
+  "${CMAKE_CURRENT_SOURCE_DIR}/studies/neighbours.c" "${CMAKE_CURRENT_SOURCE_DIR}/studies/neighbours_simulated.cpp"
+  "${_simbench}/costs.cpp" "${_generated}/recorded_names.h")
+target_include_directories(neighbours_simulated PRIVATE "${_simbench}")
+target_compile_options(neighbours_simulated PRIVATE -include smpi_helpers.h
+  "$<$<COMPILE_LANGUAGE:C>:SHELL:-include ${_generated}/recorded_names.h>")
+target_link_options(neighbours_simulated PRIVATE -Wl,-Bsymbolic -Wl,--gc-sections -Wl,-z,defs -s)
+target_link_libraries(neighbours_simulated PRIVATE palmette_flags "$<LINK_LIBRARY:WHOLE_ARCHIVE,palmette_smpi>"
+                                                   "$<LINK_LIBRARY:WHOLE_ARCHIVE,palmette_record_smpi>"
+                                                   "${PALMETTE_SIMGRID_LIBRARY}" m)
+set_target_properties(neighbours_simulated PROPERTIES
+  OUTPUT_NAME neighbours PREFIX "" SUFFIX ".smpi" LIBRARY_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/studies")
+
 add_library(simbench-start MODULE EXCLUDE_FROM_ALL "${_simbench}/start.cpp")
 target_link_libraries(simbench-start PRIVATE palmette_flags ${CMAKE_DL_LIBS})
 set_target_properties(simbench-start PROPERTIES

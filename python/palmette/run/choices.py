@@ -105,8 +105,11 @@ def _check_algorithms(values: Mapping[str, str]) -> None:
 
     for setting in forced:
         value = values[setting.name]
-        collective = _core.collective_of(setting.key)
-        known = [row.name for row in _core.algorithms() if row.collective == collective]
+        if setting.key.startswith("neighbor_"):
+            collective, known = "neighbourhood collectives", ["direct", "combined"]
+        else:
+            collective = _core.collective_of(setting.key)
+            known = [row.name for row in _core.algorithms() if row.collective == collective]
         if value.partition(":")[0] not in known:
             raise RunError(
                 f"{setting.name}={value}: no such algorithm for {collective}; take one of {', '.join(known)} or mpi "

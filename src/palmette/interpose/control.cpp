@@ -11,7 +11,7 @@ namespace {
 
 std::optional<select::Function> function_of(const char* name) {
     try {
-        if (name) return select::function_named(name);
+        if (name) return select::any_function_named(name);
     } catch (const base::Error&) {
         return std::nullopt;
     }

@@ -154,7 +154,7 @@ Settings settings_from_environment() {
         }
     }
     hash_field(out.hash, std::to_string(select::Table::built_in_digest()));
-    for (std::size_t f = 0; f < select::function_count; ++f) read_forced(out, static_cast<select::Function>(f));
+    for (std::size_t f = 0; f < select::all_function_count; ++f) read_forced(out, static_cast<select::Function>(f));
     out.shared = flag(out, settings::shared);
     hash_field(out.hash, out.shared ? "shared" : "apart");
     out.reproducible = flag(out, settings::reproducible);

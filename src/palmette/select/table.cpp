@@ -169,18 +169,22 @@ bool fits_size(const Row& row, std::int64_t bytes) {
     return bytes < 0 ? any_size(row) : bytes >= row.min_bytes && bytes <= row.max_bytes;
 }
 
+/// The first `count` functions.
+Function named_among(std::size_t count, std::string_view name) {
+    std::string known;
+    for (std::size_t i = 0; i < count; ++i) {
+        if (name == functions[i].name) return static_cast<Function>(i);
+        known += (i == 0 ? "" : i + 1 == count ? " and " : ", ") + std::string(functions[i].name);
+    }
+    fail("'", name, "' is no collective that palmette serves: there are ", known);
+}
+
 }  // namespace
 
 const char* name_of(Function function) { return functions[static_cast<std::size_t>(function)].name; }
 
-Function function_named(std::string_view name) {
-    std::string known;
-    for (std::size_t i = 0; i < function_count; ++i) {
-        if (name == functions[i].name) return static_cast<Function>(i);
-        known += (i == 0 ? "" : i + 1 == function_count ? " and " : ", ") + std::string(functions[i].name);
-    }
-    fail("'", name, "' is no collective that palmette serves: there are ", known);
-}
+Function function_named(std::string_view name) { return named_among(function_count, name); }
+Function any_function_named(std::string_view name) { return named_among(all_function_count, name); }
 
 Collective collective_of(Function function) { return functions[static_cast<std::size_t>(function)].collective; }
 

@@ -49,8 +49,10 @@ inline constexpr std::size_t all_function_count = 22;
 constexpr bool is_neighbourhood(Function function) { return function >= Function::neighbor_allgather; }
 
 const char* name_of(Function function);
-/// Throws base::Error that lists the names.
+/// Of those that tables choose for. Throws base::Error that lists the names.
 Function function_named(std::string_view name);
+/// The same of all.
+Function any_function_named(std::string_view name);
 Collective collective_of(Function function);
 /// True where no rank, or the root alone, knows all sizes.
 bool sizes_unknown(Function function);

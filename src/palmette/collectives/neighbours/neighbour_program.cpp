@@ -6,6 +6,8 @@
 #include <set>
 #include <unordered_map>
 
+#include "palmette/base/error.hpp"
+
 namespace palmette::collectives {
 namespace {
 
@@ -239,6 +241,17 @@ class Combined {
 };
 
 }  // namespace
+
+std::int64_t combined_up_to(const Spec& spec) {
+    const bool combined = spec.name == "combined";
+    if (!combined && spec.name != "direct")
+        base::fail("algorithm '", spec.text(), "': a neighbourhood collective is direct or combined");
+    for (const auto& [key, value] : spec.options)
+        if (!combined || key != "up_to")
+            base::fail("algorithm '", spec.text(), "': there is no key '", key, "'",
+                       combined ? "; up_to=SIZE is the only one" : "");
+    return combined ? spec.size("up_to", INT64_MAX) : -1;
+}
 
 plan::Program neighbour_program(const topology::Job& job, Rank rank, const Neighbourhood& known,
                                 const NeighbourBlocks& blocks, const NeighbourRoute& route) {

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "palmette/collectives/neighbours/neighbourhood.hpp"
+#include "palmette/collectives/spec.hpp"
 #include "palmette/topology/job.hpp"
 
 namespace palmette::collectives {
@@ -33,6 +34,10 @@ struct NeighbourRoute {
     /// Pairs of groups with fewer pairs of ranks are not combined.
     std::int32_t combine_from = 2;
 };
+
+/// The longest blocks that a setting wants combined: `combined`, `combined:up_to=64K`; -1: `direct`. Throws base::Error
+/// for anything else.
+std::int64_t combined_up_to(const Spec& spec);
 
 /// Exclusive upper bound of a plan's tags.
 inline constexpr std::int64_t neighbour_tags = 4;

@@ -43,13 +43,16 @@ bool Call::plan(Work& work, int root, std::int64_t block_bytes, const Operation*
         key.comparing = comparing(*operation, block_bytes);
         key.known = operation->known().has_value();
     }
-    CachedPlan& plan = state_->plan_for(key, state_->settings(process_.settings()));
+    return take(work, state_->plan_for(key, state_->settings(process_.settings())), block_bytes);
+}
+
+bool Call::take(Work& work, CachedPlan& plan, std::int64_t row_bytes) {
     work.plan = &plan;
     if (plan.comparison && plan.comparison->lost() && !plan.refusal) [[unlikely]]
         fall_back(plan);
     if (!plan.refusal) {
         if (!plan.served) {
-            plan.served = &process_.report().served_row(function_, block_bytes, plan.algorithm, plan.reason, blocking_);
+            plan.served = &process_.report().served_row(function_, row_bytes, plan.algorithm, plan.reason, blocking_);
             if (Observer* observer = process_.observers().of_calls()) observer->plan_made(*state_, plan);
         }
         return true;

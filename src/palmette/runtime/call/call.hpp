@@ -52,6 +52,9 @@ class Call {
     bool plan(Work& work, int root, std::int64_t block_bytes) { return plan(work, root, block_bytes, nullptr); }
     bool plan(Work& work, int root, std::int64_t block_bytes, const Operation* operation);
 
+    /// Uses a plan that is there already. `row_bytes`: of its row in the report. False: refused and counted.
+    bool take(Work& work, CachedPlan& plan, std::int64_t row_bytes);
+
     /// Counts a refusal and returns false.
     bool refuse(Refusal refusal, const std::string& detail = {});
 

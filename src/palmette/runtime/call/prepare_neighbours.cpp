@@ -58,13 +58,11 @@ bool prepare_neighbours(Call& call, Work& work, const CallArguments& arguments) 
         const std::int64_t slot =
             call.blocking() ? neighbours.slot_for(arguments.function, valid ? &work.send : nullptr) : -1;
         if (!valid) return call.refuse(Refusal::erroneous_arguments);
-        work.plan = &neighbours.plan_for(arguments.function, slot, call.blocking());
-        return true;
+        return call.take(work, neighbours.plan_for(arguments.function, slot, call.blocking()), -1);
     }
     const auto bytes = set_sides(work, neighbours, arguments);
     if (!bytes) return call.refuse(Refusal::erroneous_arguments);
-    work.plan = &neighbours.plan_for(arguments.function, *bytes, call.blocking());
-    return true;
+    return call.take(work, neighbours.plan_for(arguments.function, *bytes, call.blocking()), *bytes);
 }
 
 }  // namespace palmette::runtime

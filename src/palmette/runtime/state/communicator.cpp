@@ -287,10 +287,8 @@ void Communicator::fill(CachedPlan& plan, const Settings& settings) {
             plan.reason = plan.algorithm;
             return;
         }
-        if (key.blocking && settings.copies_sends && job_.nodes().groups.count() > 1)
-            plan.buffered_sends = &BufferedSends::instance();
-        if (settings.compare > 0 && key.blocking && key.comparing != Comparing::never && !forced)
-            plan.comparison = &comparison_for(plan, settings);
+        plan.buffered_sends = buffered_sends_of(plan, settings);
+        plan.comparison = comparison_of(plan, settings);
         if (select::sizes_alike(key.function)) {
             bind_uniform(plan, request, spec);
             const bool joins = aggregates && simulated_services == 0;
@@ -362,7 +360,7 @@ Communicator::AllLeftToMpi Communicator::left_to_mpi_on(const topology::Job& job
                                                         Report& report) {
     AllLeftToMpi out;
     const bool scattered = select::is_scattered(job);
-    for (std::size_t f = 0; f < select::function_count; ++f)
+    for (std::size_t f = 0; f < select::all_function_count; ++f)
         for (const bool blocking : {false, true}) {
             const auto function = static_cast<Function>(f);
             const auto& forced = settings.forced[f];
@@ -375,6 +373,7 @@ Communicator::AllLeftToMpi Communicator::left_to_mpi_on(const topology::Job& job
                     out.always[f][b] = &report.refused_row(function, Refusal::chosen, "forced by " + forced->source);
                 continue;
             }
+            if (select::is_neighbourhood(function)) continue;
             // Aggregators may serve what the table leaves to the MPI.
             if (function == Function::allreduce && blocking && !job.aggregators().empty()) continue;
             const auto ranges = settings.table.mpi_ranges(function, job, around);

@@ -118,6 +118,17 @@ class Communicator {
         return *slot;
     }
 
+    /// That of a plan's kind; null where it isn't to be compared.
+    Comparison* comparison_of(const CachedPlan& plan, const Settings& settings) {
+        const bool compares = settings.compare > 0 && plan.key.blocking && plan.key.comparing != Comparing::never &&
+                              !settings.forced[static_cast<std::size_t>(plan.key.function)];
+        return compares ? &comparison_for(plan, settings) : nullptr;
+    }
+    BufferedSends* buffered_sends_of(const CachedPlan& plan, const Settings& settings) const {
+        const bool copies = plan.key.blocking && settings.copies_sends && job_.nodes().groups.count() > 1;
+        return copies ? &BufferedSends::instance() : nullptr;
+    }
+
     /// The report's row of a function whose calls are left to the MPI whatever their arguments; null where a plan has
     /// to be looked up.
     Report::Refused* always_refused(select::Function function, bool blocking) const {

@@ -2,6 +2,7 @@
 
 #include "palmette/base/error.hpp"
 #include "palmette/base/hash.hpp"
+#include "palmette/collectives/neighbours/neighbour_program.hpp"
 #include "palmette/collectives/registry.hpp"
 
 namespace palmette::runtime {
@@ -9,6 +10,10 @@ namespace palmette::runtime {
 Settings::Forced forced_by(select::Function function, std::string_view text, std::string source) {
     if (text == "mpi") return {std::nullopt, std::move(source)};
     select::Spec spec = select::Spec::parse(text);
+    if (select::is_neighbourhood(function)) {
+        (void)collectives::combined_up_to(spec);
+        return {std::move(spec), std::move(source)};
+    }
     const plan::Collective collective = select::collective_of(function);
     // Whether it supports the job is checked when a plan is made; keys and values now.
     (void)collectives::algorithm_named(collective, spec.name)

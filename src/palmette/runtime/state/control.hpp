@@ -34,7 +34,7 @@ class Control {
 
   private:
     mutable std::mutex mutex_;
-    std::array<std::string, select::function_count> texts_;
+    std::array<std::string, select::all_function_count> texts_;
     std::shared_ptr<const Settings> settings_;
 };
 

@@ -7,6 +7,7 @@
 #include "palmette/base/error.hpp"
 #include "palmette/base/text.hpp"
 #include "palmette/base/units.hpp"
+#include "palmette/runtime/data/device_library.hpp"
 #include "palmette/runtime/state/process.hpp"
 #include "palmette/runtime/transport/outstanding.hpp"
 
@@ -20,8 +21,8 @@ namespace {
 
 /// Larger blocks go from end to end: relaying them costs more than messages do. Those of an allgather cross less often.
 /// Measured: docs/results/2026-11-28-neighbours.md.
-constexpr std::int64_t combined_up_to = 512;
-constexpr std::int64_t combined_up_to_in_allgather = 4096;
+constexpr std::int64_t usually_up_to = 512;
+constexpr std::int64_t usually_up_to_in_allgather = 4096;
 /// Each copy of a block for the same target has a buffer of its own.
 constexpr std::int32_t most_parallel_edges = static_cast<std::int32_t>(plan::most_caller_buffers) - 1;
 constexpr std::size_t most_plans = 64;
@@ -173,32 +174,65 @@ class NeighbourPlaces : public Places {
 NeighbourPlans::NeighbourPlans(Communicator& state, MPI_Comm comm) : state_(state) {
     int kind = MPI_UNDEFINED;
     PMPI_Topo_test(comm, &kind);
-    if (kind == MPI_UNDEFINED) {
+    if (kind == MPI_UNDEFINED)
         refusal_ = Refusal::erroneous_arguments;
+    else
+        make(comm, [&] {
+            return (kind == MPI_CART ? read_grid : kind == MPI_GRAPH ? read_old_graph : read_graph)(comm, own_);
+        });
+}
+
+NeighbourPlans::NeighbourPlans(Communicator& state, MPI_Comm comm, collectives::Neighbours given)
+    : state_(state), own_(std::move(given)) {
+    make(comm, [] { return true; });
+}
+
+void NeighbourPlans::make(MPI_Comm comm, const std::function<bool()>& read) {
+    const Settings& settings = state_.settings(Process::instance().settings());
+    bool any_forced = false;
+    for (const Function function :
+         {Function::neighbor_allgather, Function::neighbor_allgatherv, Function::neighbor_alltoall,
+          Function::neighbor_alltoallv, Function::neighbor_alltoallw}) {
+        const auto& forced = settings.forced[static_cast<std::size_t>(function)];
+        any_forced = any_forced || forced;
+        const std::int64_t usual = gathers(function) ? usually_up_to_in_allgather : usually_up_to;
+        Rule& rule = rules_[function];
+        rule.forced = forced.has_value();
+        rule.up_to = forced && forced->algorithm ? collectives::combined_up_to(*forced->algorithm) : usual;
+    }
+    const topology::JobLevel& nodes = state_.job().nodes();
+    if (nodes.groups.count() > 1 && !nodes.groups.all_single())
+        combined_.levels.push_back(*state_.job().find_level(nodes.name));
+    if (combined_.levels.empty() && !any_forced) {
+        refusal_ = Refusal::chosen;
+        detail_ = "no two ranks share a node, or all do";
         return;
     }
-    const auto read = kind == MPI_CART ? read_grid : kind == MPI_GRAPH ? read_old_graph : read_graph;
-    const topology::JobLevel& nodes = state.job().nodes();
-    if (nodes.groups.count() > 1 && !nodes.groups.all_single())
-        combined_.levels.push_back(*state.job().find_level(nodes.name));
-    if (!agree_with_all(read(comm, own_))) return;
+    if (!agree_with_all(read(), settings)) return;
     for (int j = 0; j < sources(); ++j)
         if (own_.sources[static_cast<std::size_t>(j)] < 0) without_source_.push_back(j);
     // All have come to this call by now, so that the MPI's own, which progresses nothing of ours, waits for nobody.
     if ((parallel_ > 1 && !ask_for_edges(comm, own_)) || !exchange_in_group()) refusal_ = Refusal::no_state;
 }
 
-bool NeighbourPlans::agree_with_all(bool readable) {
-    std::uint64_t sums[2] = {collectives::unmatched({state_.rank()}, own_), readable ? 0U : 1U};
+bool NeighbourPlans::agree_with_all(bool readable, const Settings& settings) {
+    const bool on_device = settings.device_check && device_library_is_loaded();
+    std::uint64_t sums[4] = {collectives::unmatched({state_.rank()}, own_), readable ? 0U : 1U, on_device ? 1U : 0U,
+                             own_.sources.empty() && own_.targets.empty() ? 1U : 0U};
     int most = collectives::most_parallel(own_);
     MPI_Request request = MPI_REQUEST_NULL;
     refusal_ = Refusal::no_state;
     const MPI_Comm comm = state_.shadow_comm();
-    int code = PMPI_Iallreduce(MPI_IN_PLACE, sums, 2, MPI_UINT64_T, MPI_SUM, comm, &request);
+    int code = PMPI_Iallreduce(MPI_IN_PLACE, sums, 4, MPI_UINT64_T, MPI_SUM, comm, &request);
     if (!completed(code, request) || sums[1] > 0) return false;
     code = PMPI_Iallreduce(MPI_IN_PLACE, &most, 1, MPI_INT, MPI_MAX, comm, &request);
     if (!completed(code, request)) return false;
     parallel_ = most;
+    any_isolated_ = sums[3] > 0;
+    if (sums[2] > 0) {
+        refusal_ = Refusal::device_memory;
+        return false;
+    }
     refusal_ = Refusal::precondition;
     if (sums[0] != 0) {
         detail_ = "the ranks' sources and targets aren't the same edges";
@@ -242,16 +276,14 @@ CachedPlan& NeighbourPlans::plan_for(Function function, std::int64_t block_bytes
     const std::tuple key{function, block_bytes, blocking};
     const auto at = plans_.find(key);
     if (at != plans_.end()) return *at->second;
-    // The direct ones of calls with lengths, which a plan with slots uses as well, are few and stay.
-    if (plans_.size() >= most_plans)
-        std::erase_if(plans_, [](const auto& entry) {
-            return entry.second->users == 0 && entry.second->key.block_bytes >= 0 && entry.second->slot == 0;
-        });
+    if (plans_.size() >= most_plans) std::erase_if(plans_, [](const auto& entry) { return entry.second->users == 0; });
     auto made = std::make_unique<CachedPlan>();
     made->key.function = function;
     made->key.blocking = blocking;
     made->key.block_bytes = block_bytes;
-    made->key.comparing = Comparing::never;
+    // A rank without neighbours doesn't know the others' lengths, and ranks whose arguments are erroneous not their
+    // own.
+    made->key.comparing = any_isolated_ || select::sizes_unknown(function) ? Comparing::never : Comparing::alternating;
     fill(*made);
     return *plans_.emplace(key, std::move(made)).first->second;
 }
@@ -263,12 +295,19 @@ BoundProgram NeighbourPlans::bound_to(Function function, const CallerBuffer& sen
     layout.places = &places;
     layout.ends_know_lengths = true;
     layout.transports = &state_.executor().transports();
-    return bind(plan::Collective::composed, plan_for(function, -1, true).program, state_.job(), layout);
+    return bind(plan::Collective::composed, direct(function), state_.job(), layout);
+}
+
+const plan::Program& NeighbourPlans::direct(Function function) {
+    auto& made = direct_[gathers(function) ? 1 : 0];
+    if (!made) made = collectives::neighbour_program(state_.job(), {state_.rank()}, *known_, blocks_for(function), {});
+    return *made;
 }
 
 std::int64_t NeighbourPlans::slot_for(Function function, const CallerBuffer* send) {
     Slot& slot = slots_[function];
-    if (combined_.levels.empty()) return -1;
+    const std::int64_t up_to = rules_.at(function).up_to;
+    if (combined_.levels.empty() || up_to < 0) return -1;
     ++slot.calls;
     const auto calls = static_cast<std::uint64_t>(slot.calls);
     // 4, 16, 64, 256, and each 1,024th.
@@ -290,46 +329,49 @@ std::int64_t NeighbourPlans::slot_for(Function function, const CallerBuffer* sen
     agreed = completed(code, request) && agreed;
     // Few long blocks among many short ones would make all of these long.
     const std::int64_t mean = sums[0] > 0 ? sums[1] / sums[0] : 0;
-    const std::int64_t bytes = (std::min({std::int64_t{longest}, 4 * mean, limit_for(function)}) + 7) / 8 * 8;
+    const std::int64_t bytes = (std::min({std::int64_t{longest}, 4 * mean, up_to}) + 7) / 8 * 8;
     slot.bytes = agreed && bytes > 0 ? bytes : -1;
     return slot.bytes;
 }
 
-std::int64_t NeighbourPlans::limit_for(Function function) {
-    return gathers(function) ? combined_up_to_in_allgather : combined_up_to;
-}
-
 void NeighbourPlans::fill(CachedPlan& plan) {
+    const Function function = plan.key.function;
     const std::int64_t bytes = plan.key.block_bytes;
-    const bool differ = select::sizes_unknown(plan.key.function);
-    const bool combined = !combined_.levels.empty() && bytes >= 0 && bytes <= limit_for(plan.key.function);
-    const NeighbourBlocks blocks = blocks_for(plan.key.function);
+    const bool differ = select::sizes_unknown(function);
+    const Rule& rule = rules_.at(function);
+    const bool combined = !combined_.levels.empty() && bytes >= 0 && bytes <= rule.up_to;
+    const NeighbourBlocks blocks = blocks_for(function);
     const plan::Rank rank{state_.rank()};
+    const Settings& settings = state_.settings(Process::instance().settings());
+    const std::string why = rule.forced ? "forced by " + settings.forced[static_cast<std::size_t>(function)]->source
+                            : bytes < 0 ? "ranks that would relay blocks don't know their lengths"
+                                        : base::cat("combined up to ", base::format_size(rule.up_to));
+    plan.reason = bytes == 0 ? "nothing to move" : why;
+    // Direct messages are the MPI's as well. Where a rank has no neighbours, and may pass any length, all serve the
+    // call.
+    if (!combined && !rule.forced && (differ || !any_isolated_)) {
+        plan.refusal = Refusal::chosen;
+        return;
+    }
     plan.collective = plan::Collective::composed;
     plan.job = &state_.job();
     plan.tags = collectives::neighbour_tags;
     plan.named_buffers = blocks.buffers() - 2;
     plan.kept_blocks = &without_source_;
     plan.algorithm = bytes == 0 ? "none" : combined ? "combined:level=node" : "direct";
+    plan.buffered_sends = state_.buffered_sends_of(plan, settings);
+    plan.comparison = bytes == 0 ? nullptr : state_.comparison_of(plan, settings);
     if (differ) plan.neighbours = this;
     if (differ && bytes > 0) plan.slot = bytes;
-    plan.reason = bytes == 0  ? "nothing to move"
-                  : bytes < 0 ? "ranks that would relay blocks don't know their lengths"
-                  : combined_.levels.empty()
-                      ? "no two ranks share a node, or all do"
-                      : base::cat("combined up to ", base::format_size(limit_for(plan.key.function)));
-    if (bytes != 0)
-        plan.program = collectives::neighbour_program(state_.job(), rank, *known_, blocks,
-                                                      combined ? combined_ : NeighbourRoute{});
-    if (bytes > 0) {
-        const NeighbourPlaces places(blocks, rank, own_, bytes);
-        Layout layout;
-        layout.places = &places;
-        layout.transports = &state_.executor().transports();
-        plan.bound = bind(plan.collective, plan.program, state_.job(), layout);
-    }
-    plan.served = &Process::instance().report().served_row(plan.key.function, differ ? -1 : bytes, plan.algorithm,
-                                                           plan.reason, plan.key.blocking);
+    if (bytes == 0) return;
+    plan.program =
+        combined ? collectives::neighbour_program(state_.job(), rank, *known_, blocks, combined_) : direct(function);
+    if (bytes < 0) return;
+    const NeighbourPlaces places(blocks, rank, own_, bytes);
+    Layout layout;
+    layout.places = &places;
+    layout.transports = &state_.executor().transports();
+    plan.bound = bind(plan.collective, plan.program, state_.job(), layout);
 }
 
 }  // namespace palmette::runtime

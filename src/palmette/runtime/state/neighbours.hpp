@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -23,6 +24,8 @@ class NeighbourPlans {
   public:
     /// Collective, at the first call. `comm`: the program's, whose state this is.
     NeighbourPlans(Communicator& state, MPI_Comm comm);
+    /// With these edges instead of the communicator's: for studies on simulators without graphs.
+    NeighbourPlans(Communicator& state, MPI_Comm comm, collectives::Neighbours given);
 
     /// Why all calls are the MPI's, the same on all ranks.
     std::optional<Refusal> refusal() const { return refusal_; }
@@ -49,11 +52,16 @@ class NeighbourPlans {
     std::int64_t slot_for(select::Function function, const CallerBuffer* send);
 
   private:
-    bool agree_with_all(bool readable);
+    void make(MPI_Comm comm, const std::function<bool()>& read);
+    bool agree_with_all(bool readable, const Settings& settings);
     bool exchange_in_group();
     void fill(CachedPlan& plan);
-    /// Up to which length blocks are combined.
-    static std::int64_t limit_for(select::Function function);
+    /// The program of a rank that relays nothing.
+    const plan::Program& direct(select::Function function);
+    struct Rule {
+        bool forced = false;
+        std::int64_t up_to = -1;  ///< bytes: longer blocks aren't combined; -1: none are
+    };
     static bool gathers(select::Function function) {
         return function == select::Function::neighbor_allgather || function == select::Function::neighbor_allgatherv;
     }
@@ -69,6 +77,9 @@ class NeighbourPlans {
     collectives::Neighbours own_;
     std::vector<int> without_source_;  ///< blocks from beyond the edge of a grid
     std::int32_t parallel_ = 1;
+    bool any_isolated_ = false;  ///< ranks without neighbours
+    std::map<select::Function, Rule> rules_;
+    std::optional<plan::Program> direct_[2];  ///< alltoall's, allgather's
     collectives::NeighbourRoute combined_;
     std::optional<collectives::Neighbourhood> known_;
     std::map<select::Function, Slot> slots_;

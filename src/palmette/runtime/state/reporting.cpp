@@ -91,7 +91,7 @@ std::string why_lost(const CachedPlan& plan) {
 }
 
 void Reporting::plan_made(Communicator& state, CachedPlan& plan) {
-    if (state.leads() && select::sizes_alike(plan.key.function))
+    if (state.leads() && select::sizes_alike(plan.key.function) && !select::is_neighbourhood(plan.key.function))
         plan.bound_s = bound_of(plan, state.job(), {plan.key.block_bytes});
 }
 

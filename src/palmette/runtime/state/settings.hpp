@@ -36,7 +36,7 @@ struct Settings {
         std::optional<select::Spec> algorithm;
         std::string source;  ///< the setting's name
     };
-    std::array<std::optional<Forced>, select::function_count> forced;
+    std::array<std::optional<Forced>, select::all_function_count> forced;
     std::string report;  ///< empty: none; "1": a page on standard error; otherwise a path for JSON
     int verbose = 0;
     bool shared = true;                   ///< ranks of a node may share memory

@@ -1,0 +1,143 @@
+"""Neighbourhood collectives by palmette and by the MPI: on the emulated cluster, or on a simulated one of 1,024 ranks.
+
+All ways (studies/neighbours.c) take turns in one job; a ratio is that of palmette's call and the MPI's in the same
+turn. Root is needed for the lab; the simulation needs `cmake --build build/release --target neighbours_simulated`.
+
+Usage: neighbours.py lab OUTPUT.json [--mpi mpich,openmpi,impi] [--rounds 3] [--calls 15] [--sizes 8,64,...]
+       neighbours.py simulate OUTPUT.json [--sizes 8,64,...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from palmette.lab import Lab
+from palmette.mpi.abi import LIBRARIES
+from palmette.mpi.install import find
+from palmette.simulate import cluster, simgrid
+from palmette.simulate.job import make_job
+from palmette.simulate.parameters import read
+from palmette.simulate.platform import platform_xml
+from palmette.simulate.run import UNDERNEATH
+
+ROOT = Path(__file__).resolve().parent.parent
+LAB = "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core"
+SIMULATED = "4leaf@12.5GB/s:16node@12.5GB/s:16core"
+PLACEMENT = "random:1"
+ABIS = {"mpich": "mpich", "impi": "mpich", "openmpi": "ompi"}
+SIZES = "8,64,256,1024,4096,16384,65536"
+WAYS = "mpi,palmette,combined,direct"
+
+
+def main() -> None:
+    """Measure, write all samples, print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("where", choices=("lab", "simulate"))
+    parser.add_argument("output", type=Path)
+    parser.add_argument("--mpi", default="mpich,openmpi,impi")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--calls", type=int, default=15)
+    parser.add_argument("--sizes", default=SIZES)
+    parser.add_argument("--ways", default=WAYS)
+    asked = parser.parse_args()
+    if not asked.output.absolute().parent.is_dir():
+        parser.error("the output's folder must be there")
+    rows = list(on_lab(asked) if asked.where == "lab" else simulated(asked))
+    asked.output.write_text(json.dumps(rows) + "\n")
+    print(table(rows, asked.ways.split(",")))
+
+
+def on_lab(asked: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Run a job for each MPI and round."""
+    with Lab.up(LAB, name="neighbours-study") as lab:
+        for turn in range(asked.rounds):
+            for mpi in asked.mpi.split(","):
+                made = ROOT / "build" / f"neighbours_study.{ABIS[mpi]}"
+                compiler = find("openmpi" if mpi == "openmpi" else "mpich").mpiexec.parent / "mpicc"
+                options = ["-O2", "-Wl,--enable-new-dtags", "-ldl"]
+                subprocess.run([compiler, ROOT / "studies" / "neighbours.c", *options, "-o", made], check=True)
+                preload = str(LIBRARIES / f"libpalmette_{ABIS[mpi]}.so")
+                settings = {"LD_PRELOAD": preload, "PALMETTE_COMPARE": "0", "PALMETTE_SERVE_AFTER": "0",
+                            "PALMETTE_TOPOLOGY": str(lab.topology_path)}  # fmt: skip
+                words = [str(made), str(asked.calls), asked.sizes, asked.ways]
+                done = lab.run(words, mpi=mpi, placement=PLACEMENT, env=settings, capture=True)
+                if done.returncode != 0:
+                    sys.exit(f"neighbours.py: {mpi}: status {done.returncode}\n{done.stdout}{done.stderr}")
+                yield from ({"mpi": mpi, "round": turn, **row} for row in rows_of(done.stdout))
+                print(f"round {turn + 1}, {mpi}", file=sys.stderr, flush=True)
+
+
+def simulated(asked: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Simulate a call of each kind: times there are the same each time."""
+    parameters = read()
+    simulation = cluster.prepared(cluster.from_spec(SIMULATED), parameters)
+    program = ROOT / "build" / "release" / "studies" / "neighbours.smpi"
+    costs = [cost.text for cost in parameters.ends.values()] + [f"{parameters.eager_bytes:.0f}"]
+    for placement in ("block", PLACEMENT):
+        for size in asked.sizes.split(","):
+            job = make_job(simulation, placement, None)
+            with tempfile.TemporaryDirectory(prefix="palmette-neighbours-") as name:
+                folder = Path(name)
+                (folder / "topology.json").write_text(json.dumps(job.cluster.topology.to_json()), encoding="utf-8")
+                (folder / "platform.xml").write_text(platform_xml(job.cluster.topology, parameters), encoding="utf-8")
+                (folder / "hosts").write_text("".join(f"{seat}\n" for seat in job.seats), encoding="utf-8")
+                ended = simgrid.start(
+                    simgrid.find_smpirun(), folder, len(job.seats), program,
+                    simgrid.configuration(parameters, UNDERNEATH), ["1", size, asked.ways, *costs],
+                    {"PALMETTE_TOPOLOGY": "topology.json", "PALMETTE_SIMULATED_PROGRAM": str(program)}, 1500,
+                )  # fmt: skip
+            if ended.trouble:
+                sys.exit(f"neighbours.py: {placement}, {size}: {ended.trouble}\n{ended.output}{ended.errors}")
+            yield from ({"mpi": placement, "round": 0, **row} for row in rows_of(ended.output))
+            print(f"{placement}, {size} B", file=sys.stderr, flush=True)
+
+
+def rows_of(text: str) -> list[dict[str, Any]]:
+    """Return the program's lines."""
+    return [json.loads(line) for line in text.splitlines() if line.startswith('{"pattern"')]
+
+
+def interval(values: list[float]) -> tuple[float, float]:
+    """Return the 95 % interval of the median, by a bootstrap with a fixed seed."""
+    chance = random.Random(1)  # noqa: S311
+    medians = sorted(statistics.median(chance.choices(values, k=len(values))) for _ in range(2000))
+    return medians[50], medians[1949]
+
+
+def table(rows: list[dict[str, Any]], ways: list[str]) -> str:
+    """Return medians of all rounds, and each way's ratio to the first; `slower` where two rounds' intervals say so."""
+    out = ["| where | pattern | function | block | " + " | ".join(f"{way}, ms" for way in ways) + " | "
+           + " | ".join(f"{ways[0]} / {way}" for way in ways[1:]) + " |"]  # fmt: skip
+    out.append("|" + "---|" * 4 + "---:|" * (2 * len(ways) - 1))
+    for where in dict.fromkeys((row["mpi"], row["pattern"], row["function"], row["bytes"]) for row in rows):
+        of: dict[str, list[list[float]]] = {
+            way: [row["seconds"] for row in rows
+                  if (row["mpi"], row["pattern"], row["function"], row["bytes"], row["way"]) == (*where, way)]
+            for way in ways
+        }  # fmt: skip
+        medians = {way: statistics.median(one for each in of[way] for one in each) for way in ways}
+        ratios = []
+        for way in ways[1:]:
+            slower = 0
+            for base, own in zip(of[ways[0]], of[way], strict=True):
+                each = [b / a for a, b in zip(base, own, strict=True)]
+                slower += statistics.median(each) > 1.02 and interval(each)[0] > 1
+            mark = " slower" if slower > len(of[way]) / 2 else ""
+            ratios.append(f"{medians[ways[0]] / medians[way]:.2f}{mark}")
+        mpi, pattern, function, size = where
+        times = [f"{medians[way] * 1e3:.3f}" for way in ways]
+        out.append(f"| {mpi} | {pattern} | {function} | {size} B | " + " | ".join([*times, *ratios]) + " |")
+    return "\n".join(out)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,21 @@
+// What studies/neighbours.c needs where it is simulated: SimGrid has no communicators with a graph.
+#include <mpi.h>
+
+#include "costs.h"
+#include "palmette/interpose/guard.hpp"
+#include "palmette/runtime/state/neighbours.hpp"
+#include "palmette/runtime/state/process.hpp"
+
+using namespace palmette;
+
+extern "C" void study_neighbours(MPI_Comm comm, int source_count, const int* sources, int target_count,
+                                 const int* targets) {
+    const interpose::Guard guard;
+    runtime::Refusal refusal = runtime::Refusal::no_state;
+    runtime::Communicator* state = runtime::Process::instance().communicator(comm, refusal);
+    if (!state) PMPI_Abort(MPI_COMM_WORLD, 1);
+    collectives::Neighbours own;
+    own.sources.assign(sources, sources + source_count);
+    own.targets.assign(targets, targets + target_count);
+    state->neighbours = std::make_shared<runtime::NeighbourPlans>(*state, comm, std::move(own));
+}
