@@ -119,7 +119,7 @@ static int differs(const char *result, const char *first, size_t bytes) {
     return any;
 }
 
-int main(int argc, char **argv) {
+__attribute__((visibility("default"))) int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     int rank, ranks, ways = 0, sizes[32], size_count = 0;
     char *way[most_ways];

@@ -93,7 +93,7 @@ def simulated(asked: argparse.Namespace) -> Iterator[dict[str, Any]]:
                 ended = simgrid.start(
                     simgrid.find_smpirun(), folder, len(job.seats), program,
                     simgrid.configuration(parameters, UNDERNEATH), ["1", size, asked.ways, *costs],
-                    {"PALMETTE_TOPOLOGY": "topology.json", "PALMETTE_SIMULATED_PROGRAM": str(program)}, 1500,
+                    {"PALMETTE_TOPOLOGY": "topology.json"}, 1500,
                 )  # fmt: skip
             if ended.trouble:
                 sys.exit(f"neighbours.py: {placement}, {size}: {ended.trouble}\n{ended.output}{ended.errors}")

@@ -37,7 +37,7 @@ def test_direct_plans_give_what_the_mpi_gives(mpi: Mpi, cluster: Cluster) -> Non
 
 
 def test_what_is_not_combined_is_left_to_the_mpi(mpi: Mpi, cluster: Cluster) -> None:
-    ran = mpi.run(9, "neighbours", "--cases", 8, "--calls", 120, settings=cluster.settings(9))
+    ran = mpi.run(9, "neighbours", "--cases", 8, "--calls", 120, "--blocking", 1, settings=cluster.settings(9))
     ran.assert_right()
     served, left = ran.served(), ran.fallbacks()
     assert all("combined:level=node" in served[function] for function in ALL), served
@@ -48,7 +48,7 @@ def test_what_is_not_combined_is_left_to_the_mpi(mpi: Mpi, cluster: Cluster) -> 
 
 def test_a_setting_leaves_a_function_to_the_mpi(mpi: Mpi, cluster: Cluster) -> None:
     settings = cluster.settings(7) | {"PALMETTE_NEIGHBOR_ALLTOALL": "mpi"}
-    ran = mpi.run(7, "neighbours", settings=settings)
+    ran = mpi.run(7, "neighbours", "--blocking", 1, settings=settings)
     ran.assert_right()
     assert "neighbor_alltoall" not in ran.served()
     assert set(ran.fallbacks()["neighbor_alltoall"]) == {"chosen"}

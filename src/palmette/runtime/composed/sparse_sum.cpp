@@ -21,24 +21,18 @@ using plan::Interval;
 
 namespace {
 
-/// Completes a collective of the MPI while operations in the background progress.
-void complete(int code, MPI_Request& request) {
-    int done = 0;
-    if (code == MPI_SUCCESS)
-        wait_until([&] {
-            code = PMPI_Test(&request, &done, MPI_STATUS_IGNORE);
-            return code != MPI_SUCCESS || done != 0;
-        });
-    if (code != MPI_SUCCESS) fail("the MPI reports an error while ranks tell each other what they touch");
+void finish(int code, MPI_Request& request) {
+    if (complete(code, request) != MPI_SUCCESS)
+        fail("the MPI reports an error while ranks tell each other what they touch");
 }
 
 template <std::size_t size>
 std::vector<std::array<std::int64_t, size>> gather(MPI_Comm comm, int ranks, std::array<std::int64_t, size> mine) {
     std::vector<std::array<std::int64_t, size>> out(static_cast<std::size_t>(ranks));
     MPI_Request request = MPI_REQUEST_NULL;
-    complete(PMPI_Iallgather(mine.data(), static_cast<int>(size), MPI_INT64_T, out.data(), static_cast<int>(size),
-                             MPI_INT64_T, comm, &request),
-             request);
+    finish(PMPI_Iallgather(mine.data(), static_cast<int>(size), MPI_INT64_T, out.data(), static_cast<int>(size),
+                           MPI_INT64_T, comm, &request),
+           request);
     return out;
 }
 
@@ -68,13 +62,13 @@ Received swap_words(MPI_Comm comm, const std::vector<std::vector<std::int64_t>>&
     Received in;
     in.counts.resize(ranks), in.offsets.resize(ranks);
     MPI_Request request = MPI_REQUEST_NULL;
-    complete(PMPI_Ialltoall(counts.data(), 1, MPI_INT, in.counts.data(), 1, MPI_INT, comm, &request), request);
+    finish(PMPI_Ialltoall(counts.data(), 1, MPI_INT, in.counts.data(), 1, MPI_INT, comm, &request), request);
     std::int64_t total = 0;
     for (std::size_t r = 0; r < ranks; ++r) in.offsets[r] = static_cast<int>(total), total += in.counts[r];
     in.words.resize(static_cast<std::size_t>(total));
-    complete(PMPI_Ialltoallv(words.data(), counts.data(), offsets.data(), MPI_INT64_T, in.words.data(),
-                             in.counts.data(), in.offsets.data(), MPI_INT64_T, comm, &request),
-             request);
+    finish(PMPI_Ialltoallv(words.data(), counts.data(), offsets.data(), MPI_INT64_T, in.words.data(), in.counts.data(),
+                           in.offsets.data(), MPI_INT64_T, comm, &request),
+           request);
     return in;
 }
 

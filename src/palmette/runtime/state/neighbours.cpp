@@ -9,6 +9,7 @@
 #include "palmette/base/units.hpp"
 #include "palmette/runtime/data/device_library.hpp"
 #include "palmette/runtime/state/process.hpp"
+#include "palmette/runtime/transport/agreement.hpp"
 #include "palmette/runtime/transport/outstanding.hpp"
 
 namespace palmette::runtime {
@@ -27,16 +28,7 @@ constexpr std::int64_t usually_up_to_in_allgather = 4096;
 constexpr std::int32_t most_parallel_edges = static_cast<std::int32_t>(plan::most_caller_buffers) - 1;
 constexpr std::size_t most_plans = 64;
 
-/// Waits as the others may come here only after an operation in the background that needs this rank, too.
-bool completed(int code, MPI_Request& request) {
-    int done = 0;
-    if (code == MPI_SUCCESS)
-        wait_until([&] {
-            code = PMPI_Test(&request, &done, MPI_STATUS_IGNORE);
-            return code != MPI_SUCCESS || done != 0;
-        });
-    return code == MPI_SUCCESS;
-}
+bool completed(int code, MPI_Request& request) { return complete(code, request) == MPI_SUCCESS; }
 
 bool send(const std::vector<std::int32_t>& words, int to, int tag, MPI_Comm comm) {
     MPI_Request request = MPI_REQUEST_NULL;
@@ -48,12 +40,16 @@ bool send(const std::vector<std::int32_t>& words, int to, int tag, MPI_Comm comm
 bool receive(std::vector<std::int32_t>& words, int from, int tag, MPI_Comm comm) {
     MPI_Status status;
     int code = MPI_SUCCESS;
-    int there = 0;
     int count = 0;
-    wait_until([&] {
-        code = PMPI_Iprobe(from, tag, comm, &there, &status);
-        return code != MPI_SUCCESS || there != 0;
-    });
+    if (!has_outstanding()) {
+        code = PMPI_Probe(from, tag, comm, &status);
+    } else {
+        int there = 0;
+        wait_until([&] {
+            code = PMPI_Iprobe(from, tag, comm, &there, &status);
+            return code != MPI_SUCCESS || there != 0;
+        });
+    }
     if (code != MPI_SUCCESS || PMPI_Get_count(&status, MPI_INT32_T, &count) != MPI_SUCCESS) return false;
     const std::size_t before = words.size();
     words.resize(before + static_cast<std::size_t>(count));
@@ -217,28 +213,25 @@ void NeighbourPlans::make(MPI_Comm comm, const std::function<bool()>& read) {
 
 bool NeighbourPlans::agree_with_all(bool readable, const Settings& settings) {
     const bool on_device = settings.device_check && device_library_is_loaded();
-    std::uint64_t sums[4] = {collectives::unmatched({state_.rank()}, own_), readable ? 0U : 1U, on_device ? 1U : 0U,
-                             own_.sources.empty() && own_.targets.empty() ? 1U : 0U};
-    int most = collectives::most_parallel(own_);
-    MPI_Request request = MPI_REQUEST_NULL;
-    refusal_ = Refusal::no_state;
+    const bool isolated = own_.sources.empty() && own_.targets.empty();
     const MPI_Comm comm = state_.shadow_comm();
-    int code = PMPI_Iallreduce(MPI_IN_PLACE, sums, 4, MPI_UINT64_T, MPI_SUM, comm, &request);
-    if (!completed(code, request) || sums[1] > 0) return false;
-    code = PMPI_Iallreduce(MPI_IN_PLACE, &most, 1, MPI_INT, MPI_MAX, comm, &request);
-    if (!completed(code, request)) return false;
-    parallel_ = most;
-    any_isolated_ = sums[3] > 0;
-    if (sums[2] > 0) {
+    const auto all = sums(comm, {collectives::unmatched({state_.rank()}, own_), readable ? 0U : 1U, on_device ? 1U : 0U,
+                                 isolated ? 1U : 0U});
+    const auto most = smallest(comm, -collectives::most_parallel(own_));
+    refusal_ = Refusal::no_state;
+    if (!all || !most || (*all)[1] > 0) return false;
+    parallel_ = static_cast<std::int32_t>(-*most);
+    any_isolated_ = (*all)[3] > 0;
+    if ((*all)[2] > 0) {
         refusal_ = Refusal::device_memory;
         return false;
     }
     refusal_ = Refusal::precondition;
-    if (sums[0] != 0) {
+    if ((*all)[0] != 0) {
         detail_ = "the ranks' sources and targets aren't the same edges";
         return false;
     }
-    if (most > most_parallel_edges) {
+    if (parallel_ > most_parallel_edges) {
         detail_ = base::cat("more than ", most_parallel_edges, " edges from one rank to another");
         return false;
     }
@@ -314,23 +307,20 @@ std::int64_t NeighbourPlans::slot_for(Function function, const CallerBuffer* sen
     const bool due = calls % 1024 == 0 ||
                      (calls < 1024 && calls >= 4 && std::has_single_bit(calls) && std::countr_zero(calls) % 2 == 0);
     if (!due) return slot.bytes;
-    long long sums[2] = {0, 0};
-    long long longest = 0;
+    Sums mine{};
+    std::int64_t longest = 0;
     for (int i = 0; send && i < sent_blocks(function); ++i) {
-        ++sums[0];
-        sums[1] += send->bytes(i);
-        longest = std::max<long long>(longest, send->bytes(i));
+        ++mine[0];
+        mine[1] += static_cast<std::uint64_t>(send->bytes(i));
+        longest = std::max(longest, send->bytes(i));
     }
-    MPI_Request request = MPI_REQUEST_NULL;
-    const MPI_Comm comm = state_.shadow_comm();
-    int code = PMPI_Iallreduce(MPI_IN_PLACE, sums, 2, MPI_LONG_LONG, MPI_SUM, comm, &request);
-    bool agreed = completed(code, request);
-    code = PMPI_Iallreduce(MPI_IN_PLACE, &longest, 1, MPI_LONG_LONG, MPI_MAX, comm, &request);
-    agreed = completed(code, request) && agreed;
+    const auto all = sums(state_.shadow_comm(), mine);
+    const auto most = smallest(state_.shadow_comm(), -longest);
+    if (!all || !most) return slot.bytes = -1;
     // Few long blocks among many short ones would make all of these long.
-    const std::int64_t mean = sums[0] > 0 ? sums[1] / sums[0] : 0;
-    const std::int64_t bytes = (std::min({std::int64_t{longest}, 4 * mean, up_to}) + 7) / 8 * 8;
-    slot.bytes = agreed && bytes > 0 ? bytes : -1;
+    const std::int64_t mean = (*all)[0] > 0 ? static_cast<std::int64_t>((*all)[1] / (*all)[0]) : 0;
+    const std::int64_t bytes = (std::min({std::int64_t{-*most}, 4 * mean, up_to}) + 7) / 8 * 8;
+    slot.bytes = bytes > 0 ? bytes : -1;
     return slot.bytes;
 }
 

@@ -11,21 +11,13 @@ using Numbers = std::array<long long, 8>;
 constexpr int number_count = static_cast<int>(Numbers().size());
 constexpr int agreement_tag = 11;
 
-/// Other ranks may come here only after an operation in the background has completed, which needs this rank's progress,
-/// too.
 bool receive(Numbers& numbers, int from, MPI_Comm comm) {
     if (!has_outstanding())
         return PMPI_Recv(numbers.data(), number_count, MPI_LONG_LONG, from, agreement_tag, comm, MPI_STATUS_IGNORE) ==
                MPI_SUCCESS;
     MPI_Request request = MPI_REQUEST_NULL;
-    int code = PMPI_Irecv(numbers.data(), number_count, MPI_LONG_LONG, from, agreement_tag, comm, &request);
-    int done = 0;
-    if (code == MPI_SUCCESS)
-        wait_until([&] {
-            code = PMPI_Test(&request, &done, MPI_STATUS_IGNORE);
-            return code != MPI_SUCCESS || done != 0;
-        });
-    return code == MPI_SUCCESS;
+    const int code = PMPI_Irecv(numbers.data(), number_count, MPI_LONG_LONG, from, agreement_tag, comm, &request);
+    return complete(code, request) == MPI_SUCCESS;
 }
 
 /// Combines all ranks' numbers element by element, on all ranks. False on an MPI error.
@@ -95,13 +87,16 @@ std::optional<long long> smallest(MPI_Comm comm, long long mine) {
     return numbers[0];
 }
 
-std::optional<std::uint64_t> sum(MPI_Comm comm, std::uint64_t mine) {
-    Numbers numbers{static_cast<long long>(mine)};
+std::optional<Sums> sums(MPI_Comm comm, const Sums& mine) {
+    Numbers numbers{};
+    std::copy(mine.begin(), mine.end(), numbers.begin());
     const auto add = [](long long a, long long b) {
         return static_cast<long long>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
     };
     if (!combined(comm, numbers, add)) return std::nullopt;
-    return static_cast<std::uint64_t>(numbers[0]);
+    Sums out{};
+    std::copy_n(numbers.begin(), out.size(), out.begin());
+    return out;
 }
 
 std::optional<bool> all_same(MPI_Comm comm, std::uint64_t mine) {

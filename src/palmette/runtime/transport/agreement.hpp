@@ -41,8 +41,13 @@ std::optional<bool> all_true(MPI_Comm comm, bool mine);
 /// Collective over `comm`, under the same conditions: the smallest of all ranks' numbers.
 std::optional<long long> smallest(MPI_Comm comm, long long mine);
 
-/// Collective over `comm`, under the same conditions: the sum of all ranks' numbers modulo 2^64.
-std::optional<std::uint64_t> sum(MPI_Comm comm, std::uint64_t mine);
+/// Collective over `comm`, under the same conditions: sums over all ranks, modulo 2^64.
+using Sums = std::array<std::uint64_t, 4>;
+std::optional<Sums> sums(MPI_Comm comm, const Sums& mine);
+inline std::optional<std::uint64_t> sum(MPI_Comm comm, std::uint64_t mine) {
+    const auto all = sums(comm, {mine});
+    return all ? std::optional((*all)[0]) : std::nullopt;
+}
 
 /// Collective over `comm`, under the same conditions: whether all ranks pass the same number.
 std::optional<bool> all_same(MPI_Comm comm, std::uint64_t mine);

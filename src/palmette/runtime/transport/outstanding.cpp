@@ -9,4 +9,15 @@ void wait_until(bool (*done)(void*), void* argument) {
     for (spin_wait.reset(); !done(argument); spin_wait.pause()) progress_background();
 }
 
+int complete(int code, MPI_Request& request) {
+    if (code == MPI_SUCCESS && !has_outstanding()) return PMPI_Wait(&request, MPI_STATUS_IGNORE);
+    int done = 0;
+    if (code == MPI_SUCCESS)
+        wait_until([&] {
+            code = PMPI_Test(&request, &done, MPI_STATUS_IGNORE);
+            return code != MPI_SUCCESS || done != 0;
+        });
+    return code;
+}
+
 }  // namespace palmette::runtime

@@ -1,6 +1,8 @@
 // Outstanding nonblocking operations, and waiting that progresses them.
 #pragma once
 
+#include <mpi.h>
+
 #include <atomic>
 
 namespace palmette::runtime {
@@ -21,5 +23,9 @@ template <class Done>
 void wait_until(Done done) {
     wait_until([](void* it) { return (*static_cast<Done*>(it))(); }, &done);
 }
+
+/// Completes a request that a call returning `code` has made; other ranks may answer only after an operation in the
+/// background has completed, which needs this rank's progress, too. Returns the MPI's code.
+int complete(int code, MPI_Request& request);
 
 }  // namespace palmette::runtime
