@@ -60,6 +60,7 @@ static void sparse(int rank, int ranks) {
 void study_neighbours(MPI_Comm comm, int sources_count, const int *sources, int targets_count, const int *targets);
 int palmette_force(const char *function, const char *spec);
 static int force(const char *function, const char *spec) { return palmette_force(function, spec); }
+enum { warm_up = 0 };
 
 static MPI_Comm graph(void) {
     MPI_Comm comm;
@@ -76,6 +77,8 @@ static void flat(int alltoall, char *input, char *result, int bytes, MPI_Comm co
     MPI_Waitall(in + out, requests, MPI_STATUSES_IGNORE);
 }
 #else
+enum { warm_up = 2 };
+
 static int force(const char *function, const char *spec) {
     int (*const found)(const char *, const char *) =
         (int (*)(const char *, const char *))dlsym(RTLD_DEFAULT, "palmette_force");
@@ -165,13 +168,13 @@ __attribute__((visibility("default"))) int main(int argc, char **argv) {
                 char *input = malloc((size_t)out * bytes + 1), *first = malloc(got + 1), *result = malloc(got + 1);
                 for (size_t i = 0; i < (size_t)out * bytes; ++i) input[i] = (char)(i * 31 + (size_t)rank * 7 + 3);
                 int wrong = 0;
-                for (int call = -2; call < calls; ++call)
+                for (int call = -warm_up; call < calls; ++call)
                     for (int turn = 0; turn < ways; ++turn) {
-                        const int w = (turn + call + 2) % ways;
+                        const int w = (turn + call + warm_up) % ways;
                         memset(result, 0, got);
                         const double time = timed(way[w], alltoall, input, result, sizes[s], comm[w]);
-                        if (call == -2 && turn == 0) memcpy(first, result, got);
-                        if (call == -2) wrong |= differs(result, first, got);
+                        if (call == -warm_up && turn == 0) memcpy(first, result, got);
+                        if (call == -warm_up) wrong |= differs(result, first, got);
                         if (call >= 0) times[w][call] = time;
                     }
                 if (wrong) {

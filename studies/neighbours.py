@@ -4,7 +4,7 @@ All ways (studies/neighbours.c) take turns in one job; a ratio is that of palmet
 turn. Root is needed for the lab; the simulation needs `cmake --build build/release --target neighbours_simulated`.
 
 Usage: neighbours.py lab OUTPUT.json [--mpi mpich,openmpi,impi] [--rounds 3] [--calls 15] [--sizes 8,64,...]
-       neighbours.py simulate OUTPUT.json [--sizes 8,64,...]
+       neighbours.py simulate OUTPUT.json [--sizes 8,64,...] --ways mpi,combined
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SIMULATED = "4leaf@12.5GB/s:16node@12.5GB/s:16core"
 PLACEMENT = "random:1"
 ABIS = {"mpich": "mpich", "impi": "mpich", "openmpi": "ompi"}
 SIZES = "8,64,256,1024,4096,16384,65536"
-WAYS = "mpi,palmette,combined,direct"
+WAYS = "mpi,palmette"
 
 
 def main() -> None:

@@ -23,7 +23,7 @@ namespace {
 /// Larger blocks go from end to end: relaying them costs more than messages do. Those of an allgather cross less often.
 /// Measured: docs/results/2026-11-28-neighbours.md.
 constexpr std::int64_t usually_up_to = 512;
-constexpr std::int64_t usually_up_to_in_allgather = 4096;
+constexpr std::int64_t usually_up_to_in_allgather = 65536;
 /// Each copy of a block for the same target has a buffer of its own.
 constexpr std::int32_t most_parallel_edges = static_cast<std::int32_t>(plan::most_caller_buffers) - 1;
 constexpr std::size_t most_plans = 64;
