@@ -10,21 +10,15 @@ import time
 
 import numpy as np
 from mpi4py import MPI
-from sparse_volumes import hilbert
+from sparse_volumes import Case, footprints, parts_of
 
 from palmette.compose.sparse import SparseSum, positions
 
 comm = MPI.COMM_WORLD
 image, angles, tile = map(int, sys.argv[1:])
-side = round(comm.size**0.5)
+job = Case("", comm.size, image, angles, tuple(range(comm.size)))
 position = positions(comm)[comm.rank]
-width = image / side
-x, y = (hilbert(side)[position] + 0.5) * width - image / 2
-theta = np.arange(angles) * np.pi / angles
-middle = x * np.cos(theta) + y * np.sin(theta) + image / 2
-half = width / 2 * (abs(np.cos(theta)) + abs(np.sin(theta)))
-bins = np.arange(image)
-angle, bin_ = np.nonzero((bins >= np.floor(middle - half)[:, None]) & (bins < np.ceil(middle + half)[:, None]))
+angle, bin_ = np.nonzero(footprints(parts_of(job, "hilbert")[position : position + 1], image, angles)[0])
 touched = ((angle // tile * (image // tile) + bin_ // tile) * tile + angle % tile) * tile + bin_ % tile
 tiles = image * angles // tile**2
 owned = tiles * comm.rank // comm.size * tile**2, tiles * (comm.rank + 1) // comm.size * tile**2

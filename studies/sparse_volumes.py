@@ -1,6 +1,6 @@
 """Volumes of a tomographic projection's sums between hosts and leaves: counted from the geometry, nothing is run.
 
-A parallel-beam projection of an image in square tiles, a tile a rank in Hilbert order, rays owned in order of their
+A parallel-beam projection of an image in parts, one a rank, in Hilbert order or in strips, rays owned in order of their
 angles. Counts the partial sums of rays that cross between hosts (and leaves): flat, where each rank sends what it
 touched to the owner, and with hosts, or leaves, that sum first.
 
@@ -18,6 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from palmette import _core
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples" / "tomography"))
+from projector import hilbert, strips
 
 LAB = "3leaf@50Mbit/s:3+3+2node@100Mbit/s:2core"
 
@@ -42,6 +45,7 @@ class Volume:
     """Partial sums, in rays, that cross between groups."""
 
     case: str
+    order: str
     tiles: int
     """Side of the sinogram's tiles that footprints are rounded up to; 1: exact."""
     flat_hosts: int
@@ -54,37 +58,30 @@ class Volume:
         return 1 - self.summed_hosts / self.flat_hosts
 
 
-def hilbert(side: int) -> NDArray[np.int64]:
-    """Return the cells (x, y) of a square whose side is a power of two, in Hilbert order."""
-    index = np.arange(side * side)
-    x, y = np.zeros_like(index), np.zeros_like(index)
-    step = 1
-    while step < side:
-        right = 1 & (index // 2)
-        up = 1 & (index ^ right)
-        flip = (up == 0) & (right == 1)
-        x, y = np.where(flip, step - 1 - x, x), np.where(flip, step - 1 - y, y)
-        x, y = np.where(up == 0, y, x), np.where(up == 0, x, y)
-        x, y = x + step * right, y + step * up
-        index = index // 4
-        step *= 2
-    return np.stack([x, y], axis=1)
+def parts_of(case: Case, order: str) -> NDArray[np.float64]:
+    """Return top, bottom, left and right of each rank's part of the unit square: squares, or parts of strips."""
+    if order == "strips":
+        parts: NDArray[np.float64] = strips(case.ranks, round((case.ranks / len(set(case.hosts))) ** 0.5))
+        return parts
+    side = round(case.ranks**0.5)
+    if side * side != case.ranks or side & (side - 1):
+        raise ValueError(f"{case.ranks} ranks: expected a power of four")
+    column, row = hilbert(side).T
+    return np.stack([row, row + 1, column, column + 1], axis=1) / side
 
 
-def footprints(ranks: int, image: int, angles: int) -> NDArray[np.bool_]:
-    """Return whether rank r's tile touches ray (angle, bin), as an array of ranks x angles x bins."""
-    side = round(ranks**0.5)
-    if side * side != ranks or side & (side - 1) or image % side:
-        raise ValueError(f"{ranks} ranks: expected a power of four whose root divides the image")
-    width = image / side
-    centre = (hilbert(side) + 0.5) * width - image / 2
+def footprints(parts: NDArray[np.float64], image: int, angles: int) -> NDArray[np.bool_]:
+    """Return whether a part touches ray (angle, bin), as an array of parts x angles x bins."""
+    top, bottom, left, right = (parts * image).T[..., None]
     theta = np.arange(angles) * np.pi / angles
-    middle = centre[:, :1] * np.cos(theta) + centre[:, 1:] * np.sin(theta) + image / 2
-    half = width / 2 * (abs(np.cos(theta)) + abs(np.sin(theta)))
+    cos, sin = np.cos(theta), np.sin(theta)
+    middle = ((left + right - image) * cos + (top + bottom - image) * sin + image) / 2
+    half = ((right - left) * abs(cos) + (bottom - top) * abs(sin)) / 2
     # Edges that fall on a bin's edge up to rounding touch no further bin.
     first, end = np.floor(middle - half + 1e-9), np.ceil(middle + half - 1e-9)
     bins = np.arange(image)
-    return (bins >= first[..., None]) & (bins < end[..., None])
+    touched: NDArray[np.bool_] = (bins >= first[..., None]) & (bins < end[..., None])
+    return touched
 
 
 def in_tiles(touched: NDArray[np.bool_], tile: int) -> NDArray[np.bool_]:
@@ -108,14 +105,14 @@ def crossing(touched: NDArray[np.bool_], owner: NDArray[np.int64], group: NDArra
     return flat, summed
 
 
-def volume(case: Case, touched: NDArray[np.bool_], tiles: int) -> Volume:
+def volume(case: Case, order: str, touched: NDArray[np.bool_], tiles: int) -> Volume:
     """Count one case with footprints in tiles."""
     rays = case.angles * case.image
     owner = np.arange(rays) * case.ranks // rays
     rounded = in_tiles(touched, tiles)
     between = crossing(rounded, owner, np.asarray(case.hosts))
     above = crossing(rounded, owner, np.asarray(case.leaves)) if case.leaves else (None, None)
-    return Volume(case.name, tiles, *between, *above)
+    return Volume(case.name, order, tiles, *between, *above)
 
 
 def on_lab(placement: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -147,17 +144,27 @@ def cases() -> list[Case]:
 def main() -> None:
     """Count all cases, and print them."""
     volumes: list[Volume] = []
-    print(f"{'':42} {'tiles':>5} {'hosts: flat':>12} {'summed':>10} {'':>5} {'leaves: flat':>13} {'summed':>10}")
+    heads = (
+        ("order", 7),
+        ("tiles", 5),
+        ("hosts: flat", 12),
+        ("summed", 10),
+        ("", 6),
+        ("leaves: flat", 13),
+        ("summed", 9),
+    )
+    print(" " * 42, *(f"{head:>{width}}" for head, width in heads))
     for case in cases():
-        touched = footprints(case.ranks, case.image, case.angles)
-        for tiles in (1, 4, 8):
-            counted = volume(case, touched, tiles)
-            volumes.append(counted)
-            leaves = "" if counted.flat_leaves is None else f"{counted.flat_leaves:13,} {counted.summed_leaves:10,}"
-            print(
-                f"{case.name:42} {tiles:5} {counted.flat_hosts:12,} {counted.summed_hosts:10,} "
-                f"{-100 * counted.saved():4.0f}% {leaves}"
-            )
+        for order in ("hilbert", "strips"):
+            touched = footprints(parts_of(case, order), case.image, case.angles)
+            for tiles in (1, 4, 8):
+                one = volume(case, order, touched, tiles)
+                volumes.append(one)
+                leaves = "" if one.flat_leaves is None else f"{one.flat_leaves:13,} {one.summed_leaves:9,}"
+                print(
+                    f"{case.name:42} {order:7} {tiles:5} {one.flat_hosts:12,} {one.summed_hosts:10,} "
+                    f"{-100 * one.saved():5.1f}% {leaves}"
+                )
     if len(sys.argv) > 1:
         Path(sys.argv[1]).write_text(json.dumps([asdict(one) for one in volumes], indent=1) + "\n", encoding="utf-8")
 

@@ -34,8 +34,15 @@ class Geometry:
         tiles = self.rays // area
         return tiles * rank // ranks * area, tiles * (rank + 1) // ranks * area
 
-    def cells_of(self, position: int, ranks: int) -> tuple[Indices, Indices]:
-        """Return rows and columns of the cells of a position's part: runs of the cells in Hilbert order."""
+    def cells_of(self, position: int, ranks: int, high: int = 0) -> tuple[Indices, Indices]:
+        """Return rows and columns of the cells of a position's part.
+
+        Parts are those of `strips` that are `high` ranks high; with 0 runs of the cells in Hilbert order.
+        """
+        if high:
+            top, bottom, left, right = np.rint(strips(ranks, high)[position] * self.cells).astype(np.int64)
+            row, column = np.meshgrid(np.arange(top, bottom), np.arange(left, right), indexing="ij")
+            return row.ravel(), column.ravel()
         side = 1
         while side * side < 4 * ranks or side < 16:
             side *= 2
@@ -45,8 +52,8 @@ class Geometry:
         mine = tiles[len(tiles) * position // ranks : len(tiles) * (position + 1) // ranks]
         width = self.cells // side
         inside = np.arange(width * width)
-        row = mine[:, :1] * width + inside // width
-        column = mine[:, 1:] * width + inside % width
+        column = mine[:, :1] * width + inside % width
+        row = mine[:, 1:] * width + inside // width
         return row.ravel(), column.ravel()
 
     def matrix(self, row: Indices, column: Indices) -> tuple[Indices, csr_array]:
@@ -71,7 +78,7 @@ class Geometry:
 
 
 def hilbert(side: int) -> Indices:
-    """Return the cells of a square whose side is a power of two, in Hilbert order."""
+    """Return column and row of the cells of a square whose side is a power of two, in Hilbert order."""
     index = np.arange(side * side)
     x, y = np.zeros_like(index), np.zeros_like(index)
     step = 1
@@ -85,3 +92,33 @@ def hilbert(side: int) -> Indices:
         index = index // 4
         step *= 2
     return np.stack([x, y], axis=1)
+
+
+def strips(ranks: int, high: int) -> NDArray[np.float64]:
+    """Return top, bottom, left and right of each position's part of the unit square.
+
+    Strips of some `high` parts are walked to and fro, and each of them column by column, down and up: consecutive
+    positions touch, and runs of about high * high of them are nearly squares. Parts are of the same size.
+    """
+    out = np.empty((ranks, 4))
+    number = max(1, round(ranks**0.5 / high))
+    for strip in range(number):
+        first, end = ranks * strip // number, ranks * (strip + 1) // number
+        columns = -(-(end - first) // high)
+        for column in range(columns):
+            a, b = (first + (end - first) * at // columns for at in (column, column + 1))
+            # Edges are the same numbers on both sides, so that they are rounded to the same cells.
+            edges = np.linspace(first / ranks, end / ranks, b - a + 1)
+            row = np.stack([edges[:-1], edges[1:]], axis=1)
+            out[a:b, :2] = row if column % 2 == 0 else row[::-1]
+            sides = (a - first) / (end - first), (b - first) / (end - first)
+            out[a:b, 2:] = sides if strip % 2 == 0 else (1 - sides[1], 1 - sides[0])
+    return out
+
+
+def height_of_strips(ranks_a_host: int) -> int:
+    """Return how high strips are so that a host's part is compact; 0 where Hilbert's order is better.
+
+    Its runs of a power of two are compact already; of other lengths they are not.
+    """
+    return 0 if ranks_a_host & (ranks_a_host - 1) == 0 else round(ranks_a_host**0.5)
